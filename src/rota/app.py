@@ -1,0 +1,161 @@
+"""The application: where jobs are declared, and the lazy way to the database for every thread, loop and process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
+
+from rota.blocking import BlockingClient
+from rota.client import Client, Order
+from rota.config import Config, load_config
+from rota.core.jsonvalue import Limits
+from rota.core.model import NewRun
+from rota.core.publishing import new_run
+from rota.engine.context import Context
+from rota.engine.engine import Engine
+from rota.errors import Conflict
+from rota.job import Job
+from rota.registry.jobs import JobOptions, Registry, declare
+from rota.store import dialect_of, new_id, open_store
+from rota.store.statements import Dialect
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Rota:
+    """`Rota()` takes its database from ROTA_DATABASE_URL, `rota.toml`, or `sqlite:///rota.db`.
+
+    Creating it connects to nothing and starts nothing, so it is safe at import, before a fork, in every web worker.
+    """
+
+    def __init__(self, database_url: str | None = None, *, config: Config | None = None, **settings: object) -> None:
+        self.config = config or load_config({"database_url": database_url, **settings})
+        self.dialect: Dialect = dialect_of(self.config.database_url)
+        self.registry = Registry()
+        self._lock = threading.RLock()
+        self._forget_connections()
+        _all_apps.add(self)
+
+    def _forget_connections(self) -> None:
+        self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Client]] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._blocking: BlockingClient | None = None
+        self._engine: Engine | None = None
+
+    @overload
+    def job(self, fn: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Job[P, Awaitable[R]]: ...
+    @overload
+    def job(self, fn: Callable[Concatenate[Context, P], R], /) -> Job[P, R]: ...
+    @overload
+    def job(self, fn: Callable[P, R], /) -> Job[P, R]: ...
+    @overload
+    def job(self, **options: Unpack[JobOptions]) -> JobDecorator: ...
+    def job(self, *fn: Any, **options: Any) -> Any:
+        """Declare a function as a job: `@app.job` or `@app.job(max_attempts=5, timeout="10m")`."""
+
+        def decorate(fn: Callable[..., Any]) -> Job[..., Any]:
+            handler = declare(fn, Context, options)
+            self.registry.add(handler)
+            return Job(self, handler)
+
+        return decorate(*fn) if fn else decorate
+
+    async def connect(self) -> Client:
+        """The client of the running event loop; made at the first use."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            task = self._clients.get(loop)
+            if task is None or (task.done() and (task.cancelled() or task.exception())):
+                task = self._clients[loop] = loop.create_task(self.open_client())
+        return await asyncio.shield(task)
+
+    async def open_client(self) -> Client:
+        return Client(await open_store(self.config.database_url), self.registry, self.config)
+
+    @property
+    def blocking(self) -> BlockingClient:
+        """The client for code without an event loop."""
+        with self._lock:
+            if self._blocking is None:
+                self._blocking = BlockingClient(self.open_client)
+            return self._blocking
+
+    def prepare_locally(self, order: Order) -> NewRun:
+        """A run made without asking the database, for use inside somebody else's transaction."""
+        handler = self.registry.newest(order.job)
+        payload = handler.payload.encode(order.arguments, Limits(self.config.max_payload))
+        return new_run(handler.definition, new_id(), payload, order.options)
+
+    async def start(self, *, name: str | None = None, queues: Sequence[str] | None = None) -> None:
+        """Run the loops and a worker in this process, on the running event loop, until `stop()`."""
+        if self._engine is not None:
+            raise Conflict("this app has been started already", hint="stop it first")
+        client = await self.connect()
+        self._engine = Engine(client.store, self.registry, self.config, name=name, queues=queues)
+        await self._engine.start()
+
+    async def stop(self, grace: timedelta | None = None) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await engine.stop(grace)
+
+    @asynccontextmanager
+    async def running(self, *, name: str | None = None, queues: Sequence[str] | None = None) -> AsyncIterator[Client]:
+        """`async with app.running() as client:` starts, stops and closes."""
+        await self.start(name=name, queues=queues)
+        try:
+            yield await self.connect()
+        finally:
+            await self.stop()
+            await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the running loop's client."""
+        task = self._clients.pop(asyncio.get_running_loop(), None)
+        if task is not None and not task.cancelled() and (await asyncio.wait([task])) and task.exception() is None:
+            await task.result().close()
+
+    def close(self) -> None:
+        """Close the blocking client."""
+        with self._lock:
+            blocking, self._blocking = self._blocking, None
+        if blocking is not None:
+            blocking.close()
+
+
+class JobDecorator:
+    """What `@app.job(...)` with options is, for type checkers."""
+
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Job[P, Awaitable[R]]: ...
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Context, P], R], /) -> Job[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R], /) -> Job[P, R]: ...
+    def __call__(self, fn: Any, /) -> Any:
+        raise NotImplementedError
+
+
+_all_apps: weakref.WeakSet[Rota] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """Threads and sockets do not survive a fork: the child connects anew when it needs to."""
+    for app in list(_all_apps):
+        app._lock = threading.RLock()
+        app._forget_connections()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

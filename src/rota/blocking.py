@@ -1,0 +1,89 @@
+"""The client for code without an event loop: one line per verb, run on a loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from rota.client import Client, Order
+from rota.core.model import Attempt, Enqueued, JobDefinition, Run, RunFilter
+from rota.core.states import RunState
+from rota.durations import Duration
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """An event loop that sync code can hand coroutines to."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="rota-blocking", daemon=True)
+        self._thread.start()
+
+    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class BlockingClient:
+    def __init__(self, connect: Callable[[], Awaitable[Client]]) -> None:
+        self._thread = LoopThread()
+        self._connect = connect
+        self._client: Client | None = None
+
+    def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+        async def connected() -> T:
+            if self._client is None:
+                self._client = await self._connect()
+            return await verb(self._client)
+
+        return self._thread.call(connected())
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._thread.call(self._client.close())
+        self._thread.stop()
+
+    def time(self) -> datetime:
+        return self._call(lambda client: client.time())
+
+    def enqueue(self, order: Order) -> Enqueued:
+        return self._call(lambda client: client.enqueue(order))
+
+    def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
+        return self._call(lambda client: client.enqueue_many(orders))
+
+    def jobs(self) -> Sequence[JobDefinition]:
+        return self._call(lambda client: client.jobs())
+
+    def get(self, run_id: str) -> Run:
+        return self._call(lambda client: client.get(run_id))
+
+    def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> Sequence[Run]:
+        return self._call(lambda client: client.list(wanted, limit=limit, before=before))
+
+    def attempts(self, run_id: str) -> Sequence[Attempt]:
+        return self._call(lambda client: client.attempts(run_id))
+
+    def wait(self, run_id: str, timeout: Duration | None = None) -> Run:
+        return self._call(lambda client: client.wait(run_id, timeout))
+
+    def cancel(self, run_id: str, *, reason: str | None = None, actor: str | None = None) -> RunState:
+        return self._call(lambda client: client.cancel(run_id, reason=reason, actor=actor))
+
+    def retry(self, run_id: str) -> Enqueued:
+        return self._call(lambda client: client.retry(run_id))
+
+    def prune(self) -> int:
+        return self._call(lambda client: client.prune())
+
+    def queues(self) -> Sequence[tuple[str, int, int]]:
+        return self._call(lambda client: client.queues())

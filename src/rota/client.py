@@ -1,0 +1,136 @@
+"""Every question and command there is; the only door to the store for anything outside the engine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from rota.config import Config
+from rota.core.jsonvalue import Limits
+from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Run, RunFilter
+from rota.core.publishing import key_holds, new_run
+from rota.core.states import RunState
+from rota.durations import Duration, parse_duration
+from rota.engine.janitor import prune
+from rota.errors import Invalid, RunNotFinal, StillRunning, UnknownJob
+from rota.instants import instant
+from rota.registry.jobs import Registry
+from rota.registry.signature import check_schema
+from rota.store import Store
+from rota.store.gathering import Gatherer
+
+MOST_LISTED = 500
+_FIRST_LOOK = 0.02
+_LONGEST_LOOK = 0.5
+
+
+class Order(msgspec.Struct, frozen=True):
+    """One run that a caller wants: a job's name, its arguments, and options for this run."""
+
+    job: str
+    arguments: dict[str, Any]
+    options: Mapping[str, Any] = {}
+
+
+class Client:
+    def __init__(self, store: Store, registry: Registry, config: Config) -> None:
+        self.store = store
+        self.registry = registry
+        self.config = config
+        self._limits = Limits(config.max_payload)
+        self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
+
+    async def close(self) -> None:
+        await self.store.close()
+
+    async def time(self) -> datetime:
+        return instant(await self.store.now())
+
+    async def enqueue(self, order: Order) -> Enqueued:
+        """Callers that enqueue at the same moment share a transaction; each is answered when it is committed."""
+        run = await self.prepare(order)
+        if run.holds:
+            return (await self.store.enqueue([run]))[0]
+        return await self._gatherer.add(run)
+
+    async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
+        """All or nothing."""
+        runs = [await self.prepare(order) for order in orders]
+        return await self.store.enqueue(runs) if runs else []
+
+    async def prepare(self, order: Order) -> NewRun:
+        """Checked completely; nothing is written."""
+        if order.job in self.registry:
+            handler = self.registry.newest(order.job)
+            payload = handler.payload.encode(handler.payload.bind((), order.arguments), self._limits)
+            return new_run(handler.definition, self.store.new_id(), payload, order.options)
+        definition = await self.job(order.job)
+        payload = msgspec.json.encode(order.arguments).decode()
+        check_schema(definition.payload_schema, payload, self._limits)
+        return new_run(definition, self.store.new_id(), payload, order.options)
+
+    async def job(self, name: str) -> JobDefinition:
+        known = {definition.name: definition for definition in await self.jobs()}
+        if name not in known:
+            raise UnknownJob(name, known)
+        return known[name]
+
+    async def jobs(self) -> Sequence[JobDefinition]:
+        """As declared in this process, and as stored by others."""
+        stored = {definition.name: definition for definition in await self.store.jobs()}
+        own = {name: self.registry.newest(name).definition for name in self.registry.known()}
+        return [definition for _, definition in sorted({**stored, **own}.items())]
+
+    async def get(self, run_id: str) -> Run:
+        return await self.store.get_run(await self.store.find_run(run_id))
+
+    async def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]:
+        if not 1 <= limit <= MOST_LISTED:
+            raise Invalid(f"limit must be 1 to {MOST_LISTED}, not {limit}")
+        return await self.store.list_runs(wanted or RunFilter(), limit, before)
+
+    async def attempts(self, run_id: str) -> Sequence[Attempt]:
+        return await self.store.attempts(await self.store.find_run(run_id))
+
+    async def wait(self, run_id: str, timeout: Duration | None = None) -> Run:
+        """The run once it is final; `StillRunning` after `timeout`."""
+        run_id = await self.store.find_run(run_id)
+        clock = self.store.clock
+        deadline = None if timeout is None else clock.monotonic() + parse_duration(timeout).total_seconds()
+        rest = _FIRST_LOOK
+        while True:
+            run = await self.store.get_run(run_id)
+            if run.state.is_final:
+                return run
+            if deadline is not None and clock.monotonic() >= deadline:
+                raise StillRunning(run_id, run.state)
+            await asyncio.sleep(rest)
+            rest = min(_LONGEST_LOOK, rest * 1.5)
+
+    async def cancel(self, run_id: str, *, reason: str | None = None, actor: str | None = None) -> RunState:
+        return await self.store.cancel(await self.store.find_run(run_id), reason, actor)
+
+    async def retry(self, run_id: str) -> Enqueued:
+        """A new run of the same work; the old one stays as it ended. An active holder of its key is a conflict."""
+        old = await self.get(run_id)
+        if not old.state.is_final:
+            raise RunNotFinal(old.id, old.state)
+        definition = await self.job(old.job)
+        copy = await self.store.copy_of(old.id)
+        holds = key_holds(definition, old.scope, old.key, copy.payload, {})
+        strict = tuple(msgspec.structs.replace(hold, on_conflict="reject") for hold in holds)
+        again = msgspec.structs.replace(
+            copy, id=self.store.new_id(), retry_of=old.id, origin_id=copy.origin_id or old.id, holds=strict
+        )
+        return (await self.store.enqueue([again]))[0]
+
+    async def prune(self) -> int:
+        return await prune(self.store)
+
+    async def queues(self) -> Sequence[tuple[str, int, int]]:
+        """(queue, may be claimed, waiting for their time)."""
+        return await self.store.queue_counts()

@@ -1,0 +1,103 @@
+"""Configuration: flags over `ROTA_*` over `rota.toml` over defaults; refused as a whole when it cannot work."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rota.durations import parse_duration
+from rota.errors import BadConfig, BadDuration, did_you_mean
+
+_SECOND = timedelta(seconds=1)
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """Every setting; the environment variable is its name in capitals behind `ROTA_`."""
+
+    database_url: str = "sqlite:///rota.db"
+    lease: timedelta = timedelta(seconds=30)
+    heartbeat: timedelta = timedelta(seconds=10)
+    reaper: timedelta = timedelta(seconds=5)
+    poll: timedelta = _SECOND
+    janitor: timedelta = timedelta(minutes=5)
+    shutdown_grace: timedelta = timedelta(seconds=25)
+    concurrency: int = 10
+    max_payload: int = 262_144
+    host: str = "127.0.0.1"
+    port: int = 7682
+
+    def __post_init__(self) -> None:
+        for name in ("lease", "heartbeat", "reaper", "poll", "janitor"):
+            if getattr(self, name) <= timedelta(0):
+                raise BadConfig(f"{name} must be longer than nothing")
+        if self.lease < _SECOND:
+            raise BadConfig(f"lease is {self.lease.total_seconds():g}s; less than 1s cannot be kept")
+        if self.lease < 3 * self.heartbeat:
+            raise BadConfig(
+                f"lease ({self.lease.total_seconds():g}s) must be at least 3 × heartbeat "
+                f"({self.heartbeat.total_seconds():g}s)",
+                hint="one lost heartbeat must not cost a lease; set ROTA_LEASE or ROTA_HEARTBEAT",
+            )
+        for name, low, high in (("concurrency", 1, 10_000), ("port", 0, 65_535), ("max_payload", 64, 16_777_216)):
+            if not low <= getattr(self, name) <= high:
+                raise BadConfig(f"{name} must be {low} to {high}, not {getattr(self, name)}")
+
+
+SETTINGS = tuple(field.name for field in msgspec.structs.fields(Config))
+_TYPES: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fields(Config)}
+
+
+def load_config(
+    flags: Mapping[str, object] | None = None,
+    environment: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> Config:
+    """`flags` that are None were not given. Without `file`, `rota.toml` in the working directory, if there."""
+    environment = os.environ if environment is None else environment
+    values: dict[str, object] = {}
+    values.update(_from_file(file))
+    values.update(_from_environment(environment))
+    values.update({name: value for name, value in (flags or {}).items() if value is not None})
+    typed: dict[str, Any] = {name: _typed(name, value) for name, value in values.items()}
+    return Config(**typed)
+
+
+def _from_file(file: Path | None) -> dict[str, object]:
+    path = file or Path("rota.toml")
+    if not path.exists():
+        if file:
+            raise BadConfig(f"there is no file {file}")
+        return {}
+    try:
+        content = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise BadConfig(f"{path}: {error}") from error
+    for name in content:
+        if name not in SETTINGS:
+            raise BadConfig(f"{path} has a setting {name!r} that rota does not know", hint=did_you_mean(name, SETTINGS))
+    return content
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
+    """Unknown `ROTA_…` names are left alone: other programs may own them."""
+    return {name: environment[key] for name in SETTINGS if (key := f"ROTA_{name.upper()}") in environment}
+
+
+def _typed(name: str, value: Any) -> object:
+    if name not in _TYPES:
+        raise BadConfig(f"rota has no setting {name!r}", hint=did_you_mean(name, SETTINGS))
+    kind = _TYPES[name]
+    try:
+        if kind is timedelta:
+            return parse_duration(value)
+        if kind is int:
+            return int(str(value))
+        return str(value)
+    except (BadDuration, ValueError) as error:
+        raise BadConfig(f"{name} cannot be {value!r}", hint=getattr(error, "hint", None)) from error

@@ -1,0 +1,1 @@
+"""Pure: model, states, policies. No I/O, no clock, no asyncio."""

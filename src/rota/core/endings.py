@@ -1,0 +1,77 @@
+"""How an attempt's end changes its run: a worker's report, or a lease that was lost, becomes the next state."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.core.states import Outcome, RunState
+
+ON_LOST = ("retry", "fail")
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """A held run as the database knows it while its row is locked."""
+
+    run_id: str
+    fence: int
+    attempt: int
+    worker_id: str
+    claimed_at: int
+    cancel_at: int | None
+    max_attempts: int
+    on_lost: str
+    queue: str
+
+
+class Report(msgspec.Struct, frozen=True, gc=False):
+    """What a worker says of an attempt. `retry_in` (µs) is its own policy's answer to a failure."""
+
+    run_id: str
+    fence: int
+    outcome: Outcome
+    busy: int = 0
+    result: str | None = None
+    error: str | None = None
+    retry_in: int | None = None
+    began: bool = True
+    measures: str | None = None
+
+
+class Requeue(msgspec.Struct, frozen=True):
+    delay: int
+    attempt: int
+    fence: int
+
+
+class End(msgspec.Struct, frozen=True):
+    state: RunState
+    fence: int
+
+
+def after_report(lease: Lease, report: Report) -> Requeue | End:
+    outcome = report.outcome
+    if outcome is Outcome.SUCCEEDED:  # also while cancelling: it is what happened
+        return End(RunState.SUCCEEDED, lease.fence)
+    taken_away = lease.fence + (outcome in (Outcome.HANDED_BACK, Outcome.LOST))
+    if lease.cancel_at is not None or outcome is Outcome.CANCELLED:
+        return End(RunState.CANCELLED, taken_away)
+    if outcome is Outcome.HANDED_BACK:
+        if report.began and lease.on_lost == "fail":
+            return End(RunState.EXPIRED, taken_away)
+        return Requeue(0, lease.attempt - 1, taken_away)
+    if outcome is Outcome.SNOOZED:
+        return Requeue(report.retry_in or 0, lease.attempt - 1, lease.fence)
+    if outcome is Outcome.LOST:
+        return after_lost(lease)
+    if report.retry_in is not None:
+        return Requeue(report.retry_in, lease.attempt, lease.fence)
+    return End(RunState.TIMED_OUT if outcome is Outcome.TIMED_OUT else RunState.FAILED, lease.fence)
+
+
+def after_lost(lease: Lease) -> Requeue | End:
+    """A lost lease costs its attempt and is queued again at once."""
+    if lease.cancel_at is not None:
+        return End(RunState.CANCELLED, lease.fence + 1)
+    if lease.on_lost == "fail" or lease.attempt >= lease.max_attempts:
+        return End(RunState.EXPIRED, lease.fence + 1)
+    return Requeue(0, lease.attempt, lease.fence + 1)

@@ -1,0 +1,176 @@
+"""Things that are: jobs, runs, attempts, workers, as values."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from rota.core.retry import RetryPolicy
+from rota.core.scope import Scope
+from rota.core.states import Outcome, RunState
+from rota.core.unique import KeyHold, Unique
+
+Json = Any
+"""JSON as it enters from or leaves to the outside."""
+
+MIN_PRIORITY, MAX_PRIORITY = -1000, 1000
+
+
+class CancelPolicy(msgspec.Struct, frozen=True):
+    supported: bool = True
+    grace: timedelta = timedelta(seconds=30)
+
+
+class Retention(msgspec.Struct, frozen=True):
+    """A finished run is kept while it is among the newest `keep`, or younger than `keep_for`."""
+
+    keep: int = 100
+    keep_for: timedelta = timedelta(days=30)
+
+
+class JobDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job declares; stored, so that processes without its code can show and enqueue it."""
+
+    name: str
+    version: int = 1
+    kind: str = "python"
+    queue: str = "default"
+    priority: int = 0
+    retry: RetryPolicy = RetryPolicy()
+    timeout: timedelta | None = None
+    on_lost: str = "retry"
+    isolation: str = "thread"
+    cancel: CancelPolicy = CancelPolicy()
+    retention: Retention = Retention()
+    unique: Unique | None = None
+    enabled: bool = True
+    repeatable: bool = True
+    schedulable: bool = True
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Json] = {}
+    payload_schema: dict[str, Json] = {}
+
+
+class Overrides(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Policies given for one run instead of its job's."""
+
+    retry: RetryPolicy | None = None
+    timeout: timedelta | None = None
+    cancel: CancelPolicy | None = None
+
+
+class NewRun(msgspec.Struct, frozen=True, gc=False):
+    """A run about to be enqueued: everything decided, JSON already text, in the order its table wants it.
+
+    Due at `run_at`, or `delay` after the database's now; both in microseconds.
+    """
+
+    id: str
+    job: str
+    job_version: int
+    queue: str
+    priority: int
+    scope_kind: str
+    scope_id: str
+    key: str | None
+    payload: str
+    tags: str | None
+    metadata: str | None
+    overrides: str | None
+    max_attempts: int
+    on_lost: str
+    retry_of: str | None = None
+    origin_id: str | None = None
+    run_at: int | None = None
+    delay: int = 0
+    holds: tuple[KeyHold, ...] = ()
+
+
+class Enqueued(msgspec.Struct, frozen=True, gc=False):
+    """`created` is false when a unique or idempotency key led to a run that was there already."""
+
+    id: str
+    created: bool
+    created_at: int = 0
+    run_at: int = 0
+
+
+class RunError(msgspec.Struct, frozen=True, omit_defaults=True):
+    type: str
+    message: str
+    code: str | None = None
+    traceback: str | None = None
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    job: str
+    job_version: int
+    queue: str
+    priority: int
+    scope: Scope
+    key: str | None
+    state: RunState
+    reason: str | None
+    fence: int
+    attempt: int
+    max_attempts: int
+    payload: Json
+    result: Json
+    error: RunError | None
+    created_at: datetime
+    run_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    retry_of: str | None
+    worker_id: str | None
+    tags: tuple[str, ...]
+    metadata: dict[str, Json]
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """`outcome` and `ended_at` are empty while it goes on."""
+
+    no: int
+    fence: int
+    worker_id: str
+    claimed_at: datetime
+    lease_until: datetime | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    outcome: Outcome | None
+    error: RunError | None
+    cpu_time_ms: int | None
+    memory_peak_mb: int | None
+    counters: dict[str, float]
+
+
+class Measures(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an attempt measured of itself."""
+
+    cpu_time_ms: int | None = None
+    memory_peak_mb: int | None = None
+    counters: dict[str, float] = {}
+
+
+class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    host: str
+    pid: int
+    version: str
+    queues: tuple[str, ...]
+    jobs: tuple[str, ...]
+    slots: int
+
+
+class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
+    states: tuple[RunState, ...] = ()
+    job: str | None = None
+    queue: str | None = None
+    scope: Scope | None = None
+    key: str | None = None
+    tag: str | None = None

@@ -1,0 +1,194 @@
+"""From a job's definition and a caller's wishes to a run about to be enqueued."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, TypedDict
+
+import msgspec
+
+from rota.core.model import MAX_PRIORITY, MIN_PRIORITY, JobDefinition, NewRun, Overrides
+from rota.core.retry import Backoff, retry_policy
+from rota.core.scope import GLOBAL, Scope
+from rota.core.unique import KeyHold, Unique, fingerprint, idempotency_key, once_key, unique_fields, unique_key
+from rota.durations import Duration, in_micros, parse_duration
+from rota.errors import Invalid, JobDisabled, UnknownOption
+from rota.instants import micros_at
+
+_IDEMPOTENCY_PERIOD = timedelta(hours=24)
+_LONGEST_NAME = 200
+
+
+class RunOptions(TypedDict, total=False):
+    """What `.options(...)` takes."""
+
+    queue: str
+    priority: int
+    delay: Duration
+    run_at: datetime
+    key: str
+    scope: Scope | tuple[str, str]
+    unique: UniqueOption
+    max_attempts: int
+    backoff: Backoff | Duration | list[Duration]
+    timeout: Duration
+    tags: list[str] | tuple[str, ...]
+    metadata: dict[str, Any]
+    idempotency_key: str
+
+
+UniqueOption = bool | str | list[str] | tuple[str, ...] | dict[str, Any] | Unique | None
+
+RUN_OPTIONS = tuple(RunOptions.__annotations__)
+
+
+def new_run(definition: JobDefinition, id: str, payload: str, options: Mapping[str, Any]) -> NewRun:
+    """`payload` is JSON text that has been checked already."""
+    for option in options:
+        if option not in RUN_OPTIONS:
+            raise UnknownOption(option, RUN_OPTIONS, where=f"a run of {definition.name!r}")
+    if not definition.enabled:
+        raise JobDisabled(definition.name)
+    scope = scope_of(options.get("scope"))
+    key = checked_name(options["key"], "key") if options.get("key") is not None else None
+    policy = _retry_override(definition, options)
+    return NewRun(
+        id=id,
+        job=definition.name,
+        job_version=definition.version,
+        queue=checked_name(options.get("queue", definition.queue), "queue"),
+        priority=checked_priority(options.get("priority", definition.priority)),
+        scope_kind=scope.kind,
+        scope_id=scope.id,
+        key=key,
+        payload=payload,
+        tags=_json(_tags(options.get("tags", definition.tags))),
+        metadata=_json(options.get("metadata", definition.metadata)),
+        overrides=_overrides(policy, options),
+        max_attempts=(policy or definition.retry).max_attempts,
+        on_lost=definition.on_lost,
+        run_at=_run_at(options),
+        delay=in_micros(parse_duration(options.get("delay", timedelta(0)))),
+        holds=key_holds(definition, scope, key, payload, options),
+    )
+
+
+def _retry_override(definition: JobDefinition, options: Mapping[str, Any]) -> Any:
+    if "max_attempts" not in options and "backoff" not in options:
+        return None
+    return retry_policy(
+        options.get("max_attempts", definition.retry.max_attempts), options.get("backoff", definition.retry.backoff)
+    )
+
+
+def _overrides(policy: Any, options: Mapping[str, Any]) -> str | None:
+    timeout = options.get("timeout")
+    if policy is None and timeout is None:
+        return None
+    return _json(Overrides(retry=policy, timeout=None if timeout is None else checked_timeout(timeout)))
+
+
+def _run_at(options: Mapping[str, Any]) -> int | None:
+    at = options.get("run_at")
+    if at is None:
+        return None
+    if "delay" in options:
+        raise Invalid("give delay or run_at, not both")
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise Invalid(f"run_at must be a datetime with a zone, not {at!r}", hint="datetime.now(UTC) + …")
+    return micros_at(at)
+
+
+def key_holds(
+    definition: JobDefinition, scope: Scope, key: str | None, payload: str, options: Mapping[str, Any]
+) -> tuple[KeyHold, ...]:
+    holds = []
+    request = options.get("idempotency_key")
+    if request is not None:
+        content = [definition.name, payload, scope.kind, scope.id, key, str(sorted(_plain(options).items()))]
+        name = checked_name(request, "idempotency_key")
+        day = in_micros(_IDEMPOTENCY_PERIOD)
+        holds.append(KeyHold(idempotency_key(name), period=day, fingerprint=fingerprint(*content)))
+    if not definition.repeatable:
+        holds.append(KeyHold(once_key(definition.name, scope), once=True))
+    unique = unique_of(options["unique"]) if "unique" in options else definition.unique
+    if unique is None and key is not None and options.get("unique") is not False:
+        unique = Unique()  # a key names a piece of work: enqueued twice, it is the same work
+    if unique is not None:
+        name = (
+            unique_key(definition.name, scope, key)
+            if key is not None and not unique.fields
+            else unique_fields(definition.name, scope, payload, unique.fields)
+        )
+        period = None if unique.period is None else in_micros(unique.period)
+        holds.append(KeyHold(name, unique.on_conflict, period))
+    return tuple(holds)
+
+
+def _plain(options: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in options.items() if name != "idempotency_key"}
+
+
+def unique_of(value: UniqueOption) -> Unique | None:
+    """What people write: True (the whole payload), a field or fields, or all of it in a dict."""
+    match value:
+        case None | False:
+            return None
+        case True:
+            return Unique()
+        case Unique():
+            return value
+        case str():
+            return Unique((value,))
+        case dict():
+            try:
+                period = value.get("period")
+                return msgspec.convert(
+                    {**value, "period": None if period is None else parse_duration(period)}, Unique, strict=True
+                )
+            except (msgspec.ValidationError, TypeError) as error:
+                raise Invalid(f"unique: {error}", hint="fields, period, on_conflict") from None
+        case _:
+            return Unique(tuple(value))
+
+
+def scope_of(value: Scope | tuple[str, str] | None) -> Scope:
+    if value is None:
+        return GLOBAL
+    if isinstance(value, Scope):
+        return value
+    if isinstance(value, tuple | list) and len(value) == 2:
+        return Scope(checked_name(value[0], "scope kind"), checked_name(value[1], "scope id"))
+    raise Invalid(f"a scope is a pair (kind, id), not {value!r}")
+
+
+def checked_name(value: object, what: str) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_NAME:
+        raise Invalid(f"{what} must be text of 1 to {_LONGEST_NAME} characters, not {value!r:.80}")
+    if any(ord(character) < 32 or 0xD800 <= ord(character) < 0xE000 for character in value):
+        raise Invalid(f"{what} must not hold control characters or lone surrogates: {value!r:.80}")
+    return value
+
+
+def checked_priority(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not MIN_PRIORITY <= value <= MAX_PRIORITY:
+        raise Invalid(f"priority must be {MIN_PRIORITY} to {MAX_PRIORITY}, not {value!r}", hint="higher runs first")
+    return value
+
+
+def checked_timeout(value: Duration) -> timedelta:
+    span = parse_duration(value)
+    if span <= timedelta(0):
+        raise Invalid("a timeout must be longer than nothing", hint="leave it out for no limit")
+    return span
+
+
+def _tags(value: object) -> list[str]:
+    if not isinstance(value, list | tuple) or len(value) > 50:
+        raise Invalid(f"tags must be a list of at most 50 texts, not {value!r:.80}")
+    return [checked_name(tag, "tag") for tag in value]
+
+
+def _json(value: object) -> str | None:
+    return msgspec.json.encode(value).decode() if value else None

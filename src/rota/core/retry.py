@@ -1,0 +1,86 @@
+"""When a failed attempt is tried again: values in, a decision out."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+
+from rota.durations import Duration, parse_duration
+from rota.errors import Invalid
+
+DEFAULT_MAX_ATTEMPTS = 4
+_MOST_ATTEMPTS = 10_000
+
+
+class Exponential(msgspec.Struct, frozen=True, tag="exponential"):
+    """`base × factor^(attempt-1)`, capped; up to `jitter` of it is added at random."""
+
+    base: timedelta = timedelta(seconds=60)
+    factor: float = 2.0
+    cap: timedelta = timedelta(hours=1)
+    jitter: float = 0.1
+
+    def delay(self, attempt: int, jitter: float) -> timedelta:
+        grown = self.cap
+        if attempt <= 64:  # beyond that every factor worth the name has met its cap, and floats overflow
+            grown = min(self.cap, self.base * self.factor ** (attempt - 1))
+        return grown * (1 + self.jitter * jitter)
+
+
+class Delays(msgspec.Struct, frozen=True, tag="delays"):
+    """One delay for each retry; the last one repeats."""
+
+    delays: tuple[timedelta, ...]
+
+    def delay(self, attempt: int, jitter: float) -> timedelta:
+        return self.delays[min(attempt, len(self.delays)) - 1]
+
+
+Backoff = Exponential | Delays
+
+
+class RetryPolicy(msgspec.Struct, frozen=True):
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS
+    backoff: Backoff = Exponential()
+
+
+class TryAgain(msgspec.Struct, frozen=True):
+    after: timedelta
+
+
+class GiveUp(msgspec.Struct, frozen=True):
+    reason: str
+
+
+def after_failure(policy: RetryPolicy, attempt: int, jitter: float) -> TryAgain | GiveUp:
+    """`attempt` counts from 1; `jitter` is 0..1, drawn by the caller."""
+    if attempt >= policy.max_attempts:
+        return GiveUp(f"attempt {attempt} of {policy.max_attempts}")
+    if isinstance(policy.backoff, Delays) and not policy.backoff.delays:
+        return GiveUp("an empty backoff means no retry")
+    return TryAgain(policy.backoff.delay(attempt, jitter))
+
+
+def backoff_of(value: Backoff | Duration | list[Duration] | tuple[Duration, ...]) -> Backoff:
+    """What people write: `"30s"` (fixed), `["30s", "2m"]` (a list), or `Exponential(...)`."""
+    if isinstance(value, Exponential):
+        return _checked(value)
+    if isinstance(value, Delays):
+        return value
+    if isinstance(value, str) and value == "exponential":
+        return Exponential()
+    spans = value if isinstance(value, list | tuple) else [value]
+    return Delays(tuple(parse_duration(span) for span in spans))
+
+
+def retry_policy(max_attempts: int, backoff: Backoff | Duration | list[Duration] | tuple[Duration, ...]) -> RetryPolicy:
+    if not isinstance(max_attempts, int) or isinstance(max_attempts, bool) or not 1 <= max_attempts <= _MOST_ATTEMPTS:
+        raise Invalid(f"max_attempts must be 1 to {_MOST_ATTEMPTS}, not {max_attempts!r}", hint="1 means no retry")
+    return RetryPolicy(max_attempts, backoff_of(backoff))
+
+
+def _checked(backoff: Exponential) -> Exponential:
+    if backoff.factor < 1 or not 0 <= backoff.jitter <= 1 or min(backoff.base, backoff.cap) < timedelta(0):
+        raise Invalid("an exponential backoff needs factor ≥ 1, jitter 0..1, and no negative durations")
+    return backoff

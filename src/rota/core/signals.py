@@ -1,0 +1,35 @@
+"""What a handler raises to say more than "it went wrong"."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from rota.durations import Duration, parse_duration
+
+
+class Signal(Exception):
+    """The root of what a handler raises to steer its run."""
+
+
+class Retry(Signal):
+    """Failed; try again, `after` this long instead of what the backoff says. It costs an attempt like any failure."""
+
+    def __init__(self, message: str = "asked to be retried", *, after: Duration | None = None) -> None:
+        super().__init__(message)
+        self.after: timedelta | None = None if after is None else parse_duration(after)
+
+
+class Fail(Signal):
+    """Failed for good: no retry would help."""
+
+
+class Snooze(Signal):
+    """Nothing to do yet: come back `after` this long. It costs no attempt."""
+
+    def __init__(self, after: Duration, message: str = "snoozed") -> None:
+        super().__init__(message)
+        self.after = parse_duration(after)
+
+
+class Cancelled(BaseException):
+    """Raised by `ctx.checkpoint()` once the run is asked to stop. Like asyncio's, `except Exception` lets it pass."""

@@ -1,0 +1,70 @@
+"""Unique keys: which enqueues mean the same piece of work, and what the second one gets."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import timedelta
+
+import msgspec
+
+from rota.core.scope import Scope
+from rota.errors import Invalid, did_you_mean
+
+ON_CONFLICT = ("existing", "replace", "reject")
+
+
+class Unique(msgspec.Struct, frozen=True):
+    """Unique by `fields` of the payload (none: by all of it), while not final or for `period` after creation."""
+
+    fields: tuple[str, ...] = ()
+    period: timedelta | None = None
+    on_conflict: str = "existing"
+
+    def __post_init__(self) -> None:
+        if self.on_conflict not in ON_CONFLICT:
+            raise Invalid(
+                f"unique.on_conflict cannot be {self.on_conflict!r}", hint=did_you_mean(self.on_conflict, ON_CONFLICT)
+            )
+
+
+class KeyHold(msgspec.Struct, frozen=True):
+    """One key that a new run wants to hold.
+
+    Held while the holder is not final, and until `period` (µs) after its creation; `once` also for ever after success.
+    A `fingerprint` makes the key a request's identity: the same key with other content is an error.
+    """
+
+    key: str
+    on_conflict: str = "existing"
+    period: int | None = None
+    once: bool = False
+    fingerprint: str | None = None
+
+
+def unique_key(job: str, scope: Scope, key: str) -> str:
+    return "u:" + _digest([job, scope.kind, scope.id, "key", key])
+
+
+def unique_fields(job: str, scope: Scope, payload: str, fields: Sequence[str]) -> str:
+    """Two payloads are the same work if their chosen fields are equal, whatever the order of names."""
+    content = msgspec.json.decode(payload)
+    if fields:
+        content = {name: content.get(name) for name in fields}
+    return "u:" + _digest([job, scope.kind, scope.id, "fields", content])
+
+
+def once_key(job: str, scope: Scope) -> str:
+    return "o:" + _digest([job, scope.kind, scope.id])
+
+
+def idempotency_key(key: str) -> str:
+    return "i:" + _digest([key])
+
+
+def fingerprint(*content: object) -> str:
+    return _digest(list(content))
+
+
+def _digest(content: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()[:40]

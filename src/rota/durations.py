@@ -1,0 +1,49 @@
+"""Durations as people write them: `"90s"`, `"15m"`, `"1h30m"`; `timedelta` inside."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from rota.errors import BadDuration
+
+Duration = str | timedelta
+
+_MICROSECONDS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+_PART = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)(ms|s|m|h|d)")
+_WHOLE = re.compile(rf"(?:{_PART.pattern})+")
+_LONGEST = timedelta(days=36_500)
+
+
+def parse_duration(value: Duration) -> timedelta:
+    """A bare number is refused: nobody remembers whether it meant seconds or milliseconds."""
+    if isinstance(value, timedelta):
+        span = value
+    elif isinstance(value, str) and _WHOLE.fullmatch(value.strip().lower()):
+        parts = _PART.findall(value.strip().lower())
+        total = sum(float(number) * _MICROSECONDS[unit] for number, unit in parts)
+        if total > _LONGEST / timedelta(microseconds=1):
+            raise BadDuration(value)
+        span = timedelta(microseconds=round(total))
+    else:
+        raise BadDuration(value)
+    if span < timedelta(0) or span > _LONGEST:
+        raise BadDuration(value)
+    return span
+
+
+def format_duration(span: timedelta) -> str:
+    """The shortest form that `parse_duration` reads back to the same span."""
+    rest = in_micros(span)
+    if rest == 0:
+        return "0s"
+    out = ""
+    for unit in ("d", "h", "m", "s", "ms"):
+        count, rest = divmod(rest, _MICROSECONDS[unit])
+        if count:
+            out += f"{count}{unit}"
+    return f"{out}{rest / 1_000:g}ms" if rest else out
+
+
+def in_micros(span: timedelta) -> int:
+    return span // timedelta(microseconds=1)

@@ -1,0 +1,1 @@
+"""Loops and what they drive: worker, heartbeat, reaper, promoter, janitor."""

@@ -1,0 +1,83 @@
+"""How much a worker should claim: enough that no slot idles, never more than it will start soon."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.core.claims import START, Ask, Claim, Watermark, shares
+
+MOST = 2_000
+_HORIZON = 0.1
+_RESCAN = 0.5
+
+
+class Rate:
+    """Runs finished per second, lately."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._since: float | None = None
+        self.per_second = 0.0
+
+    def add(self, count: int = 1) -> None:
+        self._count += count
+
+    def measure(self, now: float) -> None:
+        if self._since is None:
+            self._since = now
+            return
+        elapsed = now - self._since
+        if elapsed < 0.005:
+            return
+        weight = min(1.0, elapsed / 0.05)
+        self.per_second += weight * (self._count / elapsed - self.per_second)
+        self._count, self._since = 0, now
+
+
+def buffer_target(rate: float) -> int:
+    """What will be started within the horizon; nothing for slow work, which another worker might take sooner."""
+    return min(MOST, int(rate * _HORIZON))
+
+
+class Lookout:
+    """Where in each queue to look next, and which queues had something lately."""
+
+    def __init__(self, queues: list[str]) -> None:
+        self.queues = queues
+        self._marks: dict[str, Watermark] = {}
+        self._hungry: dict[str, bool] = {}
+        self._rescan_at = 0.0
+        self._rescan_every = _RESCAN
+
+    def asks(self, wanted: int, now: float) -> tuple[Ask, ...]:
+        """A higher priority enqueued meanwhile is seen at the next rescan from the start."""
+        if now >= self._rescan_at:
+            self._marks.clear()
+        if not self._marks:
+            self._rescan_at = now + self._rescan_every
+        split = shares(wanted, self.queues, self._hungry)
+        return tuple(Ask(queue, count, self._marks.get(queue, START)) for queue, count in split.items())
+
+    def learn(self, asks: tuple[Ask, ...], claims: list[Claim], took: float) -> Verdict:
+        counts: dict[str, int] = {}
+        for claim in claims:
+            counts[claim.queue] = counts.get(claim.queue, 0) + 1
+            mark = Watermark(claim.rank, claim.run_at, claim.run_id)
+            if mark > self._marks.get(claim.queue, START):
+                self._marks[claim.queue] = mark
+        from_start = all(ask.after == START for ask in asks)
+        short = all(counts.get(ask.queue, 0) < ask.wanted for ask in asks)
+        for ask in asks:
+            self._hungry[ask.queue] = counts.get(ask.queue, 0) > 0
+        if from_start:  # a scan over a long head of work for others costs: look from the start less often
+            self._rescan_every = max(_RESCAN, 10 * took)
+        if short:
+            self._marks.clear()
+        return Verdict(exhausted=short and from_start, short=short)
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """`exhausted`: the queues were looked through from their start and had no more."""
+
+    exhausted: bool
+    short: bool

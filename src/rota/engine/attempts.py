@@ -1,0 +1,199 @@
+"""One attempt: call the handler where it belongs, watch its time, and turn what happens into a report."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from rota.clock import Clock
+from rota.core import jsonvalue
+from rota.core.claims import Claim
+from rota.core.endings import Report
+from rota.core.jsonvalue import Limits
+from rota.core.model import Measures, Overrides, RunError
+from rota.core.retry import RetryPolicy, TryAgain, after_failure
+from rota.core.signals import Cancelled, Fail, Retry, Snooze
+from rota.core.states import Outcome
+from rota.durations import in_micros
+from rota.engine.context import Standing
+from rota.errors import BadPayload, LeaseLost
+from rota.registry.jobs import Handler
+
+_LONGEST_MESSAGE = 2_000
+_LONGEST_TRACEBACK = 8_000
+
+
+class RaisedElsewhere(Exception):
+    """An exception of a handler in a child process, told by its description."""
+
+    def __init__(self, error: RunError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class Attempt:
+    """`stopped` is why the worker interrupts it, if it does: that decides the outcome, not the exception."""
+
+    __slots__ = (
+        "began_at",
+        "claim",
+        "handler",
+        "measures",
+        "reported",
+        "standing",
+        "stopped",
+        "task",
+        "thread",
+        "timers",
+    )
+
+    def __init__(self, claim: Claim, handler: Handler) -> None:
+        self.claim = claim
+        self.handler = handler
+        self.standing = Standing()
+        self.stopped: Outcome | None = None
+        self.began_at: float | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.thread: asyncio.Future[Any] | None = None
+        self.timers: list[asyncio.TimerHandle] = []
+        self.reported = False
+        self.measures: Measures | None = None
+
+    @property
+    def overrides(self) -> Overrides:
+        text = self.claim.overrides
+        return msgspec.json.decode(text, type=Overrides) if text else Overrides()
+
+    @property
+    def timeout(self) -> timedelta | None:
+        if self.claim.overrides is None:
+            return self.handler.definition.timeout
+        return self.overrides.timeout or self.handler.definition.timeout
+
+    @property
+    def retry(self) -> RetryPolicy:
+        if self.claim.overrides is None:
+            return self.handler.definition.retry
+        return self.overrides.retry or self.handler.definition.retry
+
+
+class Reports:
+    """Builds reports for attempts; draws the jitter."""
+
+    def __init__(self, clock: Clock, limits: Limits, jitter: Callable[[], float] = random.random) -> None:
+        self._clock = clock
+        self._limits = limits
+        self._jitter = jitter
+
+    def success(self, attempt: Attempt, result: object) -> Report:
+        claim = attempt.claim
+        if result is None:
+            text = None
+        else:
+            try:
+                text = jsonvalue.encode(result, self._limits)
+            except BadPayload as error:
+                return self._unusable_result(attempt, error)
+        return Report(
+            claim.run_id, claim.fence, Outcome.SUCCEEDED, self._busy(attempt), text, measures=_measured(attempt)
+        )
+
+    def _unusable_result(self, attempt: Attempt, error: BadPayload) -> Report:
+        """Done, but the result cannot be kept: doing it again would not help, and saying nothing would mislead."""
+        problem = RunError(type="BadResult", message=f"the result cannot be stored: {error.problem}", code="bad_result")
+        return self._report(attempt, Outcome.FAILED, problem)
+
+    def failure(self, attempt: Attempt, error: BaseException) -> Report | None:
+        """None when there is nobody to report to: the lease is gone."""
+        if attempt.standing.lost or isinstance(error, LeaseLost):
+            return None
+        if attempt.stopped is not None:
+            return self.stopped(attempt, attempt.stopped)
+        match error:
+            case Snooze():
+                return self._report(attempt, Outcome.SNOOZED, None, retry_in=error.after)
+            case Cancelled() if attempt.standing.cancelled:
+                return self.stopped(attempt, Outcome.CANCELLED)
+            case Fail() | BadPayload():
+                return self._report(attempt, Outcome.FAILED, error_of(error))
+            case Retry():
+                return self._retryable(attempt, Outcome.FAILED, error_of(error), error.after)
+            case RaisedElsewhere():
+                return self._retryable(attempt, Outcome.FAILED, error.error)
+            case _:
+                return self._retryable(attempt, Outcome.FAILED, error_of(error))
+
+    def stopped(self, attempt: Attempt, outcome: Outcome) -> Report:
+        if outcome is Outcome.TIMED_OUT:
+            limit = attempt.timeout.total_seconds() if attempt.timeout else 0
+            error = RunError(type="TimedOut", message=f"longer than {limit:g}s", code="timed_out")
+            return self._retryable(attempt, outcome, error)
+        return self._report(attempt, outcome, None)
+
+    def hand_back(self, claim: Claim) -> Report:
+        """Of a run that never began here."""
+        return Report(claim.run_id, claim.fence, Outcome.HANDED_BACK, began=False)
+
+    def _retryable(self, attempt: Attempt, outcome: Outcome, error: RunError, after: timedelta | None = None) -> Report:
+        decision = after_failure(attempt.retry, attempt.claim.attempt, self._jitter())
+        retry_in = (after if after is not None else decision.after) if isinstance(decision, TryAgain) else None
+        return self._report(attempt, outcome, error, retry_in=retry_in)
+
+    def _report(
+        self, attempt: Attempt, outcome: Outcome, error: RunError | None, retry_in: timedelta | None = None
+    ) -> Report:
+        return Report(
+            attempt.claim.run_id,
+            attempt.claim.fence,
+            outcome,
+            self._busy(attempt),
+            error=msgspec.json.encode(error).decode() if error else None,
+            retry_in=None if retry_in is None else in_micros(retry_in),
+            began=attempt.began_at is not None,
+            measures=_measured(attempt),
+        )
+
+    def _busy(self, attempt: Attempt) -> int:
+        if attempt.began_at is None:
+            return 0
+        return int((self._clock.monotonic() - attempt.began_at) * 1_000_000)
+
+
+def _measured(attempt: Attempt) -> str | None:
+    counters = attempt.standing.counters
+    if not counters and attempt.measures is None:
+        return None
+    own = attempt.measures or Measures()
+    return msgspec.json.encode(Measures(own.cpu_time_ms, own.memory_peak_mb, {**own.counters, **counters})).decode()
+
+
+def error_of(error: BaseException) -> RunError:
+    """Capped, and safe to store whatever the exception's text holds."""
+    try:
+        message = str(error)
+    except Exception:
+        message = "(its message cannot be shown)"
+    frames = "".join(traceback.format_exception(type(error), error, _own_frames(error)))
+    return RunError(
+        type=type(error).__qualname__,
+        message=_storable(message)[:_LONGEST_MESSAGE],
+        traceback=_storable(frames)[-_LONGEST_TRACEBACK:],
+    )
+
+
+def _own_frames(error: BaseException) -> Any:
+    """The traceback without the worker's own frames at its head."""
+    frames = error.__traceback__
+    while frames and frames.tb_frame.f_globals.get("__name__", "").startswith("rota.engine."):
+        frames = frames.tb_next
+    return frames or error.__traceback__
+
+
+def _storable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode().replace("\x00", "�")

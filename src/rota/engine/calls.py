@@ -1,0 +1,118 @@
+"""Where handlers run: coroutines on the loop, functions in threads, isolated ones in child processes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rota.core.jsonvalue import Limits
+from rota.core.model import Measures, WorkerInfo
+from rota.engine.attempts import Attempt
+from rota.engine.context import Context
+from rota.engine.threads import HandlerThreads
+
+if TYPE_CHECKING:
+    from rota.engine.processes import ProcessPool
+
+_CLOSING = timedelta(seconds=1)
+
+
+class Calls:
+    def __init__(self, worker: WorkerInfo, limits: Limits, renew: Callable[[], None]) -> None:
+        self._worker = worker
+        self._limits = limits
+        self._renew = renew
+        self._threads: HandlerThreads | None = None
+        self._processes: ProcessPool | None = None
+        self._counters: dict[str, dict[str, float]] = {}
+        self._abandoned: set[asyncio.Future[Any]] = set()
+
+    @property
+    def zombies(self) -> int:
+        """Handlers that were given up but still run, and still take a slot."""
+        return len(self._abandoned)
+
+    async def call(self, attempt: Attempt) -> object:
+        handler = attempt.handler
+        if handler.definition.isolation == "process":
+            return await self._in_process(attempt)
+        arguments = handler.payload.arguments(attempt.claim.payload)
+        if handler.payload.wants_context:
+            arguments[handler.payload.wants_context] = Context(
+                attempt.claim, self._worker.id, attempt.standing, self._renew
+            )
+        if handler.is_async:
+            return await handler.fn(**arguments)
+        return await self._in_thread(attempt, partial(handler.fn, **arguments))
+
+    async def _in_thread(self, attempt: Attempt, call: Callable[[], Any]) -> object:
+        if self._threads is None:
+            self._threads = HandlerThreads(self._worker.slots)
+        future = asyncio.wrap_future(self._threads.submit(call))
+        attempt.thread = future
+        return await asyncio.shield(future)
+
+    async def _in_process(self, attempt: Attempt) -> object:
+        from rota.engine import isolated
+        from rota.engine.processes import ProcessPool
+
+        if self._processes is None:
+            self._processes = ProcessPool(self._worker.slots, on_message=self._told)
+        key = f"{attempt.claim.run_id}:{attempt.claim.fence}"
+        call = isolated.call_of(attempt.handler, attempt.claim, self._worker.id, self._limits)
+        outcome = await self._processes.run(key, call)
+        counters = self._counters.pop(key, {})
+        attempt.measures = Measures(outcome.cpu_time_ms, outcome.memory_peak_mb, counters)
+        if outcome.status == "returned":
+            return msgspec.json.decode(outcome.value)
+        raise isolated.raised(outcome.value) if outcome.status == "raised" else isolated.died(outcome.value)
+
+    def _told(self, key: str, kind: str, body: bytes) -> None:
+        if kind == "counters":
+            self._counters[key] = msgspec.json.decode(body)
+
+    def tell(self, attempt: Attempt) -> None:
+        """A cooperative request to stop; coroutines and threads see it in their context already."""
+        if self._processes:
+            self._processes.request_cancel(f"{attempt.claim.run_id}:{attempt.claim.fence}")
+
+    def can_interrupt(self, attempt: Attempt) -> bool:
+        return attempt.handler.is_async or attempt.handler.definition.isolation == "process"
+
+    def interrupt(self, attempt: Attempt) -> bool:
+        """False when it cannot be stopped: a thread."""
+        if attempt.handler.definition.isolation == "process":
+            assert self._processes is not None or attempt.task is not None
+            if self._processes:
+                self._processes.kill(f"{attempt.claim.run_id}:{attempt.claim.fence}")
+            elif attempt.task:
+                attempt.task.cancel()
+            return True
+        if attempt.handler.is_async and attempt.task:
+            attempt.task.cancel()
+            return True
+        return False
+
+    def abandon(self, attempt: Attempt) -> None:
+        left = attempt.thread if attempt.thread is not None else attempt.task
+        if left is not None and not left.done():
+            self._abandoned.add(left)
+            left.add_done_callback(self._abandoned.discard)
+            left.add_done_callback(_consume)
+
+    async def close(self) -> None:
+        if self._threads:
+            self._threads.close()
+        if self._processes:
+            await self._processes.close(_CLOSING)
+
+
+def _consume(future: asyncio.Future[Any]) -> None:
+    """Nobody waits for an abandoned handler's result; without this, asyncio would complain of it."""
+    if not future.cancelled():
+        future.exception()

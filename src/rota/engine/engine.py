@@ -1,0 +1,77 @@
+"""The loops of one process, put together: reaper, promoter, janitor, and a worker if it has jobs to run."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from rota.config import Config
+from rota.core.model import WorkerInfo
+from rota.core.publishing import checked_name
+from rota.engine.janitor import Janitor
+from rota.engine.loops import Loop
+from rota.engine.promoter import Promoter
+from rota.engine.reaper import Reaper
+from rota.engine.worker import Worker
+from rota.registry.jobs import Registry
+from rota.store import Store
+from rota.version import __version__
+
+
+def worker_info(registry: Registry, config: Config, name: str | None, queues: Sequence[str] | None) -> WorkerInfo:
+    """Identity is name and boot: a second worker of the same name, or the same one restarted, is somebody else."""
+    name = checked_name(name or socket.gethostname(), "worker name")
+    return WorkerInfo(
+        id=f"{name}@{secrets.token_hex(6)}",
+        name=name,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        version=__version__,
+        queues=tuple(checked_name(queue, "queue") for queue in queues) if queues else tuple(registry.queues()),
+        jobs=tuple(registry.known()),
+        slots=config.concurrency,
+    )
+
+
+class Engine:
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        config: Config,
+        *,
+        name: str | None = None,
+        queues: Sequence[str] | None = None,
+        working: bool = True,
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self.worker: Worker | None = None
+        if working:
+            self.worker = Worker(store, registry, worker_info(registry, config, name, queues), config)
+        self._promoter = Loop("promoter", Promoter(store, config.poll))
+        self._loops = [
+            self._promoter,
+            Loop("reaper", Reaper(store, config.reaper, config.heartbeat)),
+            Loop("janitor", Janitor(store, config.janitor)),
+        ]
+        self._unlisten: Callable[[], None] | None = None
+
+    async def start(self) -> None:
+        await self._store.save_jobs(self._registry.definitions())
+        for loop in self._loops:
+            loop.start()
+        self._unlisten = self._store.listen(self._promoter.wake)
+        if self.worker:
+            await self.worker.start()
+
+    async def stop(self, grace: timedelta | None = None) -> None:
+        if self._unlisten:
+            self._unlisten()
+        for loop in self._loops:
+            await loop.stop()
+        if self.worker:
+            await self.worker.stop(grace)

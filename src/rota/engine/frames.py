@@ -1,0 +1,100 @@
+"""What a worker and its child processes share: the messages on their socket, and how a process's memory is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Generic, Literal, TypeVar
+
+import msgspec
+
+_LENGTH = 4
+_encoder = msgspec.msgpack.Encoder()
+
+
+class ProcessCall(msgspec.Struct, frozen=True):
+    """A handler by name and its arguments; `payload` and `context` are JSON objects."""
+
+    module: str
+    qualname: str
+    main_path: str | None
+    payload: bytes
+    context: bytes
+
+
+class Setup(msgspec.Struct, frozen=True, tag=True):
+    """The first message to a child: what makes its imports behave like its parent's."""
+
+    sys_path: list[str]
+    argv: list[str]
+    pythonpath: str | None
+
+
+class Call(msgspec.Struct, frozen=True, tag=True):
+    serial: int
+    call: ProcessCall
+
+
+class Cancel(msgspec.Struct, frozen=True, tag=True):
+    serial: int
+
+
+class Began(msgspec.Struct, frozen=True, tag=True):
+    """The handler is found and about to run. `memory_fresh`: the peak from here on is this call's own."""
+
+    serial: int
+    cpu_ms: int
+    memory_fresh: bool
+
+
+class Note(msgspec.Struct, frozen=True, tag=True):
+    serial: int
+    kind: str
+    body: bytes
+
+
+class Answer(msgspec.Struct, frozen=True, tag=True):
+    serial: int
+    status: Literal["returned", "raised"]
+    value: bytes
+    cpu_time_ms: int | None
+    memory_peak_mb: int | None
+
+
+Downward = Setup | Call | Cancel
+Upward = Began | Note | Answer
+Message = TypeVar("Message")
+
+
+def frame(message: Downward | Upward) -> bytes:
+    body = _encoder.encode(message)
+    return len(body).to_bytes(_LENGTH, "big") + body
+
+
+class Frames(Generic[Message]):
+    """Cuts a stream of bytes into messages."""
+
+    def __init__(self, decoder: msgspec.msgpack.Decoder[Message]) -> None:
+        self._decoder = decoder
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Message]:
+        self._rest += data
+        while len(self._rest) >= _LENGTH:
+            end = _LENGTH + int.from_bytes(self._rest[:_LENGTH], "big")
+            if len(self._rest) < end:
+                return
+            body = bytes(self._rest[_LENGTH:end])
+            del self._rest[:end]
+            yield self._decoder.decode(body)
+
+
+def memory_peak_mb(pid: int) -> int | None:
+    """From VmHWM: `ru_maxrss` would count what the parent held when it forked. None where there is no /proc."""
+    with suppress(OSError, ValueError):
+        status = Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
+        _, found, after = status.partition("VmHWM:")
+        if found:
+            return -(-int(after.split(maxsplit=1)[0]) // 1024)
+    return None

@@ -1,0 +1,90 @@
+"""Renews a worker's leases from a thread and a connection of its own, so that no handler can starve it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+from rota.core.model import WorkerInfo
+from rota.durations import in_micros
+from rota.errors import RotaError
+from rota.store import Extended, Store
+
+log = logging.getLogger("rota.worker")
+
+Answer = Callable[[Mapping[str, int], Extended], None]
+
+
+class Heartbeat:
+    """`held` is the worker's own dict of run id → fence; a snapshot of it is renewed in one statement."""
+
+    def __init__(self, store: Store, worker: WorkerInfo, held: Mapping[str, int], lease: timedelta) -> None:
+        self._store = store
+        self._worker = worker
+        self._held = held
+        self._lease = lease
+
+    async def step(self) -> tuple[dict[str, int], Extended]:
+        snapshot = dict(self._held)
+        return snapshot, await self._store.extend(self._worker, list(snapshot.items()), in_micros(self._lease))
+
+
+class HeartbeatThread:
+    def __init__(
+        self, store: Store, worker: WorkerInfo, held: Mapping[str, int], lease: timedelta, interval: timedelta
+    ) -> None:
+        self._parent = store
+        self._worker = worker
+        self._held = held
+        self._lease = lease
+        self._interval = interval.total_seconds()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._now: asyncio.Event | None = None
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    def start(self, answer: Answer) -> None:
+        """`answer` is called on the event loop that starts it."""
+        home = asyncio.get_running_loop()
+
+        def deliver(snapshot: Mapping[str, int], extended: Extended) -> None:
+            with contextlib.suppress(RuntimeError):  # the home loop may be closing
+                home.call_soon_threadsafe(answer, snapshot, extended)
+
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._beat(deliver)), name="rota-heartbeat", daemon=True
+        )
+        self._thread.start()
+
+    def renew_now(self) -> None:
+        """From any thread."""
+        if self._loop and self._now:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._now.set)
+
+    async def stop(self) -> None:
+        self._stopping = True
+        self.renew_now()
+        if self._thread:
+            await asyncio.to_thread(self._thread.join, 2.0)
+
+    async def _beat(self, deliver: Answer) -> None:
+        self._loop, self._now = asyncio.get_running_loop(), asyncio.Event()
+        store = self._parent.twin()
+        heartbeat = Heartbeat(store, self._worker, self._held, self._lease)
+        while not self._stopping:
+            rest = self._interval
+            try:
+                deliver(*await heartbeat.step())
+            except RotaError as error:
+                rest = min(1.0, self._interval / 3)
+                log.warning("heartbeat failed, trying again in %.1fs: %s", rest, error)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._now.wait(), rest)
+            self._now.clear()
+        with contextlib.suppress(Exception):
+            await store.close()

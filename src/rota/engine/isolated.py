@@ -1,0 +1,111 @@
+"""A handler's call inside a child process, and the crossing of contexts, results and signals between the two."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from datetime import timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rota.core import jsonvalue
+from rota.core.claims import Claim
+from rota.core.jsonvalue import Limits
+from rota.core.model import RunError
+from rota.core.signals import Cancelled, Fail, Retry, Snooze
+from rota.engine.attempts import RaisedElsewhere
+from rota.engine.child import Link
+from rota.engine.context import Context, Standing
+from rota.engine.frames import ProcessCall
+from rota.errors import BadPayload
+from rota.registry.jobs import Handler
+from rota.registry.signature import PayloadType
+
+
+class Passport(msgspec.Struct, frozen=True):
+    """What the child needs to know to build the handler's context."""
+
+    claim: Claim
+    worker_id: str
+    max_result: int
+
+
+def call_of(handler: Handler, claim: Claim, worker_id: str, limits: Limits) -> ProcessCall:
+    fn = handler.fn
+    return ProcessCall(
+        module=fn.__module__,
+        qualname=fn.__qualname__,
+        main_path=_main_path() if fn.__module__ == "__main__" else None,
+        payload=claim.payload.encode(),
+        context=msgspec.json.encode(Passport(claim, worker_id, limits.max_bytes)),
+    )
+
+
+def _main_path() -> str | None:
+    import __main__
+
+    file = getattr(__main__, "__file__", None)
+    return str(Path(file).resolve()) if file else None
+
+
+@lru_cache(maxsize=256)
+def _payload_type(fn: Callable[..., Any]) -> PayloadType:
+    return PayloadType.of(fn, Context)
+
+
+def invoke(target: object, payload: bytes, context: bytes, link: Link) -> bytes:
+    """Runs in the child: the result as JSON."""
+    assert callable(target)
+    passport = msgspec.json.decode(context, type=Passport)
+    standing = Standing()
+    link.on_cancel(lambda: setattr(standing, "cancelled", True))
+    kind = _payload_type(target)
+    try:
+        arguments = kind.arguments(payload)
+        if kind.wants_context:
+            arguments[kind.wants_context] = Context(passport.claim, passport.worker_id, standing)
+        result = target(**arguments)
+        if inspect.iscoroutine(result):
+            result = asyncio.run(result)
+        return jsonvalue.encode(result, Limits(passport.max_result)).encode()
+    except (Retry, Fail, Snooze, Cancelled, BadPayload) as error:
+        error.__rota_signal__ = _signal(error)  # type: ignore[union-attr]
+        raise
+    finally:
+        if standing.counters:
+            link.send("counters", msgspec.json.encode(standing.counters))
+
+
+def _signal(error: BaseException) -> dict[str, Any]:
+    after = getattr(error, "after", None)
+    kind = "fail" if isinstance(error, BadPayload) else type(error).__name__.lower()
+    return {"kind": kind, "after": after / timedelta(microseconds=1) if after is not None else None}
+
+
+def raised(value: bytes) -> BaseException:
+    """In the parent: the exception that the child described, as something the worker understands."""
+    told = msgspec.json.decode(value)
+    error = RunError(type=told["type"].rpartition(".")[2], message=told["message"], traceback=told["traceback"])
+    signal = told.get("signal") or {}
+    after = timedelta(microseconds=signal["after"]) if signal.get("after") is not None else None
+    match signal.get("kind"):
+        case "retry":
+            return Retry(error.message, after=after)
+        case "snooze":
+            return Snooze(after or timedelta(0), error.message)
+        case "cancelled":
+            return Cancelled(error.message)
+        case "fail":
+            return Fail(error.message)
+        case _:
+            return RaisedElsewhere(error)
+
+
+def died(value: bytes) -> RaisedElsewhere:
+    how = msgspec.json.decode(value)
+    what = f"signal {how['signal']}" if how["signal"] else f"exit code {how['exit_code']}"
+    return RaisedElsewhere(RunError(type="ProcessDied", message=f"the process ended with {what}", code="process_died"))

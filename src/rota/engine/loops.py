@@ -1,0 +1,60 @@
+"""Loops: a step, a rest, and the next step, whatever happens to the database meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from datetime import timedelta
+from typing import Protocol
+
+from rota.errors import RotaError
+
+log = logging.getLogger("rota.engine")
+
+_TROUBLE = timedelta(seconds=1)
+
+
+class Stepping(Protocol):
+    async def step(self) -> timedelta:
+        """Do what is to be done now; returns how long to rest."""
+
+    def troubled(self) -> None:
+        """The last step failed because the database was away."""
+
+
+class Loop:
+    def __init__(self, name: str, stepping: Stepping) -> None:
+        self._name = name
+        self._stepping = stepping
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name=f"rota-{self._name}")
+
+    def wake(self, _queue: str | None = None) -> None:
+        self._wake.set()
+
+    async def stop(self) -> None:
+        if self._task:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            rest = await self._step()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), rest.total_seconds())
+
+    async def _step(self) -> timedelta:
+        try:
+            return await self._stepping.step()
+        except RotaError as error:
+            log.warning("%s: %s; trying again", self._name, error)
+        except Exception:
+            log.exception("%s failed; trying again", self._name)
+        self._stepping.troubled()
+        return _TROUBLE

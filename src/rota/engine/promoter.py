@@ -1,0 +1,26 @@
+"""Lets runs be claimed when their time has come. Safe in any number of processes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from rota.store import Store
+
+_BATCH = 1_000
+
+
+class Promoter:
+    """Rests until the next run is due; woken by hints, since a new one may be due sooner."""
+
+    def __init__(self, store: Store, poll: timedelta) -> None:
+        self._store = store
+        self._poll = poll
+
+    def troubled(self) -> None:
+        """Nothing is remembered between steps."""
+
+    async def step(self) -> timedelta:
+        promoted = await self._store.promote(_BATCH)
+        if promoted.next_in is None:
+            return self._poll
+        return min(self._poll, max(timedelta(0), timedelta(microseconds=promoted.next_in)))

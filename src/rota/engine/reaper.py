@@ -1,0 +1,61 @@
+"""Takes expired leases away from their holders. Safe in any number of processes."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+from rota.store import Store
+
+log = logging.getLogger("rota.reaper")
+
+_BATCH = 500
+_SKEW = 2.0
+
+
+class Reaper:
+    """Cautious after any gap in its own knowledge.
+
+    When it has just started, lost the database, or slept too long itself, the holders may have been cut off as it
+    was: it first waits one heartbeat, or an outage longer than a lease would run everything again.
+    """
+
+    def __init__(self, store: Store, interval: timedelta, heartbeat: timedelta) -> None:
+        self._store = store
+        self._clock = store.clock
+        self._interval = interval
+        self._caution = heartbeat + min(heartbeat, timedelta(seconds=1))
+        self._seen: tuple[int, float] | None = None
+        self._wait_until: float | None = None
+        self.taken = 0
+
+    def troubled(self) -> None:
+        self._seen = None
+
+    async def step(self) -> timedelta:
+        wall, steady = await self._store.now(), self._clock.monotonic()
+        if self._out_of_touch(wall, steady):
+            self._wait_until = steady + self._caution.total_seconds()
+        self._seen = (wall, steady)
+        if self._wait_until is not None:
+            left = self._wait_until - steady
+            if left > 0:
+                return min(self._interval, timedelta(seconds=left))
+            self._wait_until = None
+        return await self._reap()
+
+    def _out_of_touch(self, wall: int, steady: float) -> bool:
+        if self._seen is None:
+            return True
+        steady_passed = steady - self._seen[1]
+        wall_passed = (wall - self._seen[0]) / 1_000_000
+        slept = steady_passed > 2 * self._interval.total_seconds() + _SKEW
+        return slept or abs(wall_passed - steady_passed) > _SKEW
+
+    async def _reap(self) -> timedelta:
+        reaped = await self._store.reap(_BATCH)
+        count = reaped.requeued + reaped.ended
+        self.taken += count
+        if count:
+            log.warning("took %d leases away: %d queued again, %d ended", count, reaped.requeued, reaped.ended)
+        return timedelta(0) if count >= _BATCH else self._interval

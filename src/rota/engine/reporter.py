@@ -1,0 +1,65 @@
+"""Reports on their way to the store: gathered while one batch is under way, repeated until the store has answered."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+
+from rota.core.endings import Report
+from rota.errors import RotaError
+from rota.store import Store
+
+_BATCH = 2_000
+_REST_AFTER_TROUBLE = 0.5
+
+log = logging.getLogger("rota.worker")
+
+
+class Reporter:
+    """A report leaves the worker's hands only when the store has said accepted or stale."""
+
+    def __init__(self, store: Store, settled: Callable[[Report], None]) -> None:
+        self._store = store
+        self._settled = settled
+        self._pending: list[Report] = []
+        self._wake = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self.refused = 0
+
+    def add(self, report: Report) -> None:
+        self._pending.append(report)
+        self._empty.clear()
+        self._wake.set()
+
+    async def flush(self, seconds: float) -> None:
+        """Wait until everything is settled, but not longer: what is left, the reaper will find."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._empty.wait(), seconds)
+
+    async def step(self) -> None:
+        """Send one batch. On trouble it stays, to be sent again: the store answers a repeated report alike."""
+        batch = self._pending[:_BATCH]
+        if not batch:
+            return
+        reported = await self._store.report(batch)
+        del self._pending[: len(batch)]
+        for report in reported.refused:
+            self.refused += 1
+            log.warning("run %s: report %s refused, fence %d is stale", report.run_id, report.outcome, report.fence)
+        for report in batch:
+            self._settled(report)
+
+    async def run(self) -> None:
+        while True:
+            await self._wake.wait()
+            try:
+                await self.step()
+            except RotaError as error:
+                log.warning("cannot report %d results yet: %s", len(self._pending), error)
+                await asyncio.sleep(_REST_AFTER_TROUBLE)
+            if not self._pending:
+                self._wake.clear()
+                self._empty.set()

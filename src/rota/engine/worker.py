@@ -1,0 +1,286 @@
+"""The worker: claims runs, hands them to handlers, reports what happened, and gives back what it cannot finish."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Mapping
+from datetime import timedelta
+
+from rota.config import Config
+from rota.core.claims import Claim, ClaimRequest
+from rota.core.endings import Report
+from rota.core.jsonvalue import Limits
+from rota.core.model import WorkerInfo
+from rota.core.states import Outcome
+from rota.durations import in_micros
+from rota.engine.appetite import Lookout, Rate, buffer_target
+from rota.engine.attempts import Attempt, Reports
+from rota.engine.calls import Calls
+from rota.engine.heartbeat import HeartbeatThread
+from rota.engine.reporter import Reporter
+from rota.errors import RotaError
+from rota.registry.jobs import Registry
+from rota.store import Extended, Store
+
+log = logging.getLogger("rota.worker")
+
+_DOUBT = 40.0
+_SOLO_EVERY = 0.5
+_TROUBLE = 0.5
+_LAST_WORDS = 1.0
+_LAST_REPORTS = 3.0
+
+
+class Worker:
+    def __init__(self, store: Store, registry: Registry, info: WorkerInfo, config: Config) -> None:
+        self.info = info
+        self.held: dict[str, int] = {}
+        self.active: dict[str, Attempt] = {}
+        self._store = store
+        self._registry = registry
+        self._config = config
+        self._clock = store.clock
+        self._known = registry.known()
+        self._has_solo = any(d.on_lost == "fail" for d in registry.definitions())
+        self._lookout = Lookout(list(info.queues))
+        self._buffer: deque[Claim] = deque()
+        self._rate = Rate()
+        self._wake = asyncio.Event()
+        self._stopping = False
+        self._doubt_until = 0.0
+        self._solo_at = 0.0
+        self._lease = config.lease.total_seconds()
+        self._renewed_at = self._clock.monotonic()
+        self._reports = Reports(self._clock, Limits(config.max_payload))
+        self._reporter = Reporter(store, self._settled)
+        self._heartbeat = HeartbeatThread(store, info, self.held, config.lease, config.heartbeat)
+        self._calls = Calls(info, Limits(config.max_payload), self._heartbeat.renew_now)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Returns once it is claiming. It survives the database going away and coming back."""
+        self._heartbeat.start(self.heard)
+        self._unlisten = self._store.listen(self._hinted)
+        self._tasks = [asyncio.create_task(self._claiming()), asyncio.create_task(self._reporter.run())]
+
+    async def stop(self, grace: timedelta | None = None) -> None:
+        """Claim nothing more, hand back what has not begun, give the rest its grace, hand back what is left."""
+        if self._stopping:
+            return
+        self._stopping = True
+        self._wake.set()
+        self._hand_back_buffer()
+        for attempt in self.active.values():
+            attempt.standing.shutting_down = True
+        limit = self._config.shutdown_grace if grace is None else grace
+        await self._wait_for_handlers(limit.total_seconds())
+        for attempt in list(self.active.values()):
+            self._interrupt(attempt, Outcome.HANDED_BACK)
+        await self._wait_for_handlers(_LAST_WORDS)
+        for attempt in list(self.active.values()):
+            self._abandon(attempt)
+        await self._reporter.flush(_LAST_REPORTS)
+        await self._close()
+
+    async def _close(self) -> None:
+        self._unlisten()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._heartbeat.stop()
+        await self._calls.close()
+        with contextlib.suppress(RotaError, TimeoutError):
+            async with asyncio.timeout(2):
+                await self._store.worker_gone(self.info.id)
+
+    async def _wait_for_handlers(self, seconds: float) -> None:
+        tasks = [attempt.task for attempt in self.active.values() if attempt.task]
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+
+    def _hinted(self, queue: str | None) -> None:
+        if queue is None or queue in self.info.queues:
+            self._wake.set()
+
+    async def _claiming(self) -> None:
+        while not self._stopping:
+            self._wake.clear()
+            try:
+                rest = await self.step()
+            except RotaError as error:
+                log.warning("cannot claim, trying again: %s", error)
+                self._doubt_until = self._clock.monotonic() + _DOUBT
+                rest = _TROUBLE
+            if rest:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), rest)
+
+    async def step(self) -> float:
+        """Claim once; returns how long to rest unless woken."""
+        await self._hand_back_unknown()
+        now = self._clock.monotonic()
+        self._rate.measure(now)
+        wanted, solo = self._appetite(now)
+        if wanted <= 0:
+            return self._config.poll.total_seconds()
+        asks = self._lookout.asks(wanted, now)
+        request = ClaimRequest(self.info.id, asks, self._known, in_micros(self._config.lease), solo)
+        claims = await self._store.claim(request)
+        verdict = self._lookout.learn(asks, claims, self._clock.monotonic() - now)
+        self._accept(claims, now)
+        return self._config.poll.total_seconds() if verdict.exhausted else 0
+
+    def _appetite(self, now: float) -> tuple[int, bool]:
+        """(how many, may they be solo). The buffer is let run dry now and then, to look for solo runs."""
+        free = self._config.concurrency - len(self.active) - self._calls.zombies
+        room = free + buffer_target(self._rate.per_second) - len(self._buffer)
+        if not self._has_solo:
+            return (room if room >= min(200, self._config.concurrency) or not self._buffer else 0), True
+        if not self._buffer and free > 0:
+            self._solo_at = now + _SOLO_EVERY
+            return free, True
+        return (0 if now >= self._solo_at else room), False
+
+    def _accept(self, claims: list[Claim], now: float) -> None:
+        for claim in claims:
+            self.held[claim.run_id] = claim.fence
+        if claims:
+            self._renewed_at = max(self._renewed_at, now) if not self._buffer else self._renewed_at
+            self._buffer.extend(claims)
+        if self._stopping:
+            self._hand_back_buffer()
+        self._fill()
+
+    async def _hand_back_unknown(self) -> None:
+        """After a claim whose outcome is unknown: leases under this boot id that nobody here knows."""
+        if self._clock.monotonic() >= self._doubt_until:
+            return
+        unknown = [lease for lease in await self._store.leases_of(self.info.id) if lease[0] not in self.held]
+        if unknown:
+            await self._store.report([Report(id, fence, Outcome.HANDED_BACK, began=False) for id, fence in unknown])
+
+    def _fill(self) -> None:
+        while self._buffer and len(self.active) + self._calls.zombies < self._config.concurrency:
+            self._begin(self._buffer.popleft())
+        if len(self._buffer) * 2 <= buffer_target(self._rate.per_second):
+            self._wake.set()
+
+    def _begin(self, claim: Claim) -> None:
+        handler = self._registry.for_run(claim.job, claim.job_version)
+        if handler is None or self._clock.monotonic() - self._renewed_at > self._lease:
+            self._reporter.add(self._reports.hand_back(claim))
+            return
+        attempt = Attempt(claim, handler)
+        self.active[claim.run_id] = attempt
+        attempt.task = asyncio.create_task(self._run(attempt))
+
+    async def _run(self, attempt: Attempt) -> None:
+        loop = asyncio.get_running_loop()
+        attempt.began_at = self._clock.monotonic()
+        if attempt.timeout is not None:
+            timer = loop.call_later(attempt.timeout.total_seconds(), self._interrupt, attempt, Outcome.TIMED_OUT)
+            attempt.timers.append(timer)
+        report: Report | None
+        try:
+            result = await self._calls.call(attempt)
+        except BaseException as error:
+            report = self._reports.failure(attempt, error)
+        else:
+            report = None if attempt.standing.lost else self._reports.success(attempt, result)
+        self._finish(attempt, report)
+
+    def _finish(self, attempt: Attempt, report: Report | None) -> None:
+        for timer in attempt.timers:
+            timer.cancel()
+        if attempt.reported:  # an abandoned handler came back at last: its slot is free
+            self._fill()
+            return
+        attempt.reported = True
+        run_id = attempt.claim.run_id
+        self.active.pop(run_id, None)
+        self._rate.add()
+        if report is None:
+            self._release(run_id, attempt.claim.fence)
+        else:
+            self._reporter.add(report)
+        self._fill()
+
+    def _interrupt(self, attempt: Attempt, outcome: Outcome) -> None:
+        """Stop an attempt now, by the hardest means its isolation has; what resists is abandoned."""
+        if attempt.reported or attempt.stopped is not None:
+            return
+        attempt.stopped = outcome
+        attempt.standing.cancelled = True
+        if self._calls.interrupt(attempt):
+            loop = asyncio.get_running_loop()
+            grace = attempt.handler.definition.cancel.grace.total_seconds()
+            attempt.timers.append(loop.call_later(grace, self._abandon, attempt))
+        else:
+            self._abandon(attempt)
+
+    def _abandon(self, attempt: Attempt) -> None:
+        """Report without waiting any longer. Its slot stays taken until the handler really returns."""
+        if attempt.reported:
+            return
+        self._calls.abandon(attempt)
+        report = (
+            None if attempt.standing.lost else self._reports.stopped(attempt, attempt.stopped or Outcome.HANDED_BACK)
+        )
+        self._finish(attempt, report)
+
+    def heard(self, snapshot: Mapping[str, int], extended: Extended) -> None:
+        self._renewed_at = self._clock.monotonic()
+        for run_id in extended.lost:
+            if self.held.get(run_id) == snapshot[run_id]:
+                self._lost(run_id)
+        for run_id in extended.cancelling:
+            attempt = self.active.get(run_id)
+            if attempt is not None:
+                self._cancel(attempt)
+            elif self._take_from_buffer(run_id):
+                self._reporter.add(Report(run_id, snapshot[run_id], Outcome.CANCELLED, began=False))
+
+    def _lost(self, run_id: str) -> None:
+        attempt = self.active.get(run_id)
+        if attempt is not None:
+            log.warning("run %s: the lease is lost, the attempt is stopped", run_id)
+            attempt.standing.lost = True
+            self._interrupt(attempt, Outcome.LOST)
+        elif self._take_from_buffer(run_id):
+            self._release(run_id, self.held[run_id])
+
+    def _cancel(self, attempt: Attempt) -> None:
+        """Told first; a handler that takes the context has a third of the grace to stop by itself."""
+        if attempt.standing.cancelled:
+            return
+        attempt.standing.cancelled = True
+        self._calls.tell(attempt)
+        cooperative = attempt.handler.payload.wants_context is not None
+        wait = attempt.handler.definition.cancel.grace.total_seconds() / 3 if cooperative else 0
+        timer = asyncio.get_running_loop().call_later(wait, self._interrupt_cancelled, attempt)
+        attempt.timers.append(timer)
+
+    def _interrupt_cancelled(self, attempt: Attempt) -> None:
+        if self._calls.can_interrupt(attempt):
+            self._interrupt(attempt, Outcome.CANCELLED)
+
+    def _take_from_buffer(self, run_id: str) -> bool:
+        for place, claim in enumerate(self._buffer):
+            if claim.run_id == run_id:
+                del self._buffer[place]
+                return True
+        return False
+
+    def _hand_back_buffer(self) -> None:
+        while self._buffer:
+            self._reporter.add(self._reports.hand_back(self._buffer.popleft()))
+
+    def _settled(self, report: Report) -> None:
+        self._release(report.run_id, report.fence)
+
+    def _release(self, run_id: str, fence: int) -> None:
+        if self.held.get(run_id) == fence:
+            del self.held[run_id]

@@ -1,0 +1,201 @@
+"""Everything rota raises: four families, each one HTTP status and one exit code.
+
+    RotaError
+    ├── NotFound        404   exit 4     UnknownJob, UnknownRun
+    ├── Conflict        409   exit 6     LeaseLost, NotCancellable, DuplicateRun, JobDisabled, RunIsFinal
+    ├── Invalid         422   exit 2     BadPayload, BadConfig (exit 78), BadDuration, UnknownOption, KeyReused
+    └── Unavailable     503   exit 69    SchemaOutdated (exit 78), TimedOut (exit 75)
+
+A message is built in its class from facts, and carries a hint where there is something to do about it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import ClassVar
+
+
+class RotaError(Exception):
+    """The root of all errors raised by rota."""
+
+    status: ClassVar[int] = 500
+    exit_code: ClassVar[int] = 1
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class NotFound(RotaError):
+    status, exit_code, code = 404, 4, "not-found"
+
+
+class Conflict(RotaError):
+    status, exit_code, code = 409, 6, "conflict"
+
+
+class Invalid(RotaError):
+    status, exit_code, code = 422, 2, "invalid"
+
+
+class Unavailable(RotaError):
+    status, exit_code, code = 503, 69, "unavailable"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """A hint naming the nearest known word, or the known words when they are few."""
+    names = sorted(known)
+    near = difflib.get_close_matches(word, names, n=1)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    if 0 < len(names) <= 8:
+        return "known: " + ", ".join(names)
+    return None
+
+
+class UnknownJob(NotFound):
+    code = "unknown-job"
+
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+        names = list(known)
+        hint = did_you_mean(name, names) or "start a worker that has it once, so that the database knows it"
+        super().__init__(f"no job is called {name!r}", hint=hint)
+
+
+class UnknownRun(NotFound):
+    code = "unknown-run"
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"there is no run {run_id!r}", hint="it may have been pruned; `rota run ls` lists runs")
+
+
+class AmbiguousRun(Conflict):
+    code = "ambiguous-run"
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__(f"more than one run begins with {prefix!r}", hint="give more of the id")
+
+
+class LeaseLost(Conflict):
+    """The write came from a lease that is no longer the run's current one."""
+
+    code = "stale-lease"
+
+    def __init__(self, run_id: str, fence: int) -> None:
+        super().__init__(f"fence {fence} of run {run_id} is not current any more", hint="stop: another attempt owns it")
+        self.run_id = run_id
+        self.fence = fence
+
+
+class RunIsFinal(Conflict):
+    code = "run-is-final"
+
+    def __init__(self, run_id: str, state: str, wanted: str) -> None:
+        super().__init__(f"run {run_id} is {state} already and cannot be {wanted}", hint="a final run never changes")
+
+
+class RunNotFinal(Conflict):
+    code = "run-not-final"
+
+    def __init__(self, run_id: str, state: str) -> None:
+        super().__init__(f"run {run_id} is {state}; only a finished run can be retried", hint="cancel it first")
+
+
+class NotCancellable(Conflict):
+    code = "not-cancellable"
+
+    def __init__(self, run_id: str, job: str) -> None:
+        super().__init__(f"run {run_id} has begun and job {job!r} does not support cancelling")
+
+
+class DuplicateRun(Conflict):
+    code = "duplicate-run"
+
+    def __init__(self, job: str, holder: str) -> None:
+        super().__init__(f"job {job!r} has a run with this unique key already: {holder}")
+        self.holder = holder
+
+
+class JobDisabled(Conflict):
+    code = "job-disabled"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"job {name!r} is disabled", hint="declare it with enabled=True to let it run")
+
+
+class NotRepeatable(Conflict):
+    code = "not-repeatable"
+
+    def __init__(self, name: str, holder: str) -> None:
+        super().__init__(f"job {name!r} is not repeatable and run {holder} has done it, or is doing it")
+        self.holder = holder
+
+
+class BadPayload(Invalid):
+    """`path` leads to the value at fault: `$.user.age`."""
+
+    code = "bad-payload"
+
+    def __init__(self, path: str, problem: str, *, hint: str | None = None) -> None:
+        super().__init__(f"payload at {path}: {problem}", hint=hint)
+        self.path = path
+        self.problem = problem
+
+
+class BadDuration(Invalid):
+    code = "bad-duration"
+
+    def __init__(self, text: object) -> None:
+        super().__init__(f"{text!r} is not a duration", hint='write a number and a unit: "90s", "15m", "6h", "1d"')
+
+
+class BadConfig(Invalid):
+    exit_code, code = 78, "bad-configuration"
+
+
+class UnknownOption(Invalid):
+    code = "unknown-option"
+
+    def __init__(self, option: str, known: Iterable[str], *, where: str) -> None:
+        super().__init__(f"{where} has no option {option!r}", hint=did_you_mean(option, known))
+
+
+class KeyReused(Invalid):
+    code = "idempotency-key-reused"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"idempotency key {key!r} was used for another request", hint="use a new key for new content")
+
+
+class SchemaOutdated(Unavailable):
+    exit_code, code = 78, "schema-outdated"
+
+    def __init__(self, found: int, wanted: int) -> None:
+        if found > wanted:
+            super().__init__(
+                f"the database is at schema {found}, this rota knows {wanted}", hint="install a newer rota"
+            )
+        else:
+            super().__init__(f"the database is at schema {found}, this rota needs {wanted}", hint="run `rota migrate`")
+
+
+class DeadlineExceeded(Unavailable):
+    code = "deadline"
+
+    def __init__(self, what: str, seconds: float) -> None:
+        super().__init__(f"{what} did not finish within {seconds:g}s")
+
+
+class StillRunning(Unavailable):
+    """Waiting for a run took longer than the caller wanted."""
+
+    exit_code, code = 75, "still-running"
+
+    def __init__(self, run_id: str, state: str) -> None:
+        super().__init__(f"run {run_id} is still {state}")

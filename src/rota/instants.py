@@ -1,0 +1,16 @@
+"""Instants as the tables keep them, microseconds since the epoch, and as people read them, aware UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def instant(micros: int) -> datetime:
+    return _EPOCH + micros * _MICROSECOND
+
+
+def micros_at(at: datetime) -> int:
+    return (at - _EPOCH) // _MICROSECOND

@@ -1,0 +1,78 @@
+"""A declared job in the user's hands: call it, or enqueue it, typed by its own signature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
+
+from rota.client import Order
+from rota.core.model import Enqueued
+from rota.core.publishing import RunOptions
+from rota.registry.jobs import Handler
+from rota.store.foreign import aexecute_in, execute_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Unpack
+
+    from rota.app import Rota
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Job(Generic[P, R]):
+    """`job(...)` just calls the function. `fn` is the function itself."""
+
+    def __init__(self, app: Rota, handler: Handler, options: Mapping[str, Any] | None = None) -> None:
+        self.app = app
+        self.handler = handler
+        self.fn: Callable[..., R] = handler.fn
+        self.name = handler.definition.name
+        self._options = dict(options or {})
+        self.__doc__ = handler.fn.__doc__
+        self.__name__ = handler.fn.__name__
+        self.__wrapped__ = handler.fn
+
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
+        return self.fn(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<rota job {self.name!r} version {self.handler.definition.version}>"
+
+    def options(self, **options: Unpack[RunOptions]) -> Job[P, R]:
+        """The same job with options for the runs enqueued through it."""
+        return Job(self.app, self.handler, {**self._options, **options})
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+        return self.app.blocking.enqueue(self._order(args, kwargs))
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+        return await (await self.app.connect()).enqueue(self._order(args, kwargs))
+
+    def enqueue_many(self, payloads: Iterable[Mapping[str, Any]]) -> Sequence[Enqueued]:
+        """All in one transaction; each payload holds one run's arguments by name."""
+        return self.app.blocking.enqueue_many([self._order((), payload) for payload in payloads])
+
+    async def aenqueue_many(self, payloads: Iterable[Mapping[str, Any]]) -> Sequence[Enqueued]:
+        return await (await self.app.connect()).enqueue_many([self._order((), payload) for payload in payloads])
+
+    def enqueue_in(self, connection: Any, *args: P.args, **kwargs: P.kwargs) -> str:
+        """Enqueue inside a transaction of yours: the run exists if, and as soon as, you commit. Returns its id.
+
+        `connection`: psycopg, SQLAlchemy, any DB-API on PostgreSQL; apsw or sqlite3 on SQLite.
+        """
+        run = self.app.prepare_locally(self._order(args, kwargs))
+        execute_in(connection, run, self.app.dialect)
+        return run.id
+
+    async def aenqueue_in(self, connection: Any, *args: P.args, **kwargs: P.kwargs) -> str:
+        """The same for asyncpg, async psycopg and async SQLAlchemy."""
+        run = self.app.prepare_locally(self._order(args, kwargs))
+        await aexecute_in(connection, run, self.app.dialect)
+        return run.id
+
+    def _order(self, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> Order:
+        arguments = self.handler.payload.bind(args, cast("dict[str, object]", kwargs))
+        return Order(self.name, arguments, self._options)

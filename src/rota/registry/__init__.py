@@ -1,0 +1,1 @@
+"""Names of jobs: what a function declares, and the payload its signature accepts."""

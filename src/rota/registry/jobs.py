@@ -1,0 +1,147 @@
+"""Declared jobs: a function with its definition, and the registry that finds the one for a run."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypedDict
+
+from rota.core.endings import ON_LOST
+from rota.core.model import CancelPolicy, JobDefinition, Retention
+from rota.core.publishing import UniqueOption, checked_name, checked_priority, checked_timeout, unique_of
+from rota.core.retry import DEFAULT_MAX_ATTEMPTS, Backoff, Exponential, retry_policy
+from rota.durations import Duration, parse_duration
+from rota.errors import Conflict, Invalid, UnknownJob, UnknownOption, did_you_mean
+from rota.registry.signature import PayloadType
+
+ISOLATIONS = ("thread", "process")
+
+
+class JobOptions(TypedDict, total=False):
+    """What `@app.job(...)` takes."""
+
+    name: str
+    version: int
+    queue: str
+    priority: int
+    max_attempts: int
+    backoff: Backoff | Duration | list[Duration]
+    timeout: Duration
+    on_lost: str
+    isolation: str
+    cancellable: bool
+    cancel_grace: Duration
+    unique: UniqueOption
+    keep: int
+    keep_for: Duration
+    enabled: bool
+    repeatable: bool
+    schedulable: bool
+    description: str
+    tags: list[str] | tuple[str, ...]
+    metadata: dict[str, Any]
+
+
+JOB_OPTIONS = tuple(JobOptions.__annotations__)
+
+
+class Handler:
+    """A job that this process can run."""
+
+    __slots__ = ("definition", "fn", "is_async", "payload")
+
+    def __init__(self, definition: JobDefinition, fn: Callable[..., Any], payload: PayloadType) -> None:
+        self.definition = definition
+        self.fn = fn
+        self.payload = payload
+        self.is_async = inspect.iscoroutinefunction(fn)
+
+
+def declare(fn: Callable[..., Any], context_type: type, options: Mapping[str, Any]) -> Handler:
+    for option in options:
+        if option not in JOB_OPTIONS:
+            raise UnknownOption(option, JOB_OPTIONS, where="a job")
+    payload = PayloadType.of(fn, context_type)
+    definition = JobDefinition(
+        name=checked_name(options.get("name", fn.__name__), "job name"),
+        version=_positive(options.get("version", 1), "version"),
+        queue=checked_name(options.get("queue", "default"), "queue"),
+        priority=checked_priority(options.get("priority", 0)),
+        retry=retry_policy(options.get("max_attempts", DEFAULT_MAX_ATTEMPTS), options.get("backoff", Exponential())),
+        timeout=checked_timeout(options["timeout"]) if options.get("timeout") is not None else None,
+        on_lost=_one_of(options.get("on_lost", "retry"), ON_LOST, "on_lost"),
+        isolation=_one_of(options.get("isolation", "thread"), ISOLATIONS, "isolation"),
+        cancel=CancelPolicy(options.get("cancellable", True), parse_duration(options.get("cancel_grace", "30s"))),
+        retention=Retention(
+            _positive(options.get("keep", 100), "keep", least=0), parse_duration(options.get("keep_for", "30d"))
+        ),
+        unique=unique_of(options.get("unique")),
+        enabled=options.get("enabled", True),
+        repeatable=options.get("repeatable", True),
+        schedulable=options.get("schedulable", True),
+        description=options.get("description", inspect.getdoc(fn) or ""),
+        tags=tuple(options.get("tags", ())),
+        metadata=options.get("metadata", {}),
+        payload_schema=payload.schema(),
+    )
+    return Handler(definition, fn, payload)
+
+
+class Registry:
+    """One handler for each job and version."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, dict[int, Handler]] = {}
+
+    def add(self, handler: Handler) -> None:
+        name, version = handler.definition.name, handler.definition.version
+        versions = self._handlers.setdefault(name, {})
+        if version in versions:
+            raise Conflict(
+                f"job {name!r} version {version} is declared twice",
+                hint="give one of them another name, or a higher version",
+            )
+        versions[version] = handler
+
+    def newest(self, name: str) -> Handler:
+        if name not in self._handlers:
+            raise UnknownJob(name, self._handlers)
+        versions = self._handlers[name]
+        return versions[max(versions)]
+
+    def for_run(self, job: str, version: int) -> Handler | None:
+        """The version that the run pins, else the next newer one: newer code can read older payloads."""
+        versions = self._handlers.get(job, {})
+        fitting = [known for known in versions if known >= version]
+        return versions[min(fitting)] if fitting else None
+
+    def known(self) -> dict[str, int]:
+        """Job → newest version; older runs are within reach of it."""
+        return {name: max(versions) for name, versions in self._handlers.items()}
+
+    def definitions(self) -> list[JobDefinition]:
+        return [handler.definition for handler in self.handlers()]
+
+    def handlers(self) -> Iterable[Handler]:
+        return [handler for versions in self._handlers.values() for handler in versions.values()]
+
+    def queues(self) -> list[str]:
+        return sorted({"default"} | {definition.queue for definition in self.definitions()})
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._handlers
+
+    def __len__(self) -> int:
+        return len(self._handlers)
+
+
+def _positive(value: object, what: str, least: int = 1) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise Invalid(f"{what} must be a whole number from {least} up, not {value!r}")
+    return value
+
+
+def _one_of(value: str, known: tuple[str, ...], what: str) -> str:
+    if value not in known:
+        raise Invalid(f"{what} cannot be {value!r}", hint=did_you_mean(value, known))
+    return value

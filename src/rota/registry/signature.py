@@ -1,0 +1,276 @@
+"""The payload a handler accepts, derived from its signature."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import astuple
+
+from rota.core import jsonvalue
+from rota.core.jsonvalue import UNREADABLE, Limits, step, unreadable
+from rota.errors import BadPayload, Invalid, did_you_mean
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_HINT = "use plain types, dataclasses, msgspec structs, enums, datetime, Decimal or UUID; Any takes every JSON value"
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    annotation: Any
+    required: bool
+    positional: bool
+
+
+class PayloadType:
+    """Reads, writes and checks payloads; an omitted argument stays omitted, so that a later default applies to it."""
+
+    __slots__ = ("_decode", "_names", "_positional", "_required", "_rest", "_struct", "wants_context")
+
+    def __init__(self, fields: Sequence[_Field], *, wants_context: str | None, rest: _Rest | None) -> None:
+        self.wants_context = wants_context
+        self._names = tuple(field.name for field in fields)
+        self._positional = tuple(field.name for field in fields if field.positional)
+        self._required = tuple(field.name for field in fields if field.required)
+        self._rest = rest
+        self._struct = _struct(fields, closed=rest is None)
+        self._decode = msgspec.json.Decoder(self._struct).decode
+
+    @classmethod
+    def of(cls, fn: Callable[..., object], context_type: type) -> PayloadType:
+        namespace = _namespace(fn)
+        fields: list[_Field] = []
+        contexts: list[str] = []
+        rest: _Rest | None = None
+        for parameter in _parameters(fn):
+            if _is_context(parameter, context_type, namespace):
+                contexts.append(parameter.name)
+                continue
+            annotation = _annotation(parameter, namespace)
+            if parameter.kind is parameter.VAR_KEYWORD:
+                rest = _Rest(annotation)
+            else:
+                positional = parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+                required = parameter.default is parameter.empty
+                fields.append(_Field(parameter.name, annotation, required, positional))
+        if len(contexts) > 1:
+            raise Invalid(f"parameters {', '.join(contexts)} all want the context", hint="keep one")
+        return cls(fields, wants_context=contexts[0] if contexts else None, rest=rest)
+
+    def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
+        """The payload of a call `fn(*args, **kwargs)`, written without the context."""
+        if len(args) > len(self._positional):
+            raise BadPayload("$", f"takes {len(self._positional)} positional arguments, {len(args)} were given")
+        payload = dict(zip(self._positional, args, strict=False))
+        for name, value in kwargs.items():
+            if name in payload:
+                raise BadPayload(step("$", name), "is given twice")
+            if name not in self._names and (self._rest is None or name == self.wants_context):
+                raise self._unexpected(name)
+            payload[name] = value
+        for name in self._required:
+            if name not in payload:
+                raise BadPayload(step("$", name), "is missing")
+        return payload
+
+    def encode(self, arguments: dict[str, object], limits: Limits) -> str:
+        """The text is checked, not the objects: it is what the handler will be given."""
+        text = jsonvalue.encode(arguments, limits)
+        self.arguments(text)
+        return text
+
+    def check(self, text: str | bytes, limits: Limits) -> None:
+        """For a payload from outside."""
+        jsonvalue.decode(text, limits)
+        self.arguments(text)
+
+    def arguments(self, text: str | bytes) -> dict[str, object]:
+        """Typed keyword arguments for the handler."""
+        if text == "{}" and not self._required:
+            return {}
+        try:
+            values = astuple(self._decode(text))
+        except UNREADABLE as failure:
+            raise unreadable(failure, self._names) from None
+        if len(self._required) == len(values):
+            arguments = dict(zip(self._names, values, strict=True))
+        else:
+            pairs = zip(self._names, values, strict=True)
+            arguments = {name: value for name, value in pairs if value is not UNSET}
+        if self._rest is not None:
+            arguments |= self._others(text, self._rest)
+        return arguments
+
+    def schema(self) -> dict[str, object]:
+        """JSON Schema of the payload object."""
+        annotations = (self._struct, self._rest.annotation if self._rest else Any)
+        (reference, others), components = _schemas(annotations)
+        own = components.pop(reference["$ref"].rpartition("/")[2])
+        schema: dict[str, object] = {"$schema": _DIALECT, **own}
+        del schema["title"]
+        if self._rest is not None:
+            never = {self.wants_context: False} if self.wants_context else {}
+            schema |= {"properties": own["properties"] | never, "additionalProperties": others or True}
+        if components:
+            schema["$defs"] = components
+        return schema
+
+    def _others(self, text: str | bytes, rest: _Rest) -> dict[str, object]:
+        """What `**kwargs` takes."""
+        others = {name: raw for name, raw in rest.split(text).items() if name not in self._names}
+        if self.wants_context in others:
+            raise self._unexpected(self.wants_context)
+        return {name: rest.read(name, raw) for name, raw in others.items()}
+
+    def _unexpected(self, name: str) -> BadPayload:
+        hint = "the worker gives it" if name == self.wants_context else did_you_mean(name, self._names)
+        return BadPayload(step("$", name), "is unexpected", hint=hint)
+
+
+class _Rest:
+    """What `**kwargs` accepts: any name, values of one type."""
+
+    __slots__ = ("_decode", "annotation", "split")
+
+    def __init__(self, annotation: Any) -> None:
+        self.annotation = annotation
+        self.split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+        self._decode = msgspec.json.Decoder(annotation).decode
+
+    def read(self, name: str, raw: msgspec.Raw) -> object:
+        try:
+            return self._decode(raw)
+        except UNREADABLE as failure:
+            found = unreadable(failure)
+            raise BadPayload(step("$", name) + found.path[1:], found.problem) from None
+
+
+def check_schema(schema: dict[str, object], text: str | bytes, limits: Limits) -> None:
+    """For processes that know a job's stored schema, but not its function."""
+    from jsonschema_rs import ValidationError
+
+    value: Any = jsonvalue.decode(text, limits)
+    try:
+        _validator(msgspec.json.encode(schema)).validate(value)
+    except ValidationError as failure:
+        raise _refusal(failure) from None
+
+
+def _refusal(failure: jsonschema_rs.ValidationError) -> BadPayload:
+    path = "$"
+    for key in failure.instance_path:
+        path = step(path, key)
+    if failure.kind.name == "additionalProperties":
+        return BadPayload(step(path, failure.kind.value[0]), "is unexpected")
+    if failure.kind.name == "required":
+        return BadPayload(step(path, failure.kind.value), "is missing")
+    return BadPayload(path, failure.message)
+
+
+@lru_cache(maxsize=256)
+def _validator(schema: bytes) -> jsonschema_rs.Draft202012Validator:
+    from jsonschema_rs import Draft202012Validator  # 5 MB that a worker never needs
+
+    try:
+        return Draft202012Validator(
+            schema.decode(),
+            validate_formats=True,
+            # Fractions of a second, which the format forbids, are how msgspec writes a timedelta.
+            formats={"duration": lambda _: True},
+            retriever=_no_retrieval,
+            mask="the value",
+        )
+    except ValueError as failure:
+        problem = getattr(failure, "message", failure)
+        raise Invalid(f"the payload schema is not a JSON Schema: {problem}") from None
+
+
+def _no_retrieval(uri: str) -> Any:
+    """A schema comes from outside too: following its references would fetch files and addresses of its choice."""
+    raise ValueError(f"{uri} is not part of the schema")
+
+
+def _parameters(fn: Callable[..., object]) -> list[inspect.Parameter]:
+    try:
+        parameters = list(inspect.signature(fn).parameters.values())
+    except (TypeError, ValueError) as failure:
+        raise Invalid(f"{fn!r} has no signature to read", hint="wrap it in a function") from failure
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            raise Invalid(f"parameter *{parameter.name} has no names to store", hint="name each parameter")
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise Invalid(f"parameter {parameter.name!r} is positional-only", hint="remove the / from the signature")
+    return parameters
+
+
+def _namespace(fn: Callable[..., object]) -> dict[str, Any]:
+    """Where the names in annotations are looked up."""
+    while isinstance(fn, partial):
+        fn = fn.func
+    fn = inspect.unwrap(fn)
+    held: dict[str, Any] | None = getattr(fn, "__globals__", None)
+    return held if held is not None else getattr(type(fn).__call__, "__globals__", {})
+
+
+def _is_context(parameter: inspect.Parameter, context_type: type, namespace: dict[str, Any]) -> bool:
+    if parameter.annotation is parameter.empty:
+        return parameter.name == "ctx"
+    try:
+        return _resolve(parameter.annotation, namespace) is context_type
+    except Exception:  # resolving runs the author's text; a Context imported for type checkers only is known by name
+        return str(parameter.annotation).rpartition(".")[2] == context_type.__name__
+
+
+def _annotation(parameter: inspect.Parameter, namespace: dict[str, Any]) -> Any:
+    """The parameter's type, once it is certain that JSON can be read as it."""
+    if parameter.annotation is parameter.empty:
+        return Any
+    try:
+        annotation = _resolve(parameter.annotation, namespace)
+    except Exception as failure:
+        problem = f"the annotation {parameter.annotation!r} of parameter {parameter.name!r} cannot be resolved"
+        raise Invalid(f"{problem}: {failure}", hint="import it outside `if TYPE_CHECKING`") from failure
+    try:
+        _schemas((annotation,))
+        msgspec.json.Decoder(annotation)
+    except Exception as failure:
+        shown = inspect.formatannotation(annotation)
+        raise Invalid(f"parameter {parameter.name!r}: {shown} cannot be read from JSON", hint=_HINT) from failure
+    return annotation
+
+
+def _resolve(annotation: object, namespace: dict[str, Any]) -> Any:
+    """One at a time: a single name missing at run time must not hide the others."""
+    holder: Any = SimpleNamespace(__annotations__={"it": annotation})
+    return get_type_hints(holder, globalns=namespace, include_extras=True)["it"]
+
+
+def _struct(fields: Sequence[_Field], *, closed: bool) -> type[msgspec.Struct]:
+    """Fields are numbered and renamed, for a parameter's name may be one that a struct cannot have."""
+    members = [
+        (f"p{index}", field.annotation) if field.required else (f"p{index}", field.annotation, UNSET)
+        for index, field in enumerate(fields)
+    ]
+    names = {f"p{index}": field.name for index, field in enumerate(fields)}
+    return msgspec.defstruct("Payload", members, rename=names, kw_only=True, forbid_unknown_fields=closed, gc=False)
+
+
+def _schemas(annotations: tuple[Any, ...]) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
+    return msgspec.json.schema_components(annotations, schema_hook=_any_object, ref_template="#/$defs/{name}")
+
+
+def _any_object(kind: type) -> dict[str, str]:
+    """`object` is how strictly typed code says Any; msgspec reads it so, but has no schema for it."""
+    if kind is object:
+        return {"description": "any JSON value"}
+    raise NotImplementedError

@@ -1,0 +1,47 @@
+"""The only SQL: one store of operations over SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote, urlsplit
+
+from rota.clock import Clock
+from rota.errors import BadConfig
+from rota.store.database import Database
+from rota.store.statements import POSTGRES, SQLITE, Dialect
+from rota.store.store import Extended, Promoted, Store, new_id
+
+__all__ = ["Database", "Extended", "Promoted", "Store", "dialect_of", "new_id", "open_database", "open_store"]
+
+_HINT = 'write "sqlite:///path/to/file.db" or "postgresql://user:password@host/database"'
+
+
+def dialect_of(url: str) -> Dialect:
+    scheme = urlsplit(url).scheme
+    if scheme not in ("sqlite", "postgresql", "postgres"):
+        raise BadConfig(f"{url!r} is not a database URL", hint=_HINT)
+    return SQLITE if scheme == "sqlite" else POSTGRES
+
+
+def open_database(url: str, manual_clock: Clock | None = None) -> Database:
+    """Nothing is connected yet. A manual clock is for tests: it replaces the database's own."""
+    if dialect_of(url) is SQLITE:
+        parts = urlsplit(url)
+        path = unquote(parts.path).removeprefix("/")
+        if parts.netloc or not path or path == ":memory:":
+            raise BadConfig(f"{url!r} names no file", hint=_HINT)
+        from rota.store.sqlite import SqliteDatabase
+
+        return SqliteDatabase(path, manual_clock)
+    from rota.store.postgres import PostgresDatabase
+
+    return PostgresDatabase(url, manual_clock)
+
+
+async def open_store(url: str, manual_clock: Clock | None = None) -> Store:
+    """An SQLite file is brought up to date silently; PostgreSQL only by `rota migrate`."""
+    store = Store(open_database(url, manual_clock))
+    if store.database.dialect.name == "sqlite":
+        await store.migrate()
+    else:
+        await store.require_current_schema()
+    return store

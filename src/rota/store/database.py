@@ -1,0 +1,71 @@
+"""The seam between the store's operations and a database: a transaction that fetches named statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from rota.clock import Clock
+from rota.core.claims import Claim, ClaimRequest
+from rota.core.endings import Report
+from rota.core.model import NewRun
+from rota.store.statements import Dialect
+
+T = TypeVar("T")
+Row = Sequence[Any]
+Hint = Callable[[str | None], None]
+"""Called with the queue that may have work, or None for any."""
+
+
+class Tx(Protocol):
+    """One transaction. On SQLite no call suspends, so that a whole body runs in one hop to the writer's thread."""
+
+    dialect: Dialect
+    hot: HotForms
+
+    async def fetch(self, statement: str, rows: Sequence[Row] | None = None, /, **values: object) -> Sequence[Row]: ...
+
+    async def fetch_sql(self, sql: str, /, **values: object) -> Sequence[Row]:
+        """A statement composed at run time, in the notation of the `.sql` files."""
+
+    async def script(self, sql: str) -> None: ...
+
+
+class HotForms(Protocol):
+    """The three operations that have a form of their own on each database, because they bound its speed."""
+
+    async def enqueue(self, runs: Sequence[NewRun]) -> dict[str, tuple[int, int]]:
+        """id → (created_at, run_at) of the runs that were not there yet."""
+
+    async def claim(self, request: ClaimRequest) -> list[Claim]: ...
+
+    async def complete(self, reports: Sequence[Report]) -> set[str]:
+        """The ids whose lease was current."""
+
+
+Work = Callable[[Tx], Coroutine[Any, Any, T]]
+
+
+class Database(Protocol):
+    dialect: Dialect
+    clock: Clock
+
+    async def transact(self, work: Work[T]) -> T:
+        """Run `work` in a transaction; again, from the start, when the database asks for it."""
+
+    async def alone(self, work: Work[T]) -> T:
+        """Run `work`, which is a single statement, without a transaction around it where that saves a round trip."""
+
+    async def read(self, work: Work[T]) -> T:
+        """Run `work` on a snapshot, without blocking writers."""
+
+    def notify(self, queues: Iterable[str | None]) -> None:
+        """Tell listeners, soon, that these queues may have work. A hint: it may be lost."""
+
+    def listen(self, hint: Hint) -> Callable[[], None]:
+        """Returns how to stop listening. Hints arrive on the caller's event loop."""
+
+    def twin(self) -> Database:
+        """The same database for another thread's event loop."""
+
+    async def close(self) -> None: ...

@@ -1,0 +1,88 @@
+"""Enqueue: plain runs as a set, keyed ones one by one under the lock of their key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rota.core.model import Enqueued, NewRun
+from rota.core.unique import KeyHold
+from rota.errors import DuplicateRun, KeyReused, NotRepeatable
+from rota.store.database import Tx
+
+_FOR_EVER = 1 << 62
+
+
+async def enqueue(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
+    """In the order asked for. Repeating it with the same ids changes nothing and gets the same answer."""
+    plain = [run for run in runs if not run.holds]
+    answers = await insert(tx, plain)
+    # Locks in the order of keys, whatever the callers' orders: two bulk enqueues cannot deadlock.
+    for run in sorted((run for run in runs if run.holds), key=lambda run: run.holds[0].key):
+        answers[run.id] = await _enqueue_keyed(tx, run)
+    return [answers[run.id] for run in runs]
+
+
+async def insert(tx: Tx, runs: Sequence[NewRun]) -> dict[str, Enqueued]:
+    if not runs:
+        return {}
+    new = await tx.hot.enqueue(runs)
+    return {run.id: Enqueued(run.id, True, *new.get(run.id, (0, 0))) for run in runs}
+
+
+async def _enqueue_keyed(tx: Tx, run: NewRun) -> Enqueued:
+    for hold in run.holds:
+        answer = await _take_key(tx, run, hold)
+        if answer is not None:
+            return answer
+    return (await insert(tx, [run]))[run.id]
+
+
+async def _take_key(tx: Tx, run: NewRun, hold: KeyHold) -> Enqueued | None:
+    """None when the key is now held for `run`; otherwise what the caller gets instead."""
+    values = {"run_id": run.id, "period": hold.period or 0, "once": int(hold.once), "fingerprint": hold.fingerprint}
+    while True:
+        if await tx.fetch("hold_key", key=hold.key, **values):
+            return None
+        found = await tx.fetch("key_holder", key=hold.key)
+        if found:
+            break  # else the holder was pruned between the two statements
+    holder, held_until, once, fingerprint, state, exists, now = found[0]
+    holder = str(holder)
+    if holder == run.id:  # this very enqueue, repeated after an unknown outcome
+        return None
+    if hold.fingerprint and held_until > now and fingerprint != hold.fingerprint:
+        raise KeyReused(run.key or hold.key)
+    live = exists and state is None
+    done_once = once and (not exists or state == "succeeded")
+    if live or held_until > now or done_once:
+        return await _meet_holder(tx, run, hold, holder, live=bool(live))
+    await tx.fetch("take_over_key", key=hold.key, **values)
+    return None
+
+
+async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, *, live: bool) -> Enqueued:
+    if hold.once:
+        raise NotRepeatable(run.job, holder)
+    if hold.on_conflict == "reject":
+        raise DuplicateRun(run.job, holder)
+    if hold.on_conflict == "replace" and live and await tx.fetch("lock_ready", id=holder):
+        values = {
+            "id": holder,
+            "queue": run.queue,
+            "priority": run.priority,
+            "job_version": run.job_version,
+            "run_at": run.run_at,
+            "delay": run.delay,
+            "on_lost": run.on_lost,
+        }
+        await tx.fetch("replace_ready", **values)
+        await tx.fetch(
+            "replace_run",
+            payload=run.payload,
+            tags=run.tags,
+            metadata=run.metadata,
+            overrides=run.overrides,
+            max_attempts=run.max_attempts,
+            **values,
+        )
+    return Enqueued(holder, False)

@@ -1,0 +1,93 @@
+"""Enqueue on a connection that is not ours, inside its owner's transaction."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from typing import Any
+
+from rota.clock import HostClock
+from rota.core.model import NewRun
+from rota.errors import Invalid, Unavailable
+from rota.store.sqlite_hot import ready_row
+from rota.store.statements import POSTGRES, Dialect, blocks
+
+_SAFE_SQLITE = (3, 51, 3)
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
+_NOW = re.compile(r"(?<![:\w]):now\b")
+
+Values = tuple[object, ...]
+
+
+def statements(run: NewRun, dialect: Dialect, style: str) -> list[tuple[str, Any]]:
+    """(sql, values) to execute in order; `style` is `numeric` ($1), `format` (%s), `qmark` (?) or `named` (:name)."""
+    if run.holds:
+        raise Invalid(
+            "a run with a unique or idempotency key cannot be enqueued inside another transaction",
+            hint="whether the key is free is decided under a lock of rota's own: enqueue it after your commit",
+        )
+    if dialect is POSTGRES:
+        return [_postgres(run, style)]
+    return _sqlite(run)
+
+
+def _postgres(run: NewRun, style: str) -> tuple[str, Any]:
+    text = blocks("postgres")["enqueue_one"].strip().rstrip(";")
+    text = _NOW.sub(POSTGRES.now or "", text)
+    names = _PARAMETER.findall(text)
+    if style == "named":
+        return text, {name: getattr(run, name) for name in names}
+    if style == "numeric":
+        order = list(dict.fromkeys(names))
+        sql = _PARAMETER.sub(lambda match: f"${order.index(match.group(1)) + 1}", text)
+        return sql, tuple(getattr(run, name) for name in order)
+    return _PARAMETER.sub("%s", text), tuple(getattr(run, name) for name in names)
+
+
+def _sqlite(run: NewRun) -> list[tuple[str, Any]]:
+    now = HostClock().micros()
+    due = run.run_at if run.run_at is not None else now + run.delay
+    insert = blocks("sqlite")["insert_run"].strip().rstrip(";").replace("returning id", "")
+    row: Values = (run.id, run.job, run.job_version, run.queue, run.priority, run.scope_kind, run.scope_id, run.key)
+    row += (run.payload, run.tags, run.metadata, run.overrides, run.max_attempts, run.on_lost)
+    row += (run.retry_of, run.origin_id, now, due)
+    return [(insert, row), (blocks("sqlite")["insert_ready"].strip().rstrip(";"), ready_row(run, due, now))]
+
+
+def execute_in(connection: Any, run: NewRun, dialect: Dialect) -> None:
+    driver = type(connection).__module__.partition(".")[0]
+    if isinstance(connection, sqlite3.Connection):
+        _refuse_unsafe_sqlite()
+    if driver == "sqlalchemy":
+        from sqlalchemy import text  # type: ignore[import-not-found]
+
+        for sql, values in statements(run, dialect, "named"):
+            connection.execute(text(sql), values)
+        return
+    target = connection if hasattr(connection, "execute") else connection.cursor()
+    for sql, values in statements(run, dialect, "format" if dialect is POSTGRES else "qmark"):
+        target.execute(sql, values)
+
+
+async def aexecute_in(connection: Any, run: NewRun, dialect: Dialect) -> None:
+    driver = type(connection).__module__.partition(".")[0]
+    if driver == "sqlalchemy":
+        from sqlalchemy import text
+
+        for sql, values in statements(run, dialect, "named"):
+            await connection.execute(text(sql), values)
+    elif driver == "asyncpg":
+        for sql, values in statements(run, dialect, "numeric"):
+            await connection.execute(sql, *values)
+    else:
+        for sql, values in statements(run, dialect, "format" if dialect is POSTGRES else "qmark"):
+            await connection.execute(sql, values)
+
+
+def _refuse_unsafe_sqlite() -> None:
+    if sqlite3.sqlite_version_info < _SAFE_SQLITE:
+        raise Unavailable(
+            f"Python's sqlite3 is linked with SQLite {sqlite3.sqlite_version}, which can corrupt a WAL file that "
+            "another connection checkpoints",
+            hint="use apsw for this transaction, or SQLite 3.51.3 or newer",
+        )

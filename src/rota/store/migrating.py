@@ -1,0 +1,69 @@
+"""Numbered migrations: each in a transaction of its own, under a lock, so that a killed one continues."""
+
+from __future__ import annotations
+
+from rota.errors import SchemaOutdated
+from rota.store.database import Database, Tx
+from rota.store.statements import POSTGRES, migrations
+
+_TABLE = """
+create table if not exists rota_migration (
+    version integer primary key,
+    name text not null,
+    applied_at bigint not null)
+"""
+_LOCK = 7_307_682  # any number of our own: one migrator at a time
+
+
+async def current_version(tx: Tx) -> int:
+    catalogue = (
+        "select count(*) from pg_tables where tablename = 'rota_migration' and schemaname = any(current_schemas(false))"
+        if tx.dialect is POSTGRES
+        else "select count(*) from sqlite_master where type = 'table' and name = 'rota_migration'"
+    )
+    if not (await tx.fetch_sql(catalogue))[0][0]:
+        return 0
+    return int((await tx.fetch_sql("select coalesce(max(version), 0) from rota_migration"))[0][0])
+
+
+def newest_version(database: Database) -> int:
+    return migrations(database.dialect)[-1][0]
+
+
+async def check(database: Database) -> tuple[int, int]:
+    """(the database's version, this program's)."""
+    return await database.read(current_version), newest_version(database)
+
+
+async def require_current(database: Database) -> None:
+    found, wanted = await check(database)
+    if found != wanted:
+        raise SchemaOutdated(found, wanted)
+
+
+async def migrate(database: Database) -> list[str]:
+    """Apply what is missing; returns the names applied. Any number of processes may try at once."""
+    applied = []
+    newest = newest_version(database)
+    for version, name, script in migrations(database.dialect):
+
+        async def step(tx: Tx, version: int = version, name: str = name, script: str = script) -> bool:
+            if tx.dialect is POSTGRES:
+                await tx.script(f"select pg_advisory_xact_lock({_LOCK})")
+            found = await current_version(tx)
+            if found > newest:
+                raise SchemaOutdated(found, newest)
+            if found >= version:
+                return False
+            await tx.script(_TABLE)
+            await tx.script(script)
+            await tx.fetch_sql(
+                "insert into rota_migration (version, name, applied_at) values (:version, :name, :now)",
+                version=version,
+                name=name,
+            )
+            return True
+
+        if await database.transact(step):
+            applied.append(name)
+    return applied

@@ -1,0 +1,203 @@
+"""PostgreSQL: a small pool, pinned plans, a deadline on every call, coalesced notifications."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+import asyncpg
+
+from rota.clock import Clock, HostClock
+from rota.errors import BadConfig, DeadlineExceeded, RotaError, Unavailable
+from rota.store.database import Hint, HotForms, Row, Work
+from rota.store.postgres_hot import PostgresHotForms
+from rota.store.statements import POSTGRES, Statement, compile_sql, compile_statement
+from rota.store.wakeups import Listener, Notifier
+
+T = TypeVar("T")
+
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+
+_DEADLINE = 15.0
+_CONNECT = 5.0
+_TRIES = 4
+_BEGIN = f"begin; set local statement_timeout = {int(_DEADLINE * 1000)}; "
+# A guess of the planner gone wrong turns a claim of microseconds into one of seconds: the plans are pinned.
+_BEGIN_PINNED = _BEGIN + (
+    "set local jit = off; set local enable_seqscan = off; set local enable_hashjoin = off; "
+    "set local enable_mergejoin = off; set local plan_cache_mode = force_generic_plan"
+)
+_BEGIN_READING = _BEGIN + "set transaction read only"
+_ASKED_AGAIN = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+
+
+class PostgresTx:
+    dialect = POSTGRES
+
+    def __init__(self, connection: Connection, statements: Statements) -> None:
+        self.hot: HotForms = PostgresHotForms(self)
+        self._connection = connection
+        self._statements = statements
+
+    async def fetch(self, statement: str, rows: Sequence[Row] | None = None, /, **values: object) -> Sequence[Row]:
+        compiled = self._statements.named(statement)
+        if rows is not None:
+            columns: Iterable[Sequence[object]] = zip(*rows, strict=True) if rows else ((),) * len(compiled.columns)
+            values.update(zip(compiled.columns, columns, strict=True))
+        return await self._run(compiled, values)
+
+    async def fetch_sql(self, sql: str, /, **values: object) -> Sequence[Row]:
+        statement = compile_sql("composed", sql, POSTGRES, manual_clock=self._statements.manual_clock is not None)
+        return await self._run(statement, values)
+
+    async def _run(self, statement: Statement, values: dict[str, object]) -> Sequence[Any]:
+        if self._statements.manual_clock:
+            values["now"] = self._statements.manual_clock.micros()
+        return await self._connection.fetch(statement.sql, *[values[name] for name in statement.parameters])
+
+    async def script(self, sql: str) -> None:
+        await self._connection.execute(sql)
+
+
+class Statements:
+    """Compiled once per process and database; with a manual clock its time is bound instead of the server's."""
+
+    def __init__(self, manual_clock: Clock | None) -> None:
+        self.manual_clock = manual_clock
+        self._compiled: dict[str, Statement] = {}
+
+    def named(self, name: str) -> Statement:
+        found = self._compiled.get(name)
+        if found is None:
+            found = compile_statement(name, POSTGRES, manual_clock=self.manual_clock is not None)
+            self._compiled[name] = found
+        return found
+
+
+class PostgresDatabase:
+    dialect = POSTGRES
+
+    def __init__(self, url: str, manual_clock: Clock | None = None, size: int = 8) -> None:
+        self.url = url
+        self.clock = manual_clock or HostClock()  # for measuring only: the server's clock decides
+        self._manual_clock = manual_clock
+        self._statements = Statements(manual_clock)
+        self._idle: list[Connection] = []
+        self._free = asyncio.Semaphore(size)
+        self._closed = False
+        self._notifier = Notifier(self._send_notification)
+        self._listener: Listener | None = None
+
+    async def connect(self) -> Connection:
+        try:
+            return await asyncpg.connect(
+                self.url, timeout=_CONNECT, command_timeout=_DEADLINE, max_cached_statement_lifetime=0
+            )
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
+            raise translated(error, self.url) from error
+
+    @contextlib.asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Connection]:
+        """A connection that fails in any way is thrown away: nobody can know what state it is in."""
+        async with self._free:
+            connection = self._pop_idle() or await self.connect()
+            try:
+                yield connection
+            except BaseException as error:
+                if not isinstance(error, RotaError | asyncpg.PostgresError) or connection.is_in_transaction():
+                    connection.terminate()
+                raise
+            finally:
+                if not connection.is_closed():
+                    if self._closed:
+                        connection.terminate()
+                    else:
+                        self._idle.append(connection)
+
+    def _pop_idle(self) -> Connection | None:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                return connection
+        return None
+
+    async def transact(self, work: Work[T]) -> T:
+        return await self._within(_BEGIN_PINNED, work)
+
+    async def alone(self, work: Work[T]) -> T:
+        return await self._within(None, work)
+
+    async def read(self, work: Work[T]) -> T:
+        return await self._within(_BEGIN_READING, work)
+
+    async def _within(self, begin: str | None, work: Work[T]) -> T:
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                async with asyncio.timeout(_DEADLINE), self._connection() as connection:
+                    return await self._transaction(connection, begin, work)
+            except TimeoutError as error:
+                raise DeadlineExceeded("a transaction", _DEADLINE) from error
+            except _ASKED_AGAIN as error:
+                if not tries_left:
+                    raise translated(error, self.url) from error
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+                raise translated(error, self.url) from error
+        raise AssertionError("unreachable")
+
+    async def _transaction(self, connection: Connection, begin: str | None, work: Work[T]) -> T:
+        if begin is None:
+            return await work(PostgresTx(connection, self._statements))
+        await connection.execute(begin)
+        try:
+            result = await work(PostgresTx(connection, self._statements))
+        except (RotaError, asyncpg.PostgresError):
+            await connection.execute("rollback")
+            raise
+        await connection.execute("commit")
+        return result
+
+    async def _send_notification(self, queues: list[str]) -> None:
+        async with asyncio.timeout(_DEADLINE), self._connection() as connection:
+            await connection.execute("select pg_notify('rota', queue) from unnest($1::text[]) as queue", queues)
+
+    def notify(self, queues: Iterable[str | None]) -> None:
+        self._notifier.tell(queues)
+
+    def listen(self, hint: Hint) -> Callable[[], None]:
+        if self._listener is None:
+            self._listener = Listener(self.connect)
+        return self._listener.add(hint)
+
+    def twin(self) -> PostgresDatabase:
+        return PostgresDatabase(self.url, self._manual_clock, size=2)
+
+    async def close(self) -> None:
+        self._closed = True
+        await self._notifier.flush()
+        if self._listener:
+            await self._listener.close()
+        while connection := self._pop_idle():
+            with contextlib.suppress(Exception):
+                await connection.close(timeout=1)
+
+
+def translated(error: BaseException, url: str) -> RotaError:
+    match error:
+        case RotaError():
+            return error
+        case asyncpg.InvalidPasswordError() | asyncpg.InvalidAuthorizationSpecificationError():
+            return BadConfig("PostgreSQL refused the user or password", hint="check ROTA_DATABASE_URL")
+        case asyncpg.InvalidCatalogNameError():
+            return BadConfig("PostgreSQL has no database of that name", hint="create it, then run `rota migrate`")
+        case asyncpg.ClientConfigurationError() | ValueError():
+            return BadConfig(f"the database URL is not understood: {error}")
+        case asyncpg.UndefinedTableError() | asyncpg.UndefinedColumnError():
+            return Unavailable(f"the database has no rota tables: {error}", hint="run `rota migrate`")
+        case asyncpg.QueryCanceledError():
+            return DeadlineExceeded("a statement", _DEADLINE)
+        case TimeoutError():
+            return DeadlineExceeded("connecting to PostgreSQL", _CONNECT)
+        case _:
+            return Unavailable(f"PostgreSQL: {error or type(error).__name__}")

