@@ -59,16 +59,15 @@ class Lookout:
         return tuple(Ask(queue, count, self._marks.get(queue, START)) for queue, count in split.items())
 
     def learn(self, asks: tuple[Ask, ...], claims: list[Claim], took: float) -> Verdict:
-        counts: dict[str, int] = {}
-        for claim in claims:
-            counts[claim.queue] = counts.get(claim.queue, 0) + 1
-            mark = Watermark(claim.rank, claim.run_at, claim.run_id)
-            if mark > self._marks.get(claim.queue, START):
-                self._marks[claim.queue] = mark
         from_start = all(ask.after == START for ask in asks)
-        short = all(counts.get(ask.queue, 0) < ask.wanted for ask in asks)
+        short = True
         for ask in asks:
-            self._hungry[ask.queue] = counts.get(ask.queue, 0) > 0
+            found = claims if len(asks) == 1 else [claim for claim in claims if claim.queue == ask.queue]
+            self._hungry[ask.queue] = bool(found)
+            short = short and len(found) < ask.wanted
+            if found:
+                last = Watermark(*max((claim.rank, claim.run_at, claim.run_id) for claim in found))
+                self._marks[ask.queue] = max(last, ask.after)
         if from_start:  # a scan over a long head of work for others costs: look from the start less often
             self._rescan_every = max(_RESCAN, 10 * took)
         if short:

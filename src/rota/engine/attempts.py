@@ -37,33 +37,31 @@ class RaisedElsewhere(Exception):
         self.error = error
 
 
-class Attempt:
+class Attempt(Standing):
     """`stopped` is why the worker interrupts it, if it does: that decides the outcome, not the exception."""
 
-    __slots__ = (
-        "began_at",
-        "claim",
-        "handler",
-        "measures",
-        "reported",
-        "standing",
-        "stopped",
-        "task",
-        "thread",
-        "timers",
-    )
+    __slots__ = ("began_at", "claim", "handler", "measures", "reported", "stopped", "task", "thread", "timers")
 
     def __init__(self, claim: Claim, handler: Handler) -> None:
+        super().__init__()
         self.claim = claim
         self.handler = handler
-        self.standing = Standing()
         self.stopped: Outcome | None = None
         self.began_at: float | None = None
         self.task: asyncio.Task[None] | None = None
         self.thread: asyncio.Future[Any] | None = None
-        self.timers: list[asyncio.TimerHandle] = []
+        self.timers: list[asyncio.TimerHandle] | None = None
         self.reported = False
         self.measures: Measures | None = None
+
+    def after(self, seconds: float, act: Callable[..., None], *arguments: object) -> None:
+        """Call `act(attempt, …)` in a while, unless the attempt is over by then."""
+        timer = asyncio.get_running_loop().call_later(seconds, act, self, *arguments)
+        self.timers = [*(self.timers or ()), timer]
+
+    def cancel_timers(self) -> None:
+        for timer in self.timers or ():
+            timer.cancel()
 
     @property
     def overrides(self) -> Overrides:
@@ -111,14 +109,14 @@ class Reports:
 
     def failure(self, attempt: Attempt, error: BaseException) -> Report | None:
         """None when there is nobody to report to: the lease is gone."""
-        if attempt.standing.lost or isinstance(error, LeaseLost):
+        if attempt.lost or isinstance(error, LeaseLost):
             return None
         if attempt.stopped is not None:
             return self.stopped(attempt, attempt.stopped)
         match error:
             case Snooze():
                 return self._report(attempt, Outcome.SNOOZED, None, retry_in=error.after)
-            case Cancelled() if attempt.standing.cancelled:
+            case Cancelled() if attempt.cancelled:
                 return self.stopped(attempt, Outcome.CANCELLED)
             case Fail() | BadPayload():
                 return self._report(attempt, Outcome.FAILED, error_of(error))
@@ -166,7 +164,7 @@ class Reports:
 
 
 def _measured(attempt: Attempt) -> str | None:
-    counters = attempt.standing.counters
+    counters = attempt.counters or {}
     if not counters and attempt.measures is None:
         return None
     own = attempt.measures or Measures()

@@ -44,7 +44,7 @@ class Calls:
         arguments = handler.payload.arguments(attempt.claim.payload)
         if handler.payload.wants_context:
             arguments[handler.payload.wants_context] = Context(
-                attempt.claim, self._worker.id, attempt.standing, self._renew
+                attempt.claim, self._worker.id, attempt, self._renew
             )
         if handler.is_async:
             return await handler.fn(**arguments)

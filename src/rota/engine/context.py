@@ -24,7 +24,7 @@ class Standing:
         self.cancelled = False
         self.lost = False
         self.shutting_down = False
-        self.counters: dict[str, float] = {}
+        self.counters: dict[str, float] | None = None
 
 
 class Context:
@@ -111,6 +111,9 @@ class Context:
         if not isinstance(n, int | float) or isinstance(n, bool) or not math.isfinite(n):
             raise Invalid(f"a counter grows by a number, not {n!r}")
         counters = self._standing.counters
+        if counters is None:
+            counters = self._standing.counters = {}
+        name = str(name)[:100]
         if name not in counters and len(counters) >= 100:
             raise Invalid("a run has at most 100 counters")
-        counters[str(name)[:100]] = counters.get(name, 0) + n
+        counters[name] = counters.get(name, 0) + n

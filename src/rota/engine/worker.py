@@ -59,6 +59,8 @@ class Worker:
         self._heartbeat = HeartbeatThread(store, info, self.held, config.lease, config.heartbeat)
         self._calls = Calls(info, Limits(config.max_payload), self._heartbeat.renew_now)
         self._tasks: list[asyncio.Task[None]] = []
+        self._loop = asyncio.get_running_loop()
+        self._low_water = 0
 
     async def start(self) -> None:
         """Returns once it is claiming. It survives the database going away and coming back."""
@@ -74,7 +76,7 @@ class Worker:
         self._wake.set()
         self._hand_back_buffer()
         for attempt in self.active.values():
-            attempt.standing.shutting_down = True
+            attempt.shutting_down = True
         limit = self._config.shutdown_grace if grace is None else grace
         await self._wait_for_handlers(limit.total_seconds())
         for attempt in list(self.active.values()):
@@ -123,6 +125,7 @@ class Worker:
         await self._hand_back_unknown()
         now = self._clock.monotonic()
         self._rate.measure(now)
+        self._low_water = buffer_target(self._rate.per_second) // 2
         wanted, solo = self._appetite(now)
         if wanted <= 0:
             return self._config.poll.total_seconds()
@@ -163,38 +166,41 @@ class Worker:
             await self._store.report([Report(id, fence, Outcome.HANDED_BACK, began=False) for id, fence in unknown])
 
     def _fill(self) -> None:
-        while self._buffer and len(self.active) + self._calls.zombies < self._config.concurrency:
-            self._begin(self._buffer.popleft())
-        if len(self._buffer) * 2 <= buffer_target(self._rate.per_second):
+        buffer = self._buffer
+        free = self._config.concurrency - len(self.active) - self._calls.zombies
+        if free > 0 and buffer:
+            fresh = self._clock.monotonic() - self._renewed_at <= self._lease
+            for _ in range(min(free, len(buffer))):
+                self._begin(buffer.popleft(), fresh)
+        if len(buffer) <= self._low_water:
             self._wake.set()
 
-    def _begin(self, claim: Claim) -> None:
+    def _begin(self, claim: Claim, fresh: bool) -> None:
+        """A lease that may have run out meanwhile is not begun on."""
         handler = self._registry.for_run(claim.job, claim.job_version)
-        if handler is None or self._clock.monotonic() - self._renewed_at > self._lease:
+        if handler is None or not fresh:
             self._reporter.add(self._reports.hand_back(claim))
             return
         attempt = Attempt(claim, handler)
         self.active[claim.run_id] = attempt
-        attempt.task = asyncio.create_task(self._run(attempt))
+        attempt.task = self._loop.create_task(self._run(attempt))
 
     async def _run(self, attempt: Attempt) -> None:
-        loop = asyncio.get_running_loop()
         attempt.began_at = self._clock.monotonic()
-        if attempt.timeout is not None:
-            timer = loop.call_later(attempt.timeout.total_seconds(), self._interrupt, attempt, Outcome.TIMED_OUT)
-            attempt.timers.append(timer)
+        timeout = attempt.timeout
+        if timeout is not None:
+            attempt.after(timeout.total_seconds(), self._interrupt, Outcome.TIMED_OUT)
         report: Report | None
         try:
             result = await self._calls.call(attempt)
         except BaseException as error:
             report = self._reports.failure(attempt, error)
         else:
-            report = None if attempt.standing.lost else self._reports.success(attempt, result)
+            report = None if attempt.lost else self._reports.success(attempt, result)
         self._finish(attempt, report)
 
     def _finish(self, attempt: Attempt, report: Report | None) -> None:
-        for timer in attempt.timers:
-            timer.cancel()
+        attempt.cancel_timers()
         if attempt.reported:  # an abandoned handler came back at last: its slot is free
             self._fill()
             return
@@ -213,11 +219,9 @@ class Worker:
         if attempt.reported or attempt.stopped is not None:
             return
         attempt.stopped = outcome
-        attempt.standing.cancelled = True
+        attempt.cancelled = True
         if self._calls.interrupt(attempt):
-            loop = asyncio.get_running_loop()
-            grace = attempt.handler.definition.cancel.grace.total_seconds()
-            attempt.timers.append(loop.call_later(grace, self._abandon, attempt))
+            attempt.after(attempt.handler.definition.cancel.grace.total_seconds(), self._abandon)
         else:
             self._abandon(attempt)
 
@@ -227,7 +231,7 @@ class Worker:
             return
         self._calls.abandon(attempt)
         report = (
-            None if attempt.standing.lost else self._reports.stopped(attempt, attempt.stopped or Outcome.HANDED_BACK)
+            None if attempt.lost else self._reports.stopped(attempt, attempt.stopped or Outcome.HANDED_BACK)
         )
         self._finish(attempt, report)
 
@@ -247,21 +251,20 @@ class Worker:
         attempt = self.active.get(run_id)
         if attempt is not None:
             log.warning("run %s: the lease is lost, the attempt is stopped", run_id)
-            attempt.standing.lost = True
+            attempt.lost = True
             self._interrupt(attempt, Outcome.LOST)
         elif self._take_from_buffer(run_id):
             self._release(run_id, self.held[run_id])
 
     def _cancel(self, attempt: Attempt) -> None:
         """Told first; a handler that takes the context has a third of the grace to stop by itself."""
-        if attempt.standing.cancelled:
+        if attempt.cancelled:
             return
-        attempt.standing.cancelled = True
+        attempt.cancelled = True
         self._calls.tell(attempt)
         cooperative = attempt.handler.payload.wants_context is not None
         wait = attempt.handler.definition.cancel.grace.total_seconds() / 3 if cooperative else 0
-        timer = asyncio.get_running_loop().call_later(wait, self._interrupt_cancelled, attempt)
-        attempt.timers.append(timer)
+        attempt.after(wait, self._interrupt_cancelled)
 
     def _interrupt_cancelled(self, attempt: Attempt) -> None:
         if self._calls.can_interrupt(attempt):

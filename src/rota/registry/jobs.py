@@ -112,8 +112,10 @@ class Registry:
     def for_run(self, job: str, version: int) -> Handler | None:
         """The version that the run pins, else the next newer one: newer code can read older payloads."""
         versions = self._handlers.get(job, {})
-        fitting = [known for known in versions if known >= version]
-        return versions[min(fitting)] if fitting else None
+        if version in versions:
+            return versions[version]
+        newer = [known for known in versions if known > version]
+        return versions[min(newer)] if newer else None
 
     def known(self) -> dict[str, int]:
         """Job → newest version; older runs are within reach of it."""

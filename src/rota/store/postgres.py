@@ -44,8 +44,8 @@ class PostgresTx:
     async def fetch(self, statement: str, rows: Sequence[Row] | None = None, /, **values: object) -> Sequence[Row]:
         compiled = self._statements.named(statement)
         if rows is not None:
-            columns: Iterable[Sequence[object]] = zip(*rows, strict=True) if rows else ((),) * len(compiled.columns)
-            values.update(zip(compiled.columns, columns, strict=True))
+            columns = zip(*rows, strict=True) if rows else ((),) * len(compiled.columns)
+            values.update(zip(compiled.columns, map(_array, columns), strict=True))
         return await self._run(compiled, values)
 
     async def fetch_sql(self, sql: str, /, **values: object) -> Sequence[Row]:
@@ -59,6 +59,11 @@ class PostgresTx:
 
     async def script(self, sql: str) -> None:
         await self._connection.execute(sql)
+
+
+def _array(column: Sequence[object]) -> Sequence[object]:
+    """`unnest` pads short arrays with nulls: a column of nothing else need not be sent."""
+    return () if column.count(None) == len(column) else column
 
 
 class Statements:

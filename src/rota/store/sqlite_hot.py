@@ -1,9 +1,9 @@
-"""The hot operations on SQLite: prepared statements for one row, repeated inside one transaction."""
+"""The hot operations on SQLite: few statements, each for a whole batch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,6 +13,9 @@ from rota.core.model import NewRun
 
 if TYPE_CHECKING:
     from rota.store.sqlite import SqliteTx
+
+
+_decode_rows = msgspec.json.Decoder(list[list[Any]]).decode
 
 
 class SqliteHotForms:
@@ -31,7 +34,7 @@ class SqliteHotForms:
         claims: list[Claim] = []
         known = msgspec.json.encode(request.known).decode()
         for ask in request.asks:
-            rows = await self._tx.fetch(
+            (found,) = await self._tx.fetch(
                 "claim_candidates",
                 queue=ask.queue,
                 wanted=ask.wanted,
@@ -41,31 +44,20 @@ class SqliteHotForms:
                 solo=int(request.solo),
                 known=known,
             )
-            claims += [Claim(*row) for row in rows]
-        if claims:
-            now = self._tx.micros()
-            until = now + request.lease
-            self._tx.each("take", [(claim.run_id,) for claim in claims])
-            self._tx.each("lease", [(c.run_id, c.fence, c.attempt, request.worker_id, now, until) for c in claims])
+            if found[0] == "[]":
+                continue
+            await self._tx.fetch("lease", claims=found[0], worker_id=request.worker_id, lease=request.lease)
+            await self._tx.fetch("take", claims=found[0])
+            claims += [Claim(*row) for row in _decode_rows(found[0])]
         return claims
 
     async def complete(self, reports: Sequence[Report]) -> set[str]:
-        released = {row[0]: row for row in self._tx.each("release", [(r.run_id, r.fence) for r in reports])}
-        if not released:
-            return set()
-        now = self._tx.micros()
-        ended, history = [], []
-        for report in reports:
-            lease = released.get(report.run_id)
-            if lease is None:
-                continue
-            id, fence, attempt, worker, claimed_at = lease
-            began_at = now - report.busy
-            history.append((id, fence, attempt, worker, claimed_at, began_at, now, report.measures))
-            ended.append((attempt, fence, began_at, now, worker, report.result, id))
-        self._tx.each("record_success", history)
-        self._tx.each("end_success", ended)
-        return set(released)
+        rows = [(r.run_id, r.fence, r.busy, r.result, r.measures) for r in reports]
+        (current,) = await self._tx.fetch("current_leases", rows)
+        await self._tx.fetch("record_successes", rows)
+        await self._tx.fetch("end_successes", rows)
+        await self._tx.fetch("drop_leases", rows)
+        return set(msgspec.json.decode(current[0], type=list[str]))
 
 
 def ready_row(run: NewRun, due: int, now: int) -> tuple[object, ...]:
