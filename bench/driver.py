@@ -29,6 +29,14 @@ class Drained:
     used: cpu.Usage
 
 
+@dataclass(frozen=True)
+class Sustained:
+    """Jobs sent and not yet begun, about twice a second; and the rate at which they were really sent."""
+
+    backlogs: list[int]
+    rate: float
+
+
 class Driver:
     """Subclasses give the facts; `--jobs` is multiplied by `share`, so that a slow peer does not take minutes."""
 
@@ -98,8 +106,8 @@ class Driver:
             latencies = [float(await worker.hear("latency_ms")) for _ in range(wanted)]
         return latencies[WARM_PICKUPS:]
 
-    async def sustain(self, rate: int, seconds: float, batch: int = 200) -> list[int]:
-        """The backlog, second by second, while jobs arrive at that rate and a transaction stays open, doing nothing."""
+    async def sustain(self, rate: int, seconds: float, batch: int = 500) -> Sustained:
+        """Jobs arrive at that rate, if they can be enqueued so fast, while a transaction stays open, doing nothing."""
         n = int(rate * seconds)
         async with AsyncExitStack() as stack:
             idle = await stack.enter_async_context(self.cluster.connect(self.url))
@@ -109,7 +117,9 @@ class Driver:
             await idle.fetchval("select txid_current()")
             await worker.go()
             await producer.go()
-            return await _backlogs(producer, worker, n)
+            begin = time.monotonic()
+            backlogs = await _backlogs(producer, worker, n)
+            return Sustained(backlogs, n / (time.monotonic() - begin))
 
     async def age(self, rows: int) -> None:
         """Put finished rows into the tables, as a busy year would."""
@@ -214,7 +224,7 @@ async def _backlogs(producer: Process, worker: Process, n: int) -> list[int]:
     backlogs = []
     async with _background(follow(producer, "sent"), follow(worker, "handled")) as tasks:
         while counts["sent"] < n:
-            await asyncio.sleep(1)
+            await asyncio.sleep(0.5)
             for task in tasks:
                 if task.done():
                     task.result()

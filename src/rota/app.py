@@ -6,10 +6,12 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
+
+import msgspec
 
 from rota.blocking import BlockingClient
 from rota.client import Client, Order
@@ -42,6 +44,7 @@ class Rota:
         self.config = config or load_config({"database_url": database_url, **settings})
         self.dialect: Dialect = dialect_of(self.config.database_url)
         self.registry = Registry()
+        self._opener: Callable[[], Awaitable[Client]] | None = None
         self._lock = threading.RLock()
         self._forget_connections()
         _all_apps.add(self)
@@ -52,6 +55,14 @@ class Rota:
         )
         self._blocking: BlockingClient | None = None
         self._engine: Engine | None = None
+
+    def configure(self, **settings: object) -> None:
+        """Settings that win over those the app was made with, as a program's flags do; None was not given."""
+        if self._clients or self._blocking or self._engine:
+            raise Conflict("this app is connected already", hint="configure it before its first use")
+        given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+        self.config = msgspec.structs.replace(self.config, **given)
+        self.dialect = dialect_of(self.config.database_url)
 
     @overload
     def job(self, fn: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Job[P, Awaitable[R]]: ...
@@ -81,7 +92,28 @@ class Rota:
         return await asyncio.shield(task)
 
     async def open_client(self) -> Client:
+        if self._opener is not None:
+            return await self._opener()
         return Client(await open_store(self.config.database_url), self.registry, self.config)
+
+    @contextmanager
+    def diverted(
+        self,
+        opener: Callable[[], Awaitable[Client]],
+        *,
+        blocking: BlockingClient | None = None,
+        config: Config | None = None,
+    ) -> Iterator[None]:
+        """For tests: until the block ends, clients come from `opener`; whoever opened one in it closes it in it."""
+        before = dict(vars(self))
+        self._forget_connections()
+        self._opener, self._blocking = opener, blocking
+        self.config = config or self.config
+        self.dialect = dialect_of(self.config.database_url)
+        try:
+            yield
+        finally:
+            vars(self).update(before)
 
     @property
     def blocking(self) -> BlockingClient:

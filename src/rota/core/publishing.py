@@ -8,6 +8,8 @@ from typing import Any, TypedDict
 
 import msgspec
 
+from rota.core import jsonvalue
+from rota.core.jsonvalue import Limits
 from rota.core.model import MAX_PRIORITY, MIN_PRIORITY, JobDefinition, NewRun, Overrides
 from rota.core.retry import Backoff, retry_policy
 from rota.core.scope import GLOBAL, Scope
@@ -64,7 +66,7 @@ def new_run(definition: JobDefinition, id: str, payload: str, options: Mapping[s
         key=key,
         payload=payload,
         tags=_json(_tags(options.get("tags", definition.tags))),
-        metadata=_json(options.get("metadata", definition.metadata)),
+        metadata=_metadata(options.get("metadata", definition.metadata)),
         overrides=_overrides(policy, options),
         max_attempts=(policy or definition.retry).max_attempts,
         on_lost=definition.on_lost,
@@ -188,6 +190,12 @@ def _tags(value: object) -> list[str]:
     if not isinstance(value, list | tuple) or len(value) > 50:
         raise Invalid(f"tags must be a list of at most 50 texts, not {value!r:.80}")
     return [checked_name(tag, "tag") for tag in value]
+
+
+def _metadata(value: object) -> str | None:
+    if not isinstance(value, dict):
+        raise Invalid(f"metadata must be an object, not {value!r:.80}")
+    return jsonvalue.encode(value, Limits()) if value else None
 
 
 def _json(value: object) -> str | None:

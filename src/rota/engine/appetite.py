@@ -46,6 +46,8 @@ class Lookout:
         self.queues = queues
         self._marks: dict[str, Watermark] = {}
         self._hungry: dict[str, bool] = {}
+        self._dry: set[str] = set()
+        self._turn = 0
         self._rescan_at = 0.0
         self._rescan_every = _RESCAN
 
@@ -53,9 +55,11 @@ class Lookout:
         """A higher priority enqueued meanwhile is seen at the next rescan from the start."""
         if now >= self._rescan_at:
             self._marks.clear()
+            self._hungry.clear()
         if not self._marks:
             self._rescan_at = now + self._rescan_every
-        split = shares(wanted, self.queues, self._hungry)
+        split = shares(wanted, self.queues[self._turn :] + self.queues[: self._turn], self._hungry)
+        self._turn = (self._turn + 1) % max(1, len(self.queues))  # with fewer places than queues, each has its turn
         return tuple(Ask(queue, count, self._marks.get(queue, START)) for queue, count in split.items())
 
     def learn(self, asks: tuple[Ask, ...], claims: list[Claim], took: float) -> Verdict:
@@ -63,7 +67,9 @@ class Lookout:
         short = True
         for ask in asks:
             found = claims if len(asks) == 1 else [claim for claim in claims if claim.queue == ask.queue]
-            self._hungry[ask.queue] = bool(found)
+            scanned = ask.after == START
+            self._hungry[ask.queue] = bool(found) or not scanned
+            (self._dry.add if scanned and len(found) < ask.wanted else self._dry.discard)(ask.queue)
             short = short and len(found) < ask.wanted
             if found:
                 last = Watermark(*max((claim.rank, claim.run_at, claim.run_id) for claim in found))
@@ -72,7 +78,10 @@ class Lookout:
             self._rescan_every = max(_RESCAN, 10 * took)
         if short:
             self._marks.clear()
-        return Verdict(exhausted=short and from_start, short=short)
+        exhausted = len(self._dry) == len(self.queues)
+        if exhausted:
+            self._dry.clear()
+        return Verdict(exhausted, short)
 
 
 class Verdict(msgspec.Struct, frozen=True):

@@ -127,6 +127,16 @@ class Reports:
             case _:
                 return self._retryable(attempt, Outcome.FAILED, error_of(error))
 
+    def indescribable(self, attempt: Attempt, error: Exception) -> Report | None:
+        """What the handler returned, raised or counted broke the report of it: say that much, without its objects."""
+        if attempt.lost:
+            return None
+        attempt.counters = None
+        problem = RunError(
+            type="BadResult", message=f"its outcome cannot be described: {type(error).__name__}", code="bad_result"
+        )
+        return self._report(attempt, Outcome.FAILED, problem)
+
     def stopped(self, attempt: Attempt, outcome: Outcome) -> Report:
         if outcome is Outcome.TIMED_OUT:
             limit = attempt.timeout.total_seconds() if attempt.timeout else 0
@@ -139,7 +149,8 @@ class Reports:
         return Report(claim.run_id, claim.fence, Outcome.HANDED_BACK, began=False)
 
     def _retryable(self, attempt: Attempt, outcome: Outcome, error: RunError, after: timedelta | None = None) -> Report:
-        decision = after_failure(attempt.retry, attempt.claim.attempt, self._jitter())
+        policy = RetryPolicy(attempt.claim.max_attempts, attempt.retry.backoff)  # the run pins how often
+        decision = after_failure(policy, attempt.claim.attempt, self._jitter())
         retry_in = (after if after is not None else decision.after) if isinstance(decision, TryAgain) else None
         return self._report(attempt, outcome, error, retry_in=retry_in)
 

@@ -23,7 +23,16 @@ _CLOSING = timedelta(seconds=1)
 
 
 class Calls:
-    def __init__(self, worker: WorkerInfo, limits: Limits, renew: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        worker: WorkerInfo,
+        limits: Limits,
+        *,
+        renew: Callable[[], None],
+        began: Callable[[Attempt], None],
+    ) -> None:
+        self._began = began
+        self._isolated: dict[str, Attempt] = {}
         self._worker = worker
         self._limits = limits
         self._renew = renew
@@ -41,11 +50,10 @@ class Calls:
         handler = attempt.handler
         if handler.definition.isolation == "process":
             return await self._in_process(attempt)
+        self._began(attempt)
         arguments = handler.payload.arguments(attempt.claim.payload)
         if handler.payload.wants_context:
-            arguments[handler.payload.wants_context] = Context(
-                attempt.claim, self._worker.id, attempt, self._renew
-            )
+            arguments[handler.payload.wants_context] = Context(attempt.claim, self._worker.id, attempt, self._renew)
         if handler.is_async:
             return await handler.fn(**arguments)
         return await self._in_thread(attempt, partial(handler.fn, **arguments))
@@ -65,7 +73,11 @@ class Calls:
             self._processes = ProcessPool(self._worker.slots, on_message=self._told)
         key = f"{attempt.claim.run_id}:{attempt.claim.fence}"
         call = isolated.call_of(attempt.handler, attempt.claim, self._worker.id, self._limits)
-        outcome = await self._processes.run(key, call)
+        self._isolated[key] = attempt
+        try:
+            outcome = await self._processes.run(key, call)
+        finally:
+            del self._isolated[key]
         counters = self._counters.pop(key, {})
         attempt.measures = Measures(outcome.cpu_time_ms, outcome.memory_peak_mb, counters)
         if outcome.status == "returned":
@@ -73,7 +85,9 @@ class Calls:
         raise isolated.raised(outcome.value) if outcome.status == "raised" else isolated.died(outcome.value)
 
     def _told(self, key: str, kind: str, body: bytes) -> None:
-        if kind == "counters":
+        if kind == "began":
+            self._began(self._isolated[key])
+        elif kind == "counters":
             self._counters[key] = msgspec.json.decode(body)
 
     def tell(self, attempt: Attempt) -> None:

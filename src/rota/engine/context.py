@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from rota.core.claims import Claim
+from rota.core.publishing import checked_name
 from rota.core.scope import Scope
 from rota.core.signals import Cancelled
 from rota.errors import Invalid, LeaseLost
@@ -113,7 +114,6 @@ class Context:
         counters = self._standing.counters
         if counters is None:
             counters = self._standing.counters = {}
-        name = str(name)[:100]
-        if name not in counters and len(counters) >= 100:
+        if checked_name(name, "a counter's name") not in counters and len(counters) >= 100:
             raise Invalid("a run has at most 100 counters")
         counters[name] = counters.get(name, 0) + n

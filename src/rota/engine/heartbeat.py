@@ -80,9 +80,10 @@ class HeartbeatThread:
             rest = self._interval
             try:
                 deliver(*await heartbeat.step())
-            except RotaError as error:
+            except Exception as error:
                 rest = min(1.0, self._interval / 3)
-                log.warning("heartbeat failed, trying again in %.1fs: %s", rest, error)
+                expected = isinstance(error, RotaError)
+                log.warning("heartbeat failed, trying again in %.1fs: %s", rest, error, exc_info=not expected)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._now.wait(), rest)
             self._now.clear()

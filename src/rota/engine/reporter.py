@@ -23,14 +23,14 @@ class Reporter:
     def __init__(self, store: Store, settled: Callable[[Report], None]) -> None:
         self._store = store
         self._settled = settled
-        self._pending: list[Report] = []
+        self.pending: list[Report] = []
         self._wake = asyncio.Event()
         self._empty = asyncio.Event()
         self._empty.set()
         self.refused = 0
 
     def add(self, report: Report) -> None:
-        self._pending.append(report)
+        self.pending.append(report)
         self._empty.clear()
         self._wake.set()
 
@@ -41,25 +41,27 @@ class Reporter:
 
     async def step(self) -> None:
         """Send one batch. On trouble it stays, to be sent again: the store answers a repeated report alike."""
-        batch = self._pending[:_BATCH]
+        batch = self.pending[:_BATCH]
         if not batch:
             return
         reported = await self._store.report(batch)
-        del self._pending[: len(batch)]
+        del self.pending[: len(batch)]
         for report in reported.refused:
             self.refused += 1
             log.warning("run %s: report %s refused, fence %d is stale", report.run_id, report.outcome, report.fence)
         for report in batch:
             self._settled(report)
+        if not self.pending:
+            self._empty.set()
 
     async def run(self) -> None:
         while True:
             await self._wake.wait()
             try:
                 await self.step()
-            except RotaError as error:
-                log.warning("cannot report %d results yet: %s", len(self._pending), error)
+            except Exception as error:
+                expected = isinstance(error, RotaError)
+                log.warning("cannot report %d results yet: %s", len(self.pending), error, exc_info=not expected)
                 await asyncio.sleep(_REST_AFTER_TROUBLE)
-            if not self._pending:
+            if not self.pending:
                 self._wake.clear()
-                self._empty.set()

@@ -36,6 +36,8 @@ class HandlerThreads:
             if future.set_running_or_notify_cancel():
                 try:
                     result = context.run(call)
+                except StopIteration as error:  # asyncio refuses to carry it, and the attempt would never end
+                    future.set_exception(RuntimeError(f"the handler raised {error!r}"))
                 except BaseException as error:
                     future.set_exception(error)
                 else:

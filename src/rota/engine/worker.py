@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 from rota.config import Config
@@ -57,8 +58,10 @@ class Worker:
         self._reports = Reports(self._clock, Limits(config.max_payload))
         self._reporter = Reporter(store, self._settled)
         self._heartbeat = HeartbeatThread(store, info, self.held, config.lease, config.heartbeat)
-        self._calls = Calls(info, Limits(config.max_payload), self._heartbeat.renew_now)
+        self._calls = Calls(info, Limits(config.max_payload), renew=self._heartbeat.renew_now, began=self._began)
         self._tasks: list[asyncio.Task[None]] = []
+        self._unlisten: Callable[[], None] = lambda: None
+        self._context = contextvars.copy_context()
         self._loop = asyncio.get_running_loop()
         self._low_water = 0
 
@@ -84,8 +87,25 @@ class Worker:
         await self._wait_for_handlers(_LAST_WORDS)
         for attempt in list(self.active.values()):
             self._abandon(attempt)
+        await self._wait_for_claim()
         await self._reporter.flush(_LAST_REPORTS)
         await self._close()
+
+    async def _wait_for_claim(self) -> None:
+        """A claim given up half-way would leave leases that nobody knows of; its answer is handed back."""
+        if self._tasks:
+            await asyncio.wait(self._tasks[:1], timeout=_LAST_REPORTS)
+
+    async def drain_once(self) -> list[str]:
+        """Without the loops: claim, let the handlers end, report. Returns the runs claimed; none when none was left."""
+        while not await self.step() and not self.held:
+            pass
+        claimed = list(self.held)
+        while self.active:
+            await self._wait_for_handlers(None)
+        while self._reporter.pending:
+            await self._reporter.step()
+        return claimed
 
     async def _close(self) -> None:
         self._unlisten()
@@ -98,7 +118,7 @@ class Worker:
             async with asyncio.timeout(2):
                 await self._store.worker_gone(self.info.id)
 
-    async def _wait_for_handlers(self, seconds: float) -> None:
+    async def _wait_for_handlers(self, seconds: float | None) -> None:
         tasks = [attempt.task for attempt in self.active.values() if attempt.task]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
@@ -112,8 +132,8 @@ class Worker:
             self._wake.clear()
             try:
                 rest = await self.step()
-            except RotaError as error:
-                log.warning("cannot claim, trying again: %s", error)
+            except Exception as error:
+                log.warning("cannot claim, trying again: %s", error, exc_info=not isinstance(error, RotaError))
                 self._doubt_until = self._clock.monotonic() + _DOUBT
                 rest = _TROUBLE
             if rest:
@@ -183,21 +203,28 @@ class Worker:
             return
         attempt = Attempt(claim, handler)
         self.active[claim.run_id] = attempt
-        attempt.task = self._loop.create_task(self._run(attempt))
+        # Begun perhaps by the end of another attempt, whose context variables are not this one's business.
+        attempt.task = self._loop.create_task(self._run(attempt), context=self._context.copy())
 
     async def _run(self, attempt: Attempt) -> None:
+        report: Report | None
+        try:
+            try:
+                result = await self._calls.call(attempt)
+            except BaseException as error:
+                report = self._reports.failure(attempt, error)
+            else:
+                report = None if attempt.lost else self._reports.success(attempt, result)
+        except Exception as error:  # the handler's own objects would not even be described
+            report = self._reports.indescribable(attempt, error)
+        self._finish(attempt, report)
+
+    def _began(self, attempt: Attempt) -> None:
+        """The handler's own time begins, not that of the process it had to wait for."""
         attempt.began_at = self._clock.monotonic()
         timeout = attempt.timeout
         if timeout is not None:
             attempt.after(timeout.total_seconds(), self._interrupt, Outcome.TIMED_OUT)
-        report: Report | None
-        try:
-            result = await self._calls.call(attempt)
-        except BaseException as error:
-            report = self._reports.failure(attempt, error)
-        else:
-            report = None if attempt.lost else self._reports.success(attempt, result)
-        self._finish(attempt, report)
 
     def _finish(self, attempt: Attempt, report: Report | None) -> None:
         attempt.cancel_timers()
@@ -230,9 +257,7 @@ class Worker:
         if attempt.reported:
             return
         self._calls.abandon(attempt)
-        report = (
-            None if attempt.lost else self._reports.stopped(attempt, attempt.stopped or Outcome.HANDED_BACK)
-        )
+        report = None if attempt.lost else self._reports.stopped(attempt, attempt.stopped or Outcome.HANDED_BACK)
         self._finish(attempt, report)
 
     def heard(self, snapshot: Mapping[str, int], extended: Extended) -> None:

@@ -9,6 +9,7 @@ from rota.clock import Clock
 from rota.core.claims import Claim, ClaimRequest
 from rota.core.endings import Report
 from rota.core.model import NewRun
+from rota.errors import Conflict
 from rota.store.statements import Dialect
 
 T = TypeVar("T")
@@ -31,11 +32,18 @@ class Tx(Protocol):
     async def script(self, sql: str) -> None: ...
 
 
+class AlreadyThere(Conflict):
+    """An id is taken: this enqueue was done before, and its answer got lost."""
+
+    def __init__(self) -> None:
+        super().__init__("a run of this id is there already")
+
+
 class HotForms(Protocol):
     """The three operations that have a form of their own on each database, because they bound its speed."""
 
-    async def enqueue(self, runs: Sequence[NewRun]) -> dict[str, tuple[int, int]]:
-        """id → (created_at, run_at) of the runs that were not there yet."""
+    async def enqueue(self, runs: Sequence[NewRun]) -> int:
+        """When they were created. Fails as a whole, with `AlreadyThere`, if one of the ids is taken."""
 
     async def claim(self, request: ClaimRequest) -> list[Claim]: ...
 
@@ -50,8 +58,11 @@ class Database(Protocol):
     dialect: Dialect
     clock: Clock
 
-    async def transact(self, work: Work[T]) -> T:
-        """Run `work` in a transaction; again, from the start, when the database asks for it."""
+    async def transact(self, work: Work[T], *, repeatable: bool = True) -> T:
+        """Run `work` in a transaction; again, from the start, when the database asks for it.
+
+        Unless told that it is not `repeatable`, also when the connection broke and nobody knows whether it committed.
+        """
 
     async def alone(self, work: Work[T]) -> T:
         """Run `work`, which is a single statement, without a transaction around it where that saves a round trip."""

@@ -9,11 +9,9 @@ from rota.core.unique import KeyHold
 from rota.errors import DuplicateRun, KeyReused, NotRepeatable
 from rota.store.database import Tx
 
-_FOR_EVER = 1 << 62
-
 
 async def enqueue(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
-    """In the order asked for. Repeating it with the same ids changes nothing and gets the same answer."""
+    """In the order asked for; `AlreadyThere` if this has been done before."""
     plain = [run for run in runs if not run.holds]
     answers = await insert(tx, plain)
     # Locks in the order of keys, whatever the callers' orders: two bulk enqueues cannot deadlock.
@@ -25,14 +23,24 @@ async def enqueue(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
 async def insert(tx: Tx, runs: Sequence[NewRun]) -> dict[str, Enqueued]:
     if not runs:
         return {}
-    new = await tx.hot.enqueue(runs)
-    return {run.id: Enqueued(run.id, True, *new.get(run.id, (0, 0))) for run in runs}
+    now = await tx.hot.enqueue(runs)
+    return {run.id: Enqueued(run.id, True, now, now + run.delay if run.run_at is None else run.run_at) for run in runs}
+
+
+async def enqueue_again(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
+    """After an unknown outcome: what is there gets the first answer, whatever became of it since."""
+    rows = await tx.fetch("which_exist", [(run.id,) for run in runs])
+    there = {str(id): Enqueued(str(id), True, created_at, run_at) for id, created_at, run_at in rows}
+    rest = await enqueue(tx, [run for run in runs if run.id not in there])
+    return [there.get(run.id) or rest.pop(0) for run in runs]
 
 
 async def _enqueue_keyed(tx: Tx, run: NewRun) -> Enqueued:
-    for hold in run.holds:
+    for place, hold in enumerate(run.holds):
         answer = await _take_key(tx, run, hold)
         if answer is not None:
+            for taken in run.holds[:place]:  # they lead to the run that is there, not to one that will never be
+                await tx.fetch("pass_key_on", key=taken.key, run_id=answer.id)
             return answer
     return (await insert(tx, [run]))[run.id]
 
@@ -43,18 +51,19 @@ async def _take_key(tx: Tx, run: NewRun, hold: KeyHold) -> Enqueued | None:
     while True:
         if await tx.fetch("hold_key", key=hold.key, **values):
             return None
-        found = await tx.fetch("key_holder", key=hold.key)
-        if found:
+        if await tx.fetch("lock_key", key=hold.key):
             break  # else the holder was pruned between the two statements
+    # Read only now: a statement that waited for the lock would join the new holder's key to the old one's run.
+    found = await tx.fetch("key_holder", key=hold.key)
     holder, held_until, once, fingerprint, state, exists, now = found[0]
     holder = str(holder)
     if holder == run.id:  # this very enqueue, repeated after an unknown outcome
         return None
-    if hold.fingerprint and held_until > now and fingerprint != hold.fingerprint:
-        raise KeyReused(run.key or hold.key)
     live = exists and state is None
     done_once = once and (not exists or state == "succeeded")
     if live or held_until > now or done_once:
+        if hold.fingerprint and fingerprint != hold.fingerprint:
+            raise KeyReused(run.key or hold.key)
         return await _meet_holder(tx, run, hold, holder, live=bool(live))
     await tx.fetch("take_over_key", key=hold.key, **values)
     return None

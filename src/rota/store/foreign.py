@@ -47,7 +47,7 @@ def _postgres(run: NewRun, style: str) -> tuple[str, Any]:
 def _sqlite(run: NewRun) -> list[tuple[str, Any]]:
     now = HostClock().micros()
     due = run.run_at if run.run_at is not None else now + run.delay
-    insert = blocks("sqlite")["insert_run"].strip().rstrip(";").replace("returning id", "")
+    insert = blocks("sqlite")["insert_run"].strip().rstrip(";")
     row: Values = (run.id, run.job, run.job_version, run.queue, run.priority, run.scope_kind, run.scope_id, run.key)
     row += (run.payload, run.tags, run.metadata, run.overrides, run.max_attempts, run.on_lost)
     row += (run.retry_of, run.origin_id, now, due)

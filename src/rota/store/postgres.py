@@ -30,7 +30,8 @@ _BEGIN_PINNED = _BEGIN + (
     "set local enable_mergejoin = off; set local plan_cache_mode = force_generic_plan"
 )
 _BEGIN_READING = _BEGIN + "set transaction read only"
-_ASKED_AGAIN = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+_BROKEN = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.AdminShutdownError, ConnectionError)
+_ASKED_AGAIN: tuple[type[Exception], ...] = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 
 
 class PostgresTx:
@@ -128,8 +129,8 @@ class PostgresDatabase:
                 return connection
         return None
 
-    async def transact(self, work: Work[T]) -> T:
-        return await self._within(_BEGIN_PINNED, work)
+    async def transact(self, work: Work[T], *, repeatable: bool = True) -> T:
+        return await self._within(_BEGIN_PINNED, work, repeatable=repeatable)
 
     async def alone(self, work: Work[T]) -> T:
         return await self._within(None, work)
@@ -137,19 +138,24 @@ class PostgresDatabase:
     async def read(self, work: Work[T]) -> T:
         return await self._within(_BEGIN_READING, work)
 
-    async def _within(self, begin: str | None, work: Work[T]) -> T:
+    async def _within(self, begin: str | None, work: Work[T], *, repeatable: bool = True) -> T:
+        again = _ASKED_AGAIN + (_BROKEN if repeatable else ())
         for tries_left in reversed(range(_TRIES)):
             try:
                 async with asyncio.timeout(_DEADLINE), self._connection() as connection:
                     return await self._transaction(connection, begin, work)
             except TimeoutError as error:
                 raise DeadlineExceeded("a transaction", _DEADLINE) from error
-            except _ASKED_AGAIN as error:
-                if not tries_left:
-                    raise translated(error, self.url) from error
             except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
-                raise translated(error, self.url) from error
+                if not tries_left or not isinstance(error, again):
+                    raise translated(error, self.url) from error
+                if isinstance(error, _BROKEN):
+                    self._forget_idle()  # after a restart of the server they are all dead
         raise AssertionError("unreachable")
+
+    def _forget_idle(self) -> None:
+        while connection := self._pop_idle():
+            connection.terminate()
 
     async def _transaction(self, connection: Connection, begin: str | None, work: Work[T]) -> T:
         if begin is None:

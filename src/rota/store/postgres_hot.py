@@ -5,25 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import asyncpg
 from msgspec.structs import astuple
 
 from rota.core.claims import Claim, ClaimRequest
 from rota.core.endings import Report
 from rota.core.model import NewRun
+from rota.store.database import AlreadyThere
 
 if TYPE_CHECKING:
     from rota.store.postgres import PostgresTx
 
-_COLUMNS = 18
+_PAYLOAD, _FACTS = 8, 18
+_SHAPE = (
+    *("jobs", "job_versions", "queues", "priorities", "scope_kinds", "scope_ids", "keys", "tags", "metadata"),
+    *("overrides", "max_attempts", "on_losts", "retry_ofs", "origin_ids", "run_ats", "delays"),
+)
 
 
 class PostgresHotForms:
     def __init__(self, tx: PostgresTx) -> None:
         self._tx = tx
 
-    async def enqueue(self, runs: Sequence[NewRun]) -> dict[str, tuple[int, int]]:
-        rows = await self._tx.fetch("enqueue_plain", [astuple(run)[:_COLUMNS] for run in runs])
-        return {str(id): (created_at, run_at) for id, created_at, run_at in rows}
+    async def enqueue(self, runs: Sequence[NewRun]) -> int:
+        shapes: dict[tuple[object, ...], int] = {}
+        rows = []
+        for run in runs:
+            facts = astuple(run)
+            shape = facts[1:_PAYLOAD] + facts[_PAYLOAD + 1 : _FACTS]
+            rows.append((run.id, run.payload, shapes.setdefault(shape, len(shapes) + 1)))
+        columns = dict(zip(_SHAPE, zip(*shapes, strict=True), strict=True))
+        if len(shapes) == 1:
+            rows = [(id, payload, None) for id, payload, _ in rows]
+        try:
+            return int((await self._tx.fetch("enqueue_plain", rows, **columns))[0][0])
+        except asyncpg.UniqueViolationError as error:
+            raise AlreadyThere from error
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         asks = request.asks

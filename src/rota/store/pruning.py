@@ -28,8 +28,12 @@ async def prune_job(tx: Tx, job: str, retention: Retention) -> int:
     return len(old)
 
 
-async def prune_rest(tx: Tx) -> None:
-    await tx.fetch("drop_stale_keys", limit=_BITE)
+async def prune_keys(tx: Tx) -> int:
+    """One bite. Before the runs: the key of a job not to be repeated is freed only while its run says that it failed."""
+    return len(await tx.fetch("drop_stale_keys", limit=_BITE))
+
+
+async def prune_workers(tx: Tx) -> None:
     await tx.fetch("drop_silent_workers", silence=in_micros(_SILENCE))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -32,6 +32,22 @@ class _Ending(msgspec.Struct, frozen=True):
 
 
 async def report(tx: Tx, reports: Sequence[Report]) -> Reported:
+    told = [await _report_each_run_once(tx, turn) for turn in _turns(reports)]
+    return Reported([stale for one in told for stale in one.refused], {queue for one in told for queue in one.queues})
+
+
+def _turns(reports: Sequence[Report]) -> Iterator[Sequence[Report]]:
+    """What is said of one run more than once, said in turn: the first counts, the others meet what it left behind."""
+    while reports:
+        turn = {report.run_id: report for report in reversed(reports)}
+        if len(turn) == len(reports):
+            yield reports
+            return
+        yield list(turn.values())
+        reports = [report for report in reports if report is not turn[report.run_id]]
+
+
+async def _report_each_run_once(tx: Tx, reports: Sequence[Report]) -> Reported:
     successes = [report for report in reports if report.outcome is Outcome.SUCCEEDED]
     others = [report for report in reports if report.outcome is not Outcome.SUCCEEDED]
     settled = await tx.hot.complete(successes) if successes else set()

@@ -93,10 +93,11 @@ class SqliteDatabase:
             raise _translated(error, self.path) from error
         return SqliteTx(connection, self.clock)
 
-    async def transact(self, work: Work[T]) -> T:
+    async def transact(self, work: Work[T], *, repeatable: bool = True) -> T:
         return await self._writer.submit(work, self.path)
 
-    alone = transact
+    async def alone(self, work: Work[T]) -> T:
+        return await self._writer.submit(work, self.path)
 
     async def read(self, work: Work[T]) -> T:
         return await self._reader.submit(work, self.path)

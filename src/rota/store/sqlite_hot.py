@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import apsw
 import msgspec
 
 from rota.core.claims import Claim, ClaimRequest
 from rota.core.endings import Report
 from rota.core.model import NewRun
+from rota.store.database import AlreadyThere
 
 if TYPE_CHECKING:
     from rota.store.sqlite import SqliteTx
@@ -22,13 +24,16 @@ class SqliteHotForms:
     def __init__(self, tx: SqliteTx) -> None:
         self._tx = tx
 
-    async def enqueue(self, runs: Sequence[NewRun]) -> dict[str, tuple[int, int]]:
+    async def enqueue(self, runs: Sequence[NewRun]) -> int:
         now = self._tx.micros()
-        due = {run.id: run.run_at if run.run_at is not None else now + run.delay for run in runs}
-        rows = [(*msgspec.structs.astuple(run)[:16], now, due[run.id]) for run in runs]
-        new = {row[0] for row in self._tx.each("insert_run", rows)}
-        self._tx.each("insert_ready", [ready_row(run, due[run.id], now) for run in runs if run.id in new])
-        return {id: (now, due[id]) for id in new}
+        due = [run.run_at if run.run_at is not None else now + run.delay for run in runs]
+        rows = [(*msgspec.structs.astuple(run)[:16], now, at) for run, at in zip(runs, due, strict=True)]
+        try:
+            self._tx.each("insert_run", rows)
+        except apsw.ConstraintError as error:
+            raise AlreadyThere from error
+        self._tx.each("insert_ready", [ready_row(run, at, now) for run, at in zip(runs, due, strict=True)])
+        return now
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         claims: list[Claim] = []

@@ -14,7 +14,7 @@ from rota.core.endings import Report
 from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Retention, Run, RunFilter, WorkerInfo
 from rota.core.states import RunState
 from rota.store import control, enqueueing, migrating, pruning, reading, reporting
-from rota.store.database import Database, Hint, Tx
+from rota.store.database import AlreadyThere, Database, Hint, Tx, Work
 from rota.store.reporting import Reaped, Reported
 
 
@@ -66,12 +66,16 @@ class Store:
     async def enqueue(self, runs: Sequence[NewRun]) -> list[Enqueued]:
         plain = not any(run.holds for run in runs)
         door = self.database.alone if plain else self.database.transact
-        answers = await door(lambda tx: enqueueing.enqueue(tx, runs))
+        try:
+            answers = await door(lambda tx: enqueueing.enqueue(tx, runs))
+        except AlreadyThere:
+            answers = await self.database.transact(lambda tx: enqueueing.enqueue_again(tx, runs))
         self.database.notify({run.queue for run in runs})
         return answers
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
-        return await self.database.transact(lambda tx: tx.hot.claim(request))
+        """Not repeated by itself: a claim that nobody knows of would keep its runs until their leases end."""
+        return await self.database.transact(lambda tx: tx.hot.claim(request), repeatable=False)
 
     async def report(self, reports: Sequence[Report]) -> Reported:
         reported = await self.database.transact(lambda tx: reporting.report(tx, reports))
@@ -166,17 +170,21 @@ class Store:
 
     async def prune(self, retention_of: Callable[[str], Retention]) -> int:
         """Everything prunable now, in bites with rests between them, so that workers are not held up."""
+        await self._in_bites(pruning.prune_keys)
         total = 0
         for job in await self.database.read(pruning.jobs_with_runs):
-            bite = partial(pruning.prune_job, job=job, retention=retention_of(job))
-            while True:
-                count = await self.database.transact(bite)
-                total += count
-                if not pruning.is_full_bite(count):
-                    break
-                await asyncio.sleep(0)
-        await self.database.transact(pruning.prune_rest)
+            total += await self._in_bites(partial(pruning.prune_job, job=job, retention=retention_of(job)))
+        await self.database.transact(pruning.prune_workers)
         return total
+
+    async def _in_bites(self, bite: Work[int]) -> int:
+        total = 0
+        while True:
+            count = await self.database.transact(bite)
+            total += count
+            if not pruning.is_full_bite(count):
+                return total
+            await asyncio.sleep(0)
 
 
 def _worker_row(worker: WorkerInfo) -> dict[str, object]:

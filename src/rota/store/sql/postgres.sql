@@ -1,24 +1,29 @@
 -- The hot statements in PostgreSQL's own form: one round trip, arrays in, one command.
 
 -- name: enqueue_plain
+-- Runs enqueued together mostly differ in id and payload only: the rest comes as a few shapes, numbered from 1.
 with at as materialized (select :now as now),
+new as materialized (
+    select rows.id, rows.payload, coalesce(rows.shape, 1) as shape,
+        coalesce((:run_ats::bigint[])[coalesce(rows.shape, 1)],
+            at.now + (:delays::bigint[])[coalesce(rows.shape, 1)]) as run_at
+    from {rows id id, payload text, shape int}, at),
 run as (
     insert into rota_run (id, job, job_version, queue, priority, scope_kind, scope_id, key, payload, tags, metadata,
         overrides, max_attempts, on_lost, retry_of, origin_id, created_at, run_at)
-    select rows.id, rows.job, rows.job_version, rows.queue, rows.priority, rows.scope_kind, rows.scope_id, rows.key,
-        rows.payload, rows.tags, rows.metadata, rows.overrides, rows.max_attempts, rows.on_lost, rows.retry_of,
-        rows.origin_id, at.now, coalesce(rows.run_at, at.now + rows.delay)
-    from at, {rows id id, job text, job_version int, queue text, priority int, scope_kind text, scope_id text,
-        key text, payload text, tags text, metadata text, overrides text, max_attempts int, on_lost text, retry_of id,
-        origin_id id, run_at bigint, delay bigint}
-    on conflict (id) do nothing
-    returning id, job, job_version, queue, priority, on_lost, created_at, run_at),
+    select id, (:jobs::text[])[shape], (:job_versions::int[])[shape], (:queues::text[])[shape],
+        (:priorities::int[])[shape], (:scope_kinds::text[])[shape], (:scope_ids::text[])[shape],
+        (:keys::text[])[shape], payload, (:tags::text[])[shape], (:metadata::text[])[shape],
+        (:overrides::text[])[shape], (:max_attempts::int[])[shape], (:on_losts::text[])[shape],
+        (:retry_ofs::uuid[])[shape], (:origin_ids::uuid[])[shape], at.now, run_at
+    from new, at),
 ready as (
     insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version)
-    select id, queue, -priority, run_at, case when run_at > created_at then 1 else 0 end,
-        case when on_lost = 'fail' then 1 else 0 end, 0, 0, job, job_version
-    from run)
-select id, created_at, run_at from run;
+    select id, (:queues::text[])[shape], -(:priorities::int[])[shape], run_at,
+        case when run_at > at.now then 1 else 0 end, case when (:on_losts::text[])[shape] = 'fail' then 1 else 0 end,
+        0, 0, (:jobs::text[])[shape], (:job_versions::int[])[shape]
+    from new, at)
+select now from at;
 
 -- name: claim
 with at as materialized (select :now as now),

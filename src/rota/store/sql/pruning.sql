@@ -24,10 +24,13 @@ delete from rota_attempt where run_id in (select rows.id from {rows id id});
 delete from rota_run where id in (select rows.id from {rows id id}) returning id;
 
 -- name: drop_stale_keys
-delete from rota_unique where key in (
-    select u.key from rota_unique u left join rota_run r on r.id = u.run_id
-    where u.held_until < :now and u.once = 0 and (r.id is null or r.state is not null)
-    limit :limit);
+-- By key and holder: one that is taken over while this waits for its row has a new holder, and stays.
+delete from rota_unique where (key, run_id) in (
+    select u.key, u.run_id from rota_unique u left join rota_run r on r.id = u.run_id
+    where u.held_until < :now
+        and case when r.id is null then u.once = 0 else r.state <> 'succeeded' or (r.state is not null and u.once = 0) end
+    limit :limit)
+returning key;
 
 -- name: drop_silent_workers
 delete from rota_worker where seen_at < :now - :silence;

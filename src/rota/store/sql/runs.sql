@@ -3,21 +3,29 @@
 -- name: now
 select :now;
 
+-- name: which_exist
+select r.id, r.created_at, r.run_at from {rows id id} join rota_run r on r.id = rows.id;
+
 -- name: hold_key
 insert into rota_unique (key, run_id, held_until, once, fingerprint)
 values (:key, :run_id, :now + :period, :once, :fingerprint)
 on conflict (key) do nothing
 returning key;
 
+-- name: lock_key
+select key from rota_unique where key = :key {for_update};
+
 -- name: key_holder
 select u.run_id, u.held_until, u.once, u.fingerprint, r.state, r.id is not null, :now
 from rota_unique u left join rota_run r on r.id = u.run_id
-where u.key = :key
-{for_update u};
+where u.key = :key;
 
 -- name: take_over_key
 update rota_unique set run_id = :run_id, held_until = :now + :period, once = :once, fingerprint = :fingerprint
 where key = :key;
+
+-- name: pass_key_on
+update rota_unique set run_id = :run_id where key = :key;
 
 -- name: lock_ready
 select run_id from rota_ready where run_id = :id {for_update};

@@ -41,9 +41,7 @@ from {rows id id, fence int} join rota_lease l on l.run_id = rows.id and l.fence
 -- name: insert_run
 insert into rota_run (id, job, job_version, queue, priority, scope_kind, scope_id, key, payload, tags, metadata,
     overrides, max_attempts, on_lost, retry_of, origin_id, created_at, run_at)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-on conflict (id) do nothing
-returning id;
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: insert_ready
 insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version)

@@ -1,0 +1,114 @@
+"""What every request passes: whose host and origin it names, the headers of its answer, and the last net for errors."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import re
+import secrets
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rota.api.problems import problem, unexpected
+from rota.api.refusals import WrongHost, WrongOrigin
+from rota.errors import RotaError
+
+log = logging.getLogger("rota.api")
+
+_SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
+_REQUEST_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
+_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
+        "frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+class Guard:
+    def __init__(self, app: ASGIApp, host: str) -> None:
+        self._app = app
+        self._host = host
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        answer = _Answer(send, request_id(headers))
+        try:
+            check_host(headers, self._host)
+            check_origin(scope["method"], headers)
+            await self._app(scope, receive, answer.send)
+        except ClientDisconnect:
+            pass
+        except Exception as error:
+            if answer.started:
+                raise
+            if isinstance(error, RotaError):
+                response = problem(error)
+            else:
+                log.exception("%s %r failed (request %s)", scope["method"], scope["path"], answer.request_id)
+                response = unexpected(answer.request_id)
+            await response(scope, receive, answer.send)
+
+
+class _Answer:
+    """The way back to the caller: no answer leaves without its headers."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self.request_id = request_id
+        self.started = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+            headers["x-request-id"] = self.request_id
+        await self._send(message)
+
+
+def request_id(headers: Headers) -> str:
+    given = headers.get("x-request-id", "")
+    return given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+
+
+def check_host(headers: Headers, own: str) -> None:
+    given = headers.getlist("host")
+    if len(given) != 1 or not (is_loopback(host_name(given[0])) or host_name(given[0]) == own.lower()):
+        raise WrongHost(", ".join(given))
+
+
+def check_origin(method: str, headers: Headers) -> None:
+    """Reading needs no check: without CORS headers a browser shows the answer to no other origin."""
+    if method in _SAFE_METHODS:
+        return
+    origin = headers.get("origin")
+    if origin is not None and origin.partition("://")[2].lower() != headers["host"].lower():
+        raise WrongOrigin(origin)
+    if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        raise WrongOrigin(origin or "another origin")
+
+
+def host_name(host: str) -> str:
+    """Without the port, and without the brackets of an IPv6 address."""
+    name, bracket, _ = host.rpartition("]")
+    return (name.removeprefix("[") if bracket else host.partition(":")[0]).lower()
+
+
+def is_loopback(name: str) -> bool:
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

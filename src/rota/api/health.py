@@ -1,0 +1,39 @@
+"""Is it alive, is it ready, and what time is it in the database."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from rota.api.answers import answer
+from rota.api.requests import client_of
+from rota.errors import DeadlineExceeded
+
+_PATIENCE = 3.0
+
+
+async def healthz(request: Request) -> Response:
+    return answer({"status": "ok"})
+
+
+async def readyz(request: Request) -> Response:
+    """A probe gives up before the database's own deadline would."""
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            client = await client_of(request)
+            await client.store.require_current_schema()
+    except TimeoutError:
+        raise DeadlineExceeded("asking the database", _PATIENCE) from None
+    return answer({"status": "ready"})
+
+
+async def time(request: Request) -> Response:
+    client = await client_of(request)
+    return answer({"now": await client.time()})
+
+
+PROBES = [Route("/healthz", healthz), Route("/readyz", readyz)]
+ROUTES = [Route("/time", time)]

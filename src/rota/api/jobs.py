@@ -1,0 +1,19 @@
+"""`/api/v1/jobs`: what can be run."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from rota.api.answers import answer, page, worded
+from rota.api.requests import Query, client_of
+
+
+async def list_jobs(request: Request) -> Response:
+    Query(request, ())
+    client = await client_of(request)
+    return answer(page([worded(definition) for definition in await client.jobs()]))
+
+
+ROUTES = [Route("/jobs", list_jobs)]

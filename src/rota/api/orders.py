@@ -1,0 +1,93 @@
+"""What a caller may send to enqueue a run, and the order it becomes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+
+from rota.api.requests import shaped
+from rota.client import Order
+from rota.core.publishing import checked_name
+from rota.core.retry import Exponential
+from rota.durations import parse_duration
+from rota.errors import Invalid
+
+MOST_RUNS = 500
+_YEARS = range(1970, 2200)
+
+
+class ScopeBody(msgspec.Struct, forbid_unknown_fields=True):
+    kind: str
+    id: str
+
+
+class UniqueBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    fields: list[str] = []
+    period: str | None = None
+    on_conflict: str = "existing"
+
+
+class BackoffBody(msgspec.Struct, forbid_unknown_fields=True, tag="exponential"):
+    base: str = "60s"
+    factor: Annotated[float, msgspec.Meta(ge=1, le=100)] = 2.0
+    cap: str = "1h"
+    jitter: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.1
+
+
+class RunBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A field that is null was not given."""
+
+    job: str
+    payload: dict[str, Any] = {}
+    queue: str | None = None
+    priority: int | None = None
+    delay: str | None = None
+    run_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    key: str | None = None
+    scope: ScopeBody | None = None
+    unique: bool | str | list[str] | UniqueBody | None = None
+    max_attempts: int | None = None
+    backoff: str | list[str] | BackoffBody | None = None
+    timeout: str | None = None
+    tags: list[str] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class ManyRunsBody(msgspec.Struct, forbid_unknown_fields=True):
+    runs: Annotated[list[Any], msgspec.Meta(min_length=1, max_length=MOST_RUNS)]
+
+
+def order_of(value: object, path: str, idempotency_key: str | None) -> Order:
+    """`path` is where `value` lies in the body."""
+    body = shaped(value, RunBody, path)
+    options: dict[str, Any] = {
+        name: _option(given)
+        for name, given in msgspec.structs.asdict(body).items()
+        if given is not None and name not in ("job", "payload")
+    }
+    if idempotency_key is not None:
+        options["idempotency_key"] = idempotency_key
+    return Order(checked_name(body.job, "job"), body.payload, options)
+
+
+def orders_of(value: object, idempotency_key: str | None) -> list[Order]:
+    """Each run has a key of its own: the request's, and its place. ␟ cannot come from a header."""
+    body = shaped(value, ManyRunsBody)
+    keys = [idempotency_key and f"{idempotency_key}␟{place}" for place in range(len(body.runs))]
+    return [order_of(item, f"$.runs[{place}]", keys[place]) for place, item in enumerate(body.runs)]
+
+
+def _option(given: Any) -> Any:
+    match given:
+        case ScopeBody():
+            return (given.kind, given.id)
+        case UniqueBody():
+            return msgspec.to_builtins(given)
+        case BackoffBody():
+            return Exponential(parse_duration(given.base), given.factor, parse_duration(given.cap), given.jitter)
+        case datetime() if given.year not in _YEARS:
+            raise Invalid(f"run_at must lie between {_YEARS.start} and {_YEARS.stop}, not in {given.year}")
+        case _:
+            return given

@@ -1,0 +1,63 @@
+"""Errors as RFC 9457 problems."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.errors import BadConfig, RotaError, Unavailable
+
+_RETRY_AFTER = {"retry-after": "2"}
+_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|\[('[^']*'|\"[^\"]*\")\]")
+
+
+def problem(error: RotaError, pointer: str = "#") -> Response:
+    """`pointer` is where in the body the error's own path begins."""
+    status = error.status
+    if isinstance(error, BadConfig):  # the server's, not the caller's
+        status = Unavailable.status
+    facts: dict[str, Any] = {"detail": error.message}
+    if error.hint:
+        facts["hint"] = error.hint
+    path: str | None = getattr(error, "path", None)
+    if path is not None or pointer != "#":
+        facts["pointer"] = pointer + pointer_of(path or "$")
+    return _answer(status, error.code, facts, _RETRY_AFTER if status == Unavailable.status else None)
+
+
+def unexpected(request_id: str) -> Response:
+    """What went wrong is in the log, under the request's id; it is not the caller's business."""
+    return _answer(500, "internal", {"detail": f"rota failed to answer; its log says why, see request {request_id}"})
+
+
+async def http_problem(request: Request, error: Exception) -> Response:
+    """What Starlette itself refuses: an unknown address, a wrong method."""
+    assert isinstance(error, HTTPException)
+    detail = f"{request.method} {request.url.path[:200]} is not possible"
+    if error.status_code == 404:
+        detail = f"there is nothing at {request.url.path[:200]}"
+    code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
+    return _answer(error.status_code, code, {"detail": detail}, error.headers)
+
+
+def pointer_of(path: str) -> str:
+    """`$.user['first name'][3]` as the JSON pointer `/user/first name/3`."""
+    steps = []
+    for name, index, quoted in _STEP.findall(path):
+        text = str(ast.literal_eval(quoted)) if quoted else name or index
+        steps.append("/" + text.replace("~", "~0").replace("/", "~1"))
+    return "".join(steps)
+
+
+def _answer(status: int, code: str, facts: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
+    title = HTTPStatus(status).phrase
+    content = {"type": f"urn:rota:problem:{code}", "title": title, "status": status, "code": code, **facts}
+    return Response(msgspec.json.encode(content), status, headers, media_type="application/problem+json")

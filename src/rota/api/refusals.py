@@ -1,0 +1,51 @@
+"""Requests refused before anybody looks at what they ask for."""
+
+from __future__ import annotations
+
+from rota.errors import Invalid
+
+
+class WrongHost(Invalid):
+    """A page on the web may let its own name point to this machine; only the Host header tells."""
+
+    status, code = 421, "wrong-host"
+
+    def __init__(self, host: str) -> None:
+        hint = "use the address rota listens on, for example http://127.0.0.1:7682"
+        super().__init__(f"this server does not answer for host {host!r:.100}", hint=hint)
+
+
+class WrongOrigin(Invalid):
+    status, code = 403, "wrong-origin"
+
+    def __init__(self, origin: str) -> None:
+        super().__init__(f"pages of {origin!r:.100} may not change anything here")
+
+
+class BodyTooLarge(Invalid):
+    status, code = 413, "body-too-large"
+
+    def __init__(self, limit: int) -> None:
+        hint = "store the data elsewhere and pass where it is; send many runs in several requests"
+        super().__init__(f"the body is larger than {limit} bytes", hint=hint)
+
+
+class NotJson(Invalid):
+    status, code = 415, "json-required"
+
+    def __init__(self, content_type: str) -> None:
+        super().__init__(f"the body is {content_type!r:.100}", hint="send JSON with Content-Type: application/json")
+
+
+class UnreadableBody(Invalid):
+    status, code = 400, "unreadable-body"
+
+
+class BadBody(Invalid):
+    """`path` leads to the value at fault: `$.runs[3].queue`."""
+
+    code = "bad-body"
+
+    def __init__(self, path: str, problem: str, *, hint: str | None = None) -> None:
+        super().__init__(f"body at {path}: {problem}", hint=hint)
+        self.path = path

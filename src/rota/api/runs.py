@@ -1,0 +1,175 @@
+"""`/api/v1/runs`: enqueue, list, look at, cancel and retry."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+from starlette.endpoints import HTTPEndpoint
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from rota.api.answers import answer, page
+from rota.api.orders import order_of, orders_of
+from rota.api.problems import problem
+from rota.api.requests import Query, client_of, json_body, shaped
+from rota.client import Client, Order
+from rota.core.model import Run, RunFilter
+from rota.core.scope import Scope
+from rota.core.states import RunState
+from rota.errors import BadPayload, Invalid, KeyReused, RotaError, did_you_mean
+
+_ACTOR = "api"
+_FILTERS = ("state", "job", "queue", "key", "tag", "scope")
+
+
+class CancelBody(msgspec.Struct, forbid_unknown_fields=True):
+    reason: Annotated[str, msgspec.Meta(max_length=1_000)] | None = None
+
+
+class Runs(HTTPEndpoint):
+    """One endpoint for both methods, so that a third is told of both."""
+
+    async def get(self, request: Request) -> Response:
+        return await list_runs(request)
+
+    async def post(self, request: Request) -> Response:
+        return await enqueue(request)
+
+
+async def enqueue(request: Request) -> Response:
+    """One run, or all or none of many."""
+    Query(request, ())
+    key = request.headers.get("idempotency-key")
+    body = await json_body(request)
+    client = await client_of(request)
+    try:
+        if isinstance(body, dict) and "runs" in body:
+            return await _enqueue_many(client, orders_of(body, key))
+        return await _enqueue_one(client, order_of(body, "$", key))
+    except KeyReused:
+        raise KeyReused(key or "") from None
+
+
+async def _enqueue_one(client: Client, order: Order) -> Response:
+    try:
+        enqueued = await client.enqueue(order)
+    except BadPayload as error:
+        return problem(error, "#/payload")
+    return _created(await client.get(enqueued.id), new=enqueued.created)
+
+
+async def _enqueue_many(client: Client, orders: Sequence[Order]) -> Response:
+    try:
+        enqueued = await client.enqueue_many(orders)
+    except RotaError as error:
+        place = await _place_of(error, client, orders)
+        return problem(error, place)
+    items = await client.store.get_runs(run.id for run in enqueued)
+    return answer({"items": items}, 201)
+
+
+async def _place_of(error: RotaError, client: Client, orders: Sequence[Order]) -> str:
+    """Which of many runs was refused: asked again one by one, because only the first failure costs it."""
+    for place, order in enumerate(orders):
+        try:
+            await client.prepare(order)
+        except type(error):
+            return f"#/runs/{place}/payload" if isinstance(error, BadPayload) else f"#/runs/{place}"
+    return "#"
+
+
+def _created(run: Run, *, new: bool = True) -> Response:
+    return answer(run, 201 if new else 200, {"location": f"/api/v1/runs/{run.id}"})
+
+
+async def list_runs(request: Request) -> Response:
+    query = Query(request, (*_FILTERS, "limit", "cursor"))
+    wanted = RunFilter(
+        states=tuple(state_of(text) for text in query.all("state")),
+        job=query.one("job"),
+        queue=query.one("queue"),
+        key=query.one("key"),
+        tag=query.one("tag"),
+        scope=scope_of(query.one("scope")),
+    )
+    limit = query.number("limit", 50)
+    before = run_before(query.one("cursor"))
+    runs = await (await client_of(request)).list(wanted, limit=limit, before=before)
+    return answer(page(runs, cursor_after(runs[-1]) if len(runs) == limit else None))
+
+
+def state_of(text: str) -> RunState:
+    try:
+        return RunState(text)
+    except ValueError:
+        raise Invalid(
+            f"no run is ever {text!r:.80}", hint=did_you_mean(text[:80], [state.value for state in RunState])
+        ) from None
+
+
+def scope_of(text: str | None) -> Scope | None:
+    if text is None:
+        return None
+    kind, slash, id = text.partition("/")
+    if not (kind and slash and id):
+        raise Invalid(f"scope cannot be {text!r:.80}", hint="write kind/id, for example account/42")
+    return Scope(kind, id)
+
+
+def cursor_after(run: Run) -> str:
+    return base64.urlsafe_b64encode(UUID(run.id).bytes).rstrip(b"=").decode()
+
+
+def run_before(cursor: str | None) -> str | None:
+    if cursor is None:
+        return None
+    try:
+        return str(UUID(bytes=base64.b64decode(cursor.encode() + b"==", altchars=b"-_", validate=True)))
+    except (ValueError, binascii.Error):
+        raise Invalid(f"cursor {cursor!r:.80} is none of ours", hint="take next_cursor of the page before") from None
+
+
+async def get_run(request: Request) -> Response:
+    Query(request, ())
+    client = await client_of(request)
+    return answer(await client.get(request.path_params["id"]))
+
+
+async def list_attempts(request: Request) -> Response:
+    Query(request, ())
+    client = await client_of(request)
+    return answer(page(await client.attempts(request.path_params["id"])))
+
+
+async def cancel(request: Request) -> Response:
+    """The run as it stands then: `cancelled`, or `cancelling` while its worker has its grace."""
+    Query(request, ())
+    body = shaped(await json_body(request, default={}), CancelBody)
+    client = await client_of(request)
+    run = await client.get(request.path_params["id"])
+    await client.cancel(run.id, reason=body.reason, actor=_ACTOR)
+    return answer(await client.get(run.id))
+
+
+async def retry(request: Request) -> Response:
+    Query(request, ())
+    if await json_body(request, default={}) != {}:
+        raise Invalid("a retry takes no options", hint="enqueue a new run to change something")
+    client = await client_of(request)
+    enqueued = await client.retry(request.path_params["id"])
+    return _created(await client.get(enqueued.id))
+
+
+ROUTES = [
+    Route("/runs", Runs),
+    Route("/runs/{id}", get_run),
+    Route("/runs/{id}/attempts", list_attempts),
+    Route("/runs/{id}/cancel", cancel, methods=["POST"]),
+    Route("/runs/{id}/retry", retry, methods=["POST"]),
+]

@@ -1,0 +1,43 @@
+"""The command line: parse, call the client, print."""
+
+from __future__ import annotations
+
+import click
+
+from rota.cli.jobs import job, queue
+from rota.cli.options import examples
+from rota.cli.program import Program
+from rota.cli.runs import run
+from rota.cli.serving import dev, server
+from rota.cli.upkeep import completion, migrate, prune
+from rota.cli.working import worker
+from rota.version import __version__
+
+__all__ = ["main", "root"]
+
+
+@click.group(
+    cls=Program,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=examples(
+        "rota dev                                  an example, its worker and its page in one process",
+        "rota worker jobs:app                      run the jobs that jobs.py declares on `app`",
+        'rota run add crawl \'{"url": "…"}\' --wait  enqueue a run and wait for its end',
+        "rota run ls --state failed                what went wrong",
+    ),
+)
+@click.version_option(__version__, prog_name="rota", message="%(prog)s %(version)s")
+def root() -> None:
+    """Run jobs on time, once, and know what happened.
+
+    The database is --database, else ROTA_DATABASE_URL, else rota.toml, else sqlite:///rota.db.
+    Every command takes --json.
+    """
+
+
+for command in (dev, server, worker, migrate, run, job, queue, prune, completion):
+    root.add_command(command)
+
+
+def main() -> None:
+    root.main()

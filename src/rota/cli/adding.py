@@ -1,0 +1,101 @@
+"""`rota run add`: a job's name, a payload from wherever it is, and options for the run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rota.cli.connecting import ask
+from rota.cli.options import examples, instant_of, scope_of, shared
+from rota.cli.showing import print_new_run
+from rota.cli.waiting import ended, finish
+from rota.client import Client, Order
+from rota.core import jsonvalue
+from rota.core.jsonvalue import Limits
+from rota.core.model import Run
+from rota.errors import BadPayload, Invalid
+
+
+@click.command(
+    epilog=examples(
+        'rota run add crawl \'{"url": "https://example.com"}\' --wait',
+        "rota run add crawl @payload.json --delay 10m --tag nightly",
+        "make-payload | rota run add crawl - --json",
+        "rota run add report --key march --scope account/42 --at 2026-04-01T06:00:00Z",
+    )
+)
+@click.argument("job")
+@click.argument("payload", metavar="[PAYLOAD_JSON | @FILE | -]", default="{}")
+@click.option("--queue", metavar="NAME", help="Instead of the job's.")
+@click.option("--priority", type=int, metavar="N", help="Higher runs first; -1000 to 1000.")
+@click.option("--delay", metavar="DURATION", help='Not before this has passed: "90s", "1h30m".')
+@click.option("--at", "run_at", type=instant_of, metavar="TIME", help="Not before this: 2026-01-31T08:00:00Z.")
+@click.option("--key", metavar="KEY", help="Names the work: enqueued again before it has ended, it is the same run.")
+@click.option("--scope", type=scope_of, metavar="KIND/ID", help="Whom it is for.")
+@click.option("--unique", is_flag=True, help="One live run with this payload.")
+@click.option("--unique-by", multiple=True, metavar="FIELD", help="One live run with this field's value; repeatable.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Repeatable.")
+@click.option("--metadata", metavar="JSON", help="An object kept with the run.")
+@click.option("--max-attempts", type=int, metavar="N", help="1 means no retry.")
+@click.option("--timeout", metavar="DURATION", help="For each attempt.")
+@click.option("--idempotency-key", metavar="KEY", help="Asked again within 24h with this key, it is the same run.")
+@click.option("--wait", "waiting", is_flag=True, help="Wait for its end; the exit code tells how (see `run wait`).")
+@shared
+def add(job: str, payload: str, waiting: bool, database: str | None, as_json: bool, **given: Any) -> int:
+    """Enqueue a run of JOB.
+
+    In a pipe it prints the run's id alone.
+    """
+    options = run_options(**given)
+
+    async def command(client: Client) -> tuple[Run, bool]:
+        arguments = arguments_of(payload, Limits(client.config.max_payload))
+        enqueued = await client.enqueue(Order(job, arguments, options))
+        run = await (ended(client, enqueued.id, None) if waiting else client.get(enqueued.id))
+        return run, enqueued.created
+
+    run, created = ask(database, command)
+    if not created:
+        click.echo(f"note: the work was enqueued already, as run {run.id}", err=True)
+    if waiting:
+        return finish(run, as_json=as_json)
+    print_new_run(run, as_json=as_json)
+    return 0
+
+
+def run_options(*, unique: bool, unique_by: tuple[str, ...], metadata: str | None, **given: Any) -> dict[str, Any]:
+    """What `.options(...)` takes, of what was given."""
+    if unique or unique_by:
+        given["unique"] = list(unique_by) or True
+    if metadata is not None:
+        given["metadata"] = _object(metadata.encode(), Limits(), "--metadata")
+    return {name: value for name, value in given.items() if value is not None and value != ()}
+
+
+def arguments_of(source: str, limits: Limits) -> dict[str, Any]:
+    return _object(_content(source), limits, "payload")
+
+
+def _content(source: str) -> bytes:
+    if source == "-":
+        return sys.stdin.buffer.read()
+    if not source.startswith("@"):
+        return source.encode(errors="surrogateescape")
+    try:
+        return Path(source[1:]).read_bytes()
+    except OSError as error:
+        raise Invalid(f"cannot read {source[1:]}: {error.strerror}") from None
+
+
+def _object(text: bytes, limits: Limits, what: str) -> dict[str, Any]:
+    try:
+        value = jsonvalue.decode(text, limits)
+    except BadPayload as error:
+        raise error if what == "payload" else Invalid(f"{what} at {error.path}: {error.problem}") from None
+    if not isinstance(value, dict):
+        message = f"must be an object, with a name for each argument, not {type(value).__name__}"
+        raise BadPayload("$", message) if what == "payload" else Invalid(f"{what} {message}")
+    return value

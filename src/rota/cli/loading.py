@@ -1,0 +1,68 @@
+"""From `MODULE:APP` to the app, with an error that helps for each way this goes wrong."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+import traceback
+from types import ModuleType
+
+from rota.app import Rota
+from rota.errors import Invalid, RotaError, did_you_mean
+
+_FORM = "write MODULE:APP, for example `jobs:app` for `app = Rota()` in jobs.py"
+
+
+def load_app(target: str) -> Rota:
+    """The module is looked for in the working directory first."""
+    module_name, _, path = target.partition(":")
+    if not module_name or not all(part.isidentifier() for part in module_name.split(".")):
+        raise Invalid(f"{target!r} names no module", hint=_FORM)
+    if module_name.endswith(".py"):
+        raise Invalid(f"{module_name!r} is a file, not a module", hint=f"did you mean '{module_name[:-3]}:{path}'?")
+    module = _module(module_name)
+    found: object = module
+    for name in (path or "app").split("."):
+        if not hasattr(found, name):
+            raise Invalid(f"module {module_name!r} has no {path or 'app'!r}", hint=_apps_of(module, name))
+        found = getattr(found, name)
+    if not isinstance(found, Rota):
+        raise Invalid(f"{target!r} is a {type(found).__name__}, not a Rota", hint=_apps_of(module, path))
+    return found
+
+
+def _module(name: str) -> ModuleType:
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return importlib.import_module(name)
+    except RotaError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name and (name == error.name or name.startswith(f"{error.name}.")):
+            raise Invalid(f"there is no module {error.name!r} here", hint=_near_modules(error.name)) from None
+        raise _broken(name, error) from error
+    except Exception as error:
+        raise _broken(name, error) from error
+
+
+def _broken(name: str, error: Exception) -> Invalid:
+    """Where in the user's code it happened; the frames of the import machinery tell nobody anything."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    file, line = last.filename, last.lineno
+    if isinstance(error, SyntaxError) and error.filename:
+        file, line = error.filename, error.lineno
+    return Invalid(f"importing {name!r} failed: {type(error).__name__}: {error}", hint=f"{file}, line {line}")
+
+
+def _near_modules(name: str) -> str:
+    here = [module.name for module in pkgutil.iter_modules(["."])]
+    return did_you_mean(name.partition(".")[0], here) or "run it in the folder that holds the module"
+
+
+def _apps_of(module: ModuleType, wanted: str) -> str:
+    apps = [name for name, value in vars(module).items() if isinstance(value, Rota)]
+    if len(apps) == 1:
+        return f"did you mean '{module.__name__}:{apps[0]}'?"
+    return did_you_mean(wanted, apps) or f"the module holds no Rota; {_FORM}"

@@ -1,0 +1,83 @@
+"""Options that commands share, and the kinds of values they take."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, TypeVar
+
+import click
+
+from rota.core.states import RunState
+from rota.errors import Invalid, did_you_mean
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help, kept line by line."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def shared(command: F) -> F:
+    """--database and --json, which every command takes."""
+    command = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command)
+    return click.option("--database", metavar="URL", help="sqlite:///FILE or postgresql://USER@HOST/NAME.")(command)
+
+
+def staying(command: F) -> F:
+    """What every command that stays takes, too."""
+    level = click.Choice(["debug", "info", "warning", "error"], case_sensitive=False)
+    say = click.option("--log-level", type=level, default="info", show_default=True, help="How much to say on stderr.")
+    return shared(say(command))
+
+
+concurrency = click.option("--concurrency", type=int, metavar="N", help="Runs at a time.  [default: 10]")
+
+
+def names_of(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise Invalid(f"{text!r} has an empty name in it", hint="separate names by single commas")
+    return names
+
+
+def scope_of(text: str) -> tuple[str, str]:
+    kind, _, id = text.partition("/")
+    if not kind or not id:
+        raise Invalid(f"{text!r} is not a scope", hint="write KIND/ID, for example account/42")
+    return kind, id
+
+
+def instant_of(text: str) -> datetime:
+    """A time without a zone would mean something else on every machine."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise Invalid(f"{text!r} is not a time", hint="write 2026-01-31T08:00:00Z") from None
+    if at.tzinfo is None:
+        raise Invalid(f"{text!r} has no zone", hint="end it with Z or with an offset such as +02:00")
+    return at
+
+
+def states_of(given: tuple[tuple[str, ...], ...]) -> tuple[RunState, ...]:
+    """`--state failed,expired --state queued`"""
+    words = [word for names in given for word in names]
+    known = [state.value for state in RunState]
+    for word in words:
+        if word not in known:
+            raise Invalid(f"there is no state {word!r}", hint=did_you_mean(word, known) or f"known: {', '.join(known)}")
+    return tuple(RunState(word) for word in words)
+
+
+def cursor_of(text: str | None) -> str | None:
+    """The last id of the page before; its run may be gone, so it is not looked up."""
+    if text is None:
+        return None
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        raise Invalid(
+            f"{text!r} is not a whole run id", hint="--before takes `next_cursor` of the page before"
+        ) from None

@@ -1,0 +1,52 @@
+"""The program around the commands: what an error prints, and which exit code it becomes."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from rota.cli.problems import Problem, problem_of, show_problem
+from rota.errors import RotaError
+
+_INTERRUPTED = 130
+
+
+class Program(click.Group):
+    """A command returns its exit code, or None for success."""
+
+    def main(  # type: ignore[override]  # it always ends the process, or pretends to under click's test runner
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> NoReturn:
+        arguments = list(sys.argv[1:] if args is None else args)
+        _write_whatever_comes()
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(arguments, prog_name or "rota", **extra)
+        except click.exceptions.NoArgsIsHelpError as usage:
+            usage.show()
+            code = usage.exit_code
+        except click.Abort:
+            code = _INTERRUPTED
+            show_problem(Problem("interrupted", "interrupted", code), as_json=_wants_json(arguments))
+        except (RotaError, click.ClickException) as error:
+            problem = problem_of(error)
+            show_problem(problem, as_json=_wants_json(arguments))
+            code = problem.exit_code
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    """Asked of the raw words, because what could not be parsed is reported in the same way."""
+    before_dashes = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in before_dashes
+
+
+def _write_whatever_comes() -> None:
+    """A terminal that cannot show a character gets its number, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

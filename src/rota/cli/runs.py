@@ -1,0 +1,142 @@
+"""`rota run`: list, show, wait for, cancel and retry runs."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+from typing import Any
+
+import click
+
+from rota.cli.adding import add
+from rota.cli.connecting import ask
+from rota.cli.options import cursor_of, examples, names_of, scope_of, shared, states_of
+from rota.cli.output import on_terminal, plain_value, print_facts, print_json, print_rows
+from rota.cli.showing import ATTEMPT_TITLES, RUN_TITLES, attempt_row, print_new_run, print_run, run_facts, run_row
+from rota.cli.waiting import ended, finish
+from rota.client import Client
+from rota.core.model import Run, RunFilter
+from rota.core.scope import Scope
+
+
+@click.group()
+def run() -> None:
+    """Runs: enqueue, list, show, wait for, cancel, retry.
+
+    An id may be shortened while it stays unique.
+    """
+
+
+run.add_command(add)
+
+
+@run.command(
+    epilog=examples(
+        "rota run ls --state failed,timed_out --job crawl",
+        "rota run ls --tag nightly --limit 200 --json",
+        "rota run ls --state queued | cut -f1",
+    )
+)
+@click.option("--state", "states", type=names_of, multiple=True, metavar="STATE", help="Only these; comma-separated.")
+@click.option("--job", metavar="NAME")
+@click.option("--queue", metavar="NAME")
+@click.option("--tag", metavar="TAG")
+@click.option("--key", metavar="KEY")
+@click.option("--scope", type=scope_of, metavar="KIND/ID")
+@click.option("--limit", type=int, default=50, show_default=True, metavar="N")
+@click.option("--before", metavar="ID", help="The page after the one that ended with this id.")
+@shared
+def ls(states: Any, limit: int, before: str | None, database: str | None, as_json: bool, **given: Any) -> None:
+    """List runs, newest first."""
+    scope = given.pop("scope")
+    wanted = RunFilter(states=states_of(states), scope=Scope(*scope) if scope else None, **given)
+    cursor = cursor_of(before)
+
+    async def question(client: Client) -> Any:
+        return await client.list(wanted, limit=limit, before=cursor), await client.time()
+
+    runs, now = ask(database, question)
+    following = runs[-1].id if len(runs) == limit else None
+    if as_json:
+        print_json({"items": runs, "next_cursor": following})
+        return
+    print_rows(RUN_TITLES, [run_row(item, now) for item in runs], none="no runs match")
+    if following and on_terminal():
+        click.echo(f"more: --before {following}", err=True)
+
+
+@run.command(epilog=examples("rota run show 01997b1e", "rota run show 01997b1e --json"))
+@click.argument("id")
+@shared
+def show(id: str, database: str | None, as_json: bool) -> None:
+    """Show a run with its attempts."""
+
+    async def question(client: Client) -> Any:
+        found = await client.get(id)
+        return found, await client.attempts(found.id), await client.time()
+
+    found, attempts, now = ask(database, question)
+    if as_json:
+        print_json({**plain_value(found), "attempts": attempts})
+        return
+    print_facts(run_facts(found, now))
+    rows = [attempt_row(attempt, now) for attempt in attempts]
+    if on_terminal() and rows:
+        click.echo()
+    print_rows(ATTEMPT_TITLES, rows, none="")
+
+
+@run.command(
+    epilog=examples(
+        "rota run wait 01997b1e",
+        "rota run wait 01997b1e --timeout 5m || echo 'did not succeed'",
+    )
+)
+@click.argument("id")
+@click.option("--timeout", metavar="DURATION", help='Give up after this long: "90s", "5m".')
+@shared
+def wait(id: str, timeout: str | None, database: str | None, as_json: bool) -> int:
+    """Wait until a run has ended; the exit code tells how.
+
+    0 succeeded, 1 failed, 3 cancelled or skipped, 75 still going on after --timeout.
+    """
+    return finish(ask(database, lambda client: ended(client, id, timeout)), as_json=as_json)
+
+
+@run.command(epilog=examples("rota run cancel 01997b1e --reason 'wrong url'"))
+@click.argument("id")
+@click.option("--reason", metavar="TEXT", help="Kept with the run.")
+@shared
+def cancel(id: str, reason: str | None, database: str | None, as_json: bool) -> None:
+    """Cancel a run: at once, or by asking its worker to stop."""
+
+    async def command(client: Client) -> Any:
+        found = await client.get(id)
+        await client.cancel(found.id, reason=reason, actor=_actor())
+        return await client.get(found.id)
+
+    print_run(ask(database, command), as_json=as_json)
+
+
+@run.command(epilog=examples("rota run retry 01997b1e --wait"))
+@click.argument("id")
+@click.option("--wait", "waiting", is_flag=True, help="Wait for the new run's end.")
+@shared
+def retry(id: str, waiting: bool, database: str | None, as_json: bool) -> int:
+    """Do a finished run's work again, as a new run."""
+
+    async def command(client: Client) -> Run:
+        new = await client.retry(id)
+        return await (ended(client, new.id, None) if waiting else client.get(new.id))
+
+    again = ask(database, command)
+    if waiting:
+        return finish(again, as_json=as_json)
+    print_new_run(again, as_json=as_json)
+    return 0
+
+
+def _actor() -> str:
+    with contextlib.suppress(Exception):  # a container may run as a user without a name
+        return f"cli:{getpass.getuser()}"
+    return "cli"

@@ -1,0 +1,123 @@
+"""`rota dev` and `rota server`: the commands that listen."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from typing import Any
+
+import click
+
+from rota.app import Rota
+from rota.cli.connecting import without_password
+from rota.cli.loading import load_app
+from rota.cli.options import concurrency, examples, staying
+from rota.cli.output import emit, print_json
+from rota.cli.staying import log_to_stderr, run_loop
+from rota.config import load_config
+
+_host = click.option("--host", metavar="ADDRESS", help="Where to listen.  [default: 127.0.0.1]")
+_port = click.option("--port", type=int, metavar="PORT", help="0 takes a free one.  [default: 7682]")
+
+
+@click.command(
+    epilog=examples("rota dev", "rota dev jobs:app --port 8000", "rota dev --database sqlite:///elsewhere.db")
+)
+@click.argument("target", metavar="[MODULE:APP]", required=False)
+@_host
+@_port
+@concurrency
+@staying
+def dev(target: str | None, database: str | None, log_level: str, as_json: bool, **settings: Any) -> int:
+    """Server, worker and page in one process, to try things out.
+
+    Without MODULE:APP it runs an example.
+    """
+    log_to_stderr(log_level)
+    settings["database_url"] = database
+    app = _configured(target, settings) if target else _example(settings)
+    return run_loop(_develop(app, sowing=target is None, as_json=as_json))
+
+
+async def _develop(app: Rota, *, sowing: bool, as_json: bool) -> int:
+    from rota.server import serve
+
+    tasks: list[asyncio.Task[None]] = []
+
+    def ready(url: str) -> None:
+        announce(app, url, as_json=as_json)
+        if sowing:
+            tasks.append(asyncio.create_task(_sow(app)))
+
+    return await serve(app, on_ready=ready)
+
+
+def _example(settings: dict[str, Any]) -> Rota:
+    from rota.example import make
+
+    return make(load_config(settings))
+
+
+async def _sow(app: Rota) -> None:
+    from rota.example import sow
+
+    await sow(await app.connect())
+
+
+@click.command(epilog=examples("rota server --port 8000", "rota server jobs:app --database postgresql://rota@db/rota"))
+@click.argument("target", metavar="[MODULE:APP]", required=False)
+@_host
+@_port
+@staying
+def server(target: str | None, database: str | None, log_level: str, as_json: bool, **settings: Any) -> int:
+    """The API, the page and the loops, without a worker.
+
+    With MODULE:APP it makes that app's jobs known.
+    """
+    from rota.server import serve
+
+    log_to_stderr(log_level)
+    settings["database_url"] = database
+    app = _configured(target, settings) if target else Rota(config=load_config(settings))
+
+    def ready(url: str) -> None:
+        if as_json:
+            print_json({"url": url, "database": without_password(app.config.database_url)})
+        else:
+            emit(url)
+
+    return run_loop(serve(app, working=False, on_ready=ready))
+
+
+def _configured(target: str, settings: dict[str, Any]) -> Rota:
+    app = load_app(target)
+    app.configure(**settings)
+    return app
+
+
+def announce(app: Rota, url: str, *, as_json: bool) -> None:
+    """Where the page is, and what to try next."""
+    database = without_password(app.config.database_url)
+    if as_json:
+        print_json({"url": url, "database": database})
+        return
+    first, second, third = _next_commands(app, database)
+    lines = [
+        f"page      {url}",
+        f"database  {database}",
+        f"next      {first}",
+        f"          {second}",
+        f"          {third}",
+        "Ctrl-C stops it.",
+    ]
+    emit("\n".join(lines))
+
+
+def _next_commands(app: Rota, database: str) -> tuple[str, str, str]:
+    """Each works as it stands in another terminal: a job is enqueued only if it needs no payload."""
+    needs = {job.name: bool(job.payload_schema.get("required")) for job in app.registry.definitions()}
+    job = min(needs, key=lambda name: needs[name], default=None)
+    first = "queue ls" if job is None else f"job show {job}" if needs[job] else f"run add {job} --wait"
+    is_default = load_config().database_url == app.config.database_url
+    where = "" if is_default else f" --database {shlex.quote(database)}"
+    return f"rota {first}{where}", f"rota run ls{where}", f"rota job ls{where}"

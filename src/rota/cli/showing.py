@@ -1,0 +1,95 @@
+"""Runs and attempts as rows and facts."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from rota.cli.output import emit, json_text, on_terminal, print_json, print_rows
+from rota.cli.words import Cell, age_cell, instant_cell, span_cell, state_cell, text_cell
+from rota.core.model import Attempt, Run, RunError
+
+RUN_TITLES = ("id", "state", "job", "created", "took", "attempt", "queue")
+ATTEMPT_TITLES = ("attempt", "outcome", "worker", "claimed", "took", "error")
+
+
+def run_row(run: Run, now: datetime) -> list[Cell]:
+    return [
+        text_cell(run.id),
+        state_cell(run.state),
+        text_cell(run.job),
+        age_cell(run.created_at, now),
+        span_cell(run.started_at, run.finished_at, now),
+        Cell(str(run.attempt), f"{run.attempt}/{run.max_attempts}"),
+        text_cell(run.queue),
+    ]
+
+
+def run_facts(run: Run, now: datetime) -> list[tuple[str, Cell]]:
+    version = f"{run.job} (version {run.job_version})"
+    return [
+        ("id", text_cell(run.id)),
+        ("state", state_cell(run.state)),
+        ("reason", text_cell(run.reason)),
+        ("job", Cell(run.job, version)),
+        ("queue", text_cell(run.queue)),
+        ("priority", text_cell(run.priority)),
+        ("scope", text_cell(f"{run.scope.kind}/{run.scope.id}")),
+        ("key", text_cell(run.key)),
+        ("attempt", text_cell(f"{run.attempt}/{run.max_attempts}")),
+        ("created_at", instant_cell(run.created_at, now)),
+        ("run_at", instant_cell(run.run_at, now)),
+        ("started_at", instant_cell(run.started_at, now)),
+        ("finished_at", instant_cell(run.finished_at, now)),
+        ("took", span_cell(run.started_at, run.finished_at, now)),
+        ("worker", text_cell(run.worker_id)),
+        ("retry_of", text_cell(run.retry_of)),
+        ("tags", text_cell(", ".join(run.tags))),
+        ("metadata", _json_cell(run.metadata or None)),
+        ("payload", _json_cell(run.payload)),
+        ("result", _json_cell(run.result)),
+        ("error", _error_cell(run.error)),
+    ]
+
+
+def attempt_row(attempt: Attempt, now: datetime) -> list[Cell]:
+    return [
+        text_cell(attempt.no),
+        text_cell(attempt.outcome.value if attempt.outcome else "running"),
+        text_cell(attempt.worker_id),
+        age_cell(attempt.claimed_at, now),
+        span_cell(attempt.started_at or attempt.claimed_at, attempt.ended_at, now),
+        text_cell(error_line(attempt.error) if attempt.error else None),
+    ]
+
+
+def error_line(error: RunError) -> str:
+    return f"{error.type}: {error.message}"
+
+
+def print_run(run: Run, *, as_json: bool) -> None:
+    """After a command changed it: its id and state, or all of it as JSON."""
+    if as_json:
+        print_json(run)
+    elif on_terminal():
+        state = state_cell(run.state)
+        print_rows(RUN_TITLES[:3], [[text_cell(run.id), state, text_cell(run.job)]], none="")
+    else:
+        emit(f"{run.id}\t{run.state.value}")
+
+
+def print_new_run(run: Run, *, as_json: bool) -> None:
+    """In a pipe its id alone, for `ID=$(rota run add …)`."""
+    if as_json or on_terminal():
+        print_run(run, as_json=as_json)
+    else:
+        emit(run.id)
+
+
+def _json_cell(value: object) -> Cell:
+    return Cell("") if value is None else Cell(json_text(value), json_text(value, indent=2))
+
+
+def _error_cell(error: RunError | None) -> Cell:
+    if error is None:
+        return Cell("")
+    return Cell(error_line(error), (error.traceback or error_line(error)).rstrip(), "red")

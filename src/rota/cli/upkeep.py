@@ -1,0 +1,92 @@
+"""`rota migrate`, `rota prune`, `rota completion`: what is done to an installation now and then."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from rota.cli.connecting import ask, require_existing
+from rota.cli.options import examples, shared
+from rota.cli.output import emit, on_terminal, print_json
+from rota.config import load_config
+from rota.errors import SchemaOutdated
+from rota.store import Store, open_database
+from rota.store.migrating import check as versions_of
+
+_SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command(
+    epilog=examples(
+        "rota migrate --database postgresql://rota@db/rota",
+        "rota migrate --check     in a deploy script: exit code 78 if there is something to do",
+    )
+)
+@click.option("--check", is_flag=True, help="Change nothing; exit code 78 if the tables are not this version's.")
+@shared
+def migrate(check: bool, database: str | None, as_json: bool) -> None:
+    """Bring the database's tables up to date.
+
+    Safe while workers run, from any number of machines; a killed migration continues where it was.
+    An SQLite file is brought up to date by whoever opens it.
+    """
+    url = load_config({"database_url": database}).database_url
+    if check:
+        require_existing(url)
+    applied, version = asyncio.run(_migrated(url, check=check))
+    if as_json:
+        print_json({"applied": applied, "version": version})
+    elif applied:
+        emit("\n".join(applied))
+    elif on_terminal():
+        emit(f"the database is up to date, at version {version}")
+
+
+async def _migrated(url: str, *, check: bool) -> tuple[list[str], int]:
+    store = Store(open_database(url))
+    try:
+        applied = [] if check else await store.migrate()
+        found, wanted = await versions_of(store.database)
+    finally:
+        await store.close()
+    if found != wanted:
+        raise SchemaOutdated(found, wanted)
+    return applied, found
+
+
+@click.command(epilog=examples("rota prune", "rota prune --json"))
+@shared
+def prune(database: str | None, as_json: bool) -> None:
+    """Delete finished runs that their jobs no longer want to keep.
+
+    Workers and servers do this by themselves every few minutes.
+    """
+    count = ask(database, lambda client: client.prune())
+    if as_json:
+        print_json({"pruned": count})
+    else:
+        emit(f"pruned {count} run{'' if count == 1 else 's'}" if on_terminal() else str(count))
+
+
+@click.command(
+    epilog=examples(
+        'eval "$(rota completion bash)"                                in ~/.bashrc',
+        'eval "$(rota completion zsh)"                                 in ~/.zshrc',
+        "rota completion fish > ~/.config/fish/completions/rota.fish",
+    )
+)
+@click.argument("shell", type=click.Choice(_SHELLS))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def completion(context: click.Context, shell: str, as_json: bool) -> None:
+    """Print a script that completes rota's commands and options in your shell."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    script = kind(context.find_root().command, {}, "rota", "_ROTA_COMPLETE").source()
+    if as_json:
+        print_json({"shell": shell, "script": script})
+    else:
+        emit(script)

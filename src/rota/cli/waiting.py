@@ -1,0 +1,79 @@
+"""Waiting for a run: a line of progress on a terminal, and the exit code of how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from types import TracebackType
+from typing import Self
+
+import click
+
+from rota.cli.output import emit, json_text, on_terminal, print_json
+from rota.cli.showing import error_line
+from rota.cli.words import one_field, span, state_cell, visible
+from rota.client import Client
+from rota.core.model import Run
+from rota.core.states import RunState
+
+_LOOK = 0.5
+_CLEAR = "\r\x1b[K"
+_EXIT_CODES = {RunState.SUCCEEDED: 0, RunState.CANCELLED: 3, RunState.SKIPPED: 3}
+
+
+class ProgressLine:
+    """Rewritten in place on a terminal, and gone at the end; silent elsewhere."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._write("")
+
+    def show(self, text: str) -> None:
+        self._write(text)
+
+    def _write(self, text: str) -> None:
+        if sys.stderr.isatty():
+            click.echo(f"{_CLEAR}{visible(text)}", err=True, nl=False)
+
+
+async def ended(client: Client, id: str, timeout: str | None) -> Run:
+    """The run once it is final; `StillRunning` after `timeout`."""
+    waiting = asyncio.create_task(client.wait(id, timeout))
+    with ProgressLine() as line:
+        while not (await asyncio.wait([waiting], timeout=_LOOK))[0]:
+            run = await client.get(id)
+            elapsed = span(await client.time() - run.created_at)
+            line.show(f"{state_cell(run.state).shown}  {run.job}  attempt {run.attempt}/{run.max_attempts}  {elapsed}")
+    return await waiting
+
+
+def finish(run: Run, *, as_json: bool) -> int:
+    """Print how it ended; the exit code says it again."""
+    if as_json:
+        print_json(run)
+    elif on_terminal():
+        _print_ending(run)
+    else:
+        emit("\t".join([run.id, run.state.value, one_field(_outcome(run))]))
+    return _EXIT_CODES.get(run.state, 1)
+
+
+def _print_ending(run: Run) -> None:
+    took = f" in {span(run.finished_at - run.created_at)}" if run.finished_at else ""
+    emit(visible(f"{state_cell(run.state).shown}  {run.job}  {run.id}{took}"))
+    if outcome := _outcome(run):
+        emit(visible(outcome))
+    if run.error:
+        click.echo(f"hint: rota run show {run.id}", err=True)
+
+
+def _outcome(run: Run) -> str:
+    if run.error:
+        return error_line(run.error)
+    if run.result is not None:
+        return json_text(run.result)
+    return run.reason or ""

@@ -1,0 +1,90 @@
+"""`rota worker`: one process that runs jobs, or a supervisor of several."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+from typing import Any
+
+import click
+import msgspec
+
+from rota.cli.loading import load_app
+from rota.cli.options import concurrency, examples, names_of, staying
+from rota.cli.output import print_json
+from rota.cli.staying import log_to_stderr, run_loop
+
+log = logging.getLogger("rota.worker")
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """One worker process; the supervisor hands it to its children as flags."""
+
+    target: str
+    name: str | None
+    queues: tuple[str, ...] | None
+    concurrency: int | None
+    database: str | None
+    log_level: str
+    as_json: bool
+
+    def command(self, number: int) -> list[str]:
+        flags = {
+            "--name": f"{self.name or socket.gethostname()}-{number}",
+            "--queues": ",".join(self.queues or ()),
+            "--concurrency": self.concurrency,
+            "--database": self.database,
+            "--log-level": self.log_level,
+        }
+        given = [f"{flag}={value}" for flag, value in flags.items() if value]
+        more = ["--json"] if self.as_json else []
+        return [sys.executable, "-m", "rota", "worker", "--with-parent", *given, *more, self.target]
+
+
+@click.command(
+    epilog=examples(
+        "rota worker jobs:app",
+        "rota worker jobs:app --queues mail,default --concurrency 50",
+        "rota worker jobs:app --processes 4 --name crawler",
+    )
+)
+@click.argument("target", metavar="MODULE:APP")
+@click.option("--queues", type=names_of, metavar="A,B", help="Only these.  [default: those of the app's jobs]")
+@concurrency
+@click.option("--processes", type=click.IntRange(1, 1000), default=1, metavar="N", help="So many workers in one.")
+@click.option("--name", metavar="NAME", help="How lists call it.  [default: the host's name]")
+@click.option("--with-parent", is_flag=True, hidden=True)
+@staying
+def worker(processes: int, with_parent: bool, **given: Any) -> int:
+    """Run the jobs that MODULE declares on APP.
+
+    SIGTERM or Ctrl-C stops claiming and lets runs end; a second one stops at once.
+    """
+    wanted = Wanted(**given)
+    log_to_stderr(wanted.log_level)
+    if processes > 1:
+        from rota.cli.supervisor import supervise
+
+        return asyncio.run(supervise([wanted.command(number) for number in range(1, processes + 1)]))
+    if with_parent:
+        from rota.cli.supervisor import stop_when_orphaned
+
+        stop_when_orphaned()
+    return work(wanted)
+
+
+def work(wanted: Wanted) -> int:
+    from rota.server import serve
+
+    app = load_app(wanted.target)
+    app.configure(database_url=wanted.database, concurrency=wanted.concurrency)
+
+    def ready(_: str) -> None:
+        name, jobs = wanted.name or socket.gethostname(), sorted(app.registry.known())
+        log.info("worker %s is ready for %s", name, ", ".join(jobs) or "nothing: its app declares no jobs")
+        if wanted.as_json:
+            print_json({"worker": name, "jobs": jobs})
+
+    return run_loop(serve(app, http=False, name=wanted.name, queues=wanted.queues, on_ready=ready))

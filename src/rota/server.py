@@ -1,0 +1,191 @@
+"""One process put together: the loops, a worker, the API and the pages, from start to an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import Any, TypeVar
+
+import uvicorn
+from starlette.applications import Starlette
+
+from rota import api, ui
+from rota.api.guard import is_loopback
+from rota.app import Rota
+from rota.config import Config
+from rota.engine.engine import Engine
+from rota.errors import BadConfig, Unavailable
+
+T = TypeVar("T")
+
+log = logging.getLogger("rota.server")
+
+_LAST_WORDS = 5.0  # beyond the grace of handlers: to report what they did, if the database lets us
+_CLOSING = 2.0
+
+
+def asgi(app: Rota) -> Starlette:
+    """API and pages, to mount or to serve; it starts no loops and no worker."""
+    return api.asgi(app, ui.routes())
+
+
+async def serve(
+    app: Rota,
+    *,
+    http: bool = True,
+    working: bool = True,
+    name: str | None = None,
+    queues: Sequence[str] | None = None,
+    on_ready: Callable[[str], None] | None = None,
+) -> int:
+    """Until SIGTERM or SIGINT; a second one ends the process at once. Returns the exit code.
+
+    `on_ready` gets the address, or an empty text without `http`. A database that cannot be used at the start is
+    an error, because a typo in its URL should be seen; one that goes away later is waited for.
+    """
+    listener = listen(app.config) if http else None
+    with contextlib.ExitStack() as stack:
+        if listener:
+            stack.callback(listener.close)
+        signals = stack.enter_context(_signals())
+        try:
+            engine = await _unless(signals.stopped, _start(app, name=name, queues=queues, working=working))
+            if engine is not None:
+                web = _Web(asgi(app), listener) if listener else None
+                await _run(web, signals, on_ready)
+                await _stop(engine, web, app.config.shutdown_grace.total_seconds())
+        finally:
+            with contextlib.suppress(TimeoutError, Unavailable):
+                async with asyncio.timeout(_CLOSING):
+                    await app.aclose()
+    return 0
+
+
+async def _start(app: Rota, *, name: str | None, queues: Sequence[str] | None, working: bool) -> Engine:
+    client = await app.connect()
+    engine = Engine(client.store, app.registry, app.config, name=name, queues=queues, working=working)
+    await engine.start()
+    return engine
+
+
+async def _run(web: _Web | None, signals: _Signals, on_ready: Callable[[str], None] | None) -> None:
+    """Returns when a signal came, or the web server ended, which it does not do by itself."""
+    ends: list[asyncio.Task[Any]] = [asyncio.create_task(signals.stopped.wait())]
+    if web:
+        ends.append(web.start())
+        await _unless(signals.stopped, web.ready.wait())
+    if on_ready and not signals.stopped.is_set():
+        on_ready(web.url if web else "")
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    ends[0].cancel()
+
+
+async def _stop(engine: Engine, web: _Web | None, grace: float) -> None:
+    ending: list[Coroutine[Any, Any, None]] = [engine.stop()]
+    if web:
+        ending.append(web.stop())
+    try:
+        async with asyncio.timeout(grace + _LAST_WORDS):
+            await asyncio.gather(*ending)
+    except TimeoutError:
+        log.warning("stopped without reporting everything: the reaper of another process will find what is left")
+
+
+async def _unless(stopped: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """The result of `work`, or None if the event came first."""
+    working, waiting = asyncio.ensure_future(work), asyncio.ensure_future(stopped.wait())
+    try:
+        await asyncio.wait([working, waiting], return_when=asyncio.FIRST_COMPLETED)
+        return await working if working.done() else None
+    finally:
+        for task in (working, waiting):
+            task.cancel()
+        await asyncio.gather(working, waiting, return_exceptions=True)
+
+
+class _Signals:
+    def __init__(self) -> None:
+        self.stopped = asyncio.Event()
+
+    def arrived(self) -> None:
+        if self.stopped.is_set():
+            os._exit(130)
+        log.info("stopping; a second signal stops at once")
+        self.stopped.set()
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[_Signals]:
+    signals, loop = _Signals(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, signals.arrived)
+    try:
+        yield signals
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+class _Web(uvicorn.Server):
+    """uvicorn on a socket of ours, leaving signals to us."""
+
+    def __init__(self, application: Starlette, listener: socket.socket) -> None:
+        super().__init__(
+            uvicorn.Config(
+                application,
+                http="httptools",
+                ws="none",
+                lifespan="off",
+                access_log=False,
+                log_config=None,
+                proxy_headers=False,
+                server_header=False,
+                timeout_graceful_shutdown=2,
+            )
+        )
+        host, port = listener.getsockname()[:2]
+        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        self.ready = asyncio.Event()
+        self._listener = listener
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> asyncio.Task[None]:
+        self._task = asyncio.create_task(self.serve([self._listener]))
+        return self._task
+
+    async def stop(self) -> None:
+        self.should_exit = True
+        if self._task:
+            await self._task
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def listen(config: Config) -> socket.socket:
+    if not is_loopback(config.host.lower()):
+        raise BadConfig(
+            f"host {config.host!r} can be reached from other machines, and rota cannot authenticate anybody yet",
+            hint="use 127.0.0.1; to share it, put a proxy that authenticates in front",
+        )
+    try:
+        places = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)
+        family, *_, address = min(places, key=lambda place: place[0] != socket.AF_INET)
+        return socket.create_server((str(address[0]), config.port), family=family)
+    except OSError as error:
+        where = f"{config.host}:{config.port}"
+        if error.errno == errno.EADDRINUSE:
+            hint = "another rota may be running there; ROTA_PORT chooses another port, 0 any free one"
+            raise Unavailable(f"{where} is in use already", hint=hint) from None
+        raise Unavailable(f"cannot listen on {where}: {error.strerror or error}") from None

@@ -1,0 +1,38 @@
+"""A database that is not there, and says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from rota.clock import Clock, HostClock
+from rota.errors import Unavailable
+from rota.store import Database
+from rota.store.database import Hint, Work
+from rota.store.statements import SQLITE
+
+T = TypeVar("T")
+
+
+class AbsentDatabase:
+    def __init__(self) -> None:
+        self.dialect = SQLITE
+        self.clock: Clock = HostClock()
+
+    async def transact(self, work: Work[T], **_how: object) -> T:
+        raise Unavailable("inside inline() there is no database to ask")
+
+    alone = transact
+    read = transact
+
+    def notify(self, queues: Iterable[str | None]) -> None:
+        """Nobody listens."""
+
+    def listen(self, hint: Hint) -> Callable[[], None]:
+        return lambda: None
+
+    def twin(self) -> Database:
+        return self
+
+    async def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,53 @@
+"""Runs everything that is due, in this process, with the real worker but without its loops."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from rota.app import Rota
+from rota.core.model import Run
+from rota.engine.engine import worker_info
+from rota.engine.worker import Worker
+from rota.store import Store
+
+_BATCH = 1_000
+
+
+async def adrain(app: Rota) -> Sequence[Run]:
+    """Until nothing can be claimed any more; returns the runs it ran, as they are now, each once.
+
+    A run that fails and backs off is not due: advance the clock and drain again.
+    """
+    store = (await app.connect()).store
+    await store.save_jobs(app.registry.definitions())
+    waiting = {queue for queue, _, _ in await store.queue_counts()}
+    queues = sorted({*app.registry.queues(), *waiting})
+    worker = Worker(store, app.registry, worker_info(app.registry, app.config, "drain", queues), app.config)
+    try:
+        return await store.get_runs(await _work_off(worker, store))
+    finally:
+        await worker.stop()
+
+
+async def _work_off(worker: Worker, store: Store) -> list[str]:
+    ran: dict[str, None] = {}
+    while True:
+        while (await store.promote(_BATCH)).count:
+            pass
+        claimed = await worker.drain_once()
+        if not claimed:
+            return list(ran)
+        ran.update(dict.fromkeys(claimed))
+
+
+def drain(app: Rota) -> Sequence[Run]:
+    """`adrain` for code without an event loop."""
+
+    async def drained() -> Sequence[Run]:
+        try:
+            return await adrain(app)
+        finally:
+            await app.aclose()
+
+    return asyncio.run(drained())

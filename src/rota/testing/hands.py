@@ -1,0 +1,105 @@
+"""A worker driven by hand: each thing a worker says to the database is a method, under the fence it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from rota.client import Client
+from rota.core.claims import Ask, Claim, ClaimRequest
+from rota.core.endings import Report
+from rota.core.jsonvalue import Limits
+from rota.core.model import Enqueued, Run, WorkerInfo
+from rota.core.states import Outcome
+from rota.durations import in_micros
+from rota.engine.attempts import Attempt, Reports
+from rota.errors import Invalid, LeaseLost
+from rota.store import Extended
+
+RunReference = str | Enqueued | Run
+
+
+def id_of(run: RunReference) -> str:
+    return run if isinstance(run, str) else run.id
+
+
+class HandWorker:
+    """It runs no handlers and renews nothing by itself: what it forgets to do, a dead worker would not do either.
+
+    Every method takes the run, or is about the only one held. A write that is refused raises `LeaseLost`. What it has
+    claimed it keeps in `claims`, as a worker that does not know yet that it lost a lease; so a zombie can speak.
+    """
+
+    def __init__(self, client: Client, info: WorkerInfo) -> None:
+        self.info = info
+        self.claims: dict[str, Claim] = {}
+        self._attempts: dict[str, Attempt] = {}
+        self._store = client.store
+        self._registry = client.registry
+        self._lease = in_micros(client.config.lease)
+        self._reports = Reports(client.store.clock, Limits(client.config.max_payload), jitter=lambda: 0.0)
+
+    @property
+    def id(self) -> str:
+        return self.info.id
+
+    async def claim(self, wanted: int = 1, *, queues: Iterable[str] | None = None, solo: bool = True) -> HandWorker:
+        """Claim up to `wanted` runs from each queue; returns itself. `claims` tells what it got."""
+        asks = tuple(Ask(queue, wanted) for queue in (self.info.queues if queues is None else queues))
+        request = ClaimRequest(self.id, asks, self._registry.known(), self._lease, solo)
+        for claim in await self._store.claim(request):
+            handler = self._registry.for_run(claim.job, claim.job_version)
+            assert handler is not None
+            self.claims[claim.run_id] = claim
+            self._attempts[claim.run_id] = attempt = Attempt(claim, handler)
+            attempt.began_at = self._store.clock.monotonic()
+        return self
+
+    def fence(self, run: RunReference | None = None) -> int:
+        return self._attempt(run).claim.fence
+
+    async def heartbeat(self) -> Extended:
+        """Renew everything it believes to hold; the answer names what is lost and what is to be cancelled."""
+        held = [(claim.run_id, claim.fence) for claim in self.claims.values()]
+        return await self._store.extend(self.info, held, self._lease)
+
+    async def finish(self, run: RunReference | None = None, result: Any = None) -> None:
+        await self._tell(self._reports.success(self._attempt(run), result))
+
+    async def fail(self, run: RunReference | None = None, error: BaseException | None = None) -> None:
+        """By the job's retry policy, without jitter; `Retry`, `Fail`, `Snooze` mean what they mean in a handler."""
+        report = self._reports.failure(self._attempt(run), error or RuntimeError("failed by hand"))
+        assert report is not None
+        await self._tell(report)
+
+    async def time_out(self, run: RunReference | None = None) -> None:
+        await self._tell(self._reports.stopped(self._attempt(run), Outcome.TIMED_OUT))
+
+    async def cancelled(self, run: RunReference | None = None) -> None:
+        """Say that the run has stopped because it was asked to."""
+        await self._tell(self._reports.stopped(self._attempt(run), Outcome.CANCELLED))
+
+    async def hand_back(self, run: RunReference | None = None, *, began: bool = False) -> None:
+        report = self._reports.hand_back(self._attempt(run).claim)
+        await self._tell(msgspec.structs.replace(report, began=began))
+
+    async def leave(self) -> None:
+        """Hand back whatever the database says it holds, so that nothing is left behind."""
+        left = await self._store.leases_of(self.id)
+        if left:
+            await self._store.report([Report(id, fence, Outcome.HANDED_BACK, began=False) for id, fence in left])
+
+    def _attempt(self, run: RunReference | None) -> Attempt:
+        if run is not None:
+            if id_of(run) not in self._attempts:
+                raise Invalid(f"worker {self.info.name!r} has never claimed run {id_of(run)}")
+            return self._attempts[id_of(run)]
+        if len(self._attempts) != 1:
+            raise Invalid(f"worker {self.info.name!r} has claimed {len(self._attempts)} runs", hint="say which one")
+        return next(iter(self._attempts.values()))
+
+    async def _tell(self, report: Report) -> None:
+        if (await self._store.report([report])).refused:
+            raise LeaseLost(report.run_id, report.fence)

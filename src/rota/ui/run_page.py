@@ -1,0 +1,101 @@
+"""One run: its facts, its attempts, what went in, what came out and what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.core.model import Attempt, Run
+from rota.core.states import RunState
+from rota.ui import words
+from rota.ui.html import Content, Html, tag
+from rota.ui.layout import client_of, command, document, section, with_errors_shown
+
+
+@with_errors_shown
+async def run_page(request: Request) -> Response:
+    client = await client_of(request)
+    run = await client.get(request.path_params["id"])
+    attempts, now = await client.attempts(run.id), await client.time()
+    content = [
+        tag("p", tag("a", "← all runs", href="/")),
+        tag("h1", run.job, " ", words.state(run.state)),
+        _facts(run, now),
+        _failure(run),
+        section("Payload", _json(run.payload)),
+        section("Result", _json(run.result)) if run.result is not None else None,
+        _attempts(attempts, now) if attempts else None,
+        _next_steps(run),
+    ]
+    return document(request, f"{run.job} · rota", *content, live=not run.state.is_final)
+
+
+def _facts(run: Run, now: datetime) -> Html:
+    facts: list[tuple[str, Content]] = [
+        ("run", tag("span", run.id, class_="id")),
+        ("queue", run.queue),
+        ("priority", run.priority),
+        ("attempt", f"{run.attempt} of {run.max_attempts}"),
+        ("created", words.moment(run.created_at)),
+        ("due", words.moment(run.run_at)),
+        ("started", words.moment(run.started_at)),
+        ("finished", words.moment(run.finished_at)),
+        ("took", words.duration(run, now) if run.started_at and run.state is not RunState.SCHEDULED else None),
+        ("reason", run.reason),
+        ("key", run.key),
+        ("scope", None if run.scope.kind == "global" else f"{run.scope.kind}/{run.scope.id}"),
+        ("worker", run.worker_id),
+        ("tags", ", ".join(run.tags) or None),
+        ("retry of", tag("a", run.retry_of, href=f"/runs/{run.retry_of}", class_="id") if run.retry_of else None),
+        ("metadata", _compact(run.metadata) if run.metadata else None),
+    ]
+    pairs = (tag("div", tag("dt", name), tag("dd", value)) for name, value in facts if value is not None)
+    return tag("dl", *pairs)
+
+
+def _failure(run: Run) -> Html | None:
+    if run.error is None:
+        return None
+    said = tag("p", f"{run.error.type}: {run.error.message}", class_="error")
+    trace = tag("pre", run.error.traceback, tabindex=0) if run.error.traceback else None
+    return section("Error", said, trace)
+
+
+def _attempts(attempts: Sequence[Attempt], now: datetime) -> Html:
+    columns = ("no", "outcome", "claimed", "took", "worker", "counted", "error")
+    head = tag("tr", *(tag("th", column, scope="col") for column in columns))
+    table = tag("table", tag("thead", head), tag("tbody", *(_attempt(attempt, now) for attempt in attempts)))
+    return section("Attempts", tag("div", table, class_="wide"))
+
+
+def _attempt(attempt: Attempt, now: datetime) -> Html:
+    error = words.first_line(f"{attempt.error.type}: {attempt.error.message}") if attempt.error else None
+    took = (attempt.ended_at or now) - (attempt.started_at or attempt.claimed_at)
+    counted = ", ".join(f"{name} {count:g}" for name, count in attempt.counters.items())
+    return tag(
+        "tr",
+        tag("th", attempt.no, scope="row"),
+        tag("td", words.state(attempt.outcome) if attempt.outcome else "goes on"),
+        tag("td", words.age(attempt.claimed_at, now), class_="number"),
+        tag("td", words.span(took), class_="number"),
+        tag("td", attempt.worker_id),
+        tag("td", counted),
+        tag("td", error, class_="error"),
+    )
+
+
+def _next_steps(run: Run) -> Html:
+    verb = "retry" if run.state.is_final else "cancel"
+    return section("What to do next", command(f"rota run {verb} {run.id}"))
+
+
+def _json(value: object) -> Html:
+    return tag("pre", tag("code", msgspec.json.format(msgspec.json.encode(value)).decode()), tabindex=0)
+
+
+def _compact(value: object) -> str:
+    return msgspec.json.encode(value).decode()

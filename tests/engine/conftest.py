@@ -1,0 +1,52 @@
+"""A harness on SQLite, one on each database, real workers in them, and a check that nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+
+import pytest
+
+from rota.testing import Harness
+from tests.engine.working import Working
+
+
+@pytest.fixture(autouse=True)
+async def no_task_is_left() -> AsyncIterator[None]:
+    yield
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    assert not left, f"left running: {left}"
+
+
+@pytest.fixture
+async def harness(sqlite_url: str) -> AsyncIterator[Harness]:
+    async with Harness(url=sqlite_url) as harness:
+        yield harness
+        await no_lease_is_left(harness)
+
+
+@pytest.fixture
+async def either(database_url: str) -> AsyncIterator[Harness]:
+    """The harness, once on SQLite and once on PostgreSQL."""
+    async with Harness(url=database_url) as harness:
+        yield harness
+        await no_lease_is_left(harness)
+
+
+async def no_lease_is_left(harness: Harness) -> None:
+    """Workers driven by hand may hold what they like; a real one that has stopped may not."""
+    own = {worker.id for worker in harness.workers}
+    held = [run for run in await harness.client.list(limit=500) if run.worker_id and not run.state.is_final]
+    assert [run.id for run in held if run.worker_id not in own] == []
+
+
+@pytest.fixture
+async def working() -> AsyncIterator[Callable[..., Awaitable[Working]]]:
+    """`await working(harness, concurrency=2)` starts a real worker; it is stopped when the test ends, if not before."""
+    async with AsyncExitStack() as stack:
+
+        async def start(harness: Harness, **settings: object) -> Working:
+            return await stack.enter_async_context(Working(harness, **settings))
+
+        yield start

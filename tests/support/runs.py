@@ -1,0 +1,95 @@
+"""What store tests do all the time: make a run, claim, report, look at the state."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from rota.core.claims import START, Ask, Claim, ClaimRequest, Watermark
+from rota.core.endings import Report
+from rota.core.model import JobDefinition, NewRun, Run, RunError, WorkerInfo
+from rota.core.publishing import new_run
+from rota.core.states import Outcome, RunState
+from rota.store import Store, new_id
+
+LEASE = timedelta(seconds=30)
+LEASE_MICROS = 30_000_000
+PATIENCE = 20.0
+
+WORK = JobDefinition(name="work")
+WORKER = WorkerInfo(
+    id="worker-1", name="worker", host="here", pid=1, version="1", queues=("default",), jobs=("work",), slots=10
+)
+
+
+def make(job: JobDefinition | str = WORK, *, id: str | None = None, payload: object = None, **options: Any) -> NewRun:
+    """A run as the client would prepare it."""
+    definition = JobDefinition(name=job) if isinstance(job, str) else job
+    text = msgspec.json.encode({} if payload is None else payload).decode()
+    return new_run(definition, id or new_id(), text, options)
+
+
+async def put(store: Store, job: JobDefinition | str = WORK, **options: Any) -> str:
+    """Enqueue one run; the id of the run that the answer names."""
+    return (await store.enqueue([make(job, **options)]))[0].id
+
+
+async def claim(
+    store: Store,
+    wanted: int = 100,
+    *,
+    worker: str = WORKER.id,
+    queues: Iterable[str] = ("default",),
+    known: dict[str, int] | None = None,
+    solo: bool = True,
+    after: Watermark = START,
+) -> list[Claim]:
+    asks = tuple(Ask(queue, wanted, after) for queue in queues)
+    claims = await store.claim(ClaimRequest(worker, asks, known or {"work": 1}, LEASE_MICROS, solo))
+    return sorted(claims, key=lambda claim: (claim.queue, claim.rank, claim.run_at, claim.run_id))
+
+
+async def put_and_claim(store: Store, job: JobDefinition | str = WORK, **options: Any) -> Claim:
+    """One run, held by a worker."""
+    run_id = await put(store, job, **options)
+    name = job if isinstance(job, str) else job.name
+    (found,) = await claim(store, known={name: 1})
+    assert found.run_id == run_id
+    return found
+
+
+def report_of(claim: Claim, outcome: Outcome, **facts: Any) -> Report:
+    if outcome in (Outcome.FAILED, Outcome.TIMED_OUT):
+        error = RunError(type="ValueError", message="no luck")
+        facts.setdefault("error", msgspec.json.encode(error).decode())
+    return Report(claim.run_id, claim.fence, outcome, **facts)
+
+
+async def tell(store: Store, claim: Claim, outcome: Outcome, **facts: Any) -> bool:
+    """Report one attempt; whether it was accepted."""
+    return not (await store.report([report_of(claim, outcome, **facts)])).refused
+
+
+async def finish(store: Store, claim: Claim) -> None:
+    assert await tell(store, claim, Outcome.SUCCEEDED)
+
+
+async def state_of(store: Store, run_id: str) -> RunState:
+    return (await store.get_run(run_id)).state
+
+
+async def outcomes_of(store: Store, run_id: str) -> list[Outcome | None]:
+    return [attempt.outcome for attempt in await store.attempts(run_id)]
+
+
+def ids(runs: Iterable[Run | Claim]) -> list[str]:
+    return [run.run_id if isinstance(run, Claim) else run.id for run in runs]
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Wait for a condition of another process or connection by looking."""
+    async with asyncio.timeout(PATIENCE):
+        while not await condition():
+            await asyncio.sleep(0.01)

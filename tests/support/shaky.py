@@ -1,0 +1,52 @@
+"""A store whose answers get lost, late, or never come: the faults that a network between it and a worker has."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal, TypeVar
+
+from rota.core.claims import Claim, ClaimRequest
+from rota.core.endings import Report
+from rota.errors import Unavailable
+from rota.store import Store
+from rota.store.reporting import Reported
+
+T = TypeVar("T")
+Fault = Literal["refused", "unanswered", "broken"]
+
+
+class ShakyStore(Store):
+    """`refused`: not done, an error. `unanswered`: done, yet an error. `broken`: an error nobody foresaw."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store.database, store.new_id)
+        self.claim_faults: deque[Fault] = deque()
+        self.report_faults: deque[Fault] = deque()
+        self.claims_done = asyncio.Event()
+        self.claims_answered = asyncio.Event()
+        self.claims_answered.set()
+        self.reports: list[Report] = []
+
+    async def claim(self, request: ClaimRequest) -> list[Claim]:
+        claims = await self._shaken(self.claim_faults, lambda: super(ShakyStore, self).claim(request))
+        if claims:
+            self.claims_done.set()
+        await self.claims_answered.wait()
+        return claims
+
+    async def report(self, reports: Sequence[Report]) -> Reported:
+        self.reports += reports
+        return await self._shaken(self.report_faults, lambda: super(ShakyStore, self).report(reports))
+
+    async def _shaken(self, faults: deque[Fault], act: Callable[[], Awaitable[T]]) -> T:
+        fault = faults.popleft() if faults else None
+        if fault == "refused":
+            raise Unavailable("the database is away")
+        if fault == "broken":
+            raise RuntimeError("a bug")
+        answer = await act()
+        if fault == "unanswered":
+            raise Unavailable("the connection broke before the answer")
+        return answer
