@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ async def working() -> AsyncIterator[Callable[..., Awaitable[Working]]]:
     """`await working(harness, concurrency=2)` starts a real worker; it is stopped when the test ends, if not before."""
     async with AsyncExitStack() as stack:
 
-        async def start(harness: Harness, **settings: object) -> Working:
+        async def start(harness: Harness, **settings: Any) -> Working:
             return await stack.enter_async_context(Working(harness, **settings))
 
         yield start

@@ -11,7 +11,7 @@ from rota.errors import NotRepeatable, UnknownRun
 from rota.store import Store, enqueueing
 from rota.store.database import Tx
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import LEASE_MICROS, WORKER, claim, finish, make, put, state_of, tell
+from tests.support.runs import LEASE_MICROS, WORKER, claim, finish, finish_all, make, put, state_of, tell
 
 DAY = timedelta(days=1)
 NOTHING = Retention(keep=0, keep_for=timedelta(0))
@@ -25,8 +25,7 @@ async def finished(store: Store, count: int, job: str = "work") -> list[str]:
     """Oldest first."""
     await store.enqueue([make(job) for _ in range(count)])
     found = await claim(store, count, known={job: 1})
-    for held in found:
-        await finish(store, held)
+    await finish_all(store, found)
     return sorted(held.run_id for held in found)
 
 
@@ -106,8 +105,7 @@ async def test_a_key_whose_run_was_pruned_is_free(store: Store, clock: ManualClo
 async def test_a_key_is_kept_while_held(store: Store, clock: ManualClock) -> None:
     await put(store, key="live")
     await put(store, "other", key="for an hour", unique={"period": "1h"})
-    for held in await claim(store, known={"other": 1}):
-        await finish(store, held)
+    await finish_all(store, await claim(store, known={"other": 1}))
     clock.advance(timedelta(minutes=30))
     await store.prune(lambda _: NOTHING)
     assert await key_count(store) == 2
@@ -115,8 +113,7 @@ async def test_a_key_is_kept_while_held(store: Store, clock: ManualClock) -> Non
 
 async def test_every_stale_key_goes_however_many(store: Store, clock: ManualClock) -> None:
     await store.enqueue([make(key=f"k{n}") for n in range(1_100)])
-    for held in await claim(store, 2_000):
-        await finish(store, held)
+    await finish_all(store, await claim(store, 2_000))
     clock.advance(SECOND)
     await store.prune(lambda _: keeping(10_000, DAY))
     assert await key_count(store) == 0

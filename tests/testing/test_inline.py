@@ -149,7 +149,7 @@ async def test_outside_of_inline_the_database_is_asked(app: Rota) -> None:
 
     await stored.aenqueue(n=1)
     assert assert_enqueued(stored, n=1).id
-    with pytest.raises(AssertionError, match="with {'n': 1}"):
+    with pytest.raises(AssertionError, match=r"with \{'n': 1\}"):
         assert_enqueued(stored, n=2)
     assert [run.state for run in await adrain(app)] == [RunState.SUCCEEDED]
     app.close()

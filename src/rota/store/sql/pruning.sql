@@ -28,7 +28,7 @@ delete from rota_run where id in (select rows.id from {rows id id}) returning id
 delete from rota_unique where (key, run_id) in (
     select u.key, u.run_id from rota_unique u left join rota_run r on r.id = u.run_id
     where u.held_until < :now
-        and case when r.id is null then u.once = 0 else r.state <> 'succeeded' or (r.state is not null and u.once = 0) end
+        and (u.once = 0 and (r.id is null or r.state is not null) or u.once = 1 and r.state <> 'succeeded')
     limit :limit)
 returning key;
 

@@ -1,0 +1,170 @@
+"""What follows a failure: again after a while, or not."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from rota import Exponential, Fail, Outcome, Retry, RunState, Snooze
+from rota.testing import Harness
+
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+MICROSECOND = timedelta(microseconds=1)
+
+
+async def fail_once(harness: Harness, error: BaseException | None = None) -> None:
+    await harness.promoter.step()
+    await (await harness.worker().claim()).fail(error=error)
+
+
+async def delays(harness: Harness, job: str, failures: int) -> list[timedelta]:
+    """How long each failure puts the run off."""
+    run = await harness.enqueue(job)
+    waits = []
+    for _ in range(failures):
+        await fail_once(harness)
+        waits.append((await harness.run(run)).run_at - harness.clock.now())
+        harness.clock.advance(waits[-1])
+    return waits
+
+
+async def test_by_default_the_backoff_doubles_from_a_minute(harness: Harness) -> None:
+    assert await delays(harness, "default", 3) == [MINUTE, 2 * MINUTE, 4 * MINUTE]
+
+
+async def test_an_exponential_backoff_meets_its_cap(harness: Harness) -> None:
+    await harness.declare("capped", backoff=Exponential(base=MINUTE, factor=10, cap=HOUR), max_attempts=9)
+    assert await delays(harness, "capped", 4) == [MINUTE, 10 * MINUTE, HOUR, HOUR]
+
+
+async def test_the_last_delay_of_a_list_repeats(harness: Harness) -> None:
+    await harness.declare("listed", backoff=["5s", "1m"], max_attempts=9)
+    assert await delays(harness, "listed", 3) == [timedelta(seconds=5), MINUTE, MINUTE]
+
+
+async def test_a_backoff_is_a_lower_bound(either: Harness) -> None:
+    await either.declare("slow", backoff="10m")
+    run = await either.enqueue("slow")
+    await fail_once(either)
+    either.clock.advance(10 * MINUTE - MICROSECOND)
+    await either.promoter.step()
+    assert await either.state(run) is RunState.SCHEDULED
+    assert (await either.worker().claim()).claims == {}
+    either.clock.advance(MICROSECOND)
+    await either.promoter.step()
+    assert await either.state(run) is RunState.QUEUED
+
+
+async def test_attempts_never_exceed_their_number(either: Harness) -> None:
+    await either.declare("hopeless", backoff="0s", max_attempts=3)
+    run = await either.enqueue("hopeless")
+    for _ in range(3):
+        await fail_once(either)
+    done = await either.run(run)
+    assert (done.state, done.attempt) == (RunState.FAILED, 3)
+    assert done.error is not None
+    assert done.error.message == "failed by hand"
+    assert [attempt.no for attempt in await either.attempts(run)] == [1, 2, 3]
+
+
+async def test_an_empty_backoff_means_no_retry(harness: Harness) -> None:
+    await harness.declare("once", backoff=[])
+    run = await harness.enqueue("once")
+    await fail_once(harness)
+    assert await harness.state(run) is RunState.FAILED
+
+
+async def test_a_runs_own_policy_goes_before_its_jobs(harness: Harness) -> None:
+    run = await harness.enqueue("default", {"max_attempts": 2, "backoff": "7s"})
+    await fail_once(harness)
+    assert (await harness.run(run)).run_at - harness.clock.now() == timedelta(seconds=7)
+    harness.clock.advance("7s")
+    await fail_once(harness)
+    assert await harness.state(run) is RunState.FAILED
+
+
+async def test_a_run_pins_its_number_of_attempts_whatever_newer_code_says(harness: Harness) -> None:
+    await harness.declare("changing", backoff="0s", max_attempts=2)
+    run = await harness.enqueue("changing")
+    await harness.declare("changing", version=2, backoff="0s", max_attempts=50)
+    await fail_once(harness)
+    await fail_once(harness)
+    assert await harness.state(run) is RunState.FAILED
+
+
+async def test_retry_says_when(harness: Harness) -> None:
+    run = await harness.enqueue("default")
+    await fail_once(harness, Retry("busy", after="3h"))
+    failed = await harness.run(run)
+    assert (failed.state, failed.attempt) == (RunState.SCHEDULED, 1)
+    assert failed.run_at - harness.clock.now() == 3 * HOUR
+
+
+async def test_retry_costs_an_attempt_like_any_failure(harness: Harness) -> None:
+    run = await harness.enqueue("default", {"max_attempts": 1})
+    await fail_once(harness, Retry(after="1s"))
+    assert await harness.state(run) is RunState.FAILED
+
+
+async def test_fail_is_for_good(harness: Harness) -> None:
+    run = await harness.enqueue("default")
+    await fail_once(harness, Fail("no such account"))
+    done = await harness.run(run)
+    assert (done.state, done.attempt) == (RunState.FAILED, 1)
+    assert done.error is not None
+    assert done.error.type == "Fail"
+
+
+async def test_snooze_costs_no_attempt(either: Harness) -> None:
+    run = await either.enqueue("default", {"max_attempts": 1})
+    for _ in range(3):
+        await fail_once(either, Snooze("5m"))
+        snoozed = await either.run(run)
+        assert (snoozed.state, snoozed.attempt) == (RunState.SCHEDULED, 0)
+        assert snoozed.run_at - either.clock.now() == 5 * MINUTE
+        either.clock.advance("5m")
+    await either.promoter.step()
+    await (await either.worker().claim()).finish(run)
+    outcomes = [attempt.outcome for attempt in await either.attempts(run)]
+    assert outcomes == [Outcome.SNOOZED] * 3 + [Outcome.SUCCEEDED]
+
+
+async def test_a_timeout_is_retried_like_a_failure(harness: Harness) -> None:
+    await harness.declare("slow", backoff="1m", max_attempts=2, timeout="5s")
+    run = await harness.enqueue("slow")
+    await (await harness.worker().claim()).time_out()
+    assert await harness.state(run) is RunState.SCHEDULED
+    harness.clock.advance("1m")
+    await harness.promoter.step()
+    await (await harness.worker().claim()).time_out()
+    done = await harness.run(run)
+    assert done.state is RunState.TIMED_OUT
+    assert done.error is not None
+    assert done.error.code == "timed_out"
+
+
+@pytest.mark.parametrize("signal", ["Retry", "Fail", "Snooze", "return"])
+async def test_the_signals_mean_the_same_in_a_real_handler(harness: Harness, signal: str) -> None:
+    @harness.app.job
+    async def signalling(signal: str) -> str:
+        match signal:
+            case "Retry":
+                raise Retry(after="3h")
+            case "Fail":
+                raise Fail("never")
+            case "Snooze":
+                raise Snooze("2h")
+        return "fine"
+
+    run = await harness.enqueue(signalling, signal=signal)
+    await harness.drain()
+    seen = await harness.run(run)
+    expected = {
+        "Retry": (RunState.SCHEDULED, 1, 3 * HOUR),
+        "Fail": (RunState.FAILED, 1, timedelta(0)),
+        "Snooze": (RunState.SCHEDULED, 0, 2 * HOUR),
+        "return": (RunState.SUCCEEDED, 1, timedelta(0)),
+    }
+    assert (seen.state, seen.attempt, seen.run_at - harness.clock.now()) == expected[signal]
