@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 import asyncpg
 
 from rota.clock import Clock, HostClock
-from rota.errors import BadConfig, DeadlineExceeded, RotaError, Unavailable
+from rota.errors import BadConfig, DeadlineExceeded, Invalid, RotaError, Unavailable
 from rota.store.database import Hint, HotForms, Row, Work
 from rota.store.postgres_hot import PostgresHotForms
 from rota.store.statements import POSTGRES, Statement, compile_sql, compile_statement
@@ -146,7 +146,7 @@ class PostgresDatabase:
                     return await self._transaction(connection, begin, work)
             except TimeoutError as error:
                 raise DeadlineExceeded("a transaction", _DEADLINE) from error
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, UnicodeError) as error:
                 if not tries_left or not isinstance(error, again):
                     raise translated(error, self.url) from error
                 if isinstance(error, _BROKEN):
@@ -202,6 +202,8 @@ def translated(error: BaseException, url: str) -> RotaError:
             return BadConfig("PostgreSQL refused the user or password", hint="check ROTA_DATABASE_URL")
         case asyncpg.InvalidCatalogNameError():
             return BadConfig("PostgreSQL has no database of that name", hint="create it, then run `rota migrate`")
+        case asyncpg.DataError() | UnicodeError():
+            return Invalid(f"a value cannot be stored: {error}")
         case asyncpg.ClientConfigurationError() | ValueError():
             return BadConfig(f"the database URL is not understood: {error}")
         case asyncpg.UndefinedTableError() | asyncpg.UndefinedColumnError():

@@ -86,17 +86,13 @@ def _conditions(wanted: RunFilter) -> tuple[list[str], dict[str, object]]:
         conditions.append("scope_kind = :scope_kind and scope_id = :scope_id")
         values.update(scope_kind=wanted.scope.kind, scope_id=wanted.scope.id)
     if wanted.tag is not None:
-        conditions.append("tags like :tag escape '~'")
-        values["tag"] = f"%{_escaped(msgspec.json.encode(wanted.tag).decode())}%"
+        conditions.append("strpos(tags, :tag) > 0")
+        values["tag"] = msgspec.json.encode(wanted.tag).decode()
     return conditions, values
 
 
 def _state_condition(state: RunState) -> str:
     return f"final_state = '{state.value}'" if state in FINAL_STATES else _LIVE_CONDITIONS[state]
-
-
-def _escaped(text: str) -> str:
-    return text.replace("~", "~~").replace("%", "~%").replace("_", "~_")
 
 
 async def attempts(tx: Tx, run_id: str) -> list[Attempt]:

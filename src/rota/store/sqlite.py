@@ -14,7 +14,7 @@ import apsw
 import msgspec
 
 from rota.clock import Clock, HostClock
-from rota.errors import BadConfig, RotaError, Unavailable
+from rota.errors import BadConfig, Invalid, RotaError, Unavailable
 from rota.store.database import Hint, HotForms, Row, Work
 from rota.store.sqlite_hot import SqliteHotForms
 from rota.store.statements import SQLITE, Statement, compile_sql, compile_statement
@@ -150,6 +150,8 @@ class _Thread:
             result: T = await asyncio.wrap_future(job.future)
         except apsw.Error as error:
             raise _translated(error, path) from error
+        except (UnicodeError, OverflowError) as error:
+            raise Invalid(f"a value cannot be stored: {error}") from error
         return result
 
     def stop(self) -> None:
@@ -165,7 +167,7 @@ class _Thread:
             try:
                 tx = tx or self._connect()
                 self._serve(tx, jobs)
-            except (apsw.Error, RotaError) as error:
+            except Exception as error:  # this thread serves everybody: no error may end it
                 for job in jobs:
                     _settle(job.future, error=error)
             # A future keeps its traceback and thereby this frame: drop what it would keep alive.
@@ -234,8 +236,8 @@ def _drive(body: Any) -> Any:
 
 
 def _settle(future: Future[Any], *, result: Any = None, error: BaseException | None = None) -> None:
-    if not future.set_running_or_notify_cancel():
-        return
+    if future.done() or not future.set_running_or_notify_cancel():
+        return  # cancelled, or failed alone before the group it was in failed as a whole
     if error is not None:
         future.set_exception(error)
     else:

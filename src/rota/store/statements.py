@@ -92,7 +92,7 @@ SQLITE = Dialect(
         "run_columns": RUN_COLUMNS,
     },
     rows=_rows_from_json,
-    words={"bigint": "integer", "smallint": "integer"},
+    words={"bigint": "integer", "smallint": "integer", "strpos": "instr"},
 )
 
 

@@ -87,7 +87,7 @@ def _row(run: Run, trouble: str | None, now: datetime) -> Html:
         "tr",
         tag("td", words.state(run.state)),
         tag("th", run.job, scope="row"),
-        tag("td", words.short_id(run)),
+        tag("td", words.link(run)),
         tag("td", words.age(run.created_at, now), class_="number"),
         tag("td", words.duration(run, now), class_="number"),
         tag("td", f"{run.attempt}/{run.max_attempts}", class_="number"),

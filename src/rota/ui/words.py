@@ -8,9 +8,6 @@ from rota.core.model import Run
 from rota.core.states import Outcome, RunState
 from rota.ui.html import Content, Html, tag
 
-SHORT_ID = 23
-"""Ids begin with their time: fewer characters would be shared by runs of the same moment."""
-
 _SHAPES = {
     RunState.SCHEDULED: "M6 1a5 5 0 1 0 0 10A5 5 0 0 0 6 1zm0 1.2a3.8 3.8 0 1 1 0 7.6 3.8 3.8 0 0 1 0-7.6z"
     "M5.4 3h1.2v2.8l1.9 1.1-.6 1L5.4 6.5z",
@@ -77,8 +74,9 @@ def duration(run: Run, now: datetime) -> Content:
     return span((run.finished_at or now) - run.started_at)
 
 
-def short_id(run: Run) -> Html:
-    return tag("a", run.id[:SHORT_ID], href=f"/runs/{run.id}", class_="id")
+def link(run: Run) -> Html:
+    """The whole id, for copying; the style sheet shortens what is seen."""
+    return tag("a", run.id, href=f"/runs/{run.id}", class_="id")
 
 
 def first_line(text: str, size: int = 120) -> str:

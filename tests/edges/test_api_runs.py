@@ -1,0 +1,242 @@
+"""Runs over HTTP: enqueue, list, look at, cancel and retry, on both databases."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx2
+import pytest
+
+from rota.api import asgi
+from rota.app import Rota
+from rota.core.signals import Fail
+from rota.store import open_database
+from rota.store.store import Store
+
+RUNS = "/api/v1/runs"
+
+
+def make_app(url: str) -> Rota:
+    app = Rota(url)
+
+    @app.job(timeout="90s")
+    def greet(name: str, times: int = 1) -> str:
+        return f"hello {name}" * times
+
+    @app.job
+    def refuse() -> None:
+        raise Fail("no")
+
+    return app
+
+
+@pytest.fixture
+async def app(database_url: str) -> AsyncIterator[Rota]:
+    store = Store(open_database(database_url))
+    await store.migrate()
+    await store.close()
+    app = make_app(database_url)
+    yield app
+    await app.aclose()
+
+
+@pytest.fixture
+async def http(app: Rota) -> AsyncIterator[httpx2.AsyncClient]:
+    transport = httpx2.ASGITransport(app=asgi(app))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:7682") as client:
+        yield client
+
+
+async def enqueue(http: httpx2.AsyncClient, headers: dict[str, str] | None = None, **body: Any) -> httpx2.Response:
+    return await http.post(RUNS, json={"job": "greet", "payload": {"name": "Ada"}, **body}, headers=headers)
+
+
+async def test_a_run_is_enqueued_and_found_again(http: httpx2.AsyncClient) -> None:
+    answer = await enqueue(http, scope={"kind": "account", "id": "42"}, tags=["blue"], metadata={"by": "me"})
+    assert answer.status_code == 201
+    run = answer.json()
+    assert answer.headers["location"] == f"{RUNS}/{run['id']}"
+    assert run["state"] == "queued"
+    assert run["scope"] == {"kind": "account", "id": "42"}
+    assert run["payload"] == {"name": "Ada"}
+    assert run["created_at"].endswith("Z")
+    assert (await http.get(f"{RUNS}/{run['id'][:30]}")).json() == run
+    assert (await http.get(f"{RUNS}/{run['id']}/attempts")).json()["items"] == []
+
+
+async def test_every_option_is_understood(http: httpx2.AsyncClient) -> None:
+    options = {
+        "queue": "slow",
+        "priority": 5,
+        "delay": "90s",
+        "key": "k",
+        "unique": {"fields": ["name"], "period": "1h", "on_conflict": "reject"},
+        "max_attempts": 7,
+        "backoff": {"type": "exponential", "base": "2s", "cap": "10s"},
+        "timeout": "5s",
+    }
+    run = (await enqueue(http, **options)).json()
+    assert (run["state"], run["queue"], run["priority"], run["max_attempts"]) == ("scheduled", "slow", 5, 7)
+    again = await enqueue(http, **options)
+    assert (again.status_code, again.json()["code"]) == (409, "duplicate-run")
+
+
+async def test_run_at_is_an_instant(http: httpx2.AsyncClient) -> None:
+    run = (await enqueue(http, run_at="2099-01-01T01:00:00+01:00")).json()
+    assert run["run_at"] == "2099-01-01T00:00:00Z"
+    both = await enqueue(http, run_at="2099-01-01T01:00:00+01:00", delay="1s")
+    assert both.status_code == 422
+
+
+async def test_the_same_key_is_the_same_work(http: httpx2.AsyncClient) -> None:
+    first, second = await enqueue(http, key="front-page"), await enqueue(http, key="front-page")
+    assert (first.status_code, second.status_code) == (201, 200)
+    assert first.json()["id"] == second.json()["id"]
+
+
+async def test_a_repeated_request_gets_the_first_answer(http: httpx2.AsyncClient) -> None:
+    headers = {"Idempotency-Key": "request-1"}
+    first, second = await enqueue(http, headers), await enqueue(http, headers)
+    assert (first.status_code, second.status_code) == (201, 200)
+    assert first.json()["id"] == second.json()["id"]
+    other = await enqueue(http, headers, payload={"name": "Grace"})
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency-key-reused")
+    assert "request-1" in other.json()["detail"]
+    assert len((await http.get(RUNS)).json()["items"]) == 1
+
+
+async def test_many_runs_are_enqueued_all_or_none(http: httpx2.AsyncClient) -> None:
+    good, bad = {"job": "greet", "payload": {"name": "Ada"}}, {"job": "greet", "payload": {"name": 7}}
+    refused = await http.post(RUNS, json={"runs": [good, good, bad]})
+    assert (refused.status_code, refused.json()["pointer"]) == (422, "#/runs/2/payload/name")
+    assert (await http.get(RUNS)).json()["items"] == []
+    answer = await http.post(RUNS, json={"runs": [good, good]})
+    assert answer.status_code == 201
+    assert len({run["id"] for run in answer.json()["items"]}) == 2
+    too_many = await http.post(RUNS, json={"runs": [good] * 501})
+    assert (too_many.status_code, too_many.json()["pointer"]) == (422, "#/runs")
+
+
+async def test_many_runs_with_an_idempotency_key(http: httpx2.AsyncClient) -> None:
+    headers = {"Idempotency-Key": "batch"}
+    orders = [{"job": "greet", "payload": {"name": name}} for name in ("Ada", "Grace")]
+    first = await http.post(RUNS, json={"runs": orders}, headers=headers)
+    second = await http.post(RUNS, json={"runs": orders}, headers=headers)
+    assert [run["id"] for run in first.json()["items"]] == [run["id"] for run in second.json()["items"]]
+    other = await http.post(RUNS, json={"runs": list(reversed(orders))}, headers=headers)
+    assert other.json()["code"] == "idempotency-key-reused"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "pointer"),
+    [
+        ({"job": "great", "payload": {}}, 404, "unknown-job", None),
+        ({"job": "greet", "payload": {"nam": "Ada"}}, 422, "bad-payload", "#/payload/nam"),
+        ({"job": "greet", "payload": {}}, 422, "bad-payload", "#/payload/name"),
+        ({"job": "greet", "quue": "slow"}, 422, "bad-body", "#/quue"),
+        ({"payload": {}}, 422, "bad-body", "#/job"),
+        ({"job": "greet", "scope": {"kind": "account"}}, 422, "bad-body", "#/scope/id"),
+        ({"job": "greet", "delay": 90}, 422, "bad-body", "#/delay"),
+        ({"job": "greet", "payload": {"name": "Ada"}, "delay": "soon"}, 422, "bad-duration", None),
+    ],
+)
+async def test_a_refusal_names_the_place_and_what_was_meant(
+    http: httpx2.AsyncClient, body: object, status: int, code: str, pointer: str | None
+) -> None:
+    answer = await http.post(RUNS, json=body)
+    problem = answer.json()
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert (answer.status_code, problem["status"], problem["code"]) == (status, status, code)
+    assert problem["type"] == f"urn:rota:problem:{code}"
+    assert problem.get("pointer") == pointer
+    if code == "unknown-job":
+        assert problem["hint"] == "did you mean 'greet'?"
+
+
+async def test_pages_follow_each_other_without_gap_or_overlap(http: httpx2.AsyncClient) -> None:
+    ids = [(await enqueue(http)).json()["id"] for _ in range(5)]
+    seen, cursor = [], None
+    for _ in range(3):
+        answer = await http.get(RUNS, params={"limit": 2} | ({"cursor": cursor} if cursor else {}))
+        seen += [run["id"] for run in answer.json()["items"]]
+        cursor = answer.json()["next_cursor"]
+    assert cursor is None
+    assert seen == sorted(ids, reverse=True)
+
+
+async def test_filters(http: httpx2.AsyncClient) -> None:
+    wanted = await enqueue(http, queue="slow", key="k", tags=["50%"], scope={"kind": "a", "id": "b/c"}, delay="1h")
+    await enqueue(http)
+    for question in (
+        "queue=slow",
+        "key=k",
+        "tag=50%25",
+        "scope=a/b/c",
+        "state=scheduled",
+        "state=failed&state=scheduled",
+    ):
+        items = (await http.get(f"{RUNS}?{question}")).json()["items"]
+        assert [run["id"] for run in items] == [wanted.json()["id"]], question
+    assert len((await http.get(f"{RUNS}?job=greet&state=queued&state=scheduled")).json()["items"]) == 2
+    assert (await http.get(f"{RUNS}?job=refuse")).json() == {"items": [], "next_cursor": None}
+
+
+@pytest.mark.parametrize(
+    ("question", "hint"),
+    [
+        ("stat=queued", "did you mean 'state'?"),
+        ("state=quued", "did you mean 'queued'?"),
+        ("limit=501", None),
+        ("limit=0", None),
+        ("limit=many", None),
+        ("job=a&job=b", "give it once"),
+        ("cursor=abc", "take next_cursor of the page before"),
+        ("scope=account", "write kind/id, for example account/42"),
+    ],
+)
+async def test_a_wrong_question_is_refused(http: httpx2.AsyncClient, question: str, hint: str | None) -> None:
+    answer = await http.get(f"{RUNS}?{question}")
+    assert (answer.status_code, answer.json().get("hint")) == (422, hint)
+
+
+async def test_cancel_and_retry(http: httpx2.AsyncClient) -> None:
+    run = (await enqueue(http)).json()
+    early = await http.post(f"{RUNS}/{run['id']}/retry")
+    assert (early.status_code, early.json()["code"]) == (409, "run-not-final")
+    cancelled = await http.post(f"{RUNS}/{run['id']}/cancel", json={"reason": "changed my mind"})
+    assert (cancelled.status_code, cancelled.json()["state"]) == (200, "cancelled")
+    assert cancelled.json()["reason"] == "changed my mind"
+    twice = await http.post(f"{RUNS}/{run['id']}/cancel")
+    assert (twice.status_code, twice.json()["code"]) == (409, "run-is-final")
+    again = await http.post(f"{RUNS}/{run['id']}/retry")
+    assert (again.status_code, again.json()["retry_of"]) == (201, run["id"])
+
+
+async def test_an_ambiguous_prefix_is_a_conflict(http: httpx2.AsyncClient) -> None:
+    first, second = (await enqueue(http)).json()["id"], (await enqueue(http)).json()["id"]
+    shared = next(place for place in range(36) if first[place] != second[place])
+    answer = await http.get(f"{RUNS}/{first[:shared]}")
+    assert (answer.status_code, answer.json()["code"]) == (409, "ambiguous-run")
+
+
+async def test_attempts_tell_how_it_went(app: Rota, http: httpx2.AsyncClient) -> None:
+    run = (await http.post(RUNS, json={"job": "refuse"})).json()
+    await app.start()
+    await (await app.connect()).wait(run["id"], "20s")
+    await app.stop()
+    ended = (await http.get(f"{RUNS}/{run['id']}")).json()
+    (attempt,) = (await http.get(f"{RUNS}/{run['id']}/attempts")).json()["items"]
+    assert (ended["state"], ended["error"]["message"]) == ("failed", "no")
+    assert (attempt["no"], attempt["outcome"], attempt["error"]["type"]) == (1, "failed", "Fail")
+
+
+async def test_jobs_write_durations_as_people_do(http: httpx2.AsyncClient) -> None:
+    jobs = {job["name"]: job for job in (await http.get("/api/v1/jobs")).json()["items"]}
+    assert sorted(jobs) == ["greet", "refuse"]
+    assert jobs["greet"]["timeout"] == "1m30s"
+    assert jobs["greet"]["retry"]["backoff"]["base"] == "1m"
+
+
+async def test_the_time_is_the_databases(http: httpx2.AsyncClient) -> None:
+    now = datetime.fromisoformat((await http.get("/api/v1/time")).json()["now"])
+    assert abs((datetime.now(UTC) - now).total_seconds()) < 60

@@ -1,0 +1,274 @@
+"""Runs from the command line, on both databases; where exit codes and pipes matter, as real processes."""
+
+import asyncio
+import json
+import os
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rota.app import Rota
+from rota.cli import root
+from rota.cli.waiting import finish
+from rota.core.model import Run
+from rota.core.states import FINAL_STATES, RunState
+from rota.engine.context import Context
+from rota.store import Store, open_database
+
+RUN_FIELDS = {"id", "job", "state", "scope", "payload", "result", "error", "attempt", "max_attempts", "fence", "tags"}
+
+
+def app_on(url: str) -> Rota:
+    app = Rota(url)
+
+    @app.job(queue="mail")
+    async def greet(name: str, times: int = 1) -> dict[str, str]:
+        """Says hello.
+
+        And nothing else.
+        """
+        return {"hello": name}
+
+    @app.job(max_attempts=1)
+    async def boom() -> None:
+        raise ValueError("it went\tboom")
+
+    @app.job(timeout="90s")
+    async def endless(ctx: Context) -> None:
+        while True:
+            await asyncio.sleep(0.01)
+            ctx.checkpoint()
+
+    return app
+
+
+async def introduce(url: str) -> Rota:
+    """The database knows the jobs, but nobody works."""
+    app = app_on(url)
+    store = Store(open_database(url))
+    await store.migrate()
+    await store.save_jobs(app.registry.definitions())
+    await store.close()
+    return app
+
+
+@pytest.fixture
+def known_url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
+    asyncio.run(introduce(database_url))
+    return database_url
+
+
+def rota(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(root, arguments, input=stdin)
+
+
+def answer(*arguments: str, stdin: str | None = None) -> Any:
+    done = rota(*arguments, "--json", stdin=stdin)
+    assert done.exit_code == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.usefixtures("known_url")
+def test_add_prints_the_id_and_show_and_ls_know_it() -> None:
+    id = rota("run", "add", "greet", '{"name": "Ada"}').stdout.strip()
+    found = answer("run", "show", id)
+    assert found.keys() > RUN_FIELDS
+    assert (found["state"], found["queue"], found["payload"]) == ("queued", "mail", {"name": "Ada"})
+    assert found["attempts"] == []
+    assert found["created_at"].endswith("Z")
+    assert datetime.fromisoformat(found["created_at"]).tzinfo
+    (listed,) = answer("run", "ls")["items"]
+    assert listed == {name: value for name, value in found.items() if name != "attempts"}
+    assert rota("run", "ls").stdout.split("\t")[:3] == [id, "queued", "greet"]
+    assert f"payload\t{json.dumps(found['payload'])}" in rota("run", "show", id[:20]).stdout
+
+
+@pytest.mark.usefixtures("known_url")
+def test_every_option_reaches_the_run() -> None:
+    run = answer(
+        *("run", "add", "greet", '{"name": "Ada"}', "--queue", "slow", "--priority", "7", "--delay", "1h"),
+        *("--key", "k", "--scope", "account/42", "--tag", "a", "--tag", "b", "--metadata", '{"from": "cli"}'),
+        *("--max-attempts", "2", "--timeout", "5m", "--idempotency-key", "once"),
+    )
+    assert (run["queue"], run["priority"], run["key"], run["tags"]) == ("slow", 7, "k", ["a", "b"])
+    assert (run["scope"], run["metadata"]) == ({"kind": "account", "id": "42"}, {"from": "cli"})
+    assert (run["max_attempts"], run["state"]) == (2, "scheduled")
+    later = answer("run", "add", "greet", '{"name": "Ada"}', "--at", "2099-01-01T00:00:00+01:00")
+    assert later["run_at"] == "2098-12-31T23:00:00Z"
+    assert answer("queue", "ls")["items"] == [
+        {"queue": "mail", "queued": 0, "scheduled": 1},
+        {"queue": "slow", "queued": 0, "scheduled": 1},
+    ]
+
+
+@pytest.mark.usefixtures("known_url")
+@pytest.mark.parametrize("how", [["--unique"], ["--unique-by", "name"], ["--key", "x"], ["--idempotency-key", "x"]])
+def test_the_same_work_is_the_same_run(how: list[str]) -> None:
+    first = rota("run", "add", "greet", '{"name": "Ada"}', *how)
+    second = rota("run", "add", "greet", '{"name": "Ada"}', *how)
+    assert first.stdout == second.stdout
+    assert (first.stderr, second.stderr[:5]) == ("", "note:")
+
+
+@pytest.mark.usefixtures("known_url")
+def test_a_payload_comes_from_a_file_or_stdin(tmp_path: Path) -> None:
+    Path("payload.json").write_text('{"name": "from a file", "times": 3}')
+    assert answer("run", "add", "greet", "@payload.json")["payload"] == {"name": "from a file", "times": 3}
+    assert answer("run", "add", "greet", "-", stdin='{"name": "ä"}')["payload"] == {"name": "ä"}
+    missing = rota("run", "add", "greet", "@missing.json")
+    assert missing.exit_code == 2
+    assert "missing.json" in missing.stderr
+
+
+@pytest.mark.usefixtures("known_url")
+@pytest.mark.parametrize(
+    ("payload", "problem"),
+    [
+        ('{"name": 3}', "$.name"),
+        ('{"name": "Ada", "nmae": 1}', "nmae"),
+        ("{}", "name"),
+        ("[1]", "must be an object"),
+        ("{", "is not JSON"),
+        ('{"name": "\\u0000"}', "$.name"),
+    ],
+)
+def test_a_bad_payload_exits_2_and_names_the_path(payload: str, problem: str) -> None:
+    done = rota("run", "add", "greet", payload)
+    assert done.exit_code == 2
+    assert problem in done.stderr
+    assert answer("run", "ls")["items"] == []
+
+
+@pytest.mark.usefixtures("known_url")
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["run", "add", "gret"], 4, "did you mean 'greet'?"),
+        (["job", "show", "gret"], 4, "did you mean 'greet'?"),
+        (["run", "show", "ffffffff"], 4, "there is no run"),
+        (["run", "show", "x'; --"], 4, "there is no run"),
+        (["run", "add", "boom", "--priority", "5000"], 2, "priority"),
+        (["run", "add", "boom", "--delay", "10"], 2, "90s"),
+        (["run", "add", "boom", "--delay", "1s", "--at", "2026-01-01T00:00:00Z"], 2, "not both"),
+        (["run", "ls", "--limit", "0"], 2, "limit"),
+    ],
+)
+def test_what_is_refused_says_why(arguments: list[str], code: int, says: str) -> None:
+    done = rota(*arguments)
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert says in done.stderr
+
+
+@pytest.mark.usefixtures("known_url")
+def test_ls_filters_and_pages() -> None:
+    ids = [rota("run", "add", "boom", "--tag", "night").stdout.strip() for _ in range(3)]
+    rota("run", "add", "greet", '{"name": "Ada"}', "--key", "k", "--scope", "account/1")
+    page = answer("run", "ls", "--job", "boom", "--limit", "2")
+    assert [run["id"] for run in page["items"]] == ids[:0:-1]
+    rest = answer("run", "ls", "--job", "boom", "--limit", "2", "--before", page["next_cursor"])
+    assert [run["id"] for run in rest["items"]] == ids[:1]
+    assert rest["next_cursor"] is None
+    rota("run", "cancel", ids[0])
+    assert [run["id"] for run in answer("run", "ls", "--state", "cancelled,failed")["items"]] == ids[:1]
+    assert len(answer("run", "ls", "--state", "queued", "--state", "cancelled")["items"]) == 4
+    for wanted in (["--queue", "mail"], ["--key", "k"], ["--scope", "account/1"]):
+        assert [run["job"] for run in answer("run", "ls", *wanted)["items"]] == ["greet"]
+    assert len(answer("run", "ls", "--tag", "night")["items"]) == 3
+
+
+@pytest.mark.usefixtures("known_url")
+def test_cancel_keeps_the_reason_and_happens_once() -> None:
+    id = rota("run", "add", "boom").stdout.strip()
+    cancelled = answer("run", "cancel", id, "--reason", "a mistake")
+    assert (cancelled["state"], cancelled["reason"]) == ("cancelled", "a mistake")
+    again = rota("run", "cancel", id)
+    assert again.exit_code == 6
+    assert rota("run", "wait", id).exit_code == 3
+
+
+@pytest.mark.usefixtures("known_url")
+def test_jobs_as_they_were_declared() -> None:
+    assert [job["name"] for job in answer("job", "ls")["items"]] == ["boom", "endless", "greet"]
+    assert answer("job", "show", "endless")["timeout"] == "1m30s"
+    assert rota("job", "ls").stdout.splitlines()[2] == "greet\t1\tmail\tyes\tSays hello."
+
+
+@pytest.mark.usefixtures("known_url")
+def test_prune_counts() -> None:
+    assert answer("prune") == {"pruned": 0}
+    assert rota("prune").stdout == "0\n"
+
+
+class Done(NamedTuple):
+    code: int | None
+    stdout: str
+    stderr: str
+
+
+async def process(*arguments: str, url: str, shell: str | None = None) -> Done:
+    """The program itself, beside a worker in this process."""
+    environment = {**os.environ, "ROTA_DATABASE_URL": url}
+    command = [sys.executable, "-m", "rota", *arguments]
+    if shell:
+        command = ["bash", "-c", f'set -o pipefail; "$0" "$@" {shell}', *command]
+    pipe = asyncio.subprocess.PIPE
+    child = await asyncio.create_subprocess_exec(*command, env=environment, stdout=pipe, stderr=pipe)
+    stdout, stderr = await child.communicate()
+    return Done(child.returncode, stdout.decode(), stderr.decode())
+
+
+async def test_the_exit_code_tells_how_a_run_ended(database_url: str) -> None:
+    app = await introduce(database_url)
+    async with app.running() as client:
+        well, badly = await asyncio.gather(
+            process("run", "add", "greet", '{"name": "Ada"}', "--wait", "--json", url=database_url),
+            process("run", "add", "boom", "--wait", url=database_url),
+        )
+        assert (well.code, well.stderr) == (0, "")
+        assert json.loads(well.stdout)["result"] == {"hello": "Ada"}
+        assert badly.code == 1
+        id, state, error = badly.stdout.rstrip("\n").split("\t")
+        assert (state, error) == ("failed", "ValueError: it went\\tboom")
+
+        again, waited = await asyncio.gather(
+            process("run", "retry", id, "--wait", "--json", url=database_url),
+            process("run", "wait", id, url=database_url),
+        )
+        assert (again.code, waited.code) == (1, 1)
+        assert json.loads(again.stdout)["retry_of"] == id
+
+        shown = json.loads((await process("run", "show", id, "--json", url=database_url)).stdout)
+        assert [attempt["outcome"] for attempt in shown["attempts"]] == ["failed"]
+        assert shown["error"]["type"] == "ValueError"
+        assert len(await client.list()) == 3
+
+
+async def test_a_run_that_goes_on_is_75_and_cancelled_it_is_3(database_url: str) -> None:
+    app = await introduce(database_url)
+    async with app.running():
+        added = await process("run", "add", "endless", url=database_url)
+        id = added.stdout.strip()
+        late = await process("run", "wait", id, "--timeout", "100ms", "--json", url=database_url)
+        assert (late.code, json.loads(late.stderr)["code"]) == (75, "still-running")
+        waiting = asyncio.create_task(process("run", "wait", id, url=database_url))
+        assert (await process("run", "cancel", id, url=database_url)).code == 0
+        assert (await waiting).code == 3
+
+
+async def test_a_reader_that_goes_away_is_no_error(sqlite_url: str) -> None:
+    await introduce(sqlite_url)
+    done = await process("job", "ls", url=sqlite_url, shell="| head -n 1")
+    assert done == (0, "boom\t1\tdefault\tyes\t\n", "")
+
+
+@pytest.mark.parametrize("state", sorted(FINAL_STATES))
+def test_every_ending_has_its_exit_code(state: RunState) -> None:
+    facts = dict.fromkeys(Run.__struct_fields__)
+    run = Run(**{**facts, "id": "1", "state": state})
+    assert finish(run, as_json=True) == {"succeeded": 0, "cancelled": 3, "skipped": 3}.get(state, 1)

@@ -1,0 +1,92 @@
+"""What a person sees: tables and colours on a terminal, and none of them where they are not wanted."""
+
+import asyncio
+import os
+import pty
+import sys
+from pathlib import Path
+
+import pytest
+
+from rota.app import Rota
+from rota.client import Order
+
+ESCAPE = "\x1b["
+
+
+@pytest.fixture
+def run_id(sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROTA_DATABASE_URL", sqlite_url)
+    app = Rota(sqlite_url)
+
+    @app.job(max_attempts=1)
+    async def boom() -> None:
+        raise ValueError("\x1b]0;a new title\x07")
+
+    async def fail_once() -> str:
+        async with app.running() as client:
+            enqueued = await client.enqueue(Order("boom", {}))
+            return (await client.wait(enqueued.id, "20s")).id
+
+    return asyncio.run(fail_once())
+
+
+def on_terminal(*arguments: str, columns: int = 120, **environment: str) -> str:
+    """All that the program writes to a terminal of that width."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        values = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns), **environment}
+        os.execve(sys.executable, [sys.executable, "-m", "rota", *arguments], values)
+    shown = b""
+    while True:
+        try:
+            part = os.read(terminal, 65536)
+        except OSError:  # Linux says so when the other end is closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_ls_is_a_table_with_symbols_colours_and_ages(run_id: str) -> None:
+    shown = on_terminal("run", "ls")
+    assert run_id in shown
+    assert "✗ failed" in shown
+    assert ESCAPE in shown
+    assert "ago" in shown or "now" in shown
+
+
+def test_no_color_means_none(run_id: str) -> None:
+    shown = on_terminal("run", "ls", NO_COLOR="1")
+    assert "✗ failed" in shown
+    assert ESCAPE not in shown
+
+
+def test_a_narrow_terminal_keeps_the_id_whole(run_id: str) -> None:
+    header, row = on_terminal("run", "ls", columns=60, NO_COLOR="1").splitlines()
+    assert run_id in row
+    assert "queue" not in header
+
+
+def test_show_has_the_error_and_the_attempts_but_obeys_no_escape_codes(run_id: str) -> None:
+    shown = on_terminal("run", "show", run_id, NO_COLOR="1")
+    assert "UTC (" in shown
+    assert "ValueError: \\x1b]0;a new title\\x07" in shown
+    assert "outcome" in shown
+    assert "\x1b]0;" not in shown
+
+
+def test_wait_shows_its_progress_and_wipes_it(run_id: str) -> None:
+    shown = on_terminal("run", "add", "boom", "--delay", "1h", NO_COLOR="1")
+    id = next(word for word in shown.split() if word.count("-") == 4)
+    shown = on_terminal("run", "wait", id, "--timeout", "700ms", NO_COLOR="1")
+    assert "◷ scheduled  boom  attempt 0/1" in shown
+    assert shown.rpartition("\x1b[K")[2].startswith("error: run")
+
+
+def test_an_empty_list_says_so(run_id: str) -> None:
+    assert "no runs match" in on_terminal("run", "ls", "--job", "nothing")

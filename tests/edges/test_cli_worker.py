@@ -1,0 +1,205 @@
+"""`rota dev`, `rota server` and `rota worker` as real processes: what they load, print, and how they stop."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from rota.app import Rota
+from rota.cli import root
+from rota.cli.loading import load_app
+from rota.errors import Conflict, Invalid
+
+PATIENCE = 30.0
+JOBS = """
+import os, time
+from rota import Rota
+
+app = Rota()
+number = 3
+
+@app.job
+def pid() -> int:
+    return os.getpid()
+
+@app.job(max_attempts=1)
+def slow(path: str) -> None:
+    open(path, "w").close()
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROTA_DATABASE_URL", f"sqlite:///{tmp_path / 'rota.db'}")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    modules = set(sys.modules)
+    (tmp_path / "shop_jobs.py").write_text(JOBS)
+    yield tmp_path
+    for name in set(sys.modules) - modules:
+        if name.startswith(("shop_", "broken_")):
+            del sys.modules[name]
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_app_is_loaded_from_the_working_directory() -> None:
+    assert sorted(load_app("shop_jobs:app").registry.known()) == ["pid", "slow"]
+    assert load_app("shop_jobs") is load_app("shop_jobs:app")
+
+
+@pytest.mark.parametrize(
+    ("target", "error", "hint"),
+    [
+        ("shop_job:app", "no module 'shop_job'", "did you mean 'shop_jobs'?"),
+        ("shop_jobs:ap", "has no 'ap'", "did you mean 'shop_jobs:app'?"),
+        ("shop_jobs:number", "is a int, not a Rota", "did you mean 'shop_jobs:app'?"),
+        ("shop_jobs.py:app", "is a file", "did you mean 'shop_jobs:app'?"),
+        ("broken_import:app", "ModuleNotFoundError: No module named 'no_such_thing'", "broken_import.py, line 2"),
+        ("broken_syntax:app", "SyntaxError", "broken_syntax.py, line 1"),
+        (":app", "names no module", "MODULE:APP"),
+    ],
+)
+def test_what_cannot_be_loaded_says_why(folder: Path, target: str, error: str, hint: str) -> None:
+    (folder / "broken_import.py").write_text("\nimport no_such_thing\n")
+    (folder / "broken_syntax.py").write_text("def (:\n")
+    with pytest.raises(Invalid) as caught:
+        load_app(target)
+    assert error in caught.value.message
+    assert hint in (caught.value.hint or "")
+    assert CliRunner().invoke(root, ["worker", target]).exit_code == 2
+
+
+def test_flags_win_over_the_apps_own_settings_until_it_is_connected(sqlite_url: str) -> None:
+    app = Rota("postgresql://elsewhere/db", concurrency=3)
+    app.configure(database_url=sqlite_url, concurrency=None)
+    assert (app.config.database_url, app.config.concurrency, app.dialect.name) == (sqlite_url, 3, "sqlite")
+    app.blocking.jobs()
+    with pytest.raises(Conflict):
+        app.configure(concurrency=4)
+    app.close()
+
+
+@contextmanager
+def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "rota", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
+def rota(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "rota", *arguments], capture_output=True, text=True, check=False)
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def line_of(child: subprocess.Popen[str]) -> str:
+    assert child.stdout is not None
+    return child.stdout.readline()
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.usefixtures("folder")
+def test_dev_prints_where_the_page_is_and_what_to_try() -> None:
+    with started("dev", "--port", "0") as child:
+        assert child.stdout is not None
+        page, _, first, second, third, _ = [child.stdout.readline() for _ in range(6)]
+        with urllib.request.urlopen(page.split()[1] + "/healthz", timeout=10) as answer:
+            assert answer.status == 200
+        tries = [rota(*line.replace("next", "").split()[1:]) for line in (first, second, third)]
+        assert [done.returncode for done in tries] == [0, 0, 0]
+        assert tries[0].stdout.split("\t")[1] == "succeeded"
+        child.send_signal(signal.SIGINT)
+        assert child.wait(PATIENCE) == 0
+        assert child.stderr is not None
+        assert "Traceback" not in child.stderr.read()
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_server_knows_the_apps_jobs_but_does_not_run_them() -> None:
+    with started("server", "shop_jobs:app", "--port", "0", "--json") as child:
+        assert json.loads(line_of(child))["url"].startswith("http://127.0.0.1:")
+        added = rota("run", "add", "pid").stdout.strip()
+        assert rota("run", "wait", added, "--timeout", "300ms").returncode == 75
+        child.terminate()
+        assert child.wait(PATIENCE) == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_worker_works_until_it_is_told_to_stop() -> None:
+    with started("worker", "shop_jobs:app", "--name", "w", "--json") as child:
+        assert json.loads(line_of(child)) == {"worker": "w", "jobs": ["pid", "slow"]}
+        done = rota("run", "add", "pid", "--wait", "--json")
+        assert json.loads(done.stdout)["result"] == child.pid
+        child.terminate()
+        assert child.wait(PATIENCE) == 0
+
+
+def test_two_processes_stop_together(folder: Path) -> None:
+    with started("worker", "shop_jobs:app", "--processes", "2", "--name", "w", "--json") as child:
+        names = sorted(json.loads(line_of(child))["worker"] for _ in range(2))
+        assert names == ["w-1", "w-2"]
+        child.terminate()
+        assert child.wait(PATIENCE) == 0
+
+
+def test_a_process_that_dies_is_replaced(folder: Path) -> None:
+    with started("worker", "shop_jobs:app", "--processes", "2", "--json") as child:
+        [line_of(child) for _ in range(2)]
+        first = json.loads(rota("run", "add", "pid", "--wait", "--json").stdout)["result"]
+        assert first != child.pid
+        os.kill(first, signal.SIGKILL)
+        assert json.loads(line_of(child))["jobs"] == ["pid", "slow"]
+        child.send_signal(signal.SIGINT)
+        assert child.wait(PATIENCE) == 0
+
+
+def test_a_second_signal_kills_at_once(folder: Path) -> None:
+    with started("worker", "shop_jobs:app", "--processes", "2", "--json") as child:
+        [line_of(child) for _ in range(2)]
+        begun = folder / "begun"
+        rota("run", "add", "slow", json.dumps({"path": str(begun)}))
+        until(begun.exists)
+        child.terminate()
+        assert child.stderr is not None
+        until(lambda lines=child.stderr: "stopping" in lines.readline())
+        child.terminate()
+        assert child.wait(5) == 128 + signal.SIGKILL
+
+
+def test_children_do_not_outlive_a_supervisor_that_was_killed(folder: Path) -> None:
+    with started("worker", "shop_jobs:app", "--processes", "2", "--json") as child:
+        [line_of(child) for _ in range(2)]
+        pid = json.loads(rota("run", "add", "pid", "--wait", "--json").stdout)["result"]
+        child.kill()
+        until(lambda: not is_alive(pid))
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_mistake_that_stays_one_is_not_started_again() -> None:
+    with started("worker", "shop_job:app", "--processes", "2") as child:
+        assert child.wait(PATIENCE) == 2
