@@ -33,12 +33,16 @@ BODIES = [
     b'{"job": "greet", "job": "greet", "payload": {}}', b"1" * 5_000, b"-", b'{"job": "greet", "payload": "{}"}',
     b'{"job": "greet", "payload": ' + b'{"name":' * 70 + b"1" + b"}" * 70 + b"}",
 ]  # fmt: skip
-IDS = ["0", "-", "zz", "a" * 5_000, "%00", "%ff", "%2e%2e%2f", "' or 1=1 --", "01a1e113-637e-7384-aa02-a556abf37a46",
-       "{id}", "<script>", "%F0%9F%92%A9", "\u0660"]  # fmt: skip
-QUESTIONS = ["limit=-1", "limit=" + "9" * 5_000, "limit=1e3", "limit=", "limit=%D9%A0", "cursor=%00", "cursor=" + "A" * 22,
-             "cursor=" + "A" * 5_000, "cursor=====", "cursor=%F0%9F%92%A9", "state=", "state=%00", "job=%00", "job=%ff",
-             "job=", "tag=%25", "tag=%00", "key=" + "k" * 5_000, "scope=/", "scope=a/%00", "queue=%ed%a0%80", "=", "&&&",
-             "a" * 5_000, "%00=1"]  # fmt: skip
+IDS = [
+    "0", "-", "zz", "a" * 5_000, "%00", "%ff", "%2e%2e%2f", "' or 1=1 --", "01a1e113-637e-7384-aa02-a556abf37a46",
+    "{id}", "<script>", "%F0%9F%92%A9", "\u0660",
+]  # fmt: skip
+QUESTIONS = [
+    "limit=-1", "limit=" + "9" * 5_000, "limit=1e3", "limit=", "limit=%D9%A0", "cursor=%00", "cursor=" + "A" * 22,
+    "cursor=" + "A" * 5_000, "cursor=====", "cursor=%F0%9F%92%A9", "state=", "state=%00", "job=%00", "job=%ff", "job=",
+    "tag=%25", "tag=%00", "key=" + "k" * 5_000, "scope=/", "scope=a/%00", "queue=%ed%a0%80", "=", "&&&", "a" * 5_000,
+    "%00=1",
+]  # fmt: skip
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ async def test_a_run_is_enqueued_and_found_again(http: httpx2.AsyncClient) -> No
 
 
 async def test_every_option_is_understood(http: httpx2.AsyncClient) -> None:
-    options = {
+    options: dict[str, Any] = {
         "queue": "slow",
         "priority": 5,
         "delay": "90s",

@@ -72,6 +72,7 @@ def test_completion_prints_a_script(shell: str) -> None:
         (["run", "add", "x", "--at", "2026-01-01"], "has no zone", "Z"),
         (["run", "add", "x", "--at", "soon"], "'soon' is not a time", "2026-01-31T08:00:00Z"),
         (["run", "add", "x", "--metadata", "[1]"], "--metadata must be an object", ""),
+        (["run", "ls", "--tag", "\udcff"], "is not text", ""),
         (["worker", "jobs:app", "--queues", "a,,b"], "empty name", "commas"),
     ],
 )

@@ -269,6 +269,6 @@ async def test_a_reader_that_goes_away_is_no_error(sqlite_url: str) -> None:
 
 @pytest.mark.parametrize("state", sorted(FINAL_STATES))
 def test_every_ending_has_its_exit_code(state: RunState) -> None:
-    facts = dict.fromkeys(Run.__struct_fields__)
-    run = Run(**{**facts, "id": "1", "state": state})
+    facts: dict[str, Any] = {**dict.fromkeys(Run.__struct_fields__), "id": "1", "state": state}
+    run = Run(**facts)
     assert finish(run, as_json=True) == {"succeeded": 0, "cancelled": 3, "skipped": 3}.get(state, 1)

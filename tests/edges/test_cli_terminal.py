@@ -1,6 +1,7 @@
 """What a person sees: tables and colours on a terminal, and none of them where they are not wanted."""
 
 import asyncio
+import contextlib
 import os
 import pty
 import sys
@@ -38,17 +39,17 @@ def on_terminal(*arguments: str, columns: int = 120, **environment: str) -> str:
     if pid == 0:
         values = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns), **environment}
         os.execve(sys.executable, [sys.executable, "-m", "rota", *arguments], values)
-    shown = b""
-    while True:
-        try:
-            part = os.read(terminal, 65536)
-        except OSError:  # Linux says so when the other end is closed
-            break
-        if not part:
-            break
-        shown += part
-    os.close(terminal)
+    shown = rest_of(terminal)
     os.waitpid(pid, 0)
+    return shown
+
+
+def rest_of(terminal: int) -> str:
+    shown = b""
+    with contextlib.suppress(OSError):  # Linux says so when the other end is closed
+        while part := os.read(terminal, 65536):
+            shown += part
+    os.close(terminal)
     return shown.decode().replace("\r\n", "\n")
 
 
@@ -82,10 +83,22 @@ def test_show_has_the_error_and_the_attempts_but_obeys_no_escape_codes(run_id: s
 
 def test_wait_shows_its_progress_and_wipes_it(run_id: str) -> None:
     shown = on_terminal("run", "add", "boom", "--delay", "1h", NO_COLOR="1")
-    id = next(word for word in shown.split() if word.count("-") == 4)
+    id = shown.splitlines()[1].split()[0]
     shown = on_terminal("run", "wait", id, "--timeout", "700ms", NO_COLOR="1")
     assert "◷ scheduled  boom  attempt 0/1" in shown
     assert shown.rpartition("\x1b[K")[2].startswith("error: run")
+
+
+def test_ctrl_c_ends_waiting_with_130(run_id: str) -> None:
+    id = on_terminal("run", "add", "boom", "--delay", "1h", NO_COLOR="1").splitlines()[1].split()[0]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-m", "rota", "run", "wait", id])
+    while "scheduled" not in os.read(terminal, 4096).decode():
+        pass
+    os.write(terminal, b"\x03")
+    assert "error: interrupted" in rest_of(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 130
 
 
 def test_an_empty_list_says_so(run_id: str) -> None:

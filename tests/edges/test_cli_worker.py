@@ -186,7 +186,7 @@ def test_a_second_signal_kills_at_once(folder: Path) -> None:
         until(begun.exists)
         child.terminate()
         assert child.stderr is not None
-        until(lambda lines=child.stderr: "stopping" in lines.readline())
+        assert any("stopping" in line for line in child.stderr)
         child.terminate()
         assert child.wait(5) == 128 + signal.SIGKILL
 

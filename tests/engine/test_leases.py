@@ -11,7 +11,7 @@ import pytest
 from rota import Conflict, LeaseLost, Outcome, RunState, Snooze
 from rota.engine.engine import worker_info
 from rota.errors import RunIsFinal
-from rota.testing import Harness, HandWorker
+from rota.testing import HandWorker, Harness
 from tests.engine.working import SECOND
 
 Say = Callable[[HandWorker], Awaitable[object]]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.routing import BaseRoute, Mount
+from starlette.routing import BaseRoute, Mount, Router
 
 from rota.api import health, jobs, runs
 from rota.api.guard import Guard
@@ -17,8 +17,9 @@ from rota.app import Rota
 
 def asgi(app: Rota, pages: Sequence[BaseRoute] = ()) -> Starlette:
     """The API of `app` and `pages` beside it, behind one guard. It connects when it is first asked something."""
+    resources = Router([*health.ROUTES, *runs.ROUTES, *jobs.ROUTES], redirect_slashes=False)
     api = Starlette(
-        routes=[*health.PROBES, Mount("/api/v1", routes=[*health.ROUTES, *runs.ROUTES, *jobs.ROUTES]), *pages],
+        routes=[*health.PROBES, Mount("/api/v1", resources), *pages],
         middleware=[Middleware(Guard, host=app.config.host)],
         exception_handlers={HTTPException: http_problem},
     )

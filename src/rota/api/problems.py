@@ -16,6 +16,7 @@ from starlette.responses import Response
 from rota.errors import BadConfig, RotaError, Unavailable
 
 _RETRY_AFTER = {"retry-after": "2"}
+_LONGEST_DETAIL = 1_000  # messages quote what the caller sent
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|\[('[^']*'|\"[^\"]*\")\]")
 
 
@@ -24,7 +25,7 @@ def problem(error: RotaError, pointer: str = "#") -> Response:
     status = error.status
     if isinstance(error, BadConfig):  # the server's, not the caller's
         status = Unavailable.status
-    facts: dict[str, Any] = {"detail": error.message}
+    facts: dict[str, Any] = {"detail": error.message[:_LONGEST_DETAIL]}
     if error.hint:
         facts["hint"] = error.hint
     path: str | None = getattr(error, "path", None)
@@ -41,9 +42,9 @@ def unexpected(request_id: str) -> Response:
 async def http_problem(request: Request, error: Exception) -> Response:
     """What Starlette itself refuses: an unknown address, a wrong method."""
     assert isinstance(error, HTTPException)
-    detail = f"{request.method} {request.url.path[:200]} is not possible"
+    detail = f"{request.method} {request.url.path[:_LONGEST_DETAIL]} is not possible"
     if error.status_code == 404:
-        detail = f"there is nothing at {request.url.path[:200]}"
+        detail = f"there is nothing at {request.url.path[:_LONGEST_DETAIL]}"
     code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
     return _answer(error.status_code, code, {"detail": detail}, error.headers)
 

@@ -17,6 +17,7 @@ __all__ = ["main", "root"]
 
 
 @click.group(
+    "rota",
     cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=examples(

@@ -83,7 +83,7 @@ def _content(source: str) -> bytes:
     if source == "-":
         return sys.stdin.buffer.read()
     if not source.startswith("@"):
-        return source.encode(errors="surrogateescape")
+        return source.encode()
     try:
         return Path(source[1:]).read_bytes()
     except OSError as error:

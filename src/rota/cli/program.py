@@ -25,6 +25,7 @@ class Program(click.Group):
         _write_whatever_comes()
         extra["standalone_mode"] = False
         try:
+            _require_text(arguments)
             code = super().main(arguments, prog_name or "rota", **extra)
         except click.exceptions.NoArgsIsHelpError as usage:
             usage.show()
@@ -37,6 +38,13 @@ class Program(click.Group):
             show_problem(problem, as_json=_wants_json(arguments))
             code = problem.exit_code
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _require_text(arguments: Sequence[str]) -> None:
+    """Bytes that are no UTF-8 arrive as half surrogates, which no database takes."""
+    for word in arguments:
+        if any("\ud800" <= character <= "\udfff" for character in word):
+            raise click.UsageError(f"{word!a} is not text in this locale's encoding")
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:

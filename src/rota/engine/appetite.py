@@ -6,7 +6,8 @@ import msgspec
 
 from rota.core.claims import START, Ask, Claim, Watermark, shares
 
-MOST = 2_000
+_MOST_BUFFERED = 3_000
+LARGEST_CLAIM = 2_000
 _HORIZON = 0.1
 _RESCAN = 0.5
 
@@ -36,7 +37,7 @@ class Rate:
 
 def buffer_target(rate: float) -> int:
     """What will be started within the horizon; nothing for slow work, which another worker might take sooner."""
-    return min(MOST, int(rate * _HORIZON))
+    return min(_MOST_BUFFERED, int(rate * _HORIZON))
 
 
 class Lookout:

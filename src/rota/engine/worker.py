@@ -17,7 +17,7 @@ from rota.core.jsonvalue import Limits
 from rota.core.model import WorkerInfo
 from rota.core.states import Outcome
 from rota.durations import in_micros
-from rota.engine.appetite import Lookout, Rate, buffer_target
+from rota.engine.appetite import LARGEST_CLAIM, Lookout, Rate, buffer_target
 from rota.engine.attempts import Attempt, Reports
 from rota.engine.calls import Calls
 from rota.engine.heartbeat import HeartbeatThread
@@ -145,7 +145,7 @@ class Worker:
         await self._hand_back_unknown()
         now = self._clock.monotonic()
         self._rate.measure(now)
-        self._low_water = buffer_target(self._rate.per_second) // 2
+        self._low_water = buffer_target(self._rate.per_second) // 3
         wanted, solo = self._appetite(now)
         if wanted <= 0:
             return self._config.poll.total_seconds()
@@ -159,7 +159,7 @@ class Worker:
     def _appetite(self, now: float) -> tuple[int, bool]:
         """(how many, may they be solo). The buffer is let run dry now and then, to look for solo runs."""
         free = self._config.concurrency - len(self.active) - self._calls.zombies
-        room = free + buffer_target(self._rate.per_second) - len(self._buffer)
+        room = min(LARGEST_CLAIM, free + buffer_target(self._rate.per_second) - len(self._buffer))
         if not self._has_solo:
             return (room if room >= min(200, self._config.concurrency) or not self._buffer else 0), True
         if not self._buffer and free > 0:
@@ -169,6 +169,8 @@ class Worker:
 
     def _accept(self, claims: list[Claim], now: float) -> None:
         for claim in claims:
+            if claim.run_id in self.held:  # its lease was lost, and is claimed anew before the heartbeat could tell
+                self._lost(claim.run_id)
             self.held[claim.run_id] = claim.fence
         if claims:
             self._renewed_at = max(self._renewed_at, now) if not self._buffer else self._renewed_at
@@ -233,7 +235,8 @@ class Worker:
             return
         attempt.reported = True
         run_id = attempt.claim.run_id
-        self.active.pop(run_id, None)
+        if self.active.get(run_id) is attempt:
+            del self.active[run_id]
         self._rate.add()
         if report is None:
             self._release(run_id, attempt.claim.fence)

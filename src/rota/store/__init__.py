@@ -40,8 +40,12 @@ def open_database(url: str, manual_clock: Clock | None = None) -> Database:
 async def open_store(url: str, manual_clock: Clock | None = None) -> Store:
     """An SQLite file is brought up to date silently; PostgreSQL only by `rota migrate`."""
     store = Store(open_database(url, manual_clock))
-    if store.database.dialect.name == "sqlite":
-        await store.migrate()
-    else:
-        await store.require_current_schema()
+    try:
+        if store.database.dialect.name == "sqlite":
+            await store.migrate()
+        else:
+            await store.require_current_schema()
+    except BaseException:
+        await store.close()
+        raise
     return store

@@ -29,7 +29,7 @@ async def prune_job(tx: Tx, job: str, retention: Retention) -> int:
 
 
 async def prune_keys(tx: Tx) -> int:
-    """One bite. Before the runs: the key of a job not to be repeated is freed only while its run says that it failed."""
+    """One bite. Before the runs: a job that is not repeatable gets its key back while its run says that it failed."""
     return len(await tx.fetch("drop_stale_keys", limit=_BITE))
 
 

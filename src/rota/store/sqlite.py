@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -121,6 +123,10 @@ class SqliteDatabase:
         await asyncio.to_thread(self._writer.stop)
 
 
+_all_open: weakref.WeakSet[_Thread | _Hints] = weakref.WeakSet()
+_closed_for_fork: list[_Thread | _Hints] = []
+
+
 class _Job(msgspec.Struct):
     work: Work[Any]
     future: Future[Any]
@@ -138,14 +144,15 @@ class _Thread:
         self._inbox: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
+        _all_open.add(self)
 
     async def submit(self, work: Work[T], path: str) -> T:
+        job = _Job(work, Future())
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._loop, name=self._name, daemon=True)
                 self._thread.start()
-        job = _Job(work, Future())
-        self._inbox.put(job)
+            self._inbox.put(job)
         try:
             result: T = await asyncio.wrap_future(job.future)
         except apsw.Error as error:
@@ -156,10 +163,21 @@ class _Thread:
 
     def stop(self) -> None:
         with self._lock:
-            thread, self._thread = self._thread, None
+            self._end()
+
+    def _end(self) -> None:
+        """What was submitted before is done first; what comes later begins anew."""
+        thread, self._thread = self._thread, None
         if thread:
             self._inbox.put(None)
             thread.join()
+
+    def before_fork(self) -> None:
+        self._lock.acquire()
+        self._end()
+
+    def after_fork(self, *, in_child: bool) -> None:
+        self._lock.release()
 
     def _loop(self) -> None:
         tx: SqliteTx | None = None
@@ -253,6 +271,7 @@ class _Hints:
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._watcher: threading.Thread | None = None
+        _all_open.add(self)
 
     def tell(self, queues: Iterable[str | None]) -> None:
         names = list(queues)
@@ -265,10 +284,7 @@ class _Hints:
         token = object()
         with self._lock:
             self._listeners[token] = (hint, loop)
-            if self._watcher is None:
-                self._wake = threading.Event()
-                self._watcher = threading.Thread(target=self._watch, name="rota-sqlite-watch", daemon=True)
-                self._watcher.start()
+            self._begin()
 
         def stop() -> None:
             with self._lock:
@@ -279,12 +295,33 @@ class _Hints:
 
         return stop
 
-    def _watch(self) -> None:
+    def _begin(self) -> None:
+        if self._listeners and self._watcher is None:
+            self._wake = threading.Event()
+            self._watcher = threading.Thread(
+                target=self._watch, args=[self._wake], name="rota-sqlite-watch", daemon=True
+            )
+            self._watcher.start()
+
+    def before_fork(self) -> None:
+        self._lock.acquire()
+        if self._watcher:
+            self._wake.set()
+            self._watcher.join()
+            self._watcher = None
+
+    def after_fork(self, *, in_child: bool) -> None:
+        if in_child:
+            self._listeners.clear()  # their event loops are the parent's
+        self._begin()
+        self._lock.release()
+
+    def _watch(self, wake: threading.Event) -> None:
         try:
             connection = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READWRITE)
         except apsw.Error:
             return  # hints only: polling finds everything without them
-        wake, seen = self._wake, None
+        seen = None
         while not wake.wait(_WATCH_SECONDS):
             try:
                 version = connection.execute("pragma data_version").fetchall()[0][0]
@@ -303,6 +340,29 @@ _all_hints_lock = threading.Lock()
 def _hints_of(path: str) -> _Hints:
     with _all_hints_lock:
         return _all_hints.setdefault(str(Path(path).resolve()), _Hints(path))
+
+
+def _before_fork() -> None:
+    """Close every file. SQLite's knowledge of its locks is per process and copied by a fork, the locks are not: a child
+    that opens a file which was open at the fork holds no lock, and loses what it writes once the parent closes its own.
+    """
+    _closed_for_fork.extend(_all_open)
+    for one in _closed_for_fork:
+        one.before_fork()
+
+
+def _after_fork(*, in_child: bool) -> None:
+    for one in _closed_for_fork:
+        one.after_fork(in_child=in_child)
+    _closed_for_fork.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=lambda: _after_fork(in_child=False),
+        after_in_child=lambda: _after_fork(in_child=True),
+    )
 
 
 def _translated(error: apsw.Error, path: str) -> RotaError:

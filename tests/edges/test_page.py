@@ -1,0 +1,126 @@
+"""The pages: what they show, that they escape it, and that they need nothing inline."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import httpx2
+import pytest
+
+from rota.app import Rota
+from rota.client import Order
+from rota.core.signals import Retry
+from rota.server import asgi
+from rota.ui.html import Html, tag
+from rota.ui.words import span
+
+SCRIPT = "<script>alert('x')</script>"
+
+
+@pytest.fixture
+async def app(sqlite_url: str) -> AsyncIterator[Rota]:
+    app = Rota(sqlite_url)
+
+    @app.job
+    def hello(name: str) -> str:
+        return name
+
+    @app.job(backoff="1h")
+    def fail(name: str) -> None:
+        raise (Retry(name) if name == "later" else ValueError(name))
+
+    yield app
+    await app.aclose()
+
+
+@pytest.fixture
+async def http(app: Rota) -> AsyncIterator[httpx2.AsyncClient]:
+    transport = httpx2.ASGITransport(app=asgi(app))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:7682") as client:
+        yield client
+
+
+async def test_an_empty_page_says_what_to_do(http: httpx2.AsyncClient) -> None:
+    page = (await http.get("/")).text
+    assert "Nothing has run yet" in page
+    assert "rota run add hello" in page
+    assert "curl http://127.0.0.1:7682/api/v1/runs" in page
+
+
+async def test_it_refreshes_until_told_not_to(http: httpx2.AsyncClient) -> None:
+    assert 'http-equiv="refresh" content="2"' in (await http.get("/")).text
+    assert "http-equiv" not in (await http.get("/?refresh=off")).text
+
+
+async def test_runs_are_shown_and_everything_is_escaped(app: Rota, http: httpx2.AsyncClient) -> None:
+    client = await app.connect()
+    options = {
+        "tags": [SCRIPT],
+        "metadata": {SCRIPT: SCRIPT},
+        "key": SCRIPT,
+        "scope": (SCRIPT, SCRIPT),
+        "queue": SCRIPT,
+    }
+    queued = await client.enqueue(Order("hello", {"name": SCRIPT}, options))
+    done = await client.enqueue(Order("hello", {"name": SCRIPT}))
+    failed = await client.enqueue(Order("fail", {"name": SCRIPT}, {"max_attempts": 1}))
+    backing_off = await client.enqueue(Order("fail", {"name": "later"}))
+    await app.start()
+    await client.wait(done.id, "20s")
+    await client.wait(failed.id, "20s")
+    while not await client.attempts(backing_off.id) or (await client.get(backing_off.id)).state != "scheduled":
+        await asyncio.sleep(0.02)
+    await app.stop()
+    overview = (await http.get("/")).text
+    for word in ("succeeded", "failed", "queued", "scheduled", "ValueError: ", "Retry: later", "due "):
+        assert word in overview
+    pages = [overview] + [(await http.get(f"/runs/{run.id}")).text for run in (queued, done, failed, backing_off)]
+    for page in pages:
+        assert "<script" not in page
+        assert "style=" not in page
+        assert not re.search(r"\son\w+=", page)
+    assert "&lt;script&gt;" in pages[2]
+    assert "Traceback" in pages[3]
+    assert "http-equiv" in pages[1]
+    assert "http-equiv" not in pages[2]
+
+
+async def test_a_run_that_is_not_there_is_a_page_too(http: httpx2.AsyncClient) -> None:
+    answer = await http.get(f"/runs/{SCRIPT}x")
+    assert answer.status_code == 404
+    answer = await http.get("/runs/0123")
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "there is no run" in answer.text
+
+
+async def test_a_database_that_is_away_is_a_page_that_comes_back() -> None:
+    transport = httpx2.ASGITransport(app=asgi(Rota("sqlite:///no/such/folder/rota.db")))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        answer = await http.get("/")
+    assert answer.status_code == 503
+    assert "The database does not answer" in answer.text
+    assert "http-equiv" in answer.text
+
+
+async def test_the_style_sheet_and_icon_that_pages_name_exist(http: httpx2.AsyncClient) -> None:
+    page = (await http.get("/")).text
+    for address, kind in zip(re.findall(r'href="(/static/[^"]+)"', page), ("image/svg+xml", "text/css"), strict=True):
+        answer = await http.get(address)
+        assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (200, kind)
+    assert (await http.get("/static/rota.py")).status_code == 404
+
+
+def test_text_is_escaped_and_markup_is_not() -> None:
+    assert tag("a", "<b>", Html("<i>"), None, 7, href='"', class_="x") == '<a href="&quot;" class="x">&lt;b&gt;<i>7</a>'
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"), (0.0004, "0 ms"), (0.25, "250 ms"), (0.9999, "1.0 s"), (4.21, "4.2 s"), (9.99, "10 s"),
+        (75, "1 min 15 s"), (7_500, "2 h 5 min"), (200_000, "2 d 7 h"),
+    ],
+)  # fmt: skip
+def test_spans_are_words(seconds: float, words: str) -> None:
+    assert span(timedelta(seconds=seconds)) == words

@@ -1,0 +1,230 @@
+"""A server as a real process: it starts, answers, stops in order, and says clearly why it cannot start."""
+
+import asyncio
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from rota import example
+from rota.app import Rota
+from rota.client import Order
+from rota.config import load_config
+from rota.errors import BadConfig, Unavailable
+from rota.server import serve
+from rota.store import open_database
+from rota.store.store import Store
+from tests.support.postgres import PostgresCluster
+
+SCRIPT = """
+import asyncio, sys, time
+from rota import Rota
+from rota.errors import RotaError
+from rota.server import serve
+
+app = Rota(sys.argv[1], port=0, shutdown_grace=sys.argv[2], lease="3s", heartbeat="1s")
+
+@app.job
+def stubborn(seconds: float) -> str:
+    time.sleep(seconds)
+    return "done"
+
+@app.job
+def quick() -> str:
+    return "done"
+
+try:
+    sys.exit(asyncio.run(serve(app, on_ready=lambda url: print(url, flush=True))))
+except RotaError as error:
+    print(error, flush=True)
+    sys.exit(error.exit_code)
+"""
+
+Start = Callable[..., "Server"]
+
+
+class Server:
+    def __init__(self, folder: Path, url: str, grace: str) -> None:
+        script = folder / "app.py"
+        script.write_text(SCRIPT)
+        self.process = subprocess.Popen(
+            [sys.executable, script, url, grace], stdout=subprocess.PIPE, text=True, cwd=folder
+        )
+
+    def first_line(self) -> str:
+        assert self.process.stdout
+        return self.process.stdout.readline().strip()
+
+    def exit_code(self, seconds: float = 15) -> int:
+        return self.process.wait(seconds)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    servers: list[Server] = []
+
+    def start(url: str, grace: str = "5s") -> Server:
+        servers.append(Server(tmp_path, url, grace))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.process.kill()
+        server.process.communicate()
+
+
+def enqueue(address: str, job: str, **payload: object) -> str:
+    answer = httpx2.post(f"{address}/api/v1/runs", json={"job": job, "payload": payload})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def until_state(address: str, run: str, state: str) -> None:
+    deadline = time.monotonic() + 15
+    while httpx2.get(f"{address}/api/v1/runs/{run}").json()["state"] != state:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+async def state_of(url: str, run: str) -> str:
+    app = Rota(url)
+    client = await app.connect()
+    state = (await client.get(run)).state
+    await app.aclose()
+    return state.value
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_and_stops_in_order(start: Start, sqlite_url: str, number: signal.Signals) -> None:
+    server = start(sqlite_url)
+    address = server.first_line()
+    assert httpx2.get(f"{address}/readyz").json() == {"status": "ready"}
+    assert httpx2.get(address).status_code == 200
+    until_state(address, enqueue(address, "quick"), "succeeded")
+    server.process.send_signal(number)
+    assert server.exit_code() == 0
+
+
+async def test_a_handler_may_finish_within_the_grace(start: Start, sqlite_url: str) -> None:
+    server = start(sqlite_url, "10s")
+    address = server.first_line()
+    run = enqueue(address, "stubborn", seconds=1.0)
+    until_state(address, run, "running")
+    server.process.terminate()
+    assert server.exit_code() == 0
+    assert await state_of(sqlite_url, run) == "succeeded"
+
+
+async def test_what_outlasts_the_grace_is_handed_back(start: Start, sqlite_url: str) -> None:
+    server = start(sqlite_url, "500ms")
+    address = server.first_line()
+    run = enqueue(address, "stubborn", seconds=60.0)
+    until_state(address, run, "running")
+    began = time.monotonic()
+    server.process.terminate()
+    assert server.exit_code() == 0
+    assert time.monotonic() - began < 6
+    assert await state_of(sqlite_url, run) == "queued"
+
+
+def test_a_second_signal_stops_at_once(start: Start, sqlite_url: str) -> None:
+    server = start(sqlite_url, "60s")
+    address = server.first_line()
+    until_state(address, enqueue(address, "stubborn", seconds=60.0), "running")
+    server.process.terminate()
+    time.sleep(0.5)
+    assert server.process.poll() is None
+    server.process.terminate()
+    assert server.exit_code(2) == 130
+
+
+def test_it_stops_in_time_while_the_database_is_away(start: Start, own_postgres_cluster: PostgresCluster) -> None:
+    url = own_postgres_cluster.create_database()
+    migrate(url)
+    server = start(url, "2s")
+    address = server.first_line()
+    until_state(address, enqueue(address, "stubborn", seconds=60.0), "running")
+    own_postgres_cluster.kill9()
+    assert httpx2.get(f"{address}/healthz").status_code == 200
+    assert httpx2.get(f"{address}/readyz", timeout=10).status_code == 503
+    began = time.monotonic()
+    server.process.terminate()
+    assert server.exit_code() == 0
+    assert time.monotonic() - began < 10
+
+
+def migrate(url: str) -> None:
+    async def apply() -> None:
+        store = Store(open_database(url))
+        await store.migrate()
+        await store.close()
+
+    asyncio.run(apply())
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "words"),
+    [
+        ("sqlite:///no/such/folder/rota.db", 69, "cannot open"),
+        ("postgresql://nobody@127.0.0.1:1/nothing", 69, "PostgreSQL"),
+    ],
+)
+def test_a_typo_in_the_url_is_seen(start: Start, url: str, code: int, words: str) -> None:
+    server = start(url)
+    assert words in server.first_line()
+    assert server.exit_code() == code
+
+
+def test_a_database_without_tables_is_refused(start: Start, postgres_url: str) -> None:
+    server = start(postgres_url)
+    assert "run `rota migrate`" in server.first_line()
+    assert server.exit_code() == 78
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::", "example.com"])
+async def test_other_machines_are_not_let_in(sqlite_url: str, host: str) -> None:
+    with pytest.raises(BadConfig, match="cannot authenticate"):
+        await serve(Rota(sqlite_url, host=host, port=0))
+
+
+async def test_a_taken_port_is_named(sqlite_url: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(Unavailable, match=f"127.0.0.1:{port} is in use"):
+            await serve(Rota(sqlite_url, port=port))
+
+
+async def test_it_can_run_without_http_or_without_a_worker(sqlite_url: str) -> None:
+    for options in ({"http": False}, {"working": False}):
+        app = Rota(sqlite_url, port=0)
+        addresses: list[str] = []
+
+        def ready(address: str, addresses: list[str] = addresses) -> None:
+            addresses.append(address)
+            signal.raise_signal(signal.SIGTERM)
+
+        assert await serve(app, on_ready=ready, **options) == 0  # type: ignore[arg-type]
+        assert len(addresses) == 1
+
+
+async def test_the_example_has_something_to_show(sqlite_url: str) -> None:
+    app = example.make(load_config({"database_url": sqlite_url}))
+    client = await app.connect()
+    await example.sow(client)
+    sown = await client.list()
+    await example.sow(client)
+    assert len(await client.list()) == len(sown)
+    assert {run.job for run in sown} == set(app.registry.known())
+    wanted = await client.enqueue(Order("report", {"month": 3}))
+    await app.start()
+    assert (await client.wait(wanted.id, "30s")).state == "succeeded"
+    while len(await client.list()) <= len(sown) + 1:
+        await asyncio.sleep(0.02)
+    await app.stop()
+    await app.aclose()

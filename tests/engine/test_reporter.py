@@ -1,0 +1,97 @@
+"""Between a worker and a database that fails it: nothing is lost, nothing is done twice, nothing stays claimed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from rota import Outcome, RunState
+from rota.testing import Harness
+from tests.engine.working import Working
+from tests.support.shaky import Fault, ShakyStore
+
+Start = Callable[..., Awaitable[Working]]
+
+every_fault = pytest.mark.parametrize("fault", ["refused", "unanswered", "broken"])
+
+
+@pytest.fixture(autouse=True)
+def _soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.engine.reporter._REST_AFTER_TROUBLE", 0.01)
+    monkeypatch.setattr("rota.engine.worker._TROUBLE", 0.01)
+
+
+@every_fault
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_report_that_fails_is_repeated_until_it_is_settled(
+    either: Harness, working: Start, fault: Fault, fails: bool
+) -> None:
+    calls: list[bool] = []
+
+    @either.app.job(max_attempts=1)
+    async def work(fails: bool) -> str:
+        calls.append(fails)
+        if fails:
+            raise LookupError
+        return "done"
+
+    run = await either.enqueue(work, fails=fails)
+    store = ShakyStore(either.store)
+    store.report_faults.extend([fault, fault])
+    real = await working(either, store=store)
+    await real.has_state(run, RunState.FAILED if fails else RunState.SUCCEEDED)
+    await real.idle()
+    assert len(store.reports) == 3
+    assert calls == [fails]
+    assert len(await either.attempts(run)) == 1
+
+
+@every_fault
+async def test_leases_of_a_claim_without_an_answer_are_handed_back(
+    either: Harness, working: Start, fault: Fault
+) -> None:
+    begun: list[int] = []
+
+    @either.app.job(max_attempts=1)
+    async def work(n: int) -> None:
+        begun.append(n)
+
+    runs = [await either.enqueue(work, n=n) for n in range(3)]
+    store = ShakyStore(either.store)
+    store.claim_faults.append(fault)
+    real = await working(either, store=store)
+    for run in runs:
+        done = await real.has_state(run, RunState.SUCCEEDED)
+        assert done.attempt == 1
+        outcomes = [attempt.outcome for attempt in await either.attempts(run)]
+        handed_back = [Outcome.HANDED_BACK] if fault == "unanswered" else []
+        assert outcomes == [*handed_back, Outcome.SUCCEEDED]
+    assert sorted(begun) == [0, 1, 2]
+
+
+async def test_a_stale_report_is_counted_and_does_not_hold_up_the_others(harness: Harness, working: Start) -> None:
+    release = asyncio.Event()
+
+    @harness.app.job(max_attempts=1)
+    async def work() -> None:
+        await release.wait()
+
+    stale, fresh = await harness.enqueue(work), await harness.enqueue(work)
+    real = await working(harness, heartbeat=harness.lease / 3)
+    await real.has_state(fresh, RunState.RUNNING)
+    await harness.store.report(
+        [_lost(run, fence) for run, fence in await harness.store.leases_of(real.worker.info.id) if run == stale.id]
+    )
+    release.set()
+    await real.has_state(fresh, RunState.SUCCEEDED)
+    await real.idle()
+    assert await harness.state(stale) is RunState.EXPIRED
+    assert real.worker._reporter.refused == 1
+
+
+def _lost(run_id: str, fence: int) -> object:
+    from rota.core.endings import Report
+
+    return Report(run_id, fence, Outcome.LOST)

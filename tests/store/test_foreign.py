@@ -1,0 +1,154 @@
+"""Enqueue inside somebody else's transaction: the run exists if, and as soon as, they commit."""
+
+import sqlite3
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import apsw
+import asyncpg
+import pytest
+
+from rota import Job, Rota
+from rota.core.states import RunState
+from rota.errors import BadPayload, Invalid, JobDisabled, Unavailable
+from rota.store import Store, foreign, open_store
+from tests.support.runs import claim, state_of
+
+
+def mail_app(url: str) -> tuple[Rota, Job[[str], None]]:
+    app = Rota(url)
+
+    @app.job(name="work", on_lost="fail", priority=3)
+    def mail(to: str) -> None:
+        """Never called here."""
+
+    return app, mail
+
+
+def path_of(url: str) -> str:
+    return url.removeprefix("sqlite:///")
+
+
+@pytest.fixture
+async def opened(sqlite_url: str) -> Any:
+    store = await open_store(sqlite_url)
+    yield store
+    await store.close()
+
+
+async def test_sqlite_commit_makes_it_claimable(opened: Store, sqlite_url: str) -> None:
+    _, mail = mail_app(sqlite_url)
+    connection = apsw.Connection(path_of(sqlite_url))
+    connection.execute("create table orders (n integer)")
+    with connection:
+        connection.execute("insert into orders values (1)")
+        run_id = mail.enqueue_in(connection, "me@example.com")
+        assert await opened.queue_counts() == []
+    connection.close()
+    run = await opened.get_run(run_id)
+    assert (run.state, run.payload, run.priority) == (RunState.QUEUED, {"to": "me@example.com"}, 3)
+    assert await claim(opened, solo=False) == []
+    (held,) = await claim(opened)
+    assert held.run_id == run_id
+
+
+async def test_sqlite_rollback_leaves_nothing(opened: Store, sqlite_url: str) -> None:
+    _, mail = mail_app(sqlite_url)
+    connection = apsw.Connection(path_of(sqlite_url))
+    connection.execute("begin")
+    mail.enqueue_in(connection, "me@example.com")
+    connection.execute("rollback")
+    connection.close()
+    assert await opened.queue_counts() == []
+
+
+async def test_sqlite_options_are_kept(opened: Store, sqlite_url: str) -> None:
+    _, mail = mail_app(sqlite_url)
+    connection = apsw.Connection(path_of(sqlite_url))
+    later = mail.options(delay="1h", queue="slow", tags=["x"]).enqueue_in(connection, to="me@example.com")
+    connection.close()
+    run = await opened.get_run(later)
+    assert (run.state, run.queue, run.tags) == (RunState.SCHEDULED, "slow", ("x",))
+
+
+async def test_pythons_sqlite3_is_refused_if_too_old(
+    opened: Store, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, mail = mail_app(sqlite_url)
+    connection = sqlite3.connect(path_of(sqlite_url))
+    monkeypatch.setattr(foreign, "sqlite3", lookalike((3, 51, 2)))
+    with pytest.raises(Unavailable, match="use apsw"):
+        mail.enqueue_in(connection, "me@example.com")
+    monkeypatch.setattr(foreign, "sqlite3", lookalike((3, 51, 3)))
+    with connection:
+        run_id = mail.enqueue_in(connection, "me@example.com")
+    connection.close()
+    assert await state_of(opened, run_id) is RunState.QUEUED
+
+
+def lookalike(version: tuple[int, int, int]) -> ModuleType:
+    module = ModuleType("sqlite3")
+    module.__dict__.update(
+        Connection=sqlite3.Connection, sqlite_version_info=version, sqlite_version=".".join(map(str, version))
+    )
+    return module
+
+
+async def test_postgres_commit_makes_it_claimable(postgres_store: Store, migrated_postgres_url: str) -> None:
+    _, mail = mail_app(migrated_postgres_url)
+    connection = await asyncpg.connect(migrated_postgres_url)
+    async with connection.transaction():
+        run_id = await mail.aenqueue_in(connection, "me@example.com")
+        later = await mail.options(delay="1h").aenqueue_in(connection, to="you@example.com")
+        assert await claim(postgres_store) == []
+    await connection.close()
+    (held,) = await claim(postgres_store)
+    assert (held.run_id, held.payload, held.rank) == (run_id, '{"to":"me@example.com"}', -3)
+    assert await state_of(postgres_store, later) is RunState.SCHEDULED
+
+
+async def test_postgres_rollback_leaves_nothing(postgres_store: Store, migrated_postgres_url: str) -> None:
+    _, mail = mail_app(migrated_postgres_url)
+    connection = await asyncpg.connect(migrated_postgres_url)
+    transaction = connection.transaction()
+    await transaction.start()
+    await mail.aenqueue_in(connection, "me@example.com")
+    await transaction.rollback()
+    await connection.close()
+    assert await postgres_store.queue_counts() == []
+
+
+@pytest.mark.parametrize(("style", "first"), [("numeric", "$1"), ("format", "%s"), ("named", ":id")])
+def test_each_driver_gets_its_own_notation(style: str, first: str) -> None:
+    app, mail = mail_app("postgresql://nowhere/nothing")
+    run = app.prepare_locally(mail._order(("me@example.com",), {}))
+    ((sql, values),) = foreign.statements(run, app.dialect, style)
+    assert first in sql
+    assert ":now" not in sql
+    assert "clock_timestamp()" in sql
+    if style == "named":
+        assert values["payload"] == run.payload
+    else:
+        assert values[0] == run.id
+        assert len(values) == (sql.count("%s") or len(values))
+
+
+def test_keys_are_refused(tmp_path: Path) -> None:
+    _, mail = mail_app(f"sqlite:///{tmp_path / 'rota.db'}")
+    for options in ({"key": "k"}, {"idempotency_key": "k"}):
+        with pytest.raises(Invalid, match="inside another transaction"):
+            mail.options(**options).enqueue_in(apsw.Connection(":memory:"), "me@example.com")  # type: ignore[typeddict-item]
+
+
+def test_it_is_checked_like_any_enqueue() -> None:
+    app, mail = mail_app("sqlite:///never-opened.db")
+    with pytest.raises(BadPayload, match=r"\$\.to"):
+        mail.enqueue_in(None, 5)  # type: ignore[arg-type]
+
+    @app.job(enabled=False)
+    def off() -> None:
+        """Never called here."""
+
+    with pytest.raises(JobDisabled):
+        off.enqueue_in(None)

@@ -1,0 +1,140 @@
+"""Migrations: restartable, one at a time, never backwards, and never silently on PostgreSQL."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from rota.errors import SchemaOutdated, Unavailable
+from rota.store import Store, migrating, open_database, open_store
+from rota.store.database import Tx
+from rota.store.statements import Dialect, migrations
+from tests.support.runs import claim, make
+
+Migration = tuple[int, str, str]
+NEWEST = migrations(open_database("sqlite:///unused.db").dialect)[-1][0]
+
+
+@pytest.fixture
+async def fresh(database_url: str) -> AsyncIterator[Store]:
+    store = Store(open_database(database_url))
+    yield store
+    await store.close()
+
+
+def extended(monkeypatch: pytest.MonkeyPatch, *more: Migration) -> None:
+    monkeypatch.setattr(migrating, "migrations", lambda dialect: [*migrations(dialect), *more])
+
+
+async def tables(store: Store) -> set[str]:
+    """Those of this test's own migrations that exist."""
+
+    async def body(tx: Tx) -> set[str]:
+        found = set()
+        for name in ("one", "two"):
+            catalogue = "pg_tables where tablename" if tx.dialect.numbered else "sqlite_master where name"
+            if (await tx.fetch_sql(f"select count(*) from {catalogue} = :name", name=name))[0][0]:
+                found.add(name)
+        return found
+
+    return await store.database.read(body)
+
+
+async def test_applied_once_and_in_order(fresh: Store) -> None:
+    assert await fresh.migrate() == [name for _, name, _ in migrations(fresh.database.dialect)]
+    assert await migrating.check(fresh.database) == (NEWEST, NEWEST)
+    assert await fresh.migrate() == []
+    await fresh.require_current_schema()
+
+
+async def test_a_killed_migration_continues_where_it_was(fresh: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = (NEWEST + 1, "one", "create table one (n integer)")
+    broken = (NEWEST + 2, "two", "create table two (n integer); select * from nowhere")
+    extended(monkeypatch, first, broken)
+    with pytest.raises(Unavailable):
+        await fresh.migrate()
+    assert await migrating.check(fresh.database) == (NEWEST + 1, NEWEST + 2)
+    assert await tables(fresh) == {"one"}
+    extended(monkeypatch, first, (NEWEST + 2, "two", "create table two (n integer)"))
+    assert await fresh.migrate() == ["two"]
+    assert await tables(fresh) == {"one", "two"}
+
+
+async def test_an_exception_between_statements_leaves_nothing_behind(
+    fresh: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(Exception):
+        """As if the process had died."""
+
+    async def dies(tx: Tx) -> int:
+        if await original(tx):
+            raise Killed
+        return 0
+
+    original = migrating.current_version
+    extended(monkeypatch, (NEWEST + 1, "one", "create table one (n integer)"))
+    monkeypatch.setattr(migrating, "current_version", dies)
+    with pytest.raises(Killed):
+        await fresh.migrate()
+    monkeypatch.setattr(migrating, "current_version", original)
+    assert await migrating.check(fresh.database) == (NEWEST, NEWEST + 1)
+    assert await fresh.migrate() == ["one"]
+
+
+async def test_many_migrators_at_once_apply_each_migration_once(fresh: Store, database_url: str) -> None:
+    stores = [fresh, *[Store(open_database(database_url)) for _ in range(4)]]
+    applied = await asyncio.gather(*[store.migrate() for store in stores])
+    for store in stores[1:]:
+        await store.close()
+    assert sorted(name for names in applied for name in names) == sorted(
+        name for _, name, _ in migrations(fresh.database.dialect)
+    )
+
+
+async def test_a_newer_schema_is_refused(fresh: Store, monkeypatch: pytest.MonkeyPatch, database_url: str) -> None:
+    with monkeypatch.context() as future:
+        extended(future, (NEWEST + 1, "one", "create table one (n integer)"))
+        await fresh.migrate()
+    with pytest.raises(SchemaOutdated, match="install a newer rota"):
+        await fresh.migrate()
+    with pytest.raises(SchemaOutdated, match="install a newer rota"):
+        await fresh.require_current_schema()
+    with pytest.raises(SchemaOutdated):
+        await open_store(database_url)
+
+
+async def test_an_older_schema_is_refused_with_what_to_do(fresh: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    await fresh.migrate()
+    extended(monkeypatch, (NEWEST + 1, "one", "create table one (n integer)"))
+    with pytest.raises(SchemaOutdated, match="rota migrate"):
+        await fresh.require_current_schema()
+
+
+async def test_sqlite_is_brought_up_to_date_when_opened(sqlite_url: str) -> None:
+    store = await open_store(sqlite_url)
+    await store.require_current_schema()
+    await store.close()
+
+
+async def test_postgres_is_never_migrated_silently(postgres_url: str) -> None:
+    with pytest.raises(SchemaOutdated, match="rota migrate"):
+        await open_store(postgres_url)
+    store = Store(open_database(postgres_url))
+    assert (await migrating.check(store.database))[0] == 0
+    await store.migrate()
+    await store.close()
+    opened = await open_store(postgres_url)
+    assert await claim(opened) == []
+    await opened.close()
+
+
+async def test_a_database_without_tables_says_what_to_do(postgres_url: str) -> None:
+    store = Store(open_database(postgres_url))
+    with pytest.raises(Unavailable, match="rota migrate"):
+        await store.enqueue([make()])
+    await store.close()
+
+
+def test_numbers_follow_each_other() -> None:
+    dialect: Dialect = open_database("sqlite:///unused.db").dialect
+    assert [version for version, _, _ in migrations(dialect)] == list(range(1, NEWEST + 1))
