@@ -1,19 +1,24 @@
 """Run jobs on time, once, and know what happened."""
 
-from rota.app import Rota
-from rota.blocking import BlockingClient
-from rota.client import Client, Order
-from rota.config import Config
-from rota.core.model import Attempt, Enqueued, JobDefinition, Run, RunError, RunFilter
-from rota.core.retry import Exponential
-from rota.core.scope import Scope
-from rota.core.signals import Cancelled, Fail, Retry, Snooze
-from rota.core.states import Outcome, RunState
-from rota.core.unique import Unique
-from rota.engine.context import Context
-from rota.errors import Conflict, Invalid, LeaseLost, NotFound, RotaError, Unavailable
-from rota.job import Job
+import importlib
+from typing import TYPE_CHECKING
+
 from rota.version import __version__
+
+if TYPE_CHECKING:
+    from rota.app import Rota
+    from rota.blocking import BlockingClient
+    from rota.client import Client, Order
+    from rota.config import Config
+    from rota.core.model import Attempt, Enqueued, JobDefinition, Run, RunError, RunFilter
+    from rota.core.retry import Exponential
+    from rota.core.scope import Scope
+    from rota.core.signals import Cancelled, Fail, Retry, Snooze
+    from rota.core.states import Outcome, RunState
+    from rota.core.unique import Unique
+    from rota.engine.context import Context
+    from rota.errors import Conflict, Invalid, LeaseLost, NotFound, RotaError, Unavailable
+    from rota.job import Job
 
 __all__ = [
     "Attempt",
@@ -46,3 +51,32 @@ __all__ = [
     "Unique",
     "__version__",
 ]
+
+# Loaded at their first use: `rota --help` needs none of it.
+_HOMES = {
+    "rota.app": ("Rota",),
+    "rota.blocking": ("BlockingClient",),
+    "rota.client": ("Client", "Order"),
+    "rota.config": ("Config",),
+    "rota.core.model": ("Attempt", "Enqueued", "JobDefinition", "Run", "RunError", "RunFilter"),
+    "rota.core.retry": ("Exponential",),
+    "rota.core.scope": ("Scope",),
+    "rota.core.signals": ("Cancelled", "Fail", "Retry", "Snooze"),
+    "rota.core.states": ("Outcome", "RunState"),
+    "rota.core.unique": ("Unique",),
+    "rota.engine.context": ("Context",),
+    "rota.errors": ("Conflict", "Invalid", "LeaseLost", "NotFound", "RotaError", "Unavailable"),
+    "rota.job": ("Job",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'rota' has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(_HOME_OF[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

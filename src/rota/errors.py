@@ -2,9 +2,10 @@
 
     RotaError
     ├── NotFound        404   exit 4     UnknownJob, UnknownRun
-    ├── Conflict        409   exit 6     LeaseLost, NotCancellable, DuplicateRun, JobDisabled, RunIsFinal
-    ├── Invalid         422   exit 2     BadPayload, BadConfig (exit 78), BadDuration, UnknownOption, KeyReused
-    └── Unavailable     503   exit 69    SchemaOutdated (exit 78), TimedOut (exit 75)
+    ├── Conflict        409   exit 6     AmbiguousRun, LeaseLost, RunIsFinal, RunNotFinal, NotCancellable, DuplicateRun,
+    │                                    JobDisabled, NotRepeatable
+    ├── Invalid         422   exit 2     BadPayload, BadDuration, UnknownOption, KeyReused, BadConfig (exit 78)
+    └── Unavailable     503   exit 69    DeadlineExceeded, SchemaOutdated (exit 78), StillRunning (exit 75)
 
 A message is built in its class from facts, and carries a hint where there is something to do about it.
 """
@@ -199,3 +200,5 @@ class StillRunning(Unavailable):
 
     def __init__(self, run_id: str, state: str) -> None:
         super().__init__(f"run {run_id} is still {state}")
+        self.run_id = run_id
+        self.state = state

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict
 
 import msgspec
@@ -20,6 +20,7 @@ from rota.instants import micros_at
 
 _IDEMPOTENCY_PERIOD = timedelta(hours=24)
 _LONGEST_NAME = 200
+_EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
 
 class RunOptions(TypedDict, total=False):
@@ -99,6 +100,8 @@ def _run_at(options: Mapping[str, Any]) -> int | None:
         raise Invalid("give delay or run_at, not both")
     if not isinstance(at, datetime) or at.tzinfo is None:
         raise Invalid(f"run_at must be a datetime with a zone, not {at!r}", hint="datetime.now(UTC) + …")
+    if not _EARLIEST <= at < _LATEST:
+        raise Invalid(f"run_at must be between {_EARLIEST:%Y} and {_LATEST:%Y}, not {at}")
     return micros_at(at)
 
 

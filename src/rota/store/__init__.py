@@ -18,7 +18,8 @@ _HINT = 'write "sqlite:///path/to/file.db" or "postgresql://user:password@host/d
 def dialect_of(url: str) -> Dialect:
     scheme = urlsplit(url).scheme
     if scheme not in ("sqlite", "postgresql", "postgres"):
-        raise BadConfig(f"{url!r} is not a database URL", hint=_HINT)
+        # The URL itself stays out of the message: it may hold a password.
+        raise BadConfig(f"a database URL does not begin with {scheme + ':' if scheme else 'that'!r}", hint=_HINT)
     return SQLITE if scheme == "sqlite" else POSTGRES
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from rota.clock import HostClock
 from rota.core.model import NewRun
 from rota.errors import Invalid, Unavailable
-from rota.store.sqlite_hot import ready_row
+from rota.store.ready import ready_row
 from rota.store.statements import POSTGRES, Dialect, blocks
 
 _SAFE_SQLITE = (3, 51, 3)

@@ -30,7 +30,13 @@ _BEGIN_PINNED = _BEGIN + (
     "set local enable_mergejoin = off; set local plan_cache_mode = force_generic_plan"
 )
 _BEGIN_READING = _BEGIN + "set transaction read only"
-_BROKEN = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.AdminShutdownError, ConnectionError)
+_BROKEN = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.AdminShutdownError,
+    asyncpg.InternalClientError,  # the server has said goodbye, and the connection was used before it was closed
+    ConnectionError,
+)
 _ASKED_AGAIN: tuple[type[Exception], ...] = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 
 
@@ -146,7 +152,7 @@ class PostgresDatabase:
                     return await self._transaction(connection, begin, work)
             except TimeoutError as error:
                 raise DeadlineExceeded("a transaction", _DEADLINE) from error
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, UnicodeError) as error:
+            except (asyncpg.PostgresError, *_BROKEN, OSError, UnicodeError) as error:
                 if not tries_left or not isinstance(error, again):
                     raise translated(error, self.url) from error
                 if isinstance(error, _BROKEN):

@@ -29,7 +29,7 @@ class PostgresHotForms:
 
     async def enqueue(self, runs: Sequence[NewRun]) -> int:
         shapes: dict[tuple[object, ...], int] = {}
-        rows = []
+        rows: list[tuple[str, str, int | None]] = []
         for run in runs:
             facts = astuple(run)
             shape = facts[1:_PAYLOAD] + facts[_PAYLOAD + 1 : _FACTS]

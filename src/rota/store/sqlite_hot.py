@@ -12,6 +12,7 @@ from rota.core.claims import Claim, ClaimRequest
 from rota.core.endings import Report
 from rota.core.model import NewRun
 from rota.store.database import AlreadyThere
+from rota.store.ready import ready_row
 
 if TYPE_CHECKING:
     from rota.store.sqlite import SqliteTx
@@ -63,16 +64,3 @@ class SqliteHotForms:
         await self._tx.fetch("end_successes", rows)
         await self._tx.fetch("drop_leases", rows)
         return set(msgspec.json.decode(current[0], type=list[str]))
-
-
-def ready_row(run: NewRun, due: int, now: int) -> tuple[object, ...]:
-    return (
-        run.id,
-        run.queue,
-        -run.priority,
-        due,
-        int(due > now),
-        int(run.on_lost == "fail"),
-        run.job,
-        run.job_version,
-    )

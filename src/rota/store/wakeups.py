@@ -76,10 +76,13 @@ class Listener:
             connection = None
             try:
                 connection = await self._connect()
+                cut = asyncio.Event()
+                connection.add_termination_listener(lambda _, cut=cut: cut.set())
                 await connection.add_listener(_CHANNEL, self._received)
                 self._received(connection, 0, _CHANNEL, "")  # something may have come while nobody listened
                 while True:
-                    await asyncio.sleep(_CHECK_EVERY)
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(cut.wait(), _CHECK_EVERY)
                     await connection.execute("select 1", timeout=_CHECK_EVERY / 2)
             except (RotaError, Exception):
                 await asyncio.sleep(_RECONNECT_AFTER)

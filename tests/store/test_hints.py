@@ -1,0 +1,121 @@
+"""Hints: told soon that a queue may have work, by this process, another process, or another connection."""
+
+import asyncio
+from collections.abc import Callable
+
+from rota.core.states import Outcome
+from rota.store import Store
+from rota.store.postgres import PostgresDatabase
+from tests.support.clock import SECOND, ManualClock
+from tests.support.processes import run_python
+from tests.support.runs import LEASE, PATIENCE, make, put, put_and_claim, tell
+
+ENQUEUE = """
+import asyncio, sys
+from rota.store import open_store
+from tests.support.runs import make
+
+async def main():
+    store = await open_store(sys.argv[1])
+    await store.enqueue([make(queue="from-afar")])
+    await store.close()
+
+asyncio.run(main())
+"""
+
+
+class Ear:
+    """Remembers what it was told."""
+
+    def __init__(self, store: Store) -> None:
+        self._told: asyncio.Queue[str | None] = asyncio.Queue()
+        self.stop: Callable[[], None] = store.listen(self._told.put_nowait)
+
+    async def hears(self, *wanted: str | None) -> None:
+        """Until one of `wanted` is told."""
+        async with asyncio.timeout(PATIENCE):
+            while await self._told.get() not in wanted:
+                pass
+
+    def heard_nothing(self) -> bool:
+        return self._told.empty()
+
+
+async def test_an_enqueue_is_told(store: Store) -> None:
+    ear = Ear(store)
+    await put(store, queue="mail")
+    await ear.hears("mail")
+    ear.stop()
+
+
+async def test_every_listener_is_told(store: Store) -> None:
+    ears = [Ear(store), Ear(store)]
+    await put(store)
+    for ear in ears:
+        await ear.hears("default")
+        ear.stop()
+
+
+async def test_a_run_that_may_be_claimed_again_is_told(store: Store, clock: ManualClock) -> None:
+    handed_back = await put_and_claim(store, queue="default")
+    ear = Ear(store)
+    await ear.hears(None) if isinstance(store.database, PostgresDatabase) else None
+    await tell(store, handed_back, Outcome.HANDED_BACK)
+    await ear.hears("default")
+    await store.cancel(handed_back.run_id, None, None)
+    lost = await put_and_claim(store)
+    await ear.hears("default")
+    clock.advance(LEASE + SECOND)
+    await store.reap(10)
+    await ear.hears("default")
+    await store.cancel(lost.run_id, None, None)
+    await put(store, delay="1s")
+    await ear.hears("default")
+    clock.advance(SECOND)
+    await store.promote(10)
+    await ear.hears("default")
+    ear.stop()
+
+
+async def test_other_connections_are_told(store: Store, second: Store) -> None:
+    ear = Ear(second)
+    await put(store, queue="mail")
+    await ear.hears("mail", None)
+    ear.stop()
+
+
+async def test_whoever_stopped_listening_is_left_alone(sqlite_store: Store) -> None:
+    quiet, ear = Ear(sqlite_store), Ear(sqlite_store)
+    quiet.stop()
+    await put(sqlite_store)
+    await ear.hears("default")
+    assert quiet.heard_nothing()
+    ear.stop()
+
+
+async def test_another_process_is_heard(store: Store, store_url: str) -> None:
+    """On SQLite by the file's change alone, so without the name of the queue."""
+    ear = Ear(store)
+    if isinstance(store.database, PostgresDatabase):
+        await ear.hears(None)  # it is listening now
+    await run_python(ENQUEUE, store_url)
+    await ear.hears(None if not isinstance(store.database, PostgresDatabase) else "from-afar")
+    ear.stop()
+
+
+async def test_a_listener_whose_connection_was_cut_listens_again(
+    postgres_store: Store, postgres_database: PostgresDatabase
+) -> None:
+    ear = Ear(postgres_store)
+    await ear.hears(None)
+    connection = await postgres_database.connect()
+    cut = await connection.fetchval(
+        "select count(pg_terminate_backend(pid)) from pg_stat_activity "
+        "where datname = current_database() and pid <> pg_backend_pid()"
+    )
+    await connection.close()
+    assert cut
+    await ear.hears(None)  # told when it is back, for something may have come meanwhile
+    await postgres_store.enqueue([make(queue="mail")])
+    await ear.hears("mail")
+    ear.stop()

@@ -1,0 +1,185 @@
+"""What only SQLite has: one writer with group commit, and files that several processes write."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from rota.errors import DuplicateRun
+from rota.store import Store, open_store
+from rota.store.database import Tx
+from rota.store.sqlite import SqliteDatabase
+from tests.support.processes import run_python
+from tests.support.runs import claim, finish, make, put
+
+# Enqueues and claims in turns until nothing is left; prints what it enqueued and what it finished.
+BUSY = """
+import asyncio, sys
+from rota.core.states import Outcome
+from rota.store import open_store
+from tests.support.runs import claim, make, put, tell
+
+async def main():
+    store = await open_store(sys.argv[1])
+    for n in range(15):
+        for answer in await store.enqueue([make(), make()]):
+            print("put", answer.id)
+        print("key", await put(store, key=f"shared-{n}", unique={"period": "1h"}))
+        for held in await claim(store, 5, worker=sys.argv[2]):
+            assert await tell(store, held, Outcome.SUCCEEDED)
+            print("did", held.run_id)
+    await store.close()
+
+asyncio.run(main())
+"""
+
+
+async def test_an_operation_that_fails_in_a_group_fails_alone(sqlite_store: Store) -> None:
+    await put(sqlite_store, key="taken")
+    calls: list[Awaitable[object]] = []
+    for n in range(20):
+        calls.append(sqlite_store.enqueue([make(), make(key=f"free-{n}")]))
+        calls.append(sqlite_store.enqueue([make(), make(key="taken", unique={"on_conflict": "reject"})]))
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert all(isinstance(answer, DuplicateRun) for answer in answers[1::2])
+    assert not any(isinstance(answer, BaseException) for answer in answers[::2])
+    assert await sqlite_store.queue_counts() == [("default", 1 + 20 * 2, 0)]
+
+
+async def test_a_bug_in_an_operation_fails_alone_and_changes_nothing(sqlite_store: Store) -> None:
+    async def buggy(tx: Tx) -> None:
+        await tx.hot.enqueue([make()])
+        raise ZeroDivisionError
+
+    async def waits(tx: Tx) -> None:
+        await tx.hot.enqueue([make()])
+        await asyncio.sleep(0)
+
+    answers = await asyncio.gather(
+        put(sqlite_store),
+        sqlite_store.database.transact(buggy),
+        sqlite_store.database.transact(waits),
+        put(sqlite_store),
+        return_exceptions=True,
+    )
+    assert isinstance(answers[1], ZeroDivisionError)
+    assert isinstance(answers[2], RuntimeError)
+    assert await sqlite_store.queue_counts() == [("default", 2, 0)]
+
+
+async def test_a_question_that_fails_does_not_disturb_the_next(sqlite_store: Store) -> None:
+    async def wrong(tx: Tx) -> None:
+        await tx.fetch_sql("select * from nowhere")
+
+    answers = await asyncio.gather(
+        sqlite_store.database.read(wrong), sqlite_store.queue_counts(), return_exceptions=True
+    )
+    assert isinstance(answers[0], Exception)
+    assert answers[1] == []
+
+
+async def test_questions_cannot_write(sqlite_store: Store) -> None:
+    async def sneaky(tx: Tx) -> None:
+        await tx.hot.enqueue([make()])
+
+    with pytest.raises(Exception, match="read-only"):
+        await sqlite_store.database.read(sneaky)
+    assert await sqlite_store.queue_counts() == []
+
+
+async def test_commits_are_durable(sqlite_database: SqliteDatabase) -> None:
+    async def settings(tx: Tx) -> tuple[object, object]:
+        journal = (await tx.fetch_sql("pragma journal_mode"))[0][0]
+        return journal, (await tx.fetch_sql("pragma synchronous"))[0][0]
+
+    assert await sqlite_database.transact(settings) == ("wal", 2)
+
+
+async def test_twins_share_the_writer_until_the_last_is_closed(sqlite_store: Store) -> None:
+    twin = sqlite_store.twin()
+    assert twin.database is sqlite_store.database
+    await put(twin)
+    await twin.close()
+    (held,) = await claim(sqlite_store)
+    await finish(sqlite_store, held)
+
+
+async def test_a_closed_store_leaves_no_thread_and_no_open_file(tmp_path: Path) -> None:
+    def open_files() -> list[str]:
+        return [target for fd in Path("/proc/self/fd").iterdir() if "rota.db" in (target := link(fd))]
+
+    store = await open_store(f"sqlite:///{tmp_path / 'rota.db'}")
+    await put(store)
+    await store.close()
+    if Path("/proc/self/fd").exists():
+        assert open_files() == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rota.db"]
+
+
+def link(path: Path) -> str:
+    try:
+        return os.readlink(path)
+    except FileNotFoundError:
+        return ""
+
+
+async def test_processes_writing_one_file_lose_and_double_nothing(sqlite_url: str) -> None:
+    """Enqueues, claims, reports and shared keys from four processes at once."""
+    store = await open_store(sqlite_url)
+    printed = await asyncio.gather(*[run_python(BUSY, sqlite_url, f"worker-{n}") for n in range(4)])
+    said = [line.split() for text in printed for line in text.splitlines()]
+    mine, keyed, done = ({id for verb, id in said if verb == wanted} for wanted in ("put", "key", "did"))
+    finished = [id for verb, id in said if verb == "did"]
+    assert len(mine) == 4 * 15 * 2
+    assert len(keyed) == 15
+    assert len(finished) == len(done)
+    rest = {held.run_id for held in await claim(store, 1_000)}
+    assert done | rest == mine | keyed
+    assert not done & rest
+    await store.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+async def test_a_forked_child_and_its_parent_both_keep_what_they_write(sqlite_url: str) -> None:
+    """SQLite forgets its locks in a fork: the child must not lose its writes when the parent closes the file."""
+    store = await open_store(sqlite_url)
+    stop = store.listen(lambda _: None)
+    await put(store)
+    child_wrote, parent_closed = os.pipe(), os.pipe()
+
+    def child() -> None:
+        async def write(before: Callable[[], object]) -> None:
+            own = await open_store(sqlite_url)
+            await put(own)
+            before()
+            await put(own)
+            await own.close()
+
+        def wait_for_parent() -> None:
+            os.write(child_wrote[1], b".")
+            os.read(parent_closed[0], 1)
+
+        asyncio.new_event_loop().run_until_complete(write(wait_for_parent))
+
+    pid = os.fork()
+    if pid == 0:
+        asyncio._set_running_loop(None)
+        try:
+            child()
+        finally:
+            os._exit(0)
+    await asyncio.to_thread(os.read, child_wrote[0], 1)
+    await put(store)
+    stop()
+    await store.close()
+    os.write(parent_closed[1], b".")
+    _, status = await asyncio.to_thread(os.waitpid, pid, 0)
+    for fd in (*child_wrote, *parent_closed):
+        os.close(fd)
+    assert status == 0
+    again = await open_store(sqlite_url)
+    assert await again.queue_counts() == [("default", 4, 0)]
+    await again.close()
