@@ -94,7 +94,8 @@ class Rota:
     async def open_client(self) -> Client:
         if self._opener is not None:
             return await self._opener()
-        return Client(await open_store(self.config.database_url), self.registry, self.config)
+        store = await open_store(self.config.database_url, deadline=self.config.deadline)
+        return Client(store, self.registry, self.config)
 
     @contextmanager
     def diverted(

@@ -85,10 +85,12 @@ class Client:
         return msgspec.structs.replace(like, id=self.store.new_id(), payload=payload)
 
     async def job(self, name: str) -> JobDefinition:
-        known = {definition.name: definition for definition in await self.jobs()}
-        if name not in known:
-            raise UnknownJob(name, known)
-        return known[name]
+        if name in self.registry:
+            return self.registry.newest(name).definition
+        stored = await self.store.job(name)
+        if stored is None:
+            raise UnknownJob(name, [definition.name for definition in await self.jobs()])
+        return stored
 
     async def jobs(self) -> Sequence[JobDefinition]:
         """As declared in this process, and as stored by others."""
@@ -98,6 +100,14 @@ class Client:
 
     async def get(self, run_id: str) -> Run:
         return await self.store.get_run(await self.store.find_run(run_id))
+
+    async def get_many(self, run_ids: Iterable[str]) -> Sequence[Run]:
+        """By whole ids, in their order."""
+        return await self.store.get_runs(run_ids)
+
+    async def check_ready(self) -> None:
+        """Raises unless the database answers and its schema is this program's."""
+        await self.store.require_current_schema()
 
     async def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]:
         if not 1 <= limit <= MOST_LISTED:

@@ -25,6 +25,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat: timedelta = timedelta(seconds=10)
     reaper: timedelta = timedelta(seconds=5)
     poll: timedelta = _SECOND
+    deadline: timedelta = timedelta(seconds=15)
     janitor: timedelta = timedelta(minutes=5)
     shutdown_grace: timedelta = timedelta(seconds=25)
     concurrency: int = 10
@@ -33,7 +34,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     port: int = 7682
 
     def __post_init__(self) -> None:
-        for name in ("lease", "heartbeat", "reaper", "poll", "janitor"):
+        for name in ("lease", "heartbeat", "reaper", "poll", "deadline", "janitor"):
             if getattr(self, name) <= timedelta(0):
                 raise BadConfig(f"{name} must be longer than nothing")
         if self.lease < _SECOND:

@@ -66,7 +66,7 @@ async def test_any_other_end_while_cancelling_is_cancelled(either: Harness) -> N
     worker = await either.worker().claim(4)
     for run in runs:
         await either.cancel(run)
-    failed, timed_out, handed_back, lost = runs
+    failed, timed_out, handed_back, _lost = runs
     await worker.fail(failed)
     await worker.time_out(timed_out)
     await worker.hand_back(handed_back, began=True)

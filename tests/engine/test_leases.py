@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from rota import Conflict, LeaseLost, Outcome, RunState, Snooze
+from rota import Conflict, LeaseLost, Outcome, Rota, RunState, Snooze
 from rota.engine.engine import worker_info
 from rota.errors import RunIsFinal
 from rota.testing import HandWorker, Harness
@@ -210,8 +210,6 @@ async def test_the_same_name_thrice_is_three_workers(either: Harness) -> None:
 
 
 def test_a_worker_restarted_under_its_name_is_somebody_else() -> None:
-    from rota import Rota
-
     app = Rota("sqlite:///unused.db")
     boots = [worker_info(app.registry, app.config, "node-1", None) for _ in range(3)]
     assert len({boot.id for boot in boots}) == 3

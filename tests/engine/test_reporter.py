@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from rota import Outcome, RunState
+from rota.core.endings import Report
 from rota.testing import Harness
 from tests.engine.working import Working
 from tests.support.shaky import Fault, ShakyStore
@@ -91,7 +92,5 @@ async def test_a_stale_report_is_counted_and_does_not_hold_up_the_others(harness
     assert real.worker._reporter.refused == 1
 
 
-def _lost(run_id: str, fence: int) -> object:
-    from rota.core.endings import Report
-
+def _lost(run_id: str, fence: int) -> Report:
     return Report(run_id, fence, Outcome.LOST)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from rota import Context, Outcome, RunState
+from rota.store.database import Tx
 from rota.testing import Harness
 from tests.engine.working import AT_ONCE, Working
 from tests.support import isolated_jobs
@@ -191,11 +192,10 @@ async def test_stopping_twice_is_stopping_once(harness: Harness, working: Start)
 async def test_a_stopped_worker_is_not_listed_any_more(harness: Harness, working: Start) -> None:
     real = await working(harness)
 
-    async def signs_of_life() -> int:
-        async def body(tx: object) -> int:
-            rows = await tx.fetch_sql("select count(*) from rota_worker")  # type: ignore[attr-defined]
-            return int(rows[0][0])
+    async def body(tx: Tx) -> int:
+        return int((await tx.fetch_sql("select count(*) from rota_worker"))[0][0])
 
+    async def signs_of_life() -> int:
         return await harness.store.database.read(body)
 
     async def listed() -> bool:

@@ -95,4 +95,3 @@ def sqlite_database(sqlite_store: Store) -> SqliteDatabase:
 @pytest.fixture
 def postgres_database(postgres_store: Store) -> PostgresDatabase:
     return cast("PostgresDatabase", postgres_store.database)
-

@@ -43,7 +43,7 @@ async def test_a_run_reads_back_as_it_was_made(store: Store, clock: ManualClock)
     assert (run.tags, run.metadata, run.max_attempts) == (("a", "b"), {"by": "me"}, 9)
     assert (run.state, run.attempt, run.fence) == (RunState.QUEUED, 0, 0)
     assert run.created_at == run.run_at == instant(clock.micros())
-    assert run.started_at is run.finished_at is run.result is run.error is run.worker_id is None
+    assert {run.started_at, run.finished_at, run.result, run.error, run.worker_id} == {None}
 
 
 async def test_the_answer_says_when_it_was_created_and_is_due(store: Store, clock: ManualClock) -> None:

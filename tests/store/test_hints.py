@@ -7,7 +7,7 @@ from rota.core.states import Outcome
 from rota.store import Store
 from rota.store.postgres import PostgresDatabase
 from tests.support.clock import SECOND, ManualClock
-from tests.support.processes import run_python
+from tests.support.programs import run_python
 from tests.support.runs import LEASE, PATIENCE, make, put, put_and_claim, tell
 
 ENQUEUE = """

@@ -1,4 +1,4 @@
-"""Retention: a finished run stays while it is among the newest, or young; keys and workers go when nobody needs them."""
+"""Retention: a finished run stays while it is among the newest, or young; keys and workers go when nobody needs one."""
 
 import asyncio
 from datetime import timedelta

@@ -166,9 +166,7 @@ async def test_repeating_a_report_gets_the_first_answer(
     assert await outcomes_of(store, held.run_id) == [outcome]
 
 
-@pytest.mark.parametrize(
-    ("first", "then"), [(Outcome.SUCCEEDED, Outcome.FAILED), (Outcome.FAILED, Outcome.SUCCEEDED)]
-)
+@pytest.mark.parametrize(("first", "then"), [(Outcome.SUCCEEDED, Outcome.FAILED), (Outcome.FAILED, Outcome.SUCCEEDED)])
 async def test_finished_then_said_otherwise_is_refused(store: Store, first: Outcome, then: Outcome) -> None:
     held = await put_and_claim(store)
     assert await tell(store, held, first)

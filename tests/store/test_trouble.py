@@ -4,6 +4,7 @@ import asyncio
 import socket
 import time
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import asyncpg
@@ -56,7 +57,7 @@ async def test_a_statement_that_hangs_meets_the_deadline(
     other = await asyncpg.connect(postgres_database.url)
     async with other.transaction():
         await other.execute("select from rota_unique for update")
-        monkeypatch.setattr(postgres, "_DEADLINE", 0.3)
+        monkeypatch.setattr(postgres_database, "deadline", timedelta(milliseconds=300))
         with pytest.raises(DeadlineExceeded):
             await postgres_store.enqueue([make(key="k")])
         monkeypatch.undo()

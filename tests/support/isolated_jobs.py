@@ -31,6 +31,10 @@ def count(ctx: Context, n: int) -> int:
     return os.getpid()
 
 
+def unstorable() -> object:
+    return {1, 2, object()}
+
+
 def vanish() -> None:
     os._exit(3)
 

@@ -24,7 +24,7 @@ async def readyz(request: Request) -> Response:
     try:
         async with asyncio.timeout(_PATIENCE):
             client = await client_of(request)
-            await client.store.require_current_schema()
+            await client.check_ready()
     except TimeoutError:
         raise DeadlineExceeded("asking the database", _PATIENCE) from None
     return answer({"status": "ready"})

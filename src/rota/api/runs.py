@@ -70,7 +70,7 @@ async def _enqueue_many(client: Client, orders: Sequence[Order]) -> Response:
     except RotaError as error:
         place = await _place_of(error, client, orders)
         return problem(error, place)
-    items = await client.store.get_runs(run.id for run in enqueued)
+    items = await client.get_many(run.id for run in enqueued)
     return answer({"items": items}, 201)
 
 

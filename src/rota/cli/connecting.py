@@ -24,7 +24,7 @@ def ask(database: str | None, question: Callable[[Client], Awaitable[T]]) -> T:
     async def connected() -> T:
         config = load_config({"database_url": database})
         require_existing(config.database_url)
-        client = Client(await open_store(config.database_url), Registry(), config)
+        client = Client(await open_store(config.database_url, deadline=config.deadline), Registry(), config)
         try:
             return await question(client)
         finally:

@@ -114,7 +114,7 @@ def key_holds(
         content = [definition.name, payload, scope.kind, scope.id, key, str(sorted(_plain(options).items()))]
         name = checked_name(request, "idempotency_key")
         day = in_micros(_IDEMPOTENCY_PERIOD)
-        holds.append(KeyHold(idempotency_key(name), period=day, fingerprint=fingerprint(*content)))
+        holds.append(KeyHold(idempotency_key(name), period=day, fingerprint=fingerprint(*content), label=name))
     if not definition.repeatable:
         holds.append(KeyHold(once_key(definition.name, scope), once=True))
     unique = unique_of(options["unique"]) if "unique" in options else definition.unique

@@ -22,10 +22,11 @@ class Exponential(msgspec.Struct, frozen=True, tag="exponential"):
     jitter: float = 0.1
 
     def delay(self, attempt: int, jitter: float) -> timedelta:
-        grown = self.cap
-        if attempt <= 64:  # beyond that every factor worth the name has met its cap, and floats overflow
-            grown = min(self.cap, self.base * self.factor ** (attempt - 1))
-        return grown * (1 + self.jitter * jitter)
+        try:
+            grown = min(self.cap.total_seconds(), self.base.total_seconds() * self.factor ** (attempt - 1))
+        except OverflowError:
+            grown = self.cap.total_seconds()
+        return timedelta(seconds=grown * (1 + self.jitter * jitter))
 
 
 class Delays(msgspec.Struct, frozen=True, tag="delays"):

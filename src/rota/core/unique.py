@@ -32,7 +32,8 @@ class KeyHold(msgspec.Struct, frozen=True):
     """One key that a new run wants to hold.
 
     Held while the holder is not final, and until `period` (µs) after its creation; `once` also for ever after success.
-    A `fingerprint` makes the key a request's identity: the same key with other content is an error.
+    A `fingerprint` makes the key a request's identity: the same key with other content is an error. `label` is the key
+    as its owner wrote it.
     """
 
     key: str
@@ -40,6 +41,7 @@ class KeyHold(msgspec.Struct, frozen=True):
     period: int | None = None
     once: bool = False
     fingerprint: str | None = None
+    label: str | None = None
 
 
 def unique_key(job: str, scope: Scope, key: str) -> str:

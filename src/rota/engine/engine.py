@@ -69,9 +69,9 @@ class Engine:
             await self.worker.start()
 
     async def stop(self, grace: timedelta | None = None) -> None:
+        if self.worker:
+            await self.worker.stop(grace)
         if self._unlisten:
             self._unlisten()
         for loop in self._loops:
             await loop.stop()
-        if self.worker:
-            await self.worker.stop(grace)

@@ -46,8 +46,9 @@ class Loop:
         while True:
             self._wake.clear()
             rest = await self._step()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), rest.total_seconds())
+            with contextlib.suppress(TimeoutError):  # not wait_for: woken and cancelled at once, it forgets the latter
+                async with asyncio.timeout(rest.total_seconds()):
+                    await self._wake.wait()
 
     async def _step(self) -> timedelta:
         try:

@@ -37,7 +37,8 @@ class Reporter:
     async def flush(self, seconds: float) -> None:
         """Wait until everything is settled, but not longer: what is left, the reaper will find."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._empty.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._empty.wait()
 
     async def step(self) -> None:
         """Send one batch. On trouble it stays, to be sent again: the store answers a repeated report alike."""

@@ -138,7 +138,8 @@ class Worker:
                 rest = _TROUBLE
             if rest:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), rest)
+                    async with asyncio.timeout(rest):
+                        await self._wake.wait()
 
     async def step(self) -> float:
         """Claim once; returns how long to rest unless woken."""

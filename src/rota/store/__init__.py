@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from urllib.parse import unquote, urlsplit
 
 from rota.clock import Clock
@@ -12,6 +13,7 @@ from rota.store.store import Extended, Promoted, Store, new_id
 
 __all__ = ["Database", "Extended", "Promoted", "Store", "dialect_of", "new_id", "open_database", "open_store"]
 
+_DEADLINE = timedelta(seconds=15)
 _HINT = 'write "sqlite:///path/to/file.db" or "postgresql://user:password@host/database"'
 
 
@@ -23,8 +25,11 @@ def dialect_of(url: str) -> Dialect:
     return SQLITE if scheme == "sqlite" else POSTGRES
 
 
-def open_database(url: str, manual_clock: Clock | None = None) -> Database:
-    """Nothing is connected yet. A manual clock is for tests: it replaces the database's own."""
+def open_database(url: str, manual_clock: Clock | None = None, deadline: timedelta = _DEADLINE) -> Database:
+    """Nothing is connected yet. A manual clock is for tests: it replaces the database's own.
+
+    `deadline` bounds every call to PostgreSQL.
+    """
     if dialect_of(url) is SQLITE:
         parts = urlsplit(url)
         path = unquote(parts.path).removeprefix("/")
@@ -35,12 +40,12 @@ def open_database(url: str, manual_clock: Clock | None = None) -> Database:
         return SqliteDatabase(path, manual_clock)
     from rota.store.postgres import PostgresDatabase
 
-    return PostgresDatabase(url, manual_clock)
+    return PostgresDatabase(url, manual_clock, deadline=deadline)
 
 
-async def open_store(url: str, manual_clock: Clock | None = None) -> Store:
+async def open_store(url: str, manual_clock: Clock | None = None, deadline: timedelta = _DEADLINE) -> Store:
     """An SQLite file is brought up to date silently; PostgreSQL only by `rota migrate`."""
-    store = Store(open_database(url, manual_clock))
+    store = Store(open_database(url, manual_clock, deadline))
     try:
         if store.database.dialect.name == "sqlite":
             await store.migrate()

@@ -63,7 +63,7 @@ async def _take_key(tx: Tx, run: NewRun, hold: KeyHold) -> Enqueued | None:
     done_once = once and (not exists or state == "succeeded")
     if live or held_until > now or done_once:
         if hold.fingerprint and fingerprint != hold.fingerprint:
-            raise KeyReused(run.key or hold.key)
+            raise KeyReused(hold.label or hold.key)
         return await _meet_holder(tx, run, hold, holder, live=bool(live))
     await tx.fetch("take_over_key", key=hold.key, **values)
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from datetime import timedelta
 from typing import Any, TypeAlias, TypeVar
 
 import asyncpg
@@ -20,16 +21,14 @@ T = TypeVar("T")
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
-_DEADLINE = 15.0
 _CONNECT = 5.0
 _TRIES = 4
-_BEGIN = f"begin; set local statement_timeout = {int(_DEADLINE * 1000)}; "
 # A guess of the planner gone wrong turns a claim of microseconds into one of seconds: the plans are pinned.
-_BEGIN_PINNED = _BEGIN + (
+_PINNED = (
     "set local jit = off; set local enable_seqscan = off; set local enable_hashjoin = off; "
     "set local enable_mergejoin = off; set local plan_cache_mode = force_generic_plan"
 )
-_BEGIN_READING = _BEGIN + "set transaction read only"
+_READING = "set transaction read only"
 _BROKEN = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
@@ -91,8 +90,9 @@ class Statements:
 class PostgresDatabase:
     dialect = POSTGRES
 
-    def __init__(self, url: str, manual_clock: Clock | None = None, size: int = 8) -> None:
+    def __init__(self, url: str, manual_clock: Clock | None = None, *, deadline: timedelta, size: int = 8) -> None:
         self.url = url
+        self.deadline = deadline
         self.clock = manual_clock or HostClock()  # for measuring only: the server's clock decides
         self._manual_clock = manual_clock
         self._statements = Statements(manual_clock)
@@ -103,12 +103,13 @@ class PostgresDatabase:
         self._listener: Listener | None = None
 
     async def connect(self) -> Connection:
+        limit = self.deadline.total_seconds()
         try:
             return await asyncpg.connect(
-                self.url, timeout=_CONNECT, command_timeout=_DEADLINE, max_cached_statement_lifetime=0
+                self.url, timeout=min(_CONNECT, limit), command_timeout=limit, max_cached_statement_lifetime=0
             )
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
-            raise translated(error, self.url) from error
+            raise translated(error, self.deadline) from error
 
     @contextlib.asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:
@@ -136,25 +137,26 @@ class PostgresDatabase:
         return None
 
     async def transact(self, work: Work[T], *, repeatable: bool = True) -> T:
-        return await self._within(_BEGIN_PINNED, work, repeatable=repeatable)
+        return await self._within(_PINNED, work, repeatable=repeatable)
 
     async def alone(self, work: Work[T]) -> T:
         return await self._within(None, work)
 
     async def read(self, work: Work[T]) -> T:
-        return await self._within(_BEGIN_READING, work)
+        return await self._within(_READING, work)
 
     async def _within(self, begin: str | None, work: Work[T], *, repeatable: bool = True) -> T:
         again = _ASKED_AGAIN + (_BROKEN if repeatable else ())
         for tries_left in reversed(range(_TRIES)):
             try:
-                async with asyncio.timeout(_DEADLINE), self._connection() as connection:
+                async with asyncio.timeout(self.deadline.total_seconds()), self._connection() as connection:
                     return await self._transaction(connection, begin, work)
             except TimeoutError as error:
-                raise DeadlineExceeded("a transaction", _DEADLINE) from error
+                self._forget_idle()  # the others may be half-open, too: one deadline is enough to learn it
+                raise DeadlineExceeded("a transaction", self.deadline.total_seconds()) from error
             except (asyncpg.PostgresError, *_BROKEN, OSError, UnicodeError) as error:
                 if not tries_left or not isinstance(error, again):
-                    raise translated(error, self.url) from error
+                    raise translated(error, self.deadline) from error
                 if isinstance(error, _BROKEN):
                     self._forget_idle()  # after a restart of the server they are all dead
         raise AssertionError("unreachable")
@@ -176,7 +178,7 @@ class PostgresDatabase:
         return result
 
     async def _send_notification(self, queues: list[str]) -> None:
-        async with asyncio.timeout(_DEADLINE), self._connection() as connection:
+        async with asyncio.timeout(self.deadline.total_seconds()), self._connection() as connection:
             await connection.execute("select pg_notify('rota', queue) from unnest($1::text[]) as queue", queues)
 
     def notify(self, queues: Iterable[str | None]) -> None:
@@ -188,7 +190,7 @@ class PostgresDatabase:
         return self._listener.add(hint)
 
     def twin(self) -> PostgresDatabase:
-        return PostgresDatabase(self.url, self._manual_clock, size=2)
+        return PostgresDatabase(self.url, self._manual_clock, deadline=self.deadline, size=2)
 
     async def close(self) -> None:
         self._closed = True
@@ -200,7 +202,7 @@ class PostgresDatabase:
                 await connection.close(timeout=1)
 
 
-def translated(error: BaseException, url: str) -> RotaError:
+def translated(error: BaseException, deadline: timedelta) -> RotaError:
     match error:
         case RotaError():
             return error
@@ -215,8 +217,8 @@ def translated(error: BaseException, url: str) -> RotaError:
         case asyncpg.UndefinedTableError() | asyncpg.UndefinedColumnError():
             return Unavailable(f"the database has no rota tables: {error}", hint="run `rota migrate`")
         case asyncpg.QueryCanceledError():
-            return DeadlineExceeded("a statement", _DEADLINE)
+            return DeadlineExceeded("a statement", deadline.total_seconds())
         case TimeoutError():
-            return DeadlineExceeded("connecting to PostgreSQL", _CONNECT)
+            return DeadlineExceeded("connecting to PostgreSQL", min(_CONNECT, deadline.total_seconds()))
         case _:
             return Unavailable(f"PostgreSQL: {error or type(error).__name__}")

@@ -99,6 +99,11 @@ async def attempts(tx: Tx, run_id: str) -> list[Attempt]:
     return [_attempt(row) for row in await tx.fetch("attempts", id=run_id)]
 
 
+async def job(tx: Tx, name: str) -> JobDefinition | None:
+    rows = await tx.fetch("newest_job", name=name)
+    return msgspec.json.decode(rows[0][0], type=JobDefinition) if rows else None
+
+
 async def jobs(tx: Tx) -> list[JobDefinition]:
     return [msgspec.json.decode(row[0], type=JobDefinition) for row in await tx.fetch("newest_jobs")]
 

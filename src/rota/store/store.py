@@ -165,6 +165,9 @@ class Store:
 
         await self.database.transact(body)
 
+    async def job(self, name: str) -> JobDefinition | None:
+        return await self.database.read(lambda tx: reading.job(tx, name))
+
     async def jobs(self) -> list[JobDefinition]:
         return await self.database.read(reading.jobs)
 

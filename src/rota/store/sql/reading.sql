@@ -29,6 +29,9 @@ insert into rota_job (name, version, definition, declared_at) values (:name, :ve
 on conflict (name, version) do update set definition = excluded.definition, declared_at = excluded.declared_at
 where rota_job.definition <> excluded.definition;
 
+-- name: newest_job
+select definition from rota_job where name = :name order by version desc limit 1;
+
 -- name: newest_jobs
 select j.definition from rota_job j
 where j.version = (select max(version) from rota_job where name = j.name)

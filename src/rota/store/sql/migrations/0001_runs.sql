@@ -115,7 +115,12 @@ select r.id, r.job, r.job_version, r.queue, r.priority, r.scope_kind, r.scope_id
     r.reason,
     coalesce(r.fence, l.fence, w.fence, 0) as fence,
     coalesce(r.attempt, l.attempt, w.attempt, 0) as attempt,
-    r.max_attempts, r.payload, r.result, r.error, r.created_at,
+    r.max_attempts, r.payload, r.result,
+    case
+        when r.state is not null then r.error
+        else (select a.error from rota_attempt a where a.run_id = r.id order by a.fence desc limit 1)
+    end as error,
+    r.created_at,
     coalesce(w.run_at, r.run_at) as run_at,
     coalesce(r.started_at, l.claimed_at) as started_at,
     r.finished_at, r.retry_of,

@@ -1,0 +1,159 @@
+"""How much a worker asks for, of which queue, and from where in it."""
+
+from __future__ import annotations
+
+from rota.core.claims import START, Ask, Claim, Watermark, shares
+from rota.engine.appetite import Lookout, Rate, buffer_target
+
+
+def claim(queue: str, place: int, *, rank: int = 0) -> Claim:
+    return Claim(
+        run_id=f"{place:08}-0000-0000-0000-000000000000",
+        fence=1,
+        attempt=1,
+        job="job",
+        job_version=1,
+        payload="{}",
+        queue=queue,
+        rank=rank,
+        run_at=place,
+        scope_kind="global",
+        scope_id="global",
+        key=None,
+        overrides=None,
+        origin_id=None,
+        max_attempts=1,
+        on_lost="retry",
+        created_at=0,
+    )
+
+
+class Queues:
+    """As many claims as are there, from the asked-for mark on."""
+
+    def __init__(self, **waiting: int) -> None:
+        self.claims = {queue: [claim(queue, place) for place in range(count)] for queue, count in waiting.items()}
+
+    def add(self, extra: Claim) -> None:
+        self.claims[extra.queue].append(extra)
+        self.claims[extra.queue].sort(key=_mark)
+
+    def take(self, asks: tuple[Ask, ...]) -> list[Claim]:
+        taken = []
+        for ask in asks:
+            found = [one for one in self.claims.get(ask.queue, []) if _mark(one) > ask.after][: ask.wanted]
+            self.claims[ask.queue] = [one for one in self.claims.get(ask.queue, []) if one not in found]
+            taken += found
+        return taken
+
+
+def _mark(one: Claim) -> Watermark:
+    return Watermark(one.rank, one.run_at, one.run_id)
+
+
+def look(lookout: Lookout, queues: Queues, wanted: int, now: float = 0.0) -> tuple[list[Claim], bool]:
+    asks = lookout.asks(wanted, now)
+    claims = queues.take(asks)
+    return claims, lookout.learn(asks, claims, took=0.001).exhausted
+
+
+def test_places_are_shared_evenly() -> None:
+    assert shares(10, ["a", "b", "c"], {}) == {"a": 4, "b": 3, "c": 3}
+    assert shares(0, ["a"], {}) == {}
+    assert shares(5, [], {}) == {}
+
+
+def test_a_queue_that_had_nothing_only_gets_a_look() -> None:
+    assert shares(10, ["a", "b"], {"a": True, "b": False}) == {"a": 9, "b": 1}
+
+
+def test_it_looks_behind_what_it_has_claimed() -> None:
+    lookout, queues = Lookout(["a"]), Queues(a=20)
+    look(lookout, queues, 5)
+    (ask,) = lookout.asks(5, 0.1)
+    assert ask.after == Watermark(0, 4, claim("a", 4).run_id)
+
+
+def test_a_higher_priority_behind_the_mark_is_found_within_the_rescan_interval() -> None:
+    lookout, queues = Lookout(["a"]), Queues(a=100)
+    look(lookout, queues, 2, now=10.0)
+    queues.add(claim("a", 500, rank=-9))
+    assert not any(one.rank == -9 for one in look(lookout, queues, 2, now=10.2)[0])
+    assert look(lookout, queues, 2, now=10.5)[0][0].rank == -9
+
+
+def test_a_higher_priority_is_found_at_once_when_the_queue_is_short_of_work() -> None:
+    lookout, queues = Lookout(["a"]), Queues(a=3)
+    look(lookout, queues, 2, now=10.0)
+    queues.add(claim("a", 500, rank=-9))
+    _, exhausted = look(lookout, queues, 2, now=10.1)
+    assert not exhausted
+    assert look(lookout, queues, 2, now=10.1)[0][0].rank == -9
+
+
+def test_a_slow_scan_is_repeated_less_often() -> None:
+    lookout, queues = Lookout(["a"]), Queues(a=100)
+    asks = lookout.asks(2, 10.0)
+    lookout.learn(asks, queues.take(asks), took=1.0)
+    look(lookout, queues, 2, now=10.5)  # still the interval of before
+    asks = lookout.asks(2, 12.0)
+    assert asks[0].after != START
+    assert lookout.asks(2, 21.0)[0].after == START
+
+
+def test_exhausted_means_all_queues_looked_through_from_their_start() -> None:
+    lookout, queues = Lookout(["a", "b"]), Queues(a=3, b=0)
+    assert look(lookout, queues, 4) == ([claim("a", 0), claim("a", 1)], False)
+    claims, exhausted = look(lookout, queues, 4)
+    assert (claims, exhausted) == ([claim("a", 2)], False)
+    assert look(lookout, queues, 4) == ([], True)
+
+
+def test_with_fewer_places_than_queues_each_has_its_turn() -> None:
+    lookout, queues = Lookout(["a", "b", "c"]), Queues(a=100, b=100, c=100)
+    turns = [look(lookout, queues, 1)[0][0].queue for _ in range(6)]
+    assert turns == ["a", "b", "c", "a", "b", "c"]
+
+
+def test_a_queue_that_was_empty_is_found_again_though_another_fills_every_place() -> None:
+    lookout, queues = Lookout(["a", "b"]), Queues(a=100, b=0)
+    for _ in range(5):
+        look(lookout, queues, 1, now=10.0)
+    queues.add(claim("b", 0))
+    seen = [one.queue for turn in range(4) for one in look(lookout, queues, 1, now=10.6 + turn / 100)[0]]
+    assert "b" in seen
+
+
+def test_with_one_place_it_does_not_rest_before_every_queue_was_asked() -> None:
+    lookout, queues = Lookout(["a", "b", "c"]), Queues(a=0, b=0, c=1)
+    seen = []
+    for _ in range(6):
+        claims, exhausted = look(lookout, queues, 1)
+        seen += claims
+        if exhausted:
+            break
+    assert [one.queue for one in seen] == ["c"]
+
+
+def test_with_one_place_it_rests_once_every_queue_was_empty() -> None:
+    lookout, queues = Lookout(["a", "b", "c"]), Queues()
+    assert [look(lookout, queues, 1)[1] for _ in range(6)] == [False, False, True] * 2
+
+
+def test_nothing_is_buffered_for_slow_work() -> None:
+    assert buffer_target(0.0) == 0
+    assert buffer_target(9.0) == 0
+    assert buffer_target(1_000.0) == 100
+    assert buffer_target(1e6) == buffer_target(1e9)
+
+
+def test_the_rate_follows_what_is_finished() -> None:
+    rate = Rate()
+    rate.measure(0.0)
+    for step in range(1, 21):
+        rate.add(100)
+        rate.measure(step * 0.1)
+    assert round(rate.per_second) == 1_000
+    for step in range(21, 30):
+        rate.measure(step * 0.1)
+    assert round(rate.per_second) == 0

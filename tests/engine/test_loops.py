@@ -1,0 +1,62 @@
+"""Loops: they survive what happens in a step, and end when told to, whatever else they are told."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from rota.engine.loops import Loop
+from rota.errors import Unavailable
+from tests.support.waiting import PATIENCE, until
+
+LONG = timedelta(hours=1)
+
+
+class Steps:
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.taken = 0
+        self.troubles = 0
+
+    def troubled(self) -> None:
+        self.troubles += 1
+
+    async def step(self) -> timedelta:
+        self.taken += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return LONG
+
+
+async def test_a_loop_woken_and_stopped_at_the_same_moment_stops() -> None:
+    """`asyncio.wait_for` of Python 3.11 would forget that it was cancelled, and the stop would wait for ever."""
+    steps = Steps()
+    loop = Loop("test", steps)
+    loop.start()
+    await until(lambda: steps.taken == 1)
+    async with asyncio.timeout(PATIENCE):
+        loop.wake()
+        await asyncio.sleep(0)
+        await loop.stop()
+
+
+async def test_a_hint_ends_its_rest() -> None:
+    steps = Steps()
+    loop = Loop("test", steps)
+    loop.start()
+    await until(lambda: steps.taken == 1)
+    loop.wake()
+    await until(lambda: steps.taken == 2)
+    await loop.stop()
+
+
+async def test_it_survives_the_database_and_its_own_bugs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.engine.loops._TROUBLE", timedelta(milliseconds=1))
+    steps = Steps(Unavailable("away"), ZeroDivisionError())
+    loop = Loop("test", steps)
+    loop.start()
+    await until(lambda: steps.taken == 3)
+    assert steps.troubles == 2
+    await loop.stop()

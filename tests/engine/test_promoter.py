@@ -1,0 +1,96 @@
+"""The promoter: runs become claimable on time, by its own reckoning or by a hint."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+from rota import Rota, RunState
+from rota.engine.loops import Loop
+from rota.engine.promoter import Promoter
+from rota.store import Store, open_database
+from rota.testing import Harness
+from tests.support.waiting import until
+
+POLL = timedelta(seconds=1)
+NEVER = timedelta(hours=1)
+
+
+async def test_a_delayed_run_is_promoted_when_due_and_not_before(either: Harness) -> None:
+    run = await either.enqueue("job", {"delay": "10m"})
+    either.clock.advance("9m")
+    await either.promoter.step()
+    assert await either.state(run) is RunState.SCHEDULED
+    either.clock.advance("1m")
+    await either.promoter.step()
+    assert await either.state(run) is RunState.QUEUED
+
+
+async def test_a_run_at_an_instant_is_promoted_at_it(either: Harness) -> None:
+    at = either.clock.now() + timedelta(days=400)
+    run = await either.enqueue("job", {"run_at": at})
+    assert (await either.run(run)).run_at == at
+    either.clock.advance("400d")
+    await either.promoter.step()
+    assert await either.state(run) is RunState.QUEUED
+
+
+async def test_an_instant_in_the_past_is_due_at_once(either: Harness) -> None:
+    run = await either.enqueue("job", {"run_at": either.clock.now() - timedelta(days=1)})
+    assert await either.state(run) is RunState.QUEUED
+
+
+async def test_it_rests_until_the_next_run_is_due_but_not_longer_than_it_polls(harness: Harness) -> None:
+    promoter = Promoter(harness.store, POLL)
+    assert await promoter.step() == POLL
+    await harness.enqueue("job", {"delay": "300ms"})
+    assert await promoter.step() == timedelta(milliseconds=300)
+    await harness.enqueue("job", {"delay": "100ms"})
+    assert await promoter.step() == timedelta(milliseconds=100)
+    harness.clock.advance("100ms")
+    assert await promoter.step() == timedelta(milliseconds=200)
+    harness.clock.advance("200ms")
+    assert await promoter.step() == POLL
+
+
+async def test_a_hint_wakes_it_for_a_run_due_sooner_than_it_looks(database_url: str) -> None:
+    app = Rota(database_url)
+    migrating = Store(open_database(database_url))
+    await migrating.migrate()
+    await migrating.close()
+
+    @app.job
+    async def soon() -> None: ...
+
+    client = await app.connect()
+    loop = Loop("promoter", Promoter(client.store, NEVER))
+    unlisten = client.store.listen(loop.wake)
+    loop.start()
+    await asyncio.sleep(0)
+    run = await soon.options(delay="50ms").aenqueue()
+
+    async def queued() -> bool:
+        return (await client.get(run.id)).state is RunState.QUEUED
+
+    await until(queued)
+    unlisten()
+    await loop.stop()
+    await app.aclose()
+
+
+async def test_a_worker_starts_a_delayed_run_on_time_without_polling(sqlite_url: str) -> None:
+    app = Rota(sqlite_url, poll="1h")
+    started: asyncio.Queue[Any] = asyncio.Queue()
+
+    @app.job
+    async def soon() -> None:
+        started.put_nowait(await (await app.connect()).time())
+
+    async with app.running() as client:
+        run = await soon.options(delay="60ms").aenqueue()
+        async with asyncio.timeout(10):
+            at = await started.get()
+        lateness = at - (await client.get(run.id)).run_at
+        await client.wait(run.id, "10s")
+    assert timedelta(0) <= lateness < timedelta(seconds=2)

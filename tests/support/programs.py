@@ -1,0 +1,30 @@
+"""Short Python programs, run beside a test in processes of their own."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 60.0
+
+
+async def run_python(program: str, *arguments: str) -> str:
+    """What it printed; its complaint is the error."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        program,
+        *arguments,
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(PATIENCE):
+            out, complaint = await process.communicate()
+    except BaseException:
+        process.kill()
+        await process.wait()
+        raise
+    assert process.returncode == 0, complaint.decode()
+    return out.decode()
