@@ -38,11 +38,13 @@ class BlockingClient:
         self._thread = LoopThread()
         self._connect = connect
         self._client: Client | None = None
+        self._connecting = asyncio.Lock()
 
     def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         async def connected() -> T:
-            if self._client is None:
-                self._client = await self._connect()
+            async with self._connecting:
+                if self._client is None:
+                    self._client = await self._connect()
             return await verb(self._client)
 
         return self._thread.call(connected())

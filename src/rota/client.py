@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from rota.config import Config
+from rota.core import jsonvalue
 from rota.core.jsonvalue import Limits
 from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Run, RunFilter
 from rota.core.publishing import key_holds, new_run
@@ -71,7 +72,7 @@ class Client:
             payload = handler.payload.encode(order.arguments, self._limits)
             return new_run(handler.definition, self.store.new_id(), payload, order.options)
         definition = await self.job(order.job)
-        payload = msgspec.json.encode(order.arguments).decode()
+        payload = jsonvalue.encode(order.arguments, self._limits)
         check_schema(definition.payload_schema, payload, self._limits)
         return new_run(definition, self.store.new_id(), payload, order.options)
 

@@ -112,24 +112,30 @@ async def _unless(stopped: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | N
 class _Signals:
     def __init__(self) -> None:
         self.stopped = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._seen = False
 
-    def arrived(self) -> None:
-        if self.stopped.is_set():
+    def arrived(self, *_: object) -> None:
+        """Not by the loop's own way of handling signals: while a handler blocks it, a second one must still count."""
+        if self._seen:
             os._exit(130)
+        self._seen = True
+        self._loop.call_soon_threadsafe(self._stop)
+
+    def _stop(self) -> None:
         log.info("stopping; a second signal stops at once")
         self.stopped.set()
 
 
 @contextlib.contextmanager
 def _signals() -> Iterator[_Signals]:
-    signals, loop = _Signals(), asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, signals.arrived)
+    signals = _Signals()
+    before = {number: signal.signal(number, signals.arrived) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield signals
     finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _Web(uvicorn.Server):

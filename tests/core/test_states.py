@@ -65,9 +65,9 @@ def test_every_state_has_its_row() -> None:
 
 
 def test_final_states_have_no_exit_and_live_ones_have() -> None:
-    assert FINAL_STATES == {state for state in RunState if state.is_final}
+    assert {state for state in RunState if state.is_final} == FINAL_STATES
     assert FINAL_STATES.isdisjoint(LIVE_STATES)
-    assert FINAL_STATES | LIVE_STATES == set(RunState)
+    assert set(RunState) == FINAL_STATES | LIVE_STATES
     assert {state.value for state in FINAL_STATES} == {
         "succeeded", "failed", "timed_out", "cancelled", "expired", "skipped",
     }  # fmt: skip
@@ -111,7 +111,7 @@ def test_an_attempt_is_given_back_only_when_it_did_not_count(lease: Lease, repor
     if isinstance(decision, Requeue):
         free = report.outcome in (Outcome.HANDED_BACK, Outcome.SNOOZED)
         assert decision.attempt == lease.attempt - free
-        assert 0 <= decision.attempt
+        assert decision.attempt >= 0
 
 
 @given(leases)

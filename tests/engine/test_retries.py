@@ -86,11 +86,12 @@ async def test_a_runs_own_policy_goes_before_its_jobs(harness: Harness) -> None:
 
 
 async def test_a_run_pins_its_number_of_attempts_whatever_newer_code_says(harness: Harness) -> None:
-    await harness.declare("changing", backoff="0s", max_attempts=2)
+    await harness.declare("changing", max_attempts=2)
     run = await harness.enqueue("changing")
-    await harness.declare("changing", version=2, backoff="0s", max_attempts=50)
-    await fail_once(harness)
-    await fail_once(harness)
+    async with Harness(url=harness.config.database_url, clock=harness.clock) as newer:
+        await newer.declare("changing", version=2, backoff="0s", max_attempts=50)
+        await fail_once(newer)
+        await fail_once(newer)
     assert await harness.state(run) is RunState.FAILED
 
 

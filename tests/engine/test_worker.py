@@ -37,7 +37,7 @@ class Careless(Retry):
         Exception.__init__(self)
 
 
-class Incomparable(dict[str, int]):
+class Incomparable(dict[str, int]):  # noqa: PLW1641
     def __eq__(self, other: object) -> bool:
         raise RuntimeError("do not compare me")
 

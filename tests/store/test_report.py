@@ -220,9 +220,9 @@ async def test_mixed_batches(store: Store) -> None:
     assert states == [RunState.SUCCEEDED, RunState.FAILED, RunState.QUEUED, RunState.CANCELLED, RunState.QUEUED]
 
 
-async def test_only_runs_claimable_at_once_are_announced(store: Store) -> None:
+async def test_a_run_that_waits_again_is_announced_so_that_the_promoter_looks_when_it_is_due(store: Store) -> None:
     held = await put_and_claim(store)
-    assert (await store.report([report_of(held, Outcome.FAILED, retry_in=1_000)])).queues == set()
+    assert (await store.report([report_of(held, Outcome.FAILED, retry_in=1_000)])).queues == {held.queue}
 
 
 async def test_finished_and_failed_at_once_has_one_winner(store: Store, second: Store) -> None:

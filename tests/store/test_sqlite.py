@@ -122,6 +122,13 @@ def open_files(folder: Path) -> list[str]:
     return [target for link in links if link.is_symlink() and str(folder) in (target := str(link.readlink()))]
 
 
+async def test_many_that_make_a_file_at_once_all_get_it(tmp_path: Path) -> None:
+    for turn in range(10):
+        stores = await asyncio.gather(*[open_store(f"sqlite:///{tmp_path}/{turn}.db") for _ in range(6)])
+        for store in stores:
+            await store.close()
+
+
 async def test_processes_writing_one_file_lose_and_double_nothing(sqlite_url: str) -> None:
     """Enqueues, claims, reports and shared keys from four processes at once."""
     store = await open_store(sqlite_url)

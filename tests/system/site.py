@@ -109,10 +109,10 @@ async def opened(url: str, folder: Path, *, through: str | None = None) -> Async
 
 
 @asynccontextmanager
-async def connected(url: str, **settings: Any) -> AsyncIterator[Client]:
-    """A client in the tests' own process, which never saw this database before."""
-    config = Config(database_url=url, **settings)
-    client = Client(await open_store(url), system_jobs.app.registry, config)
+async def connected(url: str, deadline: float = 15.0) -> AsyncIterator[Client]:
+    """A client in the tests' own process."""
+    config = Config(database_url=url, deadline=timedelta(seconds=deadline))
+    client = Client(await open_store(url, deadline=config.deadline), system_jobs.app.registry, config)
     await client.store.save_jobs(client.registry.definitions())
     try:
         yield client

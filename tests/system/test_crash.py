@@ -6,6 +6,7 @@ import asyncio
 import time
 
 from rota import Outcome, RunState
+from tests.support.waiting import until
 from tests.system.site import LEASE, REAPER, Site
 
 
@@ -28,8 +29,7 @@ async def test_what_a_killed_worker_held_begins_elsewhere_within_its_lease(site:
 async def test_a_worker_killed_among_many_runs_costs_none_of_them(site: Site) -> None:
     doomed, heir = site.worker("doomed"), site.worker("heir")
     runs = await site.enqueue_many(150, "nap", seconds=[0.15])
-    while len({entry.pid for entry in site.ledger.entries("end")}) < 2:
-        await asyncio.sleep(0.01)
+    await until(lambda: len({entry.pid for entry in site.ledger.entries("end")}) == 2)
     doomed.kill()
     await site.all_succeed(runs)
     await site.agree(runs)
@@ -50,8 +50,7 @@ async def test_kills_again_and_again_cost_no_run(site: Site) -> None:
 async def test_three_workers_of_one_name_are_three_workers(site: Site) -> None:
     workers = [site.worker("crawler", concurrency=4) for _ in range(3)]
     runs = await site.enqueue_many(90, "nap", seconds=[0.2])
-    while len({entry.pid for entry in site.ledger.entries("begin")}) < 3:
-        await asyncio.sleep(0.01)
+    await until(lambda: len({entry.pid for entry in site.ledger.entries("begin")}) == 3)
     workers[0].kill()
     await site.all_succeed(runs)
     await site.agree(runs)
@@ -71,8 +70,7 @@ async def test_a_worker_that_was_frozen_can_say_nothing_any_more(site: Site) -> 
     second = await site.begun(run, times=2)
     assert second.pid == heir.pid
     zombie.resume()
-    while len(site.ledger.entries("end", run)) < 1:
-        await asyncio.sleep(0.01)
+    await until(lambda: len(site.ledger.entries("end", run)) == 1)
     assert site.ledger.entries("end", run)[0].pid == zombie.pid
     assert (await site.run(run)).state is RunState.RUNNING, "the zombie's result was not accepted"
     await site.all_succeed([run])

@@ -147,6 +147,9 @@ def unique_of(value: UniqueOption) -> Unique | None:
         case str():
             return Unique((value,))
         case dict():
+            for name in value:
+                if name not in Unique.__struct_fields__:
+                    raise UnknownOption(str(name), Unique.__struct_fields__, where="unique")
             try:
                 period = value.get("period")
                 return msgspec.convert(
@@ -154,17 +157,18 @@ def unique_of(value: UniqueOption) -> Unique | None:
                 )
             except (msgspec.ValidationError, TypeError) as error:
                 raise Invalid(f"unique: {error}", hint="fields, period, on_conflict") from None
+        case list() | tuple():
+            return Unique(tuple(checked_name(field, "a field of unique") for field in value))
         case _:
-            return Unique(tuple(value))
+            raise Invalid(f"unique cannot be {value!r:.80}", hint="True, a field, a list of fields, or a Unique")
 
 
 def scope_of(value: Scope | tuple[str, str] | None) -> Scope:
     if value is None:
         return GLOBAL
-    if isinstance(value, Scope):
-        return value
-    if isinstance(value, tuple | list) and len(value) == 2:
-        return Scope(checked_name(value[0], "scope kind"), checked_name(value[1], "scope id"))
+    pair = (value.kind, value.id) if isinstance(value, Scope) else value
+    if isinstance(pair, tuple | list) and len(pair) == 2:
+        return Scope(checked_name(pair[0], "scope kind"), checked_name(pair[1], "scope id"))
     raise Invalid(f"a scope is a pair (kind, id), not {value!r}")
 
 

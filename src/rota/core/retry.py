@@ -82,6 +82,7 @@ def retry_policy(max_attempts: int, backoff: Backoff | Duration | list[Duration]
 
 
 def _checked(backoff: Exponential) -> Exponential:
-    if backoff.factor < 1 or not 0 <= backoff.jitter <= 1 or min(backoff.base, backoff.cap) < timedelta(0):
+    sane = backoff.factor >= 1 and 0 <= backoff.jitter <= 1  # which NaN is not
+    if not sane or min(backoff.base, backoff.cap) < timedelta(0):
         raise Invalid("an exponential backoff needs factor ≥ 1, jitter 0..1, and no negative durations")
     return backoff

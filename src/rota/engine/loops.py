@@ -39,8 +39,7 @@ class Loop:
     async def stop(self) -> None:
         if self._task:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])
 
     async def _run(self) -> None:
         while True:

@@ -145,12 +145,12 @@ class PostgresDatabase:
     async def read(self, work: Work[T]) -> T:
         return await self._within(_READING, work)
 
-    async def _within(self, begin: str | None, work: Work[T], *, repeatable: bool = True) -> T:
+    async def _within(self, settings: str | None, work: Work[T], *, repeatable: bool = True) -> T:
         again = _ASKED_AGAIN + (_BROKEN if repeatable else ())
         for tries_left in reversed(range(_TRIES)):
             try:
                 async with asyncio.timeout(self.deadline.total_seconds()), self._connection() as connection:
-                    return await self._transaction(connection, begin, work)
+                    return await self._transaction(connection, settings, work)
             except TimeoutError as error:
                 self._forget_idle()  # the others may be half-open, too: one deadline is enough to learn it
                 raise DeadlineExceeded("a transaction", self.deadline.total_seconds()) from error
@@ -165,10 +165,11 @@ class PostgresDatabase:
         while connection := self._pop_idle():
             connection.terminate()
 
-    async def _transaction(self, connection: Connection, begin: str | None, work: Work[T]) -> T:
-        if begin is None:
+    async def _transaction(self, connection: Connection, settings: str | None, work: Work[T]) -> T:
+        if settings is None:
             return await work(PostgresTx(connection, self._statements))
-        await connection.execute(begin)
+        limit = int(self.deadline.total_seconds() * 1_000)
+        await connection.execute(f"begin; set local statement_timeout = {limit}; {settings}")
         try:
             result = await work(PostgresTx(connection, self._statements))
         except (RotaError, asyncpg.PostgresError):

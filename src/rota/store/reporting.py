@@ -13,7 +13,7 @@ from rota.store.database import Row, Tx
 
 
 class Reported(msgspec.Struct, frozen=True):
-    """`refused`: reports whose fence was not current. `queues`: where runs became claimable again."""
+    """`refused`: reports whose fence was not current. `queues`: where runs wait again, now or for their time."""
 
     refused: list[Report]
     queues: set[str]
@@ -54,14 +54,10 @@ async def _report_each_run_once(tx: Tx, reports: Sequence[Report]) -> Reported:
     queues: set[str] = set()
     if others:
         leases = {lease.run_id: lease for lease in map(_lease, await _lock(tx, others))}
-        endings = [
-            _Ending(leases[report.run_id], report, after_report(leases[report.run_id], report))
-            for report in others
-            if report.run_id in leases
-        ]
+        endings = [_ending(leases[report.run_id], report) for report in others if report.run_id in leases]
         await _apply(tx, endings)
         settled |= leases.keys()
-        queues = _claimable(endings)
+        queues = _waiting_again(endings)
     unsettled = [report for report in reports if report.run_id not in settled]
     return Reported(await _not_repeated(tx, unsettled), queues)
 
@@ -81,21 +77,29 @@ async def _not_repeated(tx: Tx, reports: list[Report]) -> list[Report]:
 
 async def reap(tx: Tx, limit: int) -> Reaped:
     """Take expired leases, and those whose cancel grace is over, away from their holders."""
-    endings = []
-    for lease in map(_lease, await tx.fetch("lock_expired", limit=limit)):
-        lost = _lost_report(lease)
-        endings.append(_Ending(lease, lost, after_report(lease, lost)))
+    leases = map(_lease, await tx.fetch("lock_expired", limit=limit))
+    endings = [_ending(lease, _lost_report(lease)) for lease in leases]
     await _apply(tx, endings)
     requeued = sum(isinstance(ending.next, Requeue) for ending in endings)
-    return Reaped(requeued, len(endings) - requeued, _claimable(endings))
+    return Reaped(requeued, len(endings) - requeued, _waiting_again(endings))
+
+
+def _ending(lease: Lease, report: Report) -> _Ending:
+    following = after_report(lease, report)
+    if report.error is None and isinstance(following, End) and following.state is RunState.EXPIRED:
+        report = msgspec.structs.replace(report, error=_stale(f"worker {lease.worker_id} stopped before it was done"))
+    return _Ending(lease, report, following)
 
 
 def _lost_report(lease: Lease) -> Report:
     message = f"worker {lease.worker_id} did not renew its lease"
     if lease.cancel_at is not None:
         message = f"worker {lease.worker_id} did not stop within the cancel's grace"
-    error = RunError(type="LeaseLost", message=message, code="stale_timeout")
-    return Report(lease.run_id, lease.fence, Outcome.LOST, error=msgspec.json.encode(error).decode())
+    return Report(lease.run_id, lease.fence, Outcome.LOST, error=_stale(message))
+
+
+def _stale(message: str) -> str:
+    return msgspec.json.encode(RunError(type="LeaseLost", message=message, code="stale_timeout")).decode()
 
 
 async def _apply(tx: Tx, endings: list[_Ending]) -> None:
@@ -114,14 +118,13 @@ async def _apply(tx: Tx, endings: list[_Ending]) -> None:
 
 
 def _attempt_row(lease: Lease, report: Report) -> Row:
-    began = None if report.outcome is Outcome.LOST or not report.began else report.busy
     return (
         lease.run_id,
         lease.fence,
         lease.attempt,
         lease.worker_id,
         lease.claimed_at,
-        began,
+        _busy(report),
         report.outcome.value,
         report.error,
         report.measures,
@@ -135,15 +138,20 @@ def _end_row(lease: Lease, report: Report, end: End) -> Row:
         end.state.value,
         lease.attempt,
         end.fence,
-        report.busy,
+        _busy(report),
         lease.worker_id,
         result,
         report.error,
     )
 
 
-def _claimable(endings: list[_Ending]) -> set[str]:
-    return {e.lease.queue for e in endings if isinstance(e.next, Requeue) and e.next.delay == 0}
+def _busy(report: Report) -> int | None:
+    """Nobody knows when a lost attempt began, if it did."""
+    return None if report.outcome is Outcome.LOST or not report.began else report.busy
+
+
+def _waiting_again(endings: list[_Ending]) -> set[str]:
+    return {ending.lease.queue for ending in endings if isinstance(ending.next, Requeue)}
 
 
 def _lease(row: Row) -> Lease:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import queue
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
@@ -24,6 +25,7 @@ from rota.store.statements import SQLITE, Statement, compile_sql, compile_statem
 T = TypeVar("T")
 
 _BUSY_MS = 10_000
+_BUSY_REST_MS = 10
 _GROUP = 64
 _WATCH_SECONDS = 0.05
 _PRAGMAS = "pragma synchronous = full; pragma foreign_keys = on; pragma temp_store = memory; pragma cache_size = -16000"
@@ -89,7 +91,7 @@ class SqliteDatabase:
         try:
             connection = apsw.Connection(self.path, flags=flags)
             connection.set_busy_timeout(_BUSY_MS)
-            connection.execute("pragma journal_mode = wal").fetchall()
+            _use_wal(connection)
             connection.execute(_PRAGMAS if writing else "pragma query_only = on").fetchall()
         except apsw.Error as error:
             raise _translated(error, self.path) from error
@@ -121,6 +123,18 @@ class SqliteDatabase:
             return
         await asyncio.to_thread(self._reader.stop)
         await asyncio.to_thread(self._writer.stop)
+
+
+def _use_wal(connection: apsw.Connection) -> None:
+    """Of several processes that make a file at once, SQLite tells some that it is locked and does not let them wait."""
+    for tries_left in reversed(range(_BUSY_MS // _BUSY_REST_MS)):
+        try:
+            connection.execute("pragma journal_mode = wal").fetchall()
+            return
+        except apsw.BusyError:
+            if not tries_left:
+                raise
+            time.sleep(_BUSY_REST_MS / 1_000)
 
 
 _all_open: weakref.WeakSet[_Thread | _Hints] = weakref.WeakSet()

@@ -1,0 +1,173 @@
+"""A bad network between workers and PostgreSQL: half-open sockets, lost answers, notifications that never come."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from rota import Order, Outcome, RunState
+from tests.support.proxy import Loss, Proxy, proxy_to
+from tests.support.waiting import until
+from tests.system.site import HEARTBEAT, LEASE, Producer, Site, connected, opened
+
+DEADLINE = "1s"
+NEVER = "60s"
+losses = pytest.mark.parametrize("loss", ["broken", "silent"])
+
+ENQUEUE = "insert into rota_run"
+CLAIM = "insert into rota_lease"
+FINISH = "delete from rota_lease"
+
+
+@pytest.fixture
+def proxy(postgres_url: str) -> Iterator[Proxy]:
+    with proxy_to(postgres_url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def site(postgres_url: str, proxy: Proxy, tmp_path: Path) -> AsyncIterator[Site]:
+    """Its workers are behind the proxy, its client is not."""
+    async with opened(postgres_url, tmp_path, through=proxy.url) as site:
+        yield site
+
+
+@losses
+async def test_an_enqueue_whose_answer_is_lost_is_there_once(site: Site, proxy: Proxy, loss: Loss) -> None:
+    async with connected(proxy.url, deadline=1.0) as client:
+        proxy.lose_answer(ENQUEUE, loss)
+        order = Order("quick", {"number": 1})
+        if loss == "broken":
+            answer = await client.enqueue(order)
+        else:
+            prepared = await client.prepare(order)
+            with pytest.raises(Exception, match="within 1s"):
+                await client.store.enqueue([prepared])
+            (answer,) = await client.store.enqueue([prepared])
+    assert proxy.lost_answers == 1
+    assert [run.id for run in await site.client.list()] == [answer.id]
+    site.worker()
+    await site.all_succeed([answer.id])
+    assert site.begins_once([answer.id])
+
+
+@losses
+async def test_a_claim_whose_answer_is_lost_is_handed_back_for_nothing(site: Site, proxy: Proxy, loss: Loss) -> None:
+    worker = site.worker(ROTA_DEADLINE=DEADLINE, ROTA_LEASE="60s", ROTA_HEARTBEAT="1s")
+    proxy.lose_answer(CLAIM, loss)
+    run = await site.enqueue("quick")
+    await site.all_succeed([run])
+    assert proxy.lost_answers == 1
+    assert await site.outcomes(run) == [Outcome.HANDED_BACK, Outcome.SUCCEEDED]
+    assert (await site.run(run)).attempt == 1
+    assert site.begins_once([run])
+    assert worker.exit_code is None
+
+
+@losses
+async def test_a_finish_whose_answer_is_lost_is_said_again(site: Site, proxy: Proxy, loss: Loss) -> None:
+    worker = site.worker(ROTA_DEADLINE=DEADLINE)
+    proxy.lose_answer(FINISH, loss)
+    runs = await site.enqueue_many(5, "quick")
+    await site.all_succeed(runs)
+    assert proxy.lost_answers == 1
+    await site.agree(runs)
+    assert site.begins_once(runs)
+    await asyncio.sleep(2)
+    assert "refused" not in worker.log, "the store answers a repeated report alike"
+    await site.all_succeed(await site.enqueue_many(5, "quick"))
+
+
+async def test_a_half_open_socket_costs_no_lease(site: Site, proxy: Proxy, postgres_url: str) -> None:
+    site.worker("cut off")
+    run = await site.enqueue("nap", seconds=[3 * LEASE])
+    await site.begun(run)
+    site.worker("rival", ROTA_DATABASE_URL=postgres_url)
+    proxy.stall()
+    await site.all_succeed([run])
+    assert await site.outcomes(run) == [Outcome.SUCCEEDED]
+    assert site.begins_once([run])
+
+
+async def test_after_a_silent_network_everything_goes_on(site: Site, proxy: Proxy) -> None:
+    workers = [site.worker(name, ROTA_DEADLINE=DEADLINE) for name in ("one", "two")]
+    async with connected(proxy.url, deadline=1.0) as client:
+        producer = Producer(client)
+        async with producer.producing():
+            await asyncio.sleep(1)
+            proxy.stalling = True
+            proxy.stall()
+            await asyncio.sleep(2 * LEASE)
+            proxy.stalling = False
+            before = len(producer.acknowledged)
+            await until(lambda: len(producer.acknowledged) > before + 20)
+    assert producer.refused
+    await site.all_succeed(producer.acknowledged)
+    await site.agree(producer.acknowledged)
+    assert [worker.exit_code for worker in workers] == [None, None]
+
+
+async def test_a_slow_network_only_slows(site: Site, proxy: Proxy) -> None:
+    proxy.delay = 0.05
+    site.worker()
+    runs = await site.enqueue_many(30, "quick")
+    await site.all_succeed(runs)
+    await site.agree(runs)
+    assert site.begins_once(runs)
+
+
+POLL = 1.0
+
+
+async def slowest_pickup(site: Site) -> float:
+    slowest = 0.0
+    for _ in range(3):
+        enqueued_at = time.monotonic()
+        run = await site.enqueue("quick")
+        slowest = max(slowest, (await site.begun(run)).at - enqueued_at)
+        await asyncio.sleep(0.3)
+    return slowest
+
+
+async def test_without_notifications_polling_finds_the_work(site: Site, proxy: Proxy) -> None:
+    proxy.swallows_notifications = True
+    site.worker(ROTA_POLL=f"{POLL}s")
+    assert await slowest_pickup(site) <= POLL + 1
+
+
+async def test_a_half_open_listener_only_costs_time(site: Site, proxy: Proxy) -> None:
+    site.worker(ROTA_POLL=f"{POLL}s")
+    await site.all_succeed([await site.enqueue("quick")])
+    proxy.stall(only_listeners=True)
+    assert await slowest_pickup(site) <= POLL + 1
+
+
+async def test_a_listener_that_is_cut_off_listens_again(site: Site, postgres_url: str) -> None:
+    site.worker(ROTA_POLL=NEVER)
+    await until(lambda: terminate_listeners(postgres_url))
+    run = await site.enqueue("quick")
+    assert (await site.final(run, 10)).state is RunState.SUCCEEDED
+
+
+async def terminate_listeners(url: str) -> bool:
+    connection = await asyncpg.connect(url)
+    statement = "select pg_terminate_backend(pid) from pg_stat_activity where query ilike 'listen%' and datname = $1"
+    cut = await connection.fetch(statement, url.rpartition("/")[2])
+    await connection.close()
+    return bool(cut)
+
+
+async def test_without_notifications_a_cancel_still_arrives(site: Site, proxy: Proxy) -> None:
+    proxy.swallows_notifications = True
+    site.worker(ROTA_POLL=NEVER)
+    run = await site.enqueue("listen")
+    asked_at = time.monotonic()
+    await site.begun(run)
+    await site.client.cancel(run)
+    await site.final(run)
+    assert site.ledger.entries("stop", run)[0].at - asked_at <= HEARTBEAT + 1
