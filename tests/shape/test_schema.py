@@ -64,7 +64,7 @@ async def _postgres_tables(tx: Tx) -> Columns:
     )
     tables: Columns = {}
     for table, column, kind, nullable in rows:
-        tables.setdefault(table, []).append((column, KINDS.get(str(kind), str(kind)), nullable == "NO"))
+        tables.setdefault(table, []).append((column, _kind(kind), nullable == "NO"))
     return {table: _plain(table, columns) for table, columns in tables.items()}
 
 
@@ -73,9 +73,13 @@ async def _sqlite_tables(tx: Tx) -> Columns:
     tables: Columns = {}
     for (table,) in names:
         rows = await tx.fetch_sql('select name, type, "notnull", pk from pragma_table_info(:table)', table=table)
-        columns = [(name, KINDS.get(kind, kind), bool(required or key)) for name, kind, required, key in rows]
+        columns = [(str(name), _kind(kind), bool(required or key)) for name, kind, required, key in rows]
         tables[table] = _plain(table, columns)
     return tables
+
+
+def _kind(named: str) -> str:
+    return KINDS.get(named.lower(), named.lower())
 
 
 def _plain(table: str, columns: list[tuple[str, str, bool]]) -> list[tuple[str, str, bool]]:

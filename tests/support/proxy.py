@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -17,6 +17,7 @@ T = TypeVar("T")
 _SSL_REQUEST, _CANCEL_REQUEST = 80_877_103, 80_877_102
 _READY = b"Z"
 _NOTIFICATION = b"A"
+_ROUND_TRIPS = (b"Q", b"S", b"H")  # query, sync, flush: what the server answers
 
 Loss = Literal["broken", "silent"]
 """How an answer is lost: the connection breaks instead, or nothing ever comes."""
@@ -37,7 +38,7 @@ class Proxy:
         self.url = urlunsplit(parts._replace(netloc=f"{parts.username}@127.0.0.1:{port}"))
         self.refusing = False
         self.stalling = False
-        self.delay = 0.0
+        self.delay = 0.0  # seconds, for each round trip
         self.swallows_notifications = False
         self.lost_answers = 0
         self._to_lose: tuple[bytes, Loss] | None = None
@@ -77,7 +78,7 @@ class Proxy:
         link.stalled = self.stalling
         self._links.add(link)
         try:
-            with suppress(asyncio.IncompleteReadError, OSError):
+            with suppress(asyncio.CancelledError):  # by the proxy's own end; the task is done with it
                 await _first_of(link.upward(reader), link.downward(server_reader))
         finally:
             self._links.discard(link)
@@ -120,6 +121,8 @@ class _Link:
         while True:
             kind, body = await _message(reader)
             self._look_at(kind, body)
+            if self._proxy.delay and kind in _ROUND_TRIPS:
+                await asyncio.sleep(self._proxy.delay)
             await self._pass(self._server, kind + (len(body) + 4).to_bytes(4) + body)
 
     async def _greet(self, reader: asyncio.StreamReader) -> None:
@@ -177,8 +180,6 @@ class _Link:
             self.close()
 
     async def _pass(self, writer: asyncio.StreamWriter, message: bytes) -> None:
-        if self._proxy.delay:
-            await asyncio.sleep(self._proxy.delay)
         if not self.stalled:
             writer.write(message)
             await writer.drain()

@@ -84,8 +84,8 @@ async def test_a_finish_whose_answer_is_lost_is_said_again(site: Site, proxy: Pr
 
 
 async def test_a_half_open_socket_costs_no_lease(site: Site, proxy: Proxy, postgres_url: str) -> None:
-    site.worker("cut off")
-    run = await site.enqueue("nap", seconds=[3 * LEASE])
+    site.worker("cut off", ROTA_LEASE="3s", ROTA_HEARTBEAT="800ms")
+    run = await site.enqueue("nap", seconds=[6.0])
     await site.begun(run)
     site.worker("rival", ROTA_DATABASE_URL=postgres_url)
     proxy.stall()
@@ -113,7 +113,7 @@ async def test_after_a_silent_network_everything_goes_on(site: Site, proxy: Prox
 
 
 async def test_a_slow_network_only_slows(site: Site, proxy: Proxy) -> None:
-    proxy.delay = 0.05
+    proxy.delay = 0.1
     site.worker()
     runs = await site.enqueue_many(30, "quick")
     await site.all_succeed(runs)

@@ -61,7 +61,12 @@ def once_key(job: str, scope: Scope) -> str:
 
 
 def idempotency_key(key: str) -> str:
-    return "i:" + _digest([key])
+    return f"i:{key}"
+
+
+def as_requested(key: str) -> str:
+    """An idempotency key as its caller wrote it."""
+    return key.removeprefix("i:")
 
 
 def fingerprint(*content: object) -> str:

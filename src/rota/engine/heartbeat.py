@@ -79,11 +79,13 @@ class HeartbeatThread:
         while not self._stopping:
             rest = self._interval
             try:
-                deliver(*await heartbeat.step())
+                async with asyncio.timeout(self._interval):  # a half-open socket must not cost the lease
+                    deliver(*await heartbeat.step())
             except Exception as error:
                 rest = min(1.0, self._interval / 3)
-                expected = isinstance(error, RotaError)
-                log.warning("heartbeat failed, trying again in %.1fs: %s", rest, error, exc_info=not expected)
+                expected = isinstance(error, RotaError | TimeoutError)
+                reason = str(error) or f"no answer within {self._interval:g}s"
+                log.warning("heartbeat failed, trying again in %.1fs: %s", rest, reason, exc_info=not expected)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._now.wait(), rest)
             self._now.clear()

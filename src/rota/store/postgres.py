@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, TypeAlias, TypeVar
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
 
@@ -23,6 +24,7 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 _CONNECT = 5.0
 _TRIES = 4
+_STATEMENTS = 200
 # A guess of the planner gone wrong turns a claim of microseconds into one of seconds: the plans are pinned.
 _PINNED = (
     "set local jit = off; set local enable_seqscan = off; set local enable_hashjoin = off; "
@@ -93,6 +95,7 @@ class PostgresDatabase:
     def __init__(self, url: str, manual_clock: Clock | None = None, *, deadline: timedelta, size: int = 8) -> None:
         self.url = url
         self.deadline = deadline
+        self._dsn, self._pooled = without_pooler(url)
         self.clock = manual_clock or HostClock()  # for measuring only: the server's clock decides
         self._manual_clock = manual_clock
         self._statements = Statements(manual_clock)
@@ -106,7 +109,11 @@ class PostgresDatabase:
         limit = self.deadline.total_seconds()
         try:
             return await asyncpg.connect(
-                self.url, timeout=min(_CONNECT, limit), command_timeout=limit, max_cached_statement_lifetime=0
+                self._dsn,
+                timeout=min(_CONNECT, limit),
+                command_timeout=limit,
+                max_cached_statement_lifetime=0,
+                statement_cache_size=0 if self._pooled else _STATEMENTS,
             )
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
             raise translated(error, self.deadline) from error
@@ -140,7 +147,8 @@ class PostgresDatabase:
         return await self._within(_PINNED, work, repeatable=repeatable)
 
     async def alone(self, work: Work[T]) -> T:
-        return await self._within(None, work)
+        # Behind a pooler, only a transaction keeps a statement and its execution on one server connection.
+        return await self._within(_PINNED if self._pooled else None, work)
 
     async def read(self, work: Work[T]) -> T:
         return await self._within(_READING, work)
@@ -186,6 +194,8 @@ class PostgresDatabase:
         self._notifier.tell(queues)
 
     def listen(self, hint: Hint) -> Callable[[], None]:
+        if self._pooled:
+            return lambda: None  # a pooler does not pass notifications on: work is found by polling
         if self._listener is None:
             self._listener = Listener(self.connect)
         return self._listener.add(hint)
@@ -203,6 +213,16 @@ class PostgresDatabase:
                 await connection.close(timeout=1)
 
 
+def without_pooler(url: str) -> tuple[str, bool]:
+    """`?pooler=transaction` is ours: the connections are a pooler's, which hands them on after each transaction."""
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    pooler = options.pop("pooler", None)
+    if pooler not in (None, "transaction"):
+        raise BadConfig(f"pooler cannot be {pooler!r}", hint="leave it out, or write ?pooler=transaction")
+    return urlunsplit(parts._replace(query=urlencode(options))), pooler is not None
+
+
 def translated(error: BaseException, deadline: timedelta) -> RotaError:
     match error:
         case RotaError():
@@ -217,6 +237,8 @@ def translated(error: BaseException, deadline: timedelta) -> RotaError:
             return BadConfig(f"the database URL is not understood: {error}")
         case asyncpg.UndefinedTableError() | asyncpg.UndefinedColumnError():
             return Unavailable(f"the database has no rota tables: {error}", hint="run `rota migrate`")
+        case asyncpg.InvalidSQLStatementNameError() | asyncpg.DuplicatePreparedStatementError():
+            return BadConfig(f"PostgreSQL: {error}", hint="behind a pooler, add ?pooler=transaction to the URL")
         case asyncpg.QueryCanceledError():
             return DeadlineExceeded("a statement", deadline.total_seconds())
         case TimeoutError():
