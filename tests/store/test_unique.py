@@ -185,7 +185,7 @@ async def test_an_idempotency_key_names_one_run_for_a_day(store: Store, clock: M
 async def test_an_idempotency_key_with_other_content_is_refused(store: Store, other: dict[str, object]) -> None:
     request: dict[str, object] = {"idempotency_key": "abc", "payload": {"n": 1}}
     await answer(store, **request)
-    with pytest.raises(KeyReused):
+    with pytest.raises(KeyReused, match="idempotency key 'abc'"):
         await answer(store, **{**request, **other})
     assert await live_runs(store) == 1
 

@@ -1,6 +1,6 @@
 """A bad network between a client and PostgreSQL: silent, cut, slow, deaf to notifications, or losing one answer.
 
-It reads PostgreSQL's protocol just as far as it must: where messages end, which statement is bound, which commit is whose.
+It reads PostgreSQL's protocol just as far as it must: where a message ends, which statement is bound, whose commit it is.
 """
 
 from __future__ import annotations

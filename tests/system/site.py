@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from rota import Attempt, Client, Config, Order, Outcome, Run, RunState, Unavailable
+from rota import Client, Config, Order, Outcome, Run, RunState, Unavailable
 from rota.store import Store, open_database, open_store
 from tests.support import system_jobs
 from tests.support.processes import Processes, RotaProcess
@@ -38,13 +38,13 @@ class Site:
     def environment(self, **settings: str) -> dict[str, str]:
         return {**SETTINGS, "ROTA_DATABASE_URL": self.url, LEDGER: str(self.ledger.path), **settings}
 
-    def worker(self, name: str = "worker", *, concurrency: int = 10, **settings: str) -> RotaProcess:
+    def worker(
+        self, name: str = "worker", settings: Mapping[str, str] | None = None, concurrency: int = 10
+    ) -> RotaProcess:
         """Started, and claiming."""
-        return self.start_worker(name, concurrency=concurrency, **settings).until_said("is ready for")
-
-    def start_worker(self, name: str = "worker", *, concurrency: int = 10, **settings: str) -> RotaProcess:
         flags = ["--name", name, "--concurrency", str(concurrency)]
-        return self.processes.rota("worker", *flags, APP, environment=self.environment(**settings))
+        environment = self.environment(**(settings or {}))
+        return self.processes.rota("worker", *flags, APP, environment=environment).until_said("is ready for")
 
     async def enqueue(self, job: str, options: Mapping[str, Any] | None = None, /, **payload: Any) -> str:
         return (await self.client.enqueue(Order(job, payload, options or {}))).id
@@ -155,7 +155,3 @@ class Producer:
                 yield self
             finally:
                 self._stopping = True
-
-
-def outcomes_of(attempts: Iterable[Attempt]) -> list[Outcome | None]:
-    return [attempt.outcome for attempt in attempts]

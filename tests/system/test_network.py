@@ -58,7 +58,7 @@ async def test_an_enqueue_whose_answer_is_lost_is_there_once(site: Site, proxy: 
 
 @losses
 async def test_a_claim_whose_answer_is_lost_is_handed_back_for_nothing(site: Site, proxy: Proxy, loss: Loss) -> None:
-    worker = site.worker(ROTA_DEADLINE=DEADLINE, ROTA_LEASE="60s", ROTA_HEARTBEAT="1s")
+    worker = site.worker(settings={"ROTA_DEADLINE": DEADLINE, "ROTA_LEASE": "60s", "ROTA_HEARTBEAT": "1s"})
     proxy.lose_answer(CLAIM, loss)
     run = await site.enqueue("quick")
     await site.all_succeed([run])
@@ -71,7 +71,7 @@ async def test_a_claim_whose_answer_is_lost_is_handed_back_for_nothing(site: Sit
 
 @losses
 async def test_a_finish_whose_answer_is_lost_is_said_again(site: Site, proxy: Proxy, loss: Loss) -> None:
-    worker = site.worker(ROTA_DEADLINE=DEADLINE)
+    worker = site.worker(settings={"ROTA_DEADLINE": DEADLINE})
     proxy.lose_answer(FINISH, loss)
     runs = await site.enqueue_many(5, "quick")
     await site.all_succeed(runs)
@@ -84,10 +84,10 @@ async def test_a_finish_whose_answer_is_lost_is_said_again(site: Site, proxy: Pr
 
 
 async def test_a_half_open_socket_costs_no_lease(site: Site, proxy: Proxy, postgres_url: str) -> None:
-    site.worker("cut off", ROTA_LEASE="3s", ROTA_HEARTBEAT="800ms")
+    site.worker("cut off", {"ROTA_DEADLINE": "4s", "ROTA_LEASE": "3s", "ROTA_HEARTBEAT": "800ms"})
     run = await site.enqueue("nap", seconds=[6.0])
     await site.begun(run)
-    site.worker("rival", ROTA_DATABASE_URL=postgres_url)
+    site.worker("rival", {"ROTA_DATABASE_URL": postgres_url})
     proxy.stall()
     await site.all_succeed([run])
     assert await site.outcomes(run) == [Outcome.SUCCEEDED]
@@ -95,7 +95,7 @@ async def test_a_half_open_socket_costs_no_lease(site: Site, proxy: Proxy, postg
 
 
 async def test_after_a_silent_network_everything_goes_on(site: Site, proxy: Proxy) -> None:
-    workers = [site.worker(name, ROTA_DEADLINE=DEADLINE) for name in ("one", "two")]
+    workers = [site.worker(name, {"ROTA_DEADLINE": DEADLINE}) for name in ("one", "two")]
     async with connected(proxy.url, deadline=1.0) as client:
         producer = Producer(client)
         async with producer.producing():
@@ -110,6 +110,15 @@ async def test_after_a_silent_network_everything_goes_on(site: Site, proxy: Prox
     await site.all_succeed(producer.acknowledged)
     await site.agree(producer.acknowledged)
     assert [worker.exit_code for worker in workers] == [None, None]
+
+
+async def test_a_worker_behind_a_half_open_socket_stops_in_time(site: Site, proxy: Proxy) -> None:
+    worker = site.worker(settings={"ROTA_SHUTDOWN_GRACE": "500ms"})
+    await site.begun(await site.enqueue("nap", seconds=[60.0]))
+    proxy.stalling = True
+    proxy.stall()
+    worker.terminate()
+    assert await asyncio.to_thread(worker.wait, 10) == 0
 
 
 async def test_a_slow_network_only_slows(site: Site, proxy: Proxy) -> None:
@@ -136,19 +145,19 @@ async def slowest_pickup(site: Site) -> float:
 
 async def test_without_notifications_polling_finds_the_work(site: Site, proxy: Proxy) -> None:
     proxy.swallows_notifications = True
-    site.worker(ROTA_POLL=f"{POLL}s")
+    site.worker(settings={"ROTA_POLL": f"{POLL}s"})
     assert await slowest_pickup(site) <= POLL + 1
 
 
 async def test_a_half_open_listener_only_costs_time(site: Site, proxy: Proxy) -> None:
-    site.worker(ROTA_POLL=f"{POLL}s")
+    site.worker(settings={"ROTA_POLL": f"{POLL}s"})
     await site.all_succeed([await site.enqueue("quick")])
     proxy.stall(only_listeners=True)
     assert await slowest_pickup(site) <= POLL + 1
 
 
 async def test_a_listener_that_is_cut_off_listens_again(site: Site, postgres_url: str) -> None:
-    site.worker(ROTA_POLL=NEVER)
+    site.worker(settings={"ROTA_POLL": NEVER})
     await until(lambda: terminate_listeners(postgres_url))
     run = await site.enqueue("quick")
     assert (await site.final(run, 10)).state is RunState.SUCCEEDED
@@ -164,7 +173,7 @@ async def terminate_listeners(url: str) -> bool:
 
 async def test_without_notifications_a_cancel_still_arrives(site: Site, proxy: Proxy) -> None:
     proxy.swallows_notifications = True
-    site.worker(ROTA_POLL=NEVER)
+    site.worker(settings={"ROTA_POLL": NEVER})
     run = await site.enqueue("listen")
     asked_at = time.monotonic()
     await site.begun(run)

@@ -28,7 +28,7 @@ async def test_running_handlers_finish_and_nothing_new_begins(site: Site) -> Non
 
 @pytest.mark.parametrize("job", NAPS)
 async def test_what_outlasts_the_grace_is_handed_back_and_costs_no_attempt(site: Site, job: str) -> None:
-    worker = site.worker(ROTA_SHUTDOWN_GRACE="500ms")
+    worker = site.worker(settings={"ROTA_SHUTDOWN_GRACE": "500ms"})
     run = await site.enqueue(job, seconds=[60.0])
     await site.begun(run)
     worker.terminate()
@@ -39,10 +39,10 @@ async def test_what_outlasts_the_grace_is_handed_back_and_costs_no_attempt(site:
 
 
 async def test_what_is_handed_back_begins_elsewhere_at_once(site: Site) -> None:
-    worker = site.worker("first", ROTA_SHUTDOWN_GRACE="300ms")
+    worker = site.worker("first", {"ROTA_SHUTDOWN_GRACE": "300ms"})
     run = await site.enqueue("nap_in_process", seconds=[60.0, 0.0])
     await site.begun(run)
-    site.worker("second", ROTA_LEASE="60s", ROTA_HEARTBEAT="1s")
+    site.worker("second", {"ROTA_LEASE": "60s", "ROTA_HEARTBEAT": "1s"})
     worker.terminate()
     await site.all_succeed([run], seconds=10)
     assert await site.outcomes(run) == [Outcome.HANDED_BACK, Outcome.SUCCEEDED]
@@ -50,7 +50,7 @@ async def test_what_is_handed_back_begins_elsewhere_at_once(site: Site) -> None:
 
 
 async def test_a_payment_that_outlasts_the_grace_is_not_begun_again(site: Site) -> None:
-    worker = site.worker("first", ROTA_SHUTDOWN_GRACE="300ms")
+    worker = site.worker("first", {"ROTA_SHUTDOWN_GRACE": "300ms"})
     run = await site.enqueue("pay", seconds=[60.0])
     await site.begun(run)
     worker.terminate()
@@ -78,7 +78,7 @@ async def test_it_stops_in_time_while_the_database_is_away(
     own_postgres_cluster: PostgresCluster, tmp_path: Path, busy: bool
 ) -> None:
     async with opened(own_postgres_cluster.create_database(), tmp_path) as site:
-        worker = site.worker(ROTA_SHUTDOWN_GRACE="500ms")
+        worker = site.worker(settings={"ROTA_SHUTDOWN_GRACE": "500ms"})
         if busy:
             await site.begun(await site.enqueue("nap", seconds=[60.0]))
         own_postgres_cluster.stop("immediate")

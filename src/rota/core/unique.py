@@ -61,12 +61,7 @@ def once_key(job: str, scope: Scope) -> str:
 
 
 def idempotency_key(key: str) -> str:
-    return f"i:{key}"
-
-
-def as_requested(key: str) -> str:
-    """An idempotency key as its caller wrote it."""
-    return key.removeprefix("i:")
+    return "i:" + _digest([key])
 
 
 def fingerprint(*content: object) -> str:
