@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
@@ -53,6 +53,9 @@ class Rota:
         self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Client]] = (
             weakref.WeakKeyDictionary()
         )
+        self._closing: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[None]] = (
+            weakref.WeakKeyDictionary()
+        )
         self._blocking: BlockingClient | None = None
         self._engine: Engine | None = None
 
@@ -88,8 +91,23 @@ class Rota:
         with self._lock:
             task = self._clients.get(loop)
             if task is None or (task.done() and (task.cancelled() or task.exception())):
-                task = self._clients[loop] = loop.create_task(self.open_client())
+                task = self._clients[loop] = loop.create_task(self._open_until_the_loop_ends())
         return await asyncio.shield(task)
+
+    async def _open_until_the_loop_ends(self) -> Client:
+        """An event loop that shuts down closes its async generators: one of them closes the client."""
+        client = await self.open_client()
+        closing = self._close_at_the_end(client)
+        await anext(closing)
+        self._closing[asyncio.get_running_loop()] = closing
+        return client
+
+    async def _close_at_the_end(self, client: Client) -> AsyncGenerator[None]:
+        try:
+            yield
+        finally:
+            self._clients.pop(asyncio.get_running_loop(), None)
+            await client.close()
 
     async def open_client(self) -> Client:
         if self._opener is not None:
@@ -155,9 +173,13 @@ class Rota:
 
     async def aclose(self) -> None:
         """Close the running loop's client."""
-        task = self._clients.pop(asyncio.get_running_loop(), None)
-        if task is not None and not task.cancelled() and (await asyncio.wait([task])) and task.exception() is None:
-            await task.result().close()
+        loop = asyncio.get_running_loop()
+        task = self._clients.pop(loop, None)
+        if task is not None:
+            await asyncio.wait([task])
+        closing = self._closing.pop(loop, None)
+        if closing is not None:
+            await closing.aclose()
 
     def close(self) -> None:
         """Close the blocking client."""

@@ -12,9 +12,10 @@ import msgspec
 from rota.config import Config
 from rota.core import jsonvalue
 from rota.core.jsonvalue import Limits
-from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Run, RunFilter
+from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Overrides, Run, RunFilter
 from rota.core.publishing import key_holds, new_run
 from rota.core.states import RunState
+from rota.core.unique import Unique
 from rota.durations import Duration, parse_duration
 from rota.engine.janitor import prune
 from rota.errors import Invalid, RunNotFinal, StillRunning, UnknownJob
@@ -143,7 +144,8 @@ class Client:
             raise RunNotFinal(old.id, old.state)
         definition = await self.job(old.job)
         copy = await self.store.copy_of(old.id)
-        holds = key_holds(definition, old.scope, old.key, copy.payload, {})
+        options = {"unique": own} if (own := _own_unique(copy)) else {}
+        holds = key_holds(definition, old.scope, old.key, copy.payload, options)
         strict = tuple(msgspec.structs.replace(hold, on_conflict="reject") for hold in holds)
         again = msgspec.structs.replace(
             copy, id=self.store.new_id(), retry_of=old.id, origin_id=copy.origin_id or old.id, holds=strict
@@ -156,3 +158,7 @@ class Client:
     async def queues(self) -> Sequence[tuple[str, int, int]]:
         """(queue, may be claimed, waiting for their time)."""
         return await self.store.queue_counts()
+
+
+def _own_unique(run: NewRun) -> Unique | None:
+    return msgspec.json.decode(run.overrides, type=Overrides).unique if run.overrides else None

@@ -1,6 +1,6 @@
 """A bad network between a client and PostgreSQL: silent, cut, slow, deaf to notifications, or losing one answer.
 
-It reads PostgreSQL's protocol just as far as it must: where a message ends, which statement is bound, whose commit it is.
+It reads PostgreSQL's protocol just as far as it must: where messages end, which statement is bound, whose commit it is.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class Proxy:
 
     def cut(self) -> None:
         """Break every connection."""
-        self._loop.call_soon_threadsafe(lambda: [link.close() for link in list(self._links)])
+        for link in list(self._links):
+            self._loop.call_soon_threadsafe(link.close)
 
     def lose_answer(self, statement: str, loss: Loss) -> None:
         """The next transaction that holds a statement with this text commits, and its client never hears of it."""
@@ -167,11 +168,11 @@ class _Link:
             kind, body = await _message(reader)
             if self._losing:
                 if kind == _READY:
-                    await self._lose(self._losing)
+                    self._lose(self._losing)
             elif kind != _NOTIFICATION or not self._proxy.swallows_notifications:
                 await self._pass(self._client, kind + (len(body) + 4).to_bytes(4) + body)
 
-    async def _lose(self, loss: Loss) -> None:
+    def _lose(self, loss: Loss) -> None:
         """Only now, when the server has done it."""
         self._losing = None
         self.stalled = True

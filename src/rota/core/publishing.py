@@ -87,9 +87,12 @@ def _retry_override(definition: JobDefinition, options: Mapping[str, Any]) -> An
 
 def _overrides(policy: Any, options: Mapping[str, Any]) -> str | None:
     timeout = options.get("timeout")
-    if policy is None and timeout is None:
-        return None
-    return _json(Overrides(retry=policy, timeout=None if timeout is None else checked_timeout(timeout)))
+    overrides = Overrides(
+        retry=policy,
+        timeout=None if timeout is None else checked_timeout(timeout),
+        unique=unique_of(options.get("unique")),
+    )
+    return None if overrides == Overrides() else _json(overrides)
 
 
 def _run_at(options: Mapping[str, Any]) -> int | None:
@@ -117,7 +120,7 @@ def key_holds(
         holds.append(KeyHold(idempotency_key(name), period=day, fingerprint=fingerprint(*content), label=name))
     if not definition.repeatable:
         holds.append(KeyHold(once_key(definition.name, scope), once=True))
-    unique = unique_of(options["unique"]) if "unique" in options else definition.unique
+    unique = checked_unique(unique_of(options["unique"]), definition) if "unique" in options else definition.unique
     if unique is None and key is not None and options.get("unique") is not False:
         unique = Unique()  # a key names a piece of work: enqueued twice, it is the same work
     if unique is not None:
@@ -129,6 +132,16 @@ def key_holds(
         period = None if unique.period is None else in_micros(unique.period)
         holds.append(KeyHold(name, unique.on_conflict, period))
     return tuple(holds)
+
+
+def checked_unique(unique: Unique | None, definition: JobDefinition) -> Unique | None:
+    """A field that no payload has would make all runs of the job the same work."""
+    schema = definition.payload_schema
+    if unique is not None and schema.get("additionalProperties") is False:
+        for field in unique.fields:
+            if field not in schema.get("properties", {}):
+                raise UnknownOption(field, schema.get("properties", {}), where=f"the payload of {definition.name!r}")
+    return unique
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, str]:

@@ -8,7 +8,14 @@ from typing import Any, TypedDict
 
 from rota.core.endings import ON_LOST
 from rota.core.model import CancelPolicy, JobDefinition, Retention
-from rota.core.publishing import UniqueOption, checked_name, checked_priority, checked_timeout, unique_of
+from rota.core.publishing import (
+    UniqueOption,
+    checked_name,
+    checked_priority,
+    checked_timeout,
+    checked_unique,
+    unique_of,
+)
 from rota.core.retry import DEFAULT_MAX_ATTEMPTS, Backoff, Exponential, retry_policy
 from rota.durations import Duration, parse_duration
 from rota.errors import Conflict, Invalid, UnknownJob, UnknownOption, did_you_mean
@@ -84,6 +91,7 @@ def declare(fn: Callable[..., Any], context_type: type, options: Mapping[str, An
         metadata=options.get("metadata", {}),
         payload_schema=payload.schema(),
     )
+    checked_unique(definition.unique, definition)
     return Handler(definition, fn, payload)
 
 

@@ -61,7 +61,8 @@ async def _take_key(tx: Tx, run: NewRun, hold: KeyHold) -> Enqueued | None:
         return None
     live = exists and state is None
     done_once = once and (not exists or state == "succeeded")
-    if live or held_until > now or done_once:
+    within_period = held_until > now and holder != run.retry_of  # a run's own retry may follow at once
+    if live or within_period or done_once:
         if hold.fingerprint and fingerprint != hold.fingerprint:
             raise KeyReused(hold.label or hold.key)
         return await _meet_holder(tx, run, hold, holder, live=bool(live))

@@ -127,7 +127,8 @@ class Store:
         return Promoted(len(queues), await self.database.read(look))
 
     async def cancel(self, run_id: str, reason: str | None, actor: str | None) -> RunState:
-        return await self.database.transact(lambda tx: control.cancel(tx, run_id, reason, actor))
+        """Not repeated by itself: the second try would find its own work done, and call it a conflict."""
+        return await self.database.transact(lambda tx: control.cancel(tx, run_id, reason, actor), repeatable=False)
 
     async def get_run(self, run_id: str) -> Run:
         return await self.database.read(lambda tx: reading.get_run(tx, run_id))

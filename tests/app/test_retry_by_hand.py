@@ -1,0 +1,71 @@
+"""A manual retry: a new run of the same work that keeps its ways, and respects who else is at it."""
+
+import asyncio
+
+import pytest
+
+from rota import Conflict, Fail, Invalid, Rota, RunState
+from rota.errors import DuplicateRun
+from rota.testing import adrain
+
+
+@pytest.fixture
+def app(sqlite_url: str) -> Rota:
+    return Rota(sqlite_url)
+
+
+async def test_it_keeps_what_the_first_run_was_given(app: Rota) -> None:
+    @app.job
+    async def upload(name: str) -> None:
+        raise Fail("no")
+
+    first = await upload.options(queue="slow", priority=3, timeout="1m", tags=["a"], max_attempts=2).aenqueue("x")
+    client = await app.connect()
+    await client.cancel(first.id)
+    again = await client.get((await client.retry(first.id)).id)
+    old = await client.get(first.id)
+    assert (again.retry_of, again.state) == (first.id, RunState.QUEUED)
+    assert [again.queue, again.priority, again.tags, again.max_attempts, again.payload] == [
+        *(old.queue, old.priority, old.tags, old.max_attempts, old.payload)
+    ]
+    assert (await client.store.copy_of(again.id)).overrides == (await client.store.copy_of(first.id)).overrides
+    await app.aclose()
+
+
+async def test_within_its_unique_period_it_may_follow_at_once(app: Rota) -> None:
+    @app.job
+    async def send(to: str) -> None:
+        raise Fail("no")
+
+    unique = {"fields": ["to"], "period": "1h", "on_conflict": "reject"}
+    first = await send.options(unique=unique).aenqueue(to="ada")
+    await adrain(app)
+    client = await app.connect()
+    with pytest.raises(DuplicateRun):
+        await send.options(unique=unique).aenqueue(to="ada")
+    again = await client.retry(first.id)
+    with pytest.raises(Conflict):  # now that one is the holder, and active
+        await client.retry(first.id)
+    assert again.created
+    await app.aclose()
+
+
+async def test_a_unique_field_that_no_payload_has_is_refused(app: Rota) -> None:
+    async def send(to: str) -> None: ...
+
+    with pytest.raises(Invalid, match="no option 'too'"):
+        app.job(unique=["too"])(send)
+    job = app.job(send)
+    with pytest.raises(Invalid, match="did you mean 'to'"):
+        await job.options(unique="too").aenqueue(to="ada")
+    await app.aclose()
+
+
+def test_an_event_loop_that_ends_closes_its_client(app: Rota) -> None:
+    @app.job
+    async def noop() -> None: ...
+
+    asyncio.run(noop.aenqueue())
+    assert not app._clients
+    asyncio.run(noop.aenqueue())
+    app.close()
