@@ -10,7 +10,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from rota import Order, Outcome, RunState
+from rota import Order, Outcome, RunState, Unavailable
 from tests.support.proxy import Loss, Proxy, proxy_to
 from tests.support.waiting import until
 from tests.system.site import HEARTBEAT, LEASE, Producer, Site, connected, opened
@@ -46,7 +46,7 @@ async def test_an_enqueue_whose_answer_is_lost_is_there_once(site: Site, proxy: 
             answer = await client.enqueue(order)
         else:
             prepared = await client.prepare(order)
-            with pytest.raises(Exception, match="within 1s"):
+            with pytest.raises(Unavailable, match="within 1s"):
                 await client.store.enqueue([prepared])
             (answer,) = await client.store.enqueue([prepared])
     assert proxy.lost_answers == 1
@@ -92,6 +92,15 @@ async def test_a_half_open_socket_costs_no_lease(site: Site, proxy: Proxy, postg
     await site.all_succeed([run])
     assert await site.outcomes(run) == [Outcome.SUCCEEDED]
     assert site.begins_once([run])
+
+
+async def test_one_deadline_is_enough_to_give_up_all_half_open_connections(proxy: Proxy, site: Site) -> None:
+    async with connected(proxy.url, deadline=0.5) as client:
+        await asyncio.gather(*[client.time() for _ in range(8)])
+        proxy.stall()
+        with pytest.raises(Unavailable):
+            await client.time()
+        await client.time()
 
 
 async def test_after_a_silent_network_everything_goes_on(site: Site, proxy: Proxy) -> None:

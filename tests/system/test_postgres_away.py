@@ -10,7 +10,9 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from rota import Outcome
 from tests.support.postgres import PostgresCluster
+from tests.support.proxy import proxy_to
 from tests.support.waiting import until
 from tests.system.site import Producer, Site, connected, opened
 
@@ -66,6 +68,26 @@ async def test_an_outage_longer_than_a_lease_costs_nothing(site: Site, cluster: 
     await site.all_succeed(runs)
     assert site.begins_once(runs), "the reaper gives the holders time to come back"
     assert worker.exit_code is None
+
+
+async def test_a_reaper_that_is_back_before_the_holders_takes_nothing_from_them(
+    site: Site, cluster: PostgresCluster
+) -> None:
+    patient = {"ROTA_HEARTBEAT": "1500ms", "ROTA_LEASE": "4500ms", "ROTA_PORT": "0"}
+    with proxy_to(site.url) as proxy:
+        site.worker(settings={"ROTA_DATABASE_URL": proxy.url})
+        run = await site.enqueue("nap", seconds=[7.0])
+        await site.begun(run)
+        server = site.processes.rota("server", environment=site.environment(**patient)).until_said("http://")
+        proxy.refusing = True
+        cluster.stop("fast")
+        await asyncio.sleep(2)
+        cluster.start()
+        await asyncio.sleep(1.3)
+        proxy.refusing = False
+        await site.all_succeed([run])
+        assert await site.outcomes(run) == [Outcome.SUCCEEDED]
+        assert "trying again" in server.log, "the reaper was cut off, too"
 
 
 async def test_connections_cut_again_and_again_cost_nothing(site: Site, cluster: PostgresCluster) -> None:
