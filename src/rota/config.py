@@ -27,7 +27,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     poll: timedelta = _SECOND
     deadline: timedelta = timedelta(seconds=15)
     janitor: timedelta = timedelta(minutes=5)
-    shutdown_grace: timedelta = timedelta(seconds=25)
+    shutdown_grace: timedelta = timedelta(seconds=20)
     concurrency: int = 10
     max_payload: int = 262_144
     host: str = "127.0.0.1"

@@ -50,6 +50,8 @@ async def test_an_enqueue_is_told(store: Store) -> None:
 
 async def test_every_listener_is_told(store: Store) -> None:
     ears = [Ear(store), Ear(store)]
+    if isinstance(store.database, PostgresDatabase):
+        await ears[0].hears(None)  # it listens now
     await put(store)
     for ear in ears:
         await ear.hears("default")

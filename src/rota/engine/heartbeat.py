@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 
+import msgspec
+
 from rota.core.model import WorkerInfo
 from rota.durations import in_micros
 from rota.errors import RotaError
@@ -16,7 +18,15 @@ from rota.store import Extended, Store
 
 log = logging.getLogger("rota.worker")
 
-Answer = Callable[[Mapping[str, int], Extended], None]
+Answer = Callable[["Beat"], None]
+
+
+class Beat(msgspec.Struct, frozen=True):
+    """One renewal: the leases it was for, and what became of them. They are good from `began_at` on, not longer."""
+
+    began_at: float
+    held: dict[str, int]
+    extended: Extended
 
 
 class Heartbeat:
@@ -28,9 +38,10 @@ class Heartbeat:
         self._held = held
         self._lease = lease
 
-    async def step(self) -> tuple[dict[str, int], Extended]:
-        snapshot = dict(self._held)
-        return snapshot, await self._store.extend(self._worker, list(snapshot.items()), in_micros(self._lease))
+    async def step(self) -> Beat:
+        began_at, held = self._store.clock.monotonic(), dict(self._held)
+        extended = await self._store.extend(self._worker, list(held.items()), in_micros(self._lease))
+        return Beat(began_at, held, extended)
 
 
 class HeartbeatThread:
@@ -51,9 +62,9 @@ class HeartbeatThread:
         """`answer` is called on the event loop that starts it."""
         home = asyncio.get_running_loop()
 
-        def deliver(snapshot: Mapping[str, int], extended: Extended) -> None:
+        def deliver(beat: Beat) -> None:
             with contextlib.suppress(RuntimeError):  # the home loop may be closing
-                home.call_soon_threadsafe(answer, snapshot, extended)
+                home.call_soon_threadsafe(answer, beat)
 
         self._thread = threading.Thread(
             target=lambda: asyncio.run(self._beat(deliver)), name="rota-heartbeat", daemon=True
@@ -80,7 +91,7 @@ class HeartbeatThread:
             rest = self._interval
             try:
                 async with asyncio.timeout(self._interval):  # a half-open socket must not cost the lease
-                    deliver(*await heartbeat.step())
+                    deliver(await heartbeat.step())
             except Exception as error:
                 rest = min(1.0, self._interval / 3)
                 expected = isinstance(error, RotaError | TimeoutError)

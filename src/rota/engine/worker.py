@@ -7,7 +7,7 @@ import contextlib
 import contextvars
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 
 from rota.config import Config
@@ -20,11 +20,11 @@ from rota.durations import in_micros
 from rota.engine.appetite import LARGEST_CLAIM, Lookout, Rate, buffer_target
 from rota.engine.attempts import Attempt, Reports
 from rota.engine.calls import Calls
-from rota.engine.heartbeat import HeartbeatThread
+from rota.engine.heartbeat import Beat, HeartbeatThread
 from rota.engine.reporter import Reporter
 from rota.errors import RotaError
 from rota.registry.jobs import Registry
-from rota.store import Extended, Store
+from rota.store import Store
 
 log = logging.getLogger("rota.worker")
 
@@ -264,17 +264,17 @@ class Worker:
         report = None if attempt.lost else self._reports.stopped(attempt, attempt.stopped or Outcome.HANDED_BACK)
         self._finish(attempt, report)
 
-    def heard(self, snapshot: Mapping[str, int], extended: Extended) -> None:
-        self._renewed_at = self._clock.monotonic()
-        for run_id in extended.lost:
-            if self.held.get(run_id) == snapshot[run_id]:
+    def heard(self, beat: Beat) -> None:
+        self._renewed_at = max(self._renewed_at, beat.began_at)
+        for run_id in beat.extended.lost:
+            if self.held.get(run_id) == beat.held[run_id]:
                 self._lost(run_id)
-        for run_id in extended.cancelling:
+        for run_id in beat.extended.cancelling:
             attempt = self.active.get(run_id)
             if attempt is not None:
                 self._cancel(attempt)
             elif self._take_from_buffer(run_id):
-                self._reporter.add(Report(run_id, snapshot[run_id], Outcome.CANCELLED, began=False))
+                self._reporter.add(Report(run_id, beat.held[run_id], Outcome.CANCELLED, began=False))
 
     def _lost(self, run_id: str) -> None:
         attempt = self.active.get(run_id)
