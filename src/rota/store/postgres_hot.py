@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import asyncpg
-from msgspec.structs import astuple
+from msgspec.structs import asdict, astuple
 
 from rota.core.claims import Claim, ClaimRequest
 from rota.core.endings import Report
 from rota.core.model import NewRun
-from rota.store.database import AlreadyThere
+from rota.store.database import AlreadyThere, Row
 
 if TYPE_CHECKING:
     from rota.store.postgres import PostgresTx
@@ -28,6 +28,17 @@ class PostgresHotForms:
         self._tx = tx
 
     async def enqueue(self, runs: Sequence[NewRun]) -> int:
+        try:
+            rows = await (self._enqueue_one(runs[0]) if len(runs) == 1 else self._enqueue_all(runs))
+        except asyncpg.UniqueViolationError as error:
+            raise AlreadyThere from error
+        return int(rows[0][0])
+
+    async def _enqueue_one(self, run: NewRun) -> Sequence[Row]:
+        """Without arrays, which cost more than one row is worth."""
+        return await self._tx.fetch("enqueue_one", **asdict(run))
+
+    async def _enqueue_all(self, runs: Sequence[NewRun]) -> Sequence[Row]:
         shapes: dict[tuple[object, ...], int] = {}
         rows: list[tuple[str, str, int | None]] = []
         for run in runs:
@@ -37,10 +48,7 @@ class PostgresHotForms:
         columns = dict(zip(_SHAPE, zip(*shapes, strict=True), strict=True))
         if len(shapes) == 1:
             rows = [(id, payload, None) for id, payload, _ in rows]
-        try:
-            return int((await self._tx.fetch("enqueue_plain", rows, **columns))[0][0])
-        except asyncpg.UniqueViolationError as error:
-            raise AlreadyThere from error
+        return await self._tx.fetch("enqueue_plain", rows, **columns)
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         asks = request.asks

@@ -59,8 +59,7 @@ class SqliteHotForms:
 
     async def complete(self, reports: Sequence[Report]) -> set[str]:
         rows = [(r.run_id, r.fence, r.busy, r.result, r.measures) for r in reports]
-        (current,) = await self._tx.fetch("current_leases", rows)
-        await self._tx.fetch("record_successes", rows)
+        ((current,),) = await self._tx.fetch("current_leases", rows)
         await self._tx.fetch("end_successes", rows)
-        await self._tx.fetch("drop_leases", rows)
-        return set(msgspec.json.decode(current[0], type=list[str]))
+        await self._tx.fetch("release", current=current)
+        return set(msgspec.json.decode(current, type=list[str]))

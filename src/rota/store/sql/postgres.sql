@@ -57,13 +57,10 @@ done as (
     delete from rota_lease l using {rows id id, fence int, busy bigint, result text, measures text}
     where l.run_id = rows.id and l.fence = rows.fence
     returning l.run_id, l.fence, l.attempt, l.worker_id, l.claimed_at, rows.busy, rows.result, rows.measures),
-history as (
-    insert into rota_attempt (run_id, fence, no, worker_id, claimed_at, started_at, ended_at, outcome, error, measures)
-    select run_id, fence, attempt, worker_id, claimed_at, at.now - busy, at.now, 'succeeded', null, measures
-    from done, at),
 ended as (
     update rota_run r set state = 'succeeded', attempt = done.attempt, fence = done.fence,
-        started_at = at.now - done.busy, finished_at = at.now, worker_id = done.worker_id, result = done.result
+        claimed_at = done.claimed_at, started_at = at.now - done.busy, finished_at = at.now,
+        worker_id = done.worker_id, result = done.result, measures = done.measures
     from done, at where r.id = done.run_id)
 -- Mostly all of them: then their number says enough.
 select count(*), case when count(*) < :expected then array_agg(run_id) end from done;
@@ -90,4 +87,5 @@ with run as (
 insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version)
 select id, queue, -priority, run_at, case when run_at > created_at then 1 else 0 end,
     case when on_lost = 'fail' then 1 else 0 end, 0, 0, job, job_version
-from run;
+from run
+returning (select created_at from run);

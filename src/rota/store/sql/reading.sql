@@ -12,8 +12,11 @@ from rota_run where id = :id;
 select id from rota_run where id >= :low and id <= :high order by id limit 2;
 
 -- name: attempts
-select no, fence, worker_id, claimed_at, null, started_at, ended_at, outcome, error, measures
+select no, fence, worker_id, claimed_at, cast(null as bigint), started_at, ended_at, outcome, error, measures
 from rota_attempt where run_id = :id
+union all
+select attempt, fence, worker_id, claimed_at, cast(null as bigint), started_at, finished_at, state, null, measures
+from rota_run where id = :id and state = 'succeeded'
 union all
 select attempt, fence, worker_id, claimed_at, expires_at, null, null, null, null, null
 from rota_lease where run_id = :id

@@ -88,8 +88,11 @@ where rota_run.id = rows.id and rota_run.state is null;
 
 -- name: attempt_outcomes
 -- A report repeated after an unknown commit finds what it did the first time.
-select a.run_id, a.fence, a.outcome
-from {rows id id, fence int} join rota_attempt a on a.run_id = rows.id and a.fence = rows.fence;
+select rows.id, rows.fence, coalesce(a.outcome, 'succeeded')
+from {rows id id, fence int}
+left join rota_attempt a on a.run_id = rows.id and a.fence = rows.fence
+left join rota_run r on r.id = rows.id and r.fence = rows.fence and r.state = 'succeeded'
+where a.run_id is not null or r.id is not null;
 
 -- name: extend
 -- The answer names the leases that were still there, and those that are asked to stop.

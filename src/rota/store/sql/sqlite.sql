@@ -20,19 +20,17 @@ select value ->> 0, value ->> 1, value ->> 2, :worker_id, :now, :now + :lease fr
 -- name: take
 delete from rota_ready where run_id in (select value ->> 0 from json_each(:claims));
 
--- name: record_successes
--- Fenced, like its sisters below: a zombie's late answer finds no lease.
-insert into rota_attempt (run_id, fence, no, worker_id, claimed_at, started_at, ended_at, outcome, measures)
-select l.run_id, l.fence, l.attempt, l.worker_id, l.claimed_at, :now - rows.busy, :now, 'succeeded', rows.measures
-from {rows id id, fence int, busy bigint, result text, measures text}
-join rota_lease l on l.run_id = rows.id and l.fence = rows.fence;
-
 -- name: end_successes
-update rota_run set state = 'succeeded', attempt = l.attempt, fence = l.fence, started_at = :now - rows.busy,
-    finished_at = :now, worker_id = l.worker_id, result = rows.result
+-- Fenced: a zombie's late answer finds no lease.
+update rota_run set state = 'succeeded', attempt = l.attempt, fence = l.fence, claimed_at = l.claimed_at,
+    started_at = :now - rows.busy, finished_at = :now, worker_id = l.worker_id, result = rows.result,
+    measures = rows.measures
 from {rows id id, fence int, busy bigint, result text, measures text}
 join rota_lease l on l.run_id = rows.id and l.fence = rows.fence
 where rota_run.id = l.run_id;
+
+-- name: release
+delete from rota_lease where run_id in (select value from json_each(:current));
 
 -- name: current_leases
 select json_group_array(l.run_id)

@@ -32,11 +32,13 @@ create table rota_run (
     state text check (state in ('succeeded', 'failed', 'timed_out', 'cancelled', 'expired', 'skipped')),
     attempt smallint,
     fence integer,
+    claimed_at bigint,
     started_at bigint,
     finished_at bigint,
     worker_id text,
     result text,
     error text,
+    measures text,
     reason text,
     cancelled_by text
 ) {hot_run};
@@ -67,6 +69,7 @@ create table rota_lease (
     cancel_at bigint            -- cancelling: the end of its grace
 ) {hot_lease};
 
+-- Attempts that did not succeed. The one that did ends the run, and is told by the run's own row.
 create table rota_attempt (
     run_id {id} not null,
     fence integer not null,
@@ -76,7 +79,7 @@ create table rota_attempt (
     started_at bigint,
     ended_at bigint not null,
     outcome text not null check (outcome in
-        ('succeeded', 'failed', 'timed_out', 'cancelled', 'lost', 'snoozed', 'handed_back')),
+        ('failed', 'timed_out', 'cancelled', 'lost', 'snoozed', 'handed_back')),
     error text,
     measures text,
     primary key (run_id, fence)
