@@ -153,8 +153,12 @@ class Rota:
         if self._engine is not None:
             raise Conflict("this app has been started already", hint="stop it first")
         client = await self.connect()
-        self._engine = Engine(client.store, self.registry, self.config, name=name, queues=queues)
-        await self._engine.start()
+        engine = self._engine = Engine(client.store, self.registry, self.config, name=name, queues=queues)
+        try:
+            await engine.start()
+        except BaseException:
+            self._engine = None
+            raise
 
     async def stop(self, grace: timedelta | None = None) -> None:
         engine, self._engine = self._engine, None

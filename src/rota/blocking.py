@@ -87,5 +87,5 @@ class BlockingClient:
     def prune(self) -> int:
         return self._call(lambda client: client.prune())
 
-    def queues(self) -> Sequence[tuple[str, int, int]]:
+    def queues(self) -> Sequence[tuple[str, int, int, int]]:
         return self._call(lambda client: client.queues())

@@ -144,7 +144,8 @@ class Client:
             raise RunNotFinal(old.id, old.state)
         definition = await self.job(old.job)
         copy = await self.store.copy_of(old.id)
-        options = {"unique": own} if (own := _own_unique(copy)) else {}
+        own = _own_unique(copy)
+        options = {} if own is None else {"unique": own}
         holds = key_holds(definition, old.scope, old.key, copy.payload, options)
         strict = tuple(msgspec.structs.replace(hold, on_conflict="reject") for hold in holds)
         again = msgspec.structs.replace(
@@ -155,10 +156,10 @@ class Client:
     async def prune(self) -> int:
         return await prune(self.store)
 
-    async def queues(self) -> Sequence[tuple[str, int, int]]:
-        """(queue, may be claimed, waiting for their time)."""
+    async def queues(self) -> Sequence[tuple[str, int, int, int]]:
+        """(queue, running, queued, scheduled); those that are being cancelled are running still."""
         return await self.store.queue_counts()
 
 
-def _own_unique(run: NewRun) -> Unique | None:
+def _own_unique(run: NewRun) -> Unique | bool | None:
     return msgspec.json.decode(run.overrides, type=Overrides).unique if run.overrides else None

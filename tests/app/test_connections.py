@@ -117,7 +117,7 @@ def test_every_verb_in_plain_code(app: Rota, crawl: Crawl) -> None:
     assert [job.name for job in client.jobs()] == ["crawl"]
     assert client.get(made.id[:30]).id == made.id
     assert client.attempts(made.id) == []
-    assert client.queues() == [("default", 1, 0)]
+    assert client.queues() == [("default", 0, 1, 0)]
     with pytest.raises(StillRunning):
         client.wait(made.id, "10ms")
     assert client.cancel(made.id, reason="enough", actor="me") is RunState.CANCELLED

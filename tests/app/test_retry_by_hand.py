@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from rota import Conflict, Fail, Invalid, Rota, RunState
+from rota import Conflict, Fail, Invalid, Rota, RunState, Unavailable
 from rota.errors import DuplicateRun
 from rota.testing import adrain
 
@@ -69,3 +69,33 @@ def test_an_event_loop_that_ends_closes_its_client(app: Rota) -> None:
     assert not app._clients
     asyncio.run(noop.aenqueue())
     app.close()
+
+
+async def test_it_does_not_become_unique_if_the_first_run_was_not(app: Rota) -> None:
+    @app.job
+    async def send(to: str) -> None: ...
+
+    first = await send.options(key="k", unique=False).aenqueue(to="ada")
+    client = await app.connect()
+    await client.cancel(first.id)
+    again = [await client.retry(first.id) for _ in range(2)]
+    assert all(run.created for run in again)
+    await app.aclose()
+
+
+async def test_a_start_that_failed_can_be_repeated(app: Rota, monkeypatch: pytest.MonkeyPatch) -> None:
+    @app.job
+    async def noop() -> None: ...
+
+    client = await app.connect()
+
+    async def away(_definitions: object) -> None:
+        raise Unavailable("away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client.store, "save_jobs", away)
+        with pytest.raises(Unavailable):
+            await app.start()
+    await app.start()
+    await app.stop()
+    await app.aclose()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.endings import ON_LOST, End, Lease, Report, Requeue, after_lost, after_report
+from rota.core.endings import ON_LOST, End, Lease, Report, Requeue, after_report
 from rota.core.states import FINAL_STATES, LEGAL_CHANGES, LIVE_STATES, Outcome, RunState
 
 MOMENTS = st.none() | st.integers(0, 2**53)
@@ -93,16 +93,10 @@ def test_every_decision_is_a_legal_change(lease: Lease, report: Report) -> None:
     assert state_after(after_report(lease, report)) in LEGAL_CHANGES[state_before(lease)]
 
 
-@given(leases)
-def test_losing_a_lease_is_a_legal_change(lease: Lease) -> None:
-    assert state_after(after_lost(lease)) in LEGAL_CHANGES[state_before(lease)]
-
-
 @given(leases, reports)
 def test_a_fence_never_shrinks_and_grows_when_a_lease_is_taken_away(lease: Lease, report: Report) -> None:
     taken_away = report.outcome in (Outcome.LOST, Outcome.HANDED_BACK)
     assert after_report(lease, report).fence == lease.fence + taken_away
-    assert after_lost(lease).fence == lease.fence + 1
 
 
 @given(leases, reports)
@@ -116,7 +110,7 @@ def test_an_attempt_is_given_back_only_when_it_did_not_count(lease: Lease, repor
 
 @given(leases)
 def test_attempts_never_exceed_the_budget(lease: Lease) -> None:
-    decision = after_lost(lease)
+    decision = after_report(lease, report(Outcome.LOST))
     assert isinstance(decision, End) or decision.attempt < lease.max_attempts
 
 
@@ -136,8 +130,8 @@ def test_success_is_what_happened(lease: Lease, report: Report) -> None:
         (Outcome.TIMED_OUT, {"retry_in": 0}, Requeue(0, 2, 5)),
         (Outcome.CANCELLED, {}, End(RunState.CANCELLED, 5)),
         (Outcome.SNOOZED, {"retry_in": 9}, Requeue(9, 1, 5)),
-        (Outcome.HANDED_BACK, {}, Requeue(0, 1, 6)),
-        (Outcome.LOST, {}, Requeue(0, 2, 6)),
+        (Outcome.HANDED_BACK, {}, Requeue(0, 1, 6, keeps_place=True)),
+        (Outcome.LOST, {}, Requeue(0, 2, 6, keeps_place=True)),
     ],
 )
 def test_what_follows_a_report(outcome: Outcome, facts: dict[str, object], decision: Requeue | End) -> None:
@@ -154,7 +148,7 @@ def test_while_cancelling_everything_but_success_is_cancelled(outcome: Outcome) 
 @pytest.mark.parametrize(
     ("facts", "decision"),
     [
-        ({}, Requeue(0, 2, 6)),
+        ({}, Requeue(0, 2, 6, keeps_place=True)),
         ({"attempt": 4}, End(RunState.EXPIRED, 6)),
         ({"on_lost": "fail"}, End(RunState.EXPIRED, 6)),
         ({"cancel_at": 1}, End(RunState.CANCELLED, 6)),
@@ -162,7 +156,7 @@ def test_while_cancelling_everything_but_success_is_cancelled(outcome: Outcome) 
     ],
 )
 def test_what_follows_a_lost_lease(facts: dict[str, object], decision: Requeue | End) -> None:
-    assert after_lost(lease(**facts)) == decision
+    assert after_report(lease(**facts), report(Outcome.LOST)) == decision
 
 
 @pytest.mark.parametrize(("began", "state"), [(True, RunState.EXPIRED), (False, RunState.QUEUED)])

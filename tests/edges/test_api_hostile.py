@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from urllib.parse import quote
 
 import httpx2
@@ -33,6 +34,11 @@ BODIES = [
     b'{"job": "greet", "job": "greet", "payload": {}}', b"1" * 5_000, b"-", b'{"job": "greet", "payload": "{}"}',
     b'{"job": "greet", "payload": ' + b'{"name":' * 70 + b"1" + b"}" * 70 + b"}",
 ]  # fmt: skip
+KEYS = [
+    "x']\"", "'", '"', "'\"", "\\", "\\'", "\\\"']", "\\N{x}\"'", "['a']", "[", "]", "[0]", "a.b", "~/", "", " ", "$", "`", "a\nb",
+    "\r\n'\"\t", "\u2028", "\x7f\x1b'\"", "\N{PILE OF POO}'\"", "é'\"", "` - at `$['", "` - at `$." + "x" * 5_000,
+    "k" * 5_000, "'\"" * 5_000, "\\" * 5_000, "\n" * 5_000,
+]  # fmt: skip
 IDS = [
     "0", "-", "zz", "a" * 5_000, "%00", "%ff", "%2e%2e%2f", "' or 1=1 --", "01a1e113-637e-7384-aa02-a556abf37a46",
     "{id}", "<script>", "%F0%9F%92%A9", "\u0660",
@@ -47,18 +53,35 @@ QUESTIONS = [
 
 @pytest.fixture
 async def http(database_url: str) -> AsyncIterator[httpx2.AsyncClient]:
-    store = Store(open_database(database_url))
-    await store.migrate()
-    await store.close()
     app = Rota(database_url)
 
     @app.job
     def greet(name: str) -> str:
         return f"hello {name}"
 
-    async with httpx2.AsyncClient(
-        transport=httpx2.ASGITransport(app=asgi(app)), base_url="http://[::1]:7682"
-    ) as client:
+    @app.job
+    def tally(**counts: int) -> int:
+        return sum(counts.values())
+
+    store = Store(open_database(database_url))
+    await store.migrate()
+    await store.save_jobs(app.registry.definitions())
+    await store.close()
+    async with client_to(app) as client:
+        yield client
+
+
+@pytest.fixture
+async def http_without_jobs(http: httpx2.AsyncClient, database_url: str) -> AsyncIterator[httpx2.AsyncClient]:
+    """Knows the jobs from the database alone."""
+    async with client_to(Rota(database_url)) as client:
+        yield client
+
+
+@asynccontextmanager
+async def client_to(app: Rota) -> AsyncIterator[httpx2.AsyncClient]:
+    transport = httpx2.ASGITransport(app=asgi(app))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://[::1]:7682") as client:
         yield client
     await app.aclose()
 
@@ -85,6 +108,40 @@ async def test_values_of_every_field(http: httpx2.AsyncClient) -> None:
             assert (await http.get(f"{RUNS}/{answer.json()['id']}")).status_code == 200, (field, value[:80])
     assert (await http.get(f"{RUNS}?limit=500")).status_code == 200
     assert (await http.get("/")).status_code == 200
+
+
+async def test_keys(http: httpx2.AsyncClient, http_without_jobs: httpx2.AsyncClient) -> None:
+    for key, server in itertools.product(KEYS, (http, http_without_jobs)):
+        for body in bodies_with(key):
+            answer = await server.post(RUNS, json=body)
+            assert_refused(answer, body)
+            assert answer.status_code == 422, (body, answer.text)
+            assert answer.json()["pointer"].startswith("#"), body
+    assert (await http.get(RUNS)).json()["items"] == []
+
+
+def bodies_with(key: str) -> list[dict[str, object]]:
+    """`key` wherever a body may have names."""
+    run: dict[str, object] = {"job": "greet", "payload": {"name": "Ada"}}
+    wrong: list[dict[str, object]] = [
+        run | {key: 1},
+        run | {"payload": {"name": "Ada", key: 1}},
+        run | {"scope": {"kind": "a", "id": "b", key: 1}},
+        {"job": "tally", "payload": {key: "many"}},
+        {"job": "tally", "payload": {key: {key: [1]}}},
+    ]
+    return [*wrong, *({"runs": [run, body]} for body in wrong)]
+
+
+@pytest.mark.parametrize("key", ["x']\"", "\\'\"", "a\nb", "['a']", "\N{PILE OF POO}'"])
+async def test_a_pointer_leads_to_the_key(http: httpx2.AsyncClient, key: str) -> None:
+    for body, pointer in (
+        ({"job": "greet", "payload": {"name": "Ada", key: 1}}, f"#/payload/{key}"),
+        ({"job": "tally", "payload": {key: "many"}}, f"#/payload/{key}"),
+        ({"job": "greet", key: 1}, f"#/{key}"),
+        ({"runs": [{"job": "greet", "payload": {"name": "Ada", key: 1}}]}, f"#/runs/0/payload/{key}"),
+    ):
+        assert (await http.post(RUNS, json=body)).json()["pointer"] == pointer
 
 
 async def test_ids(http: httpx2.AsyncClient) -> None:

@@ -102,8 +102,8 @@ def test_every_option_reaches_the_run() -> None:
     later = answer("run", "add", "greet", '{"name": "Ada"}', "--at", "2099-01-01T00:00:00+01:00")
     assert later["run_at"] == "2098-12-31T23:00:00Z"
     assert answer("queue", "ls")["items"] == [
-        {"queue": "mail", "queued": 0, "scheduled": 1},
-        {"queue": "slow", "queued": 0, "scheduled": 1},
+        {"queue": "mail", "running": 0, "queued": 0, "scheduled": 1},
+        {"queue": "slow", "running": 0, "queued": 0, "scheduled": 1},
     ]
 
 

@@ -54,7 +54,7 @@ def _mark(one: Claim) -> Watermark:
 def look(lookout: Lookout, queues: Queues, wanted: int, now: float = 0.0) -> tuple[list[Claim], bool]:
     asks = lookout.asks(wanted, now)
     claims = queues.take(asks)
-    return claims, lookout.learn(asks, claims, took=0.001).exhausted
+    return claims, lookout.learn(asks, claims, took=0.001)
 
 
 def test_places_are_shared_evenly() -> None:

@@ -128,3 +128,15 @@ async def test_any_number_of_reapers_take_a_lease_once(either: Harness) -> None:
         await either.reaper.step()
     assert (await either.run(run)).fence == zombie.fence() + 1
     assert len(await either.attempts(run)) == 1
+
+
+async def test_a_process_that_is_always_late_reaps_all_the_same(harness: Harness) -> None:
+    """Its event loop is blocked for longer than the reaper's patience, again and again."""
+    reaper = Reaper(harness.store, INTERVAL, HEARTBEAT)
+    await reaper.step()
+    run = await harness.enqueue("job")
+    await harness.worker().claim()
+    for _ in range(6):
+        harness.clock.advance(max(harness.lease, 3 * INTERVAL + HEARTBEAT))
+        await reaper.step()
+    assert await harness.state(run) is RunState.QUEUED

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
 from rota import Outcome, RunState
 from rota.core.endings import Report
+from rota.engine.reporter import Reporter
+from rota.errors import DeadlineExceeded, Invalid
+from rota.store import Store
+from rota.store.reporting import Reported
 from rota.testing import Harness
 from tests.engine.working import Working
 from tests.support.shaky import Fault, ShakyStore
@@ -94,3 +99,50 @@ async def test_a_stale_report_is_counted_and_does_not_hold_up_the_others(harness
 
 def _lost(run_id: str, fence: int) -> Report:
     return Report(run_id, fence, Outcome.LOST)
+
+
+async def test_a_report_that_cannot_be_stored_does_not_hold_up_the_others(harness: Harness) -> None:
+    class Latin(Store):
+        """A database that cannot hold an arrow."""
+
+        async def report(self, reports: Sequence[Report]) -> Reported:
+            if any("→" in (report.result or "") for report in reports):
+                raise Invalid("character '→' has no equivalent")
+            return await super().report(reports)
+
+    runs = [await harness.enqueue("work") for _ in range(3)]
+    worker = await harness.worker("a").claim(3)
+    reporter = Reporter(Latin(harness.store.database), settled=lambda report: None)
+    for place, run in enumerate(runs):
+        result = '"→"' if place == 1 else '"fine"'
+        reporter.add(Report(run.id, worker.fence(run), Outcome.SUCCEEDED, result=result))
+    for _ in range(10):
+        with contextlib.suppress(Invalid):
+            await reporter.step()
+    assert reporter.pending == []
+    assert [await harness.state(run) for run in runs] == [RunState.SUCCEEDED, RunState.FAILED, RunState.SUCCEEDED]
+    error = (await harness.run(runs[1])).error
+    assert error is not None
+    assert error.code == "bad_result"
+
+
+async def test_a_batch_that_takes_too_long_is_halved(harness: Harness) -> None:
+    sizes: list[int] = []
+
+    class Slow(Store):
+        async def report(self, reports: Sequence[Report]) -> Reported:
+            sizes.append(len(reports))
+            if len(reports) > 2:
+                raise DeadlineExceeded("report", 15)
+            return await super().report(reports)
+
+    runs = [await harness.enqueue("work") for _ in range(8)]
+    worker = await harness.worker("a").claim(8)
+    reporter = Reporter(Slow(harness.store.database), settled=lambda report: None)
+    for run in runs:
+        reporter.add(Report(run.id, worker.fence(run), Outcome.SUCCEEDED))
+    for _ in range(12):
+        with contextlib.suppress(DeadlineExceeded):
+            await reporter.step()
+    assert reporter.pending == []
+    assert sizes[:3] == [8, 4, 2]

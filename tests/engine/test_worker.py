@@ -114,7 +114,7 @@ async def test_an_undecodable_payload_fails_its_run_and_the_worker_lives(
     await real.idle()
     (attempt,) = await either.attempts(run.id)
     assert attempt.error is not None
-    assert attempt.error.type == "BadPayload"
+    assert attempt.error.type == "UnreadablePayload"
     assert await either.store.leases_of(real.worker.info.id) == []
     assert (await either.client.queues()) == []
 
@@ -210,7 +210,7 @@ async def test_it_never_claims_unknown_jobs_or_newer_versions(either: Harness) -
     async with Harness(old, url=either.config.database_url, clock=either.clock):
         assert await adrain(old) == []
     counts = await either.client.queues()
-    assert counts == [("default", 2, 0)]
+    assert counts == [("default", 0, 2, 0)]
 
 
 async def test_newer_code_runs_older_runs(either: Harness) -> None:

@@ -107,13 +107,13 @@ async def test_one_refused_run_refuses_the_whole_enqueue(store: Store) -> None:
     await put(store, key="taken")
     with pytest.raises(DuplicateRun):
         await store.enqueue([make(), make(key="free"), make(key="taken", unique={"on_conflict": "reject"})])
-    assert sum(ready for _, ready, _ in await store.queue_counts()) == 1
+    assert sum(queued for _, _, queued, _ in await store.queue_counts()) == 1
     assert (await store.enqueue([make(key="free")]))[0].created
 
 
 async def test_a_large_enqueue(store: Store) -> None:
     await store.enqueue([make() for _ in range(3_000)])
-    assert await store.queue_counts() == [("default", 3_000, 0)]
+    assert await store.queue_counts() == [("default", 0, 3_000, 0)]
 
 
 async def test_the_copy_of_a_run_is_the_same_work(store: Store) -> None:

@@ -66,5 +66,8 @@ async def test_many_promoters_at_once_promote_each_run_once(store: Store, second
 
 
 async def test_queue_counts(store: Store) -> None:
-    await store.enqueue([make(queue="mail"), make(queue="mail", delay="1s"), make()])
-    assert await store.queue_counts() == [("default", 1, 0), ("mail", 1, 1)]
+    await store.enqueue([make(queue="mail"), make(queue="mail", delay="1s"), make(), make()])
+    assert await store.queue_counts() == [("default", 0, 2, 0), ("mail", 0, 1, 1)]
+    await claim(store, 2)
+    await store.enqueue([make(queue="later", delay="1s")])
+    assert await store.queue_counts() == [("default", 2, 0, 0), ("later", 0, 0, 1), ("mail", 0, 1, 1)]

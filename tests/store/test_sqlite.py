@@ -46,7 +46,7 @@ async def test_an_operation_that_fails_in_a_group_fails_alone(sqlite_store: Stor
     answers = await asyncio.gather(*calls, return_exceptions=True)
     assert all(isinstance(answer, DuplicateRun) for answer in answers[1::2])
     assert not any(isinstance(answer, BaseException) for answer in answers[::2])
-    assert await sqlite_store.queue_counts() == [("default", 1 + 20 * 2, 0)]
+    assert await sqlite_store.queue_counts() == [("default", 0, 1 + 20 * 2, 0)]
 
 
 async def test_a_bug_in_an_operation_fails_alone_and_changes_nothing(sqlite_store: Store) -> None:
@@ -67,7 +67,7 @@ async def test_a_bug_in_an_operation_fails_alone_and_changes_nothing(sqlite_stor
     )
     assert isinstance(answers[1], ZeroDivisionError)
     assert isinstance(answers[2], RuntimeError)
-    assert await sqlite_store.queue_counts() == [("default", 2, 0)]
+    assert await sqlite_store.queue_counts() == [("default", 0, 2, 0)]
 
 
 async def test_a_question_that_fails_does_not_disturb_the_next(sqlite_store: Store) -> None:
@@ -185,5 +185,5 @@ async def test_a_forked_child_and_its_parent_both_keep_what_they_write(sqlite_ur
         os.close(fd)
     assert status == 0
     again = await open_store(sqlite_url)
-    assert await again.queue_counts() == [("default", 4, 0)]
+    assert await again.queue_counts() == [("default", 0, 4, 0)]
     await again.close()

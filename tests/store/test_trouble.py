@@ -123,7 +123,7 @@ async def test_a_full_disk_is_told_and_leaves_nothing_partial(sqlite_store: Stor
     assert await state_of(sqlite_store, held_id) is RunState.RUNNING
     await limit_pages(sqlite_store, 1_000_000)
     await sqlite_store.enqueue([make() for _ in range(200)])
-    assert await sqlite_store.queue_counts() == [("default", 200, 0)]
+    assert await sqlite_store.queue_counts() == [("default", 0, 200, 0)]
     await finish(sqlite_store, held)
 
 
@@ -143,7 +143,7 @@ async def test_a_full_disk_fails_everybody_in_the_group_and_nobody_for_ever(sqli
         assert isinstance(answers[2], Unavailable)
         await limit_pages(sqlite_store, 1_000_000)
         written = sum(not isinstance(answer, BaseException) for answer in answers)
-        assert await sqlite_store.queue_counts() == [("default", 1 + written, 0)]
+        assert await sqlite_store.queue_counts() == [("default", 0, 1 + written, 0)]
 
 
 async def test_cut_connections_are_replaced(postgres_store: Store, postgres_database: PostgresDatabase) -> None:
@@ -170,7 +170,7 @@ async def test_a_connection_cut_inside_a_transaction_leaves_nothing(
 
     await postgres_database.transact(body)
     assert tries == 2
-    assert await postgres_store.queue_counts() == [("default", 1, 0)]
+    assert await postgres_store.queue_counts() == [("default", 0, 1, 0)]
 
 
 async def test_a_claim_cut_off_is_told_and_not_repeated(

@@ -25,7 +25,7 @@ async def answer(store: Store, **options: object) -> Enqueued:
 
 
 async def live_runs(store: Store) -> int:
-    return sum(ready + later for _, ready, later in await store.queue_counts())
+    return sum(queued + scheduled for _, _, queued, scheduled in await store.queue_counts())
 
 
 async def test_the_second_enqueue_of_a_key_gets_the_first_run(store: Store) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -148,6 +149,12 @@ def ignore_in_process(ctx: Context) -> None:
 async def block_the_loop(ctx: Context, seconds: float) -> None:
     with entered(ctx):
         time.sleep(seconds)  # noqa: ASYNC251  the fault that is tested
+
+
+@app.job
+def leave_a_thread(ctx: Context) -> None:
+    with entered(ctx):
+        threading.Thread(target=time.sleep, args=(60,)).start()
 
 
 @app.job

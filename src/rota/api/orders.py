@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from rota.api.requests import shaped
 from rota.client import Order
 from rota.core.publishing import checked_name
 from rota.core.retry import Exponential
+from rota.core.unique import PartKey
 from rota.durations import parse_duration
 from rota.errors import Invalid
 
@@ -59,7 +61,7 @@ class ManyRunsBody(msgspec.Struct, forbid_unknown_fields=True):
     runs: Annotated[list[Any], msgspec.Meta(min_length=1, max_length=MOST_RUNS)]
 
 
-def order_of(value: object, path: str, idempotency_key: str | None) -> Order:
+def order_of(value: object, path: str, idempotency_key: str | PartKey | None) -> Order:
     """`path` is where `value` lies in the body."""
     body = shaped(value, RunBody, path)
     options: dict[str, Any] = {
@@ -73,10 +75,19 @@ def order_of(value: object, path: str, idempotency_key: str | None) -> Order:
 
 
 def orders_of(value: object, idempotency_key: str | None) -> list[Order]:
-    """Each run has a key of its own: the request's, and its place. ␟ cannot come from a header."""
     body = shaped(value, ManyRunsBody)
-    keys = [idempotency_key and f"{idempotency_key}␟{place}" for place in range(len(body.runs))]
+    keys = _part_keys(idempotency_key, len(body.runs))
     return [order_of(item, f"$.runs[{place}]", keys[place]) for place, item in enumerate(body.runs)]
+
+
+def _part_keys(key: str | None, count: int) -> Sequence[PartKey | None]:
+    """One for each run: the request's own for the first, so that any other request with it meets this one.
+
+    ␟ cannot come from a header.
+    """
+    if key is None:
+        return [None] * count
+    return [PartKey(f"{key}␟{place}" if place else key, count) for place in range(count)]
 
 
 def _option(given: Any) -> Any:

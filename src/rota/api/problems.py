@@ -17,7 +17,8 @@ from rota.errors import BadConfig, RotaError, Unavailable
 
 _RETRY_AFTER = {"retry-after": "2"}
 _LONGEST_DETAIL = 1_000  # messages quote what the caller sent
-_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|\[('[^']*'|\"[^\"]*\")\]")
+_LONGEST_POINTER = 1_000
+_STEP = re.compile(r"""\.([^.\[]+)|\[(\d+)\]|\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]""")
 
 
 def problem(error: RotaError, pointer: str = "#") -> Response:
@@ -50,12 +51,23 @@ async def http_problem(request: Request, error: Exception) -> Response:
 
 
 def pointer_of(path: str) -> str:
-    """`$.user['first name'][3]` as the JSON pointer `/user/first name/3`."""
-    steps = []
+    """`$.user['first name'][3]` as the JSON pointer `/user/first name/3`; if that is long, to what encloses it."""
+    pointer = ""
     for name, index, quoted in _STEP.findall(path):
-        text = str(ast.literal_eval(quoted)) if quoted else name or index
-        steps.append("/" + text.replace("~", "~0").replace("/", "~1"))
-    return "".join(steps)
+        text = _unquoted(quoted) if quoted else name or index
+        step = "/" + text.replace("~", "~0").replace("/", "~1")
+        if len(pointer) + len(step) > _LONGEST_POINTER:
+            break
+        pointer += step
+    return pointer
+
+
+def _unquoted(text: str) -> str:
+    """Whatever it is: a refusal that fails to be told would be our mistake instead of the caller's."""
+    try:
+        return str(ast.literal_eval(text)).encode(errors="replace").decode()
+    except (SyntaxError, ValueError):
+        return text[1:-1]
 
 
 def _answer(status: int, code: str, facts: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:

@@ -67,6 +67,8 @@ async def _enqueue_one(client: Client, order: Order) -> Response:
 async def _enqueue_many(client: Client, orders: Sequence[Order]) -> Response:
     try:
         enqueued = await client.enqueue_many(orders)
+    except KeyReused:
+        raise
     except RotaError as error:
         place = await _place_of(error, client, orders)
         return problem(error, place)

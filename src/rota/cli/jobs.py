@@ -44,20 +44,19 @@ def show_job(name: str, database: str | None, as_json: bool) -> None:
 
 @click.group()
 def queue() -> None:
-    """Queues and what waits in them."""
+    """Queues and what is in them."""
 
 
 @queue.command("ls", epilog=examples("rota queue ls", "rota queue ls --json"))
 @shared
 def list_queues(database: str | None, as_json: bool) -> None:
-    """List queues: runs that may be claimed, and runs waiting for their time."""
+    """List queues: runs that run, that may be claimed, and that wait for their time."""
     counts = ask(database, lambda client: client.queues())
+    titles = ("queue", "running", "queued", "scheduled")
     if as_json:
-        items = [{"queue": name, "queued": ready, "scheduled": later} for name, ready, later in counts]
-        print_json({"items": items, "next_cursor": None})
+        print_json({"items": [dict(zip(titles, count, strict=True)) for count in counts], "next_cursor": None})
         return
-    rows = [[text_cell(fact) for fact in count] for count in counts]
-    print_rows(("queue", "queued", "scheduled"), rows, none="nothing waits in any queue")
+    print_rows(titles, [[text_cell(fact) for fact in count] for count in counts], none="nothing runs or waits")
 
 
 def _row(definition: JobDefinition) -> list[Cell]:

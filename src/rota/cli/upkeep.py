@@ -9,7 +9,7 @@ import click
 from rota.cli.connecting import ask, require_existing
 from rota.cli.options import examples, shared
 from rota.cli.output import emit, on_terminal, print_json
-from rota.config import load_config
+from rota.config import Config, load_config
 from rota.errors import SchemaOutdated
 from rota.store import Store, open_database
 from rota.store.migrating import check as versions_of
@@ -31,10 +31,10 @@ def migrate(check: bool, database: str | None, as_json: bool) -> None:
     Safe while workers run, from any number of machines; a killed migration continues where it was.
     An SQLite file is brought up to date by whoever opens it.
     """
-    url = load_config({"database_url": database}).database_url
+    config = load_config({"database_url": database})
     if check:
-        require_existing(url)
-    applied, version = asyncio.run(_migrated(url, check=check))
+        require_existing(config.database_url)
+    applied, version = asyncio.run(_migrated(config, check=check))
     if as_json:
         print_json({"applied": applied, "version": version})
     elif applied:
@@ -43,8 +43,8 @@ def migrate(check: bool, database: str | None, as_json: bool) -> None:
         emit(f"the database is up to date, at version {version}")
 
 
-async def _migrated(url: str, *, check: bool) -> tuple[list[str], int]:
-    store = Store(open_database(url))
+async def _migrated(config: Config, *, check: bool) -> tuple[list[str], int]:
+    store = Store(open_database(config.database_url, deadline=config.deadline))
     try:
         applied = [] if check else await store.migrate()
         found, wanted = await versions_of(store.database)

@@ -38,9 +38,12 @@ class Report(msgspec.Struct, frozen=True, gc=False):
 
 
 class Requeue(msgspec.Struct, frozen=True):
+    """Back to the queue, due in `delay` (µs); with `keeps_place`, where it stood before it was claimed."""
+
     delay: int
     attempt: int
     fence: int
+    keeps_place: bool = False
 
 
 class End(msgspec.Struct, frozen=True):
@@ -58,20 +61,13 @@ def after_report(lease: Lease, report: Report) -> Requeue | End:
     if outcome is Outcome.HANDED_BACK:
         if report.began and lease.on_lost == "fail":
             return End(RunState.EXPIRED, taken_away)
-        return Requeue(0, lease.attempt - 1, taken_away)
+        return Requeue(0, lease.attempt - 1, taken_away, keeps_place=True)
+    if outcome is Outcome.LOST:  # costs its attempt, and is queued again at once
+        if lease.on_lost == "fail" or lease.attempt >= lease.max_attempts:
+            return End(RunState.EXPIRED, taken_away)
+        return Requeue(0, lease.attempt, taken_away, keeps_place=True)
     if outcome is Outcome.SNOOZED:
         return Requeue(report.retry_in or 0, lease.attempt - 1, lease.fence)
-    if outcome is Outcome.LOST:
-        return after_lost(lease)
     if report.retry_in is not None:
         return Requeue(report.retry_in, lease.attempt, lease.fence)
     return End(RunState.TIMED_OUT if outcome is Outcome.TIMED_OUT else RunState.FAILED, lease.fence)
-
-
-def after_lost(lease: Lease) -> Requeue | End:
-    """A lost lease costs its attempt and is queued again at once."""
-    if lease.cancel_at is not None:
-        return End(RunState.CANCELLED, lease.fence + 1)
-    if lease.on_lost == "fail" or lease.attempt >= lease.max_attempts:
-        return End(RunState.EXPIRED, lease.fence + 1)
-    return Requeue(0, lease.attempt, lease.fence + 1)

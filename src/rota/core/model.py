@@ -59,8 +59,7 @@ class Overrides(msgspec.Struct, frozen=True, omit_defaults=True):
 
     retry: RetryPolicy | None = None
     timeout: timedelta | None = None
-    cancel: CancelPolicy | None = None
-    unique: Unique | None = None
+    unique: Unique | bool | None = None
 
 
 class NewRun(msgspec.Struct, frozen=True, gc=False):

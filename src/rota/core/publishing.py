@@ -11,9 +11,9 @@ import msgspec
 from rota.core import jsonvalue
 from rota.core.jsonvalue import Limits
 from rota.core.model import MAX_PRIORITY, MIN_PRIORITY, JobDefinition, NewRun, Overrides
-from rota.core.retry import Backoff, retry_policy
+from rota.core.retry import Backoff, RetryPolicy, retry_policy
 from rota.core.scope import GLOBAL, Scope
-from rota.core.unique import KeyHold, Unique, fingerprint, idempotency_key, once_key, unique_fields, unique_key
+from rota.core.unique import KeyHold, PartKey, Unique, fingerprint, idempotency_key, once_key, unique_fields, unique_key
 from rota.durations import Duration, in_micros, parse_duration
 from rota.errors import Invalid, JobDisabled, UnknownOption
 from rota.instants import micros_at
@@ -77,7 +77,7 @@ def new_run(definition: JobDefinition, id: str, payload: str, options: Mapping[s
     )
 
 
-def _retry_override(definition: JobDefinition, options: Mapping[str, Any]) -> Any:
+def _retry_override(definition: JobDefinition, options: Mapping[str, Any]) -> RetryPolicy | None:
     if "max_attempts" not in options and "backoff" not in options:
         return None
     return retry_policy(
@@ -85,12 +85,12 @@ def _retry_override(definition: JobDefinition, options: Mapping[str, Any]) -> An
     )
 
 
-def _overrides(policy: Any, options: Mapping[str, Any]) -> str | None:
+def _overrides(policy: RetryPolicy | None, options: Mapping[str, Any]) -> str | None:
     timeout = options.get("timeout")
     overrides = Overrides(
         retry=policy,
         timeout=None if timeout is None else checked_timeout(timeout),
-        unique=unique_of(options.get("unique")),
+        unique=False if options.get("unique") is False else unique_of(options.get("unique")),
     )
     return None if overrides == Overrides() else _json(overrides)
 
@@ -114,8 +114,9 @@ def key_holds(
     holds = []
     request = options.get("idempotency_key")
     if request is not None:
-        content = [definition.name, payload, scope.kind, scope.id, key, str(sorted(_plain(options).items()))]
-        name = checked_name(request, "idempotency_key")
+        part = request if isinstance(request, PartKey) else PartKey(request)
+        content = [definition.name, payload, scope.kind, scope.id, key, str(sorted(_plain(options).items())), part.of]
+        name = checked_name(part.name, "idempotency_key")
         day = in_micros(_IDEMPOTENCY_PERIOD)
         holds.append(KeyHold(idempotency_key(name), period=day, fingerprint=fingerprint(*content), label=name))
     if not definition.repeatable:

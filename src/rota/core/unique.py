@@ -28,6 +28,13 @@ class Unique(msgspec.Struct, frozen=True):
             )
 
 
+class PartKey(msgspec.Struct, frozen=True):
+    """The idempotency key of one run in a request for `of` of them: asked for more or fewer, it is another request."""
+
+    name: str
+    of: int = 1
+
+
 class KeyHold(msgspec.Struct, frozen=True):
     """One key that a new run wants to hold.
 

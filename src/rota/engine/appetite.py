@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from rota.core.claims import START, Ask, Claim, Watermark, shares
 
 _MOST_BUFFERED = 3_000
@@ -63,7 +61,8 @@ class Lookout:
         self._turn = (self._turn + 1) % max(1, len(self.queues))  # with fewer places than queues, each has its turn
         return tuple(Ask(queue, count, self._marks.get(queue, START)) for queue, count in split.items())
 
-    def learn(self, asks: tuple[Ask, ...], claims: list[Claim], took: float) -> Verdict:
+    def learn(self, asks: tuple[Ask, ...], claims: list[Claim], took: float) -> bool:
+        """True when all queues were looked through from their start and had no more."""
         from_start = all(ask.after == START for ask in asks)
         short = True
         for ask in asks:
@@ -82,11 +81,4 @@ class Lookout:
         exhausted = len(self._dry) == len(self.queues)
         if exhausted:
             self._dry.clear()
-        return Verdict(exhausted, short)
-
-
-class Verdict(msgspec.Struct, frozen=True):
-    """`exhausted`: the queues were looked through from their start and had no more."""
-
-    exhausted: bool
-    short: bool
+        return exhausted

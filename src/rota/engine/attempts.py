@@ -29,6 +29,13 @@ _LONGEST_MESSAGE = 2_000
 _LONGEST_TRACEBACK = 8_000
 
 
+class UnreadablePayload(Fail):
+    """What was enqueued does not fit the handler, and no retry would make it fit."""
+
+    def __init__(self, error: BadPayload) -> None:
+        super().__init__(str(error))
+
+
 class RaisedElsewhere(Exception):
     """An exception of a handler in a child process, told by its description."""
 
@@ -62,6 +69,10 @@ class Attempt(Standing):
     def cancel_timers(self) -> None:
         for timer in self.timers or ():
             timer.cancel()
+
+    @property
+    def key(self) -> str:
+        return f"{self.claim.run_id}:{self.claim.fence}"
 
     @property
     def overrides(self) -> Overrides:
@@ -118,7 +129,7 @@ class Reports:
                 return self._report(attempt, Outcome.SNOOZED, None, retry_in=error.after)
             case Cancelled() if attempt.cancelled:
                 return self.stopped(attempt, Outcome.CANCELLED)
-            case Fail() | BadPayload():
+            case Fail():
                 return self._report(attempt, Outcome.FAILED, error_of(error))
             case Retry():
                 return self._retryable(attempt, Outcome.FAILED, error_of(error), error.after)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -12,9 +13,10 @@ import msgspec
 
 from rota.core.jsonvalue import Limits
 from rota.core.model import Measures, WorkerInfo
-from rota.engine.attempts import Attempt
+from rota.engine.attempts import Attempt, UnreadablePayload
 from rota.engine.context import Context
 from rota.engine.threads import HandlerThreads
+from rota.errors import BadPayload
 
 if TYPE_CHECKING:
     from rota.engine.processes import ProcessPool
@@ -30,8 +32,10 @@ class Calls:
         *,
         renew: Callable[[], None],
         began: Callable[[Attempt], None],
+        freed: Callable[[], None],
     ) -> None:
         self._began = began
+        self._freed = freed
         self._isolated: dict[str, Attempt] = {}
         self._worker = worker
         self._limits = limits
@@ -51,7 +55,7 @@ class Calls:
         if handler.definition.isolation == "process":
             return await self._in_process(attempt)
         self._began(attempt)
-        arguments = handler.payload.arguments(attempt.claim.payload)
+        arguments = _arguments(attempt)
         if handler.payload.wants_context:
             arguments[handler.payload.wants_context] = Context(attempt.claim, self._worker.id, attempt, self._renew)
         if handler.is_async:
@@ -61,7 +65,7 @@ class Calls:
     async def _in_thread(self, attempt: Attempt, call: Callable[[], Any]) -> object:
         if self._threads is None:
             self._threads = HandlerThreads(self._worker.slots)
-        future = asyncio.wrap_future(self._threads.submit(call))
+        future = asyncio.wrap_future(self._threads.submit(partial(_complete, call)))
         attempt.thread = future
         return await asyncio.shield(future)
 
@@ -71,14 +75,14 @@ class Calls:
 
         if self._processes is None:
             self._processes = ProcessPool(self._worker.slots, on_message=self._told)
-        key = f"{attempt.claim.run_id}:{attempt.claim.fence}"
+        key = attempt.key
         call = isolated.call_of(attempt.handler, attempt.claim, self._worker.id, self._limits)
         self._isolated[key] = attempt
         try:
             outcome = await self._processes.run(key, call)
         finally:
             del self._isolated[key]
-        counters = self._counters.pop(key, {})
+            counters = self._counters.pop(key, {})
         attempt.measures = Measures(outcome.cpu_time_ms, outcome.memory_peak_mb, counters)
         if outcome.status == "returned":
             return msgspec.json.decode(outcome.value)
@@ -93,7 +97,7 @@ class Calls:
     def tell(self, attempt: Attempt) -> None:
         """A cooperative request to stop; coroutines and threads see it in their context already."""
         if self._processes:
-            self._processes.request_cancel(f"{attempt.claim.run_id}:{attempt.claim.fence}")
+            self._processes.request_cancel(attempt.key)
 
     def can_interrupt(self, attempt: Attempt) -> bool:
         return attempt.handler.is_async or attempt.handler.definition.isolation == "process"
@@ -103,7 +107,7 @@ class Calls:
         if attempt.handler.definition.isolation == "process":
             assert self._processes is not None or attempt.task is not None
             if self._processes:
-                self._processes.kill(f"{attempt.claim.run_id}:{attempt.claim.fence}")
+                self._processes.kill(attempt.key)
             elif attempt.task:
                 attempt.task.cancel()
             return True
@@ -116,8 +120,13 @@ class Calls:
         left = attempt.thread if attempt.thread is not None else attempt.task
         if left is not None and not left.done():
             self._abandoned.add(left)
-            left.add_done_callback(self._abandoned.discard)
-            left.add_done_callback(_consume)
+            left.add_done_callback(self._returned)
+
+    def _returned(self, future: asyncio.Future[Any]) -> None:
+        self._abandoned.discard(future)
+        if not future.cancelled():
+            future.exception()  # nobody waits for it; without a look at it, asyncio would complain
+        self._freed()
 
     async def close(self) -> None:
         if self._threads:
@@ -126,7 +135,14 @@ class Calls:
             await self._processes.close(_CLOSING)
 
 
-def _consume(future: asyncio.Future[Any]) -> None:
-    """Nobody waits for an abandoned handler's result; without this, asyncio would complain of it."""
-    if not future.cancelled():
-        future.exception()
+def _arguments(attempt: Attempt) -> dict[str, Any]:
+    try:
+        return attempt.handler.payload.arguments(attempt.claim.payload)
+    except BadPayload as error:
+        raise UnreadablePayload(error) from error
+
+
+def _complete(call: Callable[[], Any]) -> object:
+    """A plain function may still hand out a coroutine: a decorator did it. It gets an event loop of its own."""
+    value = call()
+    return asyncio.run(value) if inspect.iscoroutine(value) else value

@@ -116,4 +116,7 @@ class Context:
             counters = self._standing.counters = {}
         if checked_name(name, "a counter's name") not in counters and len(counters) >= 100:
             raise Invalid("a run has at most 100 counters")
-        counters[name] = counters.get(name, 0) + n
+        total = counters.get(name, 0) + n
+        if not math.isfinite(total):
+            raise Invalid(f"counter {name!r} would grow beyond all numbers")
+        counters[name] = total

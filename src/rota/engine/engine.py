@@ -30,7 +30,9 @@ def worker_info(registry: Registry, config: Config, name: str | None, queues: Se
         host=socket.gethostname(),
         pid=os.getpid(),
         version=__version__,
-        queues=tuple(checked_name(queue, "queue") for queue in queues) if queues else tuple(registry.queues()),
+        queues=tuple(dict.fromkeys(checked_name(queue, "queue") for queue in queues))
+        if queues
+        else tuple(registry.queues()),
         jobs=tuple(registry.known()),
         slots=config.concurrency,
     )

@@ -17,7 +17,7 @@ from rota.core.claims import Claim
 from rota.core.jsonvalue import Limits
 from rota.core.model import RunError
 from rota.core.signals import Cancelled, Fail, Retry, Snooze
-from rota.engine.attempts import RaisedElsewhere
+from rota.engine.attempts import RaisedElsewhere, UnreadablePayload
 from rota.engine.child import Link
 from rota.engine.context import Context, Standing
 from rota.engine.frames import ProcessCall
@@ -65,14 +65,14 @@ def invoke(target: object, payload: bytes, context: bytes, link: Link) -> bytes:
     link.on_cancel(lambda: setattr(standing, "cancelled", True))
     kind = _payload_type(target)
     try:
-        arguments = kind.arguments(payload)
+        arguments = _arguments(kind, payload)
         if kind.wants_context:
             arguments[kind.wants_context] = Context(passport.claim, passport.worker_id, standing)
         result = target(**arguments)
         if inspect.iscoroutine(result):
             result = asyncio.run(result)
-        return jsonvalue.encode(result, Limits(passport.max_result)).encode()
-    except (Retry, Fail, Snooze, Cancelled, BadPayload) as error:
+        return _result(result, Limits(passport.max_result))
+    except (Retry, Fail, Snooze, Cancelled) as error:
         error.__rota_signal__ = _signal(error)  # type: ignore[union-attr]
         raise
     finally:
@@ -80,10 +80,24 @@ def invoke(target: object, payload: bytes, context: bytes, link: Link) -> bytes:
             link.send("counters", msgspec.json.encode(standing.counters))
 
 
+def _arguments(kind: PayloadType, payload: bytes) -> dict[str, Any]:
+    try:
+        return kind.arguments(payload)
+    except BadPayload as error:
+        raise UnreadablePayload(error) from error
+
+
+def _result(result: object, limits: Limits) -> bytes:
+    try:
+        return jsonvalue.encode(result, limits).encode()
+    except BadPayload as error:
+        raise Fail(f"the result cannot be stored: {error.problem}") from error
+
+
 def _signal(error: BaseException) -> dict[str, Any]:
     after = getattr(error, "after", None)
-    kind = "fail" if isinstance(error, BadPayload) else type(error).__name__.lower()
-    return {"kind": kind, "after": after / timedelta(microseconds=1) if after is not None else None}
+    kind = next(kind for kind in (Retry, Fail, Snooze, Cancelled) if isinstance(error, kind))
+    return {"kind": kind.__name__.lower(), "after": after / timedelta(microseconds=1) if after is not None else None}
 
 
 def raised(value: bytes) -> BaseException:

@@ -34,7 +34,7 @@ class Reaper:
 
     async def step(self) -> timedelta:
         wall, steady = await self._store.now(), self._clock.monotonic()
-        if self._out_of_touch(wall, steady):
+        if self._knows_nothing(wall, steady) or (self._wait_until is None and self._slept(steady)):
             self._wait_until = steady + self._caution.total_seconds()
         self._seen = (wall, steady)
         if self._wait_until is not None:
@@ -44,13 +44,15 @@ class Reaper:
             self._wait_until = None
         return await self._reap()
 
-    def _out_of_touch(self, wall: int, steady: float) -> bool:
+    def _knows_nothing(self, wall: int, steady: float) -> bool:
         if self._seen is None:
             return True
-        steady_passed = steady - self._seen[1]
-        wall_passed = (wall - self._seen[0]) / 1_000_000
-        slept = steady_passed > 2 * self._interval.total_seconds() + _SKEW
-        return slept or abs(wall_passed - steady_passed) > _SKEW
+        wall_passed, steady_passed = (wall - self._seen[0]) / 1_000_000, steady - self._seen[1]
+        return abs(wall_passed - steady_passed) > _SKEW
+
+    def _slept(self, steady: float) -> bool:
+        """Not while a caution goes on: a process that is always late would never reap."""
+        return self._seen is not None and steady - self._seen[1] > 2 * self._interval.total_seconds() + _SKEW
 
     async def _reap(self) -> timedelta:
         reaped = await self._store.reap(_BATCH)

@@ -7,11 +7,16 @@ import contextlib
 import logging
 from collections.abc import Callable
 
+import msgspec
+
 from rota.core.endings import Report
-from rota.errors import RotaError
+from rota.core.model import RunError
+from rota.core.states import Outcome
+from rota.errors import DeadlineExceeded, Invalid, RotaError
 from rota.store import Store
 
 _BATCH = 2_000
+_BYTES = 8_000_000
 _REST_AFTER_TROUBLE = 0.5
 
 log = logging.getLogger("rota.worker")
@@ -27,6 +32,7 @@ class Reporter:
         self._wake = asyncio.Event()
         self._empty = asyncio.Event()
         self._empty.set()
+        self._size = _BATCH
         self.refused = 0
 
     def add(self, report: Report) -> None:
@@ -42,10 +48,20 @@ class Reporter:
 
     async def step(self) -> None:
         """Send one batch. On trouble it stays, to be sent again: the store answers a repeated report alike."""
-        batch = self.pending[:_BATCH]
+        batch = self._next_batch()
         if not batch:
             return
-        reported = await self._store.report(batch)
+        try:
+            reported = await self._store.report(batch)
+        except DeadlineExceeded:
+            self._size = max(1, len(batch) // 2)
+            raise
+        except Invalid as error:
+            if len(batch) == 1:
+                self.pending[0] = unusable(batch[0], error)
+            self._size = 1  # one of them spoils it for all: each on its own
+            raise
+        self._size = min(_BATCH, 2 * self._size)
         del self.pending[: len(batch)]
         for report in reported.refused:
             self.refused += 1
@@ -54,6 +70,15 @@ class Reporter:
             self._settled(report)
         if not self.pending:
             self._empty.set()
+
+    def _next_batch(self) -> list[Report]:
+        """The next few, and not more than the database can take in one statement."""
+        room = _BYTES
+        for count, report in enumerate(self.pending[: self._size]):
+            room -= len(report.result or "")
+            if room < 0:
+                return self.pending[: count + 1]
+        return self.pending[: self._size]
 
     async def run(self) -> None:
         while True:
@@ -66,3 +91,9 @@ class Reporter:
                 await asyncio.sleep(_REST_AFTER_TROUBLE)
             if not self.pending:
                 self._wake.clear()
+
+
+def unusable(report: Report, error: Invalid) -> Report:
+    """What the database cannot store is told in words that it can."""
+    problem = RunError(type="BadResult", message=ascii(str(error))[1:-1], code="bad_result")
+    return Report(report.run_id, report.fence, Outcome.FAILED, report.busy, error=msgspec.json.encode(problem).decode())

@@ -30,6 +30,7 @@ log = logging.getLogger("rota.worker")
 
 _DOUBT = 40.0
 _SOLO_EVERY = 0.5
+_SOLO_BY_OTHERS = 30.0  # runs that were solo by an older declaration of their job
 _TROUBLE = 0.5
 _LAST_WORDS = 1.0
 _LAST_REPORTS = 3.0
@@ -45,7 +46,8 @@ class Worker:
         self._config = config
         self._clock = store.clock
         self._known = registry.known()
-        self._has_solo = any(d.on_lost == "fail" for d in registry.definitions())
+        own_solo = any(definition.on_lost == "fail" for definition in registry.definitions())
+        self._solo_every = _SOLO_EVERY if own_solo else _SOLO_BY_OTHERS
         self._lookout = Lookout(list(info.queues))
         self._buffer: deque[Claim] = deque()
         self._rate = Rate()
@@ -58,12 +60,15 @@ class Worker:
         self._reports = Reports(self._clock, Limits(config.max_payload))
         self._reporter = Reporter(store, self._settled)
         self._heartbeat = HeartbeatThread(store, info, self.held, config.lease, config.heartbeat)
-        self._calls = Calls(info, Limits(config.max_payload), renew=self._heartbeat.renew_now, began=self._began)
+        self._calls = Calls(
+            info, Limits(config.max_payload), renew=self._heartbeat.renew_now, began=self._began, freed=self._refill
+        )
         self._tasks: list[asyncio.Task[None]] = []
         self._unlisten: Callable[[], None] = lambda: None
         self._context = contextvars.copy_context()
         self._loop = asyncio.get_running_loop()
         self._low_water = 0
+        self._more = True
 
     async def start(self) -> None:
         """Returns once it is claiming. It survives the database going away and coming back."""
@@ -144,29 +149,38 @@ class Worker:
     async def step(self) -> float:
         """Claim once; returns how long to rest unless woken."""
         await self._hand_back_unknown()
+        self._fill()
         now = self._clock.monotonic()
         self._rate.measure(now)
         self._low_water = buffer_target(self._rate.per_second) // 3
         wanted, solo = self._appetite(now)
         if wanted <= 0:
+            self._more = True
             return self._config.poll.total_seconds()
         asks = self._lookout.asks(wanted, now)
         request = ClaimRequest(self.info.id, asks, self._known, in_micros(self._config.lease), solo)
         claims = await self._store.claim(request)
-        verdict = self._lookout.learn(asks, claims, self._clock.monotonic() - now)
+        exhausted = self._lookout.learn(asks, claims, self._clock.monotonic() - now)
+        if exhausted and not solo:
+            self._solo_at = now  # nothing else is left: look for those
+        self._more = not (exhausted and solo)
         self._accept(claims, now)
-        return self._config.poll.total_seconds() if verdict.exhausted else 0
+        return 0 if self._more else self._config.poll.total_seconds()
 
     def _appetite(self, now: float) -> tuple[int, bool]:
         """(how many, may they be solo). The buffer is let run dry now and then, to look for solo runs."""
-        free = self._config.concurrency - len(self.active) - self._calls.zombies
+        free = self._free()
         room = min(LARGEST_CLAIM, free + buffer_target(self._rate.per_second) - len(self._buffer))
-        if not self._has_solo:
-            return (room if room >= min(200, self._config.concurrency) or not self._buffer else 0), True
-        if not self._buffer and free > 0:
-            self._solo_at = now + _SOLO_EVERY
+        if now >= self._solo_at:
+            if self._buffer or free <= 0:
+                return 0, False
+            self._solo_at = now + self._solo_every
             return free, True
-        return (0 if now >= self._solo_at else room), False
+        worth_it = not self._buffer or room >= min(200, self._config.concurrency)
+        return (room if worth_it else 0), not self._buffer and room <= free
+
+    def _free(self) -> int:
+        return self._config.concurrency - len(self.active) - self._calls.zombies
 
     def _accept(self, claims: list[Claim], now: float) -> None:
         for claim in claims:
@@ -184,18 +198,21 @@ class Worker:
         """After a claim whose outcome is unknown: leases under this boot id that nobody here knows."""
         if self._clock.monotonic() >= self._doubt_until:
             return
-        unknown = [lease for lease in await self._store.leases_of(self.info.id) if lease[0] not in self.held]
+        unknown = [lease for lease in await self._store.leases_of(self.info.id) if self.held.get(lease[0]) != lease[1]]
         if unknown:
             await self._store.report([Report(id, fence, Outcome.HANDED_BACK, began=False) for id, fence in unknown])
 
     def _fill(self) -> None:
-        buffer = self._buffer
-        free = self._config.concurrency - len(self.active) - self._calls.zombies
+        buffer, free = self._buffer, self._free()
         if free > 0 and buffer:
             fresh = self._clock.monotonic() - self._renewed_at <= self._lease
             for _ in range(min(free, len(buffer))):
                 self._begin(buffer.popleft(), fresh)
-        if len(buffer) <= self._low_water:
+
+    def _refill(self) -> None:
+        """A slot became free."""
+        self._fill()
+        if self._more and len(self._buffer) <= self._low_water:
             self._wake.set()
 
     def _begin(self, claim: Claim, fresh: bool) -> None:
@@ -231,8 +248,7 @@ class Worker:
 
     def _finish(self, attempt: Attempt, report: Report | None) -> None:
         attempt.cancel_timers()
-        if attempt.reported:  # an abandoned handler came back at last: its slot is free
-            self._fill()
+        if attempt.reported:  # an abandoned handler came back at last
             return
         attempt.reported = True
         run_id = attempt.claim.run_id
@@ -243,7 +259,7 @@ class Worker:
             self._release(run_id, attempt.claim.fence)
         else:
             self._reporter.add(report)
-        self._fill()
+        self._refill()
 
     def _interrupt(self, attempt: Attempt, outcome: Outcome) -> None:
         """Stop an attempt now, by the hardest means its isolation has; what resists is abandoned."""

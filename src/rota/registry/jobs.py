@@ -141,9 +141,6 @@ class Registry:
     def __contains__(self, name: str) -> bool:
         return name in self._handlers
 
-    def __len__(self) -> int:
-        return len(self._handlers)
-
 
 def _positive(value: object, what: str, least: int = 1) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:

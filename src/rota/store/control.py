@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.core.model import CancelPolicy, JobDefinition, Overrides
+from rota.core.model import CancelPolicy, JobDefinition
 from rota.core.states import RunState
 from rota.durations import in_micros
 from rota.errors import NotCancellable, RunIsFinal, Unavailable, UnknownRun
@@ -19,7 +19,9 @@ async def cancel(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> 
         facts = await tx.fetch("cancel_facts", id=run_id)
         if not facts:
             raise UnknownRun(run_id)
-        job, state, overrides, definition = facts[0]
+        job, state, definition = facts[0]
+        if state == RunState.CANCELLED:
+            return RunState.CANCELLED  # repeated after an unknown outcome, or by somebody else: it is what was wanted
         if state is not None:
             raise RunIsFinal(run_id, state, "cancelled")
         ready = await tx.fetch("drop_ready", id=run_id)
@@ -27,7 +29,7 @@ async def cancel(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> 
             attempt, fence = ready[0]
             await tx.fetch("cancel_unclaimed", id=run_id, attempt=attempt, fence=fence, reason=reason, actor=actor)
             return RunState.CANCELLED
-        policy = _cancel_policy(overrides, definition)
+        policy = _cancel_policy(definition)
         if not policy.supported:
             raise NotCancellable(run_id, job)
         if await tx.fetch("ask_to_cancel", id=run_id, grace=in_micros(policy.grace)):
@@ -36,9 +38,5 @@ async def cancel(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> 
     raise Unavailable(f"run {run_id} kept changing while it was being cancelled", hint="try again")
 
 
-def _cancel_policy(overrides: str | None, definition: str | None) -> CancelPolicy:
-    if overrides:
-        own = msgspec.json.decode(overrides, type=Overrides).cancel
-        if own:
-            return own
+def _cancel_policy(definition: str | None) -> CancelPolicy:
     return msgspec.json.decode(definition, type=JobDefinition).cancel if definition else CancelPolicy()

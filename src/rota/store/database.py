@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
 from rota.clock import Clock
@@ -58,10 +59,11 @@ class Database(Protocol):
     dialect: Dialect
     clock: Clock
 
-    async def transact(self, work: Work[T], *, repeatable: bool = True) -> T:
+    async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
         """Run `work` in a transaction; again, from the start, when the database asks for it.
 
         Unless told that it is not `repeatable`, also when the connection broke and nobody knows whether it committed.
+        `deadline` replaces that of every call, for what may take longer.
         """
 
     async def alone(self, work: Work[T]) -> T:

@@ -1,4 +1,4 @@
-"""Enqueue: plain runs as a set, keyed ones one by one under the lock of their key."""
+"""Enqueue: plain runs as a set, keyed ones one by one under the locks of all their keys."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rota.store.database import Tx
 
 async def enqueue(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     """In the order asked for; `AlreadyThere` if this has been done before."""
-    plain = [run for run in runs if not run.holds]
-    answers = await insert(tx, plain)
-    # Locks in the order of keys, whatever the callers' orders: two bulk enqueues cannot deadlock.
-    for run in sorted((run for run in runs if run.holds), key=lambda run: run.holds[0].key):
-        answers[run.id] = await _enqueue_keyed(tx, run)
+    answers = await insert(tx, [run for run in runs if not run.holds])
+    keyed = [run for run in runs if run.holds]
+    fresh = await _lock_keys(tx, keyed) if keyed else {}
+    for run in keyed:
+        answers[run.id] = await _enqueue_keyed(tx, run, fresh)
     return [answers[run.id] for run in runs]
 
 
@@ -35,26 +35,49 @@ async def enqueue_again(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     return [there.get(run.id) or rest.pop(0) for run in runs]
 
 
-async def _enqueue_keyed(tx: Tx, run: NewRun) -> Enqueued:
+async def _lock_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
+    """Lock every key of the call: a free one goes to the first run that wants it. Returns those, key to run."""
+    wanted: dict[str, tuple[str, KeyHold]] = {}
+    for run in runs:
+        for hold in run.holds:
+            wanted.setdefault(hold.key, (run.id, hold))
+    # All at once and in the order of keys, whatever the callers' orders: two bulk enqueues cannot deadlock.
+    rows = [(key, *_held(run_id, hold).values()) for key, (run_id, hold) in sorted(wanted.items())]
+    return {key: wanted[key][0] for (key,) in await tx.fetch("lock_keys", rows)}
+
+
+def _held(run_id: str, hold: KeyHold) -> dict[str, object]:
+    return {
+        "run_id": run_id,
+        "period": hold.period or 0,
+        "once": int(hold.once),
+        "fingerprint": hold.fingerprint,
+    }
+
+
+async def _enqueue_keyed(tx: Tx, run: NewRun, fresh: dict[str, str]) -> Enqueued:
     for place, hold in enumerate(run.holds):
+        if fresh.get(hold.key) == run.id:
+            continue
         answer = await _take_key(tx, run, hold)
         if answer is not None:
             for taken in run.holds[:place]:  # they lead to the run that is there, not to one that will never be
                 await tx.fetch("pass_key_on", key=taken.key, run_id=answer.id)
+            for untaken in run.holds[place + 1 :]:
+                if fresh.get(untaken.key) == run.id:
+                    del fresh[untaken.key]
+                    await tx.fetch("free_key", key=untaken.key)
             return answer
     return (await insert(tx, [run]))[run.id]
 
 
 async def _take_key(tx: Tx, run: NewRun, hold: KeyHold) -> Enqueued | None:
     """None when the key is now held for `run`; otherwise what the caller gets instead."""
-    values = {"run_id": run.id, "period": hold.period or 0, "once": int(hold.once), "fingerprint": hold.fingerprint}
-    while True:
-        if await tx.fetch("hold_key", key=hold.key, **values):
-            return None
-        if await tx.fetch("lock_key", key=hold.key):
-            break  # else the holder was pruned between the two statements
-    # Read only now: a statement that waited for the lock would join the new holder's key to the old one's run.
+    # A statement of its own: the one that waited for the lock saw the old holder's run, not the new one's.
     found = await tx.fetch("key_holder", key=hold.key)
+    if not found:  # another run of this call had it, and freed it
+        await tx.fetch("hold_key", key=hold.key, **_held(run.id, hold))
+        return None
     holder, held_until, once, fingerprint, state, exists, now = found[0]
     holder = str(holder)
     if holder == run.id:  # this very enqueue, repeated after an unknown outcome
@@ -66,7 +89,7 @@ async def _take_key(tx: Tx, run: NewRun, hold: KeyHold) -> Enqueued | None:
         if hold.fingerprint and fingerprint != hold.fingerprint:
             raise KeyReused(hold.label or hold.key)
         return await _meet_holder(tx, run, hold, holder, live=bool(live))
-    await tx.fetch("take_over_key", key=hold.key, **values)
+    await tx.fetch("take_over_key", key=hold.key, **_held(run.id, hold))
     return None
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from rota.errors import Invalid
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
+
+Batch = list[tuple[Item, "asyncio.Future[Answer]"]]
 
 _BATCH = 1_000
 _AT_ONCE = 2
@@ -19,29 +23,44 @@ class Gatherer(Generic[Item, Answer]):
     def __init__(self, send: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]]) -> None:
         self._send = send
         self._waiting: list[tuple[Item, asyncio.Future[Answer]]] = []
-        self._senders: set[asyncio.Task[None]] = set()
+        self._senders: set[asyncio.Task[None] | None] = set()
 
     async def add(self, item: Item) -> Answer:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
         if len(self._senders) < _AT_ONCE:
-            task = asyncio.create_task(self._work())
-            self._senders.add(task)
-            task.add_done_callback(self._senders.discard)
+            self._senders.add(asyncio.create_task(self._work()))
         return await future
 
     async def _work(self) -> None:
-        while self._waiting:
-            batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
-            try:
-                answers = await self._send([item for item, _ in batch])
-            except BaseException as error:
-                for _, future in batch:
-                    if not future.done():
-                        future.set_exception(error)
-                if not isinstance(error, Exception):
-                    raise
-            else:
-                for (_, future), answer in zip(batch, answers, strict=True):
-                    if not future.done():
-                        future.set_result(answer)
+        """Leaves the senders in the same breath as it finds nothing waiting: whoever comes later starts another."""
+        task = asyncio.current_task()
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
+                await self._send_batch(batch)
+        finally:
+            self._senders.discard(task)
+
+    async def _send_batch(self, batch: Batch[Item, Answer]) -> None:
+        try:
+            answers = await self._send([item for item, _ in batch])
+        except Invalid as error:
+            if len(batch) == 1:
+                _refuse(batch, error)
+            for one in batch if len(batch) > 1 else ():  # one of them spoils it for all: each on its own
+                await self._send_batch([one])
+        except BaseException as error:
+            _refuse(batch, error)
+            if not isinstance(error, Exception):
+                raise
+        else:
+            for (_, future), answer in zip(batch, answers, strict=True):
+                if not future.done():
+                    future.set_result(answer)
+
+
+def _refuse(batch: Batch[Any, Any], error: BaseException) -> None:
+    for _, future in batch:
+        if not future.done():
+            future.set_exception(error)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from rota.errors import SchemaOutdated
+from datetime import timedelta
+
+from rota.errors import BadConfig, SchemaOutdated
 from rota.store.database import Database, Tx
 from rota.store.statements import POSTGRES, migrations
 
@@ -13,9 +15,12 @@ create table if not exists rota_migration (
     applied_at bigint not null)
 """
 _LOCK = 7_307_682  # any number of our own: one migrator at a time
+_PATIENCE = timedelta(hours=1)  # an index on a big table, or another migrator at work on it
 
 
 async def current_version(tx: Tx) -> int:
+    if tx.dialect is POSTGRES:
+        await _require_utf8(tx)
     catalogue = (
         "select count(*) from pg_tables where tablename = 'rota_migration' and schemaname = any(current_schemas(false))"
         if tx.dialect is POSTGRES
@@ -24,6 +29,15 @@ async def current_version(tx: Tx) -> int:
     if not (await tx.fetch_sql(catalogue))[0][0]:
         return 0
     return int((await tx.fetch_sql("select coalesce(max(version), 0) from rota_migration"))[0][0])
+
+
+async def _require_utf8(tx: Tx) -> None:
+    ((encoding,),) = await tx.fetch_sql("select current_setting('server_encoding')")
+    if encoding != "UTF8":
+        raise BadConfig(
+            f"the database's encoding is {encoding}, which cannot hold every text",
+            hint="make one with: create database … encoding 'UTF8' template template0",
+        )
 
 
 def newest_version(database: Database) -> int:
@@ -64,6 +78,6 @@ async def migrate(database: Database) -> list[str]:
             )
             return True
 
-        if await database.transact(step):
+        if await database.transact(step, deadline=_PATIENCE):
             applied.append(name)
     return applied

@@ -143,8 +143,18 @@ class PostgresDatabase:
                 return connection
         return None
 
-    async def transact(self, work: Work[T], *, repeatable: bool = True) -> T:
+    async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
+        if deadline is not None:
+            return await self._patiently(work, repeatable, deadline)
         return await self._within(_PINNED, work, repeatable=repeatable)
+
+    async def _patiently(self, work: Work[T], repeatable: bool, deadline: timedelta) -> T:
+        """On a connection of its own: each of the others has the usual deadline built in."""
+        patient = PostgresDatabase(self.url, self._manual_clock, deadline=deadline, size=1)
+        try:
+            return await patient.transact(work, repeatable=repeatable)
+        finally:
+            await patient.close()
 
     async def alone(self, work: Work[T]) -> T:
         # Behind a pooler, only a transaction keeps a statement and its execution on one server connection.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
+from uuid import UUID
 
 from rota.core.model import Retention
 from rota.durations import in_micros
-from rota.store.database import Tx
+from rota.store.database import Row, Tx, Work
 
 _BITE = 1_000
 _SILENCE = timedelta(days=1)
@@ -16,21 +18,44 @@ async def jobs_with_runs(tx: Tx) -> list[str]:
     return [row[0] for row in await tx.fetch("jobs_with_runs")]
 
 
-async def prune_job(tx: Tx, job: str, retention: Retention) -> int:
-    """One bite: the number of runs deleted; fewer than a full bite means that the job is done."""
+async def prunable(tx: Tx, job: str, retention: Retention) -> Sequence[Row]:
+    """One bite of a job's runs, by id."""
     newest = await tx.fetch("newest_kept", job=job, keep=retention.keep)
     if not newest:
-        return 0
-    old = await tx.fetch("prunable", job=job, newest=newest[0][0], keep_for=in_micros(retention.keep_for), limit=_BITE)
-    if old:
-        await tx.fetch("drop_attempts", [(row[0],) for row in old])
-        await tx.fetch("drop_runs", [(row[0],) for row in old])
-    return len(old)
+        return []
+    keep_for = in_micros(retention.keep_for)
+    ((now,),) = await tx.fetch("now")
+    # Nothing finished before it was made: of all the runs of the job, only those made that long ago are looked at.
+    bound = min(str(newest[0][0]), last_id_of(int(now) - keep_for))
+    return await tx.fetch("prunable", job=job, newest=bound, keep_for=keep_for, limit=_BITE)
 
 
-async def prune_keys(tx: Tx) -> int:
+def last_id_of(micros: int) -> str:
+    """No UUIDv7 made up to then is larger. One from a host whose clock is ahead is: its run stays longer."""
+    return str(UUID(int=(max(micros, 0) // 1_000 + 1 << 80) - 1))
+
+
+def drop_runs(rows: Sequence[Row]) -> Work[int]:
+    async def body(tx: Tx) -> int:
+        old = await tx.fetch("lock_prunable", rows)
+        if old:
+            await tx.fetch("drop_attempts", old)
+            await tx.fetch("drop_runs", old)
+        return len(old)
+
+    return body
+
+
+async def stale_keys(tx: Tx) -> Sequence[Row]:
     """One bite. Before the runs: a job that is not repeatable gets its key back while its run says that it failed."""
-    return len(await tx.fetch("drop_stale_keys", limit=_BITE))
+    return await tx.fetch("stale_keys", limit=_BITE)
+
+
+def drop_keys(rows: Sequence[Row]) -> Work[int]:
+    async def body(tx: Tx) -> int:
+        return len(await tx.fetch("drop_keys", rows))
+
+    return body
 
 
 async def prune_workers(tx: Tx) -> None:

@@ -108,6 +108,11 @@ async def jobs(tx: Tx) -> list[JobDefinition]:
     return [msgspec.json.decode(row[0], type=JobDefinition) for row in await tx.fetch("newest_jobs")]
 
 
+async def queue_counts(tx: Tx) -> list[tuple[str, int, int, int]]:
+    rows = await tx.fetch("queue_counts")
+    return [(queue, int(running), int(queued), int(scheduled)) for queue, running, queued, scheduled in rows]
+
+
 def run_of(row: Row) -> Run:
     (id, job, job_version, queue, priority, scope_kind, scope_id, key, state, reason, fence, attempt, max_attempts,
      payload, result, error, created_at, run_at, started_at, finished_at, retry_of, worker_id, tags,

@@ -94,7 +94,7 @@ def _ending(lease: Lease, report: Report) -> _Ending:
 def _lost_report(lease: Lease) -> Report:
     message = f"worker {lease.worker_id} did not renew its lease"
     if lease.cancel_at is not None:
-        message = f"worker {lease.worker_id} did not stop within the cancel's grace"
+        message = f"worker {lease.worker_id} was asked to stop, and did not say that it had"
     return Report(lease.run_id, lease.fence, Outcome.LOST, error=_stale(message))
 
 
@@ -108,7 +108,9 @@ async def _apply(tx: Tx, endings: list[_Ending]) -> None:
     await tx.fetch("drop_leases", [(ending.lease.run_id, ending.lease.fence) for ending in endings])
     await tx.fetch("record_attempts", [_attempt_row(ending.lease, ending.report) for ending in endings])
     again = [
-        (e.lease.run_id, e.next.delay, e.next.attempt, e.next.fence) for e in endings if isinstance(e.next, Requeue)
+        (e.lease.run_id, e.next.delay, e.next.attempt, e.next.fence, int(e.next.keeps_place))
+        for e in endings
+        if isinstance(e.next, Requeue)
     ]
     if again:
         await tx.fetch("requeue", again)

@@ -14,7 +14,7 @@ from rota.core.endings import Report
 from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Retention, Run, RunFilter, WorkerInfo
 from rota.core.states import RunState
 from rota.store import control, enqueueing, migrating, pruning, reading, reporting
-from rota.store.database import AlreadyThere, Database, Hint, Tx, Work
+from rota.store.database import AlreadyThere, Database, Hint, Row, Tx, Work
 from rota.store.reporting import Reaped, Reported
 
 
@@ -127,8 +127,7 @@ class Store:
         return Promoted(len(queues), await self.database.read(look))
 
     async def cancel(self, run_id: str, reason: str | None, actor: str | None) -> RunState:
-        """Not repeated by itself: the second try would find its own work done, and call it a conflict."""
-        return await self.database.transact(lambda tx: control.cancel(tx, run_id, reason, actor), repeatable=False)
+        return await self.database.transact(lambda tx: control.cancel(tx, run_id, reason, actor))
 
     async def get_run(self, run_id: str) -> Run:
         return await self.database.read(lambda tx: reading.get_run(tx, run_id))
@@ -152,11 +151,9 @@ class Store:
         """The same work, to be enqueued again: due at once."""
         return await self.database.read(lambda tx: reading.copy_of(tx, run_id))
 
-    async def queue_counts(self) -> list[tuple[str, int, int]]:
-        async def body(tx: Tx) -> list[tuple[str, int, int]]:
-            return [(queue, int(ready), int(later)) for queue, ready, later in await tx.fetch("queue_counts")]
-
-        return await self.database.read(body)
+    async def queue_counts(self) -> list[tuple[str, int, int, int]]:
+        """(queue, running, queued, scheduled)."""
+        return await self.database.read(reading.queue_counts)
 
     async def save_jobs(self, definitions: Iterable[JobDefinition]) -> None:
         async def body(tx: Tx) -> None:
@@ -174,21 +171,24 @@ class Store:
 
     async def prune(self, retention_of: Callable[[str], Retention]) -> int:
         """Everything prunable now, in bites with rests between them, so that workers are not held up."""
-        await self._in_bites(pruning.prune_keys)
+        await self._in_bites(pruning.stale_keys, pruning.drop_keys)
         total = 0
         for job in await self.database.read(pruning.jobs_with_runs):
-            total += await self._in_bites(partial(pruning.prune_job, job=job, retention=retention_of(job)))
+            look = partial(pruning.prunable, job=job, retention=retention_of(job))
+            total += await self._in_bites(look, pruning.drop_runs)
         await self.database.transact(pruning.prune_workers)
         return total
 
-    async def _in_bites(self, bite: Work[int]) -> int:
+    async def _in_bites(self, look: Work[Sequence[Row]], drop: Callable[[Sequence[Row]], Work[int]]) -> int:
+        """Mostly there is nothing to drop: looking blocks nobody, dropping takes SQLite's only write lock."""
         total = 0
-        while True:
-            count = await self.database.transact(bite)
+        while old := await self.database.read(look):
+            count = await self.database.transact(drop(old))
             total += count
-            if not pruning.is_full_bite(count):
-                return total
+            if not pruning.is_full_bite(count):  # the rest, if any, is another janitor's
+                break
             await asyncio.sleep(0)
+        return total
 
 
 def _worker_row(worker: WorkerInfo) -> dict[str, object]:

@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from rota.errors import RotaError
 from rota.store.database import Hint
 
 _WINDOW = 0.05
@@ -81,10 +80,13 @@ class Listener:
                 await connection.add_listener(_CHANNEL, self._received)
                 self._received(connection, 0, _CHANNEL, "")  # something may have come while nobody listened
                 while True:
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(cut.wait(), _CHECK_EVERY)
+                    with contextlib.suppress(
+                        TimeoutError
+                    ):  # not wait_for: woken and cancelled at once, it forgets the latter
+                        async with asyncio.timeout(_CHECK_EVERY):
+                            await cut.wait()
                     await connection.execute("select 1", timeout=_CHECK_EVERY / 2)
-            except (RotaError, Exception):
+            except Exception:
                 await asyncio.sleep(_RECONNECT_AFTER)
             finally:
                 if connection is not None:

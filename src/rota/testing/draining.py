@@ -21,8 +21,8 @@ async def adrain(app: Rota) -> Sequence[Run]:
     """
     store = (await app.connect()).store
     await store.save_jobs(app.registry.definitions())
-    waiting = {queue for queue, _, _ in await store.queue_counts()}
-    queues = sorted({*app.registry.queues(), *waiting})
+    in_use = {queue for queue, *_ in await store.queue_counts()}
+    queues = sorted({*app.registry.queues(), *in_use})
     worker = Worker(store, app.registry, worker_info(app.registry, app.config, "drain", queues), app.config)
     try:
         return await store.get_runs(await _work_off(worker, store))

@@ -23,7 +23,7 @@ from rota_lease where run_id = :id
 order by 2;
 
 -- name: cancel_facts
-select r.job, r.state, r.overrides, j.definition
+select r.job, r.state, j.definition
 from rota_run r left join rota_job j on j.name = r.job and j.version = r.job_version
 where r.id = :id;
 
@@ -49,5 +49,11 @@ on conflict (id) do update set seen_at = excluded.seen_at;
 delete from rota_worker where id = :id;
 
 -- name: queue_counts
-select queue, sum(case when hold = 0 then 1 else 0 end), sum(case when hold = 1 then 1 else 0 end)
-from rota_ready group by queue order by queue;
+-- One statement, so that a run that is being claimed is counted once.
+select queue, sum(running), sum(queued), sum(scheduled)
+from (
+    select queue, 0 as running, sum(1 - hold) as queued, sum(hold) as scheduled from rota_ready group by queue
+    union all
+    select r.queue, count(*), 0, 0 from rota_lease l join rota_run r on r.id = l.run_id group by r.queue
+) as counts
+group by queue order by queue;

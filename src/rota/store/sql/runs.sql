@@ -6,14 +6,22 @@ select :now;
 -- name: which_exist
 select r.id, r.created_at, r.run_at from {rows id id} join rota_run r on r.id = rows.id;
 
--- name: hold_key
+-- name: lock_keys
+-- New keys are inserted, those that are there only locked: `do update … where false` waits for a row and leaves it as
+-- it is. Row locks, unlike advisory ones, take no room in the server's memory, however many a bulk enqueue needs.
 insert into rota_unique (key, run_id, held_until, once, fingerprint)
-values (:key, :run_id, :now + :period, :once, :fingerprint)
-on conflict (key) do nothing
+select rows.key, rows.run_id, :now + rows.period, rows.once, rows.fingerprint
+from {rows key text, run_id id, period bigint, once int, fingerprint text}
+where true
+on conflict (key) do update set fingerprint = excluded.fingerprint where false
 returning key;
 
--- name: lock_key
-select key from rota_unique where key = :key {for_update};
+-- name: hold_key
+insert into rota_unique (key, run_id, held_until, once, fingerprint)
+values (:key, :run_id, :now + :period, :once, :fingerprint);
+
+-- name: free_key
+delete from rota_unique where key = :key;
 
 -- name: key_holder
 select u.run_id, u.held_until, u.once, u.fingerprint, r.state, r.id is not null, :now
@@ -75,9 +83,10 @@ where true;
 
 -- name: requeue
 insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version)
-select r.id, r.queue, -r.priority, :now + rows.delay, case when rows.delay > 0 then 1 else 0 end,
-    case when r.on_lost = 'fail' then 1 else 0 end, rows.attempt, rows.fence, r.job, r.job_version
-from {rows id id, delay bigint, attempt int, fence int} join rota_run r on r.id = rows.id
+select r.id, r.queue, -r.priority, case when rows.keeps_place = 1 then r.run_at else :now + rows.delay end,
+    case when rows.delay > 0 then 1 else 0 end, case when r.on_lost = 'fail' then 1 else 0 end, rows.attempt,
+    rows.fence, r.job, r.job_version
+from {rows id id, delay bigint, attempt int, fence int, keeps_place int} join rota_run r on r.id = rows.id
 where true;
 
 -- name: end_runs

@@ -92,6 +92,7 @@ create table rota_unique (
     once smallint not null,     -- 1: held for ever once the holder has succeeded
     fingerprint text
 ) {keyed};
+create index rota_unique_run on rota_unique (run_id);
 
 create table rota_worker (
     id text primary key,

@@ -1,0 +1,52 @@
+"""What is done around a fork to whatever a process has open."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Protocol
+
+lock = threading.Lock()
+"""Held over a fork: what is guarded by it is whole in the child."""
+
+
+class Forkable(Protocol):
+    def before_fork(self) -> None:
+        """Close what a child must not inherit, and let nobody open it."""
+
+    def after_fork(self, *, in_child: bool) -> None: ...
+
+
+_all_open: weakref.WeakSet[Forkable] = weakref.WeakSet()
+_closed_for_fork: list[Forkable] = []
+
+
+def close_at_forks(one: Forkable) -> None:
+    """Whoever calls this holds the lock."""
+    _all_open.add(one)
+
+
+def _before_fork() -> None:
+    """Close every file. SQLite's knowledge of its locks is per process and copied by a fork, the locks are not: a child
+    that opens a file which was open at the fork holds no lock, and loses what it writes once the parent closes its own.
+    """
+    lock.acquire()
+    _closed_for_fork.extend(_all_open)
+    for one in _closed_for_fork:
+        one.before_fork()
+
+
+def _after_fork(*, in_child: bool) -> None:
+    for one in _closed_for_fork:
+        one.after_fork(in_child=in_child)
+    _closed_for_fork.clear()
+    lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=lambda: _after_fork(in_child=False),
+        after_in_child=lambda: _after_fork(in_child=True),
+    )

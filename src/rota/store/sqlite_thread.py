@@ -1,0 +1,170 @@
+"""A connection to an SQLite file and the thread that alone uses it: whole transactions per hop, group commit."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import apsw
+import msgspec
+
+from rota.errors import BadConfig, Invalid, RotaError, Unavailable
+from rota.store import forking
+from rota.store.database import Work
+
+if TYPE_CHECKING:
+    from rota.store.sqlite import SqliteTx
+
+T = TypeVar("T")
+
+_GROUP = 64
+
+
+class _Job(msgspec.Struct):
+    work: Work[Any]
+    future: Future[Any]
+
+
+class ServingThread:
+    """Opened at the first use, and again at the first after it was stopped."""
+
+    def __init__(
+        self, name: str, connect: Callable[[], SqliteTx], serve: Callable[[SqliteTx, list[_Job]], None]
+    ) -> None:
+        self._name = name
+        self._connect = connect
+        self._serve = serve
+        self._inbox: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        forking.close_at_forks(self)
+
+    async def submit(self, work: Work[T], path: str) -> T:
+        job = _Job(work, Future())
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._loop, name=self._name, daemon=True)
+                self._thread.start()
+            self._inbox.put(job)
+        try:
+            result: T = await asyncio.wrap_future(job.future)
+        except apsw.Error as error:
+            raise translated(error, path) from error
+        except (UnicodeError, OverflowError) as error:
+            raise Invalid(f"a value cannot be stored: {error}") from error
+        return result
+
+    def stop(self) -> None:
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        """What was submitted before is done first; what comes later begins anew."""
+        thread, self._thread = self._thread, None
+        if thread:
+            self._inbox.put(None)
+            thread.join()
+
+    def before_fork(self) -> None:
+        self._lock.acquire()
+        self._end()
+
+    def after_fork(self, *, in_child: bool) -> None:
+        self._lock.release()
+
+    def _loop(self) -> None:
+        tx: SqliteTx | None = None
+        while jobs := self._next_jobs():
+            try:
+                tx = tx or self._connect()
+                self._serve(tx, jobs)
+            except Exception as error:  # this thread serves everybody: no error may end it
+                for job in jobs:
+                    _settle(job.future, error=error)
+            # A future keeps its traceback and thereby this frame: drop what it would keep alive.
+            jobs.clear()
+        if tx:
+            tx.close()
+
+    def _next_jobs(self) -> list[_Job]:
+        first = self._inbox.get()
+        if first is None:
+            return []
+        jobs = [first]
+        while len(jobs) < _GROUP and not self._inbox.empty():
+            job = self._inbox.get()
+            if job is None:
+                self._inbox.put(None)
+                break
+            jobs.append(job)
+        return jobs
+
+
+def write_group(tx: SqliteTx, jobs: list[_Job]) -> None:
+    """Group commit: one fsync for all that waited; each job in its own savepoint, so that it fails alone."""
+    tx.control("begin immediate")
+    done: list[tuple[_Job, Any]] = []
+    try:
+        for job in jobs:
+            tx.control("savepoint job")
+            try:
+                done.append((job, _drive(job.work(tx))))
+            except apsw.FullError:
+                raise
+            except Exception as error:
+                tx.control("rollback to job; release job")
+                _settle(job.future, error=error)
+            else:
+                tx.control("release job")
+        tx.control("commit")
+    except apsw.Error:
+        if tx.in_transaction:
+            tx.control("rollback")
+        raise
+    for job, result in done:
+        _settle(job.future, result=result)
+
+
+def read_each(tx: SqliteTx, jobs: list[_Job]) -> None:
+    for job in jobs:
+        tx.control("begin")
+        try:
+            _settle(job.future, result=_drive(job.work(tx)))
+        except Exception as error:
+            _settle(job.future, error=error)
+        finally:
+            tx.control("commit")
+
+
+def _drive(body: Any) -> Any:
+    """Run a coroutine that never suspends."""
+    try:
+        body.send(None)
+    except StopIteration as stop:
+        return stop.value
+    body.close()
+    raise RuntimeError("a transaction's body waited for something other than its statements")
+
+
+def _settle(future: Future[Any], *, result: Any = None, error: BaseException | None = None) -> None:
+    if future.done() or not future.set_running_or_notify_cancel():
+        return  # cancelled, or failed alone before the group it was in failed as a whole
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
+def translated(error: apsw.Error, path: str) -> RotaError:
+    reasons: dict[type[apsw.Error], RotaError] = {
+        apsw.BusyError: Unavailable(f"{path} is locked by another process"),
+        apsw.FullError: Unavailable(f"the disk that holds {path} is full", hint="nothing was written; make room"),
+        apsw.NotADBError: BadConfig(f"{path} is not an SQLite database"),
+        apsw.CantOpenError: Unavailable(f"cannot open {path}", hint="does its folder exist, and may you write there?"),
+        apsw.ReadOnlyError: Unavailable(f"{path} is read-only"),
+    }
+    return reasons.get(type(error), Unavailable(f"SQLite: {error}"))
