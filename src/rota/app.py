@@ -24,7 +24,7 @@ from rota.engine.engine import Engine
 from rota.errors import Conflict
 from rota.job import Job
 from rota.registry.jobs import JobOptions, Registry, declare
-from rota.store import dialect_of, new_id, open_store
+from rota.store import anchored, dialect_of, new_id, open_store
 from rota.store.statements import Dialect
 
 if TYPE_CHECKING:
@@ -41,13 +41,17 @@ class Rota:
     """
 
     def __init__(self, database_url: str | None = None, *, config: Config | None = None, **settings: object) -> None:
-        self.config = config or load_config({"database_url": database_url, **settings})
-        self.dialect: Dialect = dialect_of(self.config.database_url)
+        self._configure(config or load_config({"database_url": database_url, **settings}))
         self.registry = Registry()
         self._opener: Callable[[], Awaitable[Client]] | None = None
         self._lock = threading.RLock()
         self._forget_connections()
         _all_apps.add(self)
+
+    def _configure(self, config: Config) -> None:
+        self.config = config
+        self.dialect: Dialect = dialect_of(config.database_url)
+        self._database_url = anchored(config.database_url)  # a child that changes its folder means the same file
 
     def _forget_connections(self) -> None:
         self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Client]] = (
@@ -64,8 +68,7 @@ class Rota:
         if self._clients or self._blocking or self._engine:
             raise Conflict("this app is connected already", hint="configure it before its first use")
         given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
-        self.config = msgspec.structs.replace(self.config, **given)
-        self.dialect = dialect_of(self.config.database_url)
+        self._configure(msgspec.structs.replace(self.config, **given))
 
     @overload
     def job(self, fn: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Job[P, Awaitable[R]]: ...
@@ -112,7 +115,7 @@ class Rota:
     async def open_client(self) -> Client:
         if self._opener is not None:
             return await self._opener()
-        store = await open_store(self.config.database_url, deadline=self.config.deadline)
+        store = await open_store(self._database_url, deadline=self.config.deadline)
         return Client(store, self.registry, self.config)
 
     @contextmanager
@@ -127,8 +130,7 @@ class Rota:
         before = dict(vars(self))
         self._forget_connections()
         self._opener, self._blocking = opener, blocking
-        self.config = config or self.config
-        self.dialect = dialect_of(self.config.database_url)
+        self._configure(config or self.config)
         try:
             yield
         finally:

@@ -26,8 +26,10 @@ T = TypeVar("T")
 
 log = logging.getLogger("rota.server")
 
-_LAST_WORDS = 5.0  # beyond the grace of handlers: to report what they did, if the database lets us
-_CLOSING = 2.0
+# Beyond the grace of handlers. With the default of 20 s all of it fits into the 30 s that Kubernetes gives.
+_LAST_WORDS = 4.0  # to report what they did, if the database lets us
+_CLOSING = 1.0
+BEYOND_GRACE = _LAST_WORDS + _CLOSING + 0.5
 
 
 def asgi(app: Rota) -> Starlette:
@@ -43,23 +45,28 @@ async def serve(
     name: str | None = None,
     queues: Sequence[str] | None = None,
     on_ready: Callable[[str], None] | None = None,
+    on_signal: Callable[[float], None] | None = None,
 ) -> int:
     """Until SIGTERM or SIGINT; a second one ends the process at once. Returns the exit code.
 
     `on_ready` gets the address, or an empty text without `http`. A database that cannot be used at the start is
     an error, because a typo in its URL should be seen; one that goes away later is waited for.
+
+    `on_signal` gets the seconds that the end may take, and sees to it that the process ends by then: handlers that
+    block the loop or refuse to be cancelled can keep `serve`, or the loop, from ending. Called in a signal handler.
     """
     listener = listen(app.config) if http else None
     with contextlib.ExitStack() as stack:
         if listener:
             stack.callback(listener.close)
-        signals = stack.enter_context(_signals())
+        grace = app.config.shutdown_grace.total_seconds()
+        signals = stack.enter_context(_signals(lambda: on_signal(grace + BEYOND_GRACE) if on_signal else None))
         try:
             engine = await _unless(signals.stopped, _start(app, name=name, queues=queues, working=working))
             if engine is not None:
                 web = _Web(asgi(app), listener) if listener else None
                 await _run(web, signals, on_ready)
-                await _stop(engine, web, app.config.shutdown_grace.total_seconds())
+                await _stop(engine, web, grace)
         finally:
             with contextlib.suppress(TimeoutError, Unavailable):
                 async with asyncio.timeout(_CLOSING):
@@ -110,8 +117,9 @@ async def _unless(stopped: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | N
 
 
 class _Signals:
-    def __init__(self) -> None:
+    def __init__(self, on_first: Callable[[], None]) -> None:
         self.stopped = asyncio.Event()
+        self._on_first = on_first
         self._loop = asyncio.get_running_loop()
         self._seen = False
 
@@ -120,6 +128,7 @@ class _Signals:
         if self._seen:
             os._exit(130)
         self._seen = True
+        self._on_first()
         self._loop.call_soon_threadsafe(self._stop)
 
     def _stop(self) -> None:
@@ -128,8 +137,8 @@ class _Signals:
 
 
 @contextlib.contextmanager
-def _signals() -> Iterator[_Signals]:
-    signals = _Signals()
+def _signals(on_first: Callable[[], None]) -> Iterator[_Signals]:
+    signals = _Signals(on_first)
     before = {number: signal.signal(number, signals.arrived) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield signals

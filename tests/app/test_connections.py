@@ -159,3 +159,26 @@ async def test_an_app_is_started_once(app: Rota) -> None:
     await app.stop()
     await app.stop()
     await app.aclose()
+
+
+def test_a_child_that_changes_its_folder_means_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = Rota("sqlite:///rota.db")
+
+    @app.job
+    def noop() -> None: ...
+
+    noop.enqueue()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.chdir(elsewhere)
+            noop.enqueue()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert len(app.blocking.list()) == 2
+    assert list(elsewhere.iterdir()) == []
+    app.close()

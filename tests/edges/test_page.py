@@ -9,8 +9,12 @@ import httpx2
 import pytest
 
 from rota.app import Rota
-from rota.client import Order
+from rota.client import Client, Order
+from rota.core.claims import Ask, ClaimRequest
+from rota.core.endings import Report
+from rota.core.model import Attempt, Run, RunFilter
 from rota.core.signals import Retry
+from rota.core.states import Outcome
 from rota.server import asgi
 from rota.ui.html import Html, tag
 from rota.ui.words import span
@@ -84,6 +88,35 @@ async def test_runs_are_shown_and_everything_is_escaped(app: Rota, http: httpx2.
     assert "Traceback" in pages[3]
     assert "http-equiv" in pages[1]
     assert "http-equiv" not in pages[2]
+
+
+async def test_running_runs_are_counted_not_read(
+    app: Rota, http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def listed(self: Client, *_: object, **how: object) -> list[Run]:
+        asked.append(f"{how}")
+        return await self.store.list_runs(RunFilter(), 50)
+
+    async def never(self: Client, run_id: str) -> list[Attempt]:
+        raise AssertionError(run_id)
+
+    monkeypatch.setattr(Client, "list", listed)
+    monkeypatch.setattr(Client, "attempts", never)
+    client = await app.connect()
+    for queue in ("mail", "mail", "slow"):
+        await client.enqueue(Order("hello", {"name": "Ada"}, {"queue": queue}))
+    await client.enqueue(Order("hello", {"name": "Ada"}, {"queue": "slow", "delay": "1h"}))
+    asks = (Ask("mail", 10), Ask("slow", 10))
+    claims = await client.store.claim(ClaimRequest("worker-1", asks, {"hello": 1}, 30_000_000, True))
+    failed = next(claim for claim in claims if claim.queue == "mail")
+    await client.store.report([Report(failed.run_id, failed.fence, Outcome.FAILED, retry_in=0)])
+    page = (await http.get("/")).text
+    rows = re.findall(r'<tr><th scope="row">(\w+)</th>((?:<td class="number[^"]*">\d+</td>)+)</tr>', page)
+    counts = {queue: re.findall(r">(\d+)<", numbers) for queue, numbers in rows}
+    assert counts == {"default": ["0", "0", "0"], "mail": ["1", "1", "0"], "slow": ["1", "0", "1"]}
+    assert asked == ["{'limit': 50}"]
 
 
 async def test_a_run_that_is_not_there_is_a_page_too(http: httpx2.AsyncClient) -> None:

@@ -127,4 +127,4 @@ async def test_cancel_racing_the_reaper(store: Store, second: Store, clock: Manu
 async def test_two_people_cancel_at_once(store: Store, second: Store) -> None:
     run_id = await put(store)
     answers = await asyncio.gather(store.cancel(run_id, None, "a"), second.cancel(run_id, None, "b"))
-    assert answers == [RunState.CANCELLED, RunState.CANCELLED]
+    assert list(answers) == [RunState.CANCELLED, RunState.CANCELLED]

@@ -2,10 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import cast
 
 from rota.core.states import Outcome
 from rota.store import Store
 from rota.store.postgres import PostgresDatabase
+from rota.store.sqlite import SqliteDatabase
+from rota.store.wakeups import Listener
 from tests.support.clock import SECOND, ManualClock
 from tests.support.programs import run_python
 from tests.support.runs import LEASE, PATIENCE, make, put, put_and_claim, tell
@@ -43,6 +46,8 @@ class Ear:
 
 async def test_an_enqueue_is_told(store: Store) -> None:
     ear = Ear(store)
+    if isinstance(store.database, PostgresDatabase):
+        await ear.hears(None)  # it listens now
     await put(store, queue="mail")
     await ear.hears("mail")
     ear.stop()
@@ -121,3 +126,60 @@ async def test_a_listener_whose_connection_was_cut_listens_again(
     await postgres_store.enqueue([make(queue="mail")])
     await ear.hears("mail")
     ear.stop()
+
+
+class ClosingLoop:
+    """Looks open, and is closed when it is called."""
+
+    def is_closed(self) -> bool:
+        return False
+
+    def call_soon_threadsafe(self, *_: object) -> None:
+        raise RuntimeError("Event loop is closed")
+
+
+async def test_a_listener_whose_loop_closes_at_this_moment_is_passed_over(
+    sqlite_store: Store, sqlite_database: SqliteDatabase, sqlite_url: str
+) -> None:
+    stop = sqlite_database._hints.add(lambda _: None, cast("asyncio.AbstractEventLoop", ClosingLoop()))
+    ear = Ear(sqlite_store)
+    await put(sqlite_store)
+    await ear.hears("default")
+    await run_python(ENQUEUE, sqlite_url)
+    await ear.hears(None)  # the watcher lives on
+    ear.stop()
+    stop()
+
+
+async def test_a_listener_stops_although_its_connection_is_cut_at_the_same_moment() -> None:
+    class Connection:
+        """Says what asyncpg's would: nothing, for as long as it is asked."""
+
+        def __init__(self) -> None:
+            self.cut: Callable[[object], None] | None = None
+
+        def add_termination_listener(self, cut: Callable[[object], None]) -> None:
+            self.cut = cut
+
+        async def add_listener(self, *_: object) -> None: ...
+
+        async def execute(self, *_: object, timeout: float) -> None:
+            await asyncio.sleep(timeout)
+
+        def terminate(self) -> None: ...
+
+    connection = Connection()
+
+    async def connect() -> Connection:
+        return connection
+
+    told = asyncio.Event()
+    listener = Listener(connect)
+    listener.add(lambda _: told.set())
+    await told.wait()
+    await asyncio.sleep(0)  # it waits now
+    assert connection.cut
+    connection.cut(connection)
+    await asyncio.sleep(0)  # its wait is over, and it does not know yet
+    async with asyncio.timeout(1):
+        await listener.close()

@@ -2,13 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
+import asyncpg
 import pytest
 
-from rota.errors import SchemaOutdated, Unavailable
+from rota.errors import BadConfig, SchemaOutdated, Unavailable
 from rota.store import Store, migrating, open_database, open_store
 from rota.store.database import Tx
 from rota.store.statements import Dialect, migrations
+from tests.support.postgres import PostgresServer, database_name
 from tests.support.runs import claim, make
 
 Migration = tuple[int, str, str]
@@ -133,6 +136,35 @@ async def test_a_database_without_tables_says_what_to_do(postgres_url: str) -> N
     with pytest.raises(Unavailable, match="rota migrate"):
         await store.enqueue([make()])
     await store.close()
+
+
+async def test_a_migration_may_take_longer_than_a_call(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    extended(monkeypatch, (NEWEST + 1, "one", "select pg_sleep(1); create table one (n integer)"))
+    deadline = timedelta(milliseconds=500)
+    stores = [Store(open_database(postgres_url, deadline=deadline)) for _ in range(2)]
+    applied = await asyncio.gather(*[store.migrate() for store in stores])  # the other one waits for the lock as long
+    assert sorted(name for names in applied for name in names) == ["one", "runs"]
+    assert await tables(stores[0]) == {"one"}
+    for store in stores:
+        await store.close()
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+async def test_a_database_that_cannot_hold_every_text_is_refused(
+    postgres_cluster: PostgresServer, encoding: str
+) -> None:
+    url = postgres_cluster.create_database()
+    name, odd = database_name(url), f"{database_name(url)}_odd"
+    admin = await asyncpg.connect(postgres_cluster.url)
+    await admin.execute(f"create database {odd} template template0 encoding '{encoding}' locale 'C'")
+    store = Store(open_database(url.replace(name, odd)))
+    for ask in (store.migrate, store.require_current_schema):
+        with pytest.raises(BadConfig, match=rf"{encoding}[\s\S]*UTF8"):
+            await ask()
+    await store.close()
+    await admin.execute(f"drop database {odd} with (force)")
+    await admin.close()
+    postgres_cluster.drop_database(url)
 
 
 def test_numbers_follow_each_other() -> None:

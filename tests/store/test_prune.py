@@ -2,19 +2,29 @@
 
 import asyncio
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
+from rota.clock import HostClock
 from rota.core.model import JobDefinition, Retention
 from rota.core.states import Outcome, RunState
 from rota.errors import NotRepeatable, UnknownRun
-from rota.store import Store, enqueueing, pruning
+from rota.store import Store, enqueueing, new_id, pruning
 from rota.store.database import Tx
-from tests.support.clock import SECOND, ManualClock
+from tests.support.clock import MINUTE, SECOND, START, ManualClock
 from tests.support.runs import LEASE_MICROS, WORKER, claim, finish, finish_all, make, put, state_of, tell
 
 DAY = timedelta(days=1)
 NOTHING = Retention(keep=0, keep_for=timedelta(0))
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """Not behind the host's, which is in the ids: what looks younger than it is, is kept."""
+    clock = ManualClock()
+    clock.advance(timedelta(microseconds=HostClock().micros() - clock.micros()) + SECOND)
+    return clock
 
 
 def keeping(keep: int, keep_for: timedelta) -> Retention:
@@ -51,6 +61,61 @@ async def test_the_young_stay_however_many(store: Store, clock: ManualClock) -> 
     clock.advance(SECOND)
     assert await store.prune(lambda _: keeping(2, DAY)) == 4
     assert [await exists(store, run_id) for run_id in [*old, *young]] == [False] * 4 + [True] * 6
+
+
+async def test_a_run_whose_id_is_of_a_host_far_ahead_stays_longer(store: Store, clock: ManualClock) -> None:
+    await put(store, id=id_at(clock.micros() + DAY // timedelta(microseconds=1)))
+    await finish_all(store, await claim(store))
+    clock.advance(DAY - MINUTE)
+    assert await store.prune(lambda _: NOTHING) == 0
+    clock.advance(2 * MINUTE)
+    assert await store.prune(lambda _: NOTHING) == 1
+
+
+@pytest.mark.parametrize("micros", [0, 1, 999, 1_000, START, START + 999_999])
+def test_the_last_id_of_an_instant_parts_the_ids_made_until_then_from_the_later(micros: int) -> None:
+    last = pruning.last_id_of(micros)
+    assert all(id_at(micros) <= last < id_at(micros + 1_000) for _ in range(100))
+
+
+def test_ids_are_made_by_the_hosts_clock() -> None:
+    before = HostClock().micros()
+    made = new_id()
+    assert pruning.last_id_of(before - 1_000) < made <= pruning.last_id_of(HostClock().micros() + 1_000)
+
+
+def id_at(micros: int) -> str:
+    return str(UUID(int=micros // 1_000 << 80 | UUID(new_id()).int & (1 << 80) - 1))
+
+
+def test_an_instant_before_all_time_has_an_id_too() -> None:
+    assert pruning.last_id_of(-1) < new_id()
+
+
+async def test_a_janitor_that_finds_nothing_writes_nothing(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.extend(WORKER, [], LEASE_MICROS)
+    await put(store, key="live")
+    await finished(store, 3)
+
+    async def transact(*_: object, **__: object) -> None:
+        raise AssertionError("it wrote")
+
+    monkeypatch.setattr(store.database, "transact", transact)
+    assert await store.prune(lambda _: keeping(0, DAY)) == 0
+
+
+async def test_a_run_that_an_idempotency_key_still_names_stays(store: Store, clock: ManualClock) -> None:
+    run_id = await put(store, idempotency_key="abc")
+    await finish_all(store, await claim(store))
+    others = await finished(store, 2)
+    clock.advance(DAY - SECOND)
+    assert await store.prune(lambda _: NOTHING) == len(others)
+    assert await put(store, idempotency_key="abc") == run_id
+    assert await exists(store, run_id)
+    clock.advance(2 * SECOND)
+    assert await store.prune(lambda _: NOTHING) == 1
 
 
 async def test_attempts_go_with_their_run(store: Store, clock: ManualClock) -> None:
@@ -90,6 +155,26 @@ async def test_two_janitors_at_once(store: Store, second: Store, clock: ManualCl
     clock.advance(SECOND)
     pruned = await asyncio.gather(store.prune(lambda _: NOTHING), second.prune(lambda _: NOTHING))
     assert sum(pruned) == 500
+
+
+async def test_two_janitors_and_many_bites(
+    store: Store, second: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pruning, "_BITE", 10)
+    await finished(store, 95)
+    clock.advance(SECOND)
+    pruned = await asyncio.gather(store.prune(lambda _: NOTHING), second.prune(lambda _: NOTHING))
+    assert sum(pruned) == 95
+
+
+async def test_a_janitor_leaves_what_was_enqueued_anew_under_a_pruned_id(store: Store, clock: ManualClock) -> None:
+    (run_id,) = await finished(store, 1)
+    clock.advance(SECOND)
+    found = await store.database.read(lambda tx: pruning.prunable(tx, "work", NOTHING))
+    assert await store.prune(lambda _: NOTHING) == 1
+    await put(store, id=run_id)
+    assert await store.database.transact(pruning.drop_runs(found)) == 0
+    assert await state_of(store, run_id) is RunState.QUEUED
 
 
 async def test_a_key_whose_run_was_pruned_is_free(store: Store, clock: ManualClock) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rota.clock import HostClock
 from rota.errors import DuplicateRun
 from rota.store import Store, open_store
 from rota.store.database import Tx
@@ -107,6 +108,84 @@ async def test_twins_share_the_writer_until_the_last_is_closed(sqlite_store: Sto
     await finish(sqlite_store, held)
 
 
+def writers() -> int:
+    return [thread.name for thread in threading.enumerate()].count("rota-sqlite-writer")
+
+
+async def test_stores_of_one_file_share_the_writer_until_the_last_is_closed(tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "rota.db")
+    stores = [await open_store(f"sqlite:///{tmp_path}/{name}") for name in ("rota.db", "rota.db", "link.db")]
+    forgotten = await open_store(f"sqlite:///{tmp_path}/rota.db")
+    assert writers() == 1
+    del forgotten
+    for store in stores:
+        await put(store)
+        await store.close()
+    assert writers() == 0
+    again = await open_store(f"sqlite:///{tmp_path}/rota.db")
+    assert len(await claim(again)) == 3
+    await again.close()
+
+
+async def test_stores_in_many_event_loops_share_the_writer(sqlite_url: str) -> None:
+    most = 0
+
+    async def work() -> None:
+        nonlocal most
+        store = await open_store(sqlite_url)
+        for _ in range(20):
+            await put(store)
+            most = max(most, writers())
+        await store.close()
+
+    await asyncio.gather(*[asyncio.to_thread(asyncio.run, work()) for _ in range(5)])
+    store = await open_store(sqlite_url)
+    assert len(await claim(store, 1_000)) == 100
+    await store.close()
+    assert most == 1
+
+
+async def test_a_store_of_a_file_that_was_replaced_does_not_share_the_old_ones_writer(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'rota.db'}"
+    old = await open_store(url)
+    await put(old)
+    for name in os.listdir(tmp_path):
+        os.unlink(tmp_path / name)
+    new = await open_store(url)
+    assert await claim(new) == []
+    await put(new)
+    await old.close()
+    await new.close()
+    again = await open_store(url)
+    assert len(await claim(again)) == 1
+    await again.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+async def test_a_relative_path_stays_the_same_file_wherever_the_process_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    monkeypatch.chdir(here)
+    store = await open_store("sqlite:///rota.db")
+    monkeypatch.chdir(there)
+    assert await store.jobs() == []  # the first question opens the file for reading
+    pid = os.fork()
+    if pid == 0:
+        asyncio._set_running_loop(None)
+        try:
+            asyncio.new_event_loop().run_until_complete(put(store))  # opens it anew
+        finally:
+            os._exit(0)
+    await asyncio.to_thread(os.waitpid, pid, 0)
+    assert len(await claim(store)) == 1
+    await store.close()
+    assert os.listdir(there) == []
+
+
 async def test_a_closed_store_leaves_no_thread_and_no_open_file(tmp_path: Path) -> None:
     store = await open_store(f"sqlite:///{tmp_path / 'rota.db'}")
     await put(store)
@@ -124,7 +203,8 @@ def open_files(folder: Path) -> list[str]:
 
 async def test_many_that_make_a_file_at_once_all_get_it(tmp_path: Path) -> None:
     for turn in range(10):
-        stores = await asyncio.gather(*[open_store(f"sqlite:///{tmp_path}/{turn}.db") for _ in range(6)])
+        # With clocks of their own, as if in processes of their own: else they would share one connection.
+        stores = await asyncio.gather(*[open_store(f"sqlite:///{tmp_path}/{turn}.db", HostClock()) for _ in range(6)])
         for store in stores:
             await store.close()
 

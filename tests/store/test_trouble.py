@@ -119,11 +119,11 @@ async def test_a_full_disk_is_told_and_leaves_nothing_partial(sqlite_store: Stor
     await limit_pages(sqlite_store, 1)  # SQLite makes that the present size
     with pytest.raises(Unavailable, match="full"):
         await sqlite_store.enqueue([make(payload={"text": "x" * 1_000}) for _ in range(200)])
-    assert await sqlite_store.queue_counts() == []
+    assert await sqlite_store.queue_counts() == [("default", 1, 0, 0)]
     assert await state_of(sqlite_store, held_id) is RunState.RUNNING
     await limit_pages(sqlite_store, 1_000_000)
     await sqlite_store.enqueue([make() for _ in range(200)])
-    assert await sqlite_store.queue_counts() == [("default", 0, 200, 0)]
+    assert await sqlite_store.queue_counts() == [("default", 1, 200, 0)]
     await finish(sqlite_store, held)
 
 

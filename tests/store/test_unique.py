@@ -1,16 +1,18 @@
 """Unique and idempotency keys: which enqueue gets a run of its own, and what the others get."""
 
 import asyncio
+import random
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from rota.core.model import Enqueued, JobDefinition
+from rota.core.model import Enqueued, JobDefinition, Retention
 from rota.core.states import Outcome, RunState
 from rota.core.unique import Unique
 from rota.errors import DuplicateRun, KeyReused, NotRepeatable
 from rota.instants import instant
-from rota.store import Store, enqueueing
+from rota.store import Store, enqueueing, postgres
 from rota.store.database import Tx
 from rota.store.postgres import PostgresDatabase
 from tests.support.clock import MINUTE, SECOND, ManualClock
@@ -267,6 +269,49 @@ async def test_bulk_enqueues_in_opposite_order_do_not_deadlock(store: Store, sec
         )
     assert [found.id for found in forth] == [found.id for found in reversed(back)]
     assert await live_runs(store) == len(keys)
+
+
+async def test_bulk_enqueues_whose_runs_hold_two_keys_do_not_deadlock(
+    store: Store, second: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The order of a call's idempotency keys says nothing about the order of its unique keys."""
+    monkeypatch.setattr(postgres, "_ASKED_AGAIN", ())
+    order = random.Random(1)
+
+    async def bulk(where: Store, name: str) -> list[Enqueued]:
+        numbers = order.sample(range(20), 20)
+        made = await where.enqueue([make(key=f"k{n}", idempotency_key=f"{name}-{m}") for m, n in enumerate(numbers)])
+        return [made[numbers.index(n)] for n in range(20)]
+
+    for turn in range(5):
+        bulks = await asyncio.gather(*[bulk(where, f"{turn}-{n}") for n, where in enumerate((store, second, store))])
+        assert len({tuple(found.id for found in answers) for answers in bulks}) == 1
+        if turn == 0:
+            assert sum(found.created for answers in bulks for found in answers) == 20
+    assert await live_runs(store) == 20
+
+
+async def test_a_key_that_an_answered_run_wanted_goes_to_the_next_that_wants_it(
+    store: Store, clock: ManualClock
+) -> None:
+    again: dict[str, Any] = {"key": "k", "idempotency_key": "abc"}
+    held = await answer(store, **again)
+    await finish_only(store)
+    clock.advance(SECOND)
+    await store.prune(lambda _: Retention())  # the unique key is forgotten, the idempotency key is not
+    repeated, other = await store.enqueue([make(**again), make(key="k")])
+    assert (repeated.id, repeated.created) == (held.id, False)
+    assert other.created
+    await store.cancel(other.id, None, None)
+    clock.advance(SECOND)
+    await store.prune(lambda _: Retention())
+    assert (await answer(store, **again)).id == held.id
+    assert (await answer(store, key="k")).created
+
+
+async def finish_only(store: Store) -> None:
+    (held,) = await claim(store)
+    await finish(store, held)
 
 
 async def test_one_enqueue_may_name_a_key_twice(store: Store) -> None:

@@ -154,7 +154,7 @@ async def block_the_loop(ctx: Context, seconds: float) -> None:
 @app.job
 def leave_a_thread(ctx: Context) -> None:
     with entered(ctx):
-        threading.Thread(target=time.sleep, args=(60,)).start()
+        threading.Thread(target=time.sleep, args=(60,), daemon=False).start()
 
 
 @app.job

@@ -1,4 +1,4 @@
-"""SIGTERM ends the process in time whatever handlers do: refuse to be cancelled, block the loop, leave threads behind."""
+"""SIGTERM ends the process in time whatever handlers do: refuse to stop, block the loop, leave threads behind."""
 
 from __future__ import annotations
 

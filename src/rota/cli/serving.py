@@ -13,7 +13,7 @@ from rota.cli.connecting import without_password
 from rota.cli.loading import load_app
 from rota.cli.options import concurrency, examples, staying
 from rota.cli.output import emit, print_json
-from rota.cli.staying import log_to_stderr, run_loop
+from rota.cli.staying import EndWithin, log_to_stderr, run_loop
 from rota.config import load_config
 
 _host = click.option("--host", metavar="ADDRESS", help="Where to listen.  [default: 127.0.0.1]")
@@ -36,10 +36,10 @@ def dev(target: str | None, database: str | None, log_level: str, as_json: bool,
     log_to_stderr(log_level)
     settings["database_url"] = database
     app = _configured(target, settings) if target else _example(settings)
-    return run_loop(_develop(app, sowing=target is None, as_json=as_json))
+    return run_loop(lambda end_within: _develop(app, end_within, sowing=target is None, as_json=as_json))
 
 
-async def _develop(app: Rota, *, sowing: bool, as_json: bool) -> int:
+async def _develop(app: Rota, end_within: EndWithin, *, sowing: bool, as_json: bool) -> int:
     from rota.server import serve
 
     tasks: list[asyncio.Task[None]] = []
@@ -49,7 +49,7 @@ async def _develop(app: Rota, *, sowing: bool, as_json: bool) -> int:
         if sowing:
             tasks.append(asyncio.create_task(_sow(app)))
 
-    return await serve(app, on_ready=ready)
+    return await serve(app, on_ready=ready, on_signal=end_within)
 
 
 def _example(settings: dict[str, Any]) -> Rota:
@@ -86,7 +86,7 @@ def server(target: str | None, database: str | None, log_level: str, as_json: bo
         else:
             emit(url)
 
-    return run_loop(serve(app, working=False, on_ready=ready))
+    return run_loop(lambda end_within: serve(app, working=False, on_ready=ready, on_signal=end_within))
 
 
 def _configured(target: str, settings: dict[str, Any]) -> Rota:

@@ -1,18 +1,57 @@
-"""What commands that stay need: an event loop to run in, and a log."""
+"""What commands that stay need: an event loop to run in, an end in time, and a log."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import queue
 import sys
+import threading
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+log = logging.getLogger("rota.cli")
 
-def run_loop(main: Coroutine[Any, Any, int]) -> int:
+EndWithin = Callable[[float], None]
+
+
+def run_loop(main: Callable[[EndWithin], Coroutine[Any, Any, int]]) -> int:
+    """The exit code of `main`, which is given what to call when a signal comes: so many seconds later it is over.
+
+    Without that, a handler that blocks the loop would keep `main` from seeing the signal, and one that refuses to be
+    cancelled the loop from closing. A process that must be ended exits with the code of `main`, or with 1 if `main`
+    had not returned: then runs may be left to the reaper.
+    """
+    last_resort = LastResort()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(main)
+        last_resort.exit_code = runner.run(main(last_resort.end_within))
+    return last_resort.exit_code
+
+
+class LastResort:
+    """Once told, not called off again: after the loop, a thread that a handler left can keep Python from ending.
+
+    It waits in a thread from the start. In a signal handler none can be started: the signal may have come while
+    another one was starting, and holds the lock. SimpleQueue is made to be used there.
+    """
+
+    def __init__(self) -> None:
+        self.exit_code = 1
+        self._limit: queue.SimpleQueue[float] = queue.SimpleQueue()
+        threading.Thread(target=self._watch, name="rota-last-resort", daemon=True).start()
+
+    def end_within(self, seconds: float) -> None:
+        self._limit.put(seconds)
+
+    def _watch(self) -> None:
+        time.sleep(self._limit.get())
+        # Whoever blocks may hold the lock of the log.
+        word = threading.Thread(target=log.error, args=("something does not stop: ended without it",), daemon=True)
+        word.start()
+        word.join(0.2)
+        os._exit(self.exit_code)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

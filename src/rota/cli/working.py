@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 import sys
+from collections.abc import Coroutine
 from typing import Any
 
 import click
@@ -14,7 +15,7 @@ import msgspec
 from rota.cli.loading import load_app
 from rota.cli.options import concurrency, examples, names_of, staying
 from rota.cli.output import print_json
-from rota.cli.staying import log_to_stderr, run_loop
+from rota.cli.staying import EndWithin, log_to_stderr, run_loop
 
 log = logging.getLogger("rota.worker")
 
@@ -87,4 +88,7 @@ def work(wanted: Wanted) -> int:
         if wanted.as_json:
             print_json({"worker": name, "jobs": jobs})
 
-    return run_loop(serve(app, http=False, name=wanted.name, queues=wanted.queues, on_ready=ready))
+    def main(end_within: EndWithin) -> Coroutine[Any, Any, int]:
+        return serve(app, http=False, name=wanted.name, queues=wanted.queues, on_ready=ready, on_signal=end_within)
+
+    return run_loop(main)

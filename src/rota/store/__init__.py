@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from rota.clock import Clock
 from rota.errors import BadConfig
@@ -11,7 +12,17 @@ from rota.store.database import Database
 from rota.store.statements import POSTGRES, SQLITE, Dialect
 from rota.store.store import Extended, Promoted, Store, new_id
 
-__all__ = ["Database", "Extended", "Promoted", "Store", "dialect_of", "new_id", "open_database", "open_store"]
+__all__ = [
+    "Database",
+    "Extended",
+    "Promoted",
+    "Store",
+    "anchored",
+    "dialect_of",
+    "new_id",
+    "open_database",
+    "open_store",
+]
 
 _DEADLINE = timedelta(seconds=15)
 _HINT = 'write "sqlite:///path/to/file.db" or "postgresql://user:password@host/database"'
@@ -25,19 +36,30 @@ def dialect_of(url: str) -> Dialect:
     return SQLITE if scheme == "sqlite" else POSTGRES
 
 
+def anchored(url: str) -> str:
+    """A URL that means the same file after the working directory has changed."""
+    if dialect_of(url) is POSTGRES:
+        return url
+    return f"sqlite:///{quote(os.path.abspath(_file_of(url)))}"
+
+
+def _file_of(url: str) -> str:
+    parts = urlsplit(url)
+    path = unquote(parts.path).removeprefix("/")
+    if parts.netloc or not path or path == ":memory:":
+        raise BadConfig(f"{url!r} names no file", hint=_HINT)
+    return path
+
+
 def open_database(url: str, manual_clock: Clock | None = None, deadline: timedelta = _DEADLINE) -> Database:
     """Nothing is connected yet. A manual clock is for tests: it replaces the database's own.
 
     `deadline` bounds every call to PostgreSQL.
     """
     if dialect_of(url) is SQLITE:
-        parts = urlsplit(url)
-        path = unquote(parts.path).removeprefix("/")
-        if parts.netloc or not path or path == ":memory:":
-            raise BadConfig(f"{url!r} names no file", hint=_HINT)
         from rota.store.sqlite import SqliteDatabase
 
-        return SqliteDatabase(path, manual_clock)
+        return SqliteDatabase(_file_of(url), manual_clock)
     from rota.store.postgres import PostgresDatabase
 
     return PostgresDatabase(url, manual_clock, deadline=deadline)

@@ -58,7 +58,11 @@ def drop_keys(rows: Sequence[Row]) -> Work[int]:
     return body
 
 
-async def prune_workers(tx: Tx) -> None:
+async def silent_workers(tx: Tx) -> bool:
+    return bool(await tx.fetch("silent_workers", silence=in_micros(_SILENCE)))
+
+
+async def drop_silent_workers(tx: Tx) -> None:
     await tx.fetch("drop_silent_workers", silence=in_micros(_SILENCE))
 
 

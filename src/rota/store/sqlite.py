@@ -90,11 +90,14 @@ class SqliteDatabase:
         self._users = 1
 
     def _connected(self) -> _Connections:
-        with forking.lock:
-            if self._connections is None:
-                self._connections = _connections_to(self._absolute, self._manual_clock)
-                self._connections.users.add(self)
-            return self._connections
+        connections = self._connections
+        if connections is None:
+            with forking.lock:
+                connections = self._connections = self._connections or _connections_to(
+                    self._absolute, self._manual_clock
+                )
+                connections.users.add(self)
+        return connections
 
     async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
         return await self._connected().writer.submit(work, self.path)

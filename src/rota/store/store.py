@@ -176,7 +176,8 @@ class Store:
         for job in await self.database.read(pruning.jobs_with_runs):
             look = partial(pruning.prunable, job=job, retention=retention_of(job))
             total += await self._in_bites(look, pruning.drop_runs)
-        await self.database.transact(pruning.prune_workers)
+        if await self.database.read(pruning.silent_workers):
+            await self.database.transact(pruning.drop_silent_workers)
         return total
 
     async def _in_bites(self, look: Work[Sequence[Row]], drop: Callable[[Sequence[Row]], Work[int]]) -> int:

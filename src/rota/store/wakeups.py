@@ -41,8 +41,7 @@ class Notifier:
     async def flush(self) -> None:
         if self._task and not self._task.done():
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])
         if self._pending:
             await self._send_pending()
 
@@ -95,5 +94,4 @@ class Listener:
     async def close(self) -> None:
         if self._task:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])

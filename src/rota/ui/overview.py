@@ -31,11 +31,10 @@ async def overview(request: Request) -> Response:
 
 
 def _queues(counts: Sequence[tuple[str, int, int, int]], jobs: Sequence[JobDefinition]) -> Html:
-    empty = dict.fromkeys(("default", *(job.queue for job in jobs)), (0, 0, 0))
     full = {queue: numbers for queue, *numbers in counts}
     rows = [
-        tag("tr", tag("th", queue, scope="row"), *(_count(number) for number in numbers))
-        for queue, numbers in sorted({**empty, **full}.items())
+        tag("tr", tag("th", queue, scope="row"), *map(_count, full.get(queue, (0, 0, 0))))
+        for queue in sorted({"default", *full, *(job.queue for job in jobs)})
     ]
     head = tag("tr", *(tag("th", text, scope="col") for text in ("queue", "running", "queued", "scheduled")))
     table = tag("table", tag("thead", head), tag("tbody", *rows))

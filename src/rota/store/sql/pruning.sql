@@ -43,5 +43,8 @@ delete from rota_unique where key in (
     {for_update_skip u})
 returning key;
 
+-- name: silent_workers
+select id from rota_worker where seen_at < :now - :silence limit 1;
+
 -- name: drop_silent_workers
 delete from rota_worker where seen_at < :now - :silence;
