@@ -5,8 +5,8 @@
     lint   the same without the tests
     bench  `python -m bench`, with the other schedulers installed for comparison
 
-Only Python 3.11 is needed. The environment in `.venv` is made from the pinned, hashed files in `requirements/` and
-made again only when they change.
+Only Python 3.11 or newer is needed. The environment in `.venv` is made from the pinned, hashed files in
+`requirements/` and made again only when they change.
 """
 
 import hashlib

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from rota.core.states import Outcome, RunState
     from rota.core.unique import Unique
     from rota.engine.context import Context
-    from rota.errors import Conflict, Invalid, LeaseLost, NotFound, RotaError, Unavailable
+    from rota.errors import BadPayload, Conflict, Invalid, LeaseLost, NotFound, RotaError, Unavailable
     from rota.job import Job
 
 __all__ = [
     "Attempt",
+    "BadPayload",
     "BlockingClient",
     "Cancelled",
     "Client",
@@ -65,7 +66,7 @@ _HOMES = {
     "rota.core.states": ("Outcome", "RunState"),
     "rota.core.unique": ("Unique",),
     "rota.engine.context": ("Context",),
-    "rota.errors": ("Conflict", "Invalid", "LeaseLost", "NotFound", "RotaError", "Unavailable"),
+    "rota.errors": ("BadPayload", "Conflict", "Invalid", "LeaseLost", "NotFound", "RotaError", "Unavailable"),
     "rota.job": ("Job",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -61,10 +61,22 @@ class Client:
 
     async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
         """All or nothing."""
-        shapes: dict[tuple[str, int], NewRun] = {}
         kept = list(orders)  # while they live, no two options share an id
-        runs = [await self._prepare_like(order, shapes) for order in kept]
+        models: dict[tuple[str, int], NewRun] = {}
+        runs = []
+        for order in kept:
+            model = models.get((order.job, id(order.options)))
+            if model is None or model.holds or order.job not in self.registry:
+                model = models[order.job, id(order.options)] = await self.prepare(order)
+                runs.append(model)
+            else:
+                runs.append(self._another(model, order))
         return await self.store.enqueue(runs) if runs else []
+
+    def _another(self, model: NewRun, order: Order) -> NewRun:
+        """Orders that share their job and options differ in id and payload only, unless a key depends on it."""
+        payload = self.registry.newest(order.job).payload.encode(order.arguments, self._limits)
+        return msgspec.structs.replace(model, id=self.store.new_id(), payload=payload, like=model)
 
     async def prepare(self, order: Order) -> NewRun:
         """Checked completely; nothing is written."""
@@ -76,15 +88,6 @@ class Client:
         payload = jsonvalue.encode(order.arguments, self._limits)
         check_schema(definition.payload_schema, payload, self._limits)
         return new_run(definition, self.store.new_id(), payload, order.options)
-
-    async def _prepare_like(self, order: Order, shapes: dict[tuple[str, int], NewRun]) -> NewRun:
-        """Orders that share their job and options differ in id and payload only, unless a key depends on it."""
-        like = shapes.get((order.job, id(order.options)))
-        if like is None or like.holds or order.job not in self.registry:
-            like = shapes[order.job, id(order.options)] = await self.prepare(order)
-            return like
-        payload = self.registry.newest(order.job).payload.encode(order.arguments, self._limits)
-        return msgspec.structs.replace(like, id=self.store.new_id(), payload=payload)
 
     async def job(self, name: str) -> JobDefinition:
         if name in self.registry:

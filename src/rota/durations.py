@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from rota.errors import BadDuration
 
@@ -13,6 +13,7 @@ _MICROSECONDS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_00
 _PART = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)(ms|s|m|h|d)")
 _WHOLE = re.compile(rf"(?:{_PART.pattern})+")
 _LONGEST = timedelta(days=36_500)
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 
 def parse_duration(value: Duration) -> timedelta:
@@ -23,12 +24,14 @@ def parse_duration(value: Duration) -> timedelta:
         parts = _PART.findall(value.strip().lower())
         total = sum(float(number) * _MICROSECONDS[unit] for number, unit in parts)
         if total > _LONGEST / timedelta(microseconds=1):
-            raise BadDuration(value)
+            raise BadDuration(value, "is longer than a hundred years")
         span = timedelta(microseconds=round(total))
     else:
         raise BadDuration(value)
-    if span < timedelta(0) or span > _LONGEST:
-        raise BadDuration(value)
+    if span < timedelta(0):
+        raise BadDuration(value, "is negative")
+    if span > _LONGEST:
+        raise BadDuration(value, "is longer than a hundred years")
     return span
 
 
@@ -47,3 +50,25 @@ def format_duration(span: timedelta) -> str:
 
 def in_micros(span: timedelta) -> int:
     return span // timedelta(microseconds=1)
+
+
+def age(at: datetime, now: datetime) -> str:
+    """In one unit, for people: `5s ago`, `in 3h`."""
+    seconds = int(abs(now - at).total_seconds())
+    if seconds == 0:
+        return "now"
+    size, unit = next(unit for unit in _UNITS if seconds >= unit[0])
+    return f"{seconds // size}{unit} ago" if at < now else f"in {seconds // size}{unit}"
+
+
+def span(length: timedelta) -> str:
+    """In two units at most, for people: `340ms`, `1.2s`, `3m12s`, `2h5m`."""
+    seconds = length.total_seconds()
+    if seconds < 0.9995:
+        return f"{max(0, round(seconds * 1000))}ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f}s"
+    whole = round(seconds)
+    size, unit = next(unit for unit in _UNITS if whole >= unit[0])
+    smaller, smaller_unit = _UNITS[_UNITS.index((size, unit)) + 1]
+    return f"{whole // size}{unit}{whole % size // smaller}{smaller_unit}"

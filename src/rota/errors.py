@@ -13,8 +13,10 @@ A message is built in its class from facts, and carries a hint where there is so
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
+
+_SHOWN_CANDIDATES = 5
 
 
 class RotaError(Exception):
@@ -73,14 +75,16 @@ class UnknownRun(NotFound):
     code = "unknown-run"
 
     def __init__(self, run_id: str) -> None:
-        super().__init__(f"there is no run {run_id!r}", hint="it may have been pruned; `rota run ls` lists runs")
+        hint = "give the beginning or the end of an id; it may have been pruned; `rota run ls` lists runs"
+        super().__init__(f"there is no run {run_id!r}", hint=hint)
 
 
 class AmbiguousRun(Conflict):
     code = "ambiguous-run"
 
-    def __init__(self, prefix: str) -> None:
-        super().__init__(f"more than one run begins with {prefix!r}", hint="give more of the id")
+    def __init__(self, part: str, candidates: Sequence[str]) -> None:
+        some = ", ".join(candidates[:_SHOWN_CANDIDATES]) + (", …" if len(candidates) > _SHOWN_CANDIDATES else "")
+        super().__init__(f"{part!r} is the beginning or end of more than one run", hint=f"give more of the id: {some}")
 
 
 class LeaseLost(Conflict):
@@ -105,7 +109,8 @@ class RunNotFinal(Conflict):
     code = "run-not-final"
 
     def __init__(self, run_id: str, state: str) -> None:
-        super().__init__(f"run {run_id} is {state}; only a finished run can be retried", hint="cancel it first")
+        hint = "wait until it has ended" if state == "cancelling" else "cancel it first, or wait until it has ended"
+        super().__init__(f"run {run_id} is {state}; only a finished run can be retried", hint=hint)
 
 
 class NotCancellable(Conflict):
@@ -144,7 +149,7 @@ class BadPayload(Invalid):
     code = "bad-payload"
 
     def __init__(self, path: str, problem: str, *, hint: str | None = None) -> None:
-        super().__init__(f"payload at {path}: {problem}", hint=hint)
+        super().__init__(f"the payload {problem}" if path == "$" else f"payload at {path}: {problem}", hint=hint)
         self.path = path
         self.problem = problem
 
@@ -152,8 +157,8 @@ class BadPayload(Invalid):
 class BadDuration(Invalid):
     code = "bad-duration"
 
-    def __init__(self, text: object) -> None:
-        super().__init__(f"{text!r} is not a duration", hint='write a number and a unit: "90s", "15m", "6h", "1d"')
+    def __init__(self, text: object, problem: str = "is not a duration") -> None:
+        super().__init__(f"{text!r} {problem}", hint='write a number and a unit: "90s", "15m", "6h", "1d"')
 
 
 class BadConfig(Invalid):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
 from rota.client import Order
 from rota.core.model import Enqueued
-from rota.core.publishing import RunOptions
+from rota.core.publishing import RUN_OPTIONS, RunOptions
+from rota.errors import UnknownOption
 from rota.registry.jobs import Handler
 from rota.store.foreign import aexecute_in, execute_in
 
@@ -43,6 +44,9 @@ class Job(Generic[P, R]):
 
     def options(self, **options: Unpack[RunOptions]) -> Job[P, R]:
         """The same job with options for the runs enqueued through it."""
+        for option in options:
+            if option not in RUN_OPTIONS:
+                raise UnknownOption(option, RUN_OPTIONS, where=f"a run of {self.name!r}")
         return Job(self.app, self.handler, {**self._options, **options})
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
@@ -53,10 +57,12 @@ class Job(Generic[P, R]):
 
     def enqueue_many(self, payloads: Iterable[Mapping[str, Any]]) -> Sequence[Enqueued]:
         """All in one transaction; each payload holds one run's arguments by name."""
-        return self.app.blocking.enqueue_many([self._order((), payload) for payload in payloads])
+        return self.app.blocking.enqueue_many([Order(self.name, dict(payload), self._options) for payload in payloads])
 
     async def aenqueue_many(self, payloads: Iterable[Mapping[str, Any]]) -> Sequence[Enqueued]:
-        return await (await self.app.connect()).enqueue_many([self._order((), payload) for payload in payloads])
+        return await (await self.app.connect()).enqueue_many(
+            [Order(self.name, dict(payload), self._options) for payload in payloads]
+        )
 
     def enqueue_in(self, connection: Any, *args: P.args, **kwargs: P.kwargs) -> str:
         """Enqueue inside a transaction of yours: the run exists if, and as soon as, you commit. Returns its id.

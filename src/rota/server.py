@@ -71,7 +71,12 @@ async def serve(
             with contextlib.suppress(TimeoutError, Unavailable):
                 async with asyncio.timeout(_CLOSING):
                     await app.aclose()
+    _log_of(working).info("stopped")
     return 0
+
+
+def _log_of(working: bool) -> logging.Logger:
+    return logging.getLogger("rota.worker" if working else "rota.server")
 
 
 async def _start(app: Rota, *, name: str | None, queues: Sequence[str] | None, working: bool) -> Engine:
@@ -94,6 +99,7 @@ async def _run(web: _Web | None, signals: _Signals, on_ready: Callable[[str], No
 
 
 async def _stop(engine: Engine, web: _Web | None, grace: float) -> None:
+    _say_stopping(engine, grace)
     ending: list[Coroutine[Any, Any, None]] = [engine.stop()]
     if web:
         ending.append(web.stop())
@@ -102,6 +108,13 @@ async def _stop(engine: Engine, web: _Web | None, grace: float) -> None:
             await asyncio.gather(*ending)
     except TimeoutError:
         log.warning("stopped without reporting everything: the reaper of another process will find what is left")
+
+
+def _say_stopping(engine: Engine, grace: float) -> None:
+    count = len(engine.worker.active) if engine.worker else 0
+    handlers = "1 handler has" if count == 1 else f"{count} handlers have"
+    waiting = f": {handlers} {grace:g}s to finish; a second signal stops at once" if count else ""
+    _log_of(engine.worker is not None).info("stopping%s", waiting)
 
 
 async def _unless(stopped: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
@@ -129,11 +142,7 @@ class _Signals:
             os._exit(130)
         self._seen = True
         self._on_first()
-        self._loop.call_soon_threadsafe(self._stop)
-
-    def _stop(self) -> None:
-        log.info("stopping; a second signal stops at once")
-        self.stopped.set()
+        self._loop.call_soon_threadsafe(self.stopped.set)
 
 
 @contextlib.contextmanager
@@ -201,6 +210,6 @@ def listen(config: Config) -> socket.socket:
     except OSError as error:
         where = f"{config.host}:{config.port}"
         if error.errno == errno.EADDRINUSE:
-            hint = "another rota may be running there; ROTA_PORT chooses another port, 0 any free one"
+            hint = "another rota may be running there; --port or ROTA_PORT chooses another port, 0 any free one"
             raise Unavailable(f"{where} is in use already", hint=hint) from None
         raise Unavailable(f"cannot listen on {where}: {error.strerror or error}") from None

@@ -123,7 +123,7 @@ async def test_many_from_async_code_and_of_several_jobs(app: Rota, crawl: Crawl)
         ({"url": "a", "ctx": 1}, r"\$\.ctx.*the worker gives it"),
         ({"url": "a\0b"}, r"\$\.url"),
         ({"url": "\ud800"}, r"\$\.url"),
-        ({"url": "x" * 300_000}, r"\$.*limit"),
+        ({"url": "x" * 300_000}, "the limit is"),
         ({"url": object()}, r"\$\.url"),
     ],
 )

@@ -53,7 +53,7 @@ async def test_within_its_unique_period_it_may_follow_at_once(app: Rota) -> None
 async def test_a_unique_field_that_no_payload_has_is_refused(app: Rota) -> None:
     async def send(to: str) -> None: ...
 
-    with pytest.raises(Invalid, match="no option 'too'"):
+    with pytest.raises(Invalid, match="no field 'too'"):
         app.job(unique=["too"])(send)
     job = app.job(send)
     with pytest.raises(Invalid, match="did you mean 'to'"):

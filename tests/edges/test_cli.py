@@ -1,6 +1,7 @@
 """The command line's own manners: help, hints, errors, exit codes, configuration."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,9 +12,12 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from rota import errors
 from rota.cli import root
-from rota.cli.words import age, one_field, span, state_cell, visible
+from rota.cli.serving import program
+from rota.cli.words import one_field, state_cell, visible
 from rota.core.states import RunState
+from rota.durations import age, span
 from rota.version import __version__
 
 
@@ -47,6 +51,32 @@ def test_help_is_quick_to_load() -> None:
     look = f"import rota.cli, sys; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_help_lists_every_exit_code() -> None:
+    listed = {int(code) for code in re.findall(r"^ +(\d+)  ", rota("--help").stdout, re.MULTILINE)}
+    raised = {
+        error.exit_code
+        for error in vars(errors).values()
+        if isinstance(error, type(errors.RotaError)) and issubclass(error, errors.RotaError)
+    }
+    assert listed == {0, 3, 130, *raised}
+
+
+def test_the_commands_to_type_next_work_where_rota_is_not_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / ".venv" / "bin" / "rota"
+    own.parent.mkdir(parents=True)
+    own.touch()
+    monkeypatch.setattr(sys, "executable", str(own.with_name("python")))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert program() == ".venv/bin/rota"
+    monkeypatch.chdir(own.parent)
+    assert program() == "./rota"
+    own.chmod(0o755)
+    monkeypatch.setenv("PATH", str(own.parent))
+    assert program() == "rota"
 
 
 def test_the_version() -> None:
@@ -127,6 +157,7 @@ def test_an_unreachable_postgresql_exits_69() -> None:
     done = rota("run", "ls", "--database", "postgresql://nobody@127.0.0.1:1/none")
     assert done.exit_code == 69
     assert "Traceback" not in done.stderr
+    assert "is it running? check --database" in done.stderr
 
 
 def test_a_bad_setting_exits_78(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +200,17 @@ def test_ages(before: timedelta, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(0, "0ms"), (0.34, "340ms"), (1.24, "1.2s"), (192, "3m12s"), (7500, "2h5m"), (90000, "1d1h")]
+    ("seconds", "words"),
+    [
+        (0, "0ms"),
+        (0.34, "340ms"),
+        (1.24, "1.2s"),
+        (0.9999, "1.0s"),
+        (59.99, "1m0s"),
+        (192, "3m12s"),
+        (7500, "2h5m"),
+        (90000, "1d1h"),
+    ],
 )
 def test_spans(seconds: float, words: str) -> None:
     assert span(timedelta(seconds=seconds)) == words

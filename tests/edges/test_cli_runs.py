@@ -17,6 +17,7 @@ from rota.cli.waiting import finish
 from rota.core.model import Run
 from rota.core.states import FINAL_STATES, RunState
 from rota.engine.context import Context
+from rota.errors import RunNotFinal
 from rota.store import Store, open_database
 
 RUN_FIELDS = {"id", "job", "state", "scope", "payload", "result", "error", "attempt", "max_attempts", "fence", "tags"}
@@ -102,6 +103,7 @@ def test_every_option_reaches_the_run() -> None:
     later = answer("run", "add", "greet", '{"name": "Ada"}', "--at", "2099-01-01T00:00:00+01:00")
     assert later["run_at"] == "2098-12-31T23:00:00Z"
     assert answer("queue", "ls")["items"] == [
+        {"queue": "default", "running": 0, "queued": 0, "scheduled": 0},
         {"queue": "mail", "running": 0, "queued": 0, "scheduled": 1},
         {"queue": "slow", "running": 0, "queued": 0, "scheduled": 1},
     ]
@@ -133,8 +135,9 @@ def test_a_payload_comes_from_a_file_or_stdin(tmp_path: Path) -> None:
         ('{"name": 3}', "$.name"),
         ('{"name": "Ada", "nmae": 1}', "nmae"),
         ("{}", "name"),
-        ("[1]", "must be an object"),
-        ("{", "is not JSON"),
+        ("[1]", "the payload must be an object, not an array"),
+        ("{", "the payload is not JSON"),
+        ("{name: x}", """'{"name": "x"}'"""),
         ('{"name": "\\u0000"}', "$.name"),
     ],
 )
@@ -155,7 +158,9 @@ def test_a_bad_payload_exits_2_and_names_the_path(payload: str, problem: str) ->
         (["run", "show", "x'; --"], 4, "there is no run"),
         (["run", "add", "boom", "--priority", "5000"], 2, "priority"),
         (["run", "add", "boom", "--delay", "10"], 2, "90s"),
-        (["run", "add", "boom", "--delay", "1s", "--at", "2026-01-01T00:00:00Z"], 2, "not both"),
+        (["run", "add", "boom", "--delay", "1s", "--at", "2026-01-01T00:00:00Z"], 2, "--delay or --at, not both"),
+        (["run", "add", "greet", '{"name": "x"}', "--unique-by", "nmae"], 2, "has no field 'nmae'"),
+        (["run", "add", "boom", "--metadata", "[1]"], 2, "--metadata must be an object, not an array"),
         (["run", "ls", "--limit", "0"], 2, "limit"),
     ],
 )
@@ -255,16 +260,28 @@ async def test_a_run_that_goes_on_is_75_and_cancelled_it_is_3(database_url: str)
         added = await process("run", "add", "endless", url=database_url)
         id = added.stdout.strip()
         late = await process("run", "wait", id, "--timeout", "100ms", "--json", url=database_url)
-        assert (late.code, json.loads(late.stderr)["code"]) == (75, "still-running")
+        problem = json.loads(late.stderr)
+        assert (late.code, problem["code"], "status" in problem) == (75, "still-running", False)
         waiting = asyncio.create_task(process("run", "wait", id, url=database_url))
-        assert (await process("run", "cancel", id, url=database_url)).code == 0
+        assert (await process("run", "cancel", id[-8:], url=database_url)).code == 0
         assert (await waiting).code == 3
+
+
+@pytest.mark.parametrize(("state", "hint"), [("cancelling", "wait until"), ("running", "cancel it first")])
+def test_a_run_that_cannot_be_retried_yet_says_what_to_do_first(state: str, hint: str) -> None:
+    assert (RunNotFinal("1", state).hint or "").startswith(hint)
 
 
 async def test_a_reader_that_goes_away_is_no_error(sqlite_url: str) -> None:
     await introduce(sqlite_url)
     done = await process("job", "ls", url=sqlite_url, shell="| head -n 1")
     assert done == (0, "boom\t1\tdefault\tyes\t\n", "")
+
+
+async def test_a_full_disk_is_said_without_a_traceback(sqlite_url: str) -> None:
+    await introduce(sqlite_url)
+    done = await process("job", "ls", url=sqlite_url, shell="> /dev/full")
+    assert done == (1, "", "error: cannot write the output: No space left on device\n")
 
 
 @pytest.mark.parametrize("state", sorted(FINAL_STATES))

@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from rota.app import Rota
+from rota.cli.showing import RUN_COLUMNS
 from rota.client import Order
+from rota.engine.context import Context
 
 ESCAPE = "\x1b["
+TITLE = "\\x1b]0;a new title\\x07"
 
 
 @pytest.fixture
@@ -22,8 +25,10 @@ def run_id(sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     app = Rota(sqlite_url)
 
     @app.job(max_attempts=1)
-    async def boom() -> None:
-        raise ValueError("\x1b]0;a new title\x07")
+    async def boom(ctx: Context) -> None:
+        """Always fails, and does so with a message that no terminal is wide enough for."""
+        ctx.count("pages", 3)
+        raise ValueError("\x1b]0;a new title\x07 " + "word " * 40)
 
     async def fail_once() -> str:
         async with app.running() as client:
@@ -68,9 +73,35 @@ def test_no_color_means_none(run_id: str) -> None:
 
 
 def test_a_narrow_terminal_keeps_the_id_whole(run_id: str) -> None:
-    header, row = on_terminal("run", "ls", columns=60, NO_COLOR="1").splitlines()
+    header, row, note = on_terminal("run", "ls", columns=60, NO_COLOR="1").splitlines()
     assert run_id in row
-    assert "queue" not in header
+    assert header.split() == ["id", "state", "job"]
+    assert note.startswith("too narrow for: created, took, attempt, queue")
+
+
+def test_a_column_that_does_not_fit_is_cut_or_named_but_never_dropped_silently(run_id: str) -> None:
+    header, *_, note = on_terminal("run", "ls", columns=80, NO_COLOR="1").splitlines()
+    assert {*header.split(), *note.replace(",", "").split()} >= set(RUN_COLUMNS.titles)
+    assert set(on_terminal("run", "ls", NO_COLOR="1").split()) >= set(RUN_COLUMNS.titles)
+    header, row = on_terminal("job", "ls", columns=80, NO_COLOR="1").splitlines()
+    assert "description" in header
+    assert "Always fails" in row
+    assert row.endswith("…")
+
+
+@pytest.mark.parametrize("command", [["run", "ls"], ["job", "ls"], ["queue", "ls"]], ids=" ".join)
+def test_a_row_stays_a_line_however_narrow_it_gets(run_id: str, command: list[str]) -> None:
+    header, row, *notes = on_terminal(*command, columns=20, NO_COLOR="1").splitlines()
+    assert "…" in header + row
+    assert max(len(header), len(row)) <= 20
+    assert len(notes) == (command == ["run", "ls"])
+
+
+def test_an_attempt_shows_its_error_and_what_it_measured_in_80_columns(run_id: str) -> None:
+    shown = on_terminal("run", "show", run_id, columns=80, NO_COLOR="1")
+    attempts = " ".join(shown.partition("\nattempt  outcome")[2].split())
+    assert attempts.endswith(f"ValueError: {TITLE} {'word ' * 40}pages 3")
+    assert max(len(line) for line in shown.splitlines()) <= 80
 
 
 def test_show_has_the_error_and_the_attempts_but_obeys_no_escape_codes(run_id: str) -> None:

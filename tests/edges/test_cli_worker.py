@@ -178,6 +178,17 @@ def test_a_process_that_dies_is_replaced(folder: Path) -> None:
         assert child.wait(PATIENCE) == 0
 
 
+@pytest.mark.usefixtures("folder")
+def test_a_worker_says_which_app_it_runs_and_that_it_stopped() -> None:
+    with started("worker", "shop_jobs", "--name", "w", "--json") as child:
+        line_of(child)
+        child.terminate()
+        assert child.wait(PATIENCE) == 0
+        assert child.stderr is not None
+        said = [line.partition("rota.worker: ")[2].rstrip() for line in child.stderr]
+    assert [line for line in said if line] == ["worker w runs shop_jobs:app: pid, slow", "stopping", "stopped"]
+
+
 def test_a_second_signal_kills_at_once(folder: Path) -> None:
     with started("worker", "shop_jobs:app", "--processes", "2", "--json") as child:
         [line_of(child) for _ in range(2)]
@@ -186,7 +197,7 @@ def test_a_second_signal_kills_at_once(folder: Path) -> None:
         until(begun.exists)
         child.terminate()
         assert child.stderr is not None
-        assert any("stopping" in line for line in child.stderr)
+        assert any("rota.worker: stopping: 1 handler has 20s to finish" in line for line in child.stderr)
         child.terminate()
         assert child.wait(5) == 128 + signal.SIGKILL
 

@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from datetime import timedelta
 
 import httpx2
 import pytest
@@ -13,11 +12,11 @@ from rota.client import Client, Order
 from rota.core.claims import Ask, ClaimRequest
 from rota.core.endings import Report
 from rota.core.model import Attempt, Run, RunFilter
-from rota.core.signals import Retry
+from rota.core.signals import Fail, Retry
 from rota.core.states import Outcome
+from rota.engine.context import Context
 from rota.server import asgi
 from rota.ui.html import Html, tag
-from rota.ui.words import span
 
 SCRIPT = "<script>alert('x')</script>"
 
@@ -33,6 +32,11 @@ async def app(sqlite_url: str) -> AsyncIterator[Rota]:
     @app.job(backoff="1h")
     def fail(name: str) -> None:
         raise (Retry(name) if name == "later" else ValueError(name))
+
+    @app.job
+    async def count(ctx: Context) -> None:
+        ctx.count("pages", 3)
+        raise Fail("enough")
 
     yield app
     await app.aclose()
@@ -88,6 +92,30 @@ async def test_runs_are_shown_and_everything_is_escaped(app: Rota, http: httpx2.
     assert "Traceback" in pages[3]
     assert "http-equiv" in pages[1]
     assert "http-equiv" not in pages[2]
+
+
+async def test_a_run_is_shown_by_the_end_of_its_id_which_finds_it(app: Rota, http: httpx2.AsyncClient) -> None:
+    client = await app.connect()
+    run = await client.enqueue(Order("hello", {"name": "Ada"}))
+    overview = (await http.get("/")).text
+    assert f'href="/runs/{run.id}" class="id" title="{run.id}">…{run.id[-12:]}</a>' in overview
+    assert run.id in (await http.get(f"/runs/{run.id[-12:]}")).text
+
+
+async def test_columns_that_would_be_empty_are_not_there(app: Rota, http: httpx2.AsyncClient) -> None:
+    client = await app.connect()
+    await app.start()
+    done = await client.enqueue(Order("hello", {"name": "Ada"}))
+    await client.wait(done.id, "20s")
+    for path in ("/", f"/runs/{done.id}"):
+        assert 'class="error"' not in (await http.get(path)).text
+    counted = await client.enqueue(Order("count", {}))
+    await client.wait(counted.id, "20s")
+    await app.stop()
+    page = (await http.get(f"/runs/{counted.id}")).text
+    assert 'data-label="measured">pages 3</td>' in page
+    assert 'class="error">Fail: enough</td>' in page
+    assert 'class="error">Fail: enough</td>' in (await http.get("/")).text
 
 
 async def test_running_runs_are_counted_not_read(
@@ -146,14 +174,3 @@ async def test_the_style_sheet_and_icon_that_pages_name_exist(http: httpx2.Async
 
 def test_text_is_escaped_and_markup_is_not() -> None:
     assert tag("a", "<b>", Html("<i>"), None, 7, href='"', class_="x") == '<a href="&quot;" class="x">&lt;b&gt;<i>7</a>'
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0, "0 s"), (0.0004, "0 ms"), (0.25, "250 ms"), (0.9999, "1.0 s"), (4.21, "4.2 s"), (9.99, "10 s"),
-        (75, "1 min 15 s"), (7_500, "2 h 5 min"), (200_000, "2 d 7 h"),
-    ],
-)  # fmt: skip
-def test_spans_are_words(seconds: float, words: str) -> None:
-    assert span(timedelta(seconds=seconds)) == words

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -265,3 +266,17 @@ async def test_a_run_in_a_workers_buffer_never_begins(
     await real.idle()
     assert len(begun) == 1
     assert (await either.attempts(buffered))[0].started_at is None
+
+
+async def test_the_worker_looks_for_cancels_without_waiting_for_its_heartbeat(either: Harness, working: Start) -> None:
+    @either.app.job
+    async def endless() -> None:
+        await asyncio.Event().wait()
+
+    run = await either.enqueue(endless)
+    hour = timedelta(hours=1)
+    real = await working(either, heartbeat=hour, lease=3 * hour, poll=timedelta(milliseconds=20))
+    await until(lambda: len(real.worker.active) == 1)
+    await either.cancel(run)
+    either.clock.advance("1s")
+    await real.has_state(run, RunState.CANCELLED)

@@ -344,3 +344,16 @@ async def test_runs_enqueued_together_are_all_run(either: Harness, working: Star
     real = await working(either)
     for n, run in enumerate(enqueued):
         assert (await real.has_state(run, RunState.SUCCEEDED)).result == 2 * n
+
+
+async def test_a_failed_attempt_is_told_in_the_workers_log(
+    harness: Harness, working: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    @harness.app.job(max_attempts=2, backoff="5s")
+    async def broken() -> None:
+        raise ValueError("out of paper\nand of ink")
+
+    run = await harness.enqueue(broken)
+    real = await working(harness)
+    await real.has_state(run, RunState.SCHEDULED)
+    assert f"run {run.id} of broken: attempt 1 of 2 failed, again in 5s: ValueError: out of paper" in caplog.text

@@ -1,21 +1,32 @@
-"""The documentation is true: its snippets run, its tables name every option and setting, its links lead somewhere."""
+"""The documentation is true: its snippets run, its tables leave nothing out, its links lead somewhere."""
 
 import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import click
 import pytest
+from starlette.routing import BaseRoute, Mount, Route
 
+from rota import Attempt, BlockingClient, Client, Enqueued, Job, Rota, Run, RunFilter
+from rota.api import asgi, refusals
+from rota.api.orders import RunBody
+from rota.api.requests import LARGEST_BODY
+from rota.cli import root
+from rota.client import MOST_LISTED
 from rota.config import SETTINGS, load_config
 from rota.core.publishing import RUN_OPTIONS
-from rota.core.states import FINAL_STATES, RunState
+from rota.core.states import FINAL_STATES, Outcome, RunState
+from rota.errors import RotaError
 from rota.registry.jobs import JOB_OPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SNIPPET = re.compile(r"^```python(?: file=(\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+UNRUN = re.compile(r"^```python not-run\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TOML = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CELL = re.compile(r"`([a-z_]+)`")
 
@@ -29,8 +40,9 @@ def test_snippets_run_in_order(page: Path, tmp_path: Path) -> None:
     for number, (name, code) in enumerate(SNIPPET.findall(page.read_text())):
         file = tmp_path / (name or f"snippet_{number}.py")
         file.write_text(code)
+        tool = ["-m", "pytest", "-q"] if file.name.startswith("test_") else []
         done = subprocess.run(
-            [sys.executable, file.name],
+            [sys.executable, *tool, file.name],
             cwd=tmp_path,
             capture_output=True,
             text=True,
@@ -38,11 +50,21 @@ def test_snippets_run_in_order(page: Path, tmp_path: Path) -> None:
             check=False,
             env={"PATH": "", "ROTA_DATABASE_URL": "sqlite:///docs.db"},
         )
-        assert done.returncode == 0, f"{page.name}: {file.name}\n{done.stderr}"
+        assert done.returncode == 0, f"{page.name}: {file.name}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_snippets_that_are_not_run_are_python_all_the_same(page: Path) -> None:
+    for code in UNRUN.findall(page.read_text()):
+        compile(code, page.name, "exec")
+
+
+def text_of(page: str) -> str:
+    return (ROOT / "docs" / page).read_text()
 
 
 def named_in_first_column(page: str, heading: str) -> set[str]:
-    text = (ROOT / "docs" / page).read_text().partition(heading)[2]
+    text = text_of(page).partition(f"{heading}\n")[2]
     rows = [line for line in text.partition("\n## ")[0].splitlines() if line.startswith("| `")]
     return {name for row in rows for name in CELL.findall(row.split("|")[1])}
 
@@ -57,8 +79,75 @@ def test_every_option_of_a_run_is_documented() -> None:
 
 def test_every_final_state_is_documented() -> None:
     assert named_in_first_column("jobs.md", "## The states of a run") == {state.value for state in FINAL_STATES}
-    text = (ROOT / "docs" / "jobs.md").read_text()
-    assert all(f"`{state.value}`" in text for state in RunState)
+    assert unnamed("jobs.md", (f"`{state.value}`" for state in RunState)) == []
+
+
+def unnamed(page: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if name not in text_of(page)]
+
+
+def public(kind: type) -> list[str]:
+    return [name for name in vars(kind) if not name.startswith("_")]
+
+
+def routes_of(routes: Iterable[BaseRoute], below: str = "") -> Iterator[tuple[str, str]]:
+    for route in routes:
+        if isinstance(route, Mount):
+            yield from routes_of(route.routes, below + route.path)
+        elif isinstance(route, Route):
+            methods = route.methods or [method for method in ("GET", "POST") if hasattr(route.endpoint, method.lower())]
+            yield from ((method, below + route.path) for method in methods if method != "HEAD")
+
+
+def test_every_route_is_documented() -> None:
+    documented = re.findall(r"^\| ([A-Z]+) \| `(.*?)` \|", text_of("rest.md"), re.MULTILINE)
+    assert sorted(documented) == sorted(routes_of(asgi(Rota()).routes))
+
+
+def errors_below(kind: type[RotaError]) -> Iterator[type[RotaError]]:
+    for error in kind.__subclasses__():
+        yield error
+        yield from errors_below(error)
+
+
+def test_every_error_is_documented() -> None:
+    own = [error for error in errors_below(RotaError) if error.__module__ in ("rota.errors", refusals.__name__)]
+    rows = re.findall(r"^\| (\d+) \| `(.*?)` \|", text_of("rest.md"), re.MULTILINE)
+    statuses = {code: int(status) for status, code in rows} | {"still-running": 503, "bad-configuration": 422}
+    assert [error.code for error in own if statuses.get(error.code) != error.status] == []
+
+
+def test_everything_a_request_may_say_is_documented() -> None:
+    assert named_in_first_column("rest.md", "## Enqueue") == set(RunBody.__struct_fields__)
+    filters = {name.removesuffix("s") for name in RunFilter.__struct_fields__}
+    assert named_in_first_column("rest.md", "## List") == {*filters, "limit", "cursor"}
+    assert unnamed("rest.md", [f"{LARGEST_BODY:,}".replace(",", " "), f"1 to {MOST_LISTED};"]) == []
+
+
+def test_everything_an_answer_says_is_documented() -> None:
+    assert named_in_first_column("rest.md", "## A run") == set(Run.__struct_fields__)
+    assert named_in_first_column("rest.md", "## An attempt") == set(Attempt.__struct_fields__)
+    assert unnamed("rest.md", (f"`{outcome.value}`" for outcome in Outcome)) == []
+
+
+def commands_below(group: click.Group, path: str) -> Iterator[str]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands_below(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}"
+
+
+def test_every_command_is_documented() -> None:
+    documented = re.findall(r"^\| `(rota .*?)` \|", text_of("cli.md"), re.MULTILINE)
+    assert sorted(documented) == sorted(commands_below(root, "rota"))
+
+
+def test_every_verb_is_documented() -> None:
+    assert unnamed("python.md", (f"`{verb}(" for verb in {*public(Client), *public(BlockingClient)})) == []
+    assert unnamed("python.md", (f".{name}(" for name in public(Job))) == []
+    assert unnamed("python.md", (f"`{name}`" for name in ("id", "created", "created_at", "run_at"))) == []
+    assert {"id", "created", "created_at", "run_at"} <= set(dir(Enqueued))
 
 
 def test_every_setting_is_documented() -> None:

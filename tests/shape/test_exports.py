@@ -13,7 +13,8 @@ import rota
 ROOT = Path(__file__).parents[2]
 
 PUBLIC = {
-    "Attempt", "BlockingClient", "Cancelled", "Client", "Config", "Conflict", "Context", "Enqueued", "Exponential",
+    "Attempt", "BadPayload", "BlockingClient", "Cancelled", "Client", "Config", "Conflict", "Context", "Enqueued",
+    "Exponential",
     "Fail", "Invalid", "Job", "JobDefinition", "LeaseLost", "NotFound", "Order", "Outcome", "Retry", "Rota",
     "RotaError", "Run", "RunError", "RunFilter", "RunState", "Scope", "Snooze", "Unavailable", "Unique", "__version__",
 }  # fmt: skip

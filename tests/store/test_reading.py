@@ -136,8 +136,23 @@ async def test_a_run_is_found_by_the_beginning_of_its_id(store: Store) -> None:
     await put(store, id="0190bbbb-0000-7000-8000-000000000001")
     for prefix in ("0190a", "0190AAAA", "0190aaaa-0", "0190aaaa00007", run_id):
         assert await store.find_run(prefix) == run_id
-    with pytest.raises(AmbiguousRun):
+    with pytest.raises(AmbiguousRun, match="0190aaaa-0000-7000-8000-000000000001, 0190bbbb"):
         await store.find_run("0190")
+
+
+async def test_a_run_is_found_by_the_end_of_its_id(store: Store) -> None:
+    """Runs enqueued together have the time in common, which is the beginning."""
+    run_id = await put(store, id="0190aaaa-0000-7000-8000-00000000beef")
+    for number in range(7):
+        await put(store, id=f"0190aaaa-0000-7000-8000-00000{number}00dead")
+    for end in ("beef", "BEEF", "8000-00000000beef", "00000000beef"):
+        assert await store.find_run(end) == run_id
+    with pytest.raises(AmbiguousRun) as ambiguous:
+        await store.find_run("dead")
+    assert (ambiguous.value.hint or "").count("0190aaaa") == 5
+    for unknown in ("eef", "abcd", "1190aaaa-0000-7000-8000-00000000beef"):
+        with pytest.raises(UnknownRun):
+            await store.find_run(unknown)
 
 
 @pytest.mark.parametrize("prefix", ["", "-", "x", "0190' or 1=1", "\0", "\ud800", "0" * 33, "١"])

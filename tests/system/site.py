@@ -44,7 +44,7 @@ class Site:
         """Started, and claiming."""
         flags = ["--name", name, "--concurrency", str(concurrency)]
         environment = self.environment(**(settings or {}))
-        return self.processes.rota("worker", *flags, APP, environment=environment).until_said("is ready for")
+        return self.processes.rota("worker", *flags, APP, environment=environment).until_said(f" runs {APP}")
 
     async def enqueue(self, job: str, options: Mapping[str, Any] | None = None, /, **payload: Any) -> str:
         return (await self.client.enqueue(Order(job, payload, options or {}))).id

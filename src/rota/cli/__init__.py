@@ -15,6 +15,19 @@ from rota.version import __version__
 
 __all__ = ["main", "root"]
 
+EXIT_CODES = """\b
+Exit codes:
+  0    ok
+  1    the run failed, timed out or expired; or something went wrong
+  2    wrong usage, or a payload that is refused
+  3    the run was cancelled or skipped
+  4    not found
+  6    conflict
+  69   the database cannot be reached, or the port is taken
+  75   the run is still running after --timeout
+  78   bad configuration, or tables that need `rota migrate`
+  130  interrupted"""
+
 
 @click.group(
     "rota",
@@ -25,7 +38,9 @@ __all__ = ["main", "root"]
         "rota worker jobs:app                      run the jobs that jobs.py declares on `app`",
         'rota run add crawl \'{"url": "…"}\' --wait  enqueue a run and wait for its end',
         "rota run ls --state failed                what went wrong",
-    ),
+    )
+    + "\n\n"
+    + EXIT_CODES,
 )
 @click.version_option(__version__, prog_name="rota", message="%(prog)s %(version)s")
 def root() -> None:

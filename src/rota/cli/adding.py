@@ -18,6 +18,13 @@ from rota.core.jsonvalue import Limits
 from rota.core.model import Run
 from rota.errors import BadPayload, Invalid
 
+_FILE = 'it holds one JSON object, with a name for each argument: {"name": "x"}'
+_PAYLOAD = """in the shell's single quotes, with a name for each argument: '{"name": "x"}'"""
+_METADATA = """in the shell's single quotes: --metadata '{"from": "me"}'"""
+_KINDS = {
+    list: "an array", str: "a text", int: "a number", float: "a number", bool: "true or false", type(None): "null",
+}  # fmt: skip
+
 
 @click.command(
     epilog=examples(
@@ -47,7 +54,7 @@ from rota.errors import BadPayload, Invalid
 def add(job: str, payload: str, waiting: bool, database: str | None, as_json: bool, **given: Any) -> int:
     """Enqueue a run of JOB.
 
-    In a pipe it prints the run's id alone.
+    In a pipe it prints the run's id alone; with --wait the id, the state, and the result or error, tab-separated.
     """
     options = run_options(**given)
 
@@ -68,15 +75,25 @@ def add(job: str, payload: str, waiting: bool, database: str | None, as_json: bo
 
 def run_options(*, unique: bool, unique_by: tuple[str, ...], metadata: str | None, **given: Any) -> dict[str, Any]:
     """What `.options(...)` takes, of what was given."""
+    if given.get("delay") is not None and given.get("run_at") is not None:
+        raise Invalid("give --delay or --at, not both")
     if unique or unique_by:
         given["unique"] = list(unique_by) or True
     if metadata is not None:
-        given["metadata"] = _object(metadata.encode(), Limits(), "--metadata")
+        given["metadata"] = _metadata(metadata)
     return {name: value for name, value in given.items() if value is not None and value != ()}
 
 
+def _metadata(text: str) -> dict[str, Any]:
+    try:
+        return _object(text.encode(), Limits(), _METADATA)
+    except BadPayload as error:
+        where = "" if error.path == "$" else f"at {error.path}: "
+        raise Invalid(f"--metadata {where}{error.problem}", hint=error.hint) from None
+
+
 def arguments_of(source: str, limits: Limits) -> dict[str, Any]:
-    return _object(_content(source), limits, "payload")
+    return _object(_content(source), limits, _FILE if source == "-" or source.startswith("@") else _PAYLOAD)
 
 
 def _content(source: str) -> bytes:
@@ -90,12 +107,13 @@ def _content(source: str) -> bytes:
         raise Invalid(f"cannot read {source[1:]}: {error.strerror}") from None
 
 
-def _object(text: bytes, limits: Limits, what: str) -> dict[str, Any]:
+def _object(text: bytes, limits: Limits, example: str) -> dict[str, Any]:
     try:
         value = jsonvalue.decode(text, limits)
     except BadPayload as error:
-        raise error if what == "payload" else Invalid(f"{what} at {error.path}: {error.problem}") from None
+        if not error.problem.startswith("is not JSON"):
+            raise
+        raise BadPayload("$", error.problem.replace("JSON is malformed: ", ""), hint=example) from None
     if not isinstance(value, dict):
-        message = f"must be an object, with a name for each argument, not {type(value).__name__}"
-        raise BadPayload("$", message) if what == "payload" else Invalid(f"{what} {message}")
+        raise BadPayload("$", f"must be an object, not {_KINDS[type(value)]}", hint=example)
     return value

@@ -7,9 +7,13 @@ import click
 from rota.cli.connecting import ask
 from rota.cli.options import examples, shared
 from rota.cli.output import json_text, print_facts, print_json, print_rows
-from rota.cli.words import Cell, text_cell
-from rota.core.model import JobDefinition
+from rota.cli.words import Cell, Columns, text_cell
+from rota.client import Client
+from rota.core.model import JobDefinition, QueueCount, with_empty_queues
 from rota.durations import format_duration
+
+_JOB_COLUMNS = Columns(("job", "version", "queue", "enabled", "description"), cut=("job", "queue", "description"))
+_QUEUE_COLUMNS = Columns(("queue", "running", "queued", "scheduled"), cut=("queue",))
 
 
 @click.group()
@@ -25,9 +29,8 @@ def list_jobs(database: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"items": jobs, "next_cursor": None})
         return
-    titles = ("job", "version", "queue", "enabled", "description")
     none = "no jobs yet: they appear when a worker that has them starts"
-    print_rows(titles, [_row(definition) for definition in jobs], none=none)
+    print_rows(_JOB_COLUMNS, [_row(definition) for definition in jobs], none=none)
 
 
 @job.command("show", epilog=examples("rota job show crawl", "rota job show crawl --json"))
@@ -51,12 +54,16 @@ def queue() -> None:
 @shared
 def list_queues(database: str | None, as_json: bool) -> None:
     """List queues: runs that run, that may be claimed, and that wait for their time."""
-    counts = ask(database, lambda client: client.queues())
-    titles = ("queue", "running", "queued", "scheduled")
+
+    async def question(client: Client) -> list[QueueCount]:
+        return with_empty_queues(await client.queues(), await client.jobs())
+
+    counts = ask(database, question)
     if as_json:
-        print_json({"items": [dict(zip(titles, count, strict=True)) for count in counts], "next_cursor": None})
+        items = [dict(zip(_QUEUE_COLUMNS.titles, count, strict=True)) for count in counts]
+        print_json({"items": items, "next_cursor": None})
         return
-    print_rows(titles, [[text_cell(fact) for fact in count] for count in counts], none="nothing runs or waits")
+    print_rows(_QUEUE_COLUMNS, [[text_cell(fact) for fact in count] for count in counts], none="")
 
 
 def _row(definition: JobDefinition) -> list[Cell]:

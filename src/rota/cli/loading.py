@@ -11,7 +11,12 @@ from types import ModuleType
 from rota.app import Rota
 from rota.errors import Invalid, RotaError, did_you_mean
 
+_DEFAULT = "app"
 _FORM = "write MODULE:APP, for example `jobs:app` for `app = Rota()` in jobs.py"
+
+
+def full_name(target: str) -> str:
+    return target if ":" in target else f"{target}:{_DEFAULT}"
 
 
 def load_app(target: str) -> Rota:
@@ -23,9 +28,9 @@ def load_app(target: str) -> Rota:
         raise Invalid(f"{module_name!r} is a file, not a module", hint=f"did you mean '{module_name[:-3]}:{path}'?")
     module = _module(module_name)
     found: object = module
-    for name in (path or "app").split("."):
+    for name in (path or _DEFAULT).split("."):
         if not hasattr(found, name):
-            raise Invalid(f"module {module_name!r} has no {path or 'app'!r}", hint=_apps_of(module, name))
+            raise Invalid(f"module {module_name!r} has no {path or _DEFAULT!r}", hint=_apps_of(module, name))
         found = getattr(found, name)
     if not isinstance(found, Rota):
         raise Invalid(f"{target!r} is a {type(found).__name__}, not a Rota", hint=_apps_of(module, path))

@@ -22,7 +22,10 @@ def examples(*lines: str) -> str:
 
 def shared(command: F) -> F:
     """--database and --json, which every command takes."""
-    command = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command)
+    return _database(click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command))
+
+
+def _database(command: F) -> F:
     return click.option("--database", metavar="URL", help="sqlite:///FILE or postgresql://USER@HOST/NAME.")(command)
 
 
@@ -30,7 +33,8 @@ def staying(command: F) -> F:
     """What every command that stays takes, too."""
     level = click.Choice(["debug", "info", "warning", "error"], case_sensitive=False)
     say = click.option("--log-level", type=level, default="info", show_default=True, help="How much to say on stderr.")
-    return shared(say(command))
+    ready = click.option("--json", "as_json", is_flag=True, help="Say in one JSON document when it is ready.")
+    return _database(ready(say(command)))
 
 
 concurrency = click.option("--concurrency", type=int, metavar="N", help="Runs at a time.  [default: 10]")

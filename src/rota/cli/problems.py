@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from rota.cli.words import visible
-from rota.errors import RotaError
+from rota.errors import RotaError, StillRunning
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -26,7 +26,9 @@ class Problem(msgspec.Struct, frozen=True):
 
 def problem_of(error: RotaError | click.ClickException) -> Problem:
     if isinstance(error, RotaError):
-        return Problem(error.code, error.message, error.exit_code, error.hint, error.status)
+        # That a wait took too long is nothing that a server would answer.
+        status = None if isinstance(error, StillRunning) else error.status
+        return Problem(error.code, error.message, error.exit_code, error.hint, status)
     near: list[str] = list(getattr(error, "possibilities", None) or ())
     # Newer clicks put their own guess into the formatted message; ours is the hint.
     detail = error.message if near else error.format_message()

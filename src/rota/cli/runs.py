@@ -12,9 +12,9 @@ from rota.cli.adding import add
 from rota.cli.connecting import ask
 from rota.cli.options import cursor_of, examples, names_of, scope_of, shared, states_of
 from rota.cli.output import on_terminal, plain_value, print_facts, print_json, print_rows
-from rota.cli.showing import ATTEMPT_TITLES, RUN_TITLES, attempt_row, print_new_run, print_run, run_facts, run_row
+from rota.cli.showing import ATTEMPT_COLUMNS, RUN_COLUMNS, attempt_row, print_new_run, print_run, run_facts, run_row
 from rota.cli.waiting import ended, finish
-from rota.client import Client
+from rota.client import MOST_LISTED, Client
 from rota.core.model import Run, RunFilter
 from rota.core.scope import Scope
 
@@ -23,7 +23,8 @@ from rota.core.scope import Scope
 def run() -> None:
     """Runs: enqueue, list, show, wait for, cancel, retry.
 
-    An id may be shortened while it stays unique.
+    ID is a run's id, or the beginning or the end of it that no other run has. Runs that were enqueued together
+    begin alike: take the end, of four characters or more.
     """
 
 
@@ -43,7 +44,7 @@ run.add_command(add)
 @click.option("--tag", metavar="TAG")
 @click.option("--key", metavar="KEY")
 @click.option("--scope", type=scope_of, metavar="KIND/ID")
-@click.option("--limit", type=int, default=50, show_default=True, metavar="N")
+@click.option("--limit", type=int, default=50, show_default=True, metavar="N", help=f"At most {MOST_LISTED}.")
 @click.option("--before", metavar="ID", help="The page after the one that ended with this id.")
 @shared
 def ls(states: Any, limit: int, before: str | None, database: str | None, as_json: bool, **given: Any) -> None:
@@ -60,16 +61,19 @@ def ls(states: Any, limit: int, before: str | None, database: str | None, as_jso
     if as_json:
         print_json({"items": runs, "next_cursor": following})
         return
-    print_rows(RUN_TITLES, [run_row(item, now) for item in runs], none="no runs match")
+    print_rows(RUN_COLUMNS, [run_row(item, now) for item in runs], none="no runs match")
     if following and on_terminal():
         click.echo(f"more: --before {following}", err=True)
 
 
-@run.command(epilog=examples("rota run show 01997b1e", "rota run show 01997b1e --json"))
+@run.command(epilog=examples("rota run show b3e52e11", "rota run show b3e52e11 --json"))
 @click.argument("id")
 @shared
 def show(id: str, database: str | None, as_json: bool) -> None:
-    """Show a run with its attempts."""
+    """Show a run with its attempts.
+
+    ID is the beginning or the end of an id, or all of it.
+    """
 
     async def question(client: Client) -> Any:
         found = await client.get(id)
@@ -83,13 +87,13 @@ def show(id: str, database: str | None, as_json: bool) -> None:
     rows = [attempt_row(attempt, now) for attempt in attempts]
     if on_terminal() and rows:
         click.echo()
-    print_rows(ATTEMPT_TITLES, rows, none="")
+    print_rows(ATTEMPT_COLUMNS, rows, none="")
 
 
 @run.command(
     epilog=examples(
-        "rota run wait 01997b1e",
-        "rota run wait 01997b1e --timeout 5m || echo 'did not succeed'",
+        "rota run wait b3e52e11",
+        "rota run wait b3e52e11 --timeout 5m || echo 'did not succeed'",
     )
 )
 @click.argument("id")
@@ -98,17 +102,21 @@ def show(id: str, database: str | None, as_json: bool) -> None:
 def wait(id: str, timeout: str | None, database: str | None, as_json: bool) -> int:
     """Wait until a run has ended; the exit code tells how.
 
-    0 succeeded, 1 failed, 3 cancelled or skipped, 75 still going on after --timeout.
+    0 succeeded, 1 failed, timed out or expired, 3 cancelled or skipped, 75 still going on after --timeout.
+    ID is the beginning or the end of an id, or all of it.
     """
     return finish(ask(database, lambda client: ended(client, id, timeout)), as_json=as_json)
 
 
-@run.command(epilog=examples("rota run cancel 01997b1e --reason 'wrong url'"))
+@run.command(epilog=examples("rota run cancel b3e52e11 --reason 'wrong url'"))
 @click.argument("id")
 @click.option("--reason", metavar="TEXT", help="Kept with the run.")
 @shared
 def cancel(id: str, reason: str | None, database: str | None, as_json: bool) -> None:
-    """Cancel a run: at once, or by asking its worker to stop."""
+    """Cancel a run: at once, or by asking its worker to stop.
+
+    ID is the beginning or the end of an id, or all of it.
+    """
 
     async def command(client: Client) -> Any:
         found = await client.get(id)
@@ -118,12 +126,15 @@ def cancel(id: str, reason: str | None, database: str | None, as_json: bool) -> 
     print_run(ask(database, command), as_json=as_json)
 
 
-@run.command(epilog=examples("rota run retry 01997b1e --wait"))
+@run.command(epilog=examples("rota run retry b3e52e11 --wait"))
 @click.argument("id")
 @click.option("--wait", "waiting", is_flag=True, help="Wait for the new run's end.")
 @shared
 def retry(id: str, waiting: bool, database: str | None, as_json: bool) -> int:
-    """Do a finished run's work again, as a new run."""
+    """Do a finished run's work again, as a new run.
+
+    ID is the beginning or the end of an id, or all of it.
+    """
 
     async def command(client: Client) -> Run:
         new = await client.retry(id)

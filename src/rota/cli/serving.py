@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
+import shutil
+import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -23,7 +27,7 @@ _port = click.option("--port", type=int, metavar="PORT", help="0 takes a free on
 @click.command(
     epilog=examples("rota dev", "rota dev jobs:app --port 8000", "rota dev --database sqlite:///elsewhere.db")
 )
-@click.argument("target", metavar="[MODULE:APP]", required=False)
+@click.argument("target", metavar="[MODULE[:APP]]", required=False)
 @_host
 @_port
 @concurrency
@@ -31,7 +35,7 @@ _port = click.option("--port", type=int, metavar="PORT", help="0 takes a free on
 def dev(target: str | None, database: str | None, log_level: str, as_json: bool, **settings: Any) -> int:
     """Server, worker and page in one process, to try things out.
 
-    Without MODULE:APP it runs an example.
+    Without MODULE it runs an example.
     """
     log_to_stderr(log_level)
     settings["database_url"] = database
@@ -65,14 +69,17 @@ async def _sow(app: Rota) -> None:
 
 
 @click.command(epilog=examples("rota server --port 8000", "rota server jobs:app --database postgresql://rota@db/rota"))
-@click.argument("target", metavar="[MODULE:APP]", required=False)
+@click.argument("target", metavar="[MODULE[:APP]]", required=False)
 @_host
 @_port
 @staying
 def server(target: str | None, database: str | None, log_level: str, as_json: bool, **settings: Any) -> int:
-    """The API, the page and the loops, without a worker.
+    """The API, the page, and what keeps runs going, without a worker.
 
-    With MODULE:APP it makes that app's jobs known.
+    Beside HTTP it runs the promoter (queues runs when they are due), the reaper (takes runs away from workers that
+    died) and the janitor (deletes old runs); workers run these, too.
+
+    With MODULE it makes that app's jobs known.
     """
     from rota.server import serve
 
@@ -120,4 +127,14 @@ def _next_commands(app: Rota, database: str) -> tuple[str, str, str]:
     first = "queue ls" if job is None else f"job show {job}" if needs[job] else f"run add {job} --wait"
     is_default = load_config().database_url == app.config.database_url
     where = "" if is_default else f" --database {shlex.quote(database)}"
-    return f"rota {first}{where}", f"rota run ls{where}", f"rota job ls{where}"
+    rota = shlex.quote(program())
+    return f"{rota} {first}{where}", f"{rota} run ls{where}", f"{rota} job ls{where}"
+
+
+def program() -> str:
+    """What to type for `rota`: its path where the shell would not find it."""
+    own = Path(sys.executable).with_name("rota")
+    if shutil.which("rota") or not own.exists():
+        return "rota"
+    here = os.path.relpath(own)
+    return min(here if os.sep in here else os.path.join(os.curdir, here), str(own), key=len)

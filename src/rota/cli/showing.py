@@ -5,11 +5,20 @@ from __future__ import annotations
 from datetime import datetime
 
 from rota.cli.output import emit, json_text, on_terminal, print_json, print_rows
-from rota.cli.words import Cell, age_cell, instant_cell, span_cell, state_cell, text_cell
-from rota.core.model import Attempt, Run, RunError
+from rota.cli.words import Cell, Columns, age_cell, instant_cell, span_cell, state_cell, text_cell
+from rota.core.model import Attempt, Measures, Run, RunError
 
-RUN_TITLES = ("id", "state", "job", "created", "took", "attempt", "queue")
-ATTEMPT_TITLES = ("attempt", "outcome", "worker", "claimed", "took", "error")
+RUN_COLUMNS = Columns(
+    ("id", "state", "job", "created", "took", "attempt", "queue"),
+    cut=("job", "queue"),
+    spare=("created", "took", "attempt", "queue"),
+)
+ATTEMPT_COLUMNS = Columns(
+    ("attempt", "outcome", "worker", "claimed", "took", "error", "measured"),
+    cut=("worker",),
+    below=("error", "measured"),
+)
+_CHANGED_RUN_COLUMNS = Columns(("id", "state", "job"), cut=("job",))
 
 
 def run_row(run: Run, now: datetime) -> list[Cell]:
@@ -58,8 +67,14 @@ def attempt_row(attempt: Attempt, now: datetime) -> list[Cell]:
         text_cell(attempt.worker_id),
         age_cell(attempt.claimed_at, now),
         span_cell(attempt.started_at or attempt.claimed_at, attempt.ended_at, now),
-        text_cell(error_line(attempt.error) if attempt.error else None),
+        Cell(error_line(attempt.error) if attempt.error else "", style="red"),
+        _measured_cell(attempt),
     ]
+
+
+def _measured_cell(attempt: Attempt) -> Cell:
+    measures = Measures(attempt.cpu_time_ms, attempt.memory_peak_mb, attempt.counters)
+    return Cell(json_text(measures), attempt.measured) if measures != Measures() else Cell("")
 
 
 def error_line(error: RunError) -> str:
@@ -72,7 +87,7 @@ def print_run(run: Run, *, as_json: bool) -> None:
         print_json(run)
     elif on_terminal():
         state = state_cell(run.state)
-        print_rows(RUN_TITLES[:3], [[text_cell(run.id), state, text_cell(run.job)]], none="")
+        print_rows(_CHANGED_RUN_COLUMNS, [[text_cell(run.id), state, text_cell(run.job)]], none="")
     else:
         emit(f"{run.id}\t{run.state.value}")
 

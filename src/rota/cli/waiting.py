@@ -11,10 +11,11 @@ import click
 
 from rota.cli.output import emit, json_text, on_terminal, print_json
 from rota.cli.showing import error_line
-from rota.cli.words import one_field, span, state_cell, visible
+from rota.cli.words import one_field, state_cell, visible
 from rota.client import Client
 from rota.core.model import Run
 from rota.core.states import RunState
+from rota.durations import span
 
 _LOOK = 0.5
 _CLEAR = "\r\x1b[K"

@@ -1,12 +1,13 @@
-"""Facts in a terminal's words: states with a symbol, ages, spans, text that cannot command the terminal."""
+"""Facts in a terminal's words: states with a symbol, instants, text that cannot command the terminal."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import msgspec
 
 from rota.core.states import RunState
+from rota.durations import age, span
 
 _SYMBOLS = {
     RunState.SCHEDULED: ("◷", "blue"),
@@ -21,7 +22,6 @@ _SYMBOLS = {
     RunState.EXPIRED: ("†", "red"),
     RunState.SKIPPED: ("↷", "yellow"),
 }
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 _IN_A_CELL = {**_CONTROLS, ord("\\"): "\\\\", ord("\n"): "\\n", ord("\t"): "\\t"}
 
@@ -32,6 +32,19 @@ class Cell(msgspec.Struct, frozen=True):
     plain: str
     shown: str | None = None
     style: str = ""
+
+
+class Columns(msgspec.Struct, frozen=True):
+    """A table's titles, and what becomes of them on a narrow terminal.
+
+    `cut` are shortened with …, `spare` go next, the last first, and are named below the table; `below` are never in
+    the table but under their row, where there is room for them. In a pipe all of this is one field after another.
+    """
+
+    titles: tuple[str, ...]
+    cut: tuple[str, ...] = ()
+    spare: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()
 
 
 def visible(text: str) -> str:
@@ -62,26 +75,6 @@ def age_cell(at: datetime | None, now: datetime) -> Cell:
 
 def instant_cell(at: datetime | None, now: datetime) -> Cell:
     return Cell("") if at is None else Cell(rfc3339(at), f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC ({age(at, now)})")
-
-
-def age(at: datetime, now: datetime) -> str:
-    seconds = int(abs(now - at).total_seconds())
-    if seconds == 0:
-        return "now"
-    size, unit = next(unit for unit in _UNITS if seconds >= unit[0])
-    return f"{seconds // size}{unit} ago" if at < now else f"in {seconds // size}{unit}"
-
-
-def span(length: timedelta) -> str:
-    """Two units at most: 340ms, 1.2s, 3m12s, 2h5m."""
-    seconds = length.total_seconds()
-    if seconds < 1:
-        return f"{max(0, round(seconds * 1000))}ms"
-    if seconds < 60:
-        return f"{seconds:.1f}s"
-    size, unit = next(unit for unit in _UNITS if seconds >= unit[0])
-    smaller, smaller_unit = _UNITS[_UNITS.index((size, unit)) + 1]
-    return f"{int(seconds // size)}{unit}{int(seconds % size // smaller)}{smaller_unit}"
 
 
 def span_cell(began: datetime | None, ended: datetime | None, now: datetime) -> Cell:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 import msgspec
 
-from rota.cli.loading import load_app
+from rota.cli.loading import full_name, load_app
 from rota.cli.options import concurrency, examples, names_of, staying
 from rota.cli.output import print_json
 from rota.cli.staying import EndWithin, log_to_stderr, run_loop
@@ -51,15 +51,21 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         "rota worker jobs:app --processes 4 --name crawler",
     )
 )
-@click.argument("target", metavar="MODULE:APP")
+@click.argument("target", metavar="MODULE[:APP]")
 @click.option("--queues", type=names_of, metavar="A,B", help="Only these.  [default: those of the app's jobs]")
 @concurrency
-@click.option("--processes", type=click.IntRange(1, 1000), default=1, metavar="N", help="So many workers in one.")
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 1000),
+    default=1,
+    metavar="N",
+    help="Start N worker processes and keep them alive; each has --concurrency.",
+)
 @click.option("--name", metavar="NAME", help="How lists call it.  [default: the host's name]")
 @click.option("--with-parent", is_flag=True, hidden=True)
 @staying
 def worker(processes: int, with_parent: bool, **given: Any) -> int:
-    """Run the jobs that MODULE declares on APP.
+    """Run the jobs that MODULE declares on APP, which is `app` if it is not named.
 
     SIGTERM or Ctrl-C stops claiming and lets runs end; a second one stops at once.
     """
@@ -84,7 +90,7 @@ def work(wanted: Wanted) -> int:
 
     def ready(_: str) -> None:
         name, jobs = wanted.name or socket.gethostname(), sorted(app.registry.known())
-        log.info("worker %s is ready for %s", name, ", ".join(jobs) or "nothing: its app declares no jobs")
+        log.info("worker %s runs %s: %s", name, full_name(wanted.target), ", ".join(jobs) or "it declares no jobs")
         if wanted.as_json:
             print_json({"worker": name, "jobs": jobs})
 

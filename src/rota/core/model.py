@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ from rota.core.retry import RetryPolicy
 from rota.core.scope import Scope
 from rota.core.states import Outcome, RunState
 from rota.core.unique import KeyHold, Unique
+from rota.instants import instant
 
 Json = Any
 """JSON as it enters from or leaves to the outside."""
@@ -65,7 +67,8 @@ class Overrides(msgspec.Struct, frozen=True, omit_defaults=True):
 class NewRun(msgspec.Struct, frozen=True, gc=False):
     """A run about to be enqueued: everything decided, JSON already text, in the order its table wants it.
 
-    Due at `run_at`, or `delay` after the database's now; both in microseconds.
+    Due at `run_at`, or `delay` after the database's now; both in microseconds. A run made from another, `like` it in
+    all but id and payload, says so: that saves a bulk enqueue from comparing them.
     """
 
     id: str
@@ -87,6 +90,7 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     run_at: int | None = None
     delay: int = 0
     holds: tuple[KeyHold, ...] = ()
+    like: NewRun | None = None
 
 
 class Enqueued(msgspec.Struct, frozen=True, gc=False):
@@ -94,8 +98,17 @@ class Enqueued(msgspec.Struct, frozen=True, gc=False):
 
     id: str
     created: bool
-    created_at: int = 0
-    run_at: int = 0
+    created_micros: int | None = None
+    run_micros: int | None = None
+
+    @property
+    def created_at(self) -> datetime | None:
+        """Only known of a run that this enqueue created."""
+        return None if self.created_micros is None else instant(self.created_micros)
+
+    @property
+    def run_at(self) -> datetime | None:
+        return None if self.run_micros is None else instant(self.run_micros)
 
 
 class RunError(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -145,7 +158,15 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     error: RunError | None
     cpu_time_ms: int | None
     memory_peak_mb: int | None
-    counters: dict[str, float]
+    counters: dict[str, int | float]
+
+    @property
+    def measured(self) -> str:
+        """What it counted and used, for people."""
+        used = [f"{name} {count:.15g}" for name, count in self.counters.items()]
+        used += [] if self.cpu_time_ms is None else [f"cpu {self.cpu_time_ms}ms"]
+        used += [] if self.memory_peak_mb is None else [f"memory peak {self.memory_peak_mb}MB"]
+        return ", ".join(used)
 
 
 class Measures(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -153,7 +174,7 @@ class Measures(msgspec.Struct, frozen=True, omit_defaults=True):
 
     cpu_time_ms: int | None = None
     memory_peak_mb: int | None = None
-    counters: dict[str, float] = {}
+    counters: dict[str, int | float] = {}
 
 
 class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,6 +186,17 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     queues: tuple[str, ...]
     jobs: tuple[str, ...]
     slots: int
+
+
+QueueCount = tuple[str, int, int, int]
+"""(queue, running, queued, scheduled)"""
+
+
+def with_empty_queues(counts: Iterable[QueueCount], jobs: Iterable[JobDefinition]) -> list[QueueCount]:
+    """For people, who look for the queues that their jobs name: an empty one is there, too."""
+    filled = {count[0]: count for count in counts}
+    names = {"default", *filled, *(job.queue for job in jobs)}
+    return [filled.get(name, (name, 0, 0, 0)) for name in sorted(names)]
 
 
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):

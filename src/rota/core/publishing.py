@@ -15,7 +15,7 @@ from rota.core.retry import Backoff, RetryPolicy, retry_policy
 from rota.core.scope import GLOBAL, Scope
 from rota.core.unique import KeyHold, PartKey, Unique, fingerprint, idempotency_key, once_key, unique_fields, unique_key
 from rota.durations import Duration, in_micros, parse_duration
-from rota.errors import Invalid, JobDisabled, UnknownOption
+from rota.errors import Invalid, JobDisabled, UnknownOption, did_you_mean
 from rota.instants import micros_at
 
 _IDEMPOTENCY_PERIOD = timedelta(hours=24)
@@ -141,7 +141,8 @@ def checked_unique(unique: Unique | None, definition: JobDefinition) -> Unique |
     if unique is not None and schema.get("additionalProperties") is False:
         for field in unique.fields:
             if field not in schema.get("properties", {}):
-                raise UnknownOption(field, schema.get("properties", {}), where=f"the payload of {definition.name!r}")
+                hint = did_you_mean(field, schema.get("properties", {}))
+                raise Invalid(f"the payload of {definition.name!r} has no field {field!r}", hint=hint)
     return unique
 
 

@@ -185,6 +185,18 @@ class Reports:
         return int((self._clock.monotonic() - attempt.began_at) * 1_000_000)
 
 
+def describe(attempt: Attempt, report: Report) -> str:
+    """One line for the log of a worker."""
+    claim = attempt.claim
+    error = msgspec.json.decode(report.error or "null", type=RunError | None)
+    what = f"{error.type}: {error.message.partition(chr(10))[0]:.300}" if error else ""
+    then = f"again in {report.retry_in / 1_000_000:.3g}s" if report.retry_in is not None else "not tried again"
+    return (
+        f"run {claim.run_id} of {claim.job}: attempt {claim.attempt} of {claim.max_attempts} "
+        f"{report.outcome.value}, {then}: {what}"
+    )
+
+
 def _measured(attempt: Attempt) -> str | None:
     counters = attempt.counters or {}
     if not counters and attempt.measures is None:

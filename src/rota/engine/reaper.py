@@ -59,5 +59,6 @@ class Reaper:
         count = reaped.requeued + reaped.ended
         self.taken += count
         if count:
-            log.warning("took %d leases away: %d queued again, %d ended", count, reaped.requeued, reaped.ended)
+            leases = "1 lease" if count == 1 else f"{count} leases"
+            log.warning("took %s away: %d queued again, %d ended", leases, reaped.requeued, reaped.ended)
         return timedelta(0) if count >= _BATCH else self._interval

@@ -18,7 +18,7 @@ from rota.core.model import WorkerInfo
 from rota.core.states import Outcome
 from rota.durations import in_micros
 from rota.engine.appetite import LARGEST_CLAIM, Lookout, Rate, buffer_target
-from rota.engine.attempts import Attempt, Reports
+from rota.engine.attempts import Attempt, Reports, describe
 from rota.engine.calls import Calls
 from rota.engine.heartbeat import Beat, HeartbeatThread
 from rota.engine.reporter import Reporter
@@ -32,6 +32,7 @@ _DOUBT = 40.0
 _SOLO_EVERY = 0.5
 _SOLO_BY_OTHERS = 30.0  # runs that were solo by an older declaration of their job
 _TROUBLE = 0.5
+_LONGEST_COURTESY = 5.0
 _LAST_WORDS = 1.0
 _LAST_REPORTS = 3.0
 
@@ -55,6 +56,7 @@ class Worker:
         self._stopping = False
         self._doubt_until = 0.0
         self._solo_at = 0.0
+        self._cancels_at = 0.0
         self._lease = config.lease.total_seconds()
         self._renewed_at = self._clock.monotonic()
         self._reports = Reports(self._clock, Limits(config.max_payload))
@@ -136,6 +138,7 @@ class Worker:
         while not self._stopping:
             self._wake.clear()
             try:
+                await self._look_for_cancels()
                 rest = await self.step()
             except Exception as error:
                 log.warning("cannot claim, trying again: %s", error, exc_info=not isinstance(error, RotaError))
@@ -145,6 +148,21 @@ class Worker:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(rest):
                         await self._wake.wait()
+
+    async def _look_for_cancels(self) -> None:
+        """The heartbeat brings them too, but a person who cancels should not have to wait for it."""
+        now = self._clock.monotonic()
+        if self.active and now >= self._cancels_at:
+            self._cancels_at = now + self._config.poll.total_seconds()
+            for run_id, fence in await self._store.cancelling(self.info.id):
+                self._cancel_if_held(run_id, fence)
+
+    def _cancel_if_held(self, run_id: str, fence: int) -> None:
+        attempt = self.active.get(run_id)
+        if attempt is not None and attempt.claim.fence == fence:
+            self._cancel(attempt)
+        elif self.held.get(run_id) == fence and self._take_from_buffer(run_id):
+            self._reporter.add(Report(run_id, fence, Outcome.CANCELLED, began=False))
 
     async def step(self) -> float:
         """Claim once; returns how long to rest unless woken."""
@@ -259,6 +277,8 @@ class Worker:
             self._release(run_id, attempt.claim.fence)
         else:
             self._reporter.add(report)
+            if report.error is not None:
+                log.warning("%s", describe(attempt, report))
         self._refill()
 
     def _interrupt(self, attempt: Attempt, outcome: Outcome) -> None:
@@ -286,11 +306,7 @@ class Worker:
             if self.held.get(run_id) == beat.held[run_id]:
                 self._lost(run_id)
         for run_id in beat.extended.cancelling:
-            attempt = self.active.get(run_id)
-            if attempt is not None:
-                self._cancel(attempt)
-            elif self._take_from_buffer(run_id):
-                self._reporter.add(Report(run_id, beat.held[run_id], Outcome.CANCELLED, began=False))
+            self._cancel_if_held(run_id, beat.held[run_id])
 
     def _lost(self, run_id: str) -> None:
         attempt = self.active.get(run_id)
@@ -302,13 +318,14 @@ class Worker:
             self._release(run_id, self.held[run_id])
 
     def _cancel(self, attempt: Attempt) -> None:
-        """Told first; a handler that takes the context has a third of the grace to stop by itself."""
+        """Told first; a handler that takes the context has a part of the grace to stop by itself."""
         if attempt.cancelled:
             return
         attempt.cancelled = True
         self._calls.tell(attempt)
         cooperative = attempt.handler.payload.wants_context is not None
-        wait = attempt.handler.definition.cancel.grace.total_seconds() / 3 if cooperative else 0
+        grace = attempt.handler.definition.cancel.grace.total_seconds()
+        wait = min(grace / 3, _LONGEST_COURTESY) if cooperative else 0
         attempt.after(wait, self._interrupt_cancelled)
 
     def _interrupt_cancelled(self, attempt: Attempt) -> None:

@@ -68,6 +68,8 @@ def declare(fn: Callable[..., Any], context_type: type, options: Mapping[str, An
     for option in options:
         if option not in JOB_OPTIONS:
             raise UnknownOption(option, JOB_OPTIONS, where="a job")
+    if fn.__name__ == "<lambda>" and "name" not in options:
+        raise Invalid("a lambda has no name to be known by", hint='give it one: app.job(name="…")')
     payload = PayloadType.of(fn, context_type)
     definition = JobDefinition(
         name=checked_name(options.get("name", fn.__name__), "job name"),

@@ -32,7 +32,7 @@ def dialect_of(url: str) -> Dialect:
     scheme = urlsplit(url).scheme
     if scheme not in ("sqlite", "postgresql", "postgres"):
         # The URL itself stays out of the message: it may hold a password.
-        raise BadConfig(f"a database URL does not begin with {scheme + ':' if scheme else 'that'!r}", hint=_HINT)
+        raise BadConfig(f"{scheme}: is no kind of database" if scheme else "a database URL has no scheme", hint=_HINT)
     return SQLITE if scheme == "sqlite" else POSTGRES
 
 

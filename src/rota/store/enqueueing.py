@@ -12,19 +12,21 @@ from rota.store.database import Tx
 
 async def enqueue(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     """In the order asked for; `AlreadyThere` if this has been done before."""
-    answers = await insert(tx, [run for run in runs if not run.holds])
     keyed = [run for run in runs if run.holds]
-    fresh = await _lock_keys(tx, keyed) if keyed else {}
+    if not keyed:
+        return await insert(tx, runs)
+    answers = {answer.id: answer for answer in await insert(tx, [run for run in runs if not run.holds])}
+    fresh = await _lock_keys(tx, keyed)
     for run in keyed:
         answers[run.id] = await _enqueue_keyed(tx, run, fresh)
     return [answers[run.id] for run in runs]
 
 
-async def insert(tx: Tx, runs: Sequence[NewRun]) -> dict[str, Enqueued]:
+async def insert(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     if not runs:
-        return {}
+        return []
     now = await tx.hot.enqueue(runs)
-    return {run.id: Enqueued(run.id, True, now, now + run.delay if run.run_at is None else run.run_at) for run in runs}
+    return [Enqueued(run.id, True, now, now + run.delay if run.run_at is None else run.run_at) for run in runs]
 
 
 async def enqueue_again(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
@@ -63,7 +65,7 @@ async def _enqueue_keyed(tx: Tx, run: NewRun, fresh: dict[str, str]) -> Enqueued
                     del fresh[untaken.key]
                     await tx.fetch("free_key", key=untaken.key)
             return answer
-    return (await insert(tx, [run]))[run.id]
+    return (await insert(tx, [run]))[0]
 
 
 async def _take_key(tx: Tx, run: NewRun, hold: KeyHold) -> Enqueued | None:

@@ -30,6 +30,10 @@ _PINNED = (
     "set local jit = off; set local enable_seqscan = off; set local enable_hashjoin = off; "
     "set local enable_mergejoin = off; set local plan_cache_mode = force_generic_plan"
 )
+# A hint is not worth waiting for the disk.
+_NOTIFY = """
+select set_config('synchronous_commit', 'off', true), pg_notify('rota', queue) from unnest($1::text[]) as queue
+"""
 _READING = "set transaction read only"
 _BROKEN = (
     asyncpg.PostgresConnectionError,
@@ -198,7 +202,7 @@ class PostgresDatabase:
 
     async def _send_notification(self, queues: list[str]) -> None:
         async with asyncio.timeout(self.deadline.total_seconds()), self._connection() as connection:
-            await connection.execute("select pg_notify('rota', queue) from unnest($1::text[]) as queue", queues)
+            await connection.execute(_NOTIFY, queues)
 
     def notify(self, queues: Iterable[str | None]) -> None:
         self._notifier.tell(queues)
@@ -254,4 +258,5 @@ def translated(error: BaseException, deadline: timedelta) -> RotaError:
         case TimeoutError():
             return DeadlineExceeded("connecting to PostgreSQL", min(_CONNECT, deadline.total_seconds()))
         case _:
-            return Unavailable(f"PostgreSQL: {error or type(error).__name__}")
+            hint = "is it running? check --database or ROTA_DATABASE_URL" if isinstance(error, OSError) else None
+            return Unavailable(f"PostgreSQL: {error or type(error).__name__}", hint=hint)

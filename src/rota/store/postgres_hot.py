@@ -40,11 +40,16 @@ class PostgresHotForms:
 
     async def _enqueue_all(self, runs: Sequence[NewRun]) -> Sequence[Row]:
         shapes: dict[tuple[object, ...], int] = {}
+        numbers: dict[int, int] = {}
         rows: list[tuple[str, str, int | None]] = []
         for run in runs:
-            facts = astuple(run)
-            shape = facts[1:_PAYLOAD] + facts[_PAYLOAD + 1 : _FACTS]
-            rows.append((run.id, run.payload, shapes.setdefault(shape, len(shapes) + 1)))
+            model = run.like or run
+            number = numbers.get(id(model))
+            if number is None:
+                facts = astuple(model)
+                shape = facts[1:_PAYLOAD] + facts[_PAYLOAD + 1 : _FACTS]
+                number = numbers[id(model)] = shapes.setdefault(shape, len(shapes) + 1)
+            rows.append((run.id, run.payload, number))
         columns = dict(zip(_SHAPE, zip(*shapes, strict=True), strict=True))
         if len(shapes) == 1:
             rows = [(id, payload, None) for id, payload, _ in rows]

@@ -23,6 +23,7 @@ _LIVE_CONDITIONS = {
     RunState.WAITING: "false",
 }
 _HEX = "0123456789abcdef"
+_SHORTEST_END = 4
 
 
 async def get_run(tx: Tx, run_id: str) -> Run:
@@ -44,17 +45,24 @@ def _text(id: object) -> str | None:
     return None if id is None else str(id)
 
 
-async def find_run(tx: Tx, prefix: str) -> str:
-    """The id that begins with `prefix`, if exactly one does."""
-    digits = prefix.replace("-", "").lower()
+async def find_run(tx: Tx, part: str) -> str:
+    """The id that begins with `part`, if exactly one does; else, among the newest, the one that ends with it.
+
+    Runs that were enqueued together share their beginning, which is the time.
+    """
+    digits = part.replace("-", "").lower()
     if not digits or len(digits) > 32 or any(digit not in _HEX for digit in digits):
-        raise UnknownRun(prefix)
+        raise UnknownRun(part)
     rows = await tx.fetch("runs_by_prefix", low=_uuid(digits.ljust(32, "0")), high=_uuid(digits.ljust(32, "f")))
-    if not rows:
-        raise UnknownRun(prefix)
-    if len(rows) > 1:
-        raise AmbiguousRun(prefix)
-    return str(rows[0][0])
+    found = [str(row[0]) for row in rows]
+    if not found and _SHORTEST_END <= len(digits) < 32:
+        newest = [str(row[0]) for row in await tx.fetch("newest_ids")]
+        found = [id for id in newest if id.replace("-", "").endswith(digits)]
+    if not found:
+        raise UnknownRun(part)
+    if len(found) > 1:
+        raise AmbiguousRun(part, found)
+    return found[0]
 
 
 def _uuid(digits: str) -> str:

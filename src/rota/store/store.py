@@ -105,6 +105,14 @@ class Store:
 
         return await self.database.read(body)
 
+    async def cancelling(self, worker_id: str) -> list[tuple[str, int]]:
+        """Runs of this worker that were asked to stop."""
+
+        async def body(tx: Tx) -> list[tuple[str, int]]:
+            return [(str(id), fence) for id, fence in await tx.fetch("cancelling", worker_id=worker_id)]
+
+        return await self.database.read(body)
+
     async def worker_gone(self, worker_id: str) -> None:
         await self.database.transact(lambda tx: tx.fetch("worker_gone", id=worker_id))
 
@@ -138,8 +146,8 @@ class Store:
 
         return await self.database.read(body)
 
-    async def find_run(self, prefix: str) -> str:
-        return await self.database.read(lambda tx: reading.find_run(tx, prefix))
+    async def find_run(self, part: str) -> str:
+        return await self.database.read(lambda tx: reading.find_run(tx, part))
 
     async def list_runs(self, wanted: RunFilter, limit: int, before: str | None = None) -> list[Run]:
         return await self.database.read(lambda tx: reading.list_runs(tx, wanted, limit, before))

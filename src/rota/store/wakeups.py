@@ -9,7 +9,7 @@ from typing import Any
 
 from rota.store.database import Hint
 
-_WINDOW = 0.05
+_WINDOW = 0.02
 _CHECK_EVERY = 10.0
 _RECONNECT_AFTER = 1.0
 _CHANNEL = "rota"

@@ -9,7 +9,7 @@ from datetime import datetime
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rota.core.model import JobDefinition, Run
+from rota.core.model import JobDefinition, QueueCount, Run, with_empty_queues
 from rota.ui import words
 from rota.ui.html import Html, tag
 from rota.ui.layout import client_of, command, document, section, with_errors_shown
@@ -23,19 +23,15 @@ async def overview(request: Request) -> Response:
     jobs = await client.jobs()
     content = [
         tag("h1", "What is going on"),
-        _queues(await client.queues(), jobs),
+        _queues(with_empty_queues(await client.queues(), jobs)),
         _runs(await client.list(limit=_NEWEST), await client.time()),
         _next_steps(jobs, str(request.base_url).rstrip("/")),
     ]
     return document(request, "rota", *content, live=True)
 
 
-def _queues(counts: Sequence[tuple[str, int, int, int]], jobs: Sequence[JobDefinition]) -> Html:
-    full = {queue: numbers for queue, *numbers in counts}
-    rows = [
-        tag("tr", tag("th", queue, scope="row"), *map(_count, full.get(queue, (0, 0, 0))))
-        for queue in sorted({"default", *full, *(job.queue for job in jobs)})
-    ]
+def _queues(counts: Sequence[QueueCount]) -> Html:
+    rows = [tag("tr", tag("th", queue, scope="row"), *map(_count, numbers)) for queue, *numbers in counts]
     head = tag("tr", *(tag("th", text, scope="col") for text in ("queue", "running", "queued", "scheduled")))
     table = tag("table", tag("thead", head), tag("tbody", *rows))
     return section("Queues", tag("div", table, class_="wide"), class_="queues")
@@ -50,9 +46,13 @@ def _runs(runs: Sequence[Run], now: datetime) -> Html:
         return section(
             "Newest runs", tag("p", "Nothing has run yet. Enqueue something with one of the commands below.")
         )
-    columns = ("state", "job", "run", "created", "took", "attempt", "error")
+    columns = ["state", "job", "run", "created", "took", "attempt"]
+    troubled = any(_trouble(run) for run in runs)
+    if troubled:
+        columns.append("error")
     head = tag("tr", *(tag("th", column, scope="col", class_=_align(column)) for column in columns))
-    table = tag("table", tag("thead", head), tag("tbody", *(_row(run, now) for run in runs)), class_="runs")
+    rows = (_row(run, now, troubled=troubled) for run in runs)
+    table = tag("table", tag("thead", head), tag("tbody", *rows), class_="runs")
     return section("Newest runs", tag("div", table, class_="wide"))
 
 
@@ -60,7 +60,7 @@ def _align(column: str) -> str | None:
     return "number" if column in ("created", "took", "attempt") else None
 
 
-def _row(run: Run, now: datetime) -> Html:
+def _row(run: Run, now: datetime, *, troubled: bool) -> Html:
     return tag(
         "tr",
         tag("td", words.state(run.state)),
@@ -68,8 +68,8 @@ def _row(run: Run, now: datetime) -> Html:
         tag("td", words.link(run)),
         tag("td", words.age(run.created_at, now), class_="number"),
         tag("td", words.duration(run, now), class_="number"),
-        tag("td", f"{run.attempt}/{run.max_attempts}", class_="number"),
-        tag("td", _trouble(run), class_="error"),
+        tag("td", f"{run.attempt}/{run.max_attempts}", class_="number", data_label="attempt"),
+        tag("td", _trouble(run), class_="error") if troubled else None,
     )
 
 

@@ -11,9 +11,12 @@ from starlette.responses import Response
 
 from rota.core.model import Attempt, Run
 from rota.core.states import RunState
+from rota.durations import span
 from rota.ui import words
 from rota.ui.html import Content, Html, tag
 from rota.ui.layout import client_of, command, document, section, with_errors_shown
+
+_COLUMNS = ("attempt", "outcome", "claimed", "took", "worker", "measured", "error")
 
 
 @with_errors_shown
@@ -66,26 +69,37 @@ def _failure(run: Run) -> Html | None:
 
 
 def _attempts(attempts: Sequence[Attempt], now: datetime) -> Html:
-    columns = ("no", "outcome", "claimed", "took", "worker", "counted", "error")
-    head = tag("tr", *(tag("th", column, scope="col") for column in columns))
-    table = tag("table", tag("thead", head), tag("tbody", *(_attempt(attempt, now) for attempt in attempts)))
+    """Without the columns that would be empty in every row."""
+    rows = [_attempt(attempt, now) for attempt in attempts]
+    columns = [column for column in _COLUMNS if any(row[column] for row in rows)]
+    head = tag("tr", *(tag("th", column, scope="col", class_=_look(column)) for column in columns))
+    body = (tag("tr", *(_cell(column, row[column]) for column in columns)) for row in rows)
+    table = tag("table", tag("thead", head), tag("tbody", *body), class_="attempts")
     return section("Attempts", tag("div", table, class_="wide"))
 
 
-def _attempt(attempt: Attempt, now: datetime) -> Html:
-    error = words.first_line(f"{attempt.error.type}: {attempt.error.message}") if attempt.error else None
+def _attempt(attempt: Attempt, now: datetime) -> dict[str, Content]:
     took = (attempt.ended_at or now) - (attempt.started_at or attempt.claimed_at)
-    counted = ", ".join(f"{name} {count:g}" for name, count in attempt.counters.items())
-    return tag(
-        "tr",
-        tag("th", attempt.no, scope="row"),
-        tag("td", words.state(attempt.outcome) if attempt.outcome else "goes on"),
-        tag("td", words.age(attempt.claimed_at, now), class_="number"),
-        tag("td", words.span(took), class_="number"),
-        tag("td", attempt.worker_id),
-        tag("td", counted),
-        tag("td", error, class_="error"),
-    )
+    return {
+        "attempt": attempt.no,
+        "outcome": words.state(attempt.outcome) if attempt.outcome else "goes on",
+        "claimed": words.age(attempt.claimed_at, now),
+        "took": span(took),
+        "worker": attempt.worker_id,
+        "measured": attempt.measured,
+        "error": words.first_line(f"{attempt.error.type}: {attempt.error.message}") if attempt.error else None,
+    }
+
+
+def _cell(column: str, content: Content) -> Html:
+    """A narrow screen has no row of titles: there, each cell shows its label."""
+    if column == "attempt":
+        return tag("th", content, scope="row", data_label=column)
+    return tag("td", content, class_=_look(column), data_label=None if column in ("outcome", "error") else column)
+
+
+def _look(column: str) -> str | None:
+    return {"claimed": "number", "took": "number", "error": "error"}.get(column)
 
 
 def _next_steps(run: Run) -> Html:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
+from rota import durations
 from rota.core.model import Run
 from rota.core.states import Outcome, RunState
 from rota.ui.html import Content, Html, tag
@@ -45,24 +46,8 @@ def moment(at: datetime | None) -> Html | None:
 
 
 def age(at: datetime, now: datetime) -> Html:
-    """In whole seconds: tenths would only flicker."""
-    seconds = timedelta(seconds=round(abs(now - at).total_seconds()))
-    words = f"in {span(seconds)}" if at > now else f"{span(seconds)} ago"
-    return tag("time", words, datetime=at.isoformat(), title=at.isoformat(sep=" ", timespec="seconds"))
-
-
-def span(length: timedelta) -> str:
-    """Two units at most: `230 ms`, `4.2 s`, `3 min 5 s`, `2 d 4 h`."""
-    seconds = max(length.total_seconds(), 0.0)
-    if 0 < seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 9.95 and not seconds.is_integer():
-        return f"{seconds:.1f} s"
-    rest = round(seconds)
-    for size, unit, smaller, part in ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if rest >= size:
-            return f"{rest // size} {unit} {rest % size // smaller} {part}"
-    return f"{rest} s"
+    when = at.isoformat(sep=" ", timespec="seconds")
+    return tag("time", durations.age(at, now), datetime=at.isoformat(), title=when)
 
 
 def duration(run: Run, now: datetime) -> Content:
@@ -71,12 +56,12 @@ def duration(run: Run, now: datetime) -> Content:
         return tag("span", "due ", age(run.run_at, now), class_="quiet")
     if run.started_at is None:
         return "–"
-    return span((run.finished_at or now) - run.started_at)
+    return durations.span((run.finished_at or now) - run.started_at)
 
 
 def link(run: Run) -> Html:
-    """The whole id, for copying; the style sheet shortens what is seen."""
-    return tag("a", run.id, href=f"/runs/{run.id}", class_="id")
+    """By its end: runs that were enqueued together begin alike. The command line takes the end, too."""
+    return tag("a", f"…{run.id[-12:]}", href=f"/runs/{run.id}", class_="id", title=run.id)
 
 
 def first_line(text: str, size: int = 120) -> str:

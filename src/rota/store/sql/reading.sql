@@ -9,7 +9,10 @@ select id, job, job_version, queue, priority, scope_kind, scope_id, key, payload
 from rota_run where id = :id;
 
 -- name: runs_by_prefix
-select id from rota_run where id >= :low and id <= :high order by id limit 2;
+select id from rota_run where id >= :low and id <= :high order by id limit 6;
+
+-- name: newest_ids
+select id from rota_run order by id desc limit 1000;
 
 -- name: attempts
 select no, fence, worker_id, claimed_at, cast(null as bigint), started_at, ended_at, outcome, error, measures
