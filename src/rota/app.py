@@ -11,11 +11,9 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
-import msgspec
-
 from rota.blocking import BlockingClient
 from rota.client import Client, Order
-from rota.config import Config, load_config
+from rota.config import Config, changed, load_config
 from rota.core.jsonvalue import Limits
 from rota.core.model import NewRun
 from rota.core.publishing import new_run
@@ -67,8 +65,7 @@ class Rota:
         """Settings that win over those the app was made with, as a program's flags do; None was not given."""
         if self._clients or self._blocking or self._engine:
             raise Conflict("this app is connected already", hint="configure it before its first use")
-        given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
-        self._configure(msgspec.structs.replace(self.config, **given))
+        self._configure(changed(self.config, settings))
 
     @overload
     def job(self, fn: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Job[P, Awaitable[R]]: ...

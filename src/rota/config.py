@@ -69,6 +69,12 @@ def load_config(
     return Config(**typed)
 
 
+def changed(config: Config, settings: Mapping[str, object]) -> Config:
+    """The same with these settings instead; those that are None were not given."""
+    typed: dict[str, Any] = {name: _typed(name, value) for name, value in settings.items() if value is not None}
+    return msgspec.structs.replace(config, **typed)
+
+
 def _from_file(file: Path | None) -> dict[str, object]:
     path = file or Path("rota.toml")
     if not path.exists():

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from rota.config import SETTINGS, Config, load_config
+from rota.config import SETTINGS, Config, changed, load_config
 from rota.errors import BadConfig
 
 
@@ -107,3 +107,12 @@ def test_a_file_that_is_named_must_be_there_and_be_toml(toml: Path) -> None:
     toml.write_bytes(b"\xff\xfe")
     with pytest.raises(BadConfig):
         load_config(None, {}, toml)
+
+
+def test_settings_can_be_changed_as_they_are_written() -> None:
+    config = changed(Config(), {"lease": "1m", "concurrency": 3, "port": None})
+    assert (config.lease, config.concurrency, config.port) == (timedelta(minutes=1), 3, Config().port)
+    with pytest.raises(BadConfig, match="did you mean 'lease'"):
+        changed(Config(), {"lese": "1m"})
+    with pytest.raises(BadConfig, match="3 × heartbeat"):
+        changed(Config(), {"lease": "2s"})

@@ -1,4 +1,4 @@
-"""Whatever is sent, it is the sender's mistake: never a 5xx, and nothing is written (P24)."""
+"""Whatever is sent, it is the sender's mistake: never a 5xx, and nothing is written."""
 
 import itertools
 from collections.abc import AsyncIterator, Iterator
