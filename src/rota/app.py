@@ -9,7 +9,7 @@ import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from rota.blocking import BlockingClient
 from rota.client import Client, Order
@@ -192,7 +192,7 @@ class Rota:
             blocking.close()
 
 
-class JobDecorator:
+class JobDecorator(Protocol):
     """What `@app.job(...)` with options is, for type checkers."""
 
     @overload
@@ -201,8 +201,6 @@ class JobDecorator:
     def __call__(self, fn: Callable[Concatenate[Context, P], R], /) -> Job[P, R]: ...
     @overload
     def __call__(self, fn: Callable[P, R], /) -> Job[P, R]: ...
-    def __call__(self, fn: Any, /) -> Any:
-        raise NotImplementedError
 
 
 _all_apps: weakref.WeakSet[Rota] = weakref.WeakSet()
