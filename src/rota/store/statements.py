@@ -67,7 +67,7 @@ POSTGRES = Dialect(
         "id": "uuid",
         "keyed": "",
         # Half of a page is left for the row's one later version, its end: that update then touches no index.
-        "hot_run": f"with (fillfactor = 40, {_HOT})",
+        "hot_run": "with (fillfactor = 40)",
         "hot_ready": f"with (fillfactor = 90, {_HOT})",
         "hot_lease": f"with (fillfactor = 70, {_HOT})",
         "for_update": "for update{}",
