@@ -49,7 +49,8 @@ def main(arguments: list[str]) -> int:
     command, *rest = arguments or ["help"]
     if command == "run":
         prepare("run")
-        become("rota", "dev", *rest)
+        # With the caller's own PATH: what rota suggests to type must work in their other terminal.
+        os.execv(BIN / "rota", [str(BIN / "rota"), "dev", *rest])
     if command == "bench":
         prepare("bench")
         os.chdir(ROOT)
@@ -85,7 +86,7 @@ def step(tool: str, *arguments: str) -> int:
 
 def become(tool: str, *arguments: str) -> None:
     """Replace this process, so that signals reach the tool itself."""
-    os.execve(BIN / tool, [tool, *arguments], environment())
+    os.execve(BIN / tool, [str(BIN / tool), *arguments], environment())
 
 
 def prepare(level: str) -> None:
