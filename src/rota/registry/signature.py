@@ -89,11 +89,6 @@ class PayloadType:
         self.arguments(text)
         return text
 
-    def check(self, text: str | bytes, limits: Limits) -> None:
-        """For a payload from outside."""
-        jsonvalue.decode(text, limits)
-        self.arguments(text)
-
     def arguments(self, text: str | bytes) -> dict[str, object]:
         """Typed keyword arguments for the handler."""
         if text == "{}" and not self._required:

@@ -178,7 +178,7 @@ class Store:
         return await self.database.read(reading.jobs)
 
     async def prune(self, retention_of: Callable[[str], Retention]) -> int:
-        """Everything prunable now, in bites with rests between them, so that workers are not held up."""
+        """Everything prunable now, in bites, so that workers come in between."""
         await self._in_bites(pruning.stale_keys, pruning.drop_keys)
         total = 0
         for job in await self.database.read(pruning.jobs_with_runs):
