@@ -1,17 +1,24 @@
 """The command line of the benchmarks."""
 
 import argparse
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from bench import queue
+from bench import queue, schedule
 from bench.peers import DRIVERS
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     commands = parser.add_subparsers(required=True)
-    command = commands.add_parser("queue", help="drain, enqueue and pickup, beside the peers")
+    _add_queue(commands.add_parser("queue", help="drain, enqueue and pickup, beside the peers"))
+    _add_schedule(commands.add_parser("schedule", help="fires, lateness, idle and start, cron; beside APScheduler"))
+    options = parser.parse_args()
+    options.run(options)
+
+
+def _add_queue(command: argparse.ArgumentParser) -> None:
     command.add_argument("--runs", type=int, default=5, help="repetitions (default 5; fewer is for trying)")
     command.add_argument("--jobs", type=int, default=100_000, help="jobs of a drain; slow peers get a share of it")
     command.add_argument("--only", type=_names(DRIVERS), help=f"contenders, of: {','.join(DRIVERS)}")
@@ -21,7 +28,10 @@ def main() -> None:
     command.add_argument("--seconds", type=float, default=30, help="how long `sustained` lasts")
     command.add_argument("--rate", type=int, default=20_000, help="jobs/s of `sustained`")
     command.add_argument("--json", type=Path, help="also write every repetition's figures to this file")
-    options = parser.parse_args()
+    command.set_defaults(run=_queue)
+
+
+def _queue(options: argparse.Namespace) -> None:
     plan = queue.Plan(
         runs=options.runs,
         jobs=options.jobs,
@@ -33,6 +43,36 @@ def main() -> None:
         rate=options.rate,
     )
     queue.main(plan, options.json)
+
+
+def _add_schedule(command: argparse.ArgumentParser) -> None:
+    command.add_argument("measures", nargs="*", help=f"of: {', '.join(schedule.MEASURES)} (default: all)")
+    command.add_argument("--database", choices=("postgres", "sqlite", "both"), default="both")
+    command.add_argument("--repeat", type=int, default=5, help="repetitions (default 5; fewer is for trying)")
+    command.add_argument("--carried", type=int, default=1_000_000, help="schedules in the table")
+    command.add_argument("--due", type=int, default=10_000, help="how many of them are due in one second")
+    command.add_argument("--steps", type=int, default=500, help="idle steps per repetition")
+    command.add_argument("--calls", type=int, default=2_000, help="cron calls per expression and repetition")
+    command.add_argument("--cases", type=int, default=2_000, help="random cron cases compared with brute force")
+    command.add_argument("--json", type=Path, help="also write every repetition's figures to this file")
+    command.set_defaults(run=_schedule)
+
+
+def _schedule(options: argparse.Namespace) -> None:
+    unknown = set(options.measures).difference(schedule.MEASURES)
+    if unknown or options.due > options.carried:
+        sys.exit(f"measures are {', '.join(schedule.MEASURES)}; no more schedules can be due than are carried")
+    plan = schedule.Plan(
+        measures=options.measures or list(schedule.MEASURES),
+        databases=["postgres", "sqlite"] if options.database == "both" else [options.database],
+        repeat=options.repeat,
+        carried=options.carried,
+        due=options.due,
+        steps=options.steps,
+        calls=options.calls,
+        cases=options.cases,
+    )
+    schedule.main(plan, options.json)
 
 
 def _names(known: Iterable[str]) -> Callable[[str], list[str]]:

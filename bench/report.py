@@ -49,6 +49,15 @@ class Results:
         lists = self._lists.get((measure, contender, word), {})
         return sorted(value for values in lists.values() for value in values)
 
+    def each(self, measure: str, contender: str, word: str) -> list[float]:
+        return list(self._values.get((measure, contender, word), {}).values())
+
+    def lists(self, measure: str, contender: str, word: str) -> list[list[float]]:
+        return list(self._lists.get((measure, contender, word), {}).values())
+
+    def contenders(self, measure: str) -> list[str]:
+        return list(dict.fromkeys(key[1] for key in self._values if key[0] == measure))
+
     def everyone(self, measure: str, word: str) -> list[float]:
         return [
             value
@@ -83,7 +92,7 @@ def page(samples: Sequence[Sample], facts: dict[str, str], titles: dict[str, str
         _sqlite(results, titles),
         _rota_alone(results),
         _goals(results, titles),
-        _failures(samples),
+        failures(samples),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -112,21 +121,21 @@ def _postgresql(results: Results, titles: dict[str, str]) -> str:
             title,
             _rate(results, "drain", name),
             _ratio(results, "drain", name),
-            _number(results.median("drain", name, "server_us")),
-            _number(results.median("drain", name, "worker_us")),
+            number(results.median("drain", name, "server_us")),
+            number(results.median("drain", name, "worker_us")),
             _rate(results, "drain2", name),
             _ratio(results, "drain2", name),
-            _thousands(results.median("drain", name, "bulk_per_s")),
+            thousands(results.median("drain", name, "bulk_per_s")),
             _ratio(results, "drain", name, "bulk_per_s"),
-            _thousands(results.median("single", name, "per_s")),
+            thousands(results.median("single", name, "per_s")),
             _ratio(results, "single", name),
             _percentiles(results.pooled("pickup", name, "latencies_ms")),
-            _number(results.median("drain", name, "others_percent"), 0),
+            number(results.median("drain", name, "others_percent"), 0),
         ]
         for name, title in titles.items()
         if name not in SQLITE and _any(results, name)
     ]
-    return _table(head, rows) if rows else ""
+    return table(head, rows) if rows else ""
 
 
 SQLITE = ("huey", "rota-sqlite")
@@ -137,21 +146,21 @@ def _sqlite(results: Results, titles: dict[str, str]) -> str:
         [
             titles[name],
             _rate(results, "drain", name),
-            _number(results.median("drain", name, "worker_us")),
-            _thousands(results.median("drain", name, "bulk_per_s")),
-            _number(results.median("drain", name, "others_percent"), 0),
+            number(results.median("drain", name, "worker_us")),
+            thousands(results.median("drain", name, "bulk_per_s")),
+            number(results.median("drain", name, "others_percent"), 0),
         ]
         for name in SQLITE
         if name in titles and _any(results, name)
     ]
-    return _table(["SQLite, one process", "jobs/s", "µs", "bulk/s", "others %"], rows) if rows else ""
+    return table(["SQLite, one process", "jobs/s", "µs", "bulk/s", "others %"], rows) if rows else ""
 
 
 def _rota_alone(results: Results) -> str:
     lines = []
     shared = results.median("shared", "rota", "per_s")
     if shared:
-        lines.append(f"single enqueue by 8 callers of one client, which share commits: {_thousands(shared)}/s")
+        lines.append(f"single enqueue by 8 callers of one client, which share commits: {thousands(shared)}/s")
     backlogs = results.last("sustained", "rota", "backlogs")
     if backlogs:
         marks = ", ".join(f"{int(backlog):,}" for backlog in backlogs[:: max(1, len(backlogs) // 8)])
@@ -203,13 +212,13 @@ def _goals(results: Results, titles: dict[str, str]) -> str:
         Goal(f"bulk enqueue, to the best peer ({best_bulk})", bulk, 1.6, 1.2),
         Goal(f"single enqueue, to the best peer ({best_single})", single, 3, 1.5),
         Goal("pickup p50, to graphile", results.ratio("pickup", "rota", "graphile", "latencies_ms"), 0.7, 1.0, True),
-        Goal("pickup p99", _percentile(results.pooled("pickup", "rota", "latencies_ms"), 99), 10, 10, True, "ms"),
+        Goal("pickup p99", percentile(results.pooled("pickup", "rota", "latencies_ms"), 99), 10, 10, True, "ms"),
         Goal("sustained, of the planned rate", reached, 0.98, 0.98),
         Goal("sustained, backlog at the end", backlog if reached and reached >= 0.98 else None, 0.5, 0.5, True, "s"),
         Goal("a job among many finished rows, to few", _ageing(results), 1.5, 2, True),
     ]
     rows = [goal.row for goal in goals if goal.measured is not None]
-    return _table(["rota's goals", "measured", "goal", "at worst", ""], rows) if rows else ""
+    return table(["rota's goals", "measured", "goal", "at worst", ""], rows) if rows else ""
 
 
 def _ageing(results: Results) -> float | None:
@@ -218,7 +227,7 @@ def _ageing(results: Results) -> float | None:
     return many / few if few and many else None
 
 
-def _failures(samples: Sequence[Sample]) -> str:
+def failures(samples: Sequence[Sample]) -> str:
     return "\n".join(
         f"failed: {sample.measure} of {sample.contender}, run {sample.run + 1}: {sample.error.splitlines()[0]}"
         for sample in samples
@@ -235,39 +244,39 @@ def _rate(results: Results, measure: str, name: str) -> str:
     median, spread = results.median(measure, name, "per_s"), results.spread(measure, name, "per_s")
     if median is None or spread is None:
         return "–"
-    return f"{_thousands(median)} ({_thousands(spread[0])}–{_thousands(spread[1])})"
+    return f"{thousands(median)} ({thousands(spread[0])}–{thousands(spread[1])})"
 
 
 def _ratio(results: Results, measure: str, name: str, word: str = "per_s") -> str:
-    return _number(results.ratio(measure, name, YARDSTICK, word), 2)
+    return number(results.ratio(measure, name, YARDSTICK, word), 2)
 
 
-def _thousands(value: float | None) -> str:
+def thousands(value: float | None) -> str:
     return "–" if value is None else f"{value / 1000:.2f} k" if value < 10_000 else f"{value / 1000:.1f} k"
 
 
-def _number(value: float | None, digits: int = 1) -> str:
+def number(value: float | None, digits: int = 1) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
 def _percentiles(latencies: list[float]) -> str:
-    return " / ".join(_number(_percentile(latencies, percent)) for percent in (50, 95, 99)) if latencies else "–"
+    return " / ".join(number(percentile(latencies, percent)) for percent in (50, 95, 99)) if latencies else "–"
 
 
-def _percentile(ordered: list[float], percent: int) -> float | None:
+def percentile(ordered: list[float], percent: int) -> float | None:
     return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)] if ordered else None
 
 
-def _table(head: list[str], rows: list[list[str]]) -> str:
+def table(head: list[str], rows: list[list[str]]) -> str:
     """Markdown, padded so that it reads well on a terminal too."""
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
 
     def line(cells: list[str]) -> str:
         first, *rest = (
-            cell.ljust(width) if number == 0 else cell.rjust(width)
-            for number, (cell, width) in enumerate(zip(cells, widths, strict=True))
+            cell.ljust(width) if place == 0 else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
         )
         return f"| {' | '.join((first, *rest))} |"
 
-    rule = f"|{'|'.join('-' * (width + 1) + ('-' if number == 0 else ':') for number, width in enumerate(widths))}|"
+    rule = f"|{'|'.join('-' * (width + 1) + ('-' if place == 0 else ':') for place, width in enumerate(widths))}|"
     return "\n".join((line(head), rule, *map(line, rows)))

@@ -7,5 +7,8 @@ import sys
 from bench.children import protocol
 
 contender, role, parameters = sys.argv[1:]
-peer = importlib.import_module(f"bench.children.{contender}").Peer
-protocol.run(peer, role, json.loads(parameters))
+module = importlib.import_module(f"bench.children.{contender}")
+if hasattr(module, "Peer"):
+    protocol.run(module.Peer, role, json.loads(parameters))
+else:
+    module.run(role, json.loads(parameters))  # it has roles of its own

@@ -49,8 +49,12 @@ def run(peer: type[Peer], role: str, parameters: dict[str, Any]) -> None:
         "trickle": _trickle,
         "work": _work,
     }
+    run_with_quick_loop(roles[role](peer(url), **parameters))
+
+
+def run_with_quick_loop(main: Coroutine[Any, Any, None]) -> None:
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(roles[role](peer(url), **parameters))
+        runner.run(main)
 
 
 def say(**words: object) -> None:

@@ -10,11 +10,15 @@ if TYPE_CHECKING:
     from rota.blocking import BlockingClient
     from rota.client import Client, Order
     from rota.config import Config
+    from rota.core.jobstatus import JobState, JobStatus
     from rota.core.model import Attempt, Enqueued, JobDefinition, Run, RunError, RunFilter
     from rota.core.retry import Exponential
+    from rota.core.schedules import Schedule
     from rota.core.scope import Scope
     from rota.core.signals import Cancelled, Fail, Retry, Snooze
     from rota.core.states import Outcome, RunState
+    from rota.core.statistics import JobStats
+    from rota.core.triggers import after, cron, every, once
     from rota.core.unique import Unique
     from rota.engine.context import Context
     from rota.errors import BadPayload, Conflict, Invalid, LeaseLost, NotFound, RotaError, Unavailable
@@ -35,6 +39,9 @@ __all__ = [
     "Invalid",
     "Job",
     "JobDefinition",
+    "JobState",
+    "JobStats",
+    "JobStatus",
     "LeaseLost",
     "NotFound",
     "Order",
@@ -46,11 +53,16 @@ __all__ = [
     "RunError",
     "RunFilter",
     "RunState",
+    "Schedule",
     "Scope",
     "Snooze",
     "Unavailable",
     "Unique",
     "__version__",
+    "after",
+    "cron",
+    "every",
+    "once",
 ]
 
 # Loaded at their first use: `rota --help` needs none of it.
@@ -59,11 +71,15 @@ _HOMES = {
     "rota.blocking": ("BlockingClient",),
     "rota.client": ("Client", "Order"),
     "rota.config": ("Config",),
+    "rota.core.jobstatus": ("JobState", "JobStatus"),
     "rota.core.model": ("Attempt", "Enqueued", "JobDefinition", "Run", "RunError", "RunFilter"),
     "rota.core.retry": ("Exponential",),
+    "rota.core.schedules": ("Schedule",),
     "rota.core.scope": ("Scope",),
     "rota.core.signals": ("Cancelled", "Fail", "Retry", "Snooze"),
     "rota.core.states": ("Outcome", "RunState"),
+    "rota.core.statistics": ("JobStats",),
+    "rota.core.triggers": ("after", "cron", "every", "once"),
     "rota.core.unique": ("Unique",),
     "rota.engine.context": ("Context",),
     "rota.errors": ("BadPayload", "Conflict", "Invalid", "LeaseLost", "NotFound", "RotaError", "Unavailable"),

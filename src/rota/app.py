@@ -17,11 +17,14 @@ from rota.config import Config, changed, load_config
 from rota.core.jsonvalue import Limits
 from rota.core.model import NewRun
 from rota.core.publishing import new_run
+from rota.core.schedules import ScheduleOptions
+from rota.core.triggers import Trigger
 from rota.engine.context import Context
 from rota.engine.engine import Engine
 from rota.errors import Conflict
 from rota.job import Job
 from rota.registry.jobs import JobOptions, Registry, declare
+from rota.registry.schedules import ScopeProvider
 from rota.store import anchored, dialect_of, new_id, open_store
 from rota.store.statements import Dialect
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F", bound=ScopeProvider)
 
 
 class Rota:
@@ -84,6 +88,29 @@ class Rota:
             return Job(self, handler)
 
         return decorate(*fn) if fn else decorate
+
+    def schedule(
+        self,
+        name: str,
+        job: Job[..., Any] | str,
+        trigger: Trigger,
+        **options: Unpack[ScheduleOptions],
+    ) -> None:
+        """Declare when runs of a job are made: `app.schedule("news", crawl, every("30m"), overlap="skip")`.
+
+        Checked here; stored when an engine starts, once, however many processes declare it.
+        """
+        handler = self.registry.newest(job if isinstance(job, str) else job.name)
+        self.registry.schedules.declare(name, handler, trigger, options)
+
+    def scopes(self, name: str) -> Callable[[F], F]:
+        """Register a provider of scopes: `@app.scopes("tenants")` above a function that returns pairs (kind, id)."""
+
+        def decorate(provider: F) -> F:
+            self.registry.schedules.provide(name, provider)
+            return provider
+
+        return decorate
 
     async def connect(self) -> Client:
         """The client of the running event loop; made at the first use."""

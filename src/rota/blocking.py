@@ -9,8 +9,11 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from rota.client import Client, Order
-from rota.core.model import Attempt, Enqueued, JobDefinition, Run, RunFilter
+from rota.core.explaining import Explanation
+from rota.core.jobstatus import JobStatus
+from rota.core.model import Attempt, Enqueued, JobDefinition, Pause, Run, RunFilter
 from rota.core.states import RunState
+from rota.core.statistics import JobStats
 from rota.durations import Duration
 
 T = TypeVar("T")
@@ -78,14 +81,47 @@ class BlockingClient:
     def wait(self, run_id: str, timeout: Duration | None = None) -> Run:
         return self._call(lambda client: client.wait(run_id, timeout))
 
+    def explain(self, run_id: str) -> Explanation:
+        return self._call(lambda client: client.explain(run_id))
+
     def cancel(self, run_id: str, *, reason: str | None = None, actor: str | None = None) -> RunState:
         return self._call(lambda client: client.cancel(run_id, reason=reason, actor=actor))
 
     def retry(self, run_id: str) -> Enqueued:
         return self._call(lambda client: client.retry(run_id))
 
+    def job_status(self, name: str) -> JobStatus:
+        return self._call(lambda client: client.job_status(name))
+
+    def job_statuses(self) -> Sequence[JobStatus]:
+        return self._call(lambda client: client.job_statuses())
+
+    def job_stats(self, name: str) -> JobStats:
+        return self._call(lambda client: client.job_stats(name))
+
+    def pause_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> JobStatus:
+        return self._call(lambda client: client.pause_job(name, reason=reason, actor=actor))
+
+    def resume_job(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> JobStatus:
+        return self._call(lambda client: client.resume_job(name, catch_up=catch_up, actor=actor))
+
+    def cancel_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> int:
+        return self._call(lambda client: client.cancel_job(name, reason=reason, actor=actor))
+
+    def retry_job(self, name: str) -> Enqueued:
+        return self._call(lambda client: client.retry_job(name))
+
     def prune(self) -> int:
         return self._call(lambda client: client.prune())
 
     def queues(self) -> Sequence[tuple[str, int, int, int]]:
         return self._call(lambda client: client.queues())
+
+    def pause_queue(self, queue: str, *, reason: str | None = None, actor: str | None = None) -> None:
+        return self._call(lambda client: client.pause_queue(queue, reason=reason, actor=actor))
+
+    def resume_queue(self, queue: str) -> bool:
+        return self._call(lambda client: client.resume_queue(queue))
+
+    def paused_queues(self) -> Sequence[Pause]:
+        return self._call(lambda client: client.paused_queues())

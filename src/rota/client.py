@@ -11,17 +11,22 @@ import msgspec
 
 from rota.config import Config
 from rota.core import jsonvalue
+from rota.core.explaining import Explanation
+from rota.core.jobstatus import RETRIED_BY_HAND, JobStatus, resume_mode, status_of
 from rota.core.jsonvalue import Limits
-from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Overrides, Run, RunFilter
-from rota.core.publishing import key_holds, new_run
+from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Overrides, Pause, Run, RunFilter
+from rota.core.publishing import checked_name, gates_of, key_holds, new_run
+from rota.core.scope import Scope
 from rota.core.states import RunState
+from rota.core.statistics import JobStats
 from rota.core.unique import Unique
-from rota.durations import Duration, parse_duration
+from rota.durations import Duration, in_micros, parse_duration
 from rota.engine.janitor import prune
-from rota.errors import Invalid, RunNotFinal, StillRunning, UnknownJob
+from rota.errors import Invalid, NothingToRetry, RunNotFinal, StillRunning, UnknownJob
 from rota.instants import instant
 from rota.registry.jobs import Registry
 from rota.registry.signature import check_schema
+from rota.scheduling import Schedules
 from rota.store import Store
 from rota.store.gathering import Gatherer
 
@@ -44,6 +49,7 @@ class Client:
         self.registry = registry
         self.config = config
         self._limits = Limits(config.max_payload)
+        self.schedules = Schedules(store, registry, self._limits, self.job)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
 
     async def close(self) -> None:
@@ -55,7 +61,7 @@ class Client:
     async def enqueue(self, order: Order) -> Enqueued:
         """Callers that enqueue at the same moment share a transaction; each is answered when it is committed."""
         run = await self.prepare(order)
-        if run.holds:
+        if run.holds or any(gate.decides for gate in run.gates):  # refused, it must not spoil it for others
             return (await self.store.enqueue([run]))[0]
         return await self._gatherer.add(run)
 
@@ -75,8 +81,11 @@ class Client:
 
     def _another(self, model: NewRun, order: Order) -> NewRun:
         """Orders that share their job and options differ in id and payload only, unless a key depends on it."""
-        payload = self.registry.newest(order.job).payload.encode(order.arguments, self._limits)
-        return msgspec.structs.replace(model, id=self.store.new_id(), payload=payload, like=model)
+        handler = self.registry.newest(order.job)
+        payload = handler.payload.encode(order.arguments, self._limits)
+        gates = model.gates and gates_of(handler.definition, Scope(model.scope_kind, model.scope_id), payload)
+        like = model if gates == model.gates else None
+        return msgspec.structs.replace(model, id=self.store.new_id(), payload=payload, gates=gates, like=like)
 
     async def prepare(self, order: Order) -> NewRun:
         """Checked completely; nothing is written."""
@@ -152,9 +161,59 @@ class Client:
         holds = key_holds(definition, old.scope, old.key, copy.payload, options)
         strict = tuple(msgspec.structs.replace(hold, on_conflict="reject") for hold in holds)
         again = msgspec.structs.replace(
-            copy, id=self.store.new_id(), retry_of=old.id, origin_id=copy.origin_id or old.id, holds=strict
+            copy,
+            id=self.store.new_id(),
+            retry_of=old.id,
+            origin_id=copy.origin_id or old.id,
+            holds=strict,
+            gates=gates_of(definition, old.scope, copy.payload),
         )
         return (await self.store.enqueue([again]))[0]
+
+    async def job_status(self, name: str) -> JobStatus:
+        await self.job(name)
+        (facts,) = await self.store.job_facts([name])
+        return status_of(facts)
+
+    async def job_statuses(self) -> Sequence[JobStatus]:
+        """Of all jobs, in the order of `jobs`."""
+        names = [definition.name for definition in await self.jobs()]
+        return [status_of(facts) for facts in await self.store.job_facts(names)]
+
+    async def job_stats(self, name: str) -> JobStats:
+        """Of all its runs that ever ended, pruned ones included."""
+        await self.job(name)
+        return await self.store.job_stats(name)
+
+    async def pause_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> JobStatus:
+        """Nothing of it begins, and its schedules rest, until it is resumed; what runs, runs on."""
+        await self.job(name)
+        await self.store.pause_job(name, reason, actor)
+        return await self.job_status(name)
+
+    async def resume_job(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> JobStatus:
+        """`catch_up`: which plan times of the pause are made up for: none of them (`skip`), the `latest`, or `all`."""
+        await self.job(name)
+        await self.store.resume_job(name, resume_mode(catch_up), actor)
+        return await self.job_status(name)
+
+    async def cancel_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> int:
+        """Its schedules are disabled; its live runs end, or are asked to stop. How many that were."""
+        await self.job(name)
+        return await self.store.cancel_job(name, reason, actor)
+
+    async def retry_job(self, name: str) -> Enqueued:
+        """Its newest run once more, if that failed, timed out, expired or was cancelled."""
+        await self.job(name)
+        run_id, state = await self.store.newest_run(name) or (None, None)
+        if run_id is None or state not in RETRIED_BY_HAND:
+            raise NothingToRetry(name, run_id, state)
+        return await self.retry(run_id)
+
+    async def explain(self, run_id: str) -> Explanation:
+        """Why a run is in the state that it is in."""
+        run_id = await self.store.find_run(run_id)
+        return await self.store.ledger.explain_run(run_id, in_micros(self.config.lease))
 
     async def prune(self) -> int:
         return await prune(self.store)
@@ -162,6 +221,17 @@ class Client:
     async def queues(self) -> Sequence[tuple[str, int, int, int]]:
         """(queue, running, queued, scheduled); those that are being cancelled are running still."""
         return await self.store.queue_counts()
+
+    async def pause_queue(self, queue: str, *, reason: str | None = None, actor: str | None = None) -> None:
+        """Nothing of it is claimed until it is resumed; what runs, runs on."""
+        await self.store.pause_queue(checked_name(queue, "queue"), reason, actor)
+
+    async def resume_queue(self, queue: str) -> bool:
+        """Whether it was paused."""
+        return await self.store.resume_queue(checked_name(queue, "queue"))
+
+    async def paused_queues(self) -> Sequence[Pause]:
+        return await self.store.paused_queues()
 
 
 def _own_unique(run: NewRun) -> Unique | bool | None:

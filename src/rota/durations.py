@@ -13,6 +13,7 @@ _MICROSECONDS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_00
 _PART = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)(ms|s|m|h|d)")
 _WHOLE = re.compile(rf"(?:{_PART.pattern})+")
 _LONGEST = timedelta(days=36_500)
+_MICROSECOND = timedelta(microseconds=1)
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 
@@ -49,7 +50,7 @@ def format_duration(span: timedelta) -> str:
 
 
 def in_micros(span: timedelta) -> int:
-    return span // timedelta(microseconds=1)
+    return span // _MICROSECOND
 
 
 def age(at: datetime, now: datetime) -> str:

@@ -1,10 +1,12 @@
 """Everything rota raises: four families, each one HTTP status and one exit code.
 
     RotaError
-    ├── NotFound        404   exit 4     UnknownJob, UnknownRun
+    ├── NotFound        404   exit 4     UnknownJob, UnknownRun, UnknownSchedule
     ├── Conflict        409   exit 6     AmbiguousRun, LeaseLost, RunIsFinal, RunNotFinal, NotCancellable, DuplicateRun,
-    │                                    JobDisabled, NotRepeatable
-    ├── Invalid         422   exit 2     BadPayload, BadDuration, UnknownOption, KeyReused, BadConfig (exit 78)
+    │                                    JobDisabled, NotRepeatable, NotSchedulable, DuplicateSchedule, Overlapping,
+    │                                    NothingToRetry, LimitReached
+    ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, KeyReused,
+    │                                    BadConfig (exit 78)
     └── Unavailable     503   exit 69    DeadlineExceeded, SchemaOutdated (exit 78), StillRunning (exit 75)
 
 A message is built in its class from facts, and carries a hint where there is something to do about it.
@@ -135,12 +137,64 @@ class JobDisabled(Conflict):
         super().__init__(f"job {name!r} is disabled", hint="declare it with enabled=True to let it run")
 
 
+class NothingToRetry(Conflict):
+    code = "nothing-to-retry"
+
+    def __init__(self, job: str, run_id: str | None, state: str | None) -> None:
+        """`state` is how the job's newest run ended, None while it goes on; without a run there is no `run_id`."""
+        if run_id is None:
+            super().__init__(f"job {job!r} has no run to retry", hint="enqueue one: `rota run add`")
+        elif state is None:
+            super().__init__(f"run {run_id} of job {job!r} has not ended", hint="wait until it has, or cancel it first")
+        else:
+            hint = f"to do it again all the same: `rota run retry {run_id}`"
+            super().__init__(f"the newest run of job {job!r}, {run_id}, has {state}: it did not fail", hint=hint)
+
+
+class LimitReached(Conflict):
+    code = "limit-reached"
+
+    def __init__(self, job: str, key: str, most: int, reason: str) -> None:
+        super().__init__(f"job {job!r} takes no more runs now: {reason}", hint="try again when one of them has ended")
+        self.key = key
+        self.max = most
+
+
 class NotRepeatable(Conflict):
     code = "not-repeatable"
 
     def __init__(self, name: str, holder: str) -> None:
         super().__init__(f"job {name!r} is not repeatable and run {holder} has done it, or is doing it")
         self.holder = holder
+
+
+class UnknownSchedule(NotFound):
+    code = "unknown-schedule"
+
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+        hint = did_you_mean(name, list(known)) or "`rota schedule ls` lists them"
+        super().__init__(f"no schedule is called {name!r}", hint=hint)
+
+
+class DuplicateSchedule(Conflict):
+    code = "duplicate-schedule"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is a schedule {name!r} already", hint="edit it, or take another name")
+
+
+class NotSchedulable(Conflict):
+    code = "not-schedulable"
+
+    def __init__(self, job: str) -> None:
+        super().__init__(f"job {job!r} is declared as not schedulable")
+
+
+class Overlapping(Conflict):
+    code = "overlapping"
+
+    def __init__(self, schedule: str, reason: str) -> None:
+        super().__init__(f"schedule {schedule!r} was not triggered: {reason}", hint="force it, or wait")
 
 
 class BadPayload(Invalid):
@@ -159,6 +213,16 @@ class BadDuration(Invalid):
 
     def __init__(self, text: object, problem: str = "is not a duration") -> None:
         super().__init__(f"{text!r} {problem}", hint='write a number and a unit: "90s", "15m", "6h", "1d"')
+
+
+class BadTrigger(Invalid):
+    """`field` is the part at fault: `minute`, `timezone`, `interval`."""
+
+    code = "bad-trigger"
+
+    def __init__(self, problem: str, *, field: str | None = None, hint: str | None = None) -> None:
+        super().__init__(f"{field}: {problem}" if field else problem, hint=hint)
+        self.field = field
 
 
 class BadConfig(Invalid):

@@ -9,7 +9,9 @@ import time
 from rota.app import Rota
 from rota.client import Client, Order
 from rota.config import Config
+from rota.core.model import RunFilter
 from rota.core.signals import Snooze
+from rota.core.triggers import after, cron, every
 from rota.engine.context import Context
 
 
@@ -47,6 +49,7 @@ def make(config: Config | None = None) -> Rota:
         return f"{file} is uploaded"
 
     app.job(isolation="process", queue="reports", timeout="1m")(report)
+    app.job(slow_sync)
 
     @app.job
     def cleanup(older_than: str = "30d") -> str:
@@ -59,7 +62,32 @@ def make(config: Config | None = None) -> Rota:
         await (await app.connect()).enqueue_many(random.sample(_orders(), 2))
         raise Snooze("5s")
 
+    _schedule(app)
     return app
+
+
+def _schedule(app: Rota) -> None:
+    """One of each kind."""
+    app.schedule("greet", "hello", every("10s"), payload={"name": "world at {plan_time}"})
+    app.schedule("tidy", "cleanup", after("1m"), description="A minute after the last time was over.")
+    app.schedule(
+        "morning-report",
+        "report",
+        cron("0 9 * * MON-FRI", "Europe/Berlin"),
+        payload={"month": 1},
+        catch_up="all",
+        description="On weekdays, by the clock on the wall.",
+    )
+    app.schedule(
+        "prices",
+        "fetch_prices",
+        every("30s"),
+        scopes=[("market", "nyse"), ("market", "xetra")],
+        payload={"symbols": ["{scope.id}"]},
+        jitter="5s",
+        description="A run for each market, spread over a few seconds.",
+    )
+    app.schedule("sync", "slow_sync", every("15s"), overlap="skip", description="Every other one is skipped.")
 
 
 def report(month: int) -> dict[str, int]:
@@ -68,12 +96,22 @@ def report(month: int) -> dict[str, int]:
     return {"month": month, "primes": len(primes)}
 
 
+async def slow_sync(ctx: Context) -> int:
+    """Takes longer than its schedule allows, so look for skipped runs; does not keep a worker that stops waiting."""
+    steps = 0
+    while steps < 100 and not ctx.shutting_down:
+        ctx.checkpoint()
+        await asyncio.sleep(0.2)
+        steps += 1
+    return steps
+
+
 async def sow(client: Client) -> None:
-    """A first handful, for a database that has no runs yet."""
-    if await client.list(limit=1):
+    """A first handful, for a database that has none of it yet; schedules may have made runs already."""
+    if await client.list(RunFilter(job="pulse"), limit=1):
         return
     later = Order("cleanup", {}, {"delay": "5m", "tags": ["nightly"]})
-    await client.enqueue_many([*_orders(), later, Order("pulse", {})])
+    await client.enqueue_many([*_orders(), later, Order("slow_sync", {}), Order("pulse", {})])
 
 
 def _orders() -> list[Order]:

@@ -1,10 +1,12 @@
 """A job in the user's hands: called, enqueued, given options, and refused with a reason."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from rota import Context, Fail, Job, NotFound, Order, Rota, RunState
+from rota.core.limits import Limit
 from rota.core.model import JobDefinition
 from rota.errors import BadPayload, Conflict, Invalid, JobDisabled, NotRepeatable, UnknownJob, UnknownOption
 
@@ -227,3 +229,28 @@ def test_the_definition_is_what_was_declared(crawl: Crawl) -> None:
     definition: JobDefinition = crawl.handler.definition
     assert (definition.name, definition.retry.max_attempts, definition.tags) == ("crawl", 5, ("net",))
     assert definition.payload_schema["required"] == ["url"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"max_concurrency": 0}, "max_concurrency must be a whole number from 1 up"),
+        ({"limit": {"max": 1, "by": "ulr"}}, "has no field 'ulr'"),
+        ({"limit": {"max": 1, "when_full": "rejct"}}, "did you mean 'reject'"),
+        ({"limit": [{"max": 1, "by": "url"}, {"max": 2, "by": "url"}]}, "two limits by url"),
+        ({"limit": {"max": 1}, "max_concurrency": 2}, "two limits of all its runs"),
+        ({"limit": "url"}, "limit cannot be 'url'"),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(app: Rota, options: Any, told: str) -> None:
+    with pytest.raises(Invalid, match=told):
+
+        @app.job(**options)
+        def fetch(url: str) -> None: ...
+
+
+def test_a_jobs_limits(app: Rota) -> None:
+    @app.job(max_concurrency=5, limit={"max": 2, "by": ["scope", "url"], "max_queued": 10})
+    def fetch(url: str) -> None: ...
+
+    assert fetch.handler.definition.limits == (Limit(max=2, by=("scope", "url"), max_queued=10), Limit(max=5))

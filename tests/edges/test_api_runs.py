@@ -183,7 +183,8 @@ async def test_filters(http: httpx2.AsyncClient) -> None:
         items = (await http.get(f"{RUNS}?{question}")).json()["items"]
         assert [run["id"] for run in items] == [wanted.json()["id"]], question
     assert len((await http.get(f"{RUNS}?job=greet&state=queued&state=scheduled")).json()["items"]) == 2
-    assert (await http.get(f"{RUNS}?job=refuse")).json() == {"items": [], "next_cursor": None}
+    for question in ("job=refuse", "schedule=nightly"):
+        assert (await http.get(f"{RUNS}?{question}")).json() == {"items": [], "next_cursor": None}
 
 
 @pytest.mark.parametrize(

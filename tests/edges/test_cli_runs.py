@@ -103,9 +103,9 @@ def test_every_option_reaches_the_run() -> None:
     later = answer("run", "add", "greet", '{"name": "Ada"}', "--at", "2099-01-01T00:00:00+01:00")
     assert later["run_at"] == "2098-12-31T23:00:00Z"
     assert answer("queue", "ls")["items"] == [
-        {"queue": "default", "running": 0, "queued": 0, "scheduled": 0},
-        {"queue": "mail", "running": 0, "queued": 0, "scheduled": 1},
-        {"queue": "slow", "running": 0, "queued": 0, "scheduled": 1},
+        {"queue": "default", "running": 0, "queued": 0, "scheduled": 0, "paused": None},
+        {"queue": "mail", "running": 0, "queued": 0, "scheduled": 1, "paused": None},
+        {"queue": "slow", "running": 0, "queued": 0, "scheduled": 1, "paused": None},
     ]
 
 
@@ -201,7 +201,7 @@ def test_cancel_keeps_the_reason_and_happens_once() -> None:
 def test_jobs_as_they_were_declared() -> None:
     assert [job["name"] for job in answer("job", "ls")["items"]] == ["boom", "endless", "greet"]
     assert answer("job", "show", "endless")["timeout"] == "1m30s"
-    assert rota("job", "ls").stdout.splitlines()[2] == "greet\t1\tmail\tyes\tSays hello."
+    assert rota("job", "ls").stdout.splitlines()[2] == "greet\tpending\t\t\t1\tmail\tyes\tSays hello."
 
 
 @pytest.mark.usefixtures("known_url")
@@ -275,7 +275,7 @@ def test_a_run_that_cannot_be_retried_yet_says_what_to_do_first(state: str, hint
 async def test_a_reader_that_goes_away_is_no_error(sqlite_url: str) -> None:
     await introduce(sqlite_url)
     done = await process("job", "ls", url=sqlite_url, shell="| head -n 1")
-    assert done == (0, "boom\t1\tdefault\tyes\t\n", "")
+    assert done == (0, "boom\tpending\t\t\t1\tdefault\tyes\t\n", "")
 
 
 async def test_a_full_disk_is_said_without_a_traceback(sqlite_url: str) -> None:
@@ -289,3 +289,16 @@ def test_every_ending_has_its_exit_code(state: RunState) -> None:
     facts: dict[str, Any] = {**dict.fromkeys(Run.__struct_fields__), "id": "1", "state": state}
     run = Run(**facts)
     assert finish(run, as_json=True) == {"succeeded": 0, "cancelled": 3, "skipped": 3}.get(state, 1)
+
+
+@pytest.mark.usefixtures("known_url")
+def test_queues_are_paused_and_resumed() -> None:
+    assert answer("queue", "pause", "mail", "--reason", "a look inside") == {"queue": "mail", "paused": True}
+    rota("queue", "pause", "empty")
+    items = {item["queue"]: item["paused"] for item in answer("queue", "ls")["items"]}
+    assert (items["default"], items["mail"]["reason"], items["empty"]["reason"]) == (None, "a look inside", None)
+    assert rota("queue", "ls").stdout.splitlines()[-1].split("\t") == ["mail", "0", "0", "0", "yes", "a look inside"]
+    assert answer("queue", "resume", "mail") == {"queue": "mail", "paused": False}
+    assert answer("queue", "ls")["items"][-1] == {
+        "queue": "mail", "running": 0, "queued": 0, "scheduled": 0, "paused": None,
+    }  # fmt: skip

@@ -18,7 +18,12 @@ from rota.api.requests import LARGEST_BODY
 from rota.cli import root
 from rota.client import MOST_LISTED
 from rota.config import SETTINGS, load_config
+from rota.core.applying import read_file
+from rota.core.documents import parse
+from rota.core.limits import WHEN_FULL
+from rota.core.policies import CATCH_UP, FAILURE, OVERLAP
 from rota.core.publishing import RUN_OPTIONS
+from rota.core.schedules import SCHEDULE_OPTIONS
 from rota.core.states import FINAL_STATES, Outcome, RunState
 from rota.errors import RotaError
 from rota.registry.jobs import JOB_OPTIONS
@@ -75,6 +80,27 @@ def test_every_option_of_a_job_is_documented() -> None:
 
 def test_every_option_of_a_run_is_documented() -> None:
     assert named_in_first_column("jobs.md", "## Options of a run") == set(RUN_OPTIONS)
+
+
+def test_every_option_of_a_schedule_is_documented() -> None:
+    assert named_in_first_column("schedules.md", "## Options of a schedule") == set(SCHEDULE_OPTIONS)
+
+
+def test_the_sample_file_of_schedules_is_accepted() -> None:
+    (sample,) = TOML.findall(text_of("schedules.md"))
+    file = read_file(sample)
+    assert file.owner == "team-a"
+    assert [parse(document).name for document in file.documents] == ["news", "report"]
+
+
+def test_every_policy_is_documented() -> None:
+    for heading, name, modes in (
+        ("## Late", "catch_up", CATCH_UP),
+        ("## Overlap", "overlap", OVERLAP),
+        ("## Failure", "failure", FAILURE),
+    ):
+        assert named_in_first_column("schedules.md", heading) == {name, *modes}
+    assert unnamed("schedules.md", (f"`{word}`" for word in WHEN_FULL)) == []
 
 
 def test_every_final_state_is_documented() -> None:

@@ -15,8 +15,10 @@ ROOT = Path(__file__).parents[2]
 PUBLIC = {
     "Attempt", "BadPayload", "BlockingClient", "Cancelled", "Client", "Config", "Conflict", "Context", "Enqueued",
     "Exponential",
-    "Fail", "Invalid", "Job", "JobDefinition", "LeaseLost", "NotFound", "Order", "Outcome", "Retry", "Rota",
-    "RotaError", "Run", "RunError", "RunFilter", "RunState", "Scope", "Snooze", "Unavailable", "Unique", "__version__",
+    "Fail", "Invalid", "Job", "JobDefinition", "JobState", "JobStats", "JobStatus", "LeaseLost", "NotFound",
+    "Order", "Outcome", "Retry", "Rota",
+    "RotaError", "Run", "RunError", "RunFilter", "RunState", "Schedule", "Scope", "Snooze", "Unavailable", "Unique",
+    "__version__", "after", "cron", "every", "once",
 }  # fmt: skip
 
 

@@ -105,7 +105,9 @@ async def test_every_statement_is_understood_by_its_database(postgres_url: str, 
             if name in blocks("postgres"):
                 statement = compile_statement(name, SQLITE, manual_clock=True)
                 values = dict.fromkeys((*statement.parameters, "now"))
-                await tx.fetch_sql(f"explain {statement.sql}", **values)
+                # One that is executed row by row has numbered values.
+                sql = re.sub(r"\?\d*", "null", statement.sql) if "?" in statement.sql else statement.sql
+                await tx.fetch_sql(f"explain {sql}", **values)
 
     await store.database.transact(explain)
     await store.close()

@@ -12,8 +12,8 @@ import pytest
 from rota import Job, Rota
 from rota.core.states import RunState
 from rota.errors import BadPayload, Invalid, JobDisabled, Unavailable
-from rota.store import Store, foreign, open_store
-from tests.support.runs import claim, state_of
+from rota.store import Store, foreign, open_database, open_store
+from tests.support.runs import claim, claim_limited, state_of
 
 
 def mail_app(url: str) -> tuple[Rota, Job[[str], None]]:
@@ -152,3 +152,45 @@ def test_it_is_checked_like_any_enqueue() -> None:
 
     with pytest.raises(JobDisabled):
         off.enqueue_in(None)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_a_limited_run_comes_under_its_limit_after_the_commit(
+    kind: str, sqlite_url: str, request: pytest.FixtureRequest
+) -> None:
+    url: str = sqlite_url if kind == "sqlite" else request.getfixturevalue("postgres_url")
+    store = Store(open_database(url))
+    await store.migrate()
+    app = Rota(url)
+
+    @app.job(name="work", max_concurrency=1, limit={"max": 1, "by": "to"})
+    def mail(to: str) -> None:
+        """Never called here."""
+
+    if kind == "sqlite":
+        connection = apsw.Connection(path_of(url))
+        made = [mail.enqueue_in(connection, to) for to in ("a", "b")]
+        connection.close()
+    else:
+        other = await asyncpg.connect(url)
+        async with other.transaction():
+            made = [await mail.aenqueue_in(other, to) for to in ("a", "b")]
+            assert await claim_limited(store) == []
+        await other.close()
+    assert await claim(store) == []
+    assert (await store.promote(10)).count == 2
+    (held,) = await claim_limited(store)
+    assert held.run_id in made
+    assert await claim_limited(store) == []
+    await store.close()
+
+
+def test_a_limit_that_decides_needs_a_transaction_of_rotas_own(sqlite_url: str) -> None:
+    app = Rota(sqlite_url)
+
+    @app.job(limit={"max": 1, "when_full": "skip"})
+    def work() -> None:
+        """Never called here."""
+
+    with pytest.raises(Invalid, match="enqueue it after your commit"):
+        work.enqueue_in(apsw.Connection(path_of(sqlite_url)))

@@ -70,9 +70,9 @@ async def test_an_exception_between_statements_leaves_nothing_behind(
         """As if the process had died."""
 
     async def dies(tx: Tx) -> int:
-        if await original(tx):
+        if await original(tx) == NEWEST:
             raise Killed
-        return 0
+        return await original(tx)
 
     original = migrating.current_version
     extended(monkeypatch, (NEWEST + 1, "one", "create table one (n integer)"))
@@ -143,7 +143,8 @@ async def test_a_migration_may_take_longer_than_a_call(postgres_url: str, monkey
     deadline = timedelta(milliseconds=500)
     stores = [Store(open_database(postgres_url, deadline=deadline)) for _ in range(2)]
     applied = await asyncio.gather(*[store.migrate() for store in stores])  # the other one waits for the lock as long
-    assert sorted(name for names in applied for name in names) == ["one", "runs"]
+    own = [name for _, name, _ in migrations(stores[0].database.dialect)]
+    assert sorted(name for names in applied for name in names) == sorted(["one", *own])
     assert await tables(stores[0]) == {"one"}
     for store in stores:
         await store.close()

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rota.core.claims import START, Ask, Claim, ClaimRequest, Watermark
+from rota.core.claims import START, Ask, Claim, ClaimRequest, LimitedRequest, Watermark
 from rota.core.endings import Report
 from rota.core.model import JobDefinition, NewRun, Run, RunError, WorkerInfo
 from rota.core.publishing import new_run
@@ -51,6 +51,19 @@ async def claim(
     return sorted(claims, key=lambda claim: (claim.queue, claim.rank, claim.run_at, claim.run_id))
 
 
+async def claim_limited(
+    store: Store,
+    slots: int = 100,
+    *,
+    worker: str = WORKER.id,
+    queues: Iterable[str] = ("default",),
+    known: dict[str, int] | None = None,
+) -> list[Claim]:
+    """Runs under limits, in the order of their claims."""
+    request = LimitedRequest(worker, tuple(queues), known or {"work": 1}, LEASE_MICROS, slots)
+    return (await store.claim_limited(request)).claims
+
+
 async def put_and_claim(store: Store, job: JobDefinition | str = WORK, **options: Any) -> Claim:
     """One run, held by a worker."""
     run_id = await put(store, job, **options)
@@ -64,7 +77,7 @@ def report_of(claim: Claim, outcome: Outcome, **facts: Any) -> Report:
     if outcome in (Outcome.FAILED, Outcome.TIMED_OUT):
         error = RunError(type="ValueError", message="no luck")
         facts.setdefault("error", msgspec.json.encode(error).decode())
-    return Report(claim.run_id, claim.fence, outcome, **facts)
+    return Report(claim.run_id, claim.fence, outcome, limited=claim.limited, **facts)
 
 
 async def tell(store: Store, claim: Claim, outcome: Outcome, **facts: Any) -> bool:

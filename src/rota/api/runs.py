@@ -25,7 +25,7 @@ from rota.core.states import RunState
 from rota.errors import BadPayload, Invalid, KeyReused, RotaError, did_you_mean
 
 _ACTOR = "api"
-_FILTERS = ("state", "job", "queue", "key", "tag", "scope")
+_FILTERS = ("state", "job", "queue", "key", "tag", "scope", "schedule")
 
 
 class CancelBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -99,6 +99,7 @@ async def list_runs(request: Request) -> Response:
         key=query.one("key"),
         tag=query.one("tag"),
         scope=scope_of(query.one("scope")),
+        schedule=query.one("schedule"),
     )
     limit = query.number("limit", 50)
     before = run_before(query.one("cursor"))

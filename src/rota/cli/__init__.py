@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import click
 
-from rota.cli.jobs import job, queue
+from rota.cli.cron import cron
+from rota.cli.doctor import doctor
+from rota.cli.explaining import explain
+from rota.cli.importing import import_group
+from rota.cli.jobs import job
 from rota.cli.options import examples
 from rota.cli.program import Program
+from rota.cli.queues import queue
 from rota.cli.runs import run
+from rota.cli.schedules import schedule
 from rota.cli.serving import dev, server
 from rota.cli.upkeep import completion, migrate, prune
 from rota.cli.working import worker
@@ -51,7 +57,22 @@ def root() -> None:
     """
 
 
-for command in (dev, server, worker, migrate, run, job, queue, prune, completion):
+for command in (
+    dev,
+    server,
+    worker,
+    migrate,
+    run,
+    schedule,
+    job,
+    queue,
+    explain,
+    cron,
+    import_group,
+    prune,
+    doctor,
+    completion,
+):
     root.add_command(command)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import getpass
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -31,6 +33,13 @@ def ask(database: str | None, question: Callable[[Client], Awaitable[T]]) -> T:
             await client.close()
 
     return asyncio.run(connected())
+
+
+def actor() -> str:
+    """Who gives the command, as it is kept with what it changes."""
+    with contextlib.suppress(Exception):  # a container may run as a user without a name
+        return f"cli:{getpass.getuser()}"
+    return "cli"
 
 
 def require_existing(url: str) -> None:

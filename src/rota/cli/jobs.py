@@ -1,80 +1,102 @@
-"""`rota job` and `rota queue`: what the database knows of jobs, and what waits where."""
+"""`rota job`: what the database knows of jobs."""
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Any
+
 import click
 
+from rota.cli import jobcontrol
 from rota.cli.connecting import ask
 from rota.cli.options import examples, shared
-from rota.cli.output import json_text, print_facts, print_json, print_rows
-from rota.cli.words import Cell, Columns, text_cell
+from rota.cli.output import json_text, plain_value, print_facts, print_json, print_rows
+from rota.cli.words import Cell, Columns, age_cell, instant_cell, job_state_cell, text_cell
 from rota.client import Client
-from rota.core.model import JobDefinition, QueueCount, with_empty_queues
+from rota.core.jobstatus import JobStatus
+from rota.core.model import JobDefinition
 from rota.durations import format_duration
 
-_JOB_COLUMNS = Columns(("job", "version", "queue", "enabled", "description"), cut=("job", "queue", "description"))
-_QUEUE_COLUMNS = Columns(("queue", "running", "queued", "scheduled"), cut=("queue",))
+_JOB_COLUMNS = Columns(
+    ("job", "state", "last", "next", "version", "queue", "enabled", "description"),
+    cut=("job", "queue", "description"),
+    spare=("queue", "version", "enabled"),
+)
 
 
 @click.group()
 def job() -> None:
-    """Jobs, as their workers declared them."""
+    """Jobs, as their workers declared them: list, show, pause, resume, cancel, retry, count."""
+
+
+for _command in jobcontrol.COMMANDS:
+    job.add_command(_command)
 
 
 @job.command("ls", epilog=examples("rota job ls", "rota job ls --json"))
 @shared
 def list_jobs(database: str | None, as_json: bool) -> None:
-    """List the jobs that the database knows."""
-    jobs = ask(database, lambda client: client.jobs())
+    """List the jobs that the database knows, with their state."""
+
+    async def question(client: Client) -> Any:
+        definitions = {definition.name: definition for definition in await client.jobs()}
+        statuses = [status for status in await client.job_statuses() if status.job in definitions]
+        return [(definitions[status.job], status) for status in statuses], await client.time()
+
+    jobs, now = ask(database, question)
     if as_json:
-        print_json({"items": jobs, "next_cursor": None})
+        print_json({"items": [_document(definition, status) for definition, status in jobs], "next_cursor": None})
         return
     none = "no jobs yet: they appear when a worker that has them starts"
-    print_rows(_JOB_COLUMNS, [_row(definition) for definition in jobs], none=none)
+    print_rows(_JOB_COLUMNS, [_row(definition, status, now) for definition, status in jobs], none=none)
 
 
 @job.command("show", epilog=examples("rota job show crawl", "rota job show crawl --json"))
 @click.argument("name")
 @shared
 def show_job(name: str, database: str | None, as_json: bool) -> None:
-    """Show what a job declares: its payload, policies and limits."""
-    definition = ask(database, lambda client: client.job(name))
+    """Show a job: its state, and what it declares, payload, policies and limits."""
+
+    async def question(client: Client) -> Any:
+        return await client.job(name), await client.job_status(name), await client.time()
+
+    definition, status, now = ask(database, question)
     if as_json:
-        print_json(definition)
+        print_json(_document(definition, status))
     else:
-        print_facts(_facts(definition))
+        first, *others = _facts(definition)
+        print_facts([first, *_status_facts(status, now), *others])
 
 
-@click.group()
-def queue() -> None:
-    """Queues and what is in them."""
+def _document(definition: JobDefinition, status: JobStatus) -> dict[str, Any]:
+    return {**plain_value(definition), "status": status}
 
 
-@queue.command("ls", epilog=examples("rota queue ls", "rota queue ls --json"))
-@shared
-def list_queues(database: str | None, as_json: bool) -> None:
-    """List queues: runs that run, that may be claimed, and that wait for their time."""
-
-    async def question(client: Client) -> list[QueueCount]:
-        return with_empty_queues(await client.queues(), await client.jobs())
-
-    counts = ask(database, question)
-    if as_json:
-        items = [dict(zip(_QUEUE_COLUMNS.titles, count, strict=True)) for count in counts]
-        print_json({"items": items, "next_cursor": None})
-        return
-    print_rows(_QUEUE_COLUMNS, [[text_cell(fact) for fact in count] for count in counts], none="")
-
-
-def _row(definition: JobDefinition) -> list[Cell]:
+def _row(definition: JobDefinition, status: JobStatus, now: datetime) -> list[Cell]:
     enabled = Cell("yes", "yes", "green") if definition.enabled else Cell("no", "no", "yellow")
     summary = definition.description.partition("\n")[0]
     return [
         text_cell(definition.name),
+        job_state_cell(status.state),
+        age_cell(status.last_run_at, now),
+        age_cell(status.next_at, now),
         text_cell(definition.version),
         text_cell(definition.queue),
         enabled,
         text_cell(summary),
+    ]
+
+
+def _status_facts(status: JobStatus, now: datetime) -> list[tuple[str, Cell]]:
+    return [
+        ("state", job_state_cell(status.state)),
+        ("running", text_cell(status.running)),
+        ("waiting", text_cell(status.waiting)),
+        ("last_run_at", instant_cell(status.last_run_at, now)),
+        ("next_at", instant_cell(status.next_at, now)),
+        ("paused_at", instant_cell(status.paused_at, now)),
+        ("paused_by", text_cell(status.paused_by)),
+        ("pause_reason", text_cell(status.pause_reason)),
     ]
 
 
@@ -93,6 +115,7 @@ def _facts(definition: JobDefinition) -> list[tuple[str, Cell]]:
         ("isolation", text_cell(definition.isolation)),
         ("cancellable", text_cell("yes" if definition.cancel.supported else "no")),
         ("unique", text_cell(json_text(definition.unique) if definition.unique else None)),
+        ("limits", text_cell(json_text(definition.limits) if definition.limits else None)),
         ("tags", text_cell(", ".join(definition.tags))),
         ("description", text_cell(definition.description)),
         ("payload", Cell(json_text(definition.payload_schema), json_text(definition.payload_schema, indent=2))),

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import getpass
 from typing import Any
 
 import click
 
 from rota.cli.adding import add
-from rota.cli.connecting import ask
+from rota.cli.connecting import actor, ask
 from rota.cli.options import cursor_of, examples, names_of, scope_of, shared, states_of
 from rota.cli.output import on_terminal, plain_value, print_facts, print_json, print_rows
 from rota.cli.showing import ATTEMPT_COLUMNS, RUN_COLUMNS, attempt_row, print_new_run, print_run, run_facts, run_row
@@ -41,6 +39,7 @@ run.add_command(add)
 @click.option("--state", "states", type=names_of, multiple=True, metavar="STATE", help="Only these; comma-separated.")
 @click.option("--job", metavar="NAME")
 @click.option("--queue", metavar="NAME")
+@click.option("--schedule", metavar="NAME")
 @click.option("--tag", metavar="TAG")
 @click.option("--key", metavar="KEY")
 @click.option("--scope", type=scope_of, metavar="KIND/ID")
@@ -120,7 +119,7 @@ def cancel(id: str, reason: str | None, database: str | None, as_json: bool) -> 
 
     async def command(client: Client) -> Any:
         found = await client.get(id)
-        await client.cancel(found.id, reason=reason, actor=_actor())
+        await client.cancel(found.id, reason=reason, actor=actor())
         return await client.get(found.id)
 
     print_run(ask(database, command), as_json=as_json)
@@ -145,9 +144,3 @@ def retry(id: str, waiting: bool, database: str | None, as_json: bool) -> int:
         return finish(again, as_json=as_json)
     print_new_run(again, as_json=as_json)
     return 0
-
-
-def _actor() -> str:
-    with contextlib.suppress(Exception):  # a container may run as a user without a name
-        return f"cli:{getpass.getuser()}"
-    return "cli"

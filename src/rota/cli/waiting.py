@@ -60,6 +60,10 @@ def finish(run: Run, *, as_json: bool) -> int:
         _print_ending(run)
     else:
         emit("\t".join([run.id, run.state.value, one_field(_outcome(run))]))
+    return exit_code_of(run)
+
+
+def exit_code_of(run: Run) -> int:
     return _EXIT_CODES.get(run.state, 1)
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from rota.core.jobstatus import JobState
 from rota.core.states import RunState
 from rota.durations import age, span
 
@@ -21,6 +22,15 @@ _SYMBOLS = {
     RunState.CANCELLED: ("⊘", "yellow"),
     RunState.EXPIRED: ("†", "red"),
     RunState.SKIPPED: ("↷", "yellow"),
+}
+_JOB_SYMBOLS = {
+    JobState.PENDING: ("·", "blue"),
+    JobState.SCHEDULED: ("◷", "blue"),
+    JobState.RUNNING: ("▶", "cyan"),
+    JobState.PAUSED: ("⏸", "yellow"),
+    JobState.COMPLETED: ("✓", "green"),
+    JobState.FAILED: ("✗", "red"),
+    JobState.CANCELLED: ("⊘", "yellow"),
 }
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 _IN_A_CELL = {**_CONTROLS, ord("\\"): "\\\\", ord("\n"): "\\n", ord("\t"): "\\t"}
@@ -63,6 +73,11 @@ def text_cell(text: object) -> Cell:
 def state_cell(state: RunState) -> Cell:
     symbol, colour = _SYMBOLS[state]
     return Cell(state.value, f"{symbol} {state.value.replace('_', ' ')}", colour)
+
+
+def job_state_cell(state: JobState) -> Cell:
+    symbol, colour = _JOB_SYMBOLS[state]
+    return Cell(state.value, f"{symbol} {state.value}", colour)
 
 
 def rfc3339(at: datetime) -> str:

@@ -43,8 +43,18 @@ class ClaimRequest(msgspec.Struct, frozen=True):
     solo: bool
 
 
+class LimitedRequest(msgspec.Struct, frozen=True):
+    """For runs under limits: they must start at once, so no more than there are free `slots`."""
+
+    worker_id: str
+    queues: tuple[str, ...]
+    known: Mapping[str, int]
+    lease: int
+    slots: int
+
+
 class Claim(msgspec.Struct, frozen=True, gc=False):
-    """A run and the right to execute it."""
+    """A run and the right to execute it; `limited`: its end gives slots back."""
 
     run_id: str
     fence: int
@@ -63,6 +73,10 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     max_attempts: int
     on_lost: str
     created_at: int
+    plan_time: int | None = None
+    covers_from: int | None = None
+    missed_count: int | None = None
+    limited: bool = False
 
 
 def shares(free: int, queues: Sequence[str], hungry: Mapping[str, bool]) -> dict[str, int]:

@@ -24,7 +24,10 @@ class Lease(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True, gc=False):
-    """What a worker says of an attempt. `retry_in` (µs) is its own policy's answer to a failure."""
+    """What a worker says of an attempt. `retry_in` (µs) is its own policy's answer to a failure.
+
+    `limited`: its success gives slots back. Where nobody says so, the reaper finds out.
+    """
 
     run_id: str
     fence: int
@@ -35,6 +38,7 @@ class Report(msgspec.Struct, frozen=True, gc=False):
     retry_in: int | None = None
     began: bool = True
     measures: str | None = None
+    limited: bool = False
 
 
 class Requeue(msgspec.Struct, frozen=True):

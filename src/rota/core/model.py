@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from rota.core.limits import Gate, Limit
 from rota.core.retry import RetryPolicy
 from rota.core.scope import Scope
 from rota.core.states import Outcome, RunState
@@ -47,6 +48,7 @@ class JobDefinition(msgspec.Struct, frozen=True, kw_only=True):
     cancel: CancelPolicy = CancelPolicy()
     retention: Retention = Retention()
     unique: Unique | None = None
+    limits: tuple[Limit, ...] = ()
     enabled: bool = True
     repeatable: bool = True
     schedulable: bool = True
@@ -90,7 +92,12 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     run_at: int | None = None
     delay: int = 0
     holds: tuple[KeyHold, ...] = ()
+    gates: tuple[Gate, ...] = ()
     like: NewRun | None = None
+
+    @property
+    def limit_key(self) -> str | None:
+        return self.gates[0].key if self.gates else None
 
 
 class Enqueued(msgspec.Struct, frozen=True, gc=False):
@@ -142,6 +149,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     worker_id: str | None
     tags: tuple[str, ...]
     metadata: dict[str, Json]
+    schedule: str | None = None
+    plan_time: datetime | None = None
+    covers_from: datetime | None = None
+    missed_count: int = 0
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,6 +199,15 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     slots: int
 
 
+class Pause(msgspec.Struct, frozen=True):
+    """What an operator holds, since when, and why."""
+
+    name: str
+    paused_at: datetime
+    paused_by: str | None
+    reason: str | None
+
+
 QueueCount = tuple[str, int, int, int]
 """(queue, running, queued, scheduled)"""
 
@@ -206,3 +226,4 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     scope: Scope | None = None
     key: str | None = None
     tag: str | None = None
+    schedule: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict
 
@@ -10,6 +10,7 @@ import msgspec
 
 from rota.core import jsonvalue
 from rota.core.jsonvalue import Limits
+from rota.core.limits import Gate, gate_of
 from rota.core.model import MAX_PRIORITY, MIN_PRIORITY, JobDefinition, NewRun, Overrides
 from rota.core.retry import Backoff, RetryPolicy, retry_policy
 from rota.core.scope import GLOBAL, Scope
@@ -74,6 +75,7 @@ def new_run(definition: JobDefinition, id: str, payload: str, options: Mapping[s
         run_at=_run_at(options),
         delay=in_micros(parse_duration(options.get("delay", timedelta(0)))),
         holds=key_holds(definition, scope, key, payload, options),
+        gates=gates_of(definition, scope, payload),
     )
 
 
@@ -135,15 +137,41 @@ def key_holds(
     return tuple(holds)
 
 
+def gates_of(definition: JobDefinition, scope: Scope, payload: str, *, job_wide: bool = True) -> tuple[Gate, ...]:
+    """The job's limits as they apply to one run, narrowest first; without those of all its runs unless `job_wide`."""
+    limits = [limit for limit in definition.limits if limit.by or job_wide]
+    if not limits:
+        return ()
+    content = msgspec.json.decode(payload) if any(limit.fields for limit in limits) else {}
+    narrowest_first = sorted(limits, key=lambda limit: -len(limit.by))
+    return tuple(gate_of(definition.name, limit, scope, content) for limit in narrowest_first)
+
+
 def checked_unique(unique: Unique | None, definition: JobDefinition) -> Unique | None:
     """A field that no payload has would make all runs of the job the same work."""
+    if unique is not None:
+        _check_fields(unique.fields, definition)
+    return unique
+
+
+def check_limits(definition: JobDefinition) -> None:
+    """A field that no payload has would make all runs of the job alike."""
+    seen: set[frozenset[str]] = set()
+    for limit in definition.limits:
+        _check_fields(limit.fields, definition)
+        if frozenset(limit.by) in seen:
+            what = f"by {', '.join(limit.by)}" if limit.by else "of all its runs: max_concurrency is one, too"
+            raise Invalid(f"job {definition.name!r} has two limits {what}", hint="leave one of them out")
+        seen.add(frozenset(limit.by))
+
+
+def _check_fields(fields: Iterable[str], definition: JobDefinition) -> None:
     schema = definition.payload_schema
-    if unique is not None and schema.get("additionalProperties") is False:
-        for field in unique.fields:
+    if schema.get("additionalProperties") is False:
+        for field in fields:
             if field not in schema.get("properties", {}):
                 hint = did_you_mean(field, schema.get("properties", {}))
                 raise Invalid(f"the payload of {definition.name!r} has no field {field!r}", hint=hint)
-    return unique
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 
-from rota.durations import Duration, parse_duration
-from rota.errors import Invalid
+from rota.durations import Duration, format_duration, parse_duration
+from rota.errors import Invalid, UnknownOption
 
 DEFAULT_MAX_ATTEMPTS = 4
 _MOST_ATTEMPTS = 10_000
@@ -63,12 +65,14 @@ def after_failure(policy: RetryPolicy, attempt: int, jitter: float) -> TryAgain 
     return TryAgain(policy.backoff.delay(attempt, jitter))
 
 
-def backoff_of(value: Backoff | Duration | list[Duration] | tuple[Duration, ...]) -> Backoff:
-    """What people write: `"30s"` (fixed), `["30s", "2m"]` (a list), or `Exponential(...)`."""
+def backoff_of(value: Backoff | Duration | list[Duration] | tuple[Duration, ...] | Mapping[str, Any]) -> Backoff:
+    """What people write: `"30s"` (fixed), `["30s", "2m"]` (a list), `Exponential(...)`, or its fields in a table."""
     if isinstance(value, Exponential):
         return _checked(value)
     if isinstance(value, Delays):
-        return value
+        value = value.delays
+    if isinstance(value, Mapping):
+        return _exponential(value)
     if isinstance(value, str) and value == "exponential":
         return Exponential()
     spans = value if isinstance(value, list | tuple) else [value]
@@ -79,6 +83,25 @@ def retry_policy(max_attempts: int, backoff: Backoff | Duration | list[Duration]
     if not isinstance(max_attempts, int) or isinstance(max_attempts, bool) or not 1 <= max_attempts <= _MOST_ATTEMPTS:
         raise Invalid(f"max_attempts must be 1 to {_MOST_ATTEMPTS}, not {max_attempts!r}", hint="1 means no retry")
     return RetryPolicy(max_attempts, backoff_of(backoff))
+
+
+def written_backoff(backoff: Backoff) -> list[str] | dict[str, Any]:
+    """As people write it, for JSON; `backoff_of` reads it back."""
+    if isinstance(backoff, Delays):
+        return [format_duration(span) for span in backoff.delays]
+    fields = msgspec.structs.asdict(backoff)
+    return {**fields, "base": format_duration(backoff.base), "cap": format_duration(backoff.cap)}
+
+
+def _exponential(fields: Mapping[str, Any]) -> Exponential:
+    for name in fields:
+        if name not in Exponential.__struct_fields__:
+            raise UnknownOption(str(name), Exponential.__struct_fields__, where="backoff")
+    spans = {name: parse_duration(fields[name]) for name in ("base", "cap") if name in fields}
+    try:
+        return _checked(msgspec.convert({**fields, **spans, "type": "exponential"}, Exponential))
+    except msgspec.ValidationError as error:
+        raise Invalid(f"backoff: {error}") from None
 
 
 def _checked(backoff: Exponential) -> Exponential:

@@ -110,7 +110,13 @@ class Reports:
             except BadPayload as error:
                 return self._unusable_result(attempt, error)
         return Report(
-            claim.run_id, claim.fence, Outcome.SUCCEEDED, self._busy(attempt), text, measures=_measured(attempt)
+            claim.run_id,
+            claim.fence,
+            Outcome.SUCCEEDED,
+            self._busy(attempt),
+            text,
+            measures=_measured(attempt),
+            limited=claim.limited,
         )
 
     def _unusable_result(self, attempt: Attempt, error: BadPayload) -> Report:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -76,8 +77,23 @@ class Context:
         return msgspec.json.decode(self._claim.payload)  # type: ignore[no-any-return]
 
     @property
-    def created_at(self) -> Any:
+    def created_at(self) -> datetime:
         return instant(self._claim.created_at)
+
+    @property
+    def plan_time(self) -> datetime | None:
+        """The instant that a schedule named; None if the run was enqueued or triggered by hand."""
+        return None if self._claim.plan_time is None else instant(self._claim.plan_time)
+
+    @property
+    def covers_from(self) -> datetime | None:
+        """The first of the plan times that this run stands for, besides its own, after an outage."""
+        return None if self._claim.covers_from is None else instant(self._claim.covers_from)
+
+    @property
+    def missed_count(self) -> int:
+        """How many plan times it stands for, besides its own."""
+        return self._claim.missed_count or 0
 
     @property
     def idempotency_key(self) -> str:

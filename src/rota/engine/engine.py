@@ -1,4 +1,4 @@
-"""The loops of one process, put together: reaper, promoter, janitor, and a worker if it has jobs to run."""
+"""The loops of one process, put together: planner, promoter, reaper, janitor, and a worker if it has jobs to run."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from datetime import timedelta
 from rota.config import Config
 from rota.core.model import WorkerInfo
 from rota.core.publishing import checked_name
+from rota.engine.declaring import declare_schedules
 from rota.engine.janitor import Janitor
 from rota.engine.loops import Loop
+from rota.engine.planner import Planner, is_for_planner
 from rota.engine.promoter import Promoter
 from rota.engine.reaper import Reaper
 from rota.engine.worker import Worker
@@ -55,7 +57,9 @@ class Engine:
         if working:
             self.worker = Worker(store, registry, worker_info(registry, config, name, queues), config)
         self._promoter = Loop("promoter", Promoter(store, config.poll))
+        self._planner = Loop("planner", Planner(store, registry.schedules.providers, config.poll))
         self._loops = [
+            self._planner,
             self._promoter,
             Loop("reaper", Reaper(store, config.reaper, config.heartbeat)),
             Loop("janitor", Janitor(store, config.janitor)),
@@ -64,11 +68,17 @@ class Engine:
 
     async def start(self) -> None:
         await self._store.save_jobs(self._registry.definitions())
+        await declare_schedules(self._store, self._registry.schedules)
         for loop in self._loops:
             loop.start()
-        self._unlisten = self._store.listen(self._promoter.wake)
+        self._unlisten = self._store.listen(self._hinted)
         if self.worker:
             await self.worker.start()
+
+    def _hinted(self, queue: str | None) -> None:
+        self._promoter.wake()
+        if is_for_planner(queue):
+            self._planner.wake()
 
     async def stop(self, grace: timedelta | None = None) -> None:
         if self.worker:

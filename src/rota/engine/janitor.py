@@ -10,23 +10,30 @@ from rota.store import Store
 
 log = logging.getLogger("rota.janitor")
 
+_BETWEEN_THOROUGH = 3_600.0
+
 
 class Janitor:
     def __init__(self, store: Store, interval: timedelta) -> None:
         self._store = store
         self._interval = interval
+        self._thorough_at = 0.0
 
     def troubled(self) -> None:
-        """Nothing is remembered between steps."""
+        """Nothing is remembered between steps that could be wrong now."""
 
     async def step(self) -> timedelta:
-        pruned = await prune(self._store)
+        now = self._store.clock.monotonic()
+        thorough = now >= self._thorough_at
+        pruned = await prune(self._store, thorough=thorough)
+        if thorough:
+            self._thorough_at = now + _BETWEEN_THOROUGH
         if pruned:
             log.info("pruned %d runs", pruned)
         return self._interval
 
 
-async def prune(store: Store) -> int:
+async def prune(store: Store, *, thorough: bool = True) -> int:
     """By the retention that each job's stored definition declares; an unknown job's runs get the default."""
     declared = {definition.name: definition.retention for definition in await store.jobs()}
-    return await store.prune(lambda job: declared.get(job, Retention()))
+    return await store.prune(lambda job: declared.get(job, Retention()), thorough=thorough)

@@ -1,4 +1,4 @@
-"""Takes expired leases away from their holders. Safe in any number of processes."""
+"""Takes expired leases away from their holders, and lets go on what was forgotten. Safe in any number of processes."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ class Reaper:
 
     async def _reap(self) -> timedelta:
         reaped = await self._store.reap(_BATCH)
+        await self._store.tidy()
         count = reaped.requeued + reaped.ended
         self.taken += count
         if count:

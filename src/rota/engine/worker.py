@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from rota.config import Config
-from rota.core.claims import Claim, ClaimRequest
+from rota.core.claims import Claim, ClaimRequest, LimitedRequest
 from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
 from rota.core.model import WorkerInfo
@@ -30,6 +30,9 @@ log = logging.getLogger("rota.worker")
 
 _DOUBT = 40.0
 _SOLO_EVERY = 0.5
+_LIMITED_EVERY = 0.2
+_LIMITED_AGAIN = 0.02
+_LIMITED_LOOKS = 10
 _SOLO_BY_OTHERS = 30.0  # runs that were solo by an older declaration of their job
 _TROUBLE = 0.5
 _LONGEST_COURTESY = 5.0
@@ -56,6 +59,8 @@ class Worker:
         self._stopping = False
         self._doubt_until = 0.0
         self._solo_at = 0.0
+        self._limited_at = 0.0
+        self._limited_waits = False
         self._cancels_at = 0.0
         self._lease = config.lease.total_seconds()
         self._renewed_at = self._clock.monotonic()
@@ -171,6 +176,8 @@ class Worker:
         now = self._clock.monotonic()
         self._rate.measure(now)
         self._low_water = buffer_target(self._rate.per_second) // 3
+        if self._limited_waits or (self._more and now >= self._limited_at):
+            await self._claim_limited(now)
         wanted, solo = self._appetite(now)
         if wanted <= 0:
             self._more = True
@@ -183,11 +190,33 @@ class Worker:
             self._solo_at = now  # nothing else is left: look for those
         self._more = not (exhausted and solo)
         self._accept(claims, now)
-        return 0 if self._more else self._config.poll.total_seconds()
+        if self._more:
+            return 0
+        return _LIMITED_AGAIN if await self._claim_limited(now) else self._config.poll.total_seconds()
+
+    async def _claim_limited(self, now: float) -> bool:
+        """Runs under limits, into free slots only. While the buffer takes those, this is but a look, and if one waits,
+        the buffer is let run dry. Returns whether there may be more."""
+        slots = 0 if self._buffer else self._free()
+        if slots <= 0 and (self._limited_waits or not self._buffer):
+            return False
+        self._limited_at = now + _LIMITED_EVERY
+        lease = in_micros(self._config.lease)
+        request = LimitedRequest(self.info.id, self.info.queues, self._known, lease, slots)
+        found = await self._store.claim_limited(request)
+        for _ in range(_LIMITED_LOOKS):  # what a look finds may be limits to shut, and no run
+            if found.claims or not found.waiting or not slots:
+                break
+            found = await self._store.claim_limited(request)
+        self._accept(found.claims, now)
+        self._limited_waits = found.waiting and not slots
+        return found.waiting and slots > 0
 
     def _appetite(self, now: float) -> tuple[int, bool]:
         """(how many, may they be solo). The buffer is let run dry now and then, to look for solo runs."""
         free = self._free()
+        if self._limited_waits:
+            return 0, False
         room = min(LARGEST_CLAIM, free + buffer_target(self._rate.per_second) - len(self._buffer))
         if now >= self._solo_at:
             if self._buffer or free <= 0:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypedDict
 
 from rota.core.endings import ON_LOST
+from rota.core.limits import Limit, limits_of
 from rota.core.model import CancelPolicy, JobDefinition, Retention
 from rota.core.publishing import (
     UniqueOption,
+    check_limits,
     checked_name,
     checked_priority,
     checked_timeout,
@@ -19,6 +21,7 @@ from rota.core.publishing import (
 from rota.core.retry import DEFAULT_MAX_ATTEMPTS, Backoff, Exponential, retry_policy
 from rota.durations import Duration, parse_duration
 from rota.errors import Conflict, Invalid, UnknownJob, UnknownOption, did_you_mean
+from rota.registry.schedules import Schedules
 from rota.registry.signature import PayloadType
 
 ISOLATIONS = ("thread", "process")
@@ -39,6 +42,8 @@ class JobOptions(TypedDict, total=False):
     cancellable: bool
     cancel_grace: Duration
     unique: UniqueOption
+    max_concurrency: int
+    limit: LimitOption
     keep: int
     keep_for: Duration
     enabled: bool
@@ -48,6 +53,8 @@ class JobOptions(TypedDict, total=False):
     tags: list[str] | tuple[str, ...]
     metadata: dict[str, Any]
 
+
+LimitOption = dict[str, Any] | Limit | list[dict[str, Any] | Limit] | None
 
 JOB_OPTIONS = tuple(JobOptions.__annotations__)
 
@@ -85,6 +92,7 @@ def declare(fn: Callable[..., Any], context_type: type, options: Mapping[str, An
             _positive(options.get("keep", 100), "keep", least=0), parse_duration(options.get("keep_for", "30d"))
         ),
         unique=unique_of(options.get("unique")),
+        limits=_limits(options),
         enabled=options.get("enabled", True),
         repeatable=options.get("repeatable", True),
         schedulable=options.get("schedulable", True),
@@ -94,6 +102,7 @@ def declare(fn: Callable[..., Any], context_type: type, options: Mapping[str, An
         payload_schema=payload.schema(),
     )
     checked_unique(definition.unique, definition)
+    check_limits(definition)
     return Handler(definition, fn, payload)
 
 
@@ -102,6 +111,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._handlers: dict[str, dict[int, Handler]] = {}
+        self.schedules = Schedules()
 
     def add(self, handler: Handler) -> None:
         name, version = handler.definition.name, handler.definition.version
@@ -142,6 +152,13 @@ class Registry:
 
     def __contains__(self, name: str) -> bool:
         return name in self._handlers
+
+
+def _limits(options: Mapping[str, Any]) -> tuple[Limit, ...]:
+    limits = limits_of(options.get("limit"))
+    if options.get("max_concurrency") is None:
+        return limits
+    return (*limits, Limit(max=_positive(options["max_concurrency"], "max_concurrency")))
 
 
 def _positive(value: object, what: str, least: int = 1) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
+import msgspec
+
 from rota.clock import Clock
-from rota.core.claims import Claim, ClaimRequest
+from rota.core.claims import Claim, ClaimRequest, LimitedRequest
 from rota.core.endings import Report
 from rota.core.model import NewRun
 from rota.errors import Conflict
@@ -40,16 +42,33 @@ class AlreadyThere(Conflict):
         super().__init__("a run of this id is there already")
 
 
+class Completed(msgspec.Struct, frozen=True):
+    """`ids` of runs whose lease was current; `followed`, those of them that others wait for."""
+
+    ids: set[str]
+    followed: list[str]
+
+
 class HotForms(Protocol):
-    """The three operations that have a form of their own on each database, because they bound its speed."""
+    """The operations that have a form of their own on each database, because they bound its speed."""
 
     async def enqueue(self, runs: Sequence[NewRun]) -> int:
         """When they were created. Fails as a whole, with `AlreadyThere`, if one of the ids is taken."""
 
+    async def insert_planned(self, rows: Sequence[Row]) -> set[str] | None:
+        """Runs of schedules. None when all are new; otherwise the ids of those whose plan time had no run yet."""
+
     async def claim(self, request: ClaimRequest) -> list[Claim]: ...
 
-    async def complete(self, reports: Sequence[Report]) -> set[str]:
-        """The ids whose lease was current."""
+    async def complete(self, reports: Sequence[Report]) -> Completed: ...
+
+    async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, int]:
+        """Limits to see to, locked, least recently served first: key and maximum."""
+
+    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[tuple[str, str]]:
+        """Of each limit up to so many runs, locked, in their order: key and run."""
+
+    async def take(self, request: LimitedRequest, run_ids: Sequence[str]) -> list[Claim]: ...
 
 
 Work = Callable[[Tx], Coroutine[Any, Any, T]]

@@ -1,13 +1,16 @@
-"""Enqueue: plain runs as a set, keyed ones one by one under the locks of all their keys."""
+"""Enqueue: plain runs as a set, keyed ones one by one under the locks of all their keys; limited ones if admitted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rota.core.limits import Gated
 from rota.core.model import Enqueued, NewRun
 from rota.core.unique import KeyHold
-from rota.errors import DuplicateRun, KeyReused, NotRepeatable
-from rota.store.database import Tx
+from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable
+from rota.store import limits
+from rota.store.database import AlreadyThere, Tx
+from rota.store.limits import Admitted, Refused, Skipped
 
 
 async def enqueue(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
@@ -15,6 +18,7 @@ async def enqueue(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     keyed = [run for run in runs if run.holds]
     if not keyed:
         return await insert(tx, runs)
+    await limits.lock(tx, [_gated(run) for run in runs])
     answers = {answer.id: answer for answer in await insert(tx, [run for run in runs if not run.holds])}
     fresh = await _lock_keys(tx, keyed)
     for run in keyed:
@@ -23,9 +27,47 @@ async def enqueue(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
 
 
 async def insert(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
+    if any(run.gates for run in runs):
+        return await _insert_gated(tx, runs)
+    return await _insert_plain(tx, runs)
+
+
+async def _insert_gated(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
+    gated = [_gated(run) for run in runs if run.gates]
+    decided = [run for run in gated if run.decided]
+    if decided and await tx.fetch("which_exist", [(run.id,) for run in decided]):
+        raise AlreadyThere  # before they are counted against themselves
+    skipped: dict[str, str] = {}
+    for answer in await limits.admit(tx, decided, refuse=True) if decided else ():
+        match answer:
+            case Refused(run, gate, reason):
+                raise LimitReached(run.job, gate.key, gate.max, reason)
+            case Skipped(run, reason):
+                skipped[run.id] = reason
+            case Admitted():
+                continue
+    answers = await _insert_plain(tx, runs)
+    for run_id, reason in skipped.items():
+        await tx.fetch("drop_ready", id=run_id)
+        await tx.fetch(
+            "end_unclaimed", id=run_id, state="skipped", attempt=0, fence=-1, reason=reason, actor=limits.POLICY
+        )
+    await limits.install(tx, [run for run in gated if run.id not in skipped])
+    return answers
+
+
+def _gated(run: NewRun) -> Gated:
+    return Gated(run.id, run.job, run.gates)
+
+
+async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     if not runs:
         return []
     now = await tx.hot.enqueue(runs)
+    retries = [(run.id,) for run in runs if run.retry_of]
+    if retries:
+        await tx.fetch("inherit_plans", retries)
+        await tx.fetch("inherit_lanes", retries)
     return [Enqueued(run.id, True, now, now + run.delay if run.run_at is None else run.run_at) for run in runs]
 
 
@@ -53,6 +95,11 @@ def _held(run_id: str, hold: KeyHold) -> dict[str, object]:
 
 
 async def _enqueue_keyed(tx: Tx, run: NewRun, fresh: dict[str, str]) -> Enqueued:
+    return await _first_met(tx, run, fresh) or (await insert(tx, [run]))[0]
+
+
+async def _first_met(tx: Tx, run: NewRun, fresh: dict[str, str]) -> Enqueued | None:
+    """The run that holds one of its keys; None if all are held for it now."""
     for place, hold in enumerate(run.holds):
         if fresh.get(hold.key) == run.id:
             continue
@@ -65,7 +112,22 @@ async def _enqueue_keyed(tx: Tx, run: NewRun, fresh: dict[str, str]) -> Enqueued
                     del fresh[untaken.key]
                     await tx.fetch("free_key", key=untaken.key)
             return answer
-    return (await insert(tx, [run]))[0]
+    return None
+
+
+async def take_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
+    """For runs that somebody else inserts: those that another run's key makes needless, and why."""
+    reasons = {}
+    fresh = await _lock_keys(tx, runs) if runs else {}
+    for run in runs:
+        try:
+            answer = await _first_met(tx, run, fresh)
+        except (DuplicateRun, NotRepeatable) as error:
+            reasons[run.id] = str(error)
+            continue
+        if answer is not None:
+            reasons[run.id] = f"unique: run {answer.id} does this work"
+    return reasons
 
 
 async def _take_key(tx: Tx, run: NewRun, hold: KeyHold) -> Enqueued | None:
@@ -105,7 +167,9 @@ async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, *, live:
             "delay": run.delay,
             "on_lost": run.on_lost,
         }
-        await tx.fetch("replace_ready", **values)
+        await tx.fetch("replace_ready", limit_key=run.limit_key, **values)
+        await tx.fetch("drop_gates", [(holder,)])
+        await limits.install(tx, [Gated(holder, run.job, run.gates)])
         await tx.fetch(
             "replace_run",
             payload=run.payload,

@@ -26,22 +26,42 @@ def statements(run: NewRun, dialect: Dialect, style: str) -> list[tuple[str, Any
             "a run with a unique or idempotency key cannot be enqueued inside another transaction",
             hint="whether the key is free is decided under a lock of rota's own: enqueue it after your commit",
         )
-    if dialect is POSTGRES:
-        return [_postgres(run, style)]
-    return _sqlite(run)
+    if any(gate.decides for gate in run.gates):
+        raise Invalid(
+            "a run whose limit decides at its enqueue cannot be enqueued inside another transaction",
+            hint="whether there is room is decided under a lock of rota's own: enqueue it after your commit",
+        )
+    put = [_postgres(run, style)] if dialect is POSTGRES else _sqlite(run)
+    return [*put, *_under_limits(run, dialect, style)] if run.gates else put
 
 
 def _postgres(run: NewRun, style: str) -> tuple[str, Any]:
-    text = blocks("postgres")["enqueue_one"].strip().rstrip(";")
-    text = _NOW.sub(POSTGRES.now or "", text)
+    text = _NOW.sub(POSTGRES.now or "", _block(POSTGRES, "enqueue_one"))
+    return _bound(text, {name: getattr(run, name) for name in _PARAMETER.findall(text)}, style)
+
+
+def _under_limits(run: NewRun, dialect: Dialect, style: str) -> list[tuple[str, Any]]:
+    gate, back = _block(dialect, "insert_gate"), _block(dialect, "hold_back")
+    values = [
+        {"run_id": run.id, "key": gate.key, "place": place, "max": gate.max} for place, gate in enumerate(run.gates)
+    ]
+    return [*(_bound(gate, one, style) for one in values), _bound(back, {"run_id": run.id}, style)]
+
+
+def _block(dialect: Dialect, name: str) -> str:
+    lines = blocks(dialect.name)[name].strip().rstrip(";").splitlines()
+    return "\n".join(line for line in lines if not line.startswith("--"))
+
+
+def _bound(text: str, values: dict[str, Any], style: str) -> tuple[str, Any]:
     names = _PARAMETER.findall(text)
     if style == "named":
-        return text, {name: getattr(run, name) for name in names}
+        return text, values
     if style == "numeric":
         order = list(dict.fromkeys(names))
         sql = _PARAMETER.sub(lambda match: f"${order.index(match.group(1)) + 1}", text)
-        return sql, tuple(getattr(run, name) for name in order)
-    return _PARAMETER.sub("%s", text), tuple(getattr(run, name) for name in names)
+        return sql, tuple(values[name] for name in order)
+    return _PARAMETER.sub("%s" if style == "format" else "?", text), tuple(values[name] for name in names)
 
 
 def _sqlite(run: NewRun) -> list[tuple[str, Any]]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import asyncpg
 from msgspec.structs import asdict, astuple
 
-from rota.core.claims import Claim, ClaimRequest
+from rota.core.claims import Claim, ClaimRequest, LimitedRequest
 from rota.core.endings import Report
 from rota.core.model import NewRun
-from rota.store.database import AlreadyThere, Row
+from rota.durations import in_micros
+from rota.store.database import AlreadyThere, Completed, Row
 
 if TYPE_CHECKING:
     from rota.store.postgres import PostgresTx
@@ -19,8 +21,9 @@ if TYPE_CHECKING:
 _PAYLOAD, _FACTS = 8, 18
 _SHAPE = (
     *("jobs", "job_versions", "queues", "priorities", "scope_kinds", "scope_ids", "keys", "tags", "metadata"),
-    *("overrides", "max_attempts", "on_losts", "retry_ofs", "origin_ids", "run_ats", "delays"),
+    *("overrides", "max_attempts", "on_losts", "retry_ofs", "origin_ids", "run_ats", "delays", "limit_keys"),
 )
+_EMPTY_FOR = in_micros(timedelta(seconds=0.2))
 
 
 class PostgresHotForms:
@@ -36,7 +39,7 @@ class PostgresHotForms:
 
     async def _enqueue_one(self, run: NewRun) -> Sequence[Row]:
         """Without arrays, which cost more than one row is worth."""
-        return await self._tx.fetch("enqueue_one", **asdict(run))
+        return await self._tx.fetch("enqueue_one", **asdict(run), limit_key=run.limit_key)
 
     async def _enqueue_all(self, runs: Sequence[NewRun]) -> Sequence[Row]:
         shapes: dict[tuple[object, ...], int] = {}
@@ -47,13 +50,17 @@ class PostgresHotForms:
             number = numbers.get(id(model))
             if number is None:
                 facts = astuple(model)
-                shape = facts[1:_PAYLOAD] + facts[_PAYLOAD + 1 : _FACTS]
+                shape = (*facts[1:_PAYLOAD], *facts[_PAYLOAD + 1 : _FACTS], model.limit_key)
                 number = numbers[id(model)] = shapes.setdefault(shape, len(shapes) + 1)
             rows.append((run.id, run.payload, number))
         columns = dict(zip(_SHAPE, zip(*shapes, strict=True), strict=True))
         if len(shapes) == 1:
             rows = [(id, payload, None) for id, payload, _ in rows]
         return await self._tx.fetch("enqueue_plain", rows, **columns)
+
+    async def insert_planned(self, rows: Sequence[Row]) -> set[str] | None:
+        made = await self._tx.fetch("insert_planned", rows)
+        return None if len(made) == len(rows) else {str(row[0]) for row in made}
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         asks = request.asks
@@ -72,8 +79,28 @@ class PostgresHotForms:
         )
         return [Claim(str(row[0]), *row[1:]) for row in rows]
 
-    async def complete(self, reports: Sequence[Report]) -> set[str]:
+    async def complete(self, reports: Sequence[Report]) -> Completed:
         # In the order of ids: two reports of the same runs, repeated after an unknown outcome, must not deadlock.
         rows = sorted((r.run_id, r.fence, r.busy, r.result, r.measures) for r in reports)
-        ((count, some),) = await self._tx.fetch("complete", rows, expected=len(rows))
-        return {row[0] for row in rows} if count == len(rows) else {str(id) for id in some or ()}
+        ((count, some, followed),) = await self._tx.fetch("complete", rows, expected=len(rows))
+        ids = {row[0] for row in rows} if count == len(rows) else {str(id) for id in some or ()}
+        return Completed(ids, [str(id) for id in followed or ()])
+
+    async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, int]:
+        rows = await self._tx.fetch("open_keys", limit=limit, idle=_EMPTY_FOR, **_wanted(request))
+        return {row[0]: row[1] for row in rows}
+
+    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[tuple[str, str]]:
+        keys, wanted = list(asked), list(asked.values())
+        rows = await self._tx.fetch("limited_candidates", keys=keys, wanted=wanted, **_wanted(request))
+        return [(key, str(id)) for key, id in rows]
+
+    async def take(self, request: LimitedRequest, run_ids: Sequence[str]) -> list[Claim]:
+        ids = [(id,) for id in run_ids]
+        rows = await self._tx.fetch("take_limited", ids, worker_id=request.worker_id, lease=request.lease)
+        return [Claim(*(str(row[0]), *row[1:], True)) for row in rows]
+
+
+def _wanted(request: LimitedRequest) -> dict[str, object]:
+    known = request.known
+    return {"queues": list(request.queues), "jobs": list(known), "versions": list(known.values())}

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from rota.core.model import Retention
 from rota.durations import in_micros
+from rota.store import folding, statistics
 from rota.store.database import Row, Tx, Work
 
 _BITE = 1_000
@@ -40,7 +41,9 @@ def drop_runs(rows: Sequence[Row]) -> Work[int]:
         old = await tx.fetch("lock_prunable", rows)
         if old:
             await tx.fetch("drop_attempts", old)
-            await tx.fetch("drop_runs", old)
+            dropped = await tx.fetch("drop_runs", old)
+            await folding.fold_runs(tx, [row[5:] for row in dropped])
+            await statistics.fold(tx, [row[:5] for row in dropped])
         return len(old)
 
     return body

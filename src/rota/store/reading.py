@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from rota.core.model import Attempt, JobDefinition, Measures, NewRun, Run, RunError, RunFilter
+from rota.core.model import Attempt, JobDefinition, Measures, NewRun, Pause, Run, RunError, RunFilter
 from rota.core.scope import Scope
 from rota.core.states import FINAL_STATES, Outcome, RunState
 from rota.errors import AmbiguousRun, UnknownRun
@@ -16,8 +16,8 @@ from rota.instants import instant
 from rota.store.database import Row, Tx
 
 _LIVE_CONDITIONS = {
-    RunState.SCHEDULED: "hold > 0",
-    RunState.QUEUED: "hold = 0",
+    RunState.SCHEDULED: "hold in (1, 3)",
+    RunState.QUEUED: "hold in (0, 2)",
     RunState.RUNNING: "id in (select run_id from rota_lease where cancel_at is null)",
     RunState.CANCELLING: "id in (select run_id from rota_lease where cancel_at is not null)",
     RunState.WAITING: "false",
@@ -90,6 +90,9 @@ def _conditions(wanted: RunFilter) -> tuple[list[str], dict[str, object]]:
         if value is not None:
             conditions.append(f"{column} = :{column}")
             values[column] = value
+    if wanted.schedule is not None:
+        conditions.append("schedule_id in (select id from rota_schedule where name = :schedule)")
+        values["schedule"] = wanted.schedule
     if wanted.scope is not None:
         conditions.append("scope_kind = :scope_kind and scope_id = :scope_id")
         values.update(scope_kind=wanted.scope.kind, scope_id=wanted.scope.id)
@@ -121,10 +124,14 @@ async def queue_counts(tx: Tx) -> list[tuple[str, int, int, int]]:
     return [(queue, int(running), int(queued), int(scheduled)) for queue, running, queued, scheduled in rows]
 
 
+async def paused_queues(tx: Tx) -> list[Pause]:
+    return [Pause(name, instant(at), by, reason) for name, at, by, reason in await tx.fetch("paused_queues")]
+
+
 def run_of(row: Row) -> Run:
     (id, job, job_version, queue, priority, scope_kind, scope_id, key, state, reason, fence, attempt, max_attempts,
      payload, result, error, created_at, run_at, started_at, finished_at, retry_of, worker_id, tags,
-     metadata) = row  # fmt: skip
+     metadata, schedule, plan_time, covers_from, missed_count) = row  # fmt: skip
     return Run(
         id=str(id),
         job=job,
@@ -149,6 +156,10 @@ def run_of(row: Row) -> Run:
         worker_id=worker_id,
         tags=tuple(msgspec.json.decode(tags)) if tags else (),
         metadata=msgspec.json.decode(metadata) if metadata else {},
+        schedule=schedule,
+        plan_time=_instant(plan_time),
+        covers_from=_instant(covers_from),
+        missed_count=missed_count or 0,
     )
 
 

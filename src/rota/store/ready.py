@@ -11,8 +11,9 @@ def ready_row(run: NewRun, due: int, now: int) -> tuple[object, ...]:
         run.queue,
         -run.priority,
         due,
-        int(due > now),
+        1 if due > now else 2 if run.gates else 0,
         int(run.on_lost == "fail"),
         run.job,
         run.job_version,
+        run.limit_key,
     )

@@ -9,11 +9,12 @@ import msgspec
 from rota.core.endings import End, Lease, Report, Requeue, after_report
 from rota.core.model import RunError
 from rota.core.states import Outcome, RunState
-from rota.store.database import Row, Tx
+from rota.store import slots, waits
+from rota.store.database import Completed, Row, Tx
 
 
 class Reported(msgspec.Struct, frozen=True):
-    """`refused`: reports whose fence was not current. `queues`: where runs wait again, now or for their time."""
+    """`refused`: reports whose fence was not current. `queues`: where runs wait again, or may go on because of it."""
 
     refused: list[Report]
     queues: set[str]
@@ -32,8 +33,10 @@ class _Ending(msgspec.Struct, frozen=True):
 
 
 async def report(tx: Tx, reports: Sequence[Report]) -> Reported:
-    told = [await _report_each_run_once(tx, turn) for turn in _turns(reports)]
-    return Reported([stale for one in told for stale in one.refused], {queue for one in told for queue in one.queues})
+    freed: list[Row] = []
+    told = [await _report_each_run_once(tx, turn, freed) for turn in _turns(reports)]
+    queues = {queue for one in told for queue in one.queues}
+    return Reported([stale for one in told for stale in one.refused], queues | await slots.open_limits(tx, freed))
 
 
 def _turns(reports: Sequence[Report]) -> Iterator[Sequence[Report]]:
@@ -47,17 +50,20 @@ def _turns(reports: Sequence[Report]) -> Iterator[Sequence[Report]]:
         reports = [report for report in reports if report is not turn[report.run_id]]
 
 
-async def _report_each_run_once(tx: Tx, reports: Sequence[Report]) -> Reported:
+async def _report_each_run_once(tx: Tx, reports: Sequence[Report], freed: list[Row]) -> Reported:
     successes = [report for report in reports if report.outcome is Outcome.SUCCEEDED]
     others = [report for report in reports if report.outcome is not Outcome.SUCCEEDED]
-    settled = await tx.hot.complete(successes) if successes else set()
-    queues: set[str] = set()
+    done = await tx.hot.complete(successes) if successes else Completed(set(), [])
+    settled = done.ids
+    queues = await waits.release(tx, done.followed)
+    limited = [report.run_id for report in successes if report.limited and report.run_id in settled]
+    if limited:
+        freed += await slots.leave(tx, ended=limited)
     if others:
         leases = {lease.run_id: lease for lease in map(_lease, await _lock(tx, others))}
         endings = [_ending(leases[report.run_id], report) for report in others if report.run_id in leases]
-        await _apply(tx, endings)
+        queues |= await _apply(tx, endings, freed)
         settled |= leases.keys()
-        queues = _waiting_again(endings)
     unsettled = [report for report in reports if report.run_id not in settled]
     return Reported(await _not_repeated(tx, unsettled), queues)
 
@@ -79,9 +85,10 @@ async def reap(tx: Tx, limit: int) -> Reaped:
     """Take expired leases, and those whose cancel grace is over, away from their holders."""
     leases = map(_lease, await tx.fetch("lock_expired", limit=limit))
     endings = [_ending(lease, _lost_report(lease)) for lease in leases]
-    await _apply(tx, endings)
+    freed: list[Row] = []
+    queues = await _apply(tx, endings, freed) | await slots.open_limits(tx, freed)
     requeued = sum(isinstance(ending.next, Requeue) for ending in endings)
-    return Reaped(requeued, len(endings) - requeued, _waiting_again(endings))
+    return Reaped(requeued, len(endings) - requeued, queues)
 
 
 def _ending(lease: Lease, report: Report) -> _Ending:
@@ -102,9 +109,10 @@ def _stale(message: str) -> str:
     return msgspec.json.encode(RunError(type="LeaseLost", message=message, code="stale_timeout")).decode()
 
 
-async def _apply(tx: Tx, endings: list[_Ending]) -> None:
+async def _apply(tx: Tx, endings: list[_Ending], freed: list[Row]) -> set[str]:
+    """Returns the queues where something may begin because of it; slots that come back are added to `freed`."""
     if not endings:
-        return
+        return set()
     await tx.fetch("drop_leases", [(ending.lease.run_id, ending.lease.fence) for ending in endings])
     await tx.fetch("record_attempts", [_attempt_row(ending.lease, ending.report) for ending in endings])
     again = [
@@ -117,6 +125,9 @@ async def _apply(tx: Tx, endings: list[_Ending]) -> None:
     over = [_end_row(e.lease, e.report, e.next) for e in endings if isinstance(e.next, End)]
     if over:
         await tx.fetch("end_runs", over)
+    ended = [row[0] for row in over]
+    freed += await slots.leave(tx, ended=ended, again=[row[0] for row in again])
+    return await waits.release(tx, ended) | _waiting_again(endings)
 
 
 def _attempt_row(lease: Lease, report: Report) -> Row:

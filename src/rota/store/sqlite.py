@@ -44,6 +44,8 @@ class SqliteTx:
         return found
 
     async def fetch(self, statement: str, rows: Sequence[Row] | None = None, /, **values: object) -> Sequence[Row]:
+        if rows is not None and not self._statement(statement).columns:
+            return self.each(statement, rows)
         if rows is not None:
             values["rows"] = msgspec.json.encode(rows).decode()
         return self._fetch(self._statement(statement).sql, values)
@@ -54,6 +56,10 @@ class SqliteTx:
 
     def each(self, name: str, rows: Iterable[Row]) -> Sequence[Row]:
         return self._connection.executemany(self._statement(name).sql, rows).fetchall()
+
+    def changes(self) -> int:
+        """Rows written since the connection was opened."""
+        return self._connection.total_changes()
 
     def micros(self) -> int:
         return self._clock.micros()

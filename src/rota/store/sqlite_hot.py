@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import apsw
 import msgspec
 
-from rota.core.claims import Claim, ClaimRequest
+from rota.core.claims import Claim, ClaimRequest, LimitedRequest
 from rota.core.endings import Report
 from rota.core.model import NewRun
-from rota.store.database import AlreadyThere
+from rota.durations import in_micros
+from rota.store.database import AlreadyThere, Completed, Row
 from rota.store.ready import ready_row
 
 if TYPE_CHECKING:
     from rota.store.sqlite import SqliteTx
 
+Known = Mapping[str, int]
 
+_EMPTY_FOR = in_micros(timedelta(seconds=0.2))
 _decode_rows = msgspec.json.Decoder(list[list[Any]]).decode
 
 
@@ -36,10 +40,21 @@ class SqliteHotForms:
         self._tx.each("insert_ready", [ready_row(run, at, now) for run, at in zip(runs, due, strict=True)])
         return now
 
+    async def insert_planned(self, rows: Sequence[Row]) -> set[str] | None:
+        """Without `returning`, which would make each row a value of Python's."""
+        before = self._tx.changes()
+        await self._tx.fetch("insert_planned", rows)
+        if self._tx.changes() - before == len(rows):
+            return None
+        return {row[0] for row in await self._tx.fetch("which_exist", [(row[0],) for row in rows])}
+
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         claims: list[Claim] = []
-        known = msgspec.json.encode(request.known).decode()
+        jobs, queues = await self._not_paused(request.known, [ask.queue for ask in request.asks])
+        known = msgspec.json.encode(jobs).decode()
         for ask in request.asks:
+            if ask.queue not in queues:
+                continue
             (found,) = await self._tx.fetch(
                 "claim_candidates",
                 queue=ask.queue,
@@ -57,9 +72,44 @@ class SqliteHotForms:
             claims += [Claim(*row) for row in _decode_rows(found[0])]
         return claims
 
-    async def complete(self, reports: Sequence[Report]) -> set[str]:
+    async def complete(self, reports: Sequence[Report]) -> Completed:
         rows = [(r.run_id, r.fence, r.busy, r.result, r.measures) for r in reports]
-        ((current,),) = await self._tx.fetch("current_leases", rows)
+        ((current, any_waits),) = await self._tx.fetch("current_leases", rows)
         await self._tx.fetch("end_successes", rows)
         await self._tx.fetch("release", current=current)
-        return set(msgspec.json.decode(current, type=list[str]))
+        followed = await self._tx.fetch("followed_among", current=current) if any_waits else []
+        return Completed(set(msgspec.json.decode(current, type=list[str])), [row[0] for row in followed])
+
+    async def _not_paused(self, known: Known, queues: Sequence[str]) -> tuple[Known, Sequence[str]]:
+        """Once for all rows: mostly nothing is. There is one writer, so nobody pauses anything meanwhile."""
+        pauses = await self._tx.fetch("pauses")
+        if not pauses:
+            return known, queues
+        jobs, held = ({name for kind, name in pauses if kind == which} for which in ("job", "queue"))
+        return (
+            {job: version for job, version in known.items() if job not in jobs},
+            [queue for queue in queues if queue not in held],
+        )
+
+    async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, int]:
+        allowed = await self._not_paused(request.known, request.queues)
+        known, queues = (msgspec.json.encode(part).decode() for part in allowed)
+        rows = await self._tx.fetch("open_keys", known=known, queues=queues, idle=_EMPTY_FOR, limit=limit)
+        return {row[0]: row[1] for row in rows}
+
+    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[tuple[str, str]]:
+        jobs, queues = await self._not_paused(request.known, request.queues)
+        known = msgspec.json.encode(jobs).decode()
+        found: list[tuple[int, int, str, str]] = []
+        for key, wanted in asked.items():
+            for queue in queues:
+                values = {"key": key, "queue": queue, "wanted": wanted, "known": known}
+                rows = await self._tx.fetch("limited_candidates", **values)
+                found += [(rank, run_at, id, key) for id, rank, run_at in rows]
+        return [(key, id) for _, _, id, key in sorted(found)]
+
+    async def take(self, request: LimitedRequest, run_ids: Sequence[str]) -> list[Claim]:
+        ((claims,),) = await self._tx.fetch("limited_claims", ids=msgspec.json.encode(run_ids).decode())
+        await self._tx.fetch("lease", claims=claims, worker_id=request.worker_id, lease=request.lease)
+        await self._tx.fetch("take", claims=claims)
+        return [Claim(*(*row, True)) for row in _decode_rows(claims)]

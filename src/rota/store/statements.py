@@ -19,9 +19,19 @@ import msgspec
 
 RUN_COLUMNS = (
     "id, job, job_version, queue, priority, scope_kind, scope_id, key, state, reason, fence, attempt, max_attempts, "
-    "payload, result, error, created_at, run_at, started_at, finished_at, retry_of, worker_id, tags, metadata"
+    "payload, result, error, created_at, run_at, started_at, finished_at, retry_of, worker_id, tags, metadata, "
+    "schedule, plan_time, covers_from, missed_count"
 )
 
+SCHEDULE_COLUMNS = (
+    "id, name, job, definition, owner, revision, enabled, paused_at, paused_by, pause_reason, resume_at, job_paused, "
+    "cursor_at, next_plan, awaits, fired, tzdata, trouble, created_at, updated_at"
+)
+
+_SHARED = (
+    "runs.sql", "reading.sql", "pruning.sql", "holding.sql", "schedules.sql", "planning.sql", "ledger.sql", "jobs.sql",
+    "backfilling.sql", "folding.sql", "explaining.sql",
+)  # fmt: skip
 _BLOCK = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 _ROWS = re.compile(r"\{rows ([^}]+)\}")
@@ -70,13 +80,17 @@ POSTGRES = Dialect(
         "hot_run": "with (fillfactor = 40)",
         "hot_ready": f"with (fillfactor = 90, {_HOT})",
         "hot_lease": f"with (fillfactor = 70, {_HOT})",
+        "hot_schedule": f"with (fillfactor = 70, {_HOT})",
+        "hot_limit": f"with (fillfactor = 70, {_HOT})",
         "for_update": "for update{}",
         "for_update_skip": "for update{} skip locked",
         "run_columns": RUN_COLUMNS,
+        "schedule_columns": SCHEDULE_COLUMNS,
     },
     rows=_rows_from_arrays,
     numbered=True,
-    now="(extract(epoch from clock_timestamp()) * 1000000)::bigint",
+    # As a subquery it is asked once for a statement, and an index may be searched with the answer.
+    now="(select (extract(epoch from clock_timestamp()) * 1000000)::bigint)",
 )
 
 SQLITE = Dialect(
@@ -87,9 +101,12 @@ SQLITE = Dialect(
         "hot_run": "strict, without rowid",
         "hot_ready": "strict, without rowid",
         "hot_lease": "strict, without rowid",
+        "hot_schedule": "strict, without rowid",
+        "hot_limit": "strict, without rowid",
         "for_update": "",
         "for_update_skip": "",
         "run_columns": RUN_COLUMNS,
+        "schedule_columns": SCHEDULE_COLUMNS,
     },
     rows=_rows_from_json,
     words={"bigint": "integer", "smallint": "integer", "strpos": "instr"},
@@ -100,7 +117,7 @@ SQLITE = Dialect(
 def blocks(dialect_name: str) -> dict[str, str]:
     """The named blocks of all shared files; the database's own file replaces a shared block of the same name."""
     folder = resources.files("rota.store") / "sql"
-    files = ["runs.sql", "reading.sql", "pruning.sql", f"{dialect_name}.sql"]
+    files = [*_SHARED, f"{dialect_name}.sql"]
     found: dict[str, str] = {}
     for file in files:
         parts = _BLOCK.split((folder / file).read_text())

@@ -9,13 +9,18 @@ from functools import partial
 import msgspec
 import uuid_utils
 
-from rota.core.claims import Claim, ClaimRequest
+from rota.core.claims import Claim, ClaimRequest, LimitedRequest
 from rota.core.endings import Report
-from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Retention, Run, RunFilter, WorkerInfo
+from rota.core.jobstatus import JobFacts
+from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Pause, Retention, Run, RunFilter, WorkerInfo
 from rota.core.states import RunState
-from rota.store import control, enqueueing, migrating, pruning, reading, reporting
+from rota.core.statistics import JobStats
+from rota.store import control, enqueueing, folding, jobs, limits, migrating, pruning, reading, reporting, slots, waits
 from rota.store.database import AlreadyThere, Database, Hint, Row, Tx, Work
+from rota.store.ledger_store import LedgerStore
 from rota.store.reporting import Reaped, Reported
+from rota.store.schedule_store import ScheduleStore
+from rota.store.slots import Limited
 
 
 class Extended(msgspec.Struct, frozen=True):
@@ -41,6 +46,8 @@ class Store:
         self.database = database
         self.clock = database.clock
         self.new_id = new_id
+        self.schedules = ScheduleStore(database, new_id)
+        self.ledger = LedgerStore(database, new_id)
 
     def twin(self) -> Store:
         return Store(self.database.twin(), self.new_id)
@@ -64,7 +71,7 @@ class Store:
         await migrating.require_current(self.database)
 
     async def enqueue(self, runs: Sequence[NewRun]) -> list[Enqueued]:
-        plain = not any(run.holds for run in runs)
+        plain = not any(run.holds or run.gates or run.retry_of for run in runs)
         door = self.database.alone if plain else self.database.transact
         try:
             answers = await door(lambda tx: enqueueing.enqueue(tx, runs))
@@ -76,6 +83,10 @@ class Store:
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         """Not repeated by itself: a claim that nobody knows of would keep its runs until their leases end."""
         return await self.database.transact(lambda tx: tx.hot.claim(request), repeatable=False)
+
+    async def claim_limited(self, request: LimitedRequest) -> Limited:
+        """Runs under limits, as far as these have free slots. Not repeated by itself either."""
+        return await self.database.transact(lambda tx: slots.claim(tx, request), repeatable=False)
 
     async def report(self, reports: Sequence[Report]) -> Reported:
         reported = await self.database.transact(lambda tx: reporting.report(tx, reports))
@@ -121,6 +132,11 @@ class Store:
         self.database.notify(reaped.queues)
         return reaped
 
+    async def tidy(self) -> None:
+        """Limits shut though a slot is free, runs that wait for what has ended: seldom there are any."""
+        if found := await self.database.read(slots.look_astray):
+            self.database.notify(await self.database.transact(lambda tx: slots.tidy(tx, found)))
+
     async def promote(self, limit: int) -> Promoted:
         """Runs whose time has come may be claimed."""
 
@@ -130,12 +146,15 @@ class Store:
         next_in = await self.database.read(look)
         if next_in is None or next_in > 0:
             return Promoted(0, next_in)
-        queues = [row[0] for row in await self.database.transact(lambda tx: tx.fetch("promote", limit=limit))]
+        queues = await self.database.transact(lambda tx: waits.promote(tx, limit))
         self.database.notify(set(queues))
         return Promoted(len(queues), await self.database.read(look))
 
     async def cancel(self, run_id: str, reason: str | None, actor: str | None) -> RunState:
-        return await self.database.transact(lambda tx: control.cancel(tx, run_id, reason, actor))
+        queues: set[str] = set()
+        state = await self.database.transact(lambda tx: control.cancel(tx, run_id, reason, actor, queues))
+        self.database.notify(queues)
+        return state
 
     async def get_run(self, run_id: str) -> Run:
         return await self.database.read(lambda tx: reading.get_run(tx, run_id))
@@ -167,7 +186,11 @@ class Store:
         async def body(tx: Tx) -> None:
             for definition in definitions:
                 text = msgspec.json.encode(definition, order="deterministic").decode()
-                await tx.fetch("save_job", name=definition.name, version=definition.version, definition=text)
+                name, version = definition.name, definition.version
+                changed = await tx.fetch("save_job", name=name, version=version, definition=text)
+                newest = await reading.job(tx, name) if changed else None
+                if newest is not None:
+                    await limits.declare(tx, newest)
 
         await self.database.transact(body)
 
@@ -177,13 +200,56 @@ class Store:
     async def jobs(self) -> list[JobDefinition]:
         return await self.database.read(reading.jobs)
 
-    async def prune(self, retention_of: Callable[[str], Retention]) -> int:
-        """Everything prunable now, in bites, so that workers come in between."""
+    async def pause_queue(self, queue: str, reason: str | None, actor: str | None) -> None:
+        """No run is claimed from it until it is resumed; what runs, runs on."""
+        await self.database.transact(lambda tx: tx.fetch("pause_queue", queue=queue, reason=reason, actor=actor))
+
+    async def resume_queue(self, queue: str) -> bool:
+        """Whether it was paused."""
+        resumed = await self.database.transact(lambda tx: tx.fetch("resume_queue", queue=queue))
+        self.database.notify({queue})
+        return bool(resumed)
+
+    async def paused_queues(self) -> list[Pause]:
+        return await self.database.read(reading.paused_queues)
+
+    async def pause_job(self, job: str, reason: str | None, actor: str | None) -> None:
+        """No run of it is claimed and none is planned until it is resumed; what runs, runs on."""
+        await self.database.transact(lambda tx: jobs.pause(tx, job, reason, actor, self.new_id))
+
+    async def resume_job(self, job: str, mode: str, actor: str | None) -> None:
+        if await self.database.transact(lambda tx: jobs.resume(tx, job, mode, actor, self.new_id)):
+            self.database.notify({None})
+
+    async def cancel_job(self, job: str, reason: str | None, actor: str | None) -> int:
+        return await jobs.cancel(self.database, job, reason, actor, self.new_id)
+
+    async def job_facts(self, names: Sequence[str]) -> list[JobFacts]:
+        return await self.database.read(lambda tx: jobs.facts(tx, names))
+
+    async def job_stats(self, job: str) -> JobStats:
+        return await self.database.read(lambda tx: jobs.stats(tx, job))
+
+    async def newest_run(self, job: str) -> tuple[str, RunState | None] | None:
+        """Its id and how it ended, None while it is live; skipped ones do not count."""
+        return await self.database.read(lambda tx: jobs.newest_run(tx, job))
+
+    async def prune(self, retention_of: Callable[[str], Retention], *, thorough: bool = True) -> int:
+        """Everything prunable now, in bites, so that workers come in between.
+
+        `thorough` also folds skipped runs beyond the newest of their lane: to find them, all runs are looked at.
+        """
         await self._in_bites(pruning.stale_keys, pruning.drop_keys)
         total = 0
         for job in await self.database.read(pruning.jobs_with_runs):
             look = partial(pruning.prunable, job=job, retention=retention_of(job))
             total += await self._in_bites(look, pruning.drop_runs)
+            if thorough:
+                total += await self._in_bites(partial(folding.surplus_skips, job=job), pruning.drop_runs)
+        for job in await self.database.read(folding.jobs_of_schedules):
+            look = partial(folding.old_missed, job=job, retention=retention_of(job))
+            await self._in_bites(look, folding.fold_missed)
+        await self._in_bites(folding.long_deleted, folding.drop_schedules)
         if await self.database.read(pruning.silent_workers):
             await self.database.transact(pruning.drop_silent_workers)
         return total

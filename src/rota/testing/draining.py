@@ -1,4 +1,4 @@
-"""Runs everything that is due, in this process, with the real worker but without its loops."""
+"""Plans and runs everything that is due, in this process, with the real worker but without its loops."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from rota.app import Rota
 from rota.core.model import Run
+from rota.engine.declaring import declare_schedules
 from rota.engine.engine import worker_info
+from rota.engine.planner import Planner
 from rota.engine.worker import Worker
 from rota.store import Store
 
@@ -21,18 +23,22 @@ async def adrain(app: Rota) -> Sequence[Run]:
     """
     store = (await app.connect()).store
     await store.save_jobs(app.registry.definitions())
+    await declare_schedules(store, app.registry.schedules)
+    planner = Planner(store, app.registry.schedules.providers, app.config.poll)
     in_use = {queue for queue, *_ in await store.queue_counts()}
     queues = sorted({*app.registry.queues(), *in_use})
     worker = Worker(store, app.registry, worker_info(app.registry, app.config, "drain", queues), app.config)
     try:
-        return await store.get_runs(await _work_off(worker, store))
+        return await store.get_runs(await _work_off(worker, store, planner))
     finally:
         await worker.stop()
 
 
-async def _work_off(worker: Worker, store: Store) -> list[str]:
+async def _work_off(worker: Worker, store: Store, planner: Planner) -> list[str]:
     ran: dict[str, None] = {}
     while True:
+        while not await planner.step():
+            pass
         while (await store.promote(_BATCH)).count:
             pass
         claimed = await worker.drain_once()

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from rota.client import Client
-from rota.core.claims import Ask, Claim, ClaimRequest
+from rota.core.claims import Ask, Claim, ClaimRequest, LimitedRequest
 from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
 from rota.core.model import Enqueued, Run, WorkerInfo
@@ -46,10 +46,14 @@ class HandWorker:
         return self.info.id
 
     async def claim(self, wanted: int = 1, *, queues: Iterable[str] | None = None, solo: bool = True) -> HandWorker:
-        """Claim up to `wanted` runs from each queue; returns itself. `claims` tells what it got."""
+        """Claim up to `wanted` runs from each queue, and as many under limits; returns itself. `claims` tells what."""
         asks = tuple(Ask(queue, wanted) for queue in (self.info.queues if queues is None else queues))
-        request = ClaimRequest(self.id, asks, self._registry.known(), self._lease, solo)
-        for claim in await self._store.claim(request):
+        known = self._registry.known()
+        found = await self._store.claim(ClaimRequest(self.id, asks, known, self._lease, solo))
+        if solo:
+            limited = LimitedRequest(self.id, tuple(ask.queue for ask in asks), known, self._lease, wanted)
+            found += (await self._store.claim_limited(limited)).claims
+        for claim in found:
             handler = self._registry.for_run(claim.job, claim.job_version)
             assert handler is not None
             self.claims[claim.run_id] = claim

@@ -17,8 +17,10 @@ from rota.client import Client, Order
 from rota.config import Config
 from rota.core.model import Attempt, Enqueued, Run
 from rota.core.states import RunState
+from rota.engine.declaring import declare_schedules
 from rota.engine.engine import worker_info
 from rota.engine.janitor import Janitor
+from rota.engine.planner import Planner
 from rota.engine.promoter import Promoter
 from rota.job import Job
 from rota.store import Store, open_database, open_store
@@ -40,6 +42,7 @@ class HastyReaper:
         while True:
             reaped = await self._store.reap(_BATCH)
             if reaped.requeued + reaped.ended < _BATCH:
+                await self._store.tidy()
                 return self._interval
 
 
@@ -62,6 +65,7 @@ class Harness:
     client: Client
     store: Store
     reaper: HastyReaper
+    planner: Planner
     promoter: Promoter
     janitor: Janitor
 
@@ -95,9 +99,11 @@ class Harness:
             self.client = await self.app.connect()
             self.store = self.client.store
             self.reaper = HastyReaper(self.store, config.reaper)
+            self.planner = Planner(self.store, self.app.registry.schedules.providers, config.poll)
             self.promoter = Promoter(self.store, config.poll)
             self.janitor = Janitor(self.store, config.janitor)
             await self.store.save_jobs(self.app.registry.definitions())
+            await declare_schedules(self.store, self.app.registry.schedules)
             self._exit = exiting.pop_all()
         return self
 

@@ -18,10 +18,11 @@ run as (
         (:retry_ofs::uuid[])[shape], (:origin_ids::uuid[])[shape], at.now, run_at
     from new, at),
 ready as (
-    insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version)
+    insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
     select id, (:queues::text[])[shape], -(:priorities::int[])[shape], run_at,
-        case when run_at > at.now then 1 else 0 end, case when (:on_losts::text[])[shape] = 'fail' then 1 else 0 end,
-        0, 0, (:jobs::text[])[shape], (:job_versions::int[])[shape]
+        case when run_at > at.now then 1 when (:limit_keys::text[])[shape] is not null then 2 else 0 end,
+        case when (:on_losts::text[])[shape] = 'fail' then 1 else 0 end,
+        0, 0, (:jobs::text[])[shape], (:job_versions::int[])[shape], (:limit_keys::text[])[shape]
     from new, at)
 select now from at;
 
@@ -38,9 +39,11 @@ candidate as (
             and w.solo <= :solo
             and w.job = any(:jobs::text[])
             and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
+            and w.job <> all(array(select name from rota_pause where kind = 'job'))
         order by w.queue, w.rank, w.run_at, w.run_id
         limit asked.wanted
-        for update skip locked) as found),
+        for update skip locked) as found
+    where asked.queue <> all(array(select name from rota_pause where kind = 'queue'))),
 taken as (
     delete from rota_ready where ctid = any(array(select place from candidate))
     returning run_id, rank, run_at, attempt, fence),
@@ -48,7 +51,8 @@ leased as (
     insert into rota_lease (run_id, fence, attempt, worker_id, claimed_at, expires_at, cancel_at)
     select run_id, fence + 1, attempt + 1, :worker_id, at.now, at.now + :lease, null from taken, at)
 select r.id, taken.fence + 1, taken.attempt + 1, r.job, r.job_version, r.payload, r.queue, taken.rank, taken.run_at,
-    r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id::text, r.max_attempts, r.on_lost, r.created_at
+    r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id::text, r.max_attempts, r.on_lost, r.created_at,
+    r.plan_time, r.covers_from, r.missed_count
 from taken join rota_run r on r.id = taken.run_id;
 
 -- name: complete
@@ -61,9 +65,12 @@ ended as (
     update rota_run r set state = 'succeeded', attempt = done.attempt, fence = done.fence,
         claimed_at = done.claimed_at, started_at = at.now - done.busy, finished_at = at.now,
         worker_id = done.worker_id, result = done.result, measures = done.measures
-    from done, at where r.id = done.run_id)
+    from done, at where r.id = done.run_id
+    returning case when r.followed = 1 then r.id end as followed)
 -- Mostly all of them: then their number says enough.
-select count(*), case when count(*) < :expected then array_agg(run_id) end from done;
+select count(*), case when count(*) < :expected then array_agg(run_id) end,
+    (select array_agg(followed) from ended where followed is not null)
+from done;
 
 -- name: extend
 -- Skips leases that a completion holds at this moment: waiting for them could deadlock, and they need no renewal.
@@ -84,8 +91,64 @@ with run as (
         at.now, coalesce(cast(:run_at as bigint), at.now + cast(:delay as bigint))
     from (select :now as now offset 0) as at
     returning id, job, job_version, queue, priority, on_lost, created_at, run_at)
-insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version)
-select id, queue, -priority, run_at, case when run_at > created_at then 1 else 0 end,
-    case when on_lost = 'fail' then 1 else 0 end, 0, 0, job, job_version
+insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
+select id, queue, -priority, run_at,
+    case when run_at > created_at then 1 when cast(:limit_key as text) is not null then 2 else 0 end,
+    case when on_lost = 'fail' then 1 else 0 end, 0, 0, job, job_version, cast(:limit_key as text)
 from run
 returning (select created_at from run);
+
+-- name: insert_gate
+-- On a connection that is not ours.
+insert into rota_gate (run_id, key, place, max)
+values (cast(:run_id as uuid), cast(:key as text), cast(:place as int), cast(:max as int));
+
+-- name: hold_back
+-- Its limit is not touched: other people's transactions are long. The promoter sees to it once the run is there.
+update rota_ready set hold = 1 where run_id = cast(:run_id as uuid);
+
+-- name: open_keys
+-- Limits under which a run waits that this worker may have; and those under which nobody waits any more. `limit 1`
+-- keeps it a probe for each limit: an `exists` may be answered by a hash of all runs that wait.
+select l.key, l.max from rota_limit l
+where l.shut = 0 and (
+    (l.job is null or l.job = any(:jobs::text[])) and 1 = (
+        select 1 from rota_ready w
+        where w.hold = 2 and w.limit_key = l.key and w.queue = any(:queues::text[]) and w.job = any(:jobs::text[])
+            and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
+            and w.job <> all(array(select name from rota_pause where kind = 'job'))
+            and w.queue <> all(array(select name from rota_pause where kind = 'queue'))
+        limit 1)
+    or l.served_at < :now - :idle
+        and (select 1 from rota_ready w where w.hold = 2 and w.limit_key = l.key limit 1) is null)
+order by l.served_at
+limit :limit
+for update of l skip locked;
+
+-- name: limited_candidates
+select asked.key, found.run_id
+from unnest(:keys::text[], :wanted::int[]) as asked(key, wanted)
+cross join unnest(:queues::text[]) as place(queue)
+cross join lateral (
+    select w.run_id, w.rank, w.run_at from rota_ready w
+    where w.hold = 2 and w.limit_key = asked.key and w.queue = place.queue and w.job = any(:jobs::text[])
+        and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
+        and w.job <> all(array(select name from rota_pause where kind = 'job'))
+    order by w.rank, w.run_at, w.run_id
+    limit asked.wanted
+    for update skip locked) as found
+where place.queue <> all(array(select name from rota_pause where kind = 'queue'))
+order by found.rank, found.run_at, found.run_id;
+
+-- name: take_limited
+with at as materialized (select :now as now),
+taken as (
+    delete from rota_ready w using {rows id id} where w.run_id = rows.id
+    returning w.run_id, w.rank, w.run_at, w.attempt, w.fence),
+leased as (
+    insert into rota_lease (run_id, fence, attempt, worker_id, claimed_at, expires_at, cancel_at)
+    select run_id, fence + 1, attempt + 1, :worker_id, at.now, at.now + :lease, null from taken, at)
+select r.id, taken.fence + 1, taken.attempt + 1, r.job, r.job_version, r.payload, r.queue, taken.rank, taken.run_at,
+    r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id::text, r.max_attempts, r.on_lost, r.created_at,
+    r.plan_time, r.covers_from, r.missed_count
+from taken join rota_run r on r.id = taken.run_id;

@@ -12,10 +12,25 @@ select job from names where job is not null;
 select id from rota_run where job = :job order by id desc limit 1 offset :keep;
 
 -- name: prunable
--- Not while a key still leads to the run: whoever repeats the enqueue gets an answer that names it.
+-- Not while a key still leads to the run: whoever repeats the enqueue gets an answer that names it. Nor the newest
+-- finished run of a schedule's lane, or one that planning has not looked at since it ended.
 select r.id from rota_run r
 where r.job = :job and r.id <= :newest and r.state is not null and r.finished_at < :now - :keep_for
     and not exists (select 1 from rota_unique u where u.run_id = r.id and u.held_until > :now)
+    and (r.schedule_id is null or r.retry_of is not null or r.state = 'skipped'
+        or not exists (select 1 from rota_schedule s where s.id = r.schedule_id and s.deleted_at is null)
+        or exists (
+            select 1 from rota_run n where n.schedule_id = r.schedule_id and n.scope_kind = r.scope_kind
+                and n.scope_id = r.scope_id and n.retry_of is null
+                and n.plan_time > coalesce(r.plan_time, r.created_at) and n.state is not null and n.state <> 'skipped')
+        or (r.plan_time is null and exists (
+            select 1 from rota_run n where n.schedule_id = r.schedule_id and n.scope_kind = r.scope_kind
+                and n.scope_id = r.scope_id and n.retry_of is null and n.plan_time is null and n.id > r.id
+                and n.state is not null and n.state <> 'skipped')))
+    and not exists (
+        select 1 from rota_lane_run m join rota_schedule s on s.id = m.schedule_id and s.deleted_at is null
+        where m.schedule_id = r.schedule_id and m.scope_kind = r.scope_kind and m.scope_id = r.scope_id
+            and m.run_id = r.id)
 order by r.id limit :limit;
 
 -- name: lock_prunable
@@ -26,7 +41,11 @@ select r.id from {rows id id} join rota_run r on r.id = rows.id where r.state is
 delete from rota_attempt where run_id in (select rows.id from {rows id id});
 
 -- name: drop_runs
-delete from rota_run where id in (select rows.id from {rows id id}) returning id;
+-- Returns what counts for the statistics of their job, and what the ledger of their schedule has to know.
+delete from rota_run where id in (select rows.id from {rows id id})
+returning job, state, created_at, started_at, finished_at,
+    schedule_id, scope_kind, scope_id, plan_time, covers_from, missed_count, state, reason,
+    case when strpos(tags, '"backfill"') > 0 then 1 else 0 end, retry_of;
 
 -- name: stale_keys
 select u.key, u.run_id from rota_unique u left join rota_run r on r.id = u.run_id

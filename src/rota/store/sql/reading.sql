@@ -33,7 +33,8 @@ where r.id = :id;
 -- name: save_job
 insert into rota_job (name, version, definition, declared_at) values (:name, :version, :definition, :now)
 on conflict (name, version) do update set definition = excluded.definition, declared_at = excluded.declared_at
-where rota_job.definition <> excluded.definition;
+where rota_job.definition <> excluded.definition
+returning name;
 
 -- name: newest_job
 select definition from rota_job where name = :name order by version desc limit 1;
@@ -55,7 +56,9 @@ delete from rota_worker where id = :id;
 -- One statement, so that a run that is being claimed is counted once.
 select queue, sum(running), sum(queued), sum(scheduled)
 from (
-    select queue, 0 as running, sum(1 - hold) as queued, sum(hold) as scheduled from rota_ready group by queue
+    select queue, 0 as running, sum(case when hold in (0, 2) then 1 else 0 end) as queued,
+        sum(case when hold in (1, 3) then 1 else 0 end) as scheduled
+    from rota_ready group by queue
     union all
     select r.queue, count(*), 0, 0 from rota_lease l join rota_run r on r.id = l.run_id group by r.queue
 ) as counts

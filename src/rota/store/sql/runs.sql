@@ -46,8 +46,9 @@ where id = :id;
 
 -- name: replace_ready
 update rota_ready set queue = :queue, rank = -cast(:priority as int), job_version = :job_version,
-    run_at = coalesce(:run_at, :now + :delay),
-    hold = case when coalesce(:run_at, :now + :delay) > :now then 1 else 0 end,
+    run_at = coalesce(:run_at, :now + :delay), limit_key = cast(:limit_key as text),
+    hold = case when hold = 3 then 3 when coalesce(:run_at, :now + :delay) > :now then 1
+        when cast(:limit_key as text) is not null then 2 else 0 end,
     solo = case when :on_lost = 'fail' then 1 else 0 end
 where run_id = :id;
 
@@ -82,11 +83,12 @@ from {rows id id, fence int, no int, worker_id text, claimed_at bigint, busy big
 where true;
 
 -- name: requeue
-insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version)
+insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
 select r.id, r.queue, -r.priority, case when rows.keeps_place = 1 then r.run_at else :now + rows.delay end,
-    case when rows.delay > 0 then 1 else 0 end, case when r.on_lost = 'fail' then 1 else 0 end, rows.attempt,
-    rows.fence, r.job, r.job_version
+    case when rows.delay > 0 then 1 when g.key is not null then 2 else 0 end,
+    case when r.on_lost = 'fail' then 1 else 0 end, rows.attempt, rows.fence, r.job, r.job_version, g.key
 from {rows id id, delay bigint, attempt int, fence int, keeps_place int} join rota_run r on r.id = rows.id
+left join rota_gate g on g.run_id = rows.id and g.place = 0
 where true;
 
 -- name: end_runs
@@ -119,10 +121,10 @@ select run_id, fence from rota_lease where worker_id = :worker_id and cancel_at 
 select run_id, fence from rota_lease where worker_id = :worker_id;
 
 -- name: promote
-update rota_ready set hold = 0
+update rota_ready set hold = case when limit_key is null then 0 else 2 end
 where run_id in (
     select run_id from rota_ready where hold = 1 and run_at <= :now order by run_at limit :limit {for_update_skip})
-returning queue;
+returning run_id, queue, limit_key;
 
 -- name: next_due
 select min(run_at) - :now from rota_ready where hold = 1;
@@ -130,8 +132,8 @@ select min(run_at) - :now from rota_ready where hold = 1;
 -- name: drop_ready
 delete from rota_ready where run_id = :id returning attempt, fence;
 
--- name: cancel_unclaimed
-update rota_run set state = 'cancelled', attempt = :attempt, fence = :fence + 1, finished_at = :now, reason = :reason,
+-- name: end_unclaimed
+update rota_run set state = :state, attempt = :attempt, fence = :fence + 1, finished_at = :now, reason = :reason,
     cancelled_by = :actor
 where id = :id;
 

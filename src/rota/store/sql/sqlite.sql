@@ -1,12 +1,16 @@
 -- The hot statements in SQLite's own form. Sets travel as JSON, in and out, so that one step does a whole batch: the
 -- interpreter's lock is released for its length, and handlers go on meanwhile.
 
+-- name: pauses
+select kind, name from rota_pause;
+
 -- name: claim_candidates
 select json_group_array(json_array(run_id, fence, attempt, job, job_version, payload, queue, rank, run_at, scope_kind,
-    scope_id, key, overrides, origin_id, max_attempts, on_lost, created_at))
+    scope_id, key, overrides, origin_id, max_attempts, on_lost, created_at, plan_time, covers_from, missed_count))
 from (
     select w.run_id, w.fence + 1 as fence, w.attempt + 1 as attempt, r.job, r.job_version, r.payload, r.queue, w.rank,
-        w.run_at, r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id, r.max_attempts, r.on_lost, r.created_at
+        w.run_at, r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id, r.max_attempts, r.on_lost, r.created_at,
+        r.plan_time, r.covers_from, r.missed_count
     from rota_ready w join rota_run r on r.id = w.run_id
     where w.hold = 0 and w.queue = :queue and (w.rank, w.run_at, w.run_id) > (:rank, :run_at, :id) and w.solo <= :solo
         and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0)
@@ -29,11 +33,14 @@ from {rows id id, fence int, busy bigint, result text, measures text}
 join rota_lease l on l.run_id = rows.id and l.fence = rows.fence
 where rota_run.id = l.run_id;
 
+-- name: followed_among
+select distinct after_id from rota_wait where after_id in (select value from json_each(:current));
+
 -- name: release
 delete from rota_lease where run_id in (select value from json_each(:current));
 
 -- name: current_leases
-select json_group_array(l.run_id)
+select json_group_array(l.run_id), exists (select 1 from rota_wait)
 from {rows id id, fence int} join rota_lease l on l.run_id = rows.id and l.fence = rows.fence;
 
 -- name: insert_run
@@ -42,5 +49,58 @@ insert into rota_run (id, job, job_version, queue, priority, scope_kind, scope_i
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: insert_ready
-insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version)
-values (?, ?, ?, ?, ?, ?, 0, 0, ?, ?);
+insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
+values (?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?);
+
+-- name: insert_gate
+-- On a connection that is not ours.
+insert into rota_gate (run_id, key, place, max) values (:run_id, :key, :place, :max);
+
+-- name: hold_back
+-- Its limit is not touched: other people's transactions are long. The promoter sees to it once the run is there.
+update rota_ready set hold = 1 where run_id = :run_id;
+
+-- name: open_keys
+-- Limits under which a run waits that this worker may have; and those under which nobody waits any more.
+select l.key, l.max from rota_limit l
+where l.shut = 0 and (
+    (l.job is null or l.job in (select key from json_each(:known))) and exists (
+        select 1 from rota_ready w
+        where w.hold = 2 and w.limit_key = l.key and w.queue in (select value from json_each(:queues))
+            and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0))
+    or l.served_at < :now - :idle
+        and not exists (select 1 from rota_ready w where w.hold = 2 and w.limit_key = l.key))
+order by l.served_at
+limit :limit;
+
+-- name: limited_candidates
+select w.run_id, w.rank, w.run_at from rota_ready w
+where w.hold = 2 and w.limit_key = :key and w.queue = :queue
+    and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0)
+order by w.rank, w.run_at, w.run_id
+limit :wanted;
+
+-- name: limited_claims
+select json_group_array(json_array(w.run_id, w.fence + 1, w.attempt + 1, r.job, r.job_version, r.payload, r.queue,
+    w.rank, w.run_at, r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id, r.max_attempts, r.on_lost,
+    r.created_at, r.plan_time, r.covers_from, r.missed_count))
+from json_each(:ids) as ids join rota_ready w on w.run_id = ids.value join rota_run r on r.id = w.run_id;
+
+-- name: insert_planned
+insert into rota_run (id, job, job_version, queue, priority, scope_kind, scope_id, payload, tags, metadata, overrides,
+    max_attempts, on_lost, created_at, run_at, schedule_id, plan_time, covers_from, missed_count, state, reason,
+    attempt, fence, finished_at)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (schedule_id, scope_kind, scope_id, plan_time) where schedule_id is not null and retry_of is null
+do nothing;
+
+-- name: insert_planned_ready
+insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
+values (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?);
+
+-- name: insert_lane_runs
+insert into rota_lane_run (schedule_id, scope_kind, scope_id, run_id) values (?, ?, ?, ?);
+
+-- name: advance_schedules
+update rota_schedule set cursor_at = ?2, next_plan = ?3, next_at = ?4, fired = ?5, awaits = ?6, trouble = null
+where id = ?1;

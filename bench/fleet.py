@@ -1,0 +1,205 @@
+"""A database full of schedules: one real schedule made by rota, and copies of its row, some of them due together."""
+
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from bench.cluster import Cluster
+from rota import Rota, cron
+from rota.client import Client
+from rota.engine.planner import Planner
+from rota.instants import instant
+from rota.store import Database, Store, open_database
+from rota.store.statements import POSTGRES
+
+JOB = "noop"
+MODEL = "model"
+SECOND = 1_000_000
+BITE = 20_000
+LATER = 6 * 3600 * SECOND  # what is only carried is due from then on, over a day
+
+NUMBERS = {
+    "postgres": "(select generate_series(:first::bigint, :last::bigint) as n) as k",
+    "sqlite": (
+        "(with recursive k(n) as (select :first union all select n + 1 from k where n < :last) select n from k) as k"
+    ),
+}
+IDS = {
+    "postgres": "('019a0000-0000-7000-8000-' || lpad(to_hex({n}), 12, '0'))::uuid",
+    "sqlite": "printf('019a0000-0000-7000-8000-%012x', {n})",
+}
+FORGET = "delete from rota_schedule where name = :model and deleted_at is null"
+# The runs of one fire end well, and their ids stay where planning finds the last run of a schedule.
+FINISH = (
+    "delete from rota_ready",
+    "delete from rota_lease",
+    "update rota_run set state = 'succeeded', attempt = 1, fence = 1, finished_at = run_at where state is null",
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a fire left behind: runs beyond one per schedule, schedules without one, and runs that did not begin."""
+
+    doubled: int
+    missed: int
+    skipped: int
+    created_ms: list[float]
+
+
+def declared(url: str) -> Rota:
+    """An application with the one job of these measures."""
+    app = Rota(url)
+
+    @app.job(name=JOB)
+    async def noop(n: int = 0) -> None:
+        """Nothing."""
+
+    return app
+
+
+class Fleet:
+    """`carried` schedules in one database; `arm` makes some of them due."""
+
+    def __init__(self, url: str, cluster: Cluster, carried: int) -> None:
+        self.url = url
+        self.carried = carried
+        self._cluster = cluster
+        self._database = open_database(url)
+        self.dialect = self._database.dialect
+
+    @property
+    def server(self) -> int | None:
+        return self._cluster.pid if self.dialect is POSTGRES else None
+
+    async def make(self) -> None:
+        store = Store(open_database(self.url))
+        await store.migrate()
+        await store.close()
+        async with self._client() as client:
+            await client.store.save_jobs(client.registry.definitions())
+            await Planner(client.store, {}, client.config.poll).step()  # it notes which time zone data is in use
+            await client.schedules.create(MODEL, JOB, cron("0 0 1 1 *"), payload={"n": 0})
+            now = await client.store.now()
+        for first in range(0, self.carried, BITE):
+            last = min(first + BITE, self.carried) - 1
+            await self._execute(await self._copies(), first=first, last=last, base=now + LATER)
+        await self._execute(FORGET, model=MODEL)
+        await self.settle()
+
+    async def arm(self, due: int, seconds: float, *, own: bool) -> int:
+        """So many schedules, spread evenly over all, are due at one second from now on. Returns it, in microseconds.
+
+        `own`: each has a payload of its own, so that no two definitions are the same text.
+        """
+        await self._execute(*FINISH)
+        async with self._client() as client:
+            now = await client.store.now()
+            at = -(-(now + int(seconds * SECOND)) // SECOND) * SECOND
+            await self._execute(FORGET, model=MODEL)
+            fire = instant(at)
+            when = f"{fire.second} {fire.minute} {fire.hour} * * *"
+            await client.schedules.create(MODEL, JOB, cron(when), payload={"n": 0})
+        await self._execute(self._arming(own), first=0, last=due - 1, stride=max(1, self.carried // due), model=MODEL)
+        await self._execute(FORGET, model=MODEL)
+        await self.settle()
+        return at
+
+    async def outcome(self, due: int, at: int) -> Outcome:
+        rows = await self._execute(
+            "select schedule_id, created_at - plan_time, state from rota_run where plan_time = :at", at=at
+        )
+        schedules = {row[0] for row in rows}
+        skipped = sum(row[2] == "skipped" for row in rows)
+        return Outcome(len(rows) - len(schedules), due - len(schedules), skipped, [row[1] / 1000 for row in rows])
+
+    async def settle(self) -> None:
+        if self.dialect is POSTGRES:
+            await self._cluster.settle(self.url)
+            return
+        connection = apsw.Connection(self.url.removeprefix("sqlite:///"))
+        connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+        connection.close()
+
+    async def close(self) -> None:
+        await self._database.close()
+
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[Client]:
+        client = await declared(self.url).open_client()
+        try:
+            yield client
+        finally:
+            await client.close()
+
+    async def _execute(self, *statements: str, **values: object) -> Any:
+        async def body(tx: Any) -> Any:
+            answers = [await tx.fetch_sql(statement, **values) for statement in statements]
+            return answers[-1]
+
+        return await self._database.transact(body)
+
+    async def _copies(self) -> str:
+        columns = await self._columns()
+        changed = {
+            "id": IDS[self.dialect.name].format(n="k.n"),
+            "name": "'carried-' || k.n",
+            **dict.fromkeys(("next_plan", "next_at"), f":base + (k.n * 7919 % 86400) * {SECOND}"),
+        }
+        values = ", ".join(changed.get(column, f"s.{column}") for column in columns)
+        return (
+            f"insert into rota_schedule ({', '.join(columns)}) select {values} "
+            f"from {NUMBERS[self.dialect.name]}, rota_schedule as s where s.name = '{MODEL}' and s.deleted_at is null"
+        )
+
+    async def _columns(self) -> list[str]:
+        if self.dialect is POSTGRES:
+            sql = "select attname::text from pg_attribute where attrelid = 'rota_schedule'::regclass and attnum > 0"
+        else:
+            sql = "select name from pragma_table_info('rota_schedule')"
+        return [row[0] for row in await self._execute(sql)]
+
+    def _arming(self, own: bool) -> str:
+        number = "k.n * :stride::bigint" if self.dialect is POSTGRES else "k.n * :stride"
+        same = f"rota_schedule.id = {IDS[self.dialect.name].format(n=number)}"
+        definition = "replace(m.definition, '\"n\":0', '\"n\":' || k.n)" if own else "m.definition"
+        return (
+            f"update rota_schedule set definition = {definition}, cursor_at = m.cursor_at, next_plan = m.next_plan, "
+            f"next_at = m.next_at, fired = 1 from {NUMBERS[self.dialect.name]}, rota_schedule as m "
+            f"where m.name = :model and m.deleted_at is null and {same}"
+        )
+
+
+async def fall_behind(database: Database, name: str, back: int) -> None:
+    """As if nobody had planned this schedule for so long."""
+    sql = (
+        "update rota_schedule set cursor_at = cursor_at - :back, next_plan = next_plan - :back, "
+        "next_at = next_at - :back where name = :name"
+    )
+    await database.transact(lambda tx: tx.fetch_sql(sql, back=back, name=name))
+
+
+@asynccontextmanager
+async def fleet(database: str, cluster: Cluster, carried: int) -> AsyncIterator[Fleet]:
+    if database == "postgres":
+        with cluster.database() as url:
+            async with _made(Fleet(url, cluster, carried)) as made:
+                yield made
+    else:
+        with tempfile.TemporaryDirectory(prefix="rota-bench-") as folder:
+            async with _made(Fleet(f"sqlite:///{Path(folder) / 'rota.db'}", cluster, carried)) as made:
+                yield made
+
+
+@asynccontextmanager
+async def _made(fleet: Fleet) -> AsyncIterator[Fleet]:
+    try:
+        await fleet.make()
+        yield fleet
+    finally:
+        await fleet.close()

@@ -1,0 +1,82 @@
+"""What became of plan times: told, verified, explained, made up for. Part of `client.schedules`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from rota.config import Config
+from rota.core.backfilling import RAN, Backfill
+from rota.core.explaining import Explanation
+from rota.core.ledger import Verification
+from rota.core.occurrences import Occurrence
+from rota.durations import in_micros
+from rota.errors import Invalid, did_you_mean
+from rota.instants import micros_at
+from rota.store import Store
+from rota.store.backfilling import Order
+
+MOST_OCCURRENCES = 10_000
+_DAY = timedelta(days=1)
+
+
+class Accounts:
+    """Of one schedule, by its name; the times given need a zone."""
+
+    _store: Store
+
+    async def occurrences(
+        self, name: str, from_at: datetime | None = None, to_at: datetime | None = None, *, limit: int = 100
+    ) -> Sequence[Occurrence]:
+        """What became of each plan time, the oldest first: of the last day, unless told otherwise.
+
+        Ranges that reach into it are told as a whole.
+        """
+        if not 1 <= limit <= MOST_OCCURRENCES:
+            raise Invalid(f"limit must be 1 to {MOST_OCCURRENCES}, not {limit}")
+        last = await self._store.now() if to_at is None else _micros(to_at, "to")
+        first = last - in_micros(_DAY) if from_at is None else _micros(from_at, "from")
+        if first > last:
+            raise Invalid("from is after to")
+        return await self._store.ledger.occurrences(name, first, last, limit)
+
+    async def verify(self, name: str, *, thorough: bool = True) -> Verification:
+        """Whether every plan time is accounted for exactly once; `thorough` looks at each run's, besides counting."""
+        return await self._store.ledger.verify(name, thorough=thorough)
+
+    async def explain(self, name: str, at: datetime) -> Explanation:
+        """Why a plan time did or did not run, will or will not."""
+        second = _micros(at, "at") // 1_000_000 * 1_000_000
+        return await self._store.ledger.explain(name, second, in_micros(Config().lease))
+
+    async def backfill(
+        self,
+        name: str,
+        from_at: datetime,
+        to_at: datetime,
+        *,
+        ran: str = "none",
+        concurrency: int = 1,
+        dry_run: bool = False,
+        actor: str | None = None,
+    ) -> Backfill:
+        """Runs for the plan times of its rule from `from_at` to `to_at` that have none, `concurrency` of them at once.
+
+        `ran`: those that have one get another if it did not succeed (`failed`), or in any case (`all`).
+        """
+        if ran not in RAN:
+            raise Invalid(f"ran cannot be {ran!r}", hint=did_you_mean(str(ran), RAN))
+        if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
+            raise Invalid(f"concurrency must be a whole number from 1 up, not {concurrency!r}")
+        order = Order(_micros(from_at, "from"), _micros(to_at, "to"), ran, concurrency, dry_run, actor)
+        if order.from_at > order.to_at:
+            raise Invalid("from is after to")
+        if order.to_at > await self._store.now():
+            raise Invalid("to is in the future", hint="what is to come is planned by itself")
+        return await self._store.ledger.backfill(name, order)
+
+
+def _micros(at: datetime, what: str) -> int:
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise Invalid(f"{what} must be a datetime with a zone, not {at!r}")
+    return micros_at(at)

@@ -1,0 +1,62 @@
+"""`rota cron`: what an expression means, and when it fires; no database needed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import click
+
+from rota.cli.options import examples, instant_of
+from rota.cli.output import emit, on_terminal, print_json
+from rota.cli.schedule_words import print_fires
+from rota.cli.words import rfc3339
+from rota.core.preview import Fire, upcoming
+from rota.core.rules import Rule, check
+from rota.core.schedules import ScheduleDefinition
+from rota.core.triggers import FOLDS, GAPS
+from rota.core.triggers import cron as cron_trigger
+from rota.core.wording import describe
+from rota.errors import Invalid
+from rota.instants import micros_at
+
+_MOST = 10_000
+
+
+@click.command(
+    epilog=examples(
+        "rota cron '0 9 * * MON-FRI' --tz Europe/Berlin",
+        "rota cron '30 2 * * *' --tz America/New_York --after 2026-03-07T00:00:00Z -n 3",
+        "rota cron '*/15 * * * *' --json | jq -r '.fires[]'",
+    )
+)
+@click.argument("expression", metavar="EXPR")
+@click.option("--tz", "--timezone", "timezone", default="UTC", show_default=True, metavar="ZONE")
+@click.option("--after", type=instant_of, metavar="TIME", help="Later than this.  [default: now]")
+@click.option("-n", "--count", type=click.IntRange(1, _MOST), default=10, show_default=True, metavar="N")
+@click.option("--gap", type=click.Choice(GAPS), default="after", show_default=True, help="When clocks skip its time.")
+@click.option("--fold", type=click.Choice(FOLDS), default="first", show_default=True, help="When they repeat it.")
+@click.option("--salt", default="", metavar="NAME", help="The schedule's name, which decides what H stands for.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def cron(
+    expression: str, timezone: str, after: datetime | None, count: int, gap: str, fold: str, salt: str, as_json: bool
+) -> None:
+    """Say what a cron expression means, and when it fires next."""
+    rule = Rule(cron_trigger(expression, timezone, gap=gap, fold=fold), timezone=timezone)
+    now = datetime.now(UTC)
+    fires = fires_of(rule, salt, after or now, count)
+    description = describe(rule, salt or None)
+    if as_json:
+        times = [rfc3339(fire.plan_time) for fire in fires]
+        print_json({"expression": expression, "timezone": timezone, "description": description, "fires": times})
+        return
+    if on_terminal():
+        emit(f"{description}\n")
+    print_fires(fires, now, none="it fires no more")
+
+
+def fires_of(rule: Rule, salt: str, after: datetime, count: int) -> list[Fire]:
+    start = micros_at(after)
+    if start < 0:
+        raise Invalid(f"{rfc3339(after)} is before 1970", hint="cron has no times before")
+    check(rule, salt, start)
+    return upcoming(ScheduleDefinition(job="", rule=rule), salt, start, count)

@@ -1,0 +1,120 @@
+"""`rota doctor`: looks an installation over, and says what is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import click
+
+from rota.cli.connecting import require_existing
+from rota.cli.options import examples, shared
+from rota.cli.output import emit, on_terminal, print_json
+from rota.cli.words import one_field, visible
+from rota.clock import HostClock
+from rota.config import Config, load_config
+from rota.core.checkups import OK, PROBLEM, WARNING, Check, check_clock, check_ledgers, check_symptoms
+from rota.durations import in_micros
+from rota.errors import BadConfig, RotaError
+from rota.store import Store, open_store
+from rota.store.migrating import check as versions_of
+from rota.store.statements import POSTGRES
+
+_MOST_VERIFIED = 1_000
+_HINT_PATIENCE = 2.0
+_WIDEST = 9
+_ECHO = "\x01doctor"
+_SYMBOLS = {OK: ("✓", "green"), WARNING: ("!", "yellow"), PROBLEM: ("✗", "red")}
+
+
+@click.command(
+    epilog=examples(
+        "rota doctor                     exit code 1 if there is a problem",
+        "rota doctor --schedule nightly  every plan time of this one, more thoroughly",
+    )
+)
+@click.option("--schedule", metavar="NAME", help="Verify the ledger of this schedule only, run by run.")
+@click.option("--all", "everything", is_flag=True, help=f"Verify all ledgers, also if there are over {_MOST_VERIFIED}.")
+@shared
+def doctor(database: str | None, schedule: str | None, everything: bool, as_json: bool) -> int:
+    """Look for what is wrong: database, clock, workers, leases, schedules and their ledgers.
+
+    Nothing is changed. A warning is no problem: the exit code is 1 only if there is one.
+    """
+    config = load_config({"database_url": database})
+    checks = asyncio.run(_examine(config, schedule, everything=everything))
+    healthy = not any(check.level == PROBLEM for check in checks)
+    if as_json:
+        print_json({"healthy": healthy, "checks": checks})
+    else:
+        for check in checks:
+            emit(_shown(check) if on_terminal() else _plain(check))
+    return 0 if healthy else 1
+
+
+def _shown(check: Check) -> str:
+    symbol, style = _SYMBOLS[check.level]
+    hint = f"\n  {' ' * _WIDEST} {visible(check.hint)}" if check.hint else ""
+    return f"{click.style(symbol, fg=style)} {check.name.ljust(_WIDEST)} {visible(check.words)}{hint}"
+
+
+def _plain(check: Check) -> str:
+    return "\t".join((check.level, check.name, one_field(check.words), one_field(check.hint or "")))
+
+
+async def _examine(config: Config, schedule: str | None, *, everything: bool) -> list[Check]:
+    try:
+        require_existing(config.database_url)
+        store = await open_store(config.database_url, deadline=config.deadline)
+    except BadConfig:
+        raise
+    except RotaError as error:
+        return [Check(name="database", level=PROBLEM, words=error.message, hint=error.hint)]
+    try:
+        return [check async for check in _checks(store, config, schedule, everything=everything)]
+    finally:
+        await store.close()
+
+
+async def _checks(store: Store, config: Config, schedule: str | None, *, everything: bool) -> AsyncIterator[Check]:
+    found, wanted = await versions_of(store.database)
+    name = store.database.dialect.name
+    yield Check(name="database", level=OK, words=f"{name} answers, at schema {found}", facts={"schema": wanted})
+    yield check_clock(await _offset(store))
+    yield await _hints(store)
+    stuck_for = config.lease + config.reaper
+    for check in check_symptoms(await store.ledger.symptoms(in_micros(config.lease), in_micros(stuck_for) + 1_000_000)):
+        yield check
+    names = [schedule] if schedule else await store.schedules.names()
+    looked_at = names if everything else names[:_MOST_VERIFIED]
+    verified = [await store.ledger.verify(one, thorough=schedule is not None) for one in looked_at]
+    for check in check_ledgers(verified, len(names) - len(looked_at)):
+        yield check
+
+
+async def _offset(store: Store) -> int:
+    """Of the host's clock: against the middle of the question's way there and back."""
+    clock = HostClock()
+    before = clock.micros()
+    there = await store.now()
+    return (before + clock.micros()) // 2 - there
+
+
+async def _hints(store: Store) -> Check:
+    """Whether a hint that is sent arrives."""
+    if store.database.dialect is not POSTGRES:
+        return Check(name="hints", level=OK, words="processes on this host see each other's writes in the file")
+    heard = asyncio.Event()
+    unlisten = store.listen(lambda queue: heard.set() if queue in (_ECHO, None) else None)
+    try:
+        for _ in range(4):  # the listening connection may not be there yet
+            store.database.notify([_ECHO])
+            try:
+                await asyncio.wait_for(heard.wait(), _HINT_PATIENCE / 4)
+            except TimeoutError:
+                continue
+            return Check(name="hints", level=OK, words="LISTEN and NOTIFY work")
+    finally:
+        unlisten()
+    words = "no notification arrives: everything is found by polling, up to a second later"
+    return Check(name="hints", level=WARNING, words=words, hint="a transaction pooler is in between, or LISTEN is off")

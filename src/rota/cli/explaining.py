@@ -1,0 +1,51 @@
+"""`rota explain`: why a plan time or a run is as it is."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+
+from rota.cli.connecting import ask
+from rota.cli.options import examples, instant_of, shared
+from rota.cli.output import emit, on_terminal, print_json
+from rota.cli.words import one_field, visible
+from rota.client import Client
+from rota.core.explaining import Explanation
+from rota.errors import Invalid, NotFound, UnknownRun
+
+
+@click.command(
+    epilog=examples(
+        "rota explain news --at 2026-01-31T09:00:00Z     why that plan time did or did not run",
+        "rota explain b3e52e11                           why that run is in its state",
+    )
+)
+@click.argument("what", metavar="SCHEDULE | RUN")
+@click.option("--at", type=instant_of, metavar="TIME", help="Of a schedule: which plan time.")
+@shared
+def explain(what: str, at: datetime | None, database: str | None, as_json: bool) -> None:
+    """Say why a plan time of a schedule did or did not run, or why a run is in its state."""
+
+    async def question(client: Client) -> Explanation:
+        return await (client.schedules.explain(what, at) if at is not None else _of_run(client, what))
+
+    found = ask(database, question)
+    if as_json:
+        print_json(found)
+    elif on_terminal():
+        emit("\n".join(visible(sentence) for sentence in (f"{found.verdict.replace('_', ' ')}:", *found.words)))
+    else:
+        emit("\t".join([found.verdict, *map(one_field, found.words)]))
+
+
+async def _of_run(client: Client, run_id: str) -> Explanation:
+    try:
+        return await client.explain(run_id)
+    except UnknownRun as unknown:
+        try:
+            await client.schedules.get(run_id)
+        except NotFound:
+            raise unknown from None
+        hint = f"rota explain {run_id} --at 2026-01-31T09:00:00Z"
+        raise Invalid(f"{run_id!r} is a schedule: say which of its plan times", hint=hint) from None

@@ -1,0 +1,139 @@
+"""`rota job pause|resume|cancel|retry|stats`: what is done to a job as a whole, and how it fares."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime, timedelta
+
+import click
+
+from rota.cli.connecting import actor, ask
+from rota.cli.options import examples, shared
+from rota.cli.output import emit, on_terminal, print_facts, print_json, print_rows
+from rota.cli.showing import print_new_run
+from rota.cli.words import Cell, Columns, instant_cell, job_state_cell, text_cell
+from rota.client import Client
+from rota.core.jobstatus import RESUME_MODES, JobStatus
+from rota.core.model import Run
+from rota.core.statistics import JobStats
+from rota.durations import span
+from rota.errors import Invalid
+
+_CHANGED_JOB_COLUMNS = Columns(("job", "state", "running", "waiting"), cut=("job",))
+
+
+@click.command(epilog=examples("rota job pause crawl --reason 'the site is down'"))
+@click.argument("name")
+@click.option("--reason", metavar="TEXT", help="Kept with the pause.")
+@shared
+def pause(name: str, reason: str | None, database: str | None, as_json: bool) -> None:
+    """Let nothing of a job begin until it is resumed.
+
+    Its schedules rest and its runs wait; those that run already run on.
+    """
+    status = ask(database, lambda client: client.pause_job(name, reason=reason, actor=actor()))
+    _print_status(status, as_json=as_json)
+
+
+@click.command(epilog=examples("rota job resume crawl", "rota job resume crawl --catch-up latest"))
+@click.argument("name")
+@click.option(
+    "--catch-up",
+    type=click.Choice(RESUME_MODES),
+    default="skip",
+    show_default=True,
+    help="Which plan times of the pause to make up for.",
+)
+@shared
+def resume(name: str, catch_up: str, database: str | None, as_json: bool) -> None:
+    """Let a paused job go on."""
+    status = ask(database, lambda client: client.resume_job(name, catch_up=catch_up, actor=actor()))
+    _print_status(status, as_json=as_json)
+
+
+@click.command(epilog=examples("rota job cancel crawl --reason 'wrong list'", "rota job cancel crawl --yes --json"))
+@click.argument("name")
+@click.option("--reason", metavar="TEXT", help="Kept with the runs.")
+@click.option("--yes", is_flag=True, help="Do not ask; needed where there is no terminal to ask on.")
+@shared
+def cancel(name: str, reason: str | None, yes: bool, database: str | None, as_json: bool) -> None:
+    """Disable a job's schedules and cancel its runs.
+
+    Those that wait end at once, those that run are asked to stop.
+    """
+    if not yes:
+        _require_consent(ask(database, lambda client: client.job_status(name)))
+    count = ask(database, lambda client: client.cancel_job(name, reason=reason, actor=actor()))
+    if as_json:
+        print_json({"job": name, "cancelled": count})
+    else:
+        emit(f"cancelled {_runs(count)}" if on_terminal() else str(count))
+
+
+def _require_consent(status: JobStatus) -> None:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise Invalid("there is no terminal to ask on", hint=f"`rota job cancel {status.job} --yes` does not ask")
+    live = f"{status.running} running, {status.waiting} waiting"
+    click.confirm(f"disable the schedules of {status.job} and cancel its runs ({live})?", abort=True, err=True)
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'' if count == 1 else 's'}"
+
+
+@click.command(epilog=examples("rota job retry crawl"))
+@click.argument("name")
+@shared
+def retry(name: str, database: str | None, as_json: bool) -> None:
+    """Do the work of a job's newest run again, if that did not succeed."""
+
+    async def command(client: Client) -> Run:
+        return await client.get((await client.retry_job(name)).id)
+
+    print_new_run(ask(database, command), as_json=as_json)
+
+
+@click.command(epilog=examples("rota job stats crawl", "rota job stats crawl --json"))
+@click.argument("name")
+@shared
+def stats(name: str, database: str | None, as_json: bool) -> None:
+    """Show how a job's runs ended and how long they took, pruned ones included."""
+
+    async def question(client: Client) -> tuple[JobStats, datetime]:
+        return await client.job_stats(name), await client.time()
+
+    found, now = ask(database, question)
+    if as_json:
+        print_json(found)
+    else:
+        print_facts(_stats_facts(found, now))
+
+
+def _stats_facts(found: JobStats, now: datetime) -> list[tuple[str, Cell]]:
+    counts = ("total", "succeeded", "failed", "timed_out", "cancelled", "expired", "skipped")
+    rate = found.success_rate
+    return [
+        ("job", text_cell(found.job)),
+        *((name, text_cell(getattr(found, name))) for name in counts),
+        ("success_rate", Cell("") if rate is None else Cell(f"{rate:.4f}", f"{rate:.1%}")),
+        ("average_duration_ms", _duration_cell(found.average_duration_ms)),
+        ("p95_duration_ms", _duration_cell(found.p95_duration_ms)),
+        ("first_at", instant_cell(found.first_at, now)),
+        ("last_execution_at", instant_cell(found.last_execution_at, now)),
+        ("next_scheduled_at", instant_cell(found.next_scheduled_at, now)),
+    ]
+
+
+def _duration_cell(ms: int | None) -> Cell:
+    return Cell("") if ms is None else Cell(str(ms), span(timedelta(milliseconds=ms)))
+
+
+def _print_status(status: JobStatus, *, as_json: bool) -> None:
+    if as_json:
+        print_json(status)
+    else:
+        counts = [text_cell(status.running), text_cell(status.waiting)]
+        print_rows(_CHANGED_JOB_COLUMNS, [[text_cell(status.job), job_state_cell(status.state), *counts]], none="")
+
+
+COMMANDS = (pause, resume, cancel, retry, stats)

@@ -1,0 +1,152 @@
+"""`rota schedule occurrences|verify|backfill`: what became of plan times, and making up for those without a run."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from rota.cli.connecting import actor, ask
+from rota.cli.consenting import require_consent, yes_option
+from rota.cli.options import examples, instant_of, shared
+from rota.cli.output import emit, on_terminal, print_json, print_rows
+from rota.cli.schedule_words import local_time
+from rota.cli.words import Cell, Columns, rfc3339, text_cell
+from rota.client import Client
+from rota.core.backfilling import RAN, Backfill
+from rota.core.occurrences import Occurrence
+from rota.core.schedules import Schedule
+
+_COLUMNS = Columns(
+    ("from", "to", "what", "count", "scope", "state", "run", "reason"),
+    cut=("scope", "reason", "run"),
+    spare=("scope", "run", "reason"),
+)
+_STYLES = {"ran": "green", "missed": "red", "skipped": "yellow", "paused": "yellow", "pending": "blue"}
+_LONGEST_PAGE = 10_000
+
+
+@click.command(
+    epilog=examples(
+        "rota schedule occurrences news",
+        "rota schedule occurrences news --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z --json",
+    )
+)
+@click.argument("name")
+@click.option("--from", "from_at", type=instant_of, metavar="TIME", help="[default: a day before --to]")
+@click.option("--to", "to_at", type=instant_of, metavar="TIME", help="[default: now]")
+@click.option("--limit", type=int, default=100, show_default=True, metavar="N", help=f"At most {_LONGEST_PAGE}.")
+@shared
+def occurrences(
+    name: str, from_at: datetime | None, to_at: datetime | None, limit: int, database: str | None, as_json: bool
+) -> None:
+    """Show what became of each plan time.
+
+    It is one of ran, skipped, coalesced, missed, paused, pruned and pending.
+    """
+
+    async def question(client: Client) -> Any:
+        found = await client.schedules.occurrences(name, from_at, to_at, limit=limit)
+        return await client.schedules.get(name), found
+
+    schedule, found = ask(database, question)
+    if as_json:
+        print_json({"schedule": name, "items": found})
+        return
+    print_rows(_COLUMNS, [_row(one, schedule) for one in found], none="it named no plan time then")
+    if len(found) == limit and on_terminal():
+        click.echo(f"note: these are the first {limit}; more with --limit, or a later --from", err=True)
+
+
+def _row(one: Occurrence, schedule: Schedule) -> list[Cell]:
+    whole = one.scope is None or (one.scope.kind, one.scope.id) == ("global", "global")
+    return [
+        _instant(one.plan_time or one.from_at, schedule),
+        _instant(one.to_at, schedule),
+        Cell(one.kind, one.kind, _STYLES.get(one.kind, "")),
+        text_cell(one.count),
+        text_cell("" if whole or one.scope is None else f"{one.scope.kind}/{one.scope.id}"),
+        text_cell(one.state),
+        text_cell(one.run_id),
+        text_cell(one.reason),
+    ]
+
+
+def _instant(at: datetime | None, schedule: Schedule) -> Cell:
+    return Cell("") if at is None else Cell(rfc3339(at), local_time(at, schedule))
+
+
+@click.command(epilog=examples("rota schedule verify news", "rota schedule verify news --json"))
+@click.argument("name")
+@shared
+def verify(name: str, database: str | None, as_json: bool) -> int:
+    """Check that every plan time is accounted for, exactly once. Exit code 1 if one is not."""
+    found = ask(database, lambda client: client.schedules.verify(name))
+    if as_json:
+        print_json(found)
+    elif on_terminal() and found.ok:
+        emit(f"{found.plan_times} plan times, each accounted for once")
+    else:
+        for finding in found.findings:
+            emit(finding.words)
+    for stretch in found.unverified:
+        click.echo(f"note: not verified: {stretch}", err=True)
+    return 0 if found.ok else 1
+
+
+@click.command(
+    epilog=examples(
+        "rota schedule backfill news --from 2026-01-01T00:00:00Z --to 2026-01-02T00:00:00Z --dry-run",
+        "rota schedule backfill news --from … --to … --ran failed --concurrency 5 --yes",
+    )
+)
+@click.argument("name")
+@click.option("--from", "from_at", type=instant_of, required=True, metavar="TIME", help="The first plan time.")
+@click.option("--to", "to_at", type=instant_of, required=True, metavar="TIME", help="The last one.")
+@click.option(
+    "--ran",
+    type=click.Choice(RAN),
+    default="none",
+    show_default=True,
+    help="Which plan times that have a run get another: none, those whose run did not succeed, or all.",
+)
+@click.option("--concurrency", type=int, default=1, show_default=True, metavar="N", help="So many of them at once.")
+@click.option("--dry-run", is_flag=True, help="Only count.")
+@yes_option
+@shared
+def backfill(name: str, dry_run: bool, yes: bool, database: str | None, as_json: bool, **wanted: Any) -> None:
+    """Make runs for plan times of the past that have none.
+
+    In a pipe it prints the ids of the runs.
+    """
+
+    def run(*, dry: bool) -> Backfill:
+        return ask(database, lambda client: client.schedules.backfill(name, **wanted, dry_run=dry, actor=actor()))
+
+    found = run(dry=True)
+    if not dry_run and found.count:
+        if not yes:
+            require_consent(f"{_counted(found)}: make them?", command=f"rota schedule backfill {name} …")
+        found = run(dry=False)
+    if as_json:
+        print_json(found)
+    elif on_terminal():
+        emit(f"{_counted(found)}{'' if found.dry_run else ': made'}")
+    else:
+        for line in [str(found.count)] if dry_run else found.runs:
+            emit(line)
+
+
+def _counted(found: Backfill) -> str:
+    again = f", {found.retried} of them once more" if found.retried else ""
+    left = [
+        (found.already, "ran already"),
+        (found.pending, "are still to come"),
+        (found.known, "are only known as a range"),
+    ]
+    rest = "".join(f"; {count} {words}" for count, words in left if count)
+    return f"{found.count} run{'' if found.count == 1 else 's'} of {found.schedule}{again}{rest}"
+
+
+COMMANDS = (occurrences, verify, backfill)

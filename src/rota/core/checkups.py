@@ -1,0 +1,154 @@
+"""Check-ups: what the state of an installation means, as lines that are ok, a warning or a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from rota.core.explaining_runs import LiveWorker
+from rota.core.ledger import Verification
+from rota.durations import span
+from rota.instants import instant
+
+OK, WARNING, PROBLEM = "ok", "warning", "problem"
+_MOST_OFFSET = 1_000_000
+_SHOWN = 5
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One line: what was looked at, how it is, and what there is to do about it."""
+
+    name: str
+    level: str
+    words: str
+    hint: str | None = None
+    facts: dict[str, Any] = {}
+
+
+class Overdue(msgspec.Struct, frozen=True):
+    name: str
+    next_at: int
+    trouble: str | None
+    provider: str | None
+
+
+class Stuck(msgspec.Struct, frozen=True):
+    run_id: str
+    worker_id: str
+    expires_at: int
+
+
+class Symptoms(msgspec.Struct, frozen=True, kw_only=True):
+    """As of `now`, by the database's clock; `queues` and `jobs`: how many runs could be claimed."""
+
+    now: int
+    overdue: Sequence[Overdue] = ()
+    stuck: Sequence[Stuck] = ()
+    queues: dict[str, int] = {}
+    jobs: dict[str, int] = {}
+    workers: Sequence[LiveWorker] = ()
+    orphaned_waits: int = 0
+    orphaned_limits: int = 0
+
+
+def check_symptoms(found: Symptoms) -> Iterator[Check]:
+    yield _overdue(found)
+    yield _stuck(found)
+    yield _queues(found)
+    yield _jobs(found)
+    yield _orphans("waits", found.orphaned_waits, "runs that wait for runs which have ended or are gone")
+    yield _orphans("limits", found.orphaned_limits, "places under limits whose runs have ended or are gone")
+
+
+def _overdue(found: Symptoms) -> Check:
+    if not found.overdue:
+        return Check(name="schedules", level=OK, words="no schedule is overdue")
+    told = [_why_overdue(one, found) for one in found.overdue[:_SHOWN]]
+    words = f"{_many(len(found.overdue), 'schedule is', 'schedules are')} overdue: " + "; ".join(told)
+    facts = {"schedules": [one.name for one in found.overdue]}
+    return Check(name="schedules", level=PROBLEM, words=words, hint=_planner_hint(found), facts=facts)
+
+
+def _why_overdue(one: Overdue, found: Symptoms) -> str:
+    late = span(instant(found.now) - instant(one.next_at))
+    why = one.trouble or (f"no process with scope provider {one.provider!r} plans" if one.provider else "nobody plans")
+    return f"{one.name} for {late} ({why})"
+
+
+def _planner_hint(found: Symptoms) -> str:
+    if not found.workers:
+        return "no worker is alive: start `rota server`, `rota dev` or `rota worker`"
+    return "register the provider in a process that runs, or look into its log"
+
+
+def _stuck(found: Symptoms) -> Check:
+    if not found.stuck:
+        return Check(name="leases", level=OK, words="no lease is stuck")
+    told = [f"{one.run_id} on {one.worker_id}" for one in found.stuck[:_SHOWN]]
+    words = f"{_many(len(found.stuck), 'lease has', 'leases have')} ended and nobody took them away: " + ", ".join(told)
+    hint = "the loops of a server or worker do that: is one alive?"
+    return Check(
+        name="leases", level=PROBLEM, words=words, hint=hint, facts={"runs": [one.run_id for one in found.stuck]}
+    )
+
+
+def _queues(found: Symptoms) -> Check:
+    served = {queue for worker in found.workers for queue in worker.queues}
+    left = {queue: count for queue, count in sorted(found.queues.items()) if queue not in served}
+    if not left:
+        words = f"every queue with runs has a live worker ({_many(len(found.workers), 'worker', 'workers')})"
+        return Check(name="queues", level=OK, words=words)
+    told = ", ".join(f"{queue} ({_many(count, 'run', 'runs')})" for queue, count in left.items())
+    hint = f"rota worker MODULE:APP --queues {','.join(left)}"
+    return Check(name="queues", level=PROBLEM, words=f"no live worker takes from: {told}", hint=hint, facts=left)
+
+
+def _jobs(found: Symptoms) -> Check:
+    known = {job for worker in found.workers for job in worker.jobs}
+    left = {job: count for job, count in sorted(found.jobs.items()) if job not in known}
+    if not left:
+        return Check(name="jobs", level=OK, words="every job with runs is known to a live worker")
+    told = ", ".join(f"{job} ({_many(count, 'run', 'runs')})" for job, count in left.items())
+    hint = "start a worker whose app declares them, or cancel their runs"
+    return Check(name="jobs", level=PROBLEM, words=f"no live worker knows: {told}", hint=hint, facts=left)
+
+
+def _orphans(name: str, count: int, what: str) -> Check:
+    if not count:
+        return Check(name=name, level=OK, words=f"no {what}")
+    hint = "the reaper of a server or worker sweeps them up within seconds"
+    return Check(name=name, level=WARNING, words=f"{count} {what}", hint=hint, facts={"count": count})
+
+
+def check_clock(offset: int) -> Check:
+    """`offset` in microseconds, of the host's clock from the database's."""
+    told = f"this host's clock is {span(abs(instant(offset) - instant(0)))} {'ahead of' if offset > 0 else 'behind'} "
+    facts = {"offset_ms": offset // 1_000}
+    if abs(offset) <= _MOST_OFFSET:
+        return Check(name="clock", level=OK, words=f"{told}the database's", facts=facts)
+    hint = "nothing depends on it but what you see in logs: set up NTP"
+    return Check(name="clock", level=WARNING, words=f"{told}the database's", hint=hint, facts=facts)
+
+
+def check_ledgers(verified: Iterable[Verification], left_out: int) -> Iterator[Check]:
+    count, plan_times = 0, 0
+    for one in verified:
+        count += 1
+        plan_times += one.plan_times
+        for finding in one.findings[:_SHOWN]:
+            yield Check(
+                name="ledger",
+                level=PROBLEM,
+                words=f"schedule {one.schedule!r}: {finding.words}",
+                facts=msgspec.to_builtins(finding),
+            )
+    left = f"; {left_out} more were not looked at" if left_out else ""
+    words = f"{plan_times} plan times of {_many(count, 'schedule', 'schedules')} were verified{left}"
+    hint = "all of them: rota doctor --all" if left_out else None
+    yield Check(name="ledger", level=WARNING if left_out else OK, words=words, hint=hint)
+
+
+def _many(count: int, one: str, several: str) -> str:
+    return f"{count} {one if count == 1 else several}"

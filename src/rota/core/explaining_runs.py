@@ -1,0 +1,187 @@
+"""Explanations of runs: why one is in the state that it is in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from rota.core.explaining import Explanation, written
+from rota.core.model import Attempt, Run
+from rota.core.states import RunState
+from rota.durations import age, span
+
+_SHOWN = 5
+MAY_BE_CLAIMED, WAITS_FOR_TIME, WITHIN_LIMITS, WAITS_FOR_RUNS = 0, 1, 2, 3
+
+
+class Paused(msgspec.Struct, frozen=True):
+    """What an operator holds: a job or a queue."""
+
+    kind: str
+    name: str
+    at: datetime
+    by: str | None
+    reason: str | None
+
+
+class LimitFacts(msgspec.Struct, frozen=True):
+    key: str
+    max: int
+    held: int
+
+
+class LiveWorker(msgspec.Struct, frozen=True):
+    id: str
+    queues: tuple[str, ...]
+    jobs: tuple[str, ...]
+
+
+class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """`hold` as in the table of ready runs; `waits_for`: runs and their final state, None while they go on;
+    `before`: how many runs of its queue are to be claimed first."""
+
+    run: Run
+    now: datetime
+    hold: int | None = None
+    waits_for: Sequence[tuple[str, str | None]] = ()
+    limits: Sequence[LimitFacts] = ()
+    pauses: Sequence[Paused] = ()
+    workers: Sequence[LiveWorker] = ()
+    before: int = 0
+    attempts: Sequence[Attempt] = ()
+    cancelled_by: str | None = None
+    lease_until: datetime | None = None
+    cancel_until: datetime | None = None
+
+
+def explain_run(facts: RunFacts) -> Explanation:
+    run = facts.run
+    more: dict[str, Any] = {}
+    if run.state is RunState.SCHEDULED:
+        words = _scheduled(facts, more)
+    elif run.state is RunState.QUEUED:
+        words = _queued(facts, more)
+    elif run.state in (RunState.RUNNING, RunState.CANCELLING, RunState.WAITING):
+        words = _running(facts, more)
+    else:
+        words = _ended(facts)
+    common = {
+        "run_id": run.id,
+        "job": run.job,
+        "queue": run.queue,
+        "attempt": run.attempt,
+        "max_attempts": run.max_attempts,
+        "reason": run.reason,
+    }
+    return Explanation(verdict=run.state.value, words=tuple(words), facts={**common, **more})
+
+
+def _scheduled(facts: RunFacts, more: dict[str, Any]) -> list[str]:
+    run = facts.run
+    if facts.hold == WAITS_FOR_RUNS:
+        live = [id for id, state in facts.waits_for if state is None]
+        more["waits_for"] = live
+        if not live:
+            return ["The runs that it waited for have ended: it will go on within seconds."]
+        shown = ", ".join(live[:_SHOWN]) + (f" and {len(live) - _SHOWN} more" if len(live) > _SHOWN else "")
+        return [f"It waits for the end of {'run' if len(live) == 1 else 'runs'} {shown}."]
+    more["run_at"] = written(run.run_at)
+    when = f"{written(run.run_at)} ({age(run.run_at, facts.now)})"
+    if run.run_at <= facts.now:
+        return [f"Its time came at {when}: it will be queued within a second if a server or worker is alive."]
+    if run.attempt and facts.attempts:
+        last = facts.attempts[-1]
+        how = "" if last.outcome is None else f", which {_OUTCOMES.get(last.outcome.value, last.outcome.value)}"
+        why = f": {last.error.type}: {last.error.message}" if last.error else ""
+        words = f"It rests after attempt {run.attempt} of {run.max_attempts}{how}{why}."
+        return [words, f"It is tried again at {when}."]
+    return [f"It waits for its time, {when}."]
+
+
+_OUTCOMES = {
+    "failed": "failed",
+    "timed_out": "timed out",
+    "lost": "was lost with its worker",
+    "snoozed": "put itself off",
+    "handed_back": "was handed back",
+    "cancelled": "was cancelled",
+}
+
+
+def _queued(facts: RunFacts, more: dict[str, Any]) -> list[str]:
+    run = facts.run
+    words = []
+    for pause in facts.pauses:
+        by, why = f" by {pause.by}" if pause.by else "", f": {pause.reason}" if pause.reason else ""
+        words.append(f"Its {pause.kind} {pause.name!r} is paused{by} since {written(pause.at)}{why}.")
+    more["paused"] = [f"{pause.kind} {pause.name}" for pause in facts.pauses]
+    full = [limit for limit in facts.limits if limit.held >= limit.max]
+    more["limits"] = msgspec.to_builtins(list(facts.limits))
+    words += [f"Limit {limit.key!r} is full: {limit.held} of {limit.max} run." for limit in full]
+    able = [worker for worker in facts.workers if run.queue in worker.queues]
+    knowing = [worker for worker in able if run.job in worker.jobs]
+    more["workers"] = [worker.id for worker in knowing[:_SHOWN]]
+    if not facts.workers:
+        words.append("No worker is alive: start one with `rota worker`.")
+    elif not able:
+        words.append(f"None of the {len(facts.workers)} workers that are alive takes runs of queue {run.queue!r}.")
+    elif not knowing:
+        words.append(f"No worker of queue {run.queue!r} knows job {run.job!r}.")
+    more["before"] = facts.before
+    if facts.before:
+        words.append(f"{facts.before} {_runs(facts.before)} of its queue come before it.")
+    if not words:
+        words.append("Nothing holds it back: the next free worker takes it.")
+    return words
+
+
+def _runs(count: int) -> str:
+    return "run" if count == 1 else "runs"
+
+
+def _running(facts: RunFacts, more: dict[str, Any]) -> list[str]:
+    run = facts.run
+    since = run.started_at or run.run_at
+    attempt = f"attempt {run.attempt} of {run.max_attempts}"
+    words = [f"Worker {run.worker_id} has had it since {written(since)} ({age(since, facts.now)}): {attempt}."]
+    more |= {"worker_id": run.worker_id, "since": written(since)}
+    if facts.lease_until is not None:
+        more["lease_until"] = written(facts.lease_until)
+        if facts.lease_until < facts.now:
+            late = span(facts.now - facts.lease_until)
+            words.append(f"Its lease ended {late} ago without a sign of life: it will be taken away.")
+    if run.state is RunState.CANCELLING:
+        more["cancelled_by"] = facts.cancelled_by
+        by, why = f" by {facts.cancelled_by}" if facts.cancelled_by else "", f": {run.reason}" if run.reason else ""
+        words.append(f"It was asked to stop{by}{why}.")
+        if facts.cancel_until is not None:
+            words.append(f"If it does not stop, it ends at {written(facts.cancel_until)}.")
+    return words
+
+
+def _ended(facts: RunFacts) -> list[str]:
+    run = facts.run
+    assert run.finished_at is not None
+    at = written(run.finished_at)
+    why = f": {run.reason}" if run.reason else ""
+    error = f": {run.error.type}: {run.error.message}" if run.error else ""
+    attempts = f"attempt {run.attempt} of {run.max_attempts}"
+    match run.state:
+        case RunState.SUCCEEDED:
+            took = span(run.finished_at - run.started_at) if run.started_at else span(timedelta(0))
+            return [f"It succeeded at {at} on worker {run.worker_id}, in {attempts}, after {took}."]
+        case RunState.SKIPPED:
+            return [f"It was skipped at {at}{why}."]
+        case RunState.CANCELLED:
+            by = f" by {facts.cancelled_by}" if facts.cancelled_by else ""
+            begun = "" if run.attempt else " It never began."
+            return [f"It was cancelled{by} at {at}{why}.{begun}"]
+        case RunState.EXPIRED:
+            return [f"Its worker was lost, and it may not begin again: it ended at {at} in {attempts}{error}."]
+        case RunState.TIMED_OUT:
+            return [f"It took longer than it may: {attempts} timed out at {at}{error}."]
+    last = "that was the last attempt" if run.attempt >= run.max_attempts else "it is not tried again"
+    return [f"It failed at {at} in {attempts}{error}.", f"{last.capitalize()}."]

@@ -1,0 +1,91 @@
+"""Job lists of an interval scheduler (`interval_minutes` + `interval_type`) read as schedule documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from rota.core.crontab import Unconverted
+from rota.core.documents import parse
+from rota.errors import Invalid, RotaError
+
+_PAYLOAD = ("source_id", "source_name", "url")
+
+
+class IntervalJobs(msgspec.Struct, frozen=True):
+    """`remarks` are about jobs that did become schedules, but with something left to do."""
+
+    documents: tuple[dict[str, Any], ...]
+    unconverted: tuple[Unconverted, ...]
+    remarks: tuple[str, ...] = ()
+
+
+def read_intervals(text: str | bytes, *, job: str = "crawl") -> IntervalJobs:
+    """A list of jobs, or an object with `jobs`; they are counted from 1, as lines are."""
+    try:
+        found = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise Invalid(f"the file is no JSON: {error}") from None
+    jobs = found.get("jobs") if isinstance(found, dict) else found
+    if not isinstance(jobs, list):
+        raise Invalid("the file must hold a list of jobs", hint='[{"source_name": "…", "interval_minutes": 30, …}]')
+    documents: dict[str, dict[str, Any]] = {}
+    unconverted, remarks = [], []
+    for number, item in enumerate(jobs, 1):
+        try:
+            document = _document(item, job)
+            if document["name"] in documents:
+                raise ValueError(f"another job is called {document['name']!r}: give one of them a name")
+            parse(document)
+        except (RotaError, ValueError) as error:
+            unconverted.append(Unconverted(number, _called(item), getattr(error, "message", str(error))))
+            continue
+        documents[document["name"]] = document
+        if item.get("is_paused"):
+            remarks.append(f"{document['name']} is paused there: `rota schedule pause {document['name']}`")
+    return IntervalJobs(tuple(documents.values()), tuple(unconverted), tuple(remarks))
+
+
+def _called(item: object) -> str:
+    if not isinstance(item, Mapping):
+        return f"{item!r:.60}"
+    return next((str(item[key]) for key in ("name", "source_name", "source_id", "id") if item.get(key)), "")
+
+
+def _document(item: object, job: str) -> dict[str, Any]:
+    if not isinstance(item, Mapping):
+        raise ValueError("it is no object")
+    payload = {key: item[key] for key in _PAYLOAD if item.get(key) is not None}
+    document = {
+        "name": _called(item),
+        "job": item.get("job", job),
+        **_times(item),
+        "payload": item.get("payload", payload),
+    }
+    if not item.get("schedule_enabled", True):
+        document["enabled"] = False
+    if item.get("max_retries") is not None:
+        document["max_attempts"] = _whole(item, "max_retries") + 1
+    if item.get("retry_backoff_seconds") is not None:
+        document["backoff"] = {"base": f"{_whole(item, 'retry_backoff_seconds')}s"}
+    if item.get("metadata"):
+        document["metadata"] = item["metadata"]
+    return document
+
+
+def _times(item: Mapping[str, Any]) -> dict[str, Any]:
+    """The interval wins over the older cron field, as it did there."""
+    if item.get("interval_minutes") is not None:
+        return {key: item[key] for key in ("interval_minutes", "interval_type") if key in item}
+    if item.get("schedule_time"):
+        return {"cron": item["schedule_time"]}
+    raise ValueError("it runs once, at once, and needs no schedule: `rota run add`")
+
+
+def _whole(item: Mapping[str, Any], key: str) -> int:
+    value = item[key]
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{key} must be a whole number from 0 up, not {value!r}")
+    return value

@@ -1,0 +1,308 @@
+"""Schedules as values: what one declares, what the database knows of it, and the checks before it is stored."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, TypedDict
+
+import msgspec
+
+from rota.core import jsonvalue, rules
+from rota.core.jsonvalue import Limits
+from rota.core.limits import Limit, limit_of
+from rota.core.model import JobDefinition, Json
+from rota.core.policies import CatchUp, Failure, Overlap, catch_up_of, failure_of, overlap_of
+from rota.core.publishing import checked_name, new_run, scope_of
+from rota.core.retry import backoff_of, written_backoff
+from rota.core.rules import Rule, Times, Window
+from rota.core.scope import GLOBAL, Scope
+from rota.core.templates import check_template, filled
+from rota.core.triggers import After, Trigger, validate
+from rota.durations import Duration, format_duration, parse_duration
+from rota.errors import Invalid, NotSchedulable, UnknownOption
+from rota.instants import instant, micros_at
+
+_MOST_SCOPES = 10_000
+_RUN_OPTIONS = ("queue", "priority", "timeout", "max_attempts", "backoff", "tags", "metadata")
+
+
+class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """When to make runs of a job, with which payload, for whom, under which policies. `options` are the runs' own."""
+
+    job: str
+    rule: Rule
+    payload: dict[str, Json] = {}
+    scopes: tuple[Scope, ...] = ()
+    provider: str | None = None
+    delay: timedelta = timedelta(0)
+    jitter: timedelta = timedelta(0)
+    catch_up: CatchUp = CatchUp()
+    overlap: Overlap = Overlap()
+    failure: Failure = Failure()
+    limit: Limit | None = None
+    max_runs: int | None = None
+    enabled: bool = True
+    options: dict[str, Json] = {}
+    description: str = ""
+
+    @property
+    def follows(self) -> timedelta | None:
+        """How long after the end of its last run the next one is planned; None if a rule names the times."""
+        return self.rule.trigger.interval if isinstance(self.rule.trigger, After) else None
+
+    def times(self, name: str) -> Times:
+        return rules.compiled(self.rule, name)
+
+    @property
+    def lanes(self) -> tuple[Scope, ...]:
+        return self.scopes or (GLOBAL,)
+
+
+class ScheduleOptions(TypedDict, total=False):
+    """What `app.schedule(name, job, trigger, ...)` takes besides."""
+
+    payload: dict[str, Any]
+    scopes: str | list[Scope | tuple[str, str]]
+    delay: Duration
+    jitter: Duration
+    catch_up: CatchUp | str | dict[str, Any]
+    overlap: Overlap | str | dict[str, Any]
+    failure: Failure | str | dict[str, Any]
+    max_concurrency: int
+    when_full: str
+    max_queued: int
+    max_runs: int
+    start_at: datetime
+    end_at: datetime
+    windows: list[Window | str | dict[str, Any]]
+    exclude: list[str]
+    timezone: str
+    enabled: bool
+    description: str
+    queue: str
+    priority: int
+    timeout: Duration
+    max_attempts: int
+    backoff: Any
+    tags: list[str]
+    metadata: dict[str, Any]
+
+
+SCHEDULE_OPTIONS = tuple(ScheduleOptions.__annotations__)
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule as the database knows it."""
+
+    id: str
+    name: str
+    job: str
+    definition: ScheduleDefinition
+    owner: str
+    revision: int
+    enabled: bool
+    paused_at: datetime | None
+    paused_by: str | None
+    pause_reason: str | None
+    resume_at: datetime | None
+    job_paused: bool
+    cursor_at: datetime
+    next_plan: datetime | None
+    awaits: str | None
+    fired: int
+    tzdata: str
+    trouble: str | None
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def state(self) -> str:
+        """`active`, or why it is not."""
+        if not self.enabled:
+            return "disabled"
+        if self.paused_at is not None:
+            return "paused"
+        if self.job_paused:
+            return "job paused"
+        return "active" if self.next_plan is not None or self.awaits is not None else "ended"
+
+
+def define(
+    job: JobDefinition, trigger: Trigger, options: Mapping[str, Any], *, name: str, now: int
+) -> ScheduleDefinition:
+    """Everything checked, nothing stored: bad rules, contradictory policies, options that no run of the job takes."""
+    checked_name(name, "the name of a schedule")
+    for option in options:
+        if option not in SCHEDULE_OPTIONS:
+            raise UnknownOption(option, SCHEDULE_OPTIONS, where=f"schedule {name!r}")
+    if not job.schedulable:
+        raise NotSchedulable(job.name)
+    validate(trigger)
+    rule = _rule(trigger, options)
+    catch_up = catch_up_of(options.get("catch_up"))
+    definition = ScheduleDefinition(
+        job=job.name,
+        rule=rule,
+        payload=_payload(options.get("payload", {})),
+        scopes=_scopes(options.get("scopes", ())),
+        provider=options["scopes"] if isinstance(options.get("scopes"), str) else None,
+        delay=_whole_seconds(options.get("delay", "0s"), "delay"),
+        jitter=_whole_seconds(options.get("jitter", "0s"), "jitter"),
+        catch_up=catch_up,
+        overlap=overlap_of(options.get("overlap"), catch_up),
+        failure=failure_of(options.get("failure")),
+        limit=_limit(options),
+        max_runs=_max_runs(options.get("max_runs")),
+        enabled=_flag(options.get("enabled", True)),
+        options=_run_options(job, options),
+        description=str(options.get("description", "")),
+    )
+    _refuse_contradictions(definition, job, options)
+    rules.check(rule, name, now)
+    return definition
+
+
+def _rule(trigger: Trigger, options: Mapping[str, Any]) -> Rule:
+    zone = str(options.get("timezone") or getattr(trigger, "timezone", "UTC"))
+    return Rule(
+        trigger=trigger,
+        start_at=_micros(options.get("start_at"), "start_at"),
+        end_at=_micros(options.get("end_at"), "end_at"),
+        windows=tuple(rules.window_of(window) for window in _list(options.get("windows", ()), "windows")),
+        exclude=tuple(checked_name(date, "exclude") for date in _list(options.get("exclude", ()), "exclude")),
+        timezone=zone,
+    )
+
+
+def _list(value: object, what: str) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        raise Invalid(f"{what} must be a list, not {value!r:.80}")
+    return tuple(value)
+
+
+def _micros(at: object, what: str) -> int | None:
+    if at is None:
+        return None
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise Invalid(f"{what} must be a datetime with a zone, not {at!r}")
+    return micros_at(at)
+
+
+def _payload(payload: object) -> dict[str, Json]:
+    if not isinstance(payload, Mapping):
+        raise Invalid(f"payload must be an object, not {payload!r:.80}")
+    plain: dict[str, Json] = msgspec.json.decode(jsonvalue.encode(dict(payload), Limits()))
+    check_template(plain)
+    return plain
+
+
+def _scopes(value: object) -> tuple[Scope, ...]:
+    if isinstance(value, str):
+        checked_name(value, "scope provider")
+        return ()
+    if not isinstance(value, list | tuple) or len(value) > _MOST_SCOPES:
+        raise Invalid(f"scopes must be a provider's name, or at most {_MOST_SCOPES} pairs (kind, id)")
+    return checked_scopes(value)
+
+
+def checked_scopes(scopes: Iterable[Any]) -> tuple[Scope, ...]:
+    found = tuple(scope_of(scope) for scope in scopes)
+    twice, times = Counter(found).most_common(1)[0] if found else (GLOBAL, 1)
+    if times > 1:
+        raise Invalid(f"scope {twice.kind}/{twice.id} is named {times} times")
+    return found
+
+
+def _whole_seconds(value: Duration, what: str) -> timedelta:
+    span = parse_duration(value)
+    if span.microseconds:
+        raise Invalid(f"{what} must be whole seconds, not {value!r}")
+    return span
+
+
+def _limit(options: Mapping[str, Any]) -> Limit | None:
+    if "max_concurrency" not in options:
+        for name in ("when_full", "max_queued"):
+            if name in options:
+                raise Invalid(f"{name} means nothing without max_concurrency")
+        return None
+    given: dict[str, Any] = {"max": options["max_concurrency"]}
+    given.update({name: options[name] for name in ("when_full", "max_queued") if name in options})
+    return limit_of(given)
+
+
+def _max_runs(value: object) -> int | None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+        raise Invalid(f"max_runs must be a whole number from 1 up, not {value!r}")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise Invalid(f"enabled must be true or false, not {value!r}")
+    return value
+
+
+def _run_options(job: JobDefinition, options: Mapping[str, Any]) -> dict[str, Json]:
+    """Stored as JSON, as people write them, so durations as text; what no run of the job could have is refused."""
+    given = {name: options[name] for name in _RUN_OPTIONS if name in options}
+    new_run(msgspec.structs.replace(job, enabled=True), "", "{}", given)
+    if "timeout" in given:
+        given["timeout"] = format_duration(parse_duration(given["timeout"]))
+    if "backoff" in given:
+        given["backoff"] = written_backoff(backoff_of(given["backoff"]))
+    plain: dict[str, Json] = msgspec.json.decode(msgspec.json.encode(given))
+    return plain
+
+
+def _refuse_contradictions(definition: ScheduleDefinition, job: JobDefinition, options: Mapping[str, Any]) -> None:
+    if definition.follows is not None:
+        for name in ("catch_up", "overlap"):
+            if name in options:
+                raise Invalid(f"{name} means nothing with a trigger that waits for the last run to end")
+        if definition.provider or len(definition.scopes) > 1:
+            raise Invalid("`after` follows one run: it cannot have several scopes", hint="one schedule for each scope")
+    rule = definition.rule
+    if rule.timezone != getattr(rule.trigger, "timezone", rule.timezone) and not rule.windows and not rule.exclude:
+        hint = f"it is that of windows and excluded dates; the expression has its own: cron(…, {rule.timezone!r})"
+        raise Invalid("timezone means nothing to a cron expression", hint=hint)
+    if definition.overlap.mode == "cancel_previous" and not job.cancel.supported:
+        raise Invalid(f"overlap cancel_previous needs a job that can be cancelled, and {job.name!r} cannot")
+    if definition.failure.mode == "retry" and "max_attempts" in options:
+        raise Invalid("with failure retry, a run has one attempt", hint="failure = {mode = 'retry', max_attempts = …}")
+    if not job.repeatable and definition.max_runs != 1 and definition.rule.trigger.__class__.__name__ != "Once":
+        raise Invalid(f"job {job.name!r} is not repeatable", hint="a trigger `once`, or max_runs=1")
+
+
+def sample(definition: ScheduleDefinition, name: str) -> dict[str, Json]:
+    """A payload as its runs will have it, for the checks that need one."""
+    return filled(definition.payload, name, definition.lanes[0], 0)  # type: ignore[no-any-return]
+
+
+def options_of(definition: ScheduleDefinition) -> dict[str, Any]:
+    """What `define` would be given for this definition, to change some of it."""
+    rule, limit = definition.rule, definition.limit
+    given: dict[str, Any] = {
+        "payload": definition.payload,
+        "scopes": definition.provider or list(definition.scopes),
+        "delay": definition.delay,
+        "jitter": definition.jitter,
+        "catch_up": None if definition.catch_up == CatchUp() else definition.catch_up,
+        "overlap": None if definition.overlap == overlap_of(None, definition.catch_up) else definition.overlap,
+        "failure": None if definition.failure == Failure() else definition.failure,
+        "max_concurrency": limit and limit.max,
+        "when_full": limit and limit.when_full,
+        "max_queued": limit and limit.max_queued,
+        "max_runs": definition.max_runs,
+        "start_at": None if rule.start_at is None else instant(rule.start_at),
+        "end_at": None if rule.end_at is None else instant(rule.end_at),
+        "windows": list(rule.windows),
+        "exclude": list(rule.exclude),
+        "timezone": None if rule.timezone == getattr(rule.trigger, "timezone", "UTC") else rule.timezone,
+        "enabled": definition.enabled,
+        "description": definition.description,
+        **definition.options,
+    }
+    return {name: value for name, value in given.items() if value is not None}

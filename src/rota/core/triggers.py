@@ -1,0 +1,154 @@
+"""Triggers, the pure rule inside a schedule, as values stored as JSON: cron, every, after, once, and unions."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from rota.core.cronfields import read
+from rota.core.zones import LAST_SECOND, zone
+from rota.durations import Duration, parse_duration
+from rota.errors import BadTrigger, did_you_mean
+from rota.instants import micros_at
+
+MICROS = 1_000_000
+GAPS = ("after", "skip")
+FOLDS = ("first", "last", "both")
+_MOST_TRIGGERS = 100
+
+
+class _Trigger(msgspec.Struct, frozen=True, tag_field="type"):
+    def __or__(self, other: Trigger) -> Either:
+        """Both; an instant that both name counts once."""
+        if not isinstance(other, _Trigger):
+            return NotImplemented
+        parts = [part for side in (self, other) for part in (side.triggers if isinstance(side, Either) else (side,))]
+        union = Either(tuple(dict.fromkeys(parts)))  # type: ignore[arg-type]  # what cannot be in it is refused next
+        validate(union)
+        return union
+
+
+class Cron(_Trigger, frozen=True, tag="cron"):
+    """`gap` and `fold` are for expressions that name times of the day: what to do when one is left out or repeated."""
+
+    expression: str
+    timezone: str = "UTC"
+    gap: str = "after"
+    fold: str = "first"
+
+
+class Every(_Trigger, frozen=True, tag="every"):
+    """At `anchor` (the epoch, if none) and every whole number of intervals from it: elapsed time, so no zone."""
+
+    interval: timedelta
+    anchor: int | None = None
+
+
+class After(_Trigger, frozen=True, tag="after"):
+    """That long after the last run finished: it has no times of its own."""
+
+    interval: timedelta
+
+
+class Once(_Trigger, frozen=True, tag="once"):
+    at: int
+
+
+class Either(_Trigger, frozen=True, tag="either"):
+    triggers: tuple[Cron | Every | Once, ...]
+
+
+Trigger = Cron | Every | After | Once | Either
+
+
+def cron(expression: str, tz: str = "UTC", *, gap: str = "after", fold: str = "first") -> Cron:
+    """Five fields, or six with seconds first; `gap` is after or skip, `fold` is first, last or both."""
+    trigger = Cron(expression, tz, gap, fold)
+    validate(trigger)
+    return trigger
+
+
+def every(interval: Duration, *, anchor: datetime | None = None) -> Every:
+    """Elapsed time: `"1d"` is 24 hours, whatever the clocks do."""
+    trigger = Every(parse_duration(interval), None if anchor is None else _micros(anchor, "anchor"))
+    validate(trigger)
+    return trigger
+
+
+def after(interval: Duration) -> After:
+    """That long after the last run finished."""
+    trigger = After(parse_duration(interval))
+    validate(trigger)
+    return trigger
+
+
+def once(at: datetime) -> Once:
+    trigger = Once(_micros(at, "at"))
+    validate(trigger)
+    return trigger
+
+
+def validate(trigger: Trigger) -> None:
+    """Whether it makes sense, wherever it came from; that it ever fires is for `rules.check`."""
+    match trigger:
+        case Cron():
+            _validate_cron(trigger)
+        case Every():
+            _validate_interval(trigger.interval)
+            if trigger.anchor is not None:
+                _validate_instant(trigger.anchor, "anchor")
+        case After():
+            _validate_interval(trigger.interval)
+        case Once():
+            _validate_instant(trigger.at, "at")
+        case Either():
+            _validate_union(trigger)
+        case _:
+            raise BadTrigger(f"{type(trigger).__name__} is no trigger", hint="use cron, every, after or once")
+
+
+def _validate_cron(trigger: Cron) -> None:
+    read(trigger.expression)
+    zone(trigger.timezone)
+    for field, word, known in (("gap", trigger.gap, GAPS), ("fold", trigger.fold, FOLDS)):
+        if word not in known:
+            hint = did_you_mean(word[:20], known) if isinstance(word, str) else "known: " + ", ".join(known)
+            raise BadTrigger(f"cannot be {repr(word)[:40]}", field=field, hint=hint)
+
+
+def _validate_interval(interval: timedelta) -> None:
+    if not isinstance(interval, timedelta):
+        raise BadTrigger("is no duration", field="interval", hint='as in "30s", "15m", "6h"')
+    if interval < timedelta(seconds=1):
+        raise BadTrigger(f"{interval} is too short", field="interval", hint="the shortest is 1s")
+    if interval.microseconds:
+        raise BadTrigger("has a fraction of a second", field="interval", hint="times are whole seconds")
+    parse_duration(interval)
+
+
+def _validate_instant(at: int, field: str) -> None:
+    if not isinstance(at, int) or isinstance(at, bool):
+        raise BadTrigger("is no instant", field=field, hint="microseconds since 1970, UTC")
+    if not 0 <= at <= LAST_SECOND * MICROS:
+        raise BadTrigger("is not within the years 1970 to 2399", field=field)
+    if at % MICROS:
+        raise BadTrigger("has a fraction of a second", field=field, hint="use .replace(microsecond=0)")
+
+
+def _validate_union(union: Either) -> None:
+    if not 0 < len(union.triggers) <= _MOST_TRIGGERS:
+        raise BadTrigger(f"a union has 1 to {_MOST_TRIGGERS} triggers, not {len(union.triggers)}", field="triggers")
+    for part in union.triggers:
+        if type(part) not in (Cron, Every, Once):
+            name = type(part).__name__.lower()
+            raise BadTrigger(f"{name} cannot be in a union", field="triggers", hint="join cron, every and once")
+        validate(part)
+
+
+def _micros(at: datetime, field: str) -> int:
+    if not isinstance(at, datetime):
+        raise BadTrigger("is no datetime", field=field, hint="datetime(2026, 1, 1, 9, tzinfo=UTC)")
+    if at.utcoffset() is None:
+        raise BadTrigger("has no time zone", field=field, hint="datetime(2026, 1, 1, 9, tzinfo=UTC)")
+    return micros_at(at)

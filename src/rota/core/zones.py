@@ -1,0 +1,152 @@
+"""Time zones as pieces of constant UTC offset, read from the `tzdata` package so that every machine plans alike."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from datetime import UTC, datetime
+from functools import cache, lru_cache
+from importlib import resources
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+import tzdata  # type: ignore[import-untyped]  # it has no types
+
+from rota.errors import BadTrigger, did_you_mean
+
+DAY = 86_400
+FIRST_YEAR, LAST_YEAR = 1970, 2399
+LAST_SECOND = int(datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC).timestamp()) - 1
+"""Plan times lie in 1970 to 2399; seconds since the epoch, as everywhere in this module."""
+
+_YEAR_STARTS = [int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in range(FIRST_YEAR, LAST_YEAR + 2)]
+_PROBE = 2 * DAY  # far less than the shortest time between two changes of any zone since 1970, which is a week
+_MARGIN = 4 * DAY  # a change this near to the turn of the year may repeat wall times across it
+_LONGEST_NAME = 64
+
+
+class Transition(NamedTuple):
+    """From the instant `at` on, the offset is `after`."""
+
+    at: int
+    before: int
+    after: int
+
+
+class Piece(NamedTuple):
+    """The instants `start` ≤ t < `end`, whose wall time is t + `offset`; cut at changes and at the turn of the year.
+
+    `before` is the offset just before `start`. Wall times below `fresh` have occurred before, those from `repeats` on
+    will occur again.
+    """
+
+    start: int
+    end: int
+    offset: int
+    before: int
+    fresh: int
+    repeats: int
+
+
+class Zone:
+    """Its years are looked at when first asked for, and kept."""
+
+    def __init__(self, name: str, info: ZoneInfo) -> None:
+        self.name = name
+        self._info = info
+        self._years: dict[int, tuple[Piece, ...]] = {}
+        self._always = Piece(0, LAST_SECOND + 1, 0, 0, 0, LAST_SECOND + 1) if name == "UTC" else None
+
+    def piece(self, at: int) -> Piece:
+        """The one that `at` is in; before 1970 the first, after 2399 the last."""
+        if self._always is not None:
+            return self._always
+        place = min(max(bisect_right(_YEAR_STARTS, at), 1), len(_YEAR_STARTS) - 1)
+        pieces = self._years.get(place) or self._look(place)
+        for piece in pieces:
+            if at < piece.end:
+                return piece
+        return pieces[-1]
+
+    def offset(self, at: int) -> int:
+        return self.piece(at).offset
+
+    def transitions(self, year: int) -> list[Transition]:
+        place = year - FIRST_YEAR + 1
+        if not 0 < place < len(_YEAR_STARTS) or self._always is not None:
+            return []
+        pieces = self._years.get(place) or self._look(place)
+        return [Transition(piece.start, piece.before, piece.offset) for piece in pieces if piece.before != piece.offset]
+
+    def _look(self, place: int) -> tuple[Piece, ...]:
+        start, end = _YEAR_STARTS[place - 1], _YEAR_STARTS[place]
+        changes = self._changes(start - _MARGIN, end + _MARGIN)
+        inner = [change.at for change in changes if start < change.at < end]
+        pieces = [self._cut(*cut, changes) for cut in zip([start, *inner], [*inner, end], strict=True)]
+        self._years[place] = found = tuple(pieces)
+        return found
+
+    def _cut(self, start: int, end: int, changes: list[Transition]) -> Piece:
+        offset = self._probe(start)
+        before = next((change.before for change in changes if change.at == start), offset)
+        wall, wall_end = start + offset, end + offset
+        fresh = max([wall, *(change.at + change.before for change in changes if change.at <= start)])
+        repeats = min([wall_end, *(change.at + change.after for change in changes if change.at >= end)])
+        return Piece(start, end, offset, before, min(fresh, wall_end), max(repeats, wall))
+
+    def _changes(self, start: int, end: int) -> list[Transition]:
+        """Those in `start` ≤ t < `end`."""
+        found = []
+        at, offset = start - 1, self._probe(start - 1)
+        while at < end - 1:
+            later = min(at + _PROBE, end - 1)
+            if self._probe(later) != offset:
+                change = self._first_other(at, later, offset)
+                found.append(change)
+                at, offset = change.at, change.after
+            else:
+                at = later
+        return found
+
+    def _first_other(self, low: int, high: int, offset: int) -> Transition:
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._probe(middle) == offset:
+                low = middle
+            else:
+                high = middle
+        return Transition(high, offset, self._probe(high))
+
+    def _probe(self, at: int) -> int:
+        shift = datetime.fromtimestamp(at, self._info).utcoffset()
+        assert shift is not None
+        return shift.days * DAY + shift.seconds
+
+
+def zone(name: str) -> Zone:
+    """Only names that the package lists are ever looked up: no text from outside becomes a path."""
+    if not isinstance(name, str) or len(name) > _LONGEST_NAME or name not in zone_names():
+        raise _unknown(name)
+    return _loaded(name)
+
+
+@cache
+def zone_names() -> frozenset[str]:
+    return frozenset(resources.files("tzdata").joinpath("zones").read_text(encoding="ascii").split())
+
+
+def tzdata_version() -> str:
+    """The release of the IANA database, such as 2026a: it is kept with a plan."""
+    return str(tzdata.IANA_VERSION)
+
+
+@lru_cache(maxsize=1_000)
+def _loaded(name: str) -> Zone:
+    with resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as data:
+        return Zone(name, ZoneInfo.from_file(data, key=name))
+
+
+def _unknown(name: object) -> BadTrigger:
+    if not isinstance(name, str) or len(name) > _LONGEST_NAME:
+        return BadTrigger("that is no time zone's name", field="timezone", hint='write it as in "Europe/Berlin"')
+    near = did_you_mean(name, zone_names())
+    return BadTrigger(f"no time zone is called {name!a}", field="timezone", hint=near or 'as in "Europe/Berlin"')

@@ -1,0 +1,163 @@
+"""What would be: schedules tried out over virtual time, and documents of schedules compared, then applied."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rota.core import documents as written
+from rota.core.applying import CHANGE, CREATE, DELETE, Difference, check_names, checked_owner, differences
+from rota.core.model import JobDefinition
+from rota.core.planning import Standing
+from rota.core.retry import RetryPolicy, retry_policy
+from rota.core.schedules import Schedule, ScheduleDefinition
+from rota.core.simulating import Assumptions, SimulatedEvent, simulate
+from rota.durations import Duration, in_micros, parse_duration
+from rota.errors import DuplicateSchedule, Invalid, UnknownJob
+from rota.instants import instant, micros_at
+from rota.store import Store
+from rota.store.schedules import Change
+
+if TYPE_CHECKING:
+    from rota.scheduling import Schedules
+
+_PAGE = 1_000
+_LONGEST = timedelta(days=3_660)
+_MOST_EVENTS = 1_000
+
+
+class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
+    """What a simulation takes for granted: how long runs last, which fail, and when no planner is there."""
+
+    duration: Duration = "1s"
+    fail_every: int | None = None
+    outages: tuple[tuple[datetime, datetime], ...] = ()
+    workers: int | None = None
+
+
+class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a plan time got; `missed` and `covered` stand for `count` of them, up to `to_at`."""
+
+    kind: str
+    plan_time: datetime
+    scope: str | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    attempt: int = 0
+    reason: str | None = None
+    count: int = 1
+    to_at: datetime | None = None
+
+
+class Simulated(msgspec.Struct, frozen=True, kw_only=True):
+    """`counts` are of everything until `until_at`, which is earlier than asked for if there was too much to decide."""
+
+    from_at: datetime
+    until_at: datetime
+    counts: dict[str, int]
+    events: tuple[SimulatedRun, ...]
+
+
+async def simulated(
+    schedule: Schedule, definition: ScheduleDefinition, job: JobDefinition, span: Duration, what_if: WhatIf, start: int
+) -> Simulated:
+    length = parse_duration(span)
+    if length > _LONGEST:
+        raise Invalid(f"a simulation is at most {_LONGEST.days} days long, not {span}")
+    assuming = Assumptions(
+        duration=parse_duration(what_if.duration),
+        fail_every=what_if.fail_every,
+        outages=tuple((micros_at(begin), micros_at(end)) for begin, end in what_if.outages),
+        workers=what_if.workers,
+    )
+    times = definition.times(schedule.name)
+    first = times.next(start) if definition.follows is None else times.next_allowed(start)
+    standing = Standing(schedule.id, schedule.name, definition, start, first, schedule.fired)
+    until = start + in_micros(length)
+    found = simulate(standing, _retry(job, definition), start, until, assuming, limit=_MOST_EVENTS)
+    events = tuple(map(_event, found.events))
+    return Simulated(from_at=instant(start), until_at=instant(found.until), counts=found.counts, events=events)
+
+
+def _retry(job: JobDefinition, definition: ScheduleDefinition) -> RetryPolicy:
+    own: Mapping[str, Any] = definition.options
+    return retry_policy(own.get("max_attempts", job.retry.max_attempts), own.get("backoff", job.retry.backoff))
+
+
+def _event(event: SimulatedEvent) -> SimulatedRun:
+    return SimulatedRun(
+        kind="failed" if event.failed else event.kind,
+        plan_time=instant(event.plan_time),
+        scope=None if event.scope is None else f"{event.scope.kind}/{event.scope.id}",
+        started_at=None if event.started_at is None else instant(event.started_at),
+        finished_at=None if event.finished_at is None else instant(event.finished_at),
+        attempt=event.attempt,
+        reason=event.reason,
+        count=event.count,
+        to_at=None if event.to_at is None else instant(event.to_at),
+    )
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """Documents compared with what the database has: `definitions` are those to store."""
+
+    owner: str
+    differences: tuple[Difference, ...]
+    definitions: dict[str, ScheduleDefinition]
+
+
+async def drafted(schedules: Schedules, store: Store, documents: Iterable[Mapping[str, Any]], owner: str) -> Draft:
+    """Everything is checked; nothing is written."""
+    owner = checked_owner(owner)
+    parsed = [written.parse(document) for document in documents]
+    check_names([one.name for one in parsed])
+    wanted = {one.name: await _naming(one.name, schedules.define(*one)) for one in parsed}
+    existing = {schedule.name: schedule for schedule in await _all_of(schedules, owner)}
+    for name in await store.schedules.declared([name for name in wanted if name not in existing]):
+        existing[name] = await schedules.get(name)
+    return Draft(owner, differences(wanted, list(existing.values()), owner, await store.now()), wanted)
+
+
+async def _naming(name: str, defining: Awaitable[ScheduleDefinition]) -> ScheduleDefinition:
+    """An error of one among many says which."""
+    try:
+        return await defining
+    except (Invalid, UnknownJob) as error:
+        if name not in error.message:
+            error.message = f"schedule {name!r}: {error.message}"
+        raise
+
+
+async def _all_of(schedules: Schedules, owner: str) -> Sequence[Schedule]:
+    found: list[Schedule] = []
+    page = await schedules.list(owner=owner, limit=_PAGE)
+    while page:
+        found += page
+        page = await schedules.list(owner=owner, limit=_PAGE, after=page[-1].name) if len(page) == _PAGE else []
+    return found
+
+
+async def applied(store: Store, draft: Draft, actor: str | None) -> None:
+    """One transaction for each schedule. What was cut short is finished by applying it again."""
+    acts: dict[str, Callable[[str], Awaitable[None]]] = {
+        CREATE: lambda name: _create(store, draft, name, actor),
+        CHANGE: lambda name: store.schedules.update(
+            name, draft.definitions[name], Change(note=f"applied by {draft.owner}", actor=actor)
+        ),
+        DELETE: lambda name: store.schedules.delete(name, actor),
+    }
+    for difference in draft.differences:
+        if difference.kind in acts:
+            await acts[difference.kind](difference.name)
+
+
+async def _create(store: Store, draft: Draft, name: str, actor: str | None) -> None:
+    try:
+        await store.schedules.create(name, draft.definitions[name], draft.owner, actor=actor)
+    except DuplicateSchedule:
+        found = await store.schedules.get(name)  # an answer that got lost, or two who apply the same file
+        if found is None or (found.owner, found.definition) != (draft.owner, draft.definitions[name]):
+            raise

@@ -1,0 +1,43 @@
+"""What code declares reaches the database: once, however many processes start with it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from rota.errors import DuplicateSchedule, UnknownSchedule
+from rota.registry.schedules import Declared
+from rota.store import Store
+from rota.store.schedules import Change
+
+log = logging.getLogger("rota.engine")
+
+CODE = "code"
+
+
+async def declare_schedules(store: Store, declared: Iterable[Declared]) -> None:
+    """New ones are made, changed declarations are applied. What an operator changed since, or paused, stays so."""
+    wanted = {one.name: one for one in declared}
+    known = await store.schedules.declared(list(wanted))
+    for name, one in wanted.items():
+        if name not in known:
+            await _create(store, one)
+        elif known[name][1] != CODE:
+            log.error("schedule %r belongs to %s; the one in code is not applied", name, known[name][1])
+        elif known[name][0] != one.fingerprint:
+            change = Change(note="declaration changed", actor=CODE, declared=one.fingerprint)
+            await _change(store, one, change)
+
+
+async def _change(store: Store, one: Declared, change: Change) -> None:
+    try:
+        await store.schedules.declare(one.name, one.definition, change)
+    except UnknownSchedule:  # deleted just now; it is declared, so it is made
+        await _create(store, one)
+
+
+async def _create(store: Store, one: Declared) -> None:
+    try:
+        await store.schedules.create(one.name, one.definition, CODE, declared=one.fingerprint, actor=CODE)
+    except DuplicateSchedule:
+        log.debug("schedule %r was made by another process just now", one.name)

@@ -1,0 +1,97 @@
+"""Turns due schedules into runs. Safe in any number of processes: there is no leader."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Mapping
+from datetime import timedelta
+
+from rota.core.schedules import checked_scopes
+from rota.core.scope import Scope
+from rota.registry.schedules import ScopeProvider
+from rota.store import Store
+from rota.store.schedule_store import PLANNER
+
+log = logging.getLogger("rota.planner")
+
+_SMALLEST, _LARGEST = 500, 2_000
+_FOLLOWERS = 1_000
+_PROVIDER_TIMEOUT = 30.0
+_PROVIDER_REST = 10.0
+
+
+class Planner:
+    """Rests until the next schedule is due; woken by changes. Providers of scopes are asked anew each time."""
+
+    def __init__(self, store: Store, providers: Mapping[str, ScopeProvider], poll: timedelta) -> None:
+        self._store = store
+        self._clock = store.clock
+        self._providers = providers
+        self._poll = poll
+        self._batch = _SMALLEST
+        self._zones_checked = False
+        self._resting: dict[str, float] = {}
+        self.runs = 0
+
+    def troubled(self) -> None:
+        """Nothing is remembered between steps that could be wrong now."""
+
+    async def step(self) -> timedelta:
+        if not self._zones_checked:
+            await self._store.schedules.replan_zones()
+            self._zones_checked = True
+        await self._store.schedules.wake_followers(_FOLLOWERS)
+        next_in = await self._store.schedules.next_in(self._usable())
+        if next_in is None or next_in > 0:
+            return self._rest(next_in)
+        planned = await self._store.schedules.plan(self._batch, await self._scopes())
+        self.runs += planned.runs
+        if planned.schedules == self._batch:
+            self._batch = min(_LARGEST, 2 * self._batch)
+            return timedelta(0)
+        self._batch = _SMALLEST
+        next_in = await self._store.schedules.next_in(self._usable())
+        # What is due and was not planned waits for another planner, which holds its row.
+        return self._poll if planned.schedules == 0 and next_in is not None and next_in <= 0 else self._rest(next_in)
+
+    def _rest(self, next_in: int | None) -> timedelta:
+        return self._poll if next_in is None else min(self._poll, max(timedelta(0), timedelta(microseconds=next_in)))
+
+    async def _scopes(self) -> dict[str, tuple[Scope, ...]]:
+        """Asked before the transaction: nobody waits for a provider while rows are locked."""
+        usable = self._usable()
+        found = {}
+        for name in await self._store.schedules.due_providers(usable) if usable else ():
+            scopes = await self._ask(name)
+            if scopes is not None:
+                found[name] = scopes
+        return found
+
+    def _usable(self) -> list[str]:
+        """Providers that are known here and not in trouble: the schedules of others make nobody look again."""
+        now = self._clock.monotonic()
+        return [name for name in self._providers if self._resting.get(name, 0.0) <= now]
+
+    async def _ask(self, name: str) -> tuple[Scope, ...] | None:
+        try:
+            async with asyncio.timeout(_PROVIDER_TIMEOUT):
+                return checked_scopes(await _called(self._providers[name]))
+        except Exception as error:
+            trouble = f"scope provider {name!r}: {type(error).__name__}: {error}"
+            log.warning("%s; its schedules wait", trouble)
+            self._resting[name] = self._clock.monotonic() + _PROVIDER_REST
+            await self._store.schedules.note_provider_trouble(name, trouble[:2_000])
+            return None
+
+
+async def _called(provider: ScopeProvider) -> list[object]:
+    if inspect.iscoroutinefunction(provider):
+        return list(await provider())
+    answer = await asyncio.to_thread(provider)
+    return list(answer)  # type: ignore[arg-type]
+
+
+def is_for_planner(queue: str | None) -> bool:
+    return queue is None or queue == PLANNER

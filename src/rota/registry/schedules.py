@@ -1,0 +1,63 @@
+"""What an application declares besides jobs: schedules, and the providers of their scopes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rota.core.jsonvalue import Limits
+from rota.core.publishing import checked_name
+from rota.core.schedules import ScheduleDefinition, define, sample
+from rota.core.triggers import Trigger
+from rota.errors import Conflict
+
+if TYPE_CHECKING:
+    from rota.registry.jobs import Handler
+
+ScopeProvider = Callable[[], Iterable[Any] | Awaitable[Iterable[Any]]]
+"""Names the scopes, as pairs (kind, id), that a schedule is for at this moment."""
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """The fingerprint tells whether the declaration changed since it was last applied."""
+
+    name: str
+    definition: ScheduleDefinition
+    fingerprint: str
+
+
+def declared(name: str, definition: ScheduleDefinition) -> Declared:
+    text = msgspec.json.encode(definition, order="deterministic")
+    return Declared(name, definition, hashlib.blake2b(text, digest_size=16).hexdigest())
+
+
+class Schedules:
+    """Declared by name; nothing is stored before the engine starts."""
+
+    def __init__(self) -> None:
+        self.providers: dict[str, ScopeProvider] = {}
+        self._declared: dict[str, Declared] = {}
+
+    def __iter__(self) -> Iterator[Declared]:
+        return iter(self._declared.values())
+
+    def __len__(self) -> int:
+        return len(self._declared)
+
+    def declare(self, name: str, handler: Handler, trigger: Trigger, options: Mapping[str, Any]) -> Declared:
+        name = checked_name(name, "schedule name")
+        if name in self._declared:
+            raise Conflict(f"schedule {name!r} is declared twice", hint="give one of them another name")
+        definition = define(handler.definition, trigger, options, name=name, now=0)
+        handler.payload.encode(sample(definition, name), Limits())
+        made = self._declared[name] = declared(name, definition)
+        return made
+
+    def provide(self, name: str, provider: ScopeProvider) -> None:
+        name = checked_name(name, "scope provider")
+        if name in self.providers:
+            raise Conflict(f"scope provider {name!r} is registered twice")
+        self.providers[name] = provider

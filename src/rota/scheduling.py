@@ -1,0 +1,202 @@
+"""Every question and command about schedules: `client.schedules`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from rota.accounting import Accounts
+from rota.core.applying import Difference
+from rota.core.jsonvalue import Limits
+from rota.core.jsonvalue import encode as encode_json
+from rota.core.model import JobDefinition
+from rota.core.preview import Fire, upcoming
+from rota.core.publishing import checked_name, scope_of
+from rota.core.schedules import Schedule, ScheduleDefinition, define, options_of, sample
+from rota.core.scope import Scope
+from rota.core.triggers import Trigger
+from rota.drafting import Simulated, WhatIf, applied, drafted, simulated
+from rota.durations import Duration, in_micros, parse_duration
+from rota.errors import Invalid, UnknownSchedule, did_you_mean
+from rota.instants import micros_at
+from rota.registry.jobs import Registry
+from rota.registry.signature import check_schema
+from rota.store import Store
+from rota.store.schedules import RESUME, Change
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from rota.core.schedules import ScheduleOptions
+
+_MOST_LISTED = 1_000
+_MOST_PREVIEWED = 1_000
+
+
+class Schedules(Accounts):
+    """Schedules by name; what is changed here takes effect within a second, on every planner."""
+
+    def __init__(
+        self, store: Store, registry: Registry, limits: Limits, job: Callable[[str], Awaitable[JobDefinition]]
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._limits = limits
+        self._job = job
+
+    async def define(self, name: str, job: str, trigger: Trigger, options: dict[str, Any]) -> ScheduleDefinition:
+        """Checked completely; nothing is written."""
+        checked_name(name, "schedule name")
+        definition = define(await self._job(job), trigger, options, name=name, now=await self._store.now())
+        payload = sample(definition, name)
+        if job in self._registry:
+            self._registry.newest(job).payload.encode(payload, self._limits)
+        else:
+            check_schema((await self._job(job)).payload_schema, encode_json(payload, self._limits), self._limits)
+        return definition
+
+    async def create(
+        self,
+        name: str,
+        job: str,
+        trigger: Trigger,
+        *,
+        owner: str = "api",
+        actor: str | None = None,
+        **options: Unpack[ScheduleOptions],
+    ) -> Schedule:
+        definition = await self.define(name, job, trigger, dict(options))
+        await self._store.schedules.create(name, definition, owner, actor=actor)
+        return await self.get(name)
+
+    async def update(
+        self,
+        name: str,
+        *,
+        job: str | None = None,
+        trigger: Trigger | None = None,
+        actor: str | None = None,
+        **options: Any,
+    ) -> Schedule:
+        """Only what is given changes; an option that is None goes back to its default."""
+        old = await self.get(name)
+        definition = await self._changed(old, job, trigger, options)
+        if definition != old.definition:
+            await self._store.schedules.update(name, definition, Change(note="edited", actor=actor))
+        return await self.get(name)
+
+    async def _changed(
+        self, schedule: Schedule, job: str | None, trigger: Trigger | None, options: dict[str, Any]
+    ) -> ScheduleDefinition:
+        old = schedule.definition
+        given = {option: value for option, value in {**options_of(old), **options}.items() if value is not None}
+        return await self.define(schedule.name, job or old.job, trigger or old.rule.trigger, given)
+
+    async def delete(self, name: str, *, actor: str | None = None) -> None:
+        await self._store.schedules.delete(name, actor)
+
+    async def get(self, name: str) -> Schedule:
+        found = await self._store.schedules.get(name)
+        if found is None:
+            raise UnknownSchedule(name, await self._store.schedules.names())
+        return found
+
+    async def list(
+        self, *, job: str | None = None, owner: str | None = None, limit: int = 100, after: str | None = None
+    ) -> Sequence[Schedule]:
+        """By name; `after` is the last name of the page before."""
+        if not 1 <= limit <= _MOST_LISTED:
+            raise Invalid(f"limit must be 1 to {_MOST_LISTED}, not {limit}")
+        return await self._store.schedules.list(job=job, owner=owner, limit=limit, after=after)
+
+    async def pause(
+        self,
+        name: str,
+        *,
+        reason: str | None = None,
+        actor: str | None = None,
+        until: datetime | Duration | None = None,
+    ) -> Schedule:
+        """`until` is an instant, or how long from now."""
+        await self._store.schedules.pause(name, reason, actor, await self._instant(until))
+        return await self.get(name)
+
+    async def resume(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> Schedule:
+        """What passed during the pause is skipped, unless `catch_up` is `latest` or `all`."""
+        if catch_up not in RESUME:
+            raise Invalid(f"catch_up cannot be {catch_up!r}", hint=did_you_mean(catch_up, RESUME))
+        await self._store.schedules.resume(name, catch_up, actor)
+        return await self.get(name)
+
+    async def enable(self, name: str, *, actor: str | None = None) -> Schedule:
+        return await self.update(name, enabled=True, actor=actor)
+
+    async def disable(self, name: str, *, actor: str | None = None) -> Schedule:
+        return await self.update(name, enabled=False, actor=actor)
+
+    async def trigger(
+        self,
+        name: str,
+        *,
+        scope: Scope | tuple[str, str] | None = None,
+        force: bool = False,
+    ) -> Sequence[str]:
+        """Run it now, for each of its scopes or for one; `Overlapping` if its policy forbids that, unless forced.
+
+        Returns the ids of the runs. They belong to the schedule, but to no plan time.
+        """
+        return await self._store.schedules.trigger(name, None if scope is None else scope_of(scope), force=force)
+
+    async def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
+        """The next plan times, with what daylight saving does to them."""
+        if not 1 <= count <= _MOST_PREVIEWED:
+            raise Invalid(f"count must be 1 to {_MOST_PREVIEWED}, not {count}")
+        schedule = await self.get(name)
+        start = await self._store.now() if after is None else micros_at(after)
+        return upcoming(schedule.definition, name, start, count)
+
+    async def simulate(
+        self,
+        name: str,
+        span: Duration = "1d",
+        what_if: WhatIf | None = None,
+        *,
+        start: datetime | None = None,
+        trigger: Trigger | None = None,
+        **options: Any,
+    ) -> Simulated:
+        """What it would do in `span` from `start` (now), with another trigger or other options; nothing is stored."""
+        schedule = await self.get(name)
+        definition = await self._changed(schedule, None, trigger, options)
+        at = await self._store.now() if start is None else micros_at(start)
+        return await simulated(schedule, definition, await self._job(definition.job), span, what_if or WhatIf(), at)
+
+    async def plan_documents(self, documents: Iterable[Mapping[str, Any]], owner: str) -> Sequence[Difference]:
+        """What `apply_documents` would change: schedules made, changed, and those of this owner that are gone."""
+        return (await drafted(self, self._store, documents, owner)).differences
+
+    async def apply_documents(
+        self, documents: Iterable[Mapping[str, Any]], owner: str, *, actor: str | None = None
+    ) -> Sequence[Difference]:
+        """Schedules as these documents say, each kept under `owner`; those of other owners are a Conflict.
+
+        Schedules of this owner that no document names are deleted. Pauses stay as they are.
+        """
+        draft = await drafted(self, self._store, documents, owner)
+        await applied(self._store, draft, actor)
+        return draft.differences
+
+    async def _instant(self, until: datetime | Duration | None) -> int | None:
+        if until is None:
+            return None
+        now = await self._store.now()
+        if isinstance(until, datetime):
+            if until.tzinfo is None:
+                raise Invalid("until must be a datetime with a zone")
+            at = micros_at(until)
+        else:
+            at = now + in_micros(parse_duration(until))
+        if at <= now:
+            raise Invalid("until must be in the future")
+        return at

@@ -1,0 +1,202 @@
+"""Backfill: runs for plan times of the past, made while the schedule's row is locked; the ledger stays exact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from rota.core.backfilling import MOST_LOOKED_AT, MOST_RUNS, SAMPLE, Backfill, Choice, Missing, choose, cut_all
+from rota.core.ledger import BACKFILL, History, Range
+from rota.core.limits import Gate, Gated
+from rota.core.model import NewRun
+from rota.core.publishing import gates_of
+from rota.core.scope import Scope
+from rota.core.templates import filled
+from rota.errors import Invalid, JobDisabled, UnknownJob
+from rota.instants import instant
+from rota.store import limits, schedules
+from rota.store.database import Row, Tx
+from rota.store.ledger import history_of, planned_run, range_of, range_row
+from rota.store.making import Pattern, patterns_of
+from rota.store.planning import NewId
+from rota.store.schedule_rows import ScheduleRow
+from rota.store.spans import open_scopes
+
+_MORE_THAN_ALL = 2**31 - 1
+
+
+class Order(msgspec.Struct, frozen=True):
+    """Plan times from `from_at` to `to_at`, both included; `concurrency` of their runs at once."""
+
+    from_at: int
+    to_at: int
+    ran: str = "none"
+    concurrency: int = 1
+    dry_run: bool = False
+    actor: str | None = None
+
+
+async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tuple[Backfill, set[str]]:
+    """Returns what it did, and the queues that may have something to claim now."""
+    if row.definition.follows is not None:
+        raise Invalid(f"schedule {row.name!r} follows its own runs: it named no plan times in the past")
+    pattern = await _pattern(tx, row)
+    scopes = tuple(await open_scopes(tx, row.id)) if row.provider else row.definition.lanes
+    row, decided = await _decided(tx, row, order, new_id)
+    plan_times = _plan_times(row, order, decided, len(scopes))
+    pending = row.standing.times.count(max(decided, order.from_at - 1), order.to_at) * len(scopes)
+    history = await history_of(tx, row)
+    ranges = [range_of(found) for found in await tx.fetch("ranges", id=row.id)]
+    choice = await _choice(tx, row, order, plan_times, scopes, ranges)
+    if len(choice.missing) > MOST_RUNS:
+        raise _too_many(len(choice.missing))
+    made = [] if order.dry_run else await _make(tx, row, pattern, order, choice.missing, new_id)
+    if made:
+        await _cut(tx, history, ranges, choice.missing)
+    queue = {pattern.model.queue} if made and pattern.model else set()
+    told = Backfill(
+        schedule=row.name,
+        count=len(choice.missing),
+        retried=sum(1 for one in choice.missing if one.instead_of is not None),
+        already=choice.already,
+        known=choice.known,
+        pending=pending,
+        runs=tuple(made),
+        plan_times=tuple(instant(at) for at in list(dict.fromkeys(m.plan_time for m in choice.missing))[:SAMPLE]),
+        dry_run=order.dry_run,
+    )
+    return told, queue
+
+
+async def _pattern(tx: Tx, row: ScheduleRow) -> Pattern:
+    pattern = (await patterns_of(tx, [row]))[row.id]
+    if isinstance(pattern, str):
+        raise UnknownJob(row.definition.job)
+    if pattern.model is None:
+        raise JobDisabled(pattern.job.name)
+    return pattern
+
+
+async def _decided(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tuple[ScheduleRow, int]:
+    """Up to where plan times are decided. While a schedule rests they are not, because it may catch up with them when
+    it is resumed: what is backfilled now, it will not."""
+    if row.active or order.to_at <= row.cursor_at:
+        return row, row.cursor_at
+    ((now,),) = await tx.fetch("now")
+    if not order.dry_run:
+        await schedules.rest_anew(tx, row, order.actor, new_id)
+        row = await schedules.locked(tx, row.name)
+    return row, max(int(now), row.cursor_at)
+
+
+def _plan_times(row: ScheduleRow, order: Order, decided: int, scopes: int) -> list[int]:
+    times, until = row.standing.times, min(order.to_at, decided)
+    count = times.count(order.from_at - 1, until) * scopes if until >= order.from_at else 0
+    if count > MOST_LOOKED_AT:
+        raise _too_many(count)
+    found = []
+    at = times.next(order.from_at - 1)
+    while at is not None and at <= until:
+        found.append(at)
+        at = times.next(at)
+    return found
+
+
+def _too_many(count: int) -> Invalid:
+    return Invalid(f"{count} runs are too many for one backfill", hint=f"at most {MOST_RUNS}: take a shorter stretch")
+
+
+async def _choice(
+    tx: Tx,
+    row: ScheduleRow,
+    order: Order,
+    plan_times: Sequence[int],
+    scopes: Sequence[Scope],
+    ranges: Sequence[Range],
+) -> Choice:
+    if not plan_times:
+        return Choice([], 0, 0)
+    rows = await tx.fetch("runs_between", id=row.id, from_at=plan_times[0], to_at=plan_times[-1], limit=_MORE_THAN_ALL)
+    runs = [planned_run(found) for found in rows]
+    newest: dict[str, str] = {}
+    if order.ran != "none" and runs:
+        first = min(run.id for run in runs)
+        rows = await tx.fetch("derived_runs", job=row.definition.job, first=first)
+        newest = {str(origin): state for origin, state in rows}
+    return choose(plan_times, scopes, runs, newest, ranges, order.ran)
+
+
+async def _make(
+    tx: Tx, row: ScheduleRow, pattern: Pattern, order: Order, missing: Sequence[Missing], new_id: NewId
+) -> list[str]:
+    model = pattern.model
+    assert model is not None
+    ids = [new_id() for _ in missing]
+    if not ids:
+        return []
+    shape = _shape(model, order.actor)
+    payloads = [_payload(pattern, row.name, one) for one in missing]
+    runs = [_run_row(shape, row.id, id, one, payload) for id, one, payload in zip(ids, missing, payloads, strict=True)]
+    await tx.fetch("insert_backfilled", runs)
+    own = Gate(f"backfill:{row.id}", order.concurrency)
+    gated = [
+        Gated(id, model.job, (own, *gates_of(pattern.job, one.scope, payload)))
+        for id, one, payload in zip(ids, missing, payloads, strict=True)
+    ]
+    await tx.fetch("insert_backfilled_ready", [(id,) for id in ids], limit_key=own.key)
+    await limits.install(tx, gated)
+    return ids
+
+
+def _shape(model: NewRun, actor: str | None) -> NewRun:
+    """Told from the schedule's other runs by a tag."""
+    tags: list[str] = msgspec.json.decode(model.tags) if model.tags else []
+    metadata: dict[str, Any] = msgspec.json.decode(model.metadata) if model.metadata else {}
+    if actor is not None:
+        metadata["backfilled_by"] = actor
+    return msgspec.structs.replace(
+        model,
+        tags=msgspec.json.encode([*tags, BACKFILL]).decode(),
+        metadata=msgspec.json.encode(metadata).decode() if metadata else None,
+    )
+
+
+def _payload(pattern: Pattern, name: str, one: Missing) -> str:
+    if not pattern.templated:
+        return pattern.payload
+    return msgspec.json.encode(filled(pattern.definition.payload, name, one.scope, one.plan_time)).decode()
+
+
+def _run_row(shape: NewRun, schedule_id: str, id: str, one: Missing, payload: str) -> Row:
+    return (
+        id,
+        shape.job,
+        shape.job_version,
+        shape.queue,
+        shape.priority,
+        one.scope.kind,
+        one.scope.id,
+        payload,
+        shape.tags,
+        shape.metadata,
+        shape.overrides,
+        shape.max_attempts,
+        shape.on_lost,
+        schedule_id,
+        one.plan_time,
+        one.instead_of,
+        one.instead_of,
+    )
+
+
+async def _cut(tx: Tx, history: History, ranges: Iterable[Range], made: Sequence[Missing]) -> None:
+    gone, left = [], []
+    for found, pieces in cut_all(history, ranges, made):
+        gone.append(range_row(history.id, found)[:-1])
+        left += [range_row(history.id, piece) for piece in pieces]
+    if gone:
+        await tx.fetch("drop_ranges", gone)
+    if left:
+        await tx.fetch("put_ranges", left)

@@ -1,0 +1,77 @@
+"""One step of planning: lock a batch of due schedules, plan them, and look after those that wait for something else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from rota.core.zones import tzdata_version
+from rota.errors import RotaError
+from rota.store import schedules
+from rota.store.database import Tx
+from rota.store.planning import REST_AFTER_TROUBLE, NewId, Planning, Providers, plan_rows
+from rota.store.schedule_rows import ScheduleRow, schedule_row
+from rota.store.statements import POSTGRES
+
+_ZONES = "tzdata"
+_BITE = 1_000
+# With many schedules due, any other plan than the index scan reads all of them for each batch.
+_PINNED = "set local enable_bitmapscan = off; set local enable_sort = off"
+
+
+async def next_in(tx: Tx, providers: Iterable[str]) -> int | None:
+    return (await tx.fetch("first_due", [(name,) for name in providers]))[0][0]  # type: ignore[no-any-return]
+
+
+async def due_providers(tx: Tx, providers: Iterable[str]) -> list[str]:
+    """Those of them whose scopes are needed now."""
+    return [row[0] for row in await tx.fetch("due_providers", [(name,) for name in providers])]
+
+
+async def plan_due(tx: Tx, limit: int, providers: Providers, new_id: NewId) -> Planning:
+    if tx.dialect is POSTGRES:
+        await tx.script(_PINNED)
+    names = [(name,) for name in providers]
+    rows = [schedule_row(row) for row in await tx.fetch("lock_due", names, limit=limit)]
+    if not rows:
+        return Planning(0, 0, set())
+    ready = [row for row in rows if row.active]
+    planning, _ = await plan_rows(tx, ready, new_id, providers)
+    for row in rows:
+        if not row.active:
+            await _wake(tx, row, new_id)
+    return msgspec.structs.replace(planning, schedules=len(rows))
+
+
+async def _wake(tx: Tx, row: ScheduleRow, new_id: NewId) -> None:
+    """A pause that was to end now."""
+    try:
+        await schedules.resume(tx, row, new_id, mode="skip", actor="planner")
+    except (RotaError, msgspec.DecodeError) as error:  # its definition, before anything was written
+        await tx.fetch("note_trouble", [(row.id, str(error), REST_AFTER_TROUBLE)])
+
+
+async def wake_followers(tx: Tx, limit: int) -> int:
+    """Schedules whose awaited run has ended are due to be looked at."""
+    ended = await tx.fetch("ended_awaited", limit=limit)
+    return len(await tx.fetch("wake_followers", [(id,) for id, _ in ended])) if ended else 0
+
+
+async def has_ended_awaited(tx: Tx) -> bool:
+    return bool(await tx.fetch("ended_awaited", limit=1))
+
+
+async def knows_zones(tx: Tx) -> bool:
+    """Whether every plan was made with time zone data as new as this program's."""
+    found = await tx.fetch("get_setting", name=_ZONES)
+    return bool(found) and str(found[0][0]) >= tzdata_version()
+
+
+async def look_again_at_zones(tx: Tx, after: str) -> str | None:
+    """One bite, in the order of ids; None when all are done."""
+    done = await tx.fetch("look_again_at_zones", tzdata=tzdata_version(), after=after, limit=_BITE)
+    if len(done) == _BITE:
+        return max(str(row[0]) for row in done)
+    await tx.fetch("save_setting", name=_ZONES, value=tzdata_version())
+    return None

@@ -1,0 +1,101 @@
+"""Facts for explanations: read as of one instant, explained in core."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.core.deciding import Lane
+from rota.core.explaining import Explanation, PlanTimeFacts, Told, explain_plan_time
+from rota.core.explaining_runs import LimitFacts, LiveWorker, Paused, RunFacts, explain_run
+from rota.core.schedules import Schedule
+from rota.core.scope import Scope
+from rota.errors import UnknownSchedule
+from rota.instants import instant
+from rota.store import reading
+from rota.store.database import Tx
+from rota.store.lanes import read_lanes
+from rota.store.ledger import history_of, planned_run, range_of, row_of, snapshot
+from rota.store.making import patterns_of
+from rota.store.schedule_rows import ScheduleRow
+from rota.store.schedule_store import schedule_of
+from rota.store.spans import open_scopes
+
+_MOST = 1_000
+
+
+async def explain_schedule(tx: Tx, name: str, at: int, silence: int) -> Explanation:
+    """`silence`: how long a worker may be silent and still be alive."""
+    await snapshot(tx)
+    row = await row_of(tx, name)
+    ((now,),) = await tx.fetch("now")
+    ((next_at,),) = await tx.fetch("schedule_due", id=row.id)
+    pattern = (await patterns_of(tx, [row]))[row.id]
+    runs = [
+        Told(planned_run(found[:8]), *found[8:]) for found in await tx.fetch("runs_at", id=row.id, at=at, limit=_MOST)
+    ]
+    covering = [planned_run(found) for found in await tx.fetch("runs_covering", id=row.id, at=at, limit=_MOST)]
+    ranges = await tx.fetch("ranges_between", id=row.id, from_at=at, to_at=at, limit=_MOST)
+    return explain_plan_time(
+        PlanTimeFacts(
+            at=at,
+            now=int(now),
+            schedule=await _schedule(tx, name),
+            history=await history_of(tx, row),
+            runs=runs,
+            covering=covering,
+            ranges=[range_of(found) for found in ranges],
+            lanes=await _lanes(tx, row),
+            max_attempts=1 if isinstance(pattern, str) else pattern.job.retry.max_attempts,
+            next_at=next_at,
+            provider=row.provider,
+            planners=len(await tx.fetch("live_workers", silence=silence)),
+        )
+    )
+
+
+async def _schedule(tx: Tx, name: str) -> Schedule:
+    rows = await tx.fetch("get_schedule", name=name)
+    if not rows:
+        raise UnknownSchedule(name)
+    return schedule_of(rows[0])
+
+
+async def _lanes(tx: Tx, row: ScheduleRow) -> dict[Scope, Lane]:
+    scopes = tuple(await open_scopes(tx, row.id)) if row.provider else row.definition.lanes
+    return (await read_lanes(tx, {row.id: scopes}))[row.id].lanes
+
+
+async def explain_one_run(tx: Tx, run_id: str, silence: int) -> Explanation:
+    await snapshot(tx)
+    run = await reading.get_run(tx, run_id)
+    ((now,),) = await tx.fetch("now")
+    ((cancelled_by, hold, expires_at, cancel_at),) = await tx.fetch("run_details", id=run_id)
+    workers = await live_workers(tx, silence)
+    return explain_run(
+        RunFacts(
+            run=run,
+            now=instant(int(now)),
+            hold=hold,
+            waits_for=[(str(id), state) for id, state in await tx.fetch("awaited_runs", id=run_id)],
+            limits=[LimitFacts(key, most, int(held)) for key, most, held in await tx.fetch("limits_of_run", id=run_id)],
+            pauses=[
+                Paused(kind, name, instant(at), by, reason)
+                for kind, name, at, by, reason in await tx.fetch("pauses_of_run", id=run_id)
+            ],
+            workers=workers,
+            before=int((await tx.fetch("count_before", id=run_id))[0][0]),
+            attempts=await reading.attempts(tx, run_id),
+            cancelled_by=cancelled_by,
+            lease_until=None if expires_at is None else instant(expires_at),
+            cancel_until=None if cancel_at is None else instant(cancel_at),
+        )
+    )
+
+
+async def live_workers(tx: Tx, silence: int) -> list[LiveWorker]:
+    rows = await tx.fetch("live_workers", silence=silence)
+    return [LiveWorker(id, tuple(_names(queues)), tuple(_names(jobs))) for id, queues, jobs in rows]
+
+
+def _names(text: str) -> list[str]:
+    return msgspec.json.decode(text, type=list[str])

@@ -1,0 +1,129 @@
+"""What is done to a job as a whole: paused, resumed, cancelled; and the facts that its state is derived from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+
+from rota.core.jobstatus import JobFacts, next_at
+from rota.core.states import RunState
+from rota.core.statistics import JobStats, stats_of
+from rota.errors import NotCancellable, RunIsFinal, UnknownRun
+from rota.store import control, schedules, statistics
+from rota.store.database import Database, Row, Tx
+from rota.store.planning import NewId
+
+_BITE = 200
+_ROUNDS = 5
+_FIRST_ID = "00000000-0000-0000-0000-000000000000"
+
+
+async def pause(tx: Tx, job: str, reason: str | None, actor: str | None, new_id: NewId) -> None:
+    await tx.fetch("pause_job", job=job, reason=reason, actor=actor)
+    await schedules.pause_schedules_of(tx, job, actor, new_id)
+
+
+async def resume(tx: Tx, job: str, mode: str, actor: str | None, new_id: NewId) -> bool:
+    """Whether it was paused; if not, nothing changes."""
+    if not await tx.fetch("resume_job", job=job):
+        return False
+    await schedules.resume_schedules_of(tx, job, mode, actor, new_id)
+    return True
+
+
+async def cancel(database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId) -> int:
+    """Its schedules first, so that no new runs come; then its live runs, in bites, so that workers come in between."""
+    await database.transact(lambda tx: schedules.disable_schedules_of(tx, job, actor, new_id))
+    total = 0
+    for _ in range(_ROUNDS):  # a run that changed places between two looks is met in the next round
+        count = await _cancel_running(database, job, reason, actor)
+        count += await _cancel_waiting(database, job, reason, actor)
+        total += count
+        if not count:
+            break
+    return total
+
+
+async def _cancel_running(database: Database, job: str, reason: str | None, actor: str | None) -> int:
+    """One transaction each: a completion holds many leases at once, in an order of its own."""
+    running = await database.read(lambda tx: tx.fetch("running_of", job=job))
+    count = 0
+    for row in running:
+        count += await database.transact(partial(_cancel_all, rows=[row], reason=reason, actor=actor))
+    return count
+
+
+async def _cancel_waiting(database: Database, job: str, reason: str | None, actor: str | None) -> int:
+    """Those that are there at the beginning: whoever enqueues faster than this cancels does not keep it busy."""
+    newest = await database.read(lambda tx: tx.fetch("last_waiting"))
+    last = str(newest[0][0]) if newest else _FIRST_ID
+    after, count = _FIRST_ID, 0
+    while bite := await database.read(partial(_waiting, job=job, after=after, last=last)):
+        count += await database.transact(partial(_cancel_all, rows=bite, reason=reason, actor=actor))
+        after = str(bite[-1][0])
+        await asyncio.sleep(0)
+    return count
+
+
+async def _waiting(tx: Tx, job: str, after: str, last: str) -> Sequence[Row]:
+    return await tx.fetch("waiting_of", job=job, after=after, last=last, limit=_BITE)
+
+
+async def _cancel_all(tx: Tx, rows: Sequence[Row], reason: str | None, actor: str | None) -> int:
+    count = 0
+    for (run_id,) in rows:
+        try:
+            await control.cancel(tx, str(run_id), reason, actor)
+        except (NotCancellable, RunIsFinal, UnknownRun):  # it goes on to its end, or has ended meanwhile
+            continue
+        count += 1
+    return count
+
+
+async def facts(tx: Tx, jobs: Sequence[str]) -> list[JobFacts]:
+    names = [(job,) for job in jobs]
+    if not names:
+        return []
+    found = {row[0]: _facts(row) for row in await tx.fetch("job_facts", names)}
+    # Looked at afterwards: a run that ended in between is among them, or was running still.
+    newest = {row[0]: row[1:] for row in await tx.fetch("newest_ended", names)}
+    return [await _with_end(tx, found[job], newest.get(job)) for job in jobs]
+
+
+def _facts(row: Row) -> JobFacts:
+    job, paused_at, paused_by, reason, running, running_since, waiting, due_at, planned_at = row
+    return JobFacts(
+        job=job,
+        paused_at=paused_at,
+        paused_by=paused_by,
+        pause_reason=reason,
+        running=int(running or 0),
+        running_since=running_since,
+        waiting=int(waiting or 0),
+        due_at=due_at,
+        planned_at=planned_at,
+    )
+
+
+async def _with_end(tx: Tx, found: JobFacts, newest: Row | None) -> JobFacts:
+    if newest is None:  # it never ran, or all of its runs were pruned
+        pruned = await statistics.pruned_tally(tx, found.job)
+        return msgspec.structs.replace(found, began_at=pruned.began_at, ended=pruned.ended)
+    state, started_at, finished_at = newest
+    lost = finished_at if state == RunState.EXPIRED else None
+    return msgspec.structs.replace(found, began_at=lost if started_at is None else started_at, ended=state)
+
+
+async def stats(tx: Tx, job: str) -> JobStats:
+    tally = await statistics.tally(tx, job)
+    (found,) = map(_facts, await tx.fetch("job_facts", [(job,)]))
+    return stats_of(job, tally, found.running_since, next_at(found))
+
+
+async def newest_run(tx: Tx, job: str) -> tuple[str, RunState | None] | None:
+    """Its id and final state, None while it is live; skipped ones do not count."""
+    rows = await tx.fetch("newest_run", job=job)
+    return (str(rows[0][0]), RunState(rows[0][1]) if rows[0][1] else None) if rows else None

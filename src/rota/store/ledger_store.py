@@ -1,0 +1,43 @@
+"""The store's operations on what became of plan times: told, verified, explained, made up for."""
+
+from __future__ import annotations
+
+from rota.core.backfilling import Backfill
+from rota.core.checkups import Symptoms
+from rota.core.explaining import Explanation
+from rota.core.ledger import Verification
+from rota.core.occurrences import Occurrence
+from rota.store import backfilling, explaining, health, ledger, schedules
+from rota.store.database import Database, Tx
+from rota.store.planning import NewId
+
+
+class LedgerStore:
+    def __init__(self, database: Database, new_id: NewId) -> None:
+        self._database = database
+        self._new_id = new_id
+
+    async def occurrences(self, name: str, from_at: int, to_at: int, limit: int) -> list[Occurrence]:
+        return await self._database.read(lambda tx: ledger.read_occurrences(tx, name, from_at, to_at, limit))
+
+    async def verify(self, name: str, *, thorough: bool = True) -> Verification:
+        return await self._database.read(lambda tx: ledger.verify(tx, name, thorough=thorough))
+
+    async def explain(self, name: str, at: int, silence: int) -> Explanation:
+        return await self._database.read(lambda tx: explaining.explain_schedule(tx, name, at, silence))
+
+    async def explain_run(self, run_id: str, silence: int) -> Explanation:
+        return await self._database.read(lambda tx: explaining.explain_one_run(tx, run_id, silence))
+
+    async def symptoms(self, silence: int, stuck_for: int) -> Symptoms:
+        return await self._database.read(lambda tx: health.symptoms(tx, silence, stuck_for))
+
+    async def backfill(self, name: str, order: backfilling.Order) -> Backfill:
+        """Not repeated by itself if that would run things once more."""
+
+        async def body(tx: Tx) -> tuple[Backfill, set[str]]:
+            return await backfilling.backfill(tx, await schedules.locked(tx, name), order, self._new_id)
+
+        done, queues = await self._database.transact(body, repeatable=order.ran == "none")
+        self._database.notify(queues)
+        return done

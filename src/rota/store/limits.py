@@ -1,0 +1,116 @@
+"""Limits when a run comes: may it wait at all, and the rows under which it then does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from rota.core.limits import Gate, Gated, Turn, admission, job_key, keys_prefix
+from rota.core.model import JobDefinition
+from rota.store import control
+from rota.store.database import Row, Tx
+
+POLICY = "policy:limit"
+SUPERSEDED = "superseded"
+_OPEN, _NOBODY_WAITS = 0, 1
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    run: Gated
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    run: Gated
+    reason: str
+
+
+class Refused(msgspec.Struct, frozen=True):
+    run: Gated
+    gate: Gate
+    reason: str
+
+
+async def lock(tx: Tx, runs: Sequence[Gated]) -> None:
+    """Lock the limits that have a say in an enqueue: all at once and in the order of keys, so that none deadlock."""
+    gates = {gate.key: (run.job, gate) for run in runs for gate in run.gates if gate.decides}
+    if gates:
+        rows = [(key, job, gate.max, _NOBODY_WAITS) for key, (job, gate) in sorted(gates.items())]
+        await tx.fetch("make_limits", rows)
+        await tx.fetch("lock_limits", [(key,) for key in sorted(gates)])
+
+
+async def admit(tx: Tx, runs: Sequence[Gated], *, refuse: bool) -> list[Admitted | Skipped | Refused]:
+    """One answer for each run, in order, each seeing those before it. Nothing is written of the runs themselves.
+
+    Those that give way to one are stopped. Unless told to `refuse`, what would be refused is skipped.
+    """
+    await lock(tx, runs)
+    live = await _live(tx, {gate.key for run in runs for gate in run.gates if gate.decides})
+    answers: list[Admitted | Skipped | Refused] = []
+    coming: dict[str, list[int]] = {}
+    for run in runs:
+        decision = admission(run.gates, live)
+        if isinstance(decision, Turn):
+            refused = refuse and decision.refused
+            answers.append(Refused(run, decision.gate, decision.reason) if refused else Skipped(run, decision.reason))
+            continue
+        for key, count in decision.stops:
+            await _stop(tx, key, count, coming, answers, live)
+        for gate in run.gates:
+            live[gate.key] = live.get(gate.key, 0) + 1
+            coming.setdefault(gate.key, []).append(len(answers))
+        answers.append(Admitted(run))
+    return answers
+
+
+async def _live(tx: Tx, keys: set[str]) -> dict[str, int]:
+    # A statement of its own: the one that waited for the locks may not see what their holders did.
+    return {key: int(count) for key, count in await tx.fetch("live_under", [(key,) for key in sorted(keys)])}
+
+
+async def _stop(
+    tx: Tx,
+    key: str,
+    count: int,
+    coming: dict[str, list[int]],
+    answers: list[Admitted | Skipped | Refused],
+    live: dict[str, int],
+) -> None:
+    """The oldest give way: first those that are there, then those that came with this very call."""
+    there = [str(row[0]) for row in await tx.fetch("oldest_under", key=key, count=count)]
+    for run_id in there:
+        await control.supersede(tx, run_id, SUPERSEDED, POLICY)
+    live[key] -= len(there)
+    for place in coming.get(key, [])[: count - len(there)]:
+        answers[place] = Skipped(answers[place].run, SUPERSEDED)
+        for gate in answers[place].run.gates:
+            live[gate.key] -= 1
+            coming[gate.key].remove(place)
+
+
+async def install(tx: Tx, runs: Iterable[Gated]) -> None:
+    """Put admitted runs, whose rows are there, under their limits."""
+    limits: dict[str, Row] = {}
+    gates = []
+    for run in runs:
+        for place, gate in enumerate(run.gates):
+            gates.append((run.id, gate.key, place, gate.max))
+            if place == 0 or gate.key not in limits:
+                limits[gate.key] = (gate.key, run.job, gate.max, _NOBODY_WAITS if place else _OPEN)
+    if not gates:
+        return
+    await tx.fetch("insert_gates", gates)
+    rows = [limits[key] for key in sorted(limits)]
+    await tx.fetch("adjust_limits", rows)
+    await tx.fetch("make_limits", rows)
+
+
+async def declare(tx: Tx, definition: JobDefinition) -> None:
+    """A job's limits have another maximum now: that goes for the runs that wait, too."""
+    for limit in definition.limits:
+        key = None if limit.by else job_key(definition.name)
+        prefix = keys_prefix(definition.name, limit.by) if limit.by else None
+        changed = await tx.fetch("change_max", key=key, prefix=prefix, max=limit.max)
+        for (name,) in changed:
+            await tx.fetch("unblock_limits", key=name, count=limit.max)

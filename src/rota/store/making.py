@@ -1,0 +1,255 @@
+"""Runs from plans: what a schedule's runs have in common, what holds each of them back, and their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from rota.core.deciding import Create, Skip
+from rota.core.limits import Gate, Gated
+from rota.core.model import JobDefinition, NewRun
+from rota.core.planning import Planned, Standing, Tick
+from rota.core.publishing import gates_of, key_holds, new_run
+from rota.core.schedules import ScheduleDefinition
+from rota.core.scope import Scope
+from rota.core.templates import check_template, filled
+from rota.errors import RotaError
+from rota.store import control, enqueueing, limits, waits
+from rota.store.database import Row, Tx
+from rota.store.lanes import POLICY_ACTOR, Lanes
+from rota.store.limits import Admitted
+from rota.store.schedule_rows import ScheduleRow, decoded
+
+OVERLAP = f"{POLICY_ACTOR}overlap"
+_LIVE = (None, None, None, None, None)
+
+
+class Pattern(msgspec.Struct, frozen=True):
+    """What the runs of a schedule have in common; `model` is None when the job takes no runs, and `reason` says why."""
+
+    definition: ScheduleDefinition
+    job: JobDefinition
+    model: NewRun | None
+    payload: str
+    templated: bool
+    reason: str | None = None
+
+    def refuse(self, _scope: Scope, _plan_time: int, _create: Create) -> str | None:
+        return self.reason
+
+    @property
+    def limited(self) -> bool:
+        return bool(self.job.limits) or self.definition.limit is not None
+
+    @property
+    def decides(self) -> bool:
+        """Whether a limit or a key, which only the database knows, has a say in what a plan time gets."""
+        mine = () if self.definition.limit is None else (self.definition.limit,)
+        full = any(limit.when_full != "queue" or limit.max_queued is not None for limit in (*self.job.limits, *mine))
+        return full or self.keyed
+
+    @property
+    def keyed(self) -> bool:
+        return self.job.unique is not None or not self.job.repeatable
+
+
+class Work(msgspec.Struct):
+    """One schedule in a planning transaction."""
+
+    row: ScheduleRow
+    standing: Standing
+    pattern: Pattern
+    lanes: Lanes
+    tick: Tick
+
+
+Pair = tuple[Work, Planned]
+
+
+@lru_cache(maxsize=20_000)
+def _pattern(text: str, job_text: str) -> Pattern:
+    definition = decoded(text)
+    job = msgspec.json.decode(job_text, type=JobDefinition)
+    templated = check_template(definition.payload)
+    payload = msgspec.json.encode(definition.payload).decode()
+    if not job.enabled:
+        return Pattern(definition, job, None, payload, templated, f"job {job.name!r} is disabled")
+    return Pattern(definition, job, new_run(job, "", payload, definition.options), payload, templated)
+
+
+async def patterns_of(tx: Tx, rows: Iterable[ScheduleRow]) -> dict[str, Pattern | str]:
+    """By the schedule's id; a text says why there is none."""
+    found: dict[str, Pattern | str] = {}
+    readable: list[tuple[ScheduleRow, str]] = []
+    for row in rows:
+        try:
+            readable.append((row, row.definition.job))
+        except msgspec.DecodeError as error:
+            found[row.id] = f"its definition cannot be read: {error}"
+    names = [(name,) for name in sorted({job for _, job in readable})]
+    jobs: dict[str, str] = dict(await tx.fetch("job_definitions", names)) if names else {}  # type: ignore[arg-type]
+    for row, job in readable:
+        text = jobs.get(job)
+        try:
+            found[row.id] = f"no job is called {job!r}" if text is None else _pattern(row.text, text)
+        except (RotaError, msgspec.DecodeError) as error:
+            found[row.id] = str(error)
+    return found
+
+
+async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str]) -> None:
+    """Everything that the decisions say; `queues` gets those where there may be something to claim now."""
+    gates = {planned.run_id: _gates(work, planned) for work, planned in pairs if work.pattern.limited}
+    pairs = await _admitted(tx, _without_each_other(pairs), gates)
+    behind = await _clear_the_way(tx, pairs, queues)
+    there = await tx.hot.insert_planned([_run_row(work, planned, now) for work, planned in pairs])
+    creates = [pair for pair in pairs if creates_run(pair[1]) and (there is None or pair[1].run_id in there)]
+    if not creates:
+        return
+    waiting = await waits.follow(tx, behind)
+    queues |= {work.pattern.model.queue for work, _ in creates if work.pattern.model}
+    await tx.fetch(
+        "insert_planned_ready", [_ready_row(work, one, now, waiting, gates.get(one.run_id, ())) for work, one in creates]
+    )
+    await tx.fetch(
+        "insert_lane_runs", [(work.row.id, run.scope.kind, run.scope.id, run.run_id) for work, run in creates]
+    )
+    if gates:
+        gated = [Gated(one.run_id, work.pattern.job.name, gates.get(one.run_id, ())) for work, one in creates]
+        await limits.install(tx, [run for run in gated if run.gates])
+
+
+def creates_run(planned: Planned) -> bool:
+    return isinstance(planned.decision, Create)
+
+
+def _gates(work: Work, planned: Planned) -> tuple[Gate, ...]:
+    """Narrowest first: those of a key, the schedule's, the job's."""
+    if not isinstance(planned.decision, Create):
+        return ()
+    found = gates_of(
+        work.pattern.job, planned.scope, _payload(work, planned), job_wide=not planned.decision.unlimited
+    )
+    limit = work.pattern.definition.limit
+    if limit is None:
+        return found
+    own = Gate(f"schedule:{work.row.id}", limit.max, limit.when_full, limit.max_queued)
+    keyed = tuple(gate for gate in found if gate.key.startswith("key:"))
+    return (*keyed, own, *found[len(keyed) :])
+
+
+async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, ...]]) -> list[Pair]:
+    """What a limit, or a key that another run holds, does not let be, is skipped."""
+    reasons: dict[str, str] = {}
+    decided = [
+        Gated(planned.run_id, work.pattern.job.name, gates[planned.run_id])
+        for work, planned in pairs
+        if any(gate.decides for gate in gates.get(planned.run_id, ()))
+    ]
+    for answer in await limits.admit(tx, decided, refuse=False) if decided else ():
+        if not isinstance(answer, Admitted):
+            reasons[answer.run.id] = answer.reason
+    keyed = [_keyed_run(*pair) for pair in pairs if pair[0].pattern.keyed and creates_run(pair[1])]
+    reasons |= await enqueueing.take_keys(tx, [run for run in keyed if run.id not in reasons])
+    if not reasons:
+        return list(pairs)
+    return [(work, _skipped(planned, reasons.get(planned.run_id))) for work, planned in pairs]
+
+
+def _keyed_run(work: Work, planned: Planned) -> NewRun:
+    model, job = work.pattern.model, work.pattern.job
+    assert model is not None
+    payload = _payload(work, planned)
+    return msgspec.structs.replace(
+        model, id=planned.run_id, payload=payload, holds=key_holds(job, planned.scope, None, payload, {})
+    )
+
+
+def _skipped(planned: Planned, reason: str | None) -> Planned:
+    return planned if reason is None else msgspec.structs.replace(planned, decision=Skip(reason))
+
+
+async def _clear_the_way(tx: Tx, pairs: Sequence[Pair], queues: set[str]) -> list[tuple[str, str]]:
+    """Predecessors ended or asked to stop, as overlap decided. Returns who waits for whom."""
+    behind: list[tuple[str, str]] = []
+    for _, planned in pairs:
+        decision = planned.decision
+        if isinstance(decision, Create):
+            for run_id in (*decision.supersedes, *decision.cancels):
+                await control.supersede(tx, run_id, _superseded(planned.run_id), OVERLAP, queues)
+            # One that was claimed meanwhile is not ended, but asked to stop: it is waited for, too.
+            behind += [(planned.run_id, run_id) for run_id in (*decision.supersedes, *decision.after)]
+    return behind
+
+
+def _superseded(by: str) -> str:
+    return f"superseded by run {by}"
+
+
+def _without_each_other(pairs: Sequence[Pair]) -> list[Pair]:
+    """Of plan times decided together, one may make another needless before it ever was a run."""
+    by = {
+        run_id: planned.run_id
+        for _, planned in pairs
+        if isinstance(planned.decision, Create)
+        for run_id in planned.decision.supersedes
+    }
+    return [(work, _skipped(one, _superseded(by[one.run_id]) if one.run_id in by else None)) for work, one in pairs]
+
+
+def _run_row(work: Work, planned: Planned, now: int) -> Row:
+    model, job, decision = work.pattern.model, work.pattern.job, planned.decision
+    scope = planned.scope
+    attempts = model.max_attempts if model else 1
+    if isinstance(decision, Create) and decision.single:
+        attempts = decision.attempt
+    return (
+        planned.run_id,
+        job.name,
+        job.version,
+        model.queue if model else job.queue,
+        model.priority if model else job.priority,
+        scope.kind,
+        scope.id,
+        _payload(work, planned),
+        model.tags if model else None,
+        model.metadata if model else None,
+        model.overrides if model else None,
+        attempts,
+        job.on_lost,
+        now,
+        planned.eligible_at,
+        work.row.id,
+        None if planned.by_hand else planned.plan_time,
+        planned.covers_from,
+        planned.covered or None,
+        *(("skipped", decision.reason, 0, 0, now) if isinstance(decision, Skip) else _LIVE),
+    )
+
+
+def _payload(work: Work, planned: Planned) -> str:
+    if not work.pattern.templated:
+        return work.pattern.payload
+    value: Any = filled(work.pattern.definition.payload, work.row.name, planned.scope, planned.plan_time)
+    return msgspec.json.encode(value).decode()
+
+
+def _ready_row(work: Work, planned: Planned, now: int, waiting: set[str], gates: tuple[Gate, ...]) -> Row:
+    model, decision = work.pattern.model, planned.decision
+    assert model is not None
+    assert isinstance(decision, Create)
+    return (
+        planned.run_id,
+        model.queue,
+        -model.priority,
+        planned.eligible_at,
+        3 if planned.run_id in waiting else 1 if planned.eligible_at > now else 2 if gates else 0,
+        int(model.on_lost == "fail"),
+        decision.attempt - 1,
+        model.job,
+        model.job_version,
+        gates[0].key if gates else None,
+    )

@@ -1,0 +1,185 @@
+"""From schedules to runs: locked rows in, decided by core, everything they change written in the same transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from rota.core.planning import Standing, following_plan, tick
+from rota.core.policies import CatchUp
+from rota.core.scope import Scope
+from rota.core.zones import tzdata_version
+from rota.errors import RotaError
+from rota.store.database import Row, Tx
+from rota.store.lanes import Lanes, changed_lanes, read_lanes
+from rota.store.making import Pattern, Work, make_runs, patterns_of
+from rota.store.schedule_rows import ScheduleRow
+from rota.store.spans import newcomers_of, note_spans
+
+REST_AFTER_TROUBLE = 30_000_000
+
+Providers = Mapping[str, tuple[Scope, ...]]
+NewId = Callable[[], str]
+
+
+class Planning(msgspec.Struct, frozen=True):
+    """What a planning transaction did: schedules looked at, runs made, where they wait."""
+
+    schedules: int
+    runs: int
+    queues: set[str]
+
+
+NOTHING = Planning(0, 0, set())
+
+
+async def plan_rows(
+    tx: Tx,
+    rows: Sequence[ScheduleRow],
+    new_id: NewId,
+    providers: Providers,
+    *,
+    settle: bool = False,
+    catch_up: CatchUp | None = None,
+) -> tuple[Planning, dict[str, ScheduleRow]]:
+    """Decide all that is due; with `settle`, every plan time up to now, though its delay may not be over.
+
+    Returns the rows as they are afterwards, by id.
+    """
+    if not rows:
+        return NOTHING, {}
+    ((now,),) = await tx.fetch("now")
+    patterns = await patterns_of(tx, rows)
+    troubled = [(id, why, REST_AFTER_TROUBLE) for id, why in patterns.items() if isinstance(why, str)]
+    rows = [row for row in rows if isinstance(patterns[row.id], Pattern)]
+    scopes = {row.id: _scopes(row, providers) for row in rows}
+    lanes = await read_lanes(tx, scopes)
+    newcomers = await newcomers_of(tx, rows, scopes)
+    works = []
+    for row in rows:
+        pattern = patterns[row.id]
+        assert isinstance(pattern, Pattern)
+        try:
+            standing = _up_to_date(row, lanes[row.id], int(now))
+            decided = tick(
+                _under(standing, catch_up, one_at_a_time=pattern.decides),
+                lanes[row.id].lanes,
+                int(now),
+                new_id=new_id,
+                max_attempts=pattern.job.retry.max_attempts,
+                refuse=pattern.refuse,
+                horizon=int(now) if settle else None,
+                newcomers=newcomers.get(row.id, frozenset()),
+            )
+        except RotaError as error:  # such as a time zone that this program does not know
+            troubled.append((row.id, str(error), REST_AFTER_TROUBLE))
+        else:
+            works.append(Work(row, standing, pattern, lanes[row.id], decided))
+    if troubled:
+        await tx.fetch("note_trouble", troubled)
+    return await _apply(tx, works, int(now), providers)
+
+
+def _under(standing: Standing, catch_up: CatchUp | None, *, one_at_a_time: bool) -> Standing:
+    """One plan time at a time where each decision has to see what the database said to the one before it."""
+    if one_at_a_time:
+        catch_up = msgspec.structs.replace(catch_up or standing.definition.catch_up, per_tick=1)
+    return standing if catch_up is None else standing.catching_up(catch_up)
+
+
+def _scopes(row: ScheduleRow, providers: Providers) -> tuple[Scope, ...]:
+    return providers[row.provider] if row.provider else row.definition.lanes
+
+
+def _up_to_date(row: ScheduleRow, lanes: Lanes, now: int) -> Standing:
+    """With the plan time that the end of the awaited run names, and with the zones as they are known now."""
+    standing = row.standing
+    if row.definition.follows is not None:
+        if row.awaits is None:
+            return standing
+        live = any(run.id == row.awaits for lane in lanes.lanes.values() for run in lane.live)
+        named = None if live else following_plan(standing, lanes.ended.get(row.awaits, now))
+        return msgspec.structs.replace(standing, next_plan=named)
+    if row.tzdata < tzdata_version():
+        return msgspec.structs.replace(standing, next_plan=standing.times.next(standing.cursor))
+    return standing
+
+
+async def _apply(
+    tx: Tx, works: Sequence[Work], now: int, providers: Providers
+) -> tuple[Planning, dict[str, ScheduleRow]]:
+    runs = [(work, planned) for work in works for planned in work.tick.planned]
+    queues: set[str] = set()
+    if runs:
+        await make_runs(tx, runs, now, queues)
+    missed = [
+        (work.row.id, gap.from_at, gap.to_at, gap.reason, gap.count) for work in works for gap in work.tick.missed
+    ]
+    if missed:
+        await tx.fetch("insert_ranges", missed)
+    digested = [row for work in works for row in work.lanes.digested]
+    if digested:
+        await tx.fetch("digest_lane_runs", digested)
+    saved = [row for work in works for row in changed_lanes(work.row.id, work.lanes, work.tick.lanes)]
+    if saved:
+        await tx.fetch("save_lanes", saved)
+    await note_spans(tx, [(work.row, providers[work.row.provider], work.tick) for work in works if work.row.provider])
+    await tx.fetch("advance_schedules", [_advanced(work) for work in works])
+    for work in works:
+        await _note_changes(tx, work)
+    after = {work.row.id: _row_after(work) for work in works}
+    return Planning(len(works), len(runs), queues), after
+
+
+def _waits_for(work: Work) -> str | None:
+    """The run whose end names the next plan time: the one just planned, or the one that is awaited still."""
+    if work.tick.planned or work.row.awaits is None:
+        return work.tick.awaits
+    return work.row.awaits if work.standing.next_plan is None else None
+
+
+def _advanced(work: Work) -> Row:
+    done = work.tick
+    return (work.row.id, done.cursor, done.next_plan, done.next_at, done.fired, _waits_for(work))
+
+
+def _row_after(work: Work) -> ScheduleRow:
+    done = work.tick
+    return msgspec.structs.replace(
+        work.row, cursor_at=done.cursor, next_plan=done.next_plan, fired=done.fired, awaits=_waits_for(work)
+    )
+
+
+async def _note_changes(tx: Tx, work: Work) -> None:
+    """What planning itself changes about a schedule is a revision like any other."""
+    row, revision = work.row, work.row.revision
+    newer = tzdata_version()
+    if row.tzdata < newer:
+        revision += 1
+        await _revise(tx, work, revision, work.standing.cursor, newer, active=1, note=f"time zone data {newer}")
+    if work.tick.pause is not None:
+        revision += 1
+        tzdata = max(row.tzdata, newer)
+        await _revise(tx, work, revision, work.tick.cursor, tzdata, active=0, note=f"paused: {work.tick.pause}")
+        await tx.fetch("pause_planned", id=row.id, reason=work.tick.pause)
+    elif work.standing.room and _row_after(work).standing.room == 0:
+        revision += 1
+        note = f"ended: its max_runs were {work.standing.definition.max_runs}"
+        await _revise(tx, work, revision, work.tick.cursor, max(row.tzdata, newer), active=0, note=note)
+    if revision != row.revision:
+        await tx.fetch("revise_schedule", id=row.id, revision=revision, tzdata=max(row.tzdata, newer))
+
+
+async def _revise(tx: Tx, work: Work, no: int, valid_from: int, tzdata: str, *, active: int, note: str) -> None:
+    await tx.fetch(
+        "insert_revision",
+        id=work.row.id,
+        no=no,
+        valid_from=valid_from,
+        definition=work.row.text,
+        tzdata=tzdata,
+        active=active,
+        note=note,
+        actor="planner",
+    )

@@ -1,0 +1,211 @@
+"""The store's operations on schedules, each one transaction that may be repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+
+from rota.core.claims import NIL_ID
+from rota.core.schedules import Schedule, ScheduleDefinition
+from rota.core.scope import Scope
+from rota.instants import instant
+from rota.store import due, schedules, triggering
+from rota.store.database import Database, Row, Tx, Work
+from rota.store.planning import NewId, Planning, Providers
+from rota.store.schedule_rows import ScheduleRow, decoded
+from rota.store.schedules import Change
+
+T = TypeVar("T")
+
+PLANNER = "\x01planner"
+"""The hint that schedules changed. No queue can have this name."""
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """How many schedules were looked at, and how many runs made."""
+
+    schedules: int
+    runs: int
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """A schedule as code or a file declares it."""
+
+    name: str
+    definition: ScheduleDefinition
+    fingerprint: str
+
+
+class ScheduleStore:
+    def __init__(self, database: Database, new_id: NewId) -> None:
+        self._database = database
+        self._new_id = new_id
+
+    async def next_in(self, providers: Collection[str] = ()) -> int | None:
+        """Until the next schedule is due that has no scope provider, or one of these."""
+        return await self._database.read(lambda tx: due.next_in(tx, providers))
+
+    async def plan(self, limit: int, providers: Providers) -> Planned:
+        """A batch of due schedules becomes runs."""
+        planning = await self._database.transact(lambda tx: due.plan_due(tx, limit, providers, self._new_id))
+        self._database.notify(planning.queues)
+        return Planned(planning.schedules, planning.runs)
+
+    async def due_providers(self, providers: Collection[str]) -> list[str]:
+        return await self._database.read(lambda tx: due.due_providers(tx, providers))
+
+    async def note_provider_trouble(self, provider: str, trouble: str | None) -> None:
+        await self._database.transact(lambda tx: tx.fetch("note_provider_trouble", provider=provider, trouble=trouble))
+
+    async def wake_followers(self, limit: int) -> int:
+        """Looked at first without a lock: mostly nothing has ended."""
+        if not await self._database.read(due.has_ended_awaited):
+            return 0
+        return await self._database.transact(lambda tx: due.wake_followers(tx, limit))
+
+    async def replan_zones(self) -> bool:
+        """After new time zone data: all schedules are looked at again. True if there was anything to do."""
+        if await self._database.read(due.knows_zones):
+            return False
+        after: str | None = NIL_ID
+        while after is not None:
+            after = await self._database.transact(partial(due.look_again_at_zones, after=after))
+        return True
+
+    async def create(
+        self,
+        name: str,
+        definition: ScheduleDefinition,
+        owner: str,
+        *,
+        declared: str | None = None,
+        actor: str | None = None,
+    ) -> None:
+        id = self._new_id()
+        await self._transact(
+            lambda tx: schedules.create(tx, id, name, definition, owner, declared=declared, actor=actor)
+        )
+
+    async def update(self, name: str, definition: ScheduleDefinition, change: Change) -> None:
+        await self._changing(name, lambda tx, row: schedules.update(tx, row, definition, change, self._new_id))
+
+    async def declare(self, name: str, definition: ScheduleDefinition, change: Change) -> None:
+        """A declaration that has changed; not if another process has applied it since."""
+
+        async def apply(tx: Tx, row: ScheduleRow) -> None:
+            if row.declared != change.declared:
+                await schedules.update(tx, row, definition, change, self._new_id)
+
+        await self._changing(name, apply)
+
+    async def pause(self, name: str, reason: str | None, actor: str | None, until: int | None) -> None:
+        await self._changing(
+            name, lambda tx, row: schedules.pause(tx, row, self._new_id, reason=reason, actor=actor, until=until)
+        )
+
+    async def resume(self, name: str, mode: str, actor: str | None) -> None:
+        await self._changing(name, lambda tx, row: schedules.resume(tx, row, self._new_id, mode=mode, actor=actor))
+
+    async def delete(self, name: str, actor: str | None) -> None:
+        tried: list[str] = []
+
+        async def body(tx: Tx) -> None:
+            rows = await tx.fetch("lock_schedule", name=name)
+            if tried and (not rows or str(rows[0][0]) not in tried):
+                return  # deleted by the try before, whose answer got lost
+            row = await schedules.locked(tx, name)
+            tried.append(row.id)
+            await schedules.delete(tx, row, self._new_id, actor)
+
+        await self._transact(body)
+
+    async def trigger(self, name: str, scope: Scope | None, *, force: bool) -> list[str]:
+        """Not repeated by itself: it would trigger twice."""
+
+        async def body(tx: Tx) -> tuple[Planning, list[str]]:
+            return await triggering.trigger(tx, await schedules.locked(tx, name), self._new_id, scope, force=force)
+
+        planning, run_ids = await self._database.transact(body, repeatable=False)
+        self._database.notify(planning.queues)
+        return run_ids
+
+    async def get(self, name: str) -> Schedule | None:
+        async def body(tx: Tx) -> Schedule | None:
+            rows = await tx.fetch("get_schedule", name=name)
+            return schedule_of(rows[0]) if rows else None
+
+        return await self._database.read(body)
+
+    async def names(self) -> list[str]:
+        async def body(tx: Tx) -> list[str]:
+            return [row[0] for row in await tx.fetch("schedule_names")]
+
+        return await self._database.read(body)
+
+    async def list(
+        self, *, job: str | None = None, owner: str | None = None, limit: int = 100, after: str | None = None
+    ) -> list[Schedule]:
+        """By name; `after` is the last name of the page before."""
+        wanted = {"job": job, "owner": owner}
+        conditions = ["deleted_at is null"] + [f"{column} = :{column}" for column, value in wanted.items() if value]
+        conditions += ["name > :after"] if after else []
+        values = {name: value for name, value in {**wanted, "after": after}.items() if value}
+        sql = (
+            f"select {{schedule_columns}} from rota_schedule where {' and '.join(conditions)} "
+            "order by name limit :limit"
+        )
+
+        async def body(tx: Tx) -> list[Schedule]:
+            return [schedule_of(row) for row in await tx.fetch_sql(sql, limit=limit, **values)]
+
+        return await self._database.read(body)
+
+    async def declared(self, names: Sequence[str]) -> Mapping[str, tuple[str | None, str]]:
+        """Name → (fingerprint of what was declared last, owner), of those that exist."""
+
+        async def body(tx: Tx) -> dict[str, tuple[str | None, str]]:
+            rows = await tx.fetch("declared_schedules", [(name,) for name in names])
+            return {name: (fingerprint, owner) for name, fingerprint, owner in rows}
+
+        return await self._database.read(body) if names else {}
+
+    async def _changing(self, name: str, work: Callable[[Tx, ScheduleRow], Coroutine[Any, Any, T]]) -> T:
+        async def body(tx: Tx) -> T:
+            return await work(tx, await schedules.locked(tx, name))
+
+        return await self._transact(body)
+
+    async def _transact(self, work: Work[T]) -> T:
+        answer = await self._database.transact(work)
+        self._database.notify([PLANNER])
+        return answer
+
+
+def schedule_of(row: Row) -> Schedule:
+    (id, name, job, definition, owner, revision, enabled, paused_at, paused_by, pause_reason, resume_at, job_paused,
+     cursor_at, next_plan, awaits, fired, tzdata, trouble, created_at, updated_at) = row  # fmt: skip
+    return Schedule(
+        id=str(id),
+        name=name,
+        job=job,
+        definition=decoded(definition),
+        owner=owner,
+        revision=revision,
+        enabled=bool(enabled),
+        paused_at=None if paused_at is None else instant(paused_at),
+        paused_by=paused_by,
+        pause_reason=pause_reason,
+        resume_at=None if resume_at is None else instant(resume_at),
+        job_paused=bool(job_paused),
+        cursor_at=instant(cursor_at),
+        next_plan=None if next_plan is None else instant(next_plan),
+        awaits=None if awaits is None else str(awaits),
+        fired=fired,
+        tzdata=tzdata,
+        trouble=trouble,
+        created_at=instant(created_at),
+        updated_at=instant(updated_at),
+    )

@@ -1,0 +1,301 @@
+"""Schedules made, changed, paused, resumed and deleted: each a revision, decided while the schedule's row is locked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rota.core.planning import SECOND
+from rota.core.policies import CatchUp
+from rota.core.schedules import ScheduleDefinition
+from rota.core.triggers import Once
+from rota.core.zones import tzdata_version
+from rota.durations import in_micros
+from rota.errors import DuplicateSchedule, Invalid, UnknownSchedule
+from rota.store.database import Tx
+from rota.store.planning import NewId, Providers, plan_rows
+from rota.store.schedule_rows import ScheduleRow, encoded, schedule_row
+from rota.store.spans import open_scopes
+
+RESUME = ("skip", "latest", "all")
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """Who changes a schedule and why: what its revision tells."""
+
+    note: str
+    actor: str | None = None
+    declared: str | None = None
+    owner: str | None = None
+
+
+async def create(
+    tx: Tx, id: str, name: str, definition: ScheduleDefinition, owner: str, *, declared: str | None, actor: str | None
+) -> None:
+    await tx.fetch("lock_job", job=definition.job)
+    ((now,),) = await tx.fetch("now")
+    cursor = _first_cursor(definition, int(now))
+    row = ScheduleRow(
+        id, name, encoded(definition), 1, int(definition.enabled), None, None, 0, cursor, None, None, 0,
+        tzdata_version(), definition.provider, owner, declared,
+    )  # fmt: skip
+    row = _placed(row, int(now))
+    made = await tx.fetch(
+        "insert_schedule",
+        id=id,
+        name=name,
+        job=definition.job,
+        definition=row.text,
+        declared=declared,
+        owner=owner,
+        provider=row.provider,
+        enabled=row.enabled,
+        cursor_at=cursor,
+        next_plan=row.next_plan,
+        next_at=_next_at(row),
+        tzdata=row.tzdata,
+    )
+    if not made:
+        if [str(row[0]) for row in await tx.fetch("lock_schedule", name=name)] == [id]:
+            return  # made by the try before, whose answer got lost
+        raise DuplicateSchedule(name)
+    active = row.active
+    if made[0][1]:  # its job is paused
+        row = _placed(msgspec.structs.replace(row, job_paused=1), int(now))
+        await _write(tx, row)
+        active = False
+    await _note(tx, row, Change(note="created", actor=actor), valid_from=cursor, active=active)
+
+
+def _first_cursor(definition: ScheduleDefinition, now: int) -> int:
+    """From now on; except that what should have run once, a while ago, is due at once."""
+    trigger = definition.rule.trigger
+    if isinstance(trigger, Once) and trigger.at <= now:
+        if now - trigger.at > in_micros(definition.catch_up.window) or definition.catch_up.mode == "none":
+            raise Invalid("`once` is over, longer ago than its catch-up allows", hint="give a time to come")
+        return trigger.at - 1
+    return now
+
+
+async def locked(tx: Tx, name: str) -> ScheduleRow:
+    rows = await tx.fetch("lock_schedule", name=name)
+    if not rows:
+        raise UnknownSchedule(name, [row[0] for row in await tx.fetch("schedule_names")])
+    return schedule_row(rows[0])
+
+
+async def update(tx: Tx, row: ScheduleRow, definition: ScheduleDefinition, change: Change, new_id: NewId) -> None:
+    """Plan times up to now are the old definition's, those after now the new one's."""
+    changed: dict[str, Any] = {
+        "text": encoded(definition),
+        "provider": definition.provider,
+        "enabled": int(definition.enabled),
+        "tzdata": tzdata_version(),
+    }
+    if change.declared is not None:
+        changed["declared"] = change.declared
+    if change.owner is not None:
+        changed["owner"] = change.owner
+    if definition.job != row.definition.job:
+        await tx.fetch("lock_job", job=definition.job)
+        changed["job_paused"] = len(await tx.fetch("job_is_paused", job=definition.job))
+    await _revise(tx, row, change, new_id, **changed)
+
+
+async def pause(
+    tx: Tx, row: ScheduleRow, new_id: NewId, *, reason: str | None, actor: str | None, until: int | None
+) -> None:
+    """Paused already: the newer reason and end count."""
+    ((now,),) = await tx.fetch("now")
+    note = f"paused: {reason}" if reason else "paused"
+    facts = {"paused_by": actor, "pause_reason": reason}
+    await _revise(
+        tx, row, Change(note=note, actor=actor), new_id, facts=facts, paused_at=row.paused_at or int(now),
+        resume_at=until,
+    )  # fmt: skip
+
+
+async def resume(tx: Tx, row: ScheduleRow, new_id: NewId, *, mode: str, actor: str | None) -> None:
+    """`skip` starts anew from now; `latest` and `all` catch up with the plan times since the pause."""
+    if row.paused_at is not None:
+        await _resume(tx, row, new_id, mode, actor, paused_at=None, resume_at=None)
+
+
+async def _resume(tx: Tx, row: ScheduleRow, new_id: NewId, mode: str, actor: str | None, **changed: Any) -> None:
+    after = msgspec.structs.replace(row, **changed)
+    if mode == "skip" or not after.active or after.definition.follows is not None:
+        facts = None if after.paused_at is None else await _pause_facts(tx, row)
+        await _revise(tx, row, Change(note="resumed", actor=actor), new_id, facts=facts, **changed)
+        return
+    ((now,),) = await tx.fetch("now")
+    await tx.fetch("reopen_revisions", id=row.id, valid_from=row.cursor_at, note=f"paused, and caught up with ({mode})")
+    after = msgspec.structs.replace(after, next_plan=after.standing.times.next(after.cursor_at))
+    await _write(tx, after)
+    own = after.definition.catch_up
+    policy = CatchUp(mode=mode, window=own.window, keep=own.keep, per_tick=own.keep)
+    after = await _settle(tx, after, new_id, int(now), policy)
+    if after.active:  # else catching up has paused it again, and made the revision that says so
+        after = msgspec.structs.replace(after, revision=after.revision + 1)
+        await tx.fetch("revise_schedule", id=after.id, revision=after.revision, tzdata=after.tzdata)
+        await _note(tx, after, Change(note="resumed", actor=actor), valid_from=after.cursor_at, active=after.names)
+
+
+async def delete(tx: Tx, row: ScheduleRow, new_id: NewId, actor: str | None) -> None:
+    """Its runs and its ledger stay; a new schedule may have its name."""
+    await _revise(tx, row, Change(note="deleted", actor=actor), new_id, deleted=True)
+
+
+async def rest_anew(tx: Tx, row: ScheduleRow, actor: str | None, new_id: NewId) -> None:
+    """What passed while it rested is decided: nothing of it is caught up with when it is resumed."""
+    ((note,),) = await tx.fetch("newest_note", id=row.id)
+    facts = await _pause_facts(tx, row)
+    await _revise(tx, row, Change(note=note, actor=actor), new_id, facts=facts)
+
+
+async def pause_schedules_of(tx: Tx, job: str, actor: str | None, new_id: NewId) -> None:
+    """The job is paused: its schedules plan nothing until it is resumed."""
+    for row in await _of_job(tx, job):
+        if not row.job_paused:
+            facts = await _pause_facts(tx, row)
+            await _revise(tx, row, Change(note="job paused", actor=actor), new_id, facts=facts, job_paused=1)
+
+
+async def resume_schedules_of(tx: Tx, job: str, mode: str, actor: str | None, new_id: NewId) -> None:
+    """The job goes on: `mode` says what becomes of the plan times that passed meanwhile."""
+    for row in await _of_job(tx, job):
+        if row.job_paused:
+            await _resume(tx, row, new_id, mode, actor, job_paused=0)
+
+
+async def disable_schedules_of(tx: Tx, job: str, actor: str | None, new_id: NewId) -> None:
+    """The job is cancelled: its schedules are switched off."""
+    for row in await _of_job(tx, job):
+        if row.enabled:
+            definition = msgspec.structs.replace(row.definition, enabled=False)
+            await update(tx, row, definition, Change(note="job cancelled", actor=actor), new_id)
+
+
+async def _of_job(tx: Tx, job: str) -> list[ScheduleRow]:
+    await tx.fetch("lock_job", job=job)
+    return [schedule_row(row) for row in await tx.fetch("lock_schedules_of_job", job=job)]
+
+
+async def _revise(
+    tx: Tx,
+    row: ScheduleRow,
+    change: Change,
+    new_id: NewId,
+    *,
+    facts: dict[str, str | None] | None = None,
+    deleted: bool = False,
+    **changed: Any,
+) -> None:
+    """What was due is decided by the old revision; then the new one begins, now."""
+    ((now,),) = await tx.fetch("now")
+    row = await _settle(tx, row, new_id, int(now))
+    await _give_up(tx, row, int(now))
+    if facts is None and row.paused_at is not None:
+        facts = await _pause_facts(tx, row)
+    was = row
+    row = msgspec.structs.replace(row, **changed, revision=row.revision + 1, cursor_at=max(int(now), row.cursor_at))
+    row = _placed(row, _earliest(was, row, int(now)), deleted=deleted)
+    await _write(tx, row, facts, deleted=deleted)
+    await _note(tx, row, change, valid_from=row.cursor_at, active=row.names and not deleted)
+
+
+async def _settle(tx: Tx, row: ScheduleRow, new_id: NewId, now: int, catch_up: CatchUp | None = None) -> ScheduleRow:
+    """Every plan time up to now gets what its revision says, before that changes."""
+    providers: Providers = {row.provider: tuple(await open_scopes(tx, row.id))} if row.provider else {}
+    while row.active and row.next_plan is not None and row.next_plan <= now:
+        _, after = await plan_rows(tx, [row], new_id, providers, settle=True, catch_up=catch_up)
+        if row.id not in after or after[row.id] == row:  # it cannot be planned: its trouble is noted
+            break
+        row = after[row.id]
+        (found,) = await tx.fetch("lock_schedule", name=row.name)
+        row = schedule_row(found)
+    return row
+
+
+async def _give_up(tx: Tx, row: ScheduleRow, now: int) -> None:
+    """What could not be planned while its revision lasted never will be: it is missed."""
+    if not row.active or row.next_plan is None or row.next_plan > now or row.definition.follows is not None:
+        return
+    times = row.standing.times
+    count, last = times.count(row.cursor_at, now), times.prev(now + 1)
+    if count:
+        await tx.fetch("insert_ranges", [(row.id, row.next_plan, last, "it could not be planned", count)])
+
+
+async def _pause_facts(tx: Tx, row: ScheduleRow) -> dict[str, str | None]:
+    ((paused_by, reason),) = await tx.fetch("pause_facts", id=row.id)
+    return {"paused_by": paused_by, "pause_reason": reason}
+
+
+def _earliest(was: ScheduleRow, row: ScheduleRow, now: int) -> int:
+    """One that follows its runs keeps its distance from the end of the last one, whatever else is changed."""
+    before, after = was.definition.follows, row.definition.follows
+    if before is None or after is None or not was.fired or was.next_plan is None:
+        return now
+    return max(now, was.next_plan - in_micros(before) + in_micros(after))
+
+
+def _placed(row: ScheduleRow, now: int, *, deleted: bool = False) -> ScheduleRow:
+    """With the first plan time after its cursor, if it is to be planned at all; not before `now` if it follows runs."""
+    standing = row.standing
+    if deleted or not row.active or standing.room == 0:
+        awaits = row.awaits if row.active and not deleted else None
+        return msgspec.structs.replace(row, next_plan=None, awaits=awaits)
+    if row.definition.follows is None:
+        return msgspec.structs.replace(row, next_plan=standing.times.next(row.cursor_at), awaits=None)
+    if row.awaits is not None:
+        return row
+    at = -(-max(now, row.cursor_at + 1) // SECOND) * SECOND
+    return msgspec.structs.replace(row, next_plan=standing.times.next_allowed(at))
+
+
+def _next_at(row: ScheduleRow) -> int | None:
+    if row.paused_at is not None:
+        return row.resume_at
+    return row.standing.next_at
+
+
+async def _write(
+    tx: Tx, row: ScheduleRow, facts: dict[str, str | None] | None = None, *, deleted: bool = False
+) -> None:
+    await tx.fetch(
+        "change_schedule",
+        id=row.id,
+        job=row.definition.job,
+        definition=row.text,
+        declared=row.declared,
+        owner=row.owner,
+        revision=row.revision,
+        provider=row.provider,
+        enabled=row.enabled,
+        paused_at=row.paused_at,
+        resume_at=row.resume_at,
+        job_paused=row.job_paused,
+        cursor_at=row.cursor_at,
+        next_plan=row.next_plan,
+        next_at=None if deleted else _next_at(row),
+        awaits=row.awaits,
+        fired=row.fired,
+        tzdata=row.tzdata,
+        deleted=int(deleted),
+        **(facts or {"paused_by": None, "pause_reason": None}),
+    )
+
+
+async def _note(tx: Tx, row: ScheduleRow, change: Change, *, valid_from: int, active: bool) -> None:
+    await tx.fetch(
+        "insert_revision",
+        id=row.id,
+        no=row.revision,
+        valid_from=valid_from,
+        definition=row.text,
+        tzdata=row.tzdata,
+        active=int(active),
+        note=change.note,
+        actor=change.actor,
+    )

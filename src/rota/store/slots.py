@@ -1,0 +1,154 @@
+"""Slots: given out to the runs that wait under a limit, and given back when their leases end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+import msgspec
+
+from rota.core.claims import Claim, LimitedRequest
+from rota.core.limits import Candidate, HandedOut, hand_out
+from rota.durations import in_micros
+from rota.store import waits
+from rota.store.database import Row, Tx
+
+_OPEN, _NOBODY_WAITS, _FULL = 0, 1, 2
+_MORE_KEYS = 16
+_BITE = 500
+_UNUSED = in_micros(timedelta(minutes=1))
+
+
+class Limited(msgspec.Struct, frozen=True):
+    """What a look for limited runs brought; `waiting`: there was one, or a limit to see to."""
+
+    claims: list[Claim]
+    waiting: bool
+
+
+async def claim(tx: Tx, request: LimitedRequest) -> Limited:
+    """Key first: lock a few limits, count their slots, take as many of their runs as are free.
+
+    Every lock is taken only if nobody else has it, so that claims never wait, and cannot deadlock.
+    """
+    keys = await tx.hot.open_keys(request, request.slots + _MORE_KEYS if request.slots else 1)
+    if not keys or not request.slots:
+        return Limited([], bool(keys))
+    free = await _free(tx, keys)
+    asked = {key: min(free[key], request.slots) for key in keys if free[key] > 0}
+    waiting = await _candidates(tx, request, asked)
+    wider = {key for found in waiting.values() for candidate in found for key in candidate.wider} - keys.keys()
+    if wider:
+        locked = await tx.fetch("lock_free_limits", [(key,) for key in sorted(wider)])
+        free.update(await _free(tx, _by_key(locked)))
+    handed = hand_out({key: waiting.get(key, []) for key in keys}, free, request.slots)
+    claims = await tx.hot.take(request, [candidate.run_id for candidate in handed.taken]) if handed.taken else []
+    if claims:
+        await tx.fetch("enter_gates", [(claim.run_id, claim.fence) for claim in claims])
+    await _leave_open_or_shut(tx, keys, waiting, handed)
+    return Limited(claims, True)
+
+
+async def _free(tx: Tx, limits: dict[str, int]) -> dict[str, int]:
+    # A statement of its own, after the lock: an older snapshot would not see what the last holder of it took.
+    held = _by_key(await tx.fetch("held_slots", [(key,) for key in limits]))
+    return {key: most - held.get(key, 0) for key, most in limits.items()}
+
+
+def _by_key(rows: Iterable[Row]) -> dict[str, int]:
+    return {row[0]: int(row[1]) for row in rows}
+
+
+async def _candidates(tx: Tx, request: LimitedRequest, asked: dict[str, int]) -> dict[str, list[Candidate]]:
+    found = await tx.hot.candidates(request, asked) if asked else []
+    if not found:
+        return {}
+    wider: dict[str, list[str]] = {}
+    for run_id, key in await tx.fetch("wider_gates", [(run_id,) for _, run_id in found]):
+        wider.setdefault(str(run_id), []).append(key)
+    waiting: dict[str, list[Candidate]] = {}
+    for key, run_id in found:
+        waiting.setdefault(key, []).append(Candidate(run_id, key, tuple(wider.get(run_id, ()))))
+    return waiting
+
+
+async def _leave_open_or_shut(
+    tx: Tx, keys: Iterable[str], waiting: dict[str, list[Candidate]], handed: HandedOut
+) -> None:
+    served = {candidate.key for candidate in handed.taken}
+    bare = [(key,) for key in keys if key not in waiting and key not in handed.full]
+    left = {row[0] for row in await tx.fetch("waiting_under", bare)} if bare else set()
+    rows: list[Row] = [
+        *((key, _FULL, None, int(key in served)) for key in handed.full),
+        *((key, _FULL, wider, 0) for key, wider in handed.blocked.items()),
+        *((key, _OPEN, None, 1) for key in served - handed.full),
+        *((key, _NOBODY_WAITS, None, 1) for (key,) in bare if key not in left),
+    ]
+    if rows:
+        await tx.fetch("shut_limits", sorted(rows, key=lambda row: str(row[0])))
+
+
+async def leave(tx: Tx, *, ended: Sequence[str] = (), again: Sequence[str] = ()) -> list[Row]:
+    """These runs hold no slots any more: of which limits, `open_limits` wants to know."""
+    freed = list(await tx.fetch("drop_gates", [(id,) for id in ended])) if ended else []
+    return freed + list(await tx.fetch("leave_gates", [(id,) for id in again])) if again else freed
+
+
+async def open_limits(tx: Tx, freed: Sequence[Row]) -> set[str]:
+    """Others may take these slots; returns their queues. Once in a transaction: the locks are taken in order.
+
+    Locked before it is opened: a claim that counts these slots at this moment would shut it afterwards.
+    """
+    if not freed:
+        return set()
+    places: dict[str, int] = {}
+    for key, place in freed:
+        places[key] = min(place, places.get(key, place))
+    keys = [(key,) for key in sorted(places)]
+    most = _by_key(await tx.fetch("lock_limits", keys))
+    await tx.fetch("open_limits", [(key, places[key]) for (key,) in keys])
+    blocking = {str(row[0]): most[row[0]] for row in await tx.fetch("blocking_limits", keys) if row[0] in most}
+    for key, count in (await _free(tx, blocking)).items() if blocking else ():
+        if count > 0:
+            keys += [(row[0],) for row in await tx.fetch("unblock_limits", key=key, count=count)]
+    queues = await tx.fetch("queues_under", keys)
+    return {queue for pair in queues for queue in pair if queue is not None}
+
+
+class Astray(msgspec.Struct, frozen=True):
+    """What fell between two transactions, or was left by somebody who did not know of it."""
+
+    ended: list[str]
+    again: list[str]
+    forgotten: list[Row]
+    unused: list[Row]
+    awaited: list[str]
+    idle: list[str]
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, name) for name in self.__struct_fields__)
+
+
+async def look_astray(tx: Tx) -> Astray:
+    gates = await tx.fetch("stale_gates", limit=_BITE)
+    return Astray(
+        ended=sorted({str(id) for id, live in gates if not live}),
+        again=sorted({str(id) for id, live in gates if live}),
+        forgotten=list(await tx.fetch("forgotten_limits", limit=_BITE)),
+        unused=list(await tx.fetch("unused_limits", limit=_BITE, idle=_UNUSED)),
+        awaited=[str(row[0]) for row in await tx.fetch("ended_awaited_runs", limit=_BITE)],
+        idle=[str(row[0]) for row in await tx.fetch("waiting_for_nothing", limit=_BITE)],
+    )
+
+
+async def tidy(tx: Tx, found: Astray) -> set[str]:
+    """Put right what is astray; returns the queues where runs may go on."""
+    freed = await leave(tx, ended=found.ended, again=found.again)
+    queues = await open_limits(tx, [*freed, *((row[0], 0) for row in found.forgotten)])
+    if found.unused:
+        await tx.fetch("drop_limits", found.unused)
+    if found.awaited:
+        queues |= await waits.release(tx, found.awaited)
+    if found.idle:
+        queues |= await waits.go_on(tx, found.idle)
+    return queues

@@ -1,0 +1,67 @@
+-- What explanations are made of.
+
+-- name: schedule_due
+select next_at from rota_schedule where id = :id;
+
+-- name: runs_at
+select n.id, n.scope_kind, n.scope_id, n.plan_time, n.covers_from, n.missed_count, n.state, n.reason, n.run_at,
+    n.started_at, n.finished_at
+from rota_run_now n
+where n.schedule_id = :id and n.retry_of is null and n.plan_time = :at
+order by n.scope_kind, n.scope_id limit :limit;
+
+-- name: runs_covering
+select n.id, n.scope_kind, n.scope_id, n.plan_time, n.covers_from, n.missed_count, n.state, n.reason
+from rota_run_now n
+where n.schedule_id = :id and n.retry_of is null and n.plan_time > :at and n.covers_from <= :at
+order by n.scope_kind, n.scope_id limit :limit;
+
+-- name: live_workers
+select id, queues, jobs from rota_worker where seen_at > :now - :silence order by id;
+
+-- name: run_details
+select r.cancelled_by, w.hold, l.expires_at, l.cancel_at
+from rota_run r left join rota_ready w on w.run_id = r.id left join rota_lease l on l.run_id = r.id
+where r.id = :id;
+
+-- name: awaited_runs
+select a.after_id, r.state from rota_wait a left join rota_run r on r.id = a.after_id
+where a.run_id = :id order by a.after_id;
+
+-- name: limits_of_run
+select g.key, coalesce(l.max, g.max),
+    (select count(*) from rota_gate h join rota_lease e on e.run_id = h.run_id and e.fence = h.fence
+     where h.key = g.key and h.fence is not null)
+from rota_gate g left join rota_limit l on l.key = g.key
+where g.run_id = :id order by g.place;
+
+-- name: pauses_of_run
+select p.kind, p.name, p.paused_at, p.paused_by, p.reason
+from rota_run r join rota_pause p on p.kind = 'job' and p.name = r.job or p.kind = 'queue' and p.name = r.queue
+where r.id = :id;
+
+-- name: count_before
+select count(*) from rota_ready w join rota_ready o on o.queue = w.queue and o.hold = 0
+    and (o.rank, o.run_at, o.run_id) < (w.rank, w.run_at, w.run_id)
+where w.run_id = :id;
+
+-- name: overdue_schedules
+select name, next_at, trouble, provider from rota_schedule
+where next_at < :now - :late and deleted_at is null
+order by next_at limit :limit;
+
+-- name: stuck_leases
+select run_id, worker_id, expires_at from rota_lease where expires_at < :now - :late order by expires_at limit :limit;
+
+-- name: claimable_by_queue
+select queue, count(*) from rota_ready where hold in (0, 2) group by queue;
+
+-- name: claimable_by_job
+select job, count(*) from rota_ready where hold in (0, 2) group by job;
+
+-- name: orphaned_waits
+select count(*) from rota_wait a left join rota_run r on r.id = a.run_id left join rota_run p on p.id = a.after_id
+where r.id is null or r.state is not null or p.id is null or p.state is not null;
+
+-- name: orphaned_limits
+select count(*) from rota_gate g left join rota_run r on r.id = g.run_id where r.id is null or r.state is not null;

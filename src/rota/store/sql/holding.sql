@@ -1,0 +1,185 @@
+-- What holds a run back besides time: limits, runs that it follows, pauses.
+
+-- name: make_limits
+insert into rota_limit (key, job, max, shut, served_at)
+select rows.key, rows.job, rows.max, rows.shut, :now from {rows key text, job text, max int, shut int}
+where not exists (select 1 from rota_limit l where l.key = rows.key)
+on conflict (key) do nothing;
+
+-- name: make_limits_of
+-- Of runs whose gates came alone, on somebody else's connection.
+insert into rota_limit (key, job, max, shut, served_at)
+select g.key, min(r.job), max(g.max), case when min(g.place) = 0 then 0 else 1 end, :now
+from {rows id id} join rota_gate g on g.run_id = rows.id join rota_run r on r.id = g.run_id
+where not exists (select 1 from rota_limit l where l.key = g.key)
+group by g.key
+on conflict (key) do nothing;
+
+-- name: adjust_limits
+-- Locks no row that is right already: whoever enqueues does not stand in the way of claims.
+update rota_limit set max = rows.max, job = case when rota_limit.job = rows.job then rota_limit.job end,
+    shut = case when rows.shut = 0 then 0 else rota_limit.shut end,
+    blocked_by = case when rows.shut = 0 then null else rota_limit.blocked_by end
+from {rows key text, job text, max int, shut int}
+where rota_limit.key = rows.key
+    and (rota_limit.max <> rows.max or rota_limit.shut = 1 and rows.shut = 0 or rota_limit.job <> rows.job);
+
+-- name: wake_limits
+update rota_limit set shut = 0 where key in (select rows.key from {rows key text}) and shut = 1;
+
+-- name: change_max
+update rota_limit set max = :max, shut = 0, blocked_by = null
+where (key = :key or substr(key, 1, length(cast(:prefix as text))) = cast(:prefix as text)) and max <> :max
+returning key;
+
+-- name: lock_limits
+select l.key, l.max from {rows key text} join rota_limit l on l.key = rows.key order by l.key {for_update l};
+
+-- name: lock_free_limits
+select l.key, l.max from {rows key text} join rota_limit l on l.key = rows.key order by l.key {for_update_skip l};
+
+-- name: live_under
+-- Those that were asked to stop are as good as gone.
+select g.key, count(*) from {rows key text}
+join rota_gate g on g.key = rows.key left join rota_lease l on l.run_id = g.run_id
+where l.cancel_at is null
+group by g.key;
+
+-- name: oldest_under
+select g.run_id from rota_gate g left join rota_lease l on l.run_id = g.run_id
+where g.key = :key and l.cancel_at is null
+order by g.run_id limit :count;
+
+-- name: insert_gates
+insert into rota_gate (run_id, key, place, max)
+select rows.run_id, rows.key, rows.place, rows.max from {rows run_id id, key text, place int, max int}
+where true;
+
+-- name: enter_gates
+update rota_gate set fence = rows.fence from {rows id id, fence int} where rota_gate.run_id = rows.id;
+
+-- name: leave_gates
+update rota_gate set fence = null where run_id in (select rows.id from {rows id id}) and fence is not null
+returning key, place;
+
+-- name: drop_gates
+delete from rota_gate where run_id in (select rows.id from {rows id id}) returning key, place;
+
+-- name: wider_gates
+select g.run_id, g.key from {rows id id} join rota_gate g on g.run_id = rows.id
+where g.place > 0 order by g.run_id, g.place;
+
+-- name: held_slots
+-- Rows are counted, and only those whose lease is there: no dead holder counts.
+select g.key, count(*) from {rows key text}
+join rota_gate g on g.key = rows.key and g.fence is not null
+join rota_lease l on l.run_id = g.run_id and l.fence = g.fence
+group by g.key;
+
+-- name: waiting_under
+select rows.key from {rows key text}
+where exists (select 1 from rota_ready w where w.hold = 2 and w.limit_key = rows.key);
+
+-- name: queues_under
+-- The first and the last: mostly there is one.
+select (select w.queue from rota_ready w where w.hold = 2 and w.limit_key = rows.key order by w.queue limit 1),
+    (select w.queue from rota_ready w where w.hold = 2 and w.limit_key = rows.key order by w.queue desc limit 1)
+from {rows key text};
+
+-- name: shut_limits
+update rota_limit set shut = rows.shut, blocked_by = rows.blocked_by,
+    served_at = case when rows.served = 1 then :now else served_at end
+from {rows key text, shut int, blocked_by text, served int}
+where rota_limit.key = rows.key;
+
+-- name: open_limits
+-- A limit under which no run is found by it, only counted, stays as it is.
+update rota_limit set shut = 0, blocked_by = null
+from {rows key text, place int}
+where rota_limit.key = rows.key and (rows.place = 0 and rota_limit.shut > 0 or rota_limit.shut = 2);
+
+-- name: blocking_limits
+select distinct l.blocked_by from {rows key text} join rota_limit l on l.blocked_by = rows.key;
+
+-- name: unblock_limits
+update rota_limit set shut = 0, blocked_by = null
+where key in (
+    select key from rota_limit where blocked_by = :key order by served_at limit :count {for_update_skip})
+returning key;
+
+-- name: stale_gates
+-- Their lease has ended, and whoever ended it did not know of them.
+select g.run_id, case when r.state is null and r.id is not null then 1 else 0 end
+from rota_gate g left join rota_run r on r.id = g.run_id
+where g.fence is not null
+    and not exists (select 1 from rota_lease l where l.run_id = g.run_id and l.fence = g.fence)
+limit :limit;
+
+-- name: forgotten_limits
+-- Shut, though a run waits and a slot is free: an enqueue that was not yet seen when the limit was shut.
+select l.key from rota_limit l left join rota_limit b on b.key = l.blocked_by
+where l.shut > 0 and 1 = (select 1 from rota_ready w where w.hold = 2 and w.limit_key = l.key limit 1)
+    and (select count(*) from rota_gate g join rota_lease e on e.run_id = g.run_id and e.fence = g.fence
+        where g.key = l.key and g.fence is not null) < l.max
+    and (b.key is null or b.max > (
+        select count(*) from rota_gate g join rota_lease e on e.run_id = g.run_id and e.fence = g.fence
+        where g.key = b.key and g.fence is not null))
+limit :limit;
+
+-- name: unused_limits
+select l.key from rota_limit l
+where l.shut = 1 and l.served_at < :now - :idle
+    and (select 1 from rota_gate g where g.key = l.key limit 1) is null
+limit :limit;
+
+-- name: drop_limits
+delete from rota_limit where key in (
+    select l.key from {rows key text} join rota_limit l on l.key = rows.key
+    where l.shut = 1 and not exists (select 1 from rota_gate g where g.key = l.key)
+    {for_update_skip l});
+
+-- name: mark_followed
+-- Waits for a completion of the same run that is under way, and then finds it final.
+update rota_run set followed = 1 from {rows after_id id} where rota_run.id = rows.after_id and rota_run.state is null
+returning rota_run.id;
+
+-- name: insert_waits
+insert into rota_wait (run_id, after_id) select rows.run_id, rows.after_id from {rows run_id id, after_id id}
+where true
+on conflict (after_id, run_id) do nothing;
+
+-- name: end_waits_for
+delete from rota_wait where after_id in (select rows.id from {rows id id}) returning run_id;
+
+-- name: drop_waits_of
+delete from rota_wait where run_id in (select rows.id from {rows id id});
+
+-- name: lock_waiting
+select w.run_id from {rows id id} join rota_ready w on w.run_id = rows.id order by w.run_id {for_update w};
+
+-- name: go_on
+update rota_ready set hold = case when run_at > :now then 1 when limit_key is not null then 2 else 0 end
+where run_id in (select rows.id from {rows id id}) and hold = 3
+    and not exists (select 1 from rota_wait a where a.run_id = rota_ready.run_id)
+returning run_id, queue, hold, limit_key;
+
+-- name: ended_awaited_runs
+select a.after_id from rota_wait a left join rota_run r on r.id = a.after_id
+where r.id is null or r.state is not null
+limit :limit;
+
+-- name: waiting_for_nothing
+select w.run_id from rota_ready w
+where w.hold = 3 and not exists (select 1 from rota_wait a where a.run_id = w.run_id)
+limit :limit;
+
+-- name: pause_queue
+-- Paused twice, it is paused since the first time.
+insert into rota_pause (kind, name, paused_at, paused_by, reason) values ('queue', :queue, :now, :actor, :reason)
+on conflict (kind, name) do nothing;
+
+-- name: resume_queue
+delete from rota_pause where kind = 'queue' and name = :queue returning name;
+
+-- name: paused_queues
+select name, paused_at, paused_by, reason from rota_pause where kind = 'queue' order by name;

@@ -1,0 +1,89 @@
+-- What became of the plan times of a schedule. Runs derived by a retry share their plan time and do not count.
+
+-- name: look_at_schedule
+select id, name, definition, revision, enabled, paused_at, resume_at, job_paused, cursor_at, next_plan, awaits, fired,
+    tzdata, provider, owner, declared
+from rota_schedule where name = :name and deleted_at is null;
+
+-- name: revisions
+select no, valid_from, definition, tzdata, active, note, actor, made_at from rota_revision
+where schedule_id = :id order by no;
+
+-- name: newest_note
+select note from rota_revision where schedule_id = :id order by no desc limit 1;
+
+-- name: spans
+select scope_kind, scope_id, since, until from rota_scope_span where schedule_id = :id
+order by scope_kind, scope_id, since;
+
+-- name: ranges
+select from_at, to_at, scope_kind, scope_id, kind, reason, count from rota_range where schedule_id = :id
+order by from_at;
+
+-- name: ranges_between
+select from_at, to_at, scope_kind, scope_id, kind, reason, count from rota_range
+where schedule_id = :id and to_at >= :from_at and from_at <= :to_at
+order by from_at limit :limit;
+
+-- name: runs_between
+select n.id, n.scope_kind, n.scope_id, n.plan_time, n.covers_from, n.missed_count, n.state, n.reason
+from rota_run_now n
+where n.schedule_id = :id and n.retry_of is null and n.plan_time >= :from_at
+    and coalesce(n.covers_from, n.plan_time) <= :to_at
+order by coalesce(n.covers_from, n.plan_time), n.scope_kind, n.scope_id limit :limit;
+
+-- name: tally_runs
+-- Each row is a range of the index of plan times.
+select rows.no, rows.kind, rows.name, rows.after, count(r.id), coalesce(sum(r.missed_count), 0)
+from {rows no int, kind text, name text, after bigint, until bigint}
+join rota_run r on r.schedule_id = :id and r.scope_kind = rows.kind and r.scope_id = rows.name
+    and r.retry_of is null and r.plan_time > rows.after and r.plan_time <= rows.until
+where r.tags is null or strpos(r.tags, '"backfill"') = 0
+group by rows.no, rows.kind, rows.name, rows.after;
+
+-- name: count_planned
+select count(*) from rota_run
+where schedule_id = :id and retry_of is null and plan_time is not null
+    and (tags is null or strpos(tags, '"backfill"') = 0);
+
+-- name: backfilled_runs
+select scope_kind, scope_id, plan_time from rota_run
+where schedule_id = :id and retry_of is null and plan_time is not null and strpos(tags, '"backfill"') > 0;
+
+-- name: covers
+select distinct covers_from, plan_time, missed_count from rota_run
+where schedule_id = :id and retry_of is null and missed_count > 0;
+
+-- name: runs_in_missed
+select r.id, r.scope_kind, r.scope_id, r.plan_time
+from rota_range g join rota_run r on r.schedule_id = g.schedule_id and r.retry_of is null
+    and r.plan_time >= g.from_at and r.plan_time <= g.to_at
+    and (g.scope_kind = '' or g.scope_kind = r.scope_kind and g.scope_id = r.scope_id)
+where g.schedule_id = :id and g.kind = 'missed'
+limit :limit;
+
+-- name: runs_in_covers
+select r.id, r.scope_kind, r.scope_id, r.plan_time
+from rota_run c join rota_run r on r.schedule_id = c.schedule_id and r.retry_of is null
+    and r.scope_kind = c.scope_kind and r.scope_id = c.scope_id
+    and r.plan_time >= c.covers_from and r.plan_time < c.plan_time
+where c.schedule_id = :id and c.retry_of is null and c.missed_count > 0
+limit :limit;
+
+-- name: planned_after
+select id, scope_kind, scope_id, plan_time from rota_run
+where schedule_id = :id and retry_of is null and plan_time is not null
+    and (tags is null or strpos(tags, '"backfill"') = 0)
+    and (scope_kind, scope_id, plan_time) > (:kind, :scope, :plan_time)
+order by scope_kind, scope_id, plan_time limit :limit;
+
+-- name: distinct_plan_times
+select plan_time, min(cast(id as text)) from rota_run
+where schedule_id = :id and retry_of is null and plan_time > :after
+    and (tags is null or strpos(tags, '"backfill"') = 0)
+group by plan_time order by plan_time limit :limit;
+
+-- name: plan_times_of
+select coalesce(covers_from, plan_time), plan_time from rota_run
+where schedule_id = :id and retry_of is null and scope_kind = :kind and scope_id = :scope
+    and plan_time > :after and plan_time <= :until;

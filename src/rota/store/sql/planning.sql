@@ -1,0 +1,141 @@
+-- From schedules to runs, in one transaction.
+
+-- name: first_due
+-- Of those that can be planned: one whose scopes nobody here can tell stays due.
+select min(next_at) - :now from rota_schedule
+where next_at is not null and (provider is null or provider in (select rows.name from {rows name text}));
+
+-- name: lock_due
+select id, name, definition, revision, enabled, paused_at, resume_at, job_paused, cursor_at, next_plan, awaits, fired,
+    tzdata, provider, owner, declared
+from rota_schedule
+where next_at <= :now and (provider is null or provider in (select rows.name from {rows name text}))
+order by next_at
+limit :limit
+{for_update_skip};
+
+-- name: due_providers
+select rows.name from {rows name text}
+where exists (select 1 from rota_schedule s where s.next_at <= :now and s.provider = rows.name);
+
+-- name: lane_runs
+-- One snapshot of where each run is, so that one which is just being claimed is seen once.
+select m.schedule_id, m.scope_kind, m.scope_id, m.run_id, r.id, r.state, r.attempt, r.finished_at, r.cancelled_by,
+    r.followed, l.run_id, w.fence
+from {rows id id}
+join rota_lane_run m on m.schedule_id = rows.id
+left join rota_run r on r.id = m.run_id
+left join rota_lease l on l.run_id = m.run_id
+left join rota_ready w on w.run_id = m.run_id;
+
+-- name: lanes
+select n.schedule_id, n.scope_kind, n.scope_id, n.failed, n.failures, n.attempt, n.finished_at, n.skips
+from {rows id id} join rota_lane n on n.schedule_id = rows.id;
+
+-- name: save_lanes
+insert into rota_lane (schedule_id, scope_kind, scope_id, failed, failures, attempt, finished_at, skips)
+select rows.id, rows.kind, rows.name, rows.failed, rows.failures, rows.attempt, rows.finished_at, rows.skips
+from {rows id id, kind text, name text, failed int, failures int, attempt int, finished_at bigint, skips int}
+where true
+on conflict (schedule_id, scope_kind, scope_id) do update set failed = excluded.failed, failures = excluded.failures,
+    attempt = excluded.attempt, finished_at = excluded.finished_at, skips = excluded.skips;
+
+-- name: digest_lane_runs
+delete from rota_lane_run
+where (schedule_id, scope_kind, scope_id, run_id) in (
+    select rows.id, rows.kind, rows.name, rows.run_id from {rows id id, kind text, name text, run_id id});
+
+-- name: insert_planned
+-- The key makes any number of planners safe; the cursor, that they never meet here.
+insert into rota_run (id, job, job_version, queue, priority, scope_kind, scope_id, payload, tags, metadata, overrides,
+    max_attempts, on_lost, created_at, run_at, schedule_id, plan_time, covers_from, missed_count, state, reason,
+    attempt, fence, finished_at)
+select rows.id, rows.job, rows.job_version, rows.queue, rows.priority, rows.scope_kind, rows.scope_id, rows.payload,
+    rows.tags, rows.metadata, rows.overrides, rows.max_attempts, rows.on_lost, rows.created_at, rows.run_at,
+    rows.schedule_id, rows.plan_time, rows.covers_from, rows.missed_count, rows.state, rows.reason, rows.attempt,
+    rows.fence, rows.finished_at
+from {rows id id, job text, job_version int, queue text, priority int, scope_kind text, scope_id text, payload text,
+    tags text, metadata text, overrides text, max_attempts int, on_lost text, created_at bigint, run_at bigint,
+    schedule_id id, plan_time bigint, covers_from bigint, missed_count bigint, state text, reason text, attempt int,
+    fence int, finished_at bigint}
+where true
+on conflict (schedule_id, scope_kind, scope_id, plan_time) where schedule_id is not null and retry_of is null
+do nothing
+returning id;
+
+-- name: insert_planned_ready
+insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
+select rows.id, rows.queue, rows.rank, rows.run_at, rows.hold, rows.solo, rows.attempt, 0, rows.job, rows.job_version,
+    rows.limit_key
+from {rows id id, queue text, rank int, run_at bigint, hold int, solo int, attempt int, job text, job_version int,
+    limit_key text}
+where true;
+
+-- name: insert_lane_runs
+insert into rota_lane_run (schedule_id, scope_kind, scope_id, run_id)
+select rows.id, rows.kind, rows.name, rows.run_id from {rows id id, kind text, name text, run_id id}
+where true;
+
+-- name: insert_ranges
+insert into rota_range (schedule_id, from_at, to_at, scope_kind, scope_id, kind, reason, count)
+select rows.id, rows.from_at, rows.to_at, '', '', 'missed', rows.reason, rows.count
+from {rows id id, from_at bigint, to_at bigint, reason text, count bigint}
+where true;
+
+-- name: advance_schedules
+update rota_schedule set cursor_at = rows.cursor_at, next_plan = rows.next_plan, next_at = rows.next_at,
+    fired = rows.fired, awaits = rows.awaits, trouble = null
+from {rows id id, cursor_at bigint, next_plan bigint, next_at bigint, fired bigint, awaits id}
+where rota_schedule.id = rows.id;
+
+-- name: inherit_plans
+-- A manual retry does the work of the plan time that the first run was for.
+update rota_run set schedule_id = o.schedule_id, plan_time = o.plan_time, covers_from = o.covers_from,
+    missed_count = o.missed_count
+from {rows id id} join rota_run n on n.id = rows.id join rota_run o on o.id = n.retry_of
+where rota_run.id = n.id and o.schedule_id is not null;
+
+-- name: inherit_lanes
+insert into rota_lane_run (schedule_id, scope_kind, scope_id, run_id)
+select n.schedule_id, n.scope_kind, n.scope_id, n.id from {rows id id} join rota_run n on n.id = rows.id
+where n.schedule_id is not null;
+
+-- name: note_trouble
+update rota_schedule set trouble = rows.trouble, next_at = :now + rows.rest
+from {rows id id, trouble text, rest bigint}
+where rota_schedule.id = rows.id;
+
+-- name: note_provider_trouble
+update rota_schedule set trouble = :trouble where provider = :provider and deleted_at is null;
+
+-- name: ended_awaited
+-- Schedules that follow a run which has ended, or is not there: pruned, or never made because its key was taken.
+select s.id, r.finished_at from rota_schedule s left join rota_run r on r.id = s.awaits
+where s.awaits is not null and (r.id is null or r.state is not null)
+limit :limit;
+
+-- name: wake_followers
+-- The row says when its plan time is; planning computes it under the row's lock.
+update rota_schedule set next_at = :now where id in (select rows.id from {rows id id}) and awaits is not null
+returning id;
+
+-- name: job_definitions
+select j.name, j.definition from {rows name text} join rota_job j on j.name = rows.name
+where j.version = (select max(version) from rota_job where name = j.name);
+
+-- name: supersede
+delete from rota_ready where run_id in (select rows.id from {rows id id}) returning run_id, attempt, fence;
+
+-- name: end_superseded
+update rota_run set state = 'skipped', reason = rows.reason, attempt = rows.attempt, fence = rows.fence + 1,
+    finished_at = :now
+from {rows id id, reason text, attempt int, fence int}
+where rota_run.id = rows.id;
+
+-- name: pause_planned
+update rota_schedule set paused_at = :now, paused_by = 'planner', pause_reason = :reason, resume_at = null,
+    next_at = null
+where id = :id;
+
+-- name: revise_schedule
+update rota_schedule set revision = :revision, tzdata = :tzdata, updated_at = :now where id = :id;

@@ -1,0 +1,92 @@
+-- Schedules: made, changed, asked for. Whoever changes one holds its row.
+
+-- name: insert_schedule
+insert into rota_schedule (id, name, job, definition, declared, owner, revision, provider, enabled, job_paused,
+    cursor_at, next_plan, next_at, tzdata, created_at, updated_at)
+values (:id, :name, :job, :definition, :declared, :owner, 1, :provider, :enabled,
+    case when exists (select 1 from rota_pause where kind = 'job' and name = :job) then 1 else 0 end,
+    :cursor_at, :next_plan, :next_at, :tzdata, :now, :now)
+on conflict (name) where deleted_at is null do nothing
+returning id, job_paused;
+
+-- name: lock_schedule
+select id, name, definition, revision, enabled, paused_at, resume_at, job_paused, cursor_at, next_plan, awaits, fired,
+    tzdata, provider, owner, declared
+from rota_schedule where name = :name and deleted_at is null
+{for_update};
+
+-- name: lock_schedules_of_job
+select id, name, definition, revision, enabled, paused_at, resume_at, job_paused, cursor_at, next_plan, awaits, fired,
+    tzdata, provider, owner, declared
+from rota_schedule where job = :job and deleted_at is null
+order by id
+{for_update};
+
+-- name: lock_job
+-- Whoever pauses or resumes a job, and whoever gives it a schedule, do so one after the other: else neither sees the
+-- other's row, and the schedule goes on though its job is paused, or rests for ever.
+select version from rota_job where name = :job order by version
+{for_update};
+
+-- name: job_is_paused
+select 1 from rota_pause where kind = 'job' and name = :job;
+
+-- name: change_schedule
+update rota_schedule set job = :job, definition = :definition, declared = :declared, owner = :owner,
+    revision = :revision, provider = :provider, enabled = :enabled, paused_at = :paused_at, paused_by = :paused_by,
+    pause_reason = :pause_reason, resume_at = :resume_at, job_paused = :job_paused, cursor_at = :cursor_at,
+    next_plan = :next_plan, next_at = :next_at, awaits = :awaits, fired = :fired, tzdata = :tzdata, trouble = null,
+    updated_at = :now, deleted_at = case when :deleted = 1 then :now end
+where id = :id;
+
+-- name: pause_facts
+select paused_by, pause_reason from rota_schedule where id = :id;
+
+-- name: insert_revision
+insert into rota_revision (schedule_id, no, valid_from, definition, tzdata, active, note, actor, made_at)
+values (:id, :no, :valid_from, :definition, :tzdata, :active, :note, :actor, :now);
+
+-- name: reopen_revisions
+-- A pause that was caught up with named its plan times after all.
+update rota_revision set active = 1, note = :note
+where schedule_id = :id and active = 0 and valid_from >= :valid_from;
+
+-- name: get_schedule
+select {schedule_columns} from rota_schedule where name = :name and deleted_at is null;
+
+-- name: schedule_names
+select name from rota_schedule where deleted_at is null order by name limit 1000;
+
+-- name: declared_schedules
+select s.name, s.declared, s.owner from {rows name text} join rota_schedule s on s.name = rows.name
+where s.deleted_at is null;
+
+-- name: open_spans
+select scope_kind, scope_id, since from rota_scope_span where schedule_id = :id and until is null;
+
+-- name: insert_spans
+insert into rota_scope_span (schedule_id, scope_kind, scope_id, since)
+select rows.id, rows.kind, rows.name, rows.since from {rows id id, kind text, name text, since bigint}
+where true;
+
+-- name: close_spans
+update rota_scope_span set until = rows.until
+from {rows id id, kind text, name text, until bigint}
+where rota_scope_span.schedule_id = rows.id and rota_scope_span.scope_kind = rows.kind
+    and rota_scope_span.scope_id = rows.name and rota_scope_span.until is null;
+
+-- name: get_setting
+select value from rota_setting where name = :name;
+
+-- name: save_setting
+insert into rota_setting (name, value) values (:name, :value)
+on conflict (name) do update set value = excluded.value;
+
+-- name: look_again_at_zones
+-- A bite of the schedules planned with older time zone data: planning takes them up at once. Not one that is paused
+-- until a certain time, which would end its pause; it is looked at when it is planned again.
+update rota_schedule set next_at = :now
+where id in (
+    select id from rota_schedule where tzdata < :tzdata and next_at is not null and paused_at is null and id > :after
+    order by id limit :limit)
+returning id;

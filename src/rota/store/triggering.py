@@ -1,0 +1,60 @@
+"""Trigger now: runs of a schedule that belong to no plan time."""
+
+from __future__ import annotations
+
+from rota.core.deciding import Create, Skip, decide
+from rota.core.planning import Planned, Tick, after_decision
+from rota.core.policies import Failure
+from rota.core.scope import Scope
+from rota.errors import Invalid, JobDisabled, Overlapping, UnknownJob
+from rota.store.database import Tx
+from rota.store.lanes import changed_lanes, read_lanes
+from rota.store.making import Work, make_runs, patterns_of
+from rota.store.planning import NewId, Planning
+from rota.store.schedule_rows import ScheduleRow
+from rota.store.spans import open_scopes
+
+
+async def trigger(
+    tx: Tx, row: ScheduleRow, new_id: NewId, scope: Scope | None, *, force: bool
+) -> tuple[Planning, list[str]]:
+    """Overlap is obeyed unless forced; whether the schedule is paused, or its last run failed, does not matter."""
+    pattern = (await patterns_of(tx, [row]))[row.id]
+    if isinstance(pattern, str):
+        raise UnknownJob(row.definition.job)
+    if pattern.model is None:
+        raise JobDisabled(pattern.job.name)
+    scopes = await _scopes(tx, row, scope)
+    ((now,),) = await tx.fetch("now")
+    lanes = (await read_lanes(tx, {row.id: scopes}))[row.id]
+    planned, after = [], dict(lanes.lanes)
+    for one in scopes:
+        decision = decide(row.definition.overlap, Failure(), after[one], now, 1, forced=force)
+        if isinstance(decision, Skip):
+            raise Overlapping(row.name, decision.reason)
+        assert isinstance(decision, Create)
+        planned.append(Planned(new_id(), one, now, now, decision, by_hand=True))
+        after[one] = after_decision(after[one], planned[-1].run_id, decision)
+    tick = Tick(tuple(planned), (), after, row.cursor_at, row.next_plan, None, row.fired)
+    work = Work(row, row.standing, pattern, lanes, tick)
+    queues: set[str] = set()
+    await make_runs(tx, [(work, one) for one in planned], int(now), queues)
+    if lanes.digested:
+        await tx.fetch("digest_lane_runs", lanes.digested)
+    saved = changed_lanes(row.id, lanes, after)
+    if saved:
+        await tx.fetch("save_lanes", saved)
+    return Planning(1, len(planned), queues), [one.run_id for one in planned]
+
+
+async def _scopes(tx: Tx, row: ScheduleRow, scope: Scope | None) -> tuple[Scope, ...]:
+    known = tuple(await open_scopes(tx, row.id)) if row.provider else row.definition.lanes
+    if scope is None:
+        if not known:
+            raise Invalid(
+                f"schedule {row.name!r} has no scopes yet", hint="name one: its provider was not asked so far"
+            )
+        return known
+    if scope not in known and not row.provider:
+        raise Invalid(f"schedule {row.name!r} is not for {scope.kind}/{scope.id}")
+    return (scope,)

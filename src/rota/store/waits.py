@@ -1,0 +1,60 @@
+"""Runs that wait: for their time, and for the end of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rota.store.database import Row, Tx
+
+
+async def follow(tx: Tx, pairs: Iterable[tuple[str, str]]) -> set[str]:
+    """(run, the run whose end it waits for). Returns the runs that have something to wait for: they need hold 3.
+
+    A completion of the same run either comes first, and then there is nothing to wait for, or it waits for this
+    transaction, sees the mark, and looks for whoever waits.
+    """
+    wanted = list(pairs)
+    if not wanted:
+        return set()
+    rows = [(after,) for after in sorted({after for _, after in wanted})]
+    live = {str(row[0]) for row in await tx.fetch("mark_followed", rows)}
+    waiting = [(run, after) for run, after in wanted if after in live]
+    if waiting:
+        await tx.fetch("insert_waits", waiting)
+    return {run for run, _ in waiting}
+
+
+async def release(tx: Tx, ended: Sequence[str]) -> set[str]:
+    """These runs are final: whoever waits for nothing else goes on. Returns their queues."""
+    if not ended:
+        return set()
+    waiting = await tx.fetch("end_waits_for", [(id,) for id in ended])
+    return await go_on(tx, sorted({str(row[0]) for row in waiting})) if waiting else set()
+
+
+async def go_on(tx: Tx, run_ids: Sequence[str]) -> set[str]:
+    rows = [(id,) for id in run_ids]
+    # Two predecessors that end at once must not each see the other's wait: the second one waits here for the first.
+    await tx.fetch("lock_waiting", rows)
+    gone_on = await tx.fetch("go_on", rows)
+    await _come(tx, [(id, key) for id, _, hold, key in gone_on if hold == 2 and key is not None])
+    return {queue for _, queue, _, _ in gone_on}
+
+
+async def promote(tx: Tx, limit: int) -> list[str]:
+    """Runs whose time has come; returns the queue of each."""
+    promoted = await tx.fetch("promote", limit=limit)
+    await _come(tx, [(id, key) for id, _, key in promoted if key is not None])
+    return [queue for _, queue, _ in promoted]
+
+
+async def _come(tx: Tx, runs: Sequence[Row]) -> None:
+    """Runs (id, limit key) that nothing but their limits holds back any more."""
+    if runs:
+        await tx.fetch("wake_limits", [(key,) for key in sorted({row[1] for row in runs})])
+        await tx.fetch("make_limits_of", [(str(row[0]),) for row in runs])
+
+
+async def give_up(tx: Tx, run_ids: Sequence[str]) -> None:
+    """These runs wait for nobody any more: they have ended themselves."""
+    await tx.fetch("drop_waits_of", [(id,) for id in run_ids])

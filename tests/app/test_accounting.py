@@ -1,0 +1,48 @@
+"""`client.schedules` on what became of plan times: the verbs, and what they refuse."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from rota.core.triggers import every
+from rota.errors import Invalid
+from rota.testing import Harness
+
+HOUR = timedelta(hours=1)
+
+
+async def test_told_verified_explained_and_made_up_for() -> None:
+    async with Harness() as harness:
+        await harness.declare("work")
+        schedules = harness.client.schedules
+        await schedules.create("s", "work", every("10m"), catch_up="none")
+        start = harness.clock.now()
+        harness.clock.advance("1h")
+        await harness.store.schedules.plan(10, {})
+        assert [(one.kind, one.count) for one in await schedules.occurrences("s")] == [("missed", 5), ("ran", 1)]
+        assert (await schedules.verify("s")).ok
+        assert (await schedules.explain("s", start + HOUR / 2)).verdict == "missed"
+        done = await schedules.backfill("s", start, start + HOUR / 2, actor="me")
+        assert (done.count, done.retried) == (4, 0)  # the rule names the instant it was made at, too
+        run = await harness.client.get(done.runs[0])
+        assert (run.tags, run.metadata) == (("backfill",), {"backfilled_by": "me"})
+        assert (await harness.client.explain(run.id)).verdict == "queued"
+        assert (await schedules.verify("s")).ok
+
+
+async def test_what_is_refused() -> None:
+    async with Harness() as harness:
+        await harness.declare("work")
+        schedules = harness.client.schedules
+        await schedules.create("s", "work", every("10m"))
+        now = harness.clock.now()
+        for wrong in ({"ran": "some"}, {"concurrency": 0}):
+            with pytest.raises(Invalid):
+                await schedules.backfill("s", now - HOUR, now, **wrong)
+        for first, last in ((now, now + HOUR), (now, now - HOUR), (datetime(2030, 1, 1), now)):  # noqa: DTZ001
+            with pytest.raises(Invalid):
+                await schedules.backfill("s", first, last)
+        with pytest.raises(Invalid):
+            await schedules.occurrences("s", limit=0)
+        with pytest.raises(Invalid):
+            await schedules.occurrences("s", now, now - HOUR)

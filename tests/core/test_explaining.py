@@ -1,0 +1,120 @@
+"""Explanations, pure: what holds a plan time to come, and what a run waits for."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from rota.core.deciding import Lane, LiveRun
+from rota.core.explaining import PlanTimeFacts, explain_plan_time
+from rota.core.explaining_runs import WAITS_FOR_RUNS, RunFacts, explain_run
+from rota.core.ledger import History, Range, Revision
+from rota.core.model import Run
+from rota.core.policies import Failure, Overlap
+from rota.core.rules import Rule
+from rota.core.schedules import Schedule, ScheduleDefinition
+from rota.core.scope import GLOBAL
+from rota.core.states import RunState
+from rota.core.triggers import every
+from rota.instants import instant
+
+MINUTE = 60_000_000
+NOW = 10 * MINUTE
+
+
+def facts(at: int, lane: Lane | None = None, ranges: Sequence[Range] = (), **options: Any) -> PlanTimeFacts:
+    definition = ScheduleDefinition(job="work", rule=Rule(every("1m")), **options)
+    schedule = Schedule(
+        id="id", name="s", job="work", definition=definition, owner="me", revision=1, enabled=True, paused_at=None,
+        paused_by=None, pause_reason=None, resume_at=None, job_paused=False, cursor_at=instant(NOW),
+        next_plan=instant(NOW + MINUTE), awaits=None, fired=0, tzdata="1", trouble=None, created_at=instant(0),
+        updated_at=instant(0),
+    )  # fmt: skip
+    return PlanTimeFacts(
+        at=at,
+        now=NOW,
+        schedule=schedule,
+        history=History("id", "s", (Revision(1, 0, definition, "1", True),), (), NOW, "1"),
+        runs=(),
+        covering=(),
+        ranges=ranges,
+        lanes={GLOBAL: lane or Lane()},
+        max_attempts=1,
+        next_at=NOW + MINUTE,
+        provider=None,
+        planners=1,
+    )
+
+
+BUSY = Lane(live=(LiveRun("r1", begun=True, claimed=True),))
+FAILED = Lane(failed=True, failures=2, finished_at=NOW)
+
+
+@pytest.mark.parametrize(
+    ("lane", "options", "words"),
+    [
+        (BUSY, {}, "it would be skipped: overlap: run r1 is not over"),
+        (BUSY, {"overlap": Overlap(mode="queue_all")}, "it would wait for run r1"),
+        (Lane(live=(LiveRun("r1"),)), {"overlap": Overlap(mode="cancel_previous")}, "run r1 would give way to it"),
+        (FAILED, {"failure": Failure(mode="pause")}, "the schedule would be paused: failure"),
+        (FAILED, {"failure": Failure(mode="backoff")}, "it would be skipped: failure: 2 failures in a row"),
+        (FAILED, {}, None),
+    ],
+)
+def test_what_would_hold_a_plan_time_to_come(lane: Lane, options: dict[str, Any], words: str | None) -> None:
+    found = explain_plan_time(facts(NOW + MINUTE, lane, **options))
+    assert found.verdict == "future"
+    assert len(found.facts["held_by"]) == (words is not None)
+    assert words is None or words in " ".join(found.words)
+
+
+def test_nothing_recorded_cannot_be() -> None:
+    assert explain_plan_time(facts(5 * MINUTE)).verdict == "unknown"
+
+
+@pytest.mark.parametrize("kind", ["missed", "skipped", "pruned"])
+def test_ranges_that_hold_it(kind: str) -> None:
+    found = explain_plan_time(facts(5 * MINUTE, ranges=[Range(4 * MINUTE, 6 * MINUTE, None, kind, "why", 3)]))
+    assert (found.verdict, found.facts["reason"], found.facts["count"]) == (kind, "why", 3)
+    assert msgspec.json.decode(msgspec.json.encode(found))["verdict"] == kind
+
+
+def test_explanations_of_plan_times_that_are_switched_off() -> None:
+    on = facts(NOW + MINUTE)
+    off = msgspec.structs.replace(on, schedule=msgspec.structs.replace(on.schedule, enabled=False))
+    assert "As things are, it will not run." in explain_plan_time(off).words
+    until = msgspec.structs.replace(on.schedule, paused_at=instant(0), resume_at=instant(NOW + 1))
+    assert "It will be planned at" in " ".join(explain_plan_time(msgspec.structs.replace(on, schedule=until)).words)
+
+
+def run(state: RunState, **changed: Any) -> Run:
+    given: dict[str, Any] = {
+        "id": "r", "job": "work", "job_version": 1, "queue": "default", "priority": 0, "scope": GLOBAL, "key": None,
+        "state": state, "reason": None, "fence": 1, "attempt": 1, "max_attempts": 2, "payload": {}, "result": None,
+        "error": None, "created_at": instant(0), "run_at": instant(0), "started_at": None, "finished_at": instant(NOW),
+        "retry_of": None, "worker_id": "w", "tags": (), "metadata": {},
+    }  # fmt: skip
+    return Run(**{**given, **changed})
+
+
+@pytest.mark.parametrize("state", list(RunState))
+def test_every_state_has_words(state: RunState) -> None:
+    found = explain_run(RunFacts(run=run(state), now=instant(NOW)))
+    assert found.verdict == state.value
+    assert found.words
+    assert all(word.endswith(".") for word in found.words)
+
+
+def test_many_runs_that_are_waited_for() -> None:
+    waits = [(f"r{number}", None) for number in range(7)]
+    found = explain_run(RunFacts(run=run(RunState.SCHEDULED), now=instant(NOW), hold=WAITS_FOR_RUNS, waits_for=waits))
+    assert found.words == ("It waits for the end of runs r0, r1, r2, r3, r4 and 2 more.",)
+    over = explain_run(RunFacts(run=run(RunState.SCHEDULED), now=instant(NOW), hold=WAITS_FOR_RUNS))
+    assert "have ended" in over.words[0]
+
+
+def test_a_run_whose_time_came() -> None:
+    late = run(RunState.SCHEDULED, run_at=instant(NOW) - timedelta(seconds=1))
+    assert "Its time came at" in explain_run(RunFacts(run=late, now=instant(NOW), hold=1)).words[0]

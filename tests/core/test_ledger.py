@@ -1,0 +1,204 @@
+"""The ledger, pure: stretches, lanes, accounting, and what does not add up."""
+
+from typing import Any
+
+import pytest
+
+from rota.core.backfilling import Missing, choose, cut, cut_all
+from rota.core.folding import joined, short_reason
+from rota.core.ledger import (
+    History,
+    Range,
+    Revision,
+    Span,
+    Tally,
+    account,
+    check_covers,
+    check_plan_time,
+    check_ranges,
+    check_scope,
+    unrecorded,
+)
+from rota.core.occurrences import PlannedRun, Wanted, occurrences
+from rota.core.rules import Rule
+from rota.core.schedules import ScheduleDefinition
+from rota.core.scope import GLOBAL, Scope
+from rota.core.triggers import Trigger, after, cron, every
+from rota.instants import instant
+
+MINUTE = 60_000_000
+A, B = Scope("shop", "a"), Scope("shop", "b")
+
+
+def definition(trigger: Trigger | None = None, **options: Any) -> ScheduleDefinition:
+    return ScheduleDefinition(job="work", rule=Rule(trigger or every("1m")), **options)
+
+
+def revision(no: int, minute: int, *, active: bool = True, tzdata: str = "1", **options: Any) -> Revision:
+    return Revision(no, minute * MINUTE, definition(**options), tzdata, active, None if active else "paused")
+
+
+def history(*revisions: Revision, until: int = 100, spans: tuple[Span, ...] = ()) -> History:
+    return History("id", "s", revisions, spans, until * MINUTE, "1")
+
+
+def missed(first: int, last: int, scope: Scope | None = None, kind: str = "missed", count: int | None = None) -> Range:
+    return Range(first * MINUTE, last * MINUTE, scope, kind, "why", last - first + 1 if count is None else count)
+
+
+PAUSED_BETWEEN = history(revision(1, 0), revision(2, 10, active=False), revision(3, 20))
+
+
+def test_stretches_are_what_each_revision_named() -> None:
+    found = PAUSED_BETWEEN.stretches
+    assert [(s.revision.no, s.after // MINUTE, s.until // MINUTE, s.count) for s in found] == [
+        (1, 0, 10, 10), (2, 10, 20, 10), (3, 20, 100, 80),
+    ]  # fmt: skip
+    assert [PAUSED_BETWEEN.at(minute * MINUTE) for minute in (0, 101)] == [None, None]
+    assert PAUSED_BETWEEN.at(10 * MINUTE) == found[0]
+    assert PAUSED_BETWEEN.at(10 * MINUTE + 1) == found[1]
+
+
+def test_revisions_of_one_instant_name_nothing() -> None:
+    found = history(revision(1, 0), revision(2, 10), revision(3, 10), until=10)
+    assert [stretch.revision.no for stretch in found.stretches] == [1]
+
+
+def test_scopes_of_a_provider_count_for_their_span() -> None:
+    spans = (Span(A, 0, 30 * MINUTE), Span(B, 20 * MINUTE), Span(A, 50 * MINUTE))
+    found = history(revision(1, 10, provider="shops"), spans=spans)
+    assert [(s.id, low // MINUTE, high // MINUTE) for s, low, high in found.lanes(found.stretches[0])] == [
+        ("a", 10, 30), ("b", 20, 100), ("a", 50, 100),
+    ]  # fmt: skip
+    assert [found.names(A, minute * MINUTE) for minute in (11, 30, 31, 51)] == [True, True, False, True]
+
+
+def test_everything_accounted_for() -> None:
+    tallies = {(1, GLOBAL, 0): Tally(6, 2), (3, GLOBAL, 20 * MINUTE): Tally(40, 0)}
+    ranges = [missed(4, 5), missed(30, 69)]
+    assert account(PAUSED_BETWEEN, tallies, ranges, []) == (90, [])
+    assert account(PAUSED_BETWEEN, tallies, ranges[:1], [(GLOBAL, m * MINUTE) for m in range(30, 70)]) == (90, [])
+
+
+@pytest.mark.parametrize(
+    ("tally", "ranges", "expected"),
+    [
+        (Tally(5, 2), [missed(4, 5)], [("count", 10, 9)]),
+        (Tally(7, 2), [missed(4, 5)], [("count", 10, 11)]),
+        (Tally(6, 2), [missed(4, 5), missed(12, 13, GLOBAL)], [("unnamed", 0, 2)]),
+        (Tally(6, 2), [missed(4, 5), missed(1, 3, A, "pruned")], [("unnamed", 0, 3)]),
+    ],
+)
+def test_what_does_not_add_up(tally: Tally, ranges: list[Range], expected: list[tuple[str, int, int]]) -> None:
+    found = history(revision(1, 0), revision(2, 10, active=False), until=20)
+    _, findings = account(found, {(1, GLOBAL, 0): tally}, ranges, [])
+    assert [(f.problem, f.expected, f.found) for f in findings] == expected
+
+
+def test_a_range_over_several_revisions_is_compared_with_all_of_them() -> None:
+    pruned = missed(3, 60, GLOBAL, "pruned", count=50)
+    tallies = {(3, GLOBAL, 20 * MINUTE): Tally(40, 0)}
+    assert account(PAUSED_BETWEEN, tallies, [pruned], []) == (90, [])
+    _, (finding,) = account(PAUSED_BETWEEN, tallies, [missed(3, 60, GLOBAL, "pruned", count=49)], [])
+    assert (finding.revisions, finding.expected, finding.found) == ((1, 3), 90, 89)
+
+
+def test_what_cannot_be_computed_any_more_is_not_compared() -> None:
+    zoned = history(revision(1, 0, trigger=cron("* * * * *", "Europe/Berlin"), tzdata="0"))
+    assert account(zoned, {}, [], []) == (0, [])
+    assert account(history(revision(1, 0, trigger=after("1m"))), {}, [], []) == (0, [])
+    assert account(history(revision(1, 0, tzdata="0")), {}, [], [])[0] == 100
+
+
+def test_counts_of_ranges_and_covers() -> None:
+    assert [f.problem for f in check_ranges(PAUSED_BETWEEN, [missed(3, 5, count=2)])] == ["range"]
+    assert [f.problem for f in check_ranges(PAUSED_BETWEEN, [missed(3, 5), missed(5, 7)])] == ["double"]
+    assert [f.problem for f in check_ranges(PAUSED_BETWEEN, [missed(3, 5, A), missed(4, 4)])] == ["double"]
+    assert not [*check_ranges(PAUSED_BETWEEN, [missed(3, 5, A), missed(3, 5, B), missed(6, 6)])]
+    assert not [*check_covers(PAUSED_BETWEEN, [(3 * MINUTE, 5 * MINUTE, 2)])]
+    assert [f.expected for f in check_covers(PAUSED_BETWEEN, [(3 * MINUTE, 5 * MINUTE, 3)])] == [2]
+
+
+@pytest.mark.parametrize(
+    ("at", "reason"),
+    [
+        (5 * MINUTE, None),
+        (5 * MINUTE + 1, "did not name it"),
+        (15 * MINUTE, "was not active"),
+        (101 * MINUTE, "not decided yet"),
+        (0, "before the schedule"),
+    ],
+)
+def test_where_no_run_can_be(at: int, reason: str | None) -> None:
+    found = check_plan_time(PAUSED_BETWEEN, at)
+    assert (found is None) if reason is None else (found is not None and reason in found)
+    assert check_scope(PAUSED_BETWEEN, GLOBAL, at) == found
+    assert check_scope(PAUSED_BETWEEN, A, 5 * MINUTE) == "the schedule was not for shop/a then"
+
+
+def test_the_plan_times_that_nothing_is_known_of() -> None:
+    (stretch, *_) = PAUSED_BETWEEN.stretches
+    runs = [(1 * MINUTE, 1 * MINUTE), (6 * MINUTE, 8 * MINUTE)]
+    found = unrecorded(stretch, 0, 10 * MINUTE, [missed(3, 4)], runs)
+    assert found == tuple(instant(minute * MINUTE) for minute in (2, 5, 9, 10))
+
+
+def run(minute: int, scope: Scope = GLOBAL, state: str = "succeeded", covers: int = 0) -> PlannedRun:
+    first = (minute - covers) * MINUTE if covers else None
+    return PlannedRun(f"{scope.id}{minute}", scope, minute * MINUTE, first, covers, state, None)
+
+
+def test_occurrences_in_order() -> None:
+    found = occurrences(
+        PAUSED_BETWEEN,
+        Wanted(MINUTE, 102 * MINUTE, 100),
+        [run(8, covers=2), run(25, state="skipped")],
+        [missed(1, 5)],
+        now=100 * MINUTE,
+        active=True,
+        room=1,
+        next_plan=101 * MINUTE,
+    )
+    assert [(o.kind, o.count) for o in found] == [
+        ("missed", 5), ("coalesced", 2), ("ran", 1), ("paused", 10), ("skipped", 1), ("pending", 1),
+    ]  # fmt: skip
+
+
+def test_choosing_what_to_backfill() -> None:
+    plan_times = [minute * MINUTE for minute in range(1, 9)]
+    runs = [run(3, covers=1), run(4, state="failed"), run(5, state="skipped"), run(6, state="queued")]
+    ranges = [missed(7, 7), missed(1, 7, GLOBAL, "pruned", count=1)]
+
+    def chosen(ran: str, **newest: str) -> tuple[list[int], int, int]:
+        found = choose(plan_times, [GLOBAL], runs, newest, ranges, ran)
+        return [one.plan_time // MINUTE for one in found.missing], found.already, found.known
+
+    assert chosen("none") == ([7, 8], 5, 1)
+    assert chosen("failed") == ([4, 5, 7, 8], 3, 1)
+    assert chosen("failed", global4="succeeded") == ([5, 7, 8], 4, 1)
+    assert chosen("all") == ([3, 4, 5, 7, 8], 2, 1)
+
+
+def test_cutting_a_range() -> None:
+    times = definition().times("s")
+    left = cut(missed(1, 10), times, [minute * MINUTE for minute in (0, 1, 4, 5, 10, 12)])
+    assert [(one.from_at // MINUTE, one.to_at // MINUTE, one.count) for one in left] == [(2, 3, 2), (6, 9, 4)]
+
+
+def test_cutting_for_one_of_two_scopes() -> None:
+    both = history(revision(1, 0, scopes=(A, B)))
+    ((gone, left),) = cut_all(both, [missed(1, 4)], [Missing(A, 2 * MINUTE)])
+    assert gone == missed(1, 4)
+    assert left == [missed(1, 1, A), missed(3, 4, A), missed(1, 4, B)]
+    ((_, left),) = cut_all(both, [missed(1, 4)], [Missing(A, 2 * MINUTE), Missing(B, 2 * MINUTE)])
+    assert left == [missed(1, 1), missed(3, 4)]
+
+
+def test_folding() -> None:
+    found = joined([("x", missed(3, 4, A)), ("x", missed(1, 1, A)), ("x", missed(1, 1, B))])
+    assert sorted((one.from_at // MINUTE, one.to_at // MINUTE, one.count) for one in found.values()) == [
+        (1, 1, 1), (1, 4, 3),
+    ]  # fmt: skip
+    assert [short_reason(text) for text in ("overlap: run 1 is not over", "limit 'k' is full: 1", None)] == [
+        "overlap", "limit", "policy",
+    ]  # fmt: skip

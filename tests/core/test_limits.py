@@ -1,0 +1,149 @@
+"""Limits: what people may write, the gates of a run, who is admitted, who gets a slot."""
+
+import pytest
+
+from rota.core.limits import Admit, Candidate, Gate, Limit, Turn, admission, hand_out, limit_of, limits_of
+from rota.core.model import JobDefinition
+from rota.core.publishing import gates_of, new_run
+from rota.core.scope import GLOBAL, Scope
+from rota.errors import Invalid
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ({"max": 2}, Limit(max=2)),
+        ({"max": 2, "by": "customer"}, Limit(max=2, by=("customer",))),
+        ({"max": 2, "by": ["scope", "customer"]}, Limit(max=2, by=("scope", "customer"))),
+        ({"max": 1, "when_full": "skip"}, Limit(max=1, when_full="skip")),
+        ({"max": 1, "max_queued": 0}, Limit(max=1, max_queued=0)),
+        (Limit(max=3), Limit(max=3)),
+    ],
+)
+def test_what_people_write(written: object, meant: Limit) -> None:
+    assert limit_of(written) == meant
+    assert limits_of([written, {"max": 9}]) == (meant, Limit(max=9))
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ({"max": 0}, "from 1 up"),
+        ({"max": "two"}, "Expected `int`"),
+        ({}, "max"),
+        ({"max": 1, "when_full": "skp"}, "did you mean 'skip'"),
+        ({"max": 1, "maximum": 1}, "did you mean 'max'"),
+        ({"max": 1, "max_queued": -1}, "from 0 up"),
+        ({"max": 1, "when_full": "skip", "max_queued": 1}, "means nothing"),
+        (5, "cannot be 5"),
+    ],
+)
+def test_what_is_refused(written: object, told: str) -> None:
+    with pytest.raises(Invalid, match=told):
+        limit_of(written)
+
+
+def job(*limits: Limit) -> JobDefinition:
+    return JobDefinition(name="work", limits=limits)
+
+
+def keys(definition: JobDefinition, payload: str = "{}", scope: Scope = GLOBAL, *, job_wide: bool = True) -> list[str]:
+    return [gate.key for gate in gates_of(definition, scope, payload, job_wide=job_wide)]
+
+
+def test_no_limits_no_gates() -> None:
+    assert gates_of(job(), GLOBAL, "{}") == ()
+    assert new_run(job(), "id", "{}", {}).limit_key is None
+
+
+def test_the_narrowest_gate_comes_first() -> None:
+    both = job(Limit(max=5), Limit(max=1, by=("a",)))
+    narrow, wide = gates_of(both, GLOBAL, '{"a": 1}')
+    assert (narrow.max, wide) == (1, Gate("job:work", 5))
+    assert narrow.key.startswith("key:work:a:")
+    run = new_run(both, "id", '{"a": 1}', {})
+    assert run.gates == (narrow, wide)
+    assert run.limit_key == narrow.key
+
+
+def test_runs_alike_share_a_key() -> None:
+    by_field = job(Limit(max=1, by=("a",)))
+    assert keys(by_field, '{"a": 1, "b": 2}') == keys(by_field, '{"b": 3, "a": 1}')
+    assert keys(by_field, '{"a": 1}') != keys(by_field, '{"a": 2}')
+    assert keys(by_field, '{"a": 1}') != keys(by_field, '{"a": "1"}')
+    assert keys(by_field, '{"a": {"x": 1, "y": 2}}') == keys(by_field, '{"a": {"y": 2, "x": 1}}')
+    by_scope = job(Limit(max=1, by=("scope",)))
+    assert keys(by_scope, scope=Scope("a", "1")) != keys(by_scope, scope=Scope("a", "2"))
+    assert keys(by_scope, '{"scope": 1}') == keys(by_scope, '{"scope": 2}')
+
+
+def test_the_limit_of_the_whole_job_can_be_left_out() -> None:
+    both = job(Limit(max=5), Limit(max=1, by=("a",)))
+    assert len(keys(both, '{"a": 1}', job_wide=False)) == 1
+    assert keys(job(Limit(max=5)), job_wide=False) == []
+
+
+QUEUE, SKIP, REJECT = Gate("k", 2), Gate("k", 2, "skip"), Gate("k", 2, "reject")
+OLDEST, SHORT = Gate("k", 2, "cancel_oldest"), Gate("k", 2, "queue", 3)
+
+
+@pytest.mark.parametrize(
+    ("gates", "live", "decision"),
+    [
+        ([], {}, Admit()),
+        ([QUEUE], {"k": 900}, Admit()),
+        ([SKIP], {"k": 1}, Admit()),
+        ([SKIP], {"k": 2}, Turn(SKIP, refused=False)),
+        ([REJECT], {"k": 1}, Admit()),
+        ([REJECT], {"k": 2}, Turn(REJECT, refused=True)),
+        ([SHORT], {"k": 4}, Admit()),
+        ([SHORT], {"k": 5}, Turn(SHORT, refused=True)),
+        ([OLDEST], {"k": 1}, Admit()),
+        ([OLDEST], {"k": 2}, Admit((("k", 1),))),
+        ([OLDEST], {"k": 4}, Admit((("k", 3),))),
+        ([OLDEST, Gate("wide", 9, "skip")], {"k": 2, "wide": 9}, Turn(Gate("wide", 9, "skip"), refused=False)),
+        ([OLDEST, Gate("wide", 1, "cancel_oldest")], {"k": 2, "wide": 2}, Admit((("k", 1), ("wide", 2)))),
+    ],
+)
+def test_who_is_admitted(gates: list[Gate], live: dict[str, int], decision: Admit | Turn) -> None:
+    assert admission(gates, live) == decision
+
+
+def waiting(**names: str) -> dict[str, list[Candidate]]:
+    """`a="12"` means: under a, run 1 and then run 2; `a="1x 2y"`: they need the wider x and y."""
+    found: dict[str, list[Candidate]] = {}
+    for key, text in names.items():
+        words = text.split() if text[-1:].isalpha() else list(text)
+        found[key] = [Candidate(word[0], key, tuple(word[1:])) for word in words]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("found", "free", "slots", "taken", "full", "blocked"),
+    [
+        (waiting(a="12"), {"a": 2}, 9, "12", "a", {}),
+        (waiting(a="12"), {"a": 3}, 9, "12", "", {}),
+        (waiting(a="12"), {"a": 1}, 9, "1", "a", {}),
+        (waiting(a=""), {"a": 0}, 9, "", "a", {}),
+        (waiting(a=""), {"a": -1}, 9, "", "a", {}),
+        (waiting(a=""), {"a": 1}, 9, "", "", {}),
+        (waiting(a="123", b="456"), {"a": 9, "b": 9}, 4, "1425", "", {}),
+        (waiting(a="123", b="456"), {"a": 1, "b": 9}, 4, "1456", "a", {}),
+        (waiting(a="12", b="3"), {"a": 9, "b": 9}, 1, "1", "", {}),
+        (waiting(a="1x 2x"), {"a": 9, "x": 1}, 9, "1", "", {}),
+        (waiting(a="1x 2x"), {"a": 9, "x": 0}, 9, "", "", {"a": "x"}),
+        (waiting(a="1x 2y"), {"a": 9, "x": 0, "y": 1}, 9, "2", "", {}),
+        (waiting(a="1x"), {"a": 9}, 9, "", "", {}),
+        (waiting(a="1x 2y"), {"a": 9, "x": 0}, 9, "", "", {}),
+        (waiting(a="1x", b="2x"), {"a": 9, "b": 9, "x": 1}, 9, "1", "", {"b": "x"}),
+        (waiting(a="1xy"), {"a": 9, "x": 1, "y": 0}, 9, "", "", {"a": "y"}),
+        (waiting(a="1b", b="2"), {"a": 9, "b": 1}, 9, "1", "b", {}),
+    ],
+)
+def test_who_gets_a_slot(
+    found: dict[str, list[Candidate]], free: dict[str, int], slots: int, taken: str, full: str, blocked: dict[str, str]
+) -> None:
+    handed = hand_out(found, free, slots)
+    assert "".join(candidate.run_id for candidate in handed.taken) == taken
+    assert handed.full == set(full)
+    assert handed.blocked == blocked

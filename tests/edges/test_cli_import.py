@@ -1,0 +1,246 @@
+"""`rota import`: crontabs and interval jobs become schedules, on both databases, or a file to apply."""
+
+import asyncio
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rota.app import Rota
+from rota.cli import root
+from rota.core.crontab import even_interval, read_crontab
+from rota.core.intervals import read_intervals
+from rota.errors import Invalid
+from rota.store import Store, open_database
+
+
+def rota(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(root, arguments, input=stdin)
+
+
+def answer(*arguments: str, stdin: str | None = None) -> Any:
+    done = rota(*arguments, "--json", stdin=stdin)
+    assert done.exit_code == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+async def introduce(url: str) -> None:
+    app = Rota(url)
+
+    @app.job
+    async def run_command(
+        command: str, environment: dict[str, str] | None = None, stdin: str = "", user: str = ""
+    ) -> None: ...
+
+    @app.job
+    async def crawl(source_name: str = "", source_id: str = "", url: str = "") -> None: ...
+
+    store = Store(open_database(url))
+    await store.migrate()
+    await store.save_jobs(app.registry.definitions())
+    await store.close()
+
+
+@pytest.fixture
+def known_url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
+    asyncio.run(introduce(database_url))
+    return database_url
+
+
+CRONTAB = r"""
+# Too far above to mean anything
+
+# Nightly backup
+# of everything
+0 2 * * * /usr/local/bin/backup.sh --full /data > /dev/null 2>&1
+SHELL=/bin/sh
+MAILTO = "ops@example.com"
+*/15 * * * * cd /srv/app && LANG=C ./sync.py
+# 5 4 * * * switched-off
+CRON_TZ=Europe/Berlin
+0 9 * * mon-fri mail -s report boss%Dear boss,%100\% done.
+@reboot /usr/bin/start
+@daily	/usr/bin/tidy
+61 * * * * /usr/bin/never
+* * * *
+0 0 * * * echo {plan_time}
+0 0 * * * echo {scope.name}
+"""
+
+
+def test_a_crontab_as_cron_reads_it() -> None:
+    found = read_crontab(CRONTAB)
+    names = {document["name"]: document for document in found.documents}
+    environment = {"SHELL": "/bin/sh", "MAILTO": "ops@example.com"}
+    assert names["backup-full-data"] == {
+        "name": "backup-full-data",
+        "job": "run_command",
+        "cron": "0 2 * * *",
+        "payload": {"command": "/usr/local/bin/backup.sh --full /data > /dev/null 2>&1"},
+        "description": "Nightly backup of everything",
+    }
+    assert names["sync"]["payload"] == {"command": "cd /srv/app && LANG=C ./sync.py", "environment": environment}
+    assert "description" not in names["sync"]
+    mail = names["mail-s-report-boss"]
+    assert (mail["cron"], mail["timezone"]) == ("0 9 * * mon-fri", "Europe/Berlin")
+    assert mail["payload"]["command"] == "mail -s report boss"
+    assert mail["payload"]["stdin"] == "Dear boss,\n100% done.\n"
+    assert mail["payload"]["environment"] == environment
+    assert names["tidy"]["cron"] == "@daily"
+    assert len(found.documents) == 4
+
+
+def test_lines_that_cannot_be_schedules_are_listed() -> None:
+    found = {one.line: one.why for one in read_crontab(CRONTAB).unconverted}
+    assert list(found) == [13, 15, 16, 17, 18]
+    assert "start of a machine" in found[13]
+    assert "minute: '61' is out of range" in found[15]
+    assert "too few fields" in found[16]
+    assert "braces" in found[17]
+    assert "which nothing fills" in found[18]
+
+
+def test_system_crontabs_have_a_column_for_the_user() -> None:
+    text = "TZ=:Asia/Tokyo\n-0 3 * * * root /bin/x  --now\n@hourly www-data /bin/y\n0 3 * * * root\n"
+    found = read_crontab(text, system=True)
+    assert [document["payload"].get("user") for document in found.documents] == ["root", "www-data"]
+    assert found.documents[0]["payload"]["command"] == "/bin/x  --now"
+    assert found.documents[0]["payload"]["environment"] == {"TZ": ":Asia/Tokyo"}
+    assert found.documents[0]["timezone"] == "Asia/Tokyo"
+    assert [one.line for one in found.unconverted] == [4]
+
+
+def test_names_are_unique_and_stay_whatever_stands_above() -> None:
+    first, second = "0 1 * * * /bin/backup\n", "0 2 * * * /bin/backup\n"
+    names = [document["name"] for document in read_crontab(first + second).documents]
+    assert len(set(names)) == 2
+    assert all(name.startswith("backup-") for name in names)
+    assert [document["name"] for document in read_crontab("5 5 * * * /bin/new\n" + second + first).documents][
+        1:
+    ] == names[::-1]
+    twice = [document["name"] for document in read_crontab(first + first).documents]
+    assert twice == [twice[0], f"{twice[0]}-2"]
+    assert read_crontab("* * * * * > /tmp/x\n").documents[0]["name"] == "command"
+
+
+@pytest.mark.parametrize(
+    ("expression", "zone", "same"),
+    [
+        ("0 * * * *", "UTC", {"every": "1h"}),
+        ("*/15 * * * *", "UTC", {"every": "15m"}),
+        ("0 0 * * *", "UTC", {"every": "1d"}),
+        ("0 */6 * * *", "UTC", {"every": "6h"}),
+        ("@hourly", "Etc/UTC", {"every": "1h"}),
+        ("30 * * * *", "UTC", {"every": "1h", "anchor": "1970-01-01T00:30:00Z"}),
+        ("0 0 * * *", "Etc/GMT+5", {"every": "1d", "anchor": "1970-01-01T05:00:00Z"}),
+        ("*/7 * * * *", "UTC", None),
+        ("0 */5 * * *", "UTC", None),
+        ("0 0 */2 * *", "UTC", None),
+        ("0 0 1 1 *", "UTC", None),
+        ("0 0 29 2 *", "UTC", None),
+        ("0 0 1 * *", "UTC", None),
+        ("0 9 * * mon-fri", "UTC", None),
+        ("0 * * * *", "Europe/Berlin", None),
+        ("0 0 * * *", "Asia/Tokyo", None),
+        ("H * * * *", "UTC", None),
+    ],
+)
+def test_an_interval_only_where_it_is_the_same(expression: str, zone: str, same: dict[str, str] | None) -> None:
+    assert even_interval(expression, zone) == same
+
+
+def test_what_is_printed_can_be_applied(tmp_path: Path, known_url: str) -> None:
+    Path("old.cron").write_text(CRONTAB)
+    printed = rota("import", "crontab", "old.cron", "--as-every")
+    assert printed.exit_code == 0
+    assert "note: line 13: @reboot /usr/bin/start" in printed.stderr
+    assert "# line 13: @reboot" in printed.stdout
+    document = tomllib.loads(printed.stdout)
+    assert document["owner"] == "file:old.cron"
+    assert document["schedule"][1]["every"] == "15m"
+    (tmp_path / "schedules.toml").write_text(printed.stdout)
+    applied = answer("schedule", "apply", "schedules.toml")
+    assert applied["counts"] == {"create": 4, "change": 0, "delete": 0, "unchanged": 0}
+    assert answer("schedule", "apply", "schedules.toml")["counts"]["unchanged"] == 4
+    as_cron = answer("import", "crontab", "old.cron", "--apply")
+    changed = {
+        one["name"]: [change["key"] for change in one["changes"]] for one in as_cron["items"] if one["kind"] == "change"
+    }
+    assert changed["sync"] == ["every", "cron"]
+    assert answer("schedule", "show", "tidy")["owner"] == "file:old.cron"
+
+
+@pytest.mark.usefixtures("known_url")
+def test_from_stdin_it_needs_an_owner_to_be_applied() -> None:
+    entry = "0 * * * * /bin/x\n"
+    assert "owner" not in tomllib.loads(rota("import", "crontab", "-", stdin=entry).stdout)
+    refused = rota("import", "crontab", "-", "--apply", stdin=entry)
+    assert (refused.exit_code, "--owner" in refused.stderr) == (2, True)
+    assert rota("import", "crontab", "-", "--apply", "--owner", "cron", stdin=entry).stdout.startswith("create\tx\t")
+    unknown = rota("import", "crontab", "-", "--apply", "--owner", "cron", "--job", "run_comand", stdin=entry)
+    assert (unknown.exit_code, "did you mean 'run_command'?" in unknown.stderr) == (4, True)
+
+
+def test_importing_needs_no_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = answer("import", "crontab", "-", stdin="# x\n0 * * * * /bin/x\n@reboot y\n")
+    assert found["schedule"] == [
+        {"name": "x", "job": "run_command", "cron": "0 * * * *", "payload": {"command": "/bin/x"}, "description": "x"}
+    ]
+    assert [one["line"] for one in found["unconverted"]] == [3]
+    missing = rota("import", "crontab", "nothing.cron")
+    assert (missing.exit_code, "cannot read nothing.cron" in missing.stderr) == (2, True)
+    Path("latin").write_bytes(b"# \xe4\n")
+    assert "is not UTF-8" in rota("import", "crontab", "latin").stderr
+
+
+INTERVALS: list[Any] = [
+    {"source_name": "example.com", "url": "https://example.com", "interval_minutes": 30, "interval_type": "minutes",
+     "schedule_enabled": True, "max_retries": 3, "retry_backoff_seconds": 60, "metadata": {"category": "news"}},
+    {"name": "six", "source_id": "s6", "interval_minutes": 6, "interval_type": "hours", "schedule_enabled": False},
+    {"name": "old", "schedule_time": "0 */6 * * *", "is_paused": True},
+    {"name": "now", "schedule_enabled": False},
+    {"name": "bad", "interval_minutes": 6, "interval_type": "weeks"},
+    {"name": "worse", "interval_minutes": 6, "interval_type": "days", "max_retries": -1},
+    {"name": "six", "interval_minutes": 1, "interval_type": "days"},
+    "what",
+]  # fmt: skip
+
+
+def test_interval_jobs() -> None:
+    found = read_intervals(json.dumps(INTERVALS))
+    assert found.documents[0] == {
+        "name": "example.com",
+        "job": "crawl",
+        "interval_minutes": 30,
+        "interval_type": "minutes",
+        "payload": {"source_name": "example.com", "url": "https://example.com"},
+        "max_attempts": 4,
+        "backoff": {"base": "60s"},
+        "metadata": {"category": "news"},
+    }
+    assert [document["name"] for document in found.documents] == ["example.com", "six", "old"]
+    assert found.documents[1]["enabled"] is False
+    assert found.documents[2]["cron"] == "0 */6 * * *"
+    assert found.remarks == ("old is paused there: `rota schedule pause old`",)
+    assert [(one.line, one.text) for one in found.unconverted] == [
+        (4, "now"), (5, "bad"), (6, "worse"), (7, "six"), (8, "'what'"),
+    ]  # fmt: skip
+    for text in ("{", "5", '{"things": []}'):
+        with pytest.raises(Invalid):
+            read_intervals(text)
+
+
+@pytest.mark.usefixtures("known_url")
+def test_interval_jobs_are_applied() -> None:
+    Path("jobs.json").write_text(json.dumps({"jobs": INTERVALS}))
+    assert answer("import", "intervals", "jobs.json", "--apply")["counts"]["create"] == 3
+    assert answer("import", "intervals", "jobs.json", "--apply")["counts"]["unchanged"] == 3
+    shown = answer("schedule", "show", "six")
+    assert (shown["rule"], shown["state"]) == ("every 6 hours", "disabled")
+    assert answer("schedule", "show", "example.com")["definition"]["max_attempts"] == 4

@@ -1,0 +1,178 @@
+"""Jobs from the command line, on both databases: pause, resume, cancel, retry, count."""
+
+import asyncio
+import contextlib
+import json
+import os
+import pty
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rota.app import Rota
+from rota.cli import root
+from rota.cli.words import job_state_cell
+from rota.client import Order
+from rota.core.jobstatus import JobState
+from rota.core.states import RunState
+from rota.errors import Conflict, Invalid, NothingToRetry, UnknownJob
+from rota.store import Store, open_database
+
+
+def app_on(url: str) -> Rota:
+    app = Rota(url)
+
+    @app.job
+    async def greet(name: str = "you") -> str:
+        return f"hello {name}"
+
+    @app.job(max_attempts=1)
+    async def boom() -> None:
+        raise ValueError("no luck")
+
+    return app
+
+
+async def introduce(url: str) -> None:
+    store = Store(open_database(url))
+    await store.migrate()
+    await store.save_jobs(app_on(url).registry.definitions())
+    await store.close()
+
+
+async def work(url: str, *jobs: str) -> list[RunState]:
+    """A run of each, to its end."""
+    async with app_on(url).running() as client:
+        runs = [await client.enqueue(Order(job, {})) for job in jobs]
+        return [(await client.wait(run.id, "20s")).state for run in runs]
+
+
+@pytest.fixture
+def known_url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
+    asyncio.run(introduce(database_url))
+    return database_url
+
+
+def rota(*arguments: str) -> Result:
+    return CliRunner().invoke(root, arguments)
+
+
+def answer(*arguments: str) -> Any:
+    done = rota(*arguments, "--json")
+    assert done.exit_code == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.usefixtures("known_url")
+def test_pause_and_resume() -> None:
+    paused = answer("job", "pause", "greet", "--reason", "too loud")
+    assert (paused["state"], paused["pause_reason"]) == ("paused", "too loud")
+    assert paused["paused_by"].startswith("cli")
+    assert rota("job", "pause", "greet", "--reason", "again").stdout == "greet\tpaused\t0\t0\n"
+    assert answer("job", "show", "greet")["status"] == paused
+    assert "pause_reason\ttoo loud" in rota("job", "show", "greet").stdout
+    states = {job["name"]: job["status"]["state"] for job in answer("job", "ls")["items"]}
+    assert states == {"boom": "pending", "greet": "paused"}
+    assert answer("job", "resume", "greet", "--catch-up", "latest")["state"] == "pending"
+    assert rota("job", "resume", "greet").exit_code == 0
+
+
+@pytest.mark.usefixtures("known_url")
+def test_cancel_wants_consent() -> None:
+    for _ in range(3):
+        rota("run", "add", "greet", "--delay", "1h")
+    refused = rota("job", "cancel", "greet")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "--yes" in refused.stderr
+    assert answer("job", "show", "greet")["status"]["waiting"] == 3
+    assert answer("job", "cancel", "greet", "--yes", "--reason", "enough") == {"job": "greet", "cancelled": 3}
+    assert {run["reason"] for run in answer("run", "ls")["items"]} == {"enough"}
+    assert answer("job", "show", "greet")["status"]["state"] == "cancelled"
+    assert rota("job", "cancel", "greet", "--yes").stdout == "0\n"
+
+
+def test_retry_and_stats(known_url: str) -> None:
+    assert asyncio.run(work(known_url, "greet", "boom")) == [RunState.SUCCEEDED, RunState.FAILED]
+    again = answer("job", "retry", "boom")
+    assert again["retry_of"]
+    assert rota("job", "retry", "boom").exit_code == 6
+    refused = rota("job", "retry", "greet")
+    assert refused.exit_code == 6
+    assert "it did not fail" in refused.stderr
+    stats = answer("job", "stats", "boom")
+    assert (stats["total"], stats["failed"], stats["success_rate"]) == (1, 1, 0.0)
+    assert stats["next_scheduled_at"] == again["run_at"]
+    assert "success_rate\t1.0000" in rota("job", "stats", "greet").stdout
+
+
+@pytest.mark.usefixtures("known_url")
+@pytest.mark.parametrize("verb", ["pause", "resume", "cancel", "retry", "stats", "show"])
+def test_an_unknown_job_exits_4(verb: str) -> None:
+    done = rota("job", verb, "gret")
+    assert done.exit_code == 4
+    assert "did you mean 'greet'?" in done.stderr
+
+
+@pytest.mark.usefixtures("known_url")
+def test_runs_of_a_schedule_and_the_facts_of_a_plan() -> None:
+    id = rota("run", "add", "greet").stdout.strip()
+    assert answer("run", "ls", "--schedule", "nightly")["items"] == []
+    run = answer("run", "show", id)
+    assert (run["schedule"], run["plan_time"], run["covers_from"], run["missed_count"]) == (None, None, None, 0)
+    assert "\nschedule\t\n" in rota("run", "show", id).stdout
+
+
+def test_the_blocking_twins(known_url: str) -> None:
+    app = app_on(known_url)
+    client = app.blocking
+    try:
+        assert client.pause_job("greet", reason="r", actor="ada").state is JobState.PAUSED
+        assert client.resume_job("greet", catch_up="all", actor="ada").state is JobState.PENDING
+        with pytest.raises(Invalid, match="catch_up"):
+            client.resume_job("greet", catch_up="everything")
+        client.enqueue(Order("greet", {}))
+        with pytest.raises(NothingToRetry, match="has not ended"):
+            client.retry_job("greet")
+        assert client.cancel_job("greet") == 1
+        assert client.retry_job("greet").created
+        with pytest.raises(Conflict, match="no run to retry"):
+            client.retry_job("boom")
+        assert client.job_stats("greet").cancelled == 1
+        assert client.job_status("greet").state is JobState.SCHEDULED
+        assert [status.job for status in client.job_statuses()] == ["boom", "greet"]
+        with pytest.raises(UnknownJob):
+            client.job_status("nobody")
+    finally:
+        app.close()
+
+
+@pytest.mark.parametrize(("said", "code", "left"), [(b"y\n", 0, 0), (b"n\n", 130, 1)])
+def test_on_a_terminal_it_asks_with_the_count(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, said: bytes, code: int, left: int
+) -> None:
+    monkeypatch.setenv("ROTA_DATABASE_URL", sqlite_url)
+    asyncio.run(introduce(sqlite_url))
+    rota("run", "add", "greet", "--delay", "1h")
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-m", "rota", "job", "cancel", "greet"])
+    shown = b""
+    while b"[y/N]" not in shown:
+        shown += os.read(terminal, 4096)
+    assert b"0 running, 1 waiting" in shown
+    os.write(terminal, said)
+    with contextlib.suppress(OSError):  # Linux says so when the other end is closed
+        while os.read(terminal, 4096):
+            pass
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code
+    assert answer("job", "show", "greet")["status"]["waiting"] == left
+
+
+def test_every_state_of_a_job_has_a_symbol_of_its_own() -> None:
+    assert len({(job_state_cell(state).shown or "")[0] for state in JobState}) == len(JobState)

@@ -1,0 +1,503 @@
+"""Schedules from the command line, on both databases; what a person sees, on a real terminal."""
+
+import asyncio
+import contextlib
+import json
+import os
+import pty
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rota.app import Rota
+from rota.cli import root
+from rota.cli.schedule_words import schedule_state_cell
+from rota.core.documents import document_of
+from rota.core.schedules import Schedule
+from rota.drafting import WhatIf
+from rota.errors import Conflict, Invalid
+from rota.store import Store, open_database
+
+
+def app_on(url: str) -> Rota:
+    app = Rota(url)
+
+    @app.job
+    async def crawl(url: str = "") -> str:
+        return url
+
+    @app.job(max_attempts=1)
+    async def boom() -> None:
+        raise ValueError("no luck")
+
+    return app
+
+
+async def introduce(url: str) -> None:
+    store = Store(open_database(url))
+    await store.migrate()
+    await store.save_jobs(app_on(url).registry.definitions())
+    await store.close()
+
+
+@pytest.fixture
+def known_url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
+    asyncio.run(introduce(database_url))
+    return database_url
+
+
+def rota(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(root, arguments, input=stdin)
+
+
+def answer(*arguments: str, stdin: str | None = None) -> Any:
+    done = rota(*arguments, "--json", stdin=stdin)
+    assert done.exit_code == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def refused(code: int, *arguments: str, stdin: str | None = None) -> str:
+    done = rota(*arguments, stdin=stdin)
+    assert (done.exit_code, done.stdout) == (code, "")
+    return done.stderr
+
+
+@pytest.mark.usefixtures("known_url")
+def test_add_takes_triggers_policies_and_anything_else() -> None:
+    added = answer(
+        "schedule", "add", "news", "crawl", '{"url": "https://example.com/{plan_time}"}',
+        "--cron", "0 9 * * MON-FRI", "--tz", "Europe/Berlin", "--overlap", "queue_one", "--catch-up", "all",
+        "--failure", "retry", "--window", "08:00-17:00 mon-fri", "--exclude", "2026-12-25", "--delay", "5s",
+        "--jitter", "10s", "--max-runs", "99", "--start-at", "2026-01-01T00:00:00Z", "--end-at", "2099-01-01T00:00:00Z",
+        "--scope", "account/1", "--scope", "account/2", "--max-concurrency", "2", "--when-full", "skip",
+        "--tag", "news", "--description", "Each morning", "--set", "queue=mail", "--set", "priority=5",
+        "--set", 'catch_up={"mode": "all", "keep": 3}', "--set", "fold=both",
+    )  # fmt: skip
+    assert (added["name"], added["state"], added["owner"]) == ("news", "active", "cli")
+    assert added["rule"].startswith("weekdays at 09:00, Europe/Berlin")
+    assert added["definition"] == {
+        "job": "crawl",
+        "cron": "0 9 * * MON-FRI",
+        "fold": "both",
+        "payload": {"url": "https://example.com/{plan_time}"},
+        "scopes": ["account/1", "account/2"],
+        "delay": "5s",
+        "jitter": "10s",
+        "catch_up": {"mode": "all", "keep": 3},
+        "overlap": "queue_one",
+        "failure": "retry",
+        "max_concurrency": 2,
+        "when_full": "skip",
+        "max_runs": 99,
+        "start_at": "2026-01-01T00:00:00Z",
+        "end_at": "2099-01-01T00:00:00Z",
+        "windows": ["08:00-17:00 mon,tue,wed,thu,fri"],
+        "exclude": ["2026-12-25"],
+        "timezone": "Europe/Berlin",
+        "description": "Each morning",
+        "queue": "mail",
+        "priority": 5,
+        "tags": ["news"],
+    }
+    assert answer("schedule", "show", "news")["definition"] == added["definition"]
+
+
+@pytest.mark.usefixtures("known_url")
+def test_every_kind_of_trigger() -> None:
+    later = (datetime.now(UTC) + timedelta(days=2)).replace(microsecond=0)
+    rules = {
+        "--every=90m": "every 1 hour 30 minutes",
+        "--after=5m": "5 minutes after the last run ended",
+        f"--once={later.isoformat()}": f"once at {later:%Y-%m-%d %H:%M:%S} UTC",
+        '--set=either=[{"cron": "0 9 * * *"}, {"every": "1h"}]': "every day at 09:00, UTC or every hour",
+    }
+    for number, (option, rule) in enumerate(rules.items()):
+        assert answer("schedule", "add", f"s{number}", "crawl", option)["rule"] == rule
+    assert answer("schedule", "add", "off", "crawl", "--every", "1h", "--disabled")["state"] == "disabled"
+    lines = rota("schedule", "ls").stdout.splitlines()
+    assert [line.split("\t")[:3] for line in lines[1:]] == [
+        [f"s{number}", "active", rule] for number, rule in enumerate(rules.values())
+    ]
+    assert all(len(line.split("\t")) == 7 for line in lines)
+    page = answer("schedule", "ls", "--limit", "2")
+    assert ([item["name"] for item in page["items"]], page["next_cursor"]) == (["off", "s0"], "s0")
+    assert [item["name"] for item in answer("schedule", "ls", "--after", "s2")["items"]] == ["s3"]
+    assert answer("schedule", "ls", "--job", "boom")["items"] == []
+    assert len(answer("schedule", "ls", "--owner", "cli")["items"]) == 5
+
+
+@pytest.mark.usefixtures("known_url")
+def test_what_cannot_be_is_told_with_a_hint() -> None:
+    add = ("schedule", "add", "news", "crawl")
+    assert "cron: minute: '61' is out of range" in refused(2, *add, "--cron", "61 * * * *")
+    assert "has no trigger" in refused(2, *add)
+    assert "has cron and every" in refused(2, *add, "--cron", "* * * * *", "--every", "1h")
+    assert "did you mean 'skip'?" in refused(2, *add, "--every", "1h", "--overlap", "skp")
+    assert "did you mean 'priority'?" in refused(2, *add, "--every", "1h", "--set", "prioriti=1")
+    assert "has no =" in refused(2, *add, "--every", "1h", "--set", "priority")
+    assert "is no JSON" in refused(2, *add, "--every", "1h", "--set", "catch_up={mode}")
+    assert "--scope or --scopes" in refused(2, *add, "--every", "1h", "--scope", "a/b", "--scopes", "p")
+    assert "payload at $.link" in refused(2, "schedule", "add", "news", "crawl", '{"link": 1}', "--every", "1h")
+    assert "did you mean 'crawl'?" in refused(4, "schedule", "add", "news", "crwl", "--every", "1h")
+    assert rota(*add, "--every", "1h").exit_code == 0
+    assert "there is a schedule 'news' already" in refused(6, *add, "--every", "1h")
+    for verb in ("show", "edit", "pause", "resume", "enable", "disable", "trigger", "preview", "simulate"):
+        assert "did you mean 'news'?" in refused(4, "schedule", verb, "nws")
+    assert "did you mean 'news'?" in refused(4, "schedule", "rm", "nws", "--yes")
+
+
+@pytest.mark.usefixtures("known_url")
+def test_edit_changes_what_is_given_and_says_what_that_does() -> None:
+    rota(
+        "schedule", "add", "news", "crawl", '{"url": "a"}', "--every", "1h", "--overlap", "allow", "--set", "queue=mail"
+    )
+    looked = answer("schedule", "edit", "news", "--every", "15m", "--dry-run")
+    assert (looked["applied"], looked["schedule"]["revision"]) == (False, 1)
+    done = answer("schedule", "edit", "news", "--cron", "0 9 * * *", "--tz", "Asia/Tokyo", "--set", "queue=null")
+    assert [(one["key"], one["before"], one["after"]) for one in done["changes"]] == [
+        ("every", "1h", None),
+        ("queue", "mail", None),
+        ("cron", None, "0 9 * * *"),
+        ("timezone", None, "Asia/Tokyo"),
+    ]
+    assert done["fires_before"] != done["fires_after"]
+    assert done["fires_after"][0].endswith("T00:00:00Z")
+    kept = done["schedule"]["definition"]
+    assert (kept["overlap"], kept["payload"], "queue" in kept) == ("allow", {"url": "a"}, False)
+    assert answer("schedule", "edit", "news", "--payload", "{}", "--job", "boom")["schedule"]["job"] == "boom"
+    assert rota("schedule", "edit", "news", "--overlap", "skip").stdout == "overlap\tallow\t\n"
+    again = answer("schedule", "edit", "news", "--overlap", "skip")
+    assert (again["changes"], again["schedule"]["revision"]) == ([], 4)
+    assert "overlap cannot be 'x'" in refused(2, "schedule", "edit", "news", "--overlap", "x")
+
+
+@pytest.mark.usefixtures("known_url")
+def test_pause_resume_enable_disable_and_rm() -> None:
+    rota("schedule", "add", "news", "crawl", "--every", "1h")
+    paused = answer("schedule", "pause", "news", "--reason", "too loud", "--until", "2h")
+    assert (paused["state"], paused["pause_reason"], paused["next_plan"]) == ("paused", "too loud", None)
+    assert paused["paused_by"].startswith("cli")
+    assert paused["resume_at"] is not None
+    line = rota("schedule", "ls").stdout
+    assert "too loud" in line.split("\t")[-1]
+    assert "in the future" in refused(2, "schedule", "pause", "news", "--until", "2020-01-01T00:00:00Z")
+    assert answer("schedule", "resume", "news", "--catch-up", "latest")["state"] == "active"
+    assert answer("schedule", "disable", "news")["state"] == "disabled"
+    assert rota("schedule", "enable", "news").stdout.split("\t")[:2] == ["news", "active"]
+    assert "--yes" in refused(2, "schedule", "rm", "news")
+    assert answer("schedule", "rm", "news", "--yes") == {"name": "news", "deleted": True}
+    assert refused(4, "schedule", "show", "news")
+
+
+def test_trigger(known_url: str) -> None:
+    rota("schedule", "add", "news", "crawl", '{"url": "{schedule}"}', "--every", "1h")
+    id = rota("schedule", "trigger", "news").stdout.strip()
+    assert answer("run", "show", id)["payload"] == {"url": "news"}
+    assert "--force" in refused(6, "schedule", "trigger", "news")
+    assert answer("schedule", "trigger", "news", "--force")["items"][0]["schedule"] == "news"
+    rota("schedule", "add", "each", "crawl", "--every", "1h", "--scope", "account/1", "--scope", "account/2")
+    assert len(rota("schedule", "trigger", "each").stdout.splitlines()) == 2
+    (one,) = answer("schedule", "trigger", "each", "--scope", "account/1", "--force")["items"]
+    assert one["scope"] == {"kind": "account", "id": "1"}
+    shown = answer("schedule", "show", "news")
+    assert [run["schedule"] for run in shown["runs"]] == ["news", "news"]
+    assert shown["last"]["state"] == "queued"
+    assert known_url
+
+
+def test_trigger_waits_and_its_exit_code_tells(known_url: str) -> None:
+    rota("schedule", "add", "good", "crawl", "--every", "1h")
+    rota("schedule", "add", "bad", "boom", "--every", "1h", "--scope", "a/1", "--scope", "a/2")
+
+    async def at_work() -> tuple[Result, Result]:
+        async with app_on(known_url).running():
+            good = await asyncio.to_thread(rota, "schedule", "trigger", "good", "--wait")
+            return good, await asyncio.to_thread(rota, "schedule", "trigger", "bad", "--wait")
+
+    good, bad = asyncio.run(at_work())
+    assert (good.exit_code, good.stdout.split("\t")[1]) == (0, "succeeded")
+    assert (bad.exit_code, [line.split("\t")[1] for line in bad.stdout.splitlines()]) == (1, ["failed", "failed"])
+    last = {item["name"]: item["last"] for item in answer("schedule", "ls")["items"]}
+    assert last["good"]["state"] == "succeeded"
+    assert last["good"]["duration_ms"] is not None
+
+
+@pytest.mark.usefixtures("known_url")
+def test_preview_marks_what_daylight_saving_does() -> None:
+    rota("schedule", "add", "early", "crawl", "--cron", "30 2 * * *", "--tz", "Europe/Berlin", "--delay", "10s")
+    found = answer("schedule", "preview", "early", "-n", "2", "--after", "2027-03-27T12:00:00Z")
+    assert (found["schedule"], found["timezone"]) == ("early", "Europe/Berlin")
+    assert found["fires"][0] == {
+        "plan_time": "2027-03-28T01:00:00Z",
+        "local": "2027-03-28T03:00:00+02:00",
+        "eligible_at": "2027-03-28T01:00:10Z",
+        "marks": ["gap", "transition"],
+    }
+    assert len(rota("schedule", "preview", "early").stdout.splitlines()) == 10
+    assert refused(2, "schedule", "preview", "early", "-n", "0")
+
+
+@pytest.mark.usefixtures("known_url")
+def test_simulate_tries_policies_out_and_stores_nothing() -> None:
+    rota("schedule", "add", "news", "crawl", "--every", "1h")
+    ask = ("schedule", "simulate", "news", "--from", "2026-06-01T00:30:00Z", "--for", "6h")
+    slow = answer(*ask, "--duration", "90m")
+    assert (slow["counts"]["run"], slow["counts"]["skipped"]) == (3, 3)
+    assert slow["events"][1]["kind"] == "skipped"
+    assert answer(*ask, "--duration", "90m", "--overlap", "allow")["counts"]["run"] == 6
+    assert answer(*ask, "--every", "30m")["counts"]["run"] == 12
+    away = ("--outage", "+1h..+4h")
+    late = answer(*ask, *away)
+    assert (late["counts"]["run"], late["counts"]["covered"]) == (4, 2)
+    assert next(event for event in late["events"] if event["kind"] == "covered")["to_at"] == "2026-06-01T03:00:00Z"
+    assert answer(*ask, *away, "--catch-up", "all")["counts"]["run"] == 6
+    assert answer(*ask, "--outage", "2026-06-01T01:30:00Z..2026-06-01T04:30:00Z")["counts"] == late["counts"]
+    assert answer(*ask, "--fail-every", "2", "--failure", "skip", "--set", "max_attempts=1")["counts"]["failed"] == 2
+    assert rota(*ask).stdout.splitlines()[0].split("\t")[:2] == ["2026-06-01T01:00:00Z", "run"]
+    assert "has no .." in refused(2, *ask, "--outage", "1h")
+    assert "is not a duration" in refused(2, *ask, "--duration", "soon")
+    assert answer("schedule", "show", "news")["revision"] == 1
+
+
+@pytest.mark.usefixtures("known_url")
+def test_backfill_counts_first_and_wants_consent() -> None:
+    rota("schedule", "add", "news", "crawl", "--every", "1h")
+    ask = ("schedule", "backfill", "news", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T04:00:00Z")
+    assert rota(*ask, "--dry-run").stdout == "5\n"
+    assert "--yes" in refused(2, *ask)
+    assert answer("run", "ls")["items"] == []
+    made = answer(*ask, "--concurrency", "2", "--yes")
+    assert (made["count"], len(made["runs"]), made["dry_run"]) == (5, 5, False)
+    again = answer(*ask, "--yes")
+    assert (again["count"], again["already"]) == (0, 5)
+    assert len(answer("run", "ls", "--schedule", "news")["items"]) == 5
+    assert "is in the future" in refused(2, *ask[:-1], "2099-01-01T00:00:00Z")
+    assert "missing option '--from'" in refused(2, "schedule", "backfill", "news")
+    items = answer("schedule", "occurrences", "news", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T04:00:00Z")
+    assert [item["kind"] for item in items["items"]] == ["ran"] * 5
+    lines = rota(
+        "schedule", "occurrences", "news", "--from", "2026-01-01T00:00:00Z", "--limit", "2"
+    ).stdout.splitlines()
+    assert [line.split("\t")[:4] for line in lines] == [
+        ["2026-01-01T00:00:00Z", "", "ran", "1"],
+        ["2026-01-01T01:00:00Z", "", "ran", "1"],
+    ]
+
+
+@pytest.mark.usefixtures("known_url")
+def test_explain_a_plan_time_or_a_run() -> None:
+    rota("schedule", "add", "news", "crawl", "--every", "1h")
+    next_plan = answer("schedule", "show", "news")["next_plan"]
+    coming = answer("explain", "news", "--at", next_plan)
+    assert set(coming) == {"verdict", "words", "facts"}
+    between = answer("explain", "news", "--at", next_plan.replace(":00:00Z", ":07:00Z"))
+    assert coming["verdict"] != between["verdict"]
+    id = rota("schedule", "trigger", "news").stdout.strip()
+    verdict, words = rota("explain", id).stdout.rstrip("\n").split("\t", 1)
+    assert verdict == answer("explain", id)["verdict"]
+    assert words
+    assert "--at" in refused(2, "explain", "news")
+    assert refused(4, "explain", "nobody")
+    assert "did you mean 'news'?" in refused(4, "explain", "nws", "--at", next_plan)
+
+
+def test_every_plan_time_is_accounted_for(known_url: str) -> None:
+    rota("schedule", "add", "often", "crawl", "--every", "1s")
+
+    async def for_a_while() -> None:
+        async with app_on(known_url).running() as client:
+            while len(await client.list()) < 2:
+                await asyncio.sleep(0.02)
+
+    asyncio.run(for_a_while())
+    found = answer("schedule", "verify", "often")
+    assert (found["findings"], found["plan_times"] >= 2) == ([], True)
+    assert rota("schedule", "verify", "often").exit_code == 0
+
+
+TEAM = """
+owner = "team-a"
+
+[[schedule]]
+name = "news"
+job = "crawl"
+every = "30m"
+payload = {url = "https://example.com"}
+
+[[schedule]]
+name = "berlin"
+job = "crawl"
+cron = "0 9 * * MON-FRI"
+timezone = "Europe/Berlin"
+"""
+
+
+@pytest.mark.usefixtures("known_url")
+def test_plan_and_apply_a_file() -> None:
+    Path("team.toml").write_text(TEAM)
+    rota("schedule", "add", "mine", "crawl", "--every", "1h")
+    planned = answer("schedule", "plan", "team.toml")
+    assert (planned["owner"], planned["applied"]) == ("team-a", False)
+    assert planned["counts"] == {"create": 2, "change": 0, "delete": 0, "unchanged": 0}
+    assert [item["name"] for item in answer("schedule", "ls")["items"]] == ["mine"]
+    assert rota("schedule", "apply", "team.toml").stdout.splitlines()[1] == "create\tberlin\tjob,cron,timezone"
+    before = answer("schedule", "ls")
+    assert answer("schedule", "apply", "team.toml")["counts"]["unchanged"] == 2
+    assert answer("schedule", "ls") == before
+
+    rota("schedule", "pause", "news", "--reason", "hold")
+    Path("team.toml").write_text(TEAM.replace('"30m"', '"10m"').replace('"berlin"', '"paris"'))
+    items = {item["name"]: item for item in answer("schedule", "apply", "team.toml")["items"]}
+    assert {name: item["kind"] for name, item in items.items()} == {
+        "news": "change",
+        "paris": "create",
+        "berlin": "delete",
+    }
+    assert items["news"]["changes"] == [{"key": "every", "before": "30m", "after": "10m"}]
+    assert (items["news"]["paused"], items["news"]["fires_before"] == items["news"]["fires_after"]) == (True, False)
+    assert (items["berlin"]["fires_after"], len(items["berlin"]["fires_before"])) == ([], 3)
+    shown = answer("schedule", "show", "news")
+    assert (shown["state"], shown["pause_reason"], shown["owner"]) == ("paused", "hold", "team-a")
+    assert [item["name"] for item in answer("schedule", "ls")["items"]] == ["mine", "news", "paris"]
+
+
+@pytest.mark.usefixtures("known_url")
+def test_files_do_not_touch_what_belongs_to_others() -> None:
+    Path("team.toml").write_text(TEAM)
+    rota("schedule", "apply", "team.toml")
+    Path("other.toml").write_text(TEAM.replace('owner = "team-a"', ""))
+    assert "'news' belongs to 'team-a'" in refused(6, "schedule", "apply", "other.toml")
+    Path("other.toml").write_text("")
+    assert answer("schedule", "apply", "other.toml") == {
+        "owner": "file:other.toml", "applied": True, "counts": {"create": 0, "change": 0, "delete": 0, "unchanged": 0},
+        "items": [],
+    }  # fmt: skip
+    assert answer("schedule", "apply", "-", "--owner", "team-a", stdin="")["counts"]["delete"] == 2
+
+
+@pytest.mark.usefixtures("known_url")
+def test_a_file_with_a_mistake_changes_nothing() -> None:
+    for broken, code, said in (
+        (TEAM.replace("every", "evry"), 2, "did you mean 'every'?"),
+        (TEAM.replace("MON-FRI", "MON-FRY"), 2, "schedule 'berlin': cron: day of week"),
+        (TEAM.replace('cron = "0 9', 'overlap = "skp"\ncron = "0 9'), 2, "schedule 'berlin': overlap cannot be 'skp'"),
+        (TEAM.replace('"berlin"', '"news"'), 2, "'news' is there 2 times"),
+        (TEAM.replace('job = "crawl"\ncron', 'job = "crwl"\ncron'), 4, "schedule 'berlin': no job is called 'crwl'"),
+        (TEAM.replace('"team-a"', '"code"'), 2, "a file cannot be the owner 'code'"),
+        (TEAM + "[[schedule", 2, "team.toml: "),
+    ):
+        Path("team.toml").write_text(broken)
+        assert said in refused(code, "schedule", "apply", "team.toml")
+    assert answer("schedule", "ls")["items"] == []
+    assert "cannot read" in refused(2, "schedule", "plan", "nothing.toml")
+    assert "--owner" in refused(2, "schedule", "plan", "-", stdin=TEAM.replace("owner", "# "))
+
+
+def test_the_verbs_in_python(known_url: str) -> None:
+    async def scenario() -> None:
+        client = await app_on(known_url).connect()
+        documents: Sequence[dict[str, Any]] = [{"name": "news", "job": "crawl", "every": "1h"}]
+        assert [one.kind for one in await client.schedules.plan_documents(documents, "me")] == ["create"]
+        await client.schedules.apply_documents(documents, "me", actor="ada")
+        made = await client.schedules.get("news")
+        assert (made.owner, document_of("news", made.definition)) == ("me", documents[0])
+        assert [one.kind for one in await client.schedules.apply_documents(documents, "me")] == ["unchanged"]
+        with pytest.raises(Conflict):
+            await client.schedules.apply_documents(documents, "you")
+        what_if = WhatIf(duration="2h")
+        assert (await client.schedules.simulate("news", "1d", what_if)).counts["run"] == 12
+        assert (await client.schedules.simulate("news", "1d", what_if, overlap="allow")).counts["run"] == 24
+        with pytest.raises(Invalid, match="at most 3660 days"):
+            await client.schedules.simulate("news", "20000d")
+        await client.schedules.apply_documents([], "me")
+        assert await client.schedules.list() == []
+
+    asyncio.run(scenario())
+
+
+def on_terminal(*arguments: str, answered: bytes = b"") -> tuple[str, int]:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        values = {**os.environ, "TERM": "xterm", "COLUMNS": "140", "NO_COLOR": "1"}
+        os.execve(sys.executable, [sys.executable, "-m", "rota", *arguments], values)
+    shown = b""
+    with contextlib.suppress(OSError):  # Linux says so when the other end is closed
+        while part := os.read(terminal, 65536):
+            shown += part
+            if answered and b"[y/N]" in shown:
+                os.write(terminal, answered)
+                answered = b""
+    os.close(terminal)
+    return shown.decode().replace("\r\n", "\n"), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@pytest.fixture
+def with_news(sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROTA_DATABASE_URL", sqlite_url)
+    asyncio.run(introduce(sqlite_url))
+    rota("schedule", "add", "news", "crawl", "--cron", "30 2 * * *", "--tz", "Europe/Berlin")
+
+
+@pytest.mark.usefixtures("with_news")
+def test_what_a_person_sees() -> None:
+    listed, _ = on_terminal("schedule", "ls")
+    assert "◷ active" in listed
+    assert "every day at 02:30, Europe/Berlin" in listed
+    assert "02:30 CE" in listed
+    shown, _ = on_terminal("schedule", "show", "news")
+    assert "while a run is going on, plan times are skipped" in shown
+    assert shown.count("02:30 CE") >= 5
+    paused, _ = on_terminal("schedule", "pause", "news", "--reason", "tired")
+    assert "⏸ paused" in paused
+    assert "tired" in paused
+    edited, _ = on_terminal("schedule", "edit", "news", "--every", "1h")
+    assert "next before" in edited
+    Path("team.toml").write_text(TEAM.replace('"news"', '"more"'))
+    planned, _ = on_terminal("schedule", "plan", "team.toml")
+    assert "+ berlin\n" in planned
+    assert "2 to create; owner team-a" in planned
+    tried, _ = on_terminal("schedule", "simulate", "news", "--for", "3h", "--duration", "2h")
+    assert "every hour" in tried
+    assert "skipped" in tried
+    meant, _ = on_terminal("cron", "30 2 * * *", "--tz", "Europe/Berlin", "--after", "2027-03-27T12:00:00Z", "-n", "1")
+    assert meant.startswith("every day at 02:30, Europe/Berlin\n")
+    assert "moved out of a gap" in meant
+
+
+@pytest.mark.usefixtures("with_news")
+@pytest.mark.parametrize(("said", "code", "left"), [(b"y\n", 0, 0), (b"n\n", 130, 1)])
+def test_on_a_terminal_rm_asks(said: bytes, code: int, left: int) -> None:
+    shown, exit_code = on_terminal("schedule", "rm", "news", answered=said)
+    assert "delete schedule news (every day at 02:30, Europe/Berlin)?" in shown
+    assert (exit_code, len(answer("schedule", "ls")["items"])) == (code, left)
+
+
+@pytest.mark.usefixtures("with_news")
+def test_on_a_terminal_backfill_tells_the_count_and_asks() -> None:
+    span = ("--from", "2026-01-01T00:00:00Z", "--to", "2026-01-03T00:00:00Z")
+    shown, exit_code = on_terminal("schedule", "backfill", "news", *span, answered=b"y\n")
+    assert "2 runs of news: make them?" in shown
+    assert "2 runs of news: made" in shown
+    assert (exit_code, len(answer("run", "ls")["items"])) == (0, 2)
+    told, _ = on_terminal("schedule", "occurrences", "news", *span)
+    assert "2026-01-01 02:30 CET" in told
+    run_id = answer("run", "ls")["items"][0]["id"]
+    assert on_terminal("explain", run_id)[0].startswith("queued")
+
+
+def test_every_state_of_a_schedule_has_a_symbol() -> None:
+    class _Of:
+        def __init__(self, state: str) -> None:
+            self.state = state
+
+    states = ("active", "disabled", "paused", "job paused", "ended")
+    assert all(schedule_state_cell(_Of(state)).shown for state in states)  # type: ignore[arg-type]
+    assert isinstance(Schedule.state, property)

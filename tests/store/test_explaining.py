@@ -1,0 +1,239 @@
+"""Explanations on both databases: each verdict about a plan time, each state of a run."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from rota.core.explaining import Explanation
+from rota.core.limits import Limit
+from rota.core.model import JobDefinition, Retention
+from rota.core.scope import Scope
+from rota.core.states import Outcome
+from rota.core.triggers import after, cron, every
+from rota.errors import UnknownRun, UnknownSchedule
+from rota.store import Store
+from tests.support.clock import ManualClock
+from tests.support.ledgers import JOB, ahead
+from tests.support.runs import LEASE_MICROS, WORKER, claim, claim_limited, finish, make, put, tell
+from tests.support.schedules import MINUTE, SECOND, edit, make_schedule, minutes, noon, plan, runs_of
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return noon()
+
+
+async def about(store: Store, clock: ManualClock, minute: int) -> Explanation:
+    """The plan time at that minute after twelve, whatever time it is now."""
+    midday = clock.micros() // (60 * MINUTE) * 60 * MINUTE
+    return await store.ledger.explain("s", midday + minute * MINUTE, LEASE_MICROS)
+
+
+async def of_run(store: Store, run_id: str) -> Explanation:
+    return await store.ledger.explain_run(run_id, LEASE_MICROS)
+
+
+def said(found: Explanation) -> str:
+    return " ".join(found.words)
+
+
+async def test_what_became_of_a_plan_time(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, catch_up={"mode": "latest", "window": "5m"})
+    clock.advance(minutes(1))
+    await plan(store)
+    (held,) = await claim(store)
+    clock.advance(timedelta(seconds=2))
+    await tell(store, held, Outcome.SUCCEEDED, busy=SECOND)
+    clock.advance(minutes(20) - timedelta(seconds=2))
+    await plan(store)
+    clock.advance(minutes(1))
+    await plan(store)
+
+    ran = await about(store, clock, 1)
+    assert ran.verdict == "ran"
+    assert f"Run {held.run_id} is succeeded; it began 1.0s after its plan time." in ran.words
+    assert ran.facts["runs"][0]["lateness_ms"] == 1_000
+    missed = await about(store, clock, 5)
+    assert missed.verdict == "missed"
+    assert "older than the catch-up window" in said(missed)
+    coalesced = await about(store, clock, 18)
+    (_, covering, skipped_run) = await runs_of(store)
+    assert coalesced.verdict == "coalesced"
+    assert covering.id in said(coalesced)
+    skipped = await about(store, clock, 22)
+    assert skipped.verdict == "skipped"
+    assert f"overlap: run {covering.id} is not over" in said(skipped)
+    assert skipped.facts["runs"][0]["run_id"] == skipped_run.id
+
+
+async def test_what_is_no_plan_time(store: Store, clock: ManualClock) -> None:
+    await make_schedule(
+        store, trigger=cron("*/10 * * * *"), windows=["12:00-12:30"], exclude=["2025-06-17"], end_at=None
+    )
+    between = await about(store, clock, 15)
+    assert between.verdict == "not_planned"
+    assert between.facts["removed_by"] is None
+    assert between.words[1:] == ("The one before is 2025-06-16T12:10:00Z.", "The one after is 2025-06-16T12:20:00Z.")
+    assert "outside of the execution windows" in said(await about(store, clock, 40))
+    assert "its date is excluded" in said(await about(store, clock, 24 * 60 + 10))
+    assert "plans from 2025-06-16T12:00:00Z on" in said(await about(store, clock, -10))
+
+
+async def test_a_pause_is_told_by_whom_and_why(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store)
+    await store.schedules.pause("s", "moving", "ada", None)
+    clock.advance(minutes(3))
+    now = await about(store, clock, 2)
+    assert now.verdict == "paused"
+    assert "paused by ada since" in said(now)
+    assert "moving" in said(now)
+    later = await about(store, clock, 5)
+    assert later.verdict == "future"
+    assert "it will not run" in said(later)
+    await store.schedules.resume("s", "skip", "bob")
+    then = await about(store, clock, 2)
+    assert then.verdict == "paused"
+    assert "paused: moving by ada" in said(then)
+
+
+async def test_what_will_be(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, delay="30s", jitter="10s", max_runs=3)
+    clock.advance(minutes(1) + timedelta(seconds=40))
+    await plan(store)
+    future = await about(store, clock, 2)
+    assert future.verdict == "future"
+    assert "It will be planned at 2025-06-16T12:02:30Z." in future.words
+    assert "it would be skipped: overlap" in said(future)
+    assert "2025-06-16T12:02:3" in future.facts["eligible_at"][0]["at"]
+    over = await about(store, clock, 4)
+    assert over.verdict == "not_planned"
+    assert "may have 3 runs" in said(over)
+
+
+async def test_what_is_due_and_not_planned(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, scopes="shops")
+    clock.advance(minutes(1))
+    assert "within a second" in said(await about(store, clock, 1))
+    clock.advance(minutes(1))
+    late = await about(store, clock, 1)
+    assert late.verdict == "pending"
+    assert "scope provider 'shops'" in said(late)
+    assert "No worker is alive" in said(late)
+    await store.schedules.note_provider_trouble("shops", "it is on fire")
+    assert "it is on fire" in said(await about(store, clock, 1))
+    await plan(store, shops=(Scope("shop", "a"), Scope("shop", "b")))
+    ran = await about(store, clock, 2)
+    assert ran.verdict == "ran"
+    assert "for shop/a" in ran.words[0]
+    assert "for shop/b" in ran.words[1]
+
+
+async def test_a_schedule_that_follows_its_runs(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, trigger=after("5m"))
+    clock.advance(timedelta(seconds=1))
+    await plan(store)
+    assert (await store.ledger.explain("s", clock.micros(), LEASE_MICROS)).verdict == "ran"
+    assert "follows the ends of its own runs" in said(await about(store, clock, 3))
+
+
+async def test_an_edit_does_not_change_what_was(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, catch_up="none")
+    clock.advance(minutes(3))
+    await plan(store)
+    await edit(store, "s", every("5m"))
+    assert (await about(store, clock, 2)).verdict == "missed"
+    assert (await about(store, clock, 4)).verdict == "not_planned"
+    with pytest.raises(UnknownSchedule):
+        await store.ledger.explain("t", 0, LEASE_MICROS)
+
+
+async def worker(store: Store, **facts: Any) -> None:
+    await store.extend(msgspec.structs.replace(WORKER, **facts), [], LEASE_MICROS)
+
+
+async def test_why_a_run_is_queued(store: Store) -> None:
+    first = await put(store)
+    second = await put(store)
+    assert "No worker is alive" in said(await of_run(store, first))
+    await worker(store, queues=("mail",))
+    assert "takes runs of queue 'default'" in said(await of_run(store, first))
+    await worker(store, id="worker-2", jobs=("else",))
+    assert "knows job 'work'" in said(await of_run(store, first))
+    await worker(store, id="worker-3")
+    assert said(await of_run(store, first)) == "Nothing holds it back: the next free worker takes it."
+    assert said(await of_run(store, second)) == "1 run of its queue come before it."
+    await store.pause_job("work", "too loud", "ada")
+    await store.pause_queue("default", None, None)
+    paused = await of_run(store, second)
+    assert "Its job 'work' is paused by ada" in said(paused)
+    assert "Its queue 'default' is paused since" in said(paused)
+    assert paused.facts["before"] == 1
+
+
+async def test_why_a_run_is_scheduled(store: Store, clock: ManualClock) -> None:
+    waits = await put(store, delay="10m")
+    assert "It waits for its time, 2025-06-16T12:10:00Z (in 10m)." in (await of_run(store, waits)).words
+    failing = await put(store, max_attempts=3)
+    (held,) = await claim(store)
+    await tell(store, held, Outcome.FAILED, retry_in=MINUTE)
+    resting = await of_run(store, failing)
+    assert resting.verdict == "scheduled"
+    assert "after attempt 1 of 3, which failed: ValueError: no luck" in said(resting)
+    await make_schedule(store, overlap="queue_all")
+    for _ in range(2):
+        clock.advance(minutes(1))
+        await plan(store)
+    first, second = await runs_of(store)
+    assert said(await of_run(store, second.id)) == f"It waits for the end of run {first.id}."
+
+
+async def test_a_full_limit_is_named(store: Store) -> None:
+    job = JobDefinition(name="work", limits=(Limit(max=1),))
+    runs = [(await store.enqueue([make(job)]))[0].id for _ in range(2)]
+    await claim_limited(store)
+    assert "Limit 'job:work' is full: 1 of 1 run." in (await of_run(store, runs[1])).words
+
+
+async def test_why_a_run_goes_on_or_has_ended(store: Store, clock: ManualClock) -> None:
+    runs = [await put(store, max_attempts=1) for _ in range(4)]
+    held = {one.run_id: one for one in await claim(store, 4)}
+    running = await of_run(store, runs[0])
+    assert running.verdict == "running"
+    assert "attempt 1 of 1" in said(running)
+    clock.advance(minutes(1))
+    assert "without a sign of life" in said(await of_run(store, runs[0]))
+    await store.cancel(runs[1], "wrong", "ada")
+    cancelling = await of_run(store, runs[1])
+    assert "It was asked to stop by ada: wrong." in cancelling.words
+    await finish(store, held[runs[0]])
+    await tell(store, held[runs[2]], Outcome.FAILED)
+    await tell(store, held[runs[3]], Outcome.TIMED_OUT)
+    assert "It succeeded at" in said(await of_run(store, runs[0]))
+    assert "That was the last attempt." in (await of_run(store, runs[2])).words
+    assert "timed out at" in said(await of_run(store, runs[3]))
+    waiting = await put(store)
+    await store.cancel(waiting, None, "ada")
+    cancelled = said(await of_run(store, waiting))
+    assert "cancelled by ada" in cancelled
+    assert "never began" in cancelled
+    with pytest.raises(UnknownRun):
+        await of_run(store, "00000000-0000-7000-8000-000000000000")
+
+
+async def test_a_pruned_plan_time_is_known_as_such(store: Store, clock: ManualClock) -> None:
+    later = ahead()
+    clock.advance(timedelta(microseconds=later.micros() - clock.micros()))
+    start = clock.micros()
+    await make_schedule(store, job=JOB)
+    for _ in range(3):
+        clock.advance(minutes(1))
+        await plan(store)
+        for held in await claim(store):
+            await finish(store, held)
+    clock.advance(minutes(1))
+    await store.prune(lambda _job: Retention(keep=0, keep_for=timedelta(0)))
+    found = await store.ledger.explain("s", start + MINUTE, LEASE_MICROS)
+    assert found.verdict == "pruned"
+    assert found.facts["count"] == 2

@@ -1,0 +1,195 @@
+"""The ledger on both databases: exact whatever is done to a schedule, and damage is found."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from rota.core.ledger import Verification
+from rota.core.scope import Scope
+from rota.core.states import Outcome
+from rota.core.triggers import cron, every
+from rota.instants import instant
+from rota.store import Store
+from rota.store.database import Tx
+from tests.support.clock import ManualClock
+from tests.support.ledgers import JOB, Life, ahead
+from tests.support.runs import claim, finish, tell
+from tests.support.schedules import MINUTE, get_schedule, make_schedule, minutes, plan
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ahead()
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_every_plan_time_is_accounted_for(store: Store, clock: ManualClock, seed: int) -> None:
+    life = Life(store, clock, seed)
+    await life.begin()
+    for _ in range(60):
+        await life.step()
+        await life.verify()
+
+
+async def outage(store: Store, clock: ManualClock) -> None:
+    """Two runs, an hour of nothing of which the last ten minutes are caught up with, a skip, two runs."""
+    await make_schedule(store, catch_up={"mode": "latest", "window": "10m"})
+    for passed in (1, 1, 60, 1):
+        clock.advance(minutes(passed))
+        await plan(store)
+        if passed != 60:
+            for claimed in await claim(store):
+                await finish(store, claimed)
+    clock.advance(minutes(1))
+    await plan(store)
+
+
+async def damage(store: Store, sql: str, **values: object) -> Verification:
+    async def body(tx: Tx) -> None:
+        await tx.fetch_sql(sql, **values)
+
+    await store.database.transact(body)
+    return await store.ledger.verify("s")
+
+
+def told(found: Verification) -> list[tuple[str, int | None, int | None]]:
+    return sorted((finding.problem, finding.expected, finding.found) for finding in found.findings)
+
+
+async def test_what_happened_is_told_in_order(store: Store, clock: ManualClock) -> None:
+    start = clock.micros()
+    await outage(store, clock)
+    records = await store.ledger.occurrences("s", start, clock.micros() + 2 * MINUTE, 100)
+    assert [(r.kind, r.count, r.state) for r in records] == [
+        ("ran", 1, "succeeded"), ("ran", 1, "succeeded"), ("missed", 49, None), ("coalesced", 10, None),
+        ("ran", 1, "succeeded"), ("skipped", 1, "skipped"), ("ran", 1, "queued"), ("pending", 1, None),
+        ("pending", 1, None),
+    ]  # fmt: skip
+    assert [r.plan_time for r in records[:2]] == [instant(start + MINUTE), instant(start + 2 * MINUTE)]
+    assert records[3].run_id == records[4].run_id
+    assert records[3].to_at == instant(start + 61 * MINUTE)
+    assert {r.revision for r in records} == {1}
+    assert (await store.ledger.verify("s")).plan_times == 64
+    assert len(await store.ledger.occurrences("s", start, clock.micros(), 3)) == 3
+
+
+async def test_a_pause_is_told_with_its_reason(store: Store, clock: ManualClock) -> None:
+    start = clock.micros()
+    await make_schedule(store, scopes=[("shop", "a"), ("shop", "b")])
+    await store.schedules.pause("s", "moving", "me", None)
+    clock.advance(minutes(10))
+    (record,) = await store.ledger.occurrences("s", start, clock.micros(), 100)
+    assert (record.kind, record.count, record.reason, record.scope) == ("paused", 10, "paused: moving", None)
+    await store.schedules.resume("s", "skip", "me")
+    (record,) = await store.ledger.occurrences("s", start, clock.micros(), 100)
+    assert (record.kind, record.count, record.revision) == ("paused", 10, 2)
+    assert (await store.ledger.verify("s")).ok
+
+
+async def test_a_deleted_run_is_found(store: Store, clock: ManualClock) -> None:
+    start = clock.micros()
+    await outage(store, clock)
+    found = await damage(store, "delete from rota_run where plan_time = :at", at=start + 2 * MINUTE)
+    assert told(found) == [("count", 64, 63)]
+    assert found.findings[0].plan_times == (instant(start + 2 * MINUTE),)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("update rota_range set count = count - 1", [("count", 64, 63), ("range", 49, 48)]),
+        (
+            ("insert into rota_range select schedule_id, from_at, to_at, scope_kind, scope_id, kind, 'again', count "
+            "from rota_range"),
+            [("count", 64, 113), ("double", 1, 2)],
+        ),
+        ("update rota_run set missed_count = 9 where missed_count = 10", [("count", 64, 63), ("range", 10, 9)]),
+        ("delete from rota_range", [("count", 64, 15)]),
+        (
+            "update rota_run set plan_time = plan_time + 1000000 where state = 'skipped'",
+            [("unnamed", 0, 1)],
+        ),
+        ("update rota_run set scope_id = 'else' where state = 'skipped'", [("count", 64, 63), ("unnamed", 0, 1)]),
+    ],
+)  # fmt: skip
+async def test_damage_is_found(
+    store: Store, clock: ManualClock, sql: str, expected: list[tuple[str, int, int]]
+) -> None:
+    await outage(store, clock)
+    assert told(await damage(store, sql)) == expected
+
+
+async def test_a_run_in_a_missed_range_is_found_though_the_count_is_right(store: Store, clock: ManualClock) -> None:
+    start = clock.micros()
+    await outage(store, clock)
+    found = await damage(
+        store, "update rota_run set plan_time = :to where plan_time = :at", at=start + MINUTE, to=start + 5 * MINUTE
+    )
+    assert told(found) == [("double", 1, 2)]
+
+
+async def test_runs_at_plan_times_of_a_provider_count_from_when_it_named_their_scope(
+    store: Store, clock: ManualClock
+) -> None:
+    a, b = Scope("shop", "a"), Scope("shop", "b")
+    await make_schedule(store, scopes="shops", overlap="allow")
+    total = 0
+    for scopes in ((a,), (a, b), (b,), (), (a, b)):
+        clock.advance(minutes(7))
+        await plan(store, shops=scopes)
+        found = await store.ledger.verify("s")
+        assert found.ok, found.findings
+        total = found.plan_times
+    assert total == 7 + (7 + 1) + 7 + 0 + 1 + 1
+
+
+async def test_time_zone_data_that_is_not_known_any_more_is_not_verified(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, trigger=cron("*/5 * * * *", "Europe/Berlin"))
+    clock.advance(minutes(30))
+    await plan(store)
+    found = await damage(store, "update rota_revision set tzdata = '1999a'")
+    assert found.ok
+    assert found.plan_times == 0
+    assert found.unverified == ("revision 1 was planned with time zone data 1999a",)
+
+
+async def test_what_could_not_be_planned_before_an_edit_is_missed(store: Store, clock: ManualClock) -> None:
+    schedule = await make_schedule(store)
+    clock.advance(minutes(5))
+    await damage(store, "delete from rota_job")
+    await store.schedules.pause("s", None, None, None)
+    found = await store.ledger.verify("s")
+    assert found.ok
+    assert found.plan_times == 5
+    assert schedule.id == (await get_schedule(store)).id
+
+
+async def test_catching_up_that_pauses_again(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, trigger=every("1m"), job=JOB, failure="pause")
+    clock.advance(minutes(1))
+    await plan(store)
+    (claimed,) = await claim(store)
+    await store.schedules.pause("s", None, None, None)
+    await tell(store, claimed, Outcome.FAILED)
+    clock.advance(minutes(5))
+    await store.schedules.resume("s", "all", "me")
+    schedule = await get_schedule(store)
+    assert (schedule.state, schedule.pause_reason) == ("paused", "failure: the last run failed")
+    assert (await store.ledger.verify("s")).ok
+
+
+async def test_max_runs_ends_what_it_names(store: Store, clock: ManualClock) -> None:
+    start = clock.micros()
+    await make_schedule(store, max_runs=2, overlap="allow")
+    for _ in range(5):
+        clock.advance(timedelta(minutes=1))
+        await plan(store)
+    await store.schedules.pause("s", None, None, None)
+    await store.schedules.resume("s", "all", None)
+    clock.advance(timedelta(minutes=5))
+    await plan(store)
+    assert (await store.ledger.verify("s")).plan_times == 2
+    records: list[Any] = await store.ledger.occurrences("s", start, clock.micros(), 100)
+    assert [r.kind for r in records][:3] == ["ran", "ran", "paused"]
+    assert records[2].reason == "ended: its max_runs were 2"

@@ -1,0 +1,48 @@
+"""What is paused is not claimed, and goes on at once when it is resumed."""
+
+from rota.core.limits import Limit
+from rota.core.model import JobDefinition
+from rota.instants import instant
+from rota.store import Store
+from tests.support.clock import SECOND, ManualClock
+from tests.support.runs import claim, claim_limited, ids, put
+
+LIMITED = JobDefinition(name="work", limits=(Limit(max=5),))
+
+
+async def test_a_paused_queue(store: Store, clock: ManualClock) -> None:
+    plain, limited = await put(store, queue="mail"), await put(store, LIMITED, queue="mail")
+    elsewhere = await put(store)
+    await store.pause_queue("mail", "the relay is down", "ada")
+    (pause,) = await store.paused_queues()
+    assert (pause.name, pause.reason, pause.paused_by, pause.paused_at) == (
+        "mail",
+        "the relay is down",
+        "ada",
+        instant(clock.micros()),
+    )
+    assert ids(await claim(store, queues=["mail", "default"])) == [elsewhere]
+    assert await claim_limited(store, queues=["mail", "default"]) == []
+    assert await store.resume_queue("mail")
+    assert ids(await claim(store, queues=["mail"])) == [plain]
+    assert ids(await claim_limited(store, queues=["mail"])) == [limited]
+    assert not await store.resume_queue("mail")
+    assert await store.paused_queues() == []
+
+
+async def test_paused_twice_it_is_paused_since_the_first_time(store: Store, clock: ManualClock) -> None:
+    await store.pause_queue("mail", "one", None)
+    since = instant(clock.micros())
+    clock.advance(SECOND)
+    await store.pause_queue("mail", "two", None)
+    assert [(pause.reason, pause.paused_at) for pause in await store.paused_queues()] == [("one", since)]
+
+
+async def test_a_paused_job(store: Store) -> None:
+    plain, limited, other = await put(store), await put(store, LIMITED), await put(store, "other")
+    await store.pause_job("work", None, None)
+    assert ids(await claim(store, known={"work": 1, "other": 1})) == [other]
+    assert await claim_limited(store) == []
+    await store.resume_job("work", "skip", None)
+    assert ids(await claim(store)) == [plain]
+    assert ids(await claim_limited(store)) == [limited]
