@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from rota.client import Client, Order
+from rota.core.applying import Difference
+from rota.core.backfilling import Backfill
 from rota.core.explaining import Explanation
 from rota.core.jobstatus import JobStatus
+from rota.core.ledger import Verification
 from rota.core.model import Attempt, Enqueued, JobDefinition, Pause, Run, RunFilter
+from rota.core.occurrences import Occurrence
+from rota.core.preview import Fire
+from rota.core.schedules import Schedule
+from rota.core.scope import Scope
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
+from rota.core.triggers import Trigger
+from rota.drafting import Simulated, WhatIf
 from rota.durations import Duration
 
 T = TypeVar("T")
@@ -42,6 +51,7 @@ class BlockingClient:
         self._connect = connect
         self._client: Client | None = None
         self._connecting = asyncio.Lock()
+        self.schedules = BlockingSchedules(self._call)
 
     def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         async def connected() -> T:
@@ -125,3 +135,70 @@ class BlockingClient:
 
     def paused_queues(self) -> Sequence[Pause]:
         return self._call(lambda client: client.paused_queues())
+
+
+class _Call(Protocol):
+    def __call__(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T: ...
+
+
+class BlockingSchedules:
+    """`client.schedules`, likewise."""
+
+    def __init__(self, call: _Call) -> None:
+        self._call = call
+
+    def create(self, name: str, job: str, trigger: Trigger, **options: Any) -> Schedule:
+        return self._call(lambda client: client.schedules.create(name, job, trigger, **options))
+
+    def update(self, name: str, **changes: Any) -> Schedule:
+        return self._call(lambda client: client.schedules.update(name, **changes))
+
+    def delete(self, name: str, *, actor: str | None = None) -> None:
+        return self._call(lambda client: client.schedules.delete(name, actor=actor))
+
+    def get(self, name: str) -> Schedule:
+        return self._call(lambda client: client.schedules.get(name))
+
+    def list(self, **wanted: Any) -> Sequence[Schedule]:
+        return self._call(lambda client: client.schedules.list(**wanted))
+
+    def pause(self, name: str, **facts: Any) -> Schedule:
+        return self._call(lambda client: client.schedules.pause(name, **facts))
+
+    def resume(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> Schedule:
+        return self._call(lambda client: client.schedules.resume(name, catch_up=catch_up, actor=actor))
+
+    def enable(self, name: str, *, actor: str | None = None) -> Schedule:
+        return self._call(lambda client: client.schedules.enable(name, actor=actor))
+
+    def disable(self, name: str, *, actor: str | None = None) -> Schedule:
+        return self._call(lambda client: client.schedules.disable(name, actor=actor))
+
+    def trigger(self, name: str, *, scope: Scope | tuple[str, str] | None = None, force: bool = False) -> Sequence[str]:
+        return self._call(lambda client: client.schedules.trigger(name, scope=scope, force=force))
+
+    def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
+        return self._call(lambda client: client.schedules.preview(name, count, after=after))
+
+    def simulate(self, name: str, span: Duration = "1d", what_if: WhatIf | None = None, **changes: Any) -> Simulated:
+        return self._call(lambda client: client.schedules.simulate(name, span, what_if, **changes))
+
+    def explain(self, name: str, at: datetime) -> Explanation:
+        return self._call(lambda client: client.schedules.explain(name, at))
+
+    def occurrences(self, name: str, **wanted: Any) -> Sequence[Occurrence]:
+        return self._call(lambda client: client.schedules.occurrences(name, **wanted))
+
+    def verify(self, name: str, *, thorough: bool = True) -> Verification:
+        return self._call(lambda client: client.schedules.verify(name, thorough=thorough))
+
+    def backfill(self, name: str, from_at: datetime, to_at: datetime, **how: Any) -> Backfill:
+        return self._call(lambda client: client.schedules.backfill(name, from_at, to_at, **how))
+
+    def plan_documents(self, documents: Iterable[Mapping[str, Any]], owner: str) -> Sequence[Difference]:
+        return self._call(lambda client: client.schedules.plan_documents(documents, owner))
+
+    def apply_documents(
+        self, documents: Iterable[Mapping[str, Any]], owner: str, *, actor: str | None = None
+    ) -> Sequence[Difference]:
+        return self._call(lambda client: client.schedules.apply_documents(documents, owner, actor=actor))

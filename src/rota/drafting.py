@@ -142,7 +142,7 @@ async def _all_of(schedules: Schedules, owner: str) -> Sequence[Schedule]:
 
 async def applied(store: Store, draft: Draft, actor: str | None) -> None:
     """One transaction for each schedule. What was cut short is finished by applying it again."""
-    acts: dict[str, Callable[[str], Awaitable[None]]] = {
+    acts: dict[str, Callable[[str], Awaitable[object]]] = {
         CREATE: lambda name: _create(store, draft, name, actor),
         CHANGE: lambda name: store.schedules.update(
             name, draft.definitions[name], Change(note=f"applied by {draft.owner}", actor=actor)

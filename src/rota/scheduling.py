@@ -18,7 +18,7 @@ from rota.core.scope import Scope
 from rota.core.triggers import Trigger
 from rota.drafting import Simulated, WhatIf, applied, drafted, simulated
 from rota.durations import Duration, in_micros, parse_duration
-from rota.errors import Invalid, UnknownSchedule, did_you_mean
+from rota.errors import Invalid, Unavailable, UnknownSchedule, did_you_mean
 from rota.instants import micros_at
 from rota.registry.jobs import Registry
 from rota.registry.signature import check_schema
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _MOST_LISTED = 1_000
 _MOST_PREVIEWED = 1_000
+_TRIES = 5
 
 
 class Schedules(Accounts):
@@ -80,11 +81,13 @@ class Schedules(Accounts):
         **options: Any,
     ) -> Schedule:
         """Only what is given changes; an option that is None goes back to its default."""
-        old = await self.get(name)
-        definition = await self._changed(old, job, trigger, options)
-        if definition != old.definition:
-            await self._store.schedules.update(name, definition, Change(note="edited", actor=actor))
-        return await self.get(name)
+        change = Change(note="edited", actor=actor)
+        for _ in range(_TRIES):  # two people may change different things at once, and both changes count
+            old = await self.get(name)
+            definition = await self._changed(old, job, trigger, options)
+            if await self._store.schedules.update(name, definition, change, expected=old.definition):
+                return await self.get(name)
+        raise Unavailable(f"schedule {name!r} kept changing while it was being edited", hint="try again")
 
     async def _changed(
         self, schedule: Schedule, job: str | None, trigger: Trigger | None, options: dict[str, Any]

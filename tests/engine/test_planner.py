@@ -21,7 +21,8 @@ from rota.engine.planner import Planner, is_for_planner
 from rota.errors import Invalid
 from rota.instants import instant
 from rota.store import Store, open_database
-from rota.store.schedule_store import PLANNER
+from rota.store.planning import Providers
+from rota.store.schedule_store import PLANNER, Planned
 from rota.testing import Harness
 from tests.support.dying import Deaths
 from tests.support.schedules import get_schedule, make_schedule, runs_of
@@ -124,15 +125,20 @@ async def test_batches_grow_while_there_is_more_to_do(harness: Harness, monkeypa
     for number in range(17):
         await make_schedule(harness.store, f"s{number}")
     stepping = Planner(harness.store, {}, POLL)
-    harness.clock.advance("1m")
-    made: list[int] = []
-    while not made or made[-1] < 17:
-        await stepping.step()
-        made.append(stepping.runs)
-    assert made == [2, 6, 14, 17]
+    asked: list[int] = []
+    plan = harness.store.schedules.plan
+
+    async def noted(limit: int, providers: Providers) -> Planned:
+        asked.append(limit)
+        return await plan(limit, providers)
+
+    monkeypatch.setattr(harness.store.schedules, "plan", noted)
     harness.clock.advance("1m")
     await stepping.step()
-    assert stepping.runs == 19, "small again"
+    assert (stepping.runs, asked) == (17, [2, 4, 4, 8, 8])
+    harness.clock.advance("1m")
+    await stepping.step()
+    assert (stepping.runs, asked[5]) == (34, 2), "small again"
 
 
 async def test_the_loop_survives_a_database_that_is_away(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,12 @@ import click
 import pytest
 from starlette.routing import BaseRoute, Mount, Route
 
-from rota import Attempt, BlockingClient, Client, Enqueued, Job, Rota, Run, RunFilter
+from rota import Attempt, BlockingClient, Client, Enqueued, Job, Rota, Run, RunFilter, Schedule
+from rota.accounting import Accounts
 from rota.api import asgi, refusals
 from rota.api.orders import RunBody
 from rota.api.requests import LARGEST_BODY
+from rota.blocking import BlockingSchedules
 from rota.cli import root
 from rota.client import MOST_LISTED
 from rota.config import SETTINGS, load_config
@@ -27,6 +29,7 @@ from rota.core.schedules import SCHEDULE_OPTIONS
 from rota.core.states import FINAL_STATES, Outcome, RunState
 from rota.errors import RotaError
 from rota.registry.jobs import JOB_OPTIONS
+from rota.scheduling import Schedules
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -171,9 +174,15 @@ def test_every_command_is_documented() -> None:
 
 def test_every_verb_is_documented() -> None:
     assert unnamed("python.md", (f"`{verb}(" for verb in {*public(Client), *public(BlockingClient)})) == []
+    assert unnamed("python.md", (f"`{verb}(" for verb in {*public(Schedules), *public(Accounts)})) == []
+    assert unnamed("python.md", (f"`{name}`" for name in (*Schedule.__struct_fields__, "state"))) == []
     assert unnamed("python.md", (f".{name}(" for name in public(Job))) == []
     assert unnamed("python.md", (f"`{name}`" for name in ("id", "created", "created_at", "run_at"))) == []
     assert {"id", "created", "created_at", "run_at"} <= set(dir(Enqueued))
+
+
+def test_both_clients_have_the_same_verbs_for_schedules() -> None:
+    assert {*public(Schedules), *public(Accounts)} - {"define"} == set(public(BlockingSchedules))
 
 
 def test_every_setting_is_documented() -> None:

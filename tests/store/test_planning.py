@@ -32,7 +32,7 @@ async def test_a_due_plan_time_gets_one_run(store: Store, clock: ManualClock) ->
     assert await plan(store) == 1
     assert await plan(store) == 0
     (run,) = await runs_of(store)
-    assert run.state is RunState.QUEUED and run.schedule == "s" and run.plan_time == instant(clock.micros())
+    assert (run.state, run.schedule, run.plan_time) == (RunState.QUEUED, "s", instant(clock.micros()))
 
 
 async def test_three_planners_at_once_make_each_run_once(store: Store, second: Store, clock: ManualClock) -> None:

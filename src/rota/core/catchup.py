@@ -33,7 +33,7 @@ class Gap(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Due(msgspec.Struct, frozen=True):
+class Due(msgspec.Struct, frozen=True, gc=False):
     """`kept`, oldest first; the first of them covers `covered` older ones. Everything up to `cursor` is decided.
 
     `following` is the plan time after the cursor, if that is known already.
@@ -45,7 +45,7 @@ class Due(msgspec.Struct, frozen=True):
     covered: int = 0
     missed: tuple[Gap, ...] = ()
     more: bool = False
-    following: int | None | UnsetType = UNSET
+    following: int | UnsetType | None = UNSET
 
 
 def choose(policy: CatchUp, times: PlanTimes, cursor: int, horizon: int, room: int | None = None) -> Due:

@@ -8,7 +8,7 @@ from rota.core.policies import Failure, Overlap
 from rota.durations import format_duration, in_micros
 
 
-class LiveRun(msgspec.Struct, frozen=True):
+class LiveRun(msgspec.Struct, frozen=True, gc=False):
     """Not final. `begun`: it was claimed at least once; `claimed`: it is now; `followed`: another waits for its end."""
 
     id: str
@@ -17,7 +17,7 @@ class LiveRun(msgspec.Struct, frozen=True):
     followed: bool = False
 
 
-class Lane(msgspec.Struct, frozen=True):
+class Lane(msgspec.Struct, frozen=True, gc=False):
     """The runs of a schedule for one scope: those that are not final, and how the last that is ended.
 
     `failures` in a row; `attempt`, `finished_at` of the last one; `skips`: plan times skipped since because it failed.
@@ -51,7 +51,7 @@ class Lane(msgspec.Struct, frozen=True):
         return Lane(self.live, failed, failures, attempt, finished_at)
 
 
-class Create(msgspec.Struct, frozen=True):
+class Create(msgspec.Struct, frozen=True, gc=False):
     """A run. `single`: without retries of its own; `after`: it waits for the end of these; `unlimited`: the job's own
     limit does not count; `supersedes` are ended, since they have not begun, and `cancels` asked to stop.
     """
@@ -64,7 +64,7 @@ class Create(msgspec.Struct, frozen=True):
     cancels: tuple[str, ...] = ()
 
 
-class Skip(msgspec.Struct, frozen=True):
+class Skip(msgspec.Struct, frozen=True, gc=False):
     reason: str
     failure: bool = False
 

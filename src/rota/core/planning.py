@@ -19,7 +19,7 @@ from rota.durations import in_micros
 SECOND = 1_000_000
 
 
-class Standing(msgspec.Struct, frozen=True):
+class Standing(msgspec.Struct, frozen=True, gc=False):
     """Where a schedule stands: all that planning has to know of it, besides its lanes.
 
     `next_plan` is the first plan time after the cursor, `fired` how many plan times got a run, skipped ones included.
@@ -48,10 +48,10 @@ class Standing(msgspec.Struct, frozen=True):
     @property
     def next_at(self) -> int | None:
         """When the first undecided plan time is due."""
-        return None if self.next_plan is None else self.next_plan + in_micros(self.definition.delay)
+        return None if self.next_plan is None else self.next_plan + self.definition.delay_micros
 
 
-class Planned(msgspec.Struct, frozen=True):
+class Planned(msgspec.Struct, frozen=True, gc=False):
     """What one plan time gets for one scope. `by_hand`: somebody triggered it then, the schedule did not name it."""
 
     run_id: str
@@ -64,7 +64,7 @@ class Planned(msgspec.Struct, frozen=True):
     by_hand: bool = False
 
 
-class Tick(msgspec.Struct, frozen=True):
+class Tick(msgspec.Struct, frozen=True, gc=False):
     """All that planning changes. `awaits`: the run whose end names the next plan time."""
 
     planned: tuple[Planned, ...]
@@ -103,7 +103,7 @@ def tick(
     """
     definition = standing.definition
     if horizon is None:
-        horizon = now - in_micros(definition.delay)
+        horizon = now - definition.delay_micros
     due = _due(standing, definition.catch_up, horizon)
     turn = _Turn(standing, dict(lanes), now, new_id, max_attempts, refuse)
     cursor, pause, decided = due.cursor, None, 0
@@ -122,7 +122,7 @@ def tick(
         next_plan = None
     else:
         next_plan = standing.times.next(cursor) if due.following is UNSET else due.following
-    next_at = None if next_plan is None else max(next_plan + in_micros(definition.delay), now if due.more else 0)
+    next_at = None if next_plan is None else max(next_plan + definition.delay_micros, now if due.more else 0)
     return Tick(tuple(turn.planned), due.missed, turn.lanes, cursor, next_plan, next_at, fired, pause)
 
 
@@ -197,10 +197,10 @@ def after_decision(lane: Lane, run_id: str, decision: Create | Skip) -> Lane:
 def eligible(standing: Standing, scope: Scope, plan_time: int) -> int:
     """Never before; the same on every planner."""
     definition = standing.definition
-    at = plan_time + in_micros(definition.delay)
-    span = in_micros(definition.jitter)
-    if not span:
+    at = plan_time + definition.delay_micros
+    if not definition.jitter:
         return at
+    span = in_micros(definition.jitter)
     name = f"{standing.id}/{scope.kind}/{scope.id}/{plan_time}"
     return at + int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest()) % (span + 1)
 
@@ -213,7 +213,7 @@ def _followed(standing: Standing, turn: _Turn, due: Due, cursor: int, fired: int
     ended = pause is not None or (standing.definition.max_runs is not None and fired >= standing.definition.max_runs)
     awaits = lane.live[-1].id if lane.live and not ended else None
     next_plan = None if ended or awaits else following_plan(standing, now)
-    next_at = None if next_plan is None else next_plan + in_micros(standing.definition.delay)
+    next_at = None if next_plan is None else next_plan + standing.definition.delay_micros
     return Tick(tuple(turn.planned), due.missed, turn.lanes, cursor, next_plan, next_at, fired, pause, awaits)
 
 

@@ -97,7 +97,7 @@ class Times:
 
 def compiled(rule: Rule, salt: str) -> Times:
     """`salt` decides what `H` in a cron expression stands for."""
-    return _compiled(rule, salt if _may_spread(rule) else "")
+    return _compiled(rule, salt if differs_by_salt(rule) else "")
 
 
 def check(rule: Rule, salt: str, now: int) -> None:
@@ -145,7 +145,7 @@ def _compiled(rule: Rule, salt: str) -> Times:
 
 
 @lru_cache(maxsize=4_096)
-def _may_spread(rule: Rule) -> bool:
+def differs_by_salt(rule: Rule) -> bool:
     trigger = rule.trigger
     parts = trigger.triggers if isinstance(trigger, Either) else (trigger,)
     return any(isinstance(part, Cron) and "h" in part.expression.lower() for part in parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, TypedDict
 
 import msgspec
@@ -20,7 +21,7 @@ from rota.core.rules import Rule, Times, Window
 from rota.core.scope import GLOBAL, Scope
 from rota.core.templates import check_template, filled
 from rota.core.triggers import After, Trigger, validate
-from rota.durations import Duration, format_duration, parse_duration
+from rota.durations import Duration, format_duration, in_micros, parse_duration
 from rota.errors import Invalid, NotSchedulable, UnknownOption
 from rota.instants import instant, micros_at
 
@@ -28,7 +29,7 @@ _MOST_SCOPES = 10_000
 _RUN_OPTIONS = ("queue", "priority", "timeout", "max_attempts", "backoff", "tags", "metadata")
 
 
-class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """When to make runs of a job, with which payload, for whom, under which policies. `options` are the runs' own."""
 
     job: str
@@ -47,15 +48,24 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
     options: dict[str, Json] = {}
     description: str = ""
 
-    @property
+    @cached_property
     def follows(self) -> timedelta | None:
         """How long after the end of its last run the next one is planned; None if a rule names the times."""
         return self.rule.trigger.interval if isinstance(self.rule.trigger, After) else None
 
     def times(self, name: str) -> Times:
-        return rules.compiled(self.rule, name)
+        return self._shared_times or rules.compiled(self.rule, name)
 
-    @property
+    @cached_property
+    def _shared_times(self) -> Times | None:
+        """Those of all schedules with this definition; None if they differ by name."""
+        return None if rules.differs_by_salt(self.rule) else rules.compiled(self.rule, "")
+
+    @cached_property
+    def delay_micros(self) -> int:
+        return in_micros(self.delay)
+
+    @cached_property
     def lanes(self) -> tuple[Scope, ...]:
         return self.scopes or (GLOBAL,)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Scope(msgspec.Struct, frozen=True):
+class Scope(msgspec.Struct, frozen=True, gc=False):
     kind: str = "global"
     id: str = "global"
 

@@ -16,7 +16,7 @@ from rota.store.schedule_store import PLANNER
 
 log = logging.getLogger("rota.planner")
 
-_SMALLEST, _LARGEST = 500, 2_000
+_SMALLEST, _LARGEST, _WIDTH = 500, 1_000, 2
 _FOLLOWERS = 1_000
 _PROVIDER_TIMEOUT = 30.0
 _PROVIDER_REST = 10.0
@@ -30,7 +30,6 @@ class Planner:
         self._clock = store.clock
         self._providers = providers
         self._poll = poll
-        self._batch = _SMALLEST
         self._zones_checked = False
         self._resting: dict[str, float] = {}
         self.runs = 0
@@ -46,15 +45,21 @@ class Planner:
         next_in = await self._store.schedules.next_in(self._usable())
         if next_in is None or next_in > 0:
             return self._rest(next_in)
-        planned = await self._store.schedules.plan(self._batch, await self._scopes())
-        self.runs += planned.runs
-        if planned.schedules == self._batch:
-            self._batch = min(_LARGEST, 2 * self._batch)
-            return timedelta(0)
-        self._batch = _SMALLEST
+        looked_at = await self._plan(await self._scopes())
         next_in = await self._store.schedules.next_in(self._usable())
         # What is due and was not planned waits for another planner, which holds its row.
-        return self._poll if planned.schedules == 0 and next_in is not None and next_in <= 0 else self._rest(next_in)
+        return self._poll if looked_at == 0 and next_in is not None and next_in <= 0 else self._rest(next_in)
+
+    async def _plan(self, scopes: dict[str, tuple[Scope, ...]]) -> int:
+        """All that is due. Full batches come two at a time: one is decided while the database writes the other."""
+        batch, width, total = _SMALLEST, 1, 0
+        while True:
+            planned = await asyncio.gather(*[self._store.schedules.plan(batch, scopes) for _ in range(width)])
+            self.runs += sum(one.runs for one in planned)
+            total += sum(one.schedules for one in planned)
+            if any(one.schedules < batch for one in planned):
+                return total
+            batch, width = min(_LARGEST, 2 * batch), _WIDTH
 
     def _rest(self, next_in: int | None) -> timedelta:
         return self._poll if next_in is None else min(self._poll, max(timedelta(0), timedelta(microseconds=next_in)))

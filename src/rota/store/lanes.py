@@ -16,7 +16,7 @@ _EMPTY = Lane()
 _FAILURES = ("failed", "timed_out", "expired", "cancelled")
 
 
-class Lanes(msgspec.Struct):
+class Lanes(msgspec.Struct, gc=False):
     """Of one schedule. `before` is what the table holds; `ended` when a run that was digested just now ended."""
 
     lanes: dict[Scope, Lane]
@@ -28,7 +28,7 @@ class Lanes(msgspec.Struct):
 async def read_lanes(tx: Tx, scopes: Mapping[str, Iterable[Scope]]) -> dict[str, Lanes]:
     """Schedule → its lanes, one for each of the scopes given. Runs of other scopes are left for their turn."""
     ids = [(id,) for id in scopes]
-    found = {id: Lanes({scope: _EMPTY for scope in wanted}, {}, [], {}) for id, wanted in scopes.items()}
+    found = {id: Lanes(dict.fromkeys(wanted, _EMPTY), {}, [], {}) for id, wanted in scopes.items()}
     for id, kind, name, failed, failures, attempt, finished_at, skips in await tx.fetch("lanes", ids):
         lanes, scope = found[str(id)], Scope(kind, name)
         if scope in lanes.lanes:

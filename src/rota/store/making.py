@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import msgspec
@@ -27,7 +27,7 @@ OVERLAP = f"{POLICY_ACTOR}overlap"
 _LIVE = (None, None, None, None, None)
 
 
-class Pattern(msgspec.Struct, frozen=True):
+class Pattern(msgspec.Struct, frozen=True, dict=True):
     """What the runs of a schedule have in common; `model` is None when the job takes no runs, and `reason` says why."""
 
     definition: ScheduleDefinition
@@ -40,23 +40,32 @@ class Pattern(msgspec.Struct, frozen=True):
     def refuse(self, _scope: Scope, _plan_time: int, _create: Create) -> str | None:
         return self.reason
 
-    @property
+    @cached_property
     def limited(self) -> bool:
         return bool(self.job.limits) or self.definition.limit is not None
 
-    @property
+    @cached_property
     def decides(self) -> bool:
         """Whether a limit or a key, which only the database knows, has a say in what a plan time gets."""
         mine = () if self.definition.limit is None else (self.definition.limit,)
         full = any(limit.when_full != "queue" or limit.max_queued is not None for limit in (*self.job.limits, *mine))
         return full or self.keyed
 
-    @property
+    @cached_property
     def keyed(self) -> bool:
         return self.job.unique is not None or not self.job.repeatable
 
+    @cached_property
+    def kind(self) -> tuple[Row, Row, int]:
+        """What the rows of its runs share, before the scope and after the payload; how often each is tried."""
+        job, model = self.job, self.model
+        if model is None:
+            return (job.name, job.version, job.queue, job.priority), (None, None, None), 1
+        what = (job.name, job.version, model.queue, model.priority)
+        return what, (model.tags, model.metadata, model.overrides), model.max_attempts
 
-class Work(msgspec.Struct):
+
+class Work(msgspec.Struct, gc=False):
     """One schedule in a planning transaction."""
 
     row: ScheduleRow
@@ -111,9 +120,8 @@ async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str]) -
         return
     waiting = await waits.follow(tx, behind)
     queues |= {work.pattern.model.queue for work, _ in creates if work.pattern.model}
-    await tx.fetch(
-        "insert_planned_ready", [_ready_row(work, one, now, waiting, gates.get(one.run_id, ())) for work, one in creates]
-    )
+    ready = [_ready_row(work, one, now, waiting, gates.get(one.run_id, ())) for work, one in creates]
+    await tx.fetch("insert_planned_ready", ready)
     await tx.fetch(
         "insert_lane_runs", [(work.row.id, run.scope.kind, run.scope.id, run.run_id) for work, run in creates]
     )
@@ -130,9 +138,7 @@ def _gates(work: Work, planned: Planned) -> tuple[Gate, ...]:
     """Narrowest first: those of a key, the schedule's, the job's."""
     if not isinstance(planned.decision, Create):
         return ()
-    found = gates_of(
-        work.pattern.job, planned.scope, _payload(work, planned), job_wide=not planned.decision.unlimited
-    )
+    found = gates_of(work.pattern.job, planned.scope, _payload(work, planned), job_wide=not planned.decision.unlimited)
     limit = work.pattern.definition.limit
     if limit is None:
         return found
@@ -201,25 +207,19 @@ def _without_each_other(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _run_row(work: Work, planned: Planned, now: int) -> Row:
-    model, job, decision = work.pattern.model, work.pattern.job, planned.decision
-    scope = planned.scope
-    attempts = model.max_attempts if model else 1
+    pattern, decision, scope = work.pattern, planned.decision, planned.scope
+    what, more, attempts = pattern.kind
     if isinstance(decision, Create) and decision.single:
         attempts = decision.attempt
     return (
         planned.run_id,
-        job.name,
-        job.version,
-        model.queue if model else job.queue,
-        model.priority if model else job.priority,
+        *what,
         scope.kind,
         scope.id,
-        _payload(work, planned),
-        model.tags if model else None,
-        model.metadata if model else None,
-        model.overrides if model else None,
+        pattern.payload if not pattern.templated else _payload(work, planned),
+        *more,
         attempts,
-        job.on_lost,
+        pattern.job.on_lost,
         now,
         planned.eligible_at,
         work.row.id,

@@ -53,7 +53,7 @@ async def plan_rows(
     patterns = await patterns_of(tx, rows)
     troubled = [(id, why, REST_AFTER_TROUBLE) for id, why in patterns.items() if isinstance(why, str)]
     rows = [row for row in rows if isinstance(patterns[row.id], Pattern)]
-    scopes = {row.id: _scopes(row, providers) for row in rows}
+    scopes = {row.id: providers[row.provider] if row.provider else row.definition.lanes for row in rows}
     lanes = await read_lanes(tx, scopes)
     newcomers = await newcomers_of(tx, rows, scopes)
     works = []
@@ -86,10 +86,6 @@ def _under(standing: Standing, catch_up: CatchUp | None, *, one_at_a_time: bool)
     if one_at_a_time:
         catch_up = msgspec.structs.replace(catch_up or standing.definition.catch_up, per_tick=1)
     return standing if catch_up is None else standing.catching_up(catch_up)
-
-
-def _scopes(row: ScheduleRow, providers: Providers) -> tuple[Scope, ...]:
-    return providers[row.provider] if row.provider else row.definition.lanes
 
 
 def _up_to_date(row: ScheduleRow, lanes: Lanes, now: int) -> Standing:
@@ -127,7 +123,8 @@ async def _apply(
     await note_spans(tx, [(work.row, providers[work.row.provider], work.tick) for work in works if work.row.provider])
     await tx.fetch("advance_schedules", [_advanced(work) for work in works])
     for work in works:
-        await _note_changes(tx, work)
+        if work.row.tzdata < tzdata_version() or work.tick.next_plan is None:
+            await _note_changes(tx, work)
     after = {work.row.id: _row_after(work) for work in works}
     return Planning(len(works), len(runs), queues), after
 

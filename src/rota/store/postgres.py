@@ -56,8 +56,9 @@ class PostgresTx:
     async def fetch(self, statement: str, rows: Sequence[Row] | None = None, /, **values: object) -> Sequence[Row]:
         compiled = self._statements.named(statement)
         if rows is not None:
-            columns = zip(*rows, strict=True) if rows else ((),) * len(compiled.columns)
-            values.update(zip(compiled.columns, map(_array, columns), strict=True))
+            columns = list(zip(*rows, strict=True)) if rows else [()] * len(compiled.columns)
+            arrays = [columns[0], *map(_array, columns[1:])]
+            values.update(zip(compiled.columns, arrays, strict=True))
         return await self._run(compiled, values)
 
     async def fetch_sql(self, sql: str, /, **values: object) -> Sequence[Row]:
@@ -74,8 +75,10 @@ class PostgresTx:
 
 
 def _array(column: Sequence[object]) -> Sequence[object]:
-    """`unnest` pads short arrays with nulls: a column of nothing else need not be sent."""
-    return () if column.count(None) == len(column) else column
+    """What all rows have in common is sent once; `unnest` pads the array with nulls, which the statement fills."""
+    if not column or column.count(column[0]) < len(column):
+        return column
+    return () if column[0] is None else column[:1]
 
 
 class Statements:

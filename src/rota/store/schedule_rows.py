@@ -21,7 +21,7 @@ def encoded(definition: ScheduleDefinition) -> str:
     return msgspec.json.encode(definition, order="deterministic").decode()
 
 
-class ScheduleRow(msgspec.Struct, frozen=True):
+class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
     """In the order of the statements that lock one."""
 
     id: str

@@ -89,8 +89,18 @@ class ScheduleStore:
             lambda tx: schedules.create(tx, id, name, definition, owner, declared=declared, actor=actor)
         )
 
-    async def update(self, name: str, definition: ScheduleDefinition, change: Change) -> None:
-        await self._changing(name, lambda tx, row: schedules.update(tx, row, definition, change, self._new_id))
+    async def update(
+        self, name: str, definition: ScheduleDefinition, change: Change, *, expected: ScheduleDefinition | None = None
+    ) -> bool:
+        """False, and nothing is done, if it is not what was `expected`: somebody else has changed it meanwhile."""
+
+        async def apply(tx: Tx, row: ScheduleRow) -> bool:
+            if expected is not None and row.definition not in (expected, definition):
+                return False
+            await schedules.update(tx, row, definition, change, self._new_id)
+            return True
+
+        return await self._changing(name, apply)
 
     async def declare(self, name: str, definition: ScheduleDefinition, change: Change) -> None:
         """A declaration that has changed; not if another process has applied it since."""

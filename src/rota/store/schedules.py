@@ -100,7 +100,8 @@ async def update(tx: Tx, row: ScheduleRow, definition: ScheduleDefinition, chang
     if definition.job != row.definition.job:
         await tx.fetch("lock_job", job=definition.job)
         changed["job_paused"] = len(await tx.fetch("job_is_paused", job=definition.job))
-    await _revise(tx, row, change, new_id, **changed)
+    if msgspec.structs.replace(row, **changed) != row:
+        await _revise(tx, row, change, new_id, **changed)
 
 
 async def pause(

@@ -59,9 +59,16 @@ class Dialect(msgspec.Struct, frozen=True):
 
 
 def _rows_from_arrays(columns: list[tuple[str, str]]) -> str:
+    """A column after the first that says the same in each row may come as an array of one: encoding is dear."""
     types = {"id": "uuid"}
-    arrays = ", ".join(f":{name}::{types.get(kind, kind)}[]" for name, kind in columns)
-    return f"unnest({arrays}) as rows({', '.join(name for name, _ in columns)})"
+    arrays = {name: f":{name}::{types.get(kind, kind)}[]" for name, kind in columns}
+    values = [f"u.{name}" for name, _ in columns[:1]]
+    values += [
+        f"case when cardinality({arrays[name]}) = 1 then ({arrays[name]})[1] else u.{name} end as {name}"
+        for name, _ in columns[1:]
+    ]
+    names = ", ".join(arrays)
+    return f"(select {', '.join(values)} from unnest({', '.join(arrays.values())}) as u({names})) as rows"
 
 
 def _rows_from_json(columns: list[tuple[str, str]]) -> str:
