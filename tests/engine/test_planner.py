@@ -133,12 +133,12 @@ async def test_batches_grow_while_there_is_more_to_do(harness: Harness, monkeypa
         return await plan(limit, providers)
 
     monkeypatch.setattr(harness.store.schedules, "plan", noted)
-    harness.clock.advance("1m")
-    await stepping.step()
-    assert (stepping.runs, asked) == (17, [2, 4, 4, 8, 8])
-    harness.clock.advance("1m")
-    await stepping.step()
-    assert (stepping.runs, asked[5]) == (34, 2), "small again"
+    for runs in (17, 34):  # small again the second time
+        asked.clear()
+        harness.clock.advance("1m")
+        while not await stepping.step():
+            pass
+        assert (stepping.runs, asked) == (runs, [2, 8, 8])
 
 
 async def test_the_loop_survives_a_database_that_is_away(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -289,7 +289,7 @@ async def test_newer_time_zone_data_may_move_the_next_fire_forward(
 
 def forget_compiled_rules() -> None:
     """Each keeps the zones that it was made with."""
-    for module in (rules, cron_rules, sources):
+    for module in (rules, cron_rules, sources, schedule_rows, making):
         for thing in vars(module).values():
             if hasattr(thing, "cache_clear"):
                 thing.cache_clear()

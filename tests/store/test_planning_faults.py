@@ -68,7 +68,7 @@ async def work_a_little(store: Store, random: random.Random) -> None:
 async def plan_all(store: Store) -> bool:
     """Not as long as PostgreSQL has not noticed that a planner is dead: it still holds its rows."""
     await plan(store, tenants=TENANTS)
-    next_in = await store.schedules.next_in(["tenants"])
+    next_in = (await store.schedules.look(["tenants"])).next_in
     return next_in is None or next_in > 0
 
 

@@ -31,6 +31,7 @@ class Planner:
         self._providers = providers
         self._poll = poll
         self._zones_checked = False
+        self._more = False
         self._resting: dict[str, float] = {}
         self.runs = 0
 
@@ -41,25 +42,27 @@ class Planner:
         if not self._zones_checked:
             await self._store.schedules.replan_zones()
             self._zones_checked = True
-        await self._store.schedules.wake_followers(_FOLLOWERS)
-        next_in = await self._store.schedules.next_in(self._usable())
-        if next_in is None or next_in > 0:
-            return self._rest(next_in)
+        if not self._more:
+            look = await self._store.schedules.look(self._usable())
+            if look.ended:
+                await self._store.schedules.wake_followers(_FOLLOWERS)
+            elif look.next_in is None or look.next_in > 0:
+                return self._rest(look.next_in)
         looked_at = await self._plan(await self._scopes())
-        next_in = await self._store.schedules.next_in(self._usable())
+        if self._more:
+            return timedelta(0)
+        next_in = (await self._store.schedules.look(self._usable())).next_in
         # What is due and was not planned waits for another planner, which holds its row.
         return self._poll if looked_at == 0 and next_in is not None and next_in <= 0 else self._rest(next_in)
 
     async def _plan(self, scopes: dict[str, tuple[Scope, ...]]) -> int:
-        """All that is due. Full batches come two at a time: one is decided while the database writes the other."""
-        batch, width, total = _SMALLEST, 1, 0
-        while True:
-            planned = await asyncio.gather(*[self._store.schedules.plan(batch, scopes) for _ in range(width)])
-            self.runs += sum(one.runs for one in planned)
-            total += sum(one.schedules for one in planned)
-            if any(one.schedules < batch for one in planned):
-                return total
-            batch, width = min(_LARGEST, 2 * batch), _WIDTH
+        """A batch. After a full one, two larger ones at a time: one is decided while the database writes the other."""
+        batch, width = (_LARGEST, _WIDTH) if self._more else (_SMALLEST, 1)
+        self._more = False
+        planned = await asyncio.gather(*[self._store.schedules.plan(batch, scopes) for _ in range(width)])
+        self.runs += sum(one.runs for one in planned)
+        self._more = all(one.schedules == batch for one in planned)
+        return sum(one.schedules for one in planned)
 
     def _rest(self, next_in: int | None) -> timedelta:
         return self._poll if next_in is None else min(self._poll, max(timedelta(0), timedelta(microseconds=next_in)))

@@ -88,6 +88,9 @@ class Database(Protocol):
     async def alone(self, work: Work[T]) -> T:
         """Run `work`, which is a single statement, without a transaction around it where that saves a round trip."""
 
+    async def glance(self, work: Work[T]) -> T:
+        """Run `work`, which is a single question, without a transaction around it where that saves round trips."""
+
     async def read(self, work: Work[T]) -> T:
         """Run `work` on a snapshot, without blocking writers."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -20,8 +20,16 @@ _BITE = 1_000
 _PINNED = "set local enable_bitmapscan = off; set local enable_sort = off"
 
 
-async def next_in(tx: Tx, providers: Iterable[str]) -> int | None:
-    return (await tx.fetch("first_due", [(name,) for name in providers]))[0][0]  # type: ignore[no-any-return]
+async def look(tx: Tx, providers: Collection[str]) -> Look:
+    ((next_in, ended),) = await tx.fetch("look", [(name,) for name in providers])
+    return Look(next_in, bool(ended))
+
+
+class Look(msgspec.Struct, frozen=True):
+    """`next_in`: microseconds until a schedule is due, None if none will be. `ended`: a run that one follows is."""
+
+    next_in: int | None
+    ended: bool
 
 
 async def due_providers(tx: Tx, providers: Iterable[str]) -> list[str]:
@@ -56,10 +64,6 @@ async def wake_followers(tx: Tx, limit: int) -> int:
     """Schedules whose awaited run has ended are due to be looked at."""
     ended = await tx.fetch("ended_awaited", limit=limit)
     return len(await tx.fetch("wake_followers", [(id,) for id, _ in ended])) if ended else 0
-
-
-async def has_ended_awaited(tx: Tx) -> bool:
-    return bool(await tx.fetch("ended_awaited", limit=1))
 
 
 async def knows_zones(tx: Tx) -> bool:

@@ -167,6 +167,9 @@ class PostgresDatabase:
         # Behind a pooler, only a transaction keeps a statement and its execution on one server connection.
         return await self._within(_PINNED if self._pooled else None, work)
 
+    async def glance(self, work: Work[T]) -> T:
+        return await self._within(_READING if self._pooled else None, work)
+
     async def read(self, work: Work[T]) -> T:
         return await self._within(_READING, work)
 

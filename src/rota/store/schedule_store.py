@@ -14,6 +14,7 @@ from rota.core.scope import Scope
 from rota.instants import instant
 from rota.store import due, schedules, triggering
 from rota.store.database import Database, Row, Tx, Work
+from rota.store.due import Look
 from rota.store.planning import NewId, Planning, Providers
 from rota.store.schedule_rows import ScheduleRow, decoded
 from rota.store.schedules import Change
@@ -44,9 +45,9 @@ class ScheduleStore:
         self._database = database
         self._new_id = new_id
 
-    async def next_in(self, providers: Collection[str] = ()) -> int | None:
-        """Until the next schedule is due that has no scope provider, or one of these."""
-        return await self._database.read(lambda tx: due.next_in(tx, providers))
+    async def look(self, providers: Collection[str]) -> Look:
+        """Whether there is anything to do, of what can be planned with these providers. Cheap: it is asked all day."""
+        return await self._database.glance(lambda tx: due.look(tx, providers))
 
     async def plan(self, limit: int, providers: Providers) -> Planned:
         """A batch of due schedules becomes runs."""
@@ -61,9 +62,6 @@ class ScheduleStore:
         await self._database.transact(lambda tx: tx.fetch("note_provider_trouble", provider=provider, trouble=trouble))
 
     async def wake_followers(self, limit: int) -> int:
-        """Looked at first without a lock: mostly nothing has ended."""
-        if not await self._database.read(due.has_ended_awaited):
-            return 0
         return await self._database.transact(lambda tx: due.wake_followers(tx, limit))
 
     async def replan_zones(self) -> bool:

@@ -111,6 +111,9 @@ class SqliteDatabase:
     async def alone(self, work: Work[T]) -> T:
         return await self._connected().writer.submit(work, self.path)
 
+    async def glance(self, work: Work[T]) -> T:
+        return await self.read(work)
+
     async def read(self, work: Work[T]) -> T:
         return await self._connected().reader.submit(work, self.path)
 

@@ -23,6 +23,7 @@ class AbsentDatabase:
         raise Unavailable("inside inline() there is no database to ask")
 
     alone = transact
+    glance = transact
     read = transact
 
     def notify(self, queues: Iterable[str | None]) -> None:

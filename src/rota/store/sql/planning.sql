@@ -1,9 +1,15 @@
 -- From schedules to runs, in one transaction.
 
--- name: first_due
--- Of those that can be planned: one whose scopes nobody here can tell stays due.
-select min(next_at) - :now from rota_schedule
-where next_at is not null and (provider is null or provider in (select rows.name from {rows name text}));
+-- name: look
+-- When the next one is due, of those that can be planned: one whose scopes nobody here can tell stays due. And whether
+-- any follows a run that has ended.
+select (
+        select min(next_at) from rota_schedule
+        where next_at is not null and (provider is null or provider in (select rows.name from {rows name text}))
+    ) - :now,
+    exists (
+        select 1 from rota_schedule s left join rota_run r on r.id = s.awaits
+        where s.awaits is not null and (r.id is null or r.state is not null));
 
 -- name: lock_due
 select id, name, definition, revision, enabled, paused_at, resume_at, job_paused, cursor_at, next_plan, awaits, fired,
