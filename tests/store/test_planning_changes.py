@@ -13,7 +13,7 @@ from rota.core.scope import Scope
 from rota.core.states import Outcome
 from rota.core.triggers import after, cron, every
 from rota.instants import instant
-from rota.store import Store, due, planning, schedules
+from rota.store import Store, due, making, planning, schedule_rows, schedules
 from tests.support.accounts import SECOND, check_account, each, fires, named_by_revisions, rows
 from tests.support.clock import ManualClock
 from tests.support.runs import claim, finish, state_of, tell
