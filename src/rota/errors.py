@@ -7,7 +7,8 @@
     │                                    NothingToRetry, LimitReached
     ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, KeyReused,
     │                                    BadConfig (exit 78)
-    └── Unavailable     503   exit 69    DeadlineExceeded, SchemaOutdated (exit 78), StillRunning (exit 75)
+    └── Unavailable     503   exit 69    DeadlineExceeded, UnreadableSchedule, SchemaOutdated (exit 78),
+                                         StillRunning (exit 75)
 
 A message is built in its class from facts, and carries a hint where there is something to do about it.
 """
@@ -253,6 +254,13 @@ class SchemaOutdated(Unavailable):
             )
         else:
             super().__init__(f"the database is at schema {found}, this rota needs {wanted}", hint="run `rota migrate`")
+
+
+class UnreadableSchedule(Unavailable):
+    code = "unreadable-schedule"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"a schedule's definition cannot be read: {problem}", hint="did a newer rota write it? upgrade")
 
 
 class DeadlineExceeded(Unavailable):

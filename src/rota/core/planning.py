@@ -115,7 +115,7 @@ def tick(
         if pause:
             cursor = plan_time
             break
-    fired = standing.fired + decided
+    fired = standing.fired + (decided if lanes else 0)
     if definition.follows is not None:
         return _followed(standing, turn, due, cursor, fired, pause, now)
     if pause is not None or (definition.max_runs is not None and fired >= definition.max_runs):

@@ -57,7 +57,8 @@ class Engine:
         if working:
             self.worker = Worker(store, registry, worker_info(registry, config, name, queues), config)
         self._promoter = Loop("promoter", Promoter(store, config.poll))
-        self._planner = Loop("planner", Planner(store, registry.schedules.providers, config.poll))
+        self._planning = Planner(store, registry.schedules.providers, config.poll)
+        self._planner = Loop("planner", self._planning)
         self._loops = [
             self._planner,
             self._promoter,
@@ -87,3 +88,4 @@ class Engine:
             self._unlisten()
         for loop in self._loops:
             await loop.stop()
+        await self._planning.close()

@@ -19,6 +19,7 @@ log = logging.getLogger("rota.planner")
 _SMALLEST, _LARGEST, _WIDTH = 500, 1_000, 2
 _FOLLOWERS = 1_000
 _PROVIDER_TIMEOUT = 30.0
+_PATIENCE = 0.5
 _PROVIDER_REST = 10.0
 
 
@@ -33,6 +34,7 @@ class Planner:
         self._zones_checked = False
         self._more = False
         self._resting: dict[str, float] = {}
+        self._asking: dict[str, asyncio.Task[tuple[Scope, ...] | None]] = {}
         self.runs = 0
 
     def troubled(self) -> None:
@@ -68,14 +70,20 @@ class Planner:
         return self._poll if next_in is None else min(self._poll, max(timedelta(0), timedelta(microseconds=next_in)))
 
     async def _scopes(self) -> dict[str, tuple[Scope, ...]]:
-        """Asked before the transaction: nobody waits for a provider while rows are locked."""
+        """Asked before the transaction: nobody waits for a provider while rows are locked, nor long for a slow one."""
         usable = self._usable()
-        found = {}
-        for name in await self._store.schedules.due_providers(usable) if usable else ():
-            scopes = await self._ask(name)
-            if scopes is not None:
-                found[name] = scopes
-        return found
+        due = await self._store.schedules.due_providers(usable) if usable else []
+        asked = {name: asyncio.create_task(self._ask(name)) for name in due if name not in self._asking}
+        self._asking.update(asked)
+        if asked:
+            await asyncio.wait(asked.values(), timeout=_PATIENCE)
+        answered = {name: self._asking.pop(name).result() for name, task in list(self._asking.items()) if task.done()}
+        return {name: scopes for name, scopes in answered.items() if scopes is not None}
+
+    async def close(self) -> None:
+        for task in self._asking.values():
+            task.cancel()
+        await asyncio.gather(*self._asking.values(), return_exceptions=True)
 
     def _usable(self) -> list[str]:
         """Providers that are known here and not in trouble: the schedules of others make nobody look again."""
@@ -84,8 +92,7 @@ class Planner:
 
     async def _ask(self, name: str) -> tuple[Scope, ...] | None:
         try:
-            async with asyncio.timeout(_PROVIDER_TIMEOUT):
-                return checked_scopes(await _called(self._providers[name]))
+            return checked_scopes(await _called(self._providers[name]))
         except Exception as error:
             trouble = f"scope provider {name!r}: {type(error).__name__}: {error}"
             log.warning("%s; its schedules wait", trouble)
@@ -96,8 +103,9 @@ class Planner:
 
 async def _called(provider: ScopeProvider) -> list[object]:
     if inspect.iscoroutinefunction(provider):
-        return list(await provider())
-    answer = await asyncio.to_thread(provider)
+        async with asyncio.timeout(_PROVIDER_TIMEOUT):
+            return list(await provider())
+    answer = await asyncio.to_thread(provider)  # a thread cannot be stopped: it is waited for, and not asked again
     return list(answer)  # type: ignore[arg-type]
 
 

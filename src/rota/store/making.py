@@ -16,7 +16,7 @@ from rota.core.publishing import gates_of, key_holds, new_run
 from rota.core.schedules import ScheduleDefinition
 from rota.core.scope import Scope
 from rota.core.templates import check_template, filled
-from rota.errors import RotaError
+from rota.errors import RotaError, UnreadableSchedule
 from rota.store import control, enqueueing, limits, waits
 from rota.store.database import Row, Tx
 from rota.store.lanes import POLICY_ACTOR, Lanes
@@ -96,8 +96,8 @@ async def patterns_of(tx: Tx, rows: Iterable[ScheduleRow]) -> dict[str, Pattern 
     for row in rows:
         try:
             readable.append((row, row.definition.job))
-        except msgspec.DecodeError as error:
-            found[row.id] = f"its definition cannot be read: {error}"
+        except UnreadableSchedule as error:
+            found[row.id] = str(error)
     names = [(name,) for name in sorted({job for _, job in readable})]
     jobs: dict[str, str] = dict(await tx.fetch("job_definitions", names)) if names else {}  # type: ignore[arg-type]
     for row, job in readable:

@@ -197,7 +197,9 @@ class PostgresDatabase:
         if settings is None:
             return await work(PostgresTx(connection, self._statements))
         limit = int(self.deadline.total_seconds() * 1_000)
-        await connection.execute(f"begin; set local statement_timeout = {limit}; {settings}")
+        # The second one is for a process that freezes in here: its locks must not outlast the deadline of others.
+        limits = f"set local statement_timeout = {limit}; set local idle_in_transaction_session_timeout = {limit}"
+        await connection.execute(f"begin; {limits}; {settings}")
         try:
             result = await work(PostgresTx(connection, self._statements))
         except (RotaError, asyncpg.PostgresError):

@@ -8,13 +8,17 @@ import msgspec
 
 from rota.core.planning import Standing
 from rota.core.schedules import ScheduleDefinition
+from rota.errors import UnreadableSchedule
 from rota.store.database import Row
 
 
 @lru_cache(maxsize=20_000)
 def decoded(text: str) -> ScheduleDefinition:
     """Thousands of schedules may share their text, and each is planned again and again."""
-    return msgspec.json.decode(text, type=ScheduleDefinition)
+    try:
+        return msgspec.json.decode(text, type=ScheduleDefinition)
+    except msgspec.DecodeError as error:
+        raise UnreadableSchedule(str(error)) from None
 
 
 def encoded(definition: ScheduleDefinition) -> str:
