@@ -260,7 +260,7 @@ class UnreadableSchedule(Unavailable):
     code = "unreadable-schedule"
 
     def __init__(self, problem: str) -> None:
-        super().__init__(f"a schedule's definition cannot be read: {problem}", hint="did a newer rota write it? upgrade")
+        super().__init__(f"a schedule's definition cannot be read: {problem}", hint="written by a newer rota? upgrade")
 
 
 class DeadlineExceeded(Unavailable):

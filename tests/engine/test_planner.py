@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -20,7 +20,10 @@ from rota.engine.loops import Loop
 from rota.engine.planner import Planner, is_for_planner
 from rota.errors import Invalid
 from rota.instants import instant
-from rota.store import Store, open_database
+from rota.store import Store, making, open_database
+from rota.store import planning as store_planning
+from rota.store.database import Tx
+from rota.store.making import Pair
 from rota.store.planning import Providers
 from rota.store.schedule_store import PLANNER, Planned
 from rota.testing import Harness
@@ -235,3 +238,27 @@ async def test_a_provider_that_is_one_processs_trouble_is_planned_by_another(eit
     await Planner(either.store, {"tenants": fine}, POLL).step()
     assert len(await runs_of(either.store)) == 1
     assert (await get_schedule(either.store)).trouble is None
+
+
+async def test_a_schedule_that_breaks_planning_is_set_aside(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it is that nobody thought of: the others go on."""
+    await make_schedule(harness.store, "bad", every("1m"))
+    harness.clock.advance("1s")
+    await make_schedule(harness.store, "good", every("1m"))
+    make_runs = making.make_runs
+
+    async def breaks(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str]) -> None:
+        if any(work.row.name == "bad" for work, _ in pairs):
+            raise ZeroDivisionError("nobody thought of it")
+        await make_runs(tx, pairs, now, queues)
+
+    monkeypatch.setattr(store_planning, "make_runs", breaks)
+    stepping = Planner(harness.store, {}, POLL)
+    harness.clock.advance("1m")
+    for _ in range(10):
+        try:
+            await stepping.step()
+        except ZeroDivisionError:
+            stepping.troubled()
+    assert len(await runs_of(harness.store, "good")) == 1
+    assert "nobody thought of it" in str((await get_schedule(harness.store, "bad")).trouble)

@@ -19,6 +19,7 @@ from rota.store import Store, jobs, pruning, schedules, statistics
 from rota.store.database import Row, Tx
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import claim, make, put, put_and_claim, state_of, tell
+from tests.support.schedules import make_schedule
 
 DAY = timedelta(days=1)
 NOTHING = Retention(keep=0, keep_for=timedelta(0))
@@ -65,32 +66,45 @@ async def test_a_pause_keeps_the_first_with_who_and_why(store: Store, clock: Man
     await store.resume_job("work", "skip", "ada")
 
 
-async def test_schedules_follow_their_job(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[tuple[object, ...]] = []
+async def test_schedules_follow_their_job_in_bites(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedules, "_BITE", 2)
+    for number in range(5):
+        await make_schedule(store, f"s{number}")
 
-    def listening(verb: str) -> Any:
-        async def heard(_: Tx, *facts: object) -> None:
-            said.append((verb, *facts[:-1]))  # the last one makes ids
+    async def states() -> set[str]:
+        return {schedule.state for schedule in await store.schedules.list()}
 
-        return heard
-
-    for verb in ("pause", "resume", "disable"):
-        monkeypatch.setattr(schedules, f"{verb}_schedules_of", listening(verb))
     await store.resume_job("work", "all", "ada")  # it is not paused: nothing to resume
+    assert await states() == {"active"}
     await store.pause_job("work", None, "ada")
+    assert await states() == {"job paused"}
     await store.resume_job("work", "latest", "bob")
+    assert await states() == {"active"}
     await store.cancel_job("work", None, "eve")
-    assert said == [("pause", "work", "ada"), ("resume", "work", "latest", "bob"), ("disable", "work", "eve")]
+    assert await states() == {"disabled"}
 
 
-async def test_a_pause_that_fails_halfway_is_none(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(*_: object) -> None:
-        raise Conflict("in between")
+async def test_a_pause_that_fails_halfway_is_finished_by_another(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedules, "_BITE", 2)
+    for number in range(5):
+        await make_schedule(store, f"s{number}")
+    whole, bites = schedules.pause_schedules_of, 0
 
-    monkeypatch.setattr(schedules, "pause_schedules_of", broken)
-    with pytest.raises(Conflict):
-        await store.pause_job("work", None, None)
-    assert (await status(store)).state is JobState.PENDING
+    async def once(tx: Tx, **facts: Any) -> str | None:
+        nonlocal bites
+        bites += 1
+        if bites > 1:
+            raise Conflict("in between")
+        return await whole(tx, **facts)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(schedules, "pause_schedules_of", once)
+        with pytest.raises(Conflict):
+            await store.pause_job("work", None, None)
+    assert (await status(store)).state is JobState.PAUSED
+    assert {schedule.state for schedule in await store.schedules.list()} == {"active", "job paused"}
+    await store.pause_job("work", None, None)
+    assert {schedule.state for schedule in await store.schedules.list()} == {"job paused"}
 
 
 async def test_the_state_through_the_life_of_a_job(store: Store, clock: ManualClock) -> None:

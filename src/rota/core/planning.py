@@ -208,7 +208,9 @@ def eligible(standing: Standing, scope: Scope, plan_time: int) -> int:
 def _followed(standing: Standing, turn: _Turn, due: Due, cursor: int, fired: int, pause: str | None, now: int) -> Tick:
     """The next plan time is named by the end of the run just planned, or of the one that was in its way."""
     if not turn.planned:
-        return Tick((), (), turn.lanes, cursor, standing.next_plan, standing.next_at, fired)
+        over = standing.room == 0
+        next_plan, next_at = (None, None) if over else (standing.next_plan, standing.next_at)
+        return Tick((), (), turn.lanes, cursor, next_plan, next_at, fired)
     lane = next(iter(turn.lanes.values()))
     ended = pause is not None or (standing.definition.max_runs is not None and fired >= standing.definition.max_runs)
     awaits = lane.live[-1].id if lane.live and not ended else None

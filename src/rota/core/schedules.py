@@ -219,6 +219,8 @@ def _scopes(value: object) -> tuple[Scope, ...]:
 
 def checked_scopes(scopes: Iterable[Any]) -> tuple[Scope, ...]:
     found = tuple(scope_of(scope) for scope in scopes)
+    if len(found) > _MOST_SCOPES:
+        raise Invalid(f"a schedule has at most {_MOST_SCOPES} scopes, not {len(found)}", hint="make several schedules")
     twice, times = Counter(found).most_common(1)[0] if found else (GLOBAL, 1)
     if times > 1:
         raise Invalid(f"scope {twice.kind}/{twice.id} is named {times} times")

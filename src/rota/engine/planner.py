@@ -10,8 +10,10 @@ from datetime import timedelta
 
 from rota.core.schedules import checked_scopes
 from rota.core.scope import Scope
+from rota.errors import Unavailable
 from rota.registry.schedules import ScopeProvider
 from rota.store import Store
+from rota.store.due import Look
 from rota.store.schedule_store import PLANNER
 
 log = logging.getLogger("rota.planner")
@@ -33,19 +35,22 @@ class Planner:
         self._poll = poll
         self._zones_checked = False
         self._more = False
+        self._troubles = 0
+        self._followers_at = 0.0
         self._resting: dict[str, float] = {}
         self._asking: dict[str, asyncio.Task[tuple[Scope, ...] | None]] = {}
         self.runs = 0
 
     def troubled(self) -> None:
-        """Nothing is remembered between steps that could be wrong now."""
+        self._more = False
+        self._troubles += 1
 
     async def step(self) -> timedelta:
         if not self._zones_checked:
             await self._store.schedules.replan_zones()
             self._zones_checked = True
         if not self._more:
-            look = await self._store.schedules.look(self._usable())
+            look = await self._look()
             if look.ended:
                 await self._store.schedules.wake_followers(_FOLLOWERS)
             elif look.next_in is None or look.next_in > 0:
@@ -53,18 +58,40 @@ class Planner:
         looked_at = await self._plan(await self._scopes())
         if self._more:
             return timedelta(0)
-        next_in = (await self._store.schedules.look(self._usable())).next_in
+        next_in = (await self._store.schedules.look(self._usable(), followers=False)).next_in
         # What is due and was not planned waits for another planner, which holds its row.
         return self._poll if looked_at == 0 and next_in is not None and next_in <= 0 else self._rest(next_in)
 
     async def _plan(self, scopes: dict[str, tuple[Scope, ...]]) -> int:
-        """A batch. After a full one, two larger ones at a time: one is decided while the database writes the other."""
-        batch, width = (_LARGEST, _WIDTH) if self._more else (_SMALLEST, 1)
+        """A batch. After a full one, two larger ones at a time: one is decided while the database writes the other.
+
+        After trouble smaller ones, down to a single schedule, which is set aside if it is the cause.
+        """
+        batch, width = (_LARGEST, _WIDTH) if self._more else (max(1, _SMALLEST >> 2 * self._troubles), 1)
         self._more = False
-        planned = await asyncio.gather(*[self._store.schedules.plan(batch, scopes) for _ in range(width)])
+        try:
+            planned = await asyncio.gather(*[self._store.schedules.plan(batch, scopes) for _ in range(width)])
+        except Unavailable:
+            raise
+        except Exception as error:
+            if batch > 1:
+                raise
+            log.exception("a schedule cannot be planned, and is set aside")
+            await self._store.schedules.set_aside(scopes, _storable(f"{type(error).__name__}: {error}"))
+            return 1
+        self._troubles = 0
         self.runs += sum(one.runs for one in planned)
         self._more = all(one.schedules == batch for one in planned)
         return sum(one.schedules for one in planned)
+
+    async def _look(self) -> Look:
+        """However many wait for their runs to end, looking for those that did takes a twentieth of the time at most."""
+        began = self._clock.monotonic()
+        followers = began >= self._followers_at
+        look = await self._store.schedules.look(self._usable(), followers=followers)
+        if followers:
+            self._followers_at = began + 20 * (self._clock.monotonic() - began)
+        return look
 
     def _rest(self, next_in: int | None) -> timedelta:
         return self._poll if next_in is None else min(self._poll, max(timedelta(0), timedelta(microseconds=next_in)))
@@ -97,7 +124,7 @@ class Planner:
             trouble = f"scope provider {name!r}: {type(error).__name__}: {error}"
             log.warning("%s; its schedules wait", trouble)
             self._resting[name] = self._clock.monotonic() + _PROVIDER_REST
-            await self._store.schedules.note_provider_trouble(name, trouble[:2_000])
+            await self._store.schedules.note_provider_trouble(name, _storable(trouble))
             return None
 
 
@@ -111,3 +138,8 @@ async def _called(provider: ScopeProvider) -> list[object]:
 
 def is_for_planner(queue: str | None) -> bool:
     return queue is None or queue == PLANNER
+
+
+def _storable(text: str) -> str:
+    """No database takes every text that an error may hold."""
+    return text.replace("\0", "").encode(errors="replace").decode()[:2_000]

@@ -7,21 +7,22 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from rota.core.zones import tzdata_version
-from rota.errors import RotaError
+from rota.errors import RotaError, UnreadableSchedule
 from rota.store import schedules
 from rota.store.database import Tx
-from rota.store.planning import REST_AFTER_TROUBLE, NewId, Planning, Providers, plan_rows
+from rota.store.planning import MOST_RUNS, REST_AFTER_TROUBLE, NewId, Planning, Providers, plan_rows
 from rota.store.schedule_rows import ScheduleRow, schedule_row
 from rota.store.statements import POSTGRES
 
 _ZONES = "tzdata"
 _BITE = 1_000
+_PATIENCE = 60_000_000
 # With many schedules due, any other plan than the index scan reads all of them for each batch.
 _PINNED = "set local enable_bitmapscan = off; set local enable_sort = off"
 
 
-async def look(tx: Tx, providers: Collection[str]) -> Look:
-    ((next_in, ended),) = await tx.fetch("look", [(name,) for name in providers])
+async def look(tx: Tx, providers: Collection[str], *, followers: bool) -> Look:
+    ((next_in, ended),) = await tx.fetch("look", [(name,) for name in providers], followers=int(followers))
     return Look(next_in, bool(ended))
 
 
@@ -40,8 +41,7 @@ async def due_providers(tx: Tx, providers: Iterable[str]) -> list[str]:
 async def plan_due(tx: Tx, limit: int, providers: Providers, new_id: NewId) -> Planning:
     if tx.dialect is POSTGRES:
         await tx.script(_PINNED)
-    names = [(name,) for name in providers]
-    rows = [schedule_row(row) for row in await tx.fetch("lock_due", names, limit=limit)]
+    rows = _affordable(await lock_due(tx, limit, providers), providers)
     if not rows:
         return Planning(0, 0, set())
     ready = [row for row in rows if row.active]
@@ -50,6 +50,31 @@ async def plan_due(tx: Tx, limit: int, providers: Providers, new_id: NewId) -> P
         if not row.active:
             await _wake(tx, row, new_id)
     return msgspec.structs.replace(planning, schedules=len(rows))
+
+
+async def lock_due(tx: Tx, limit: int, providers: Providers) -> list[ScheduleRow]:
+    names = [(name,) for name in providers]
+    rows = await tx.fetch("lock_due", names, limit=limit, tzdata=tzdata_version(), patience=_PATIENCE)
+    return [schedule_row(row) for row in rows]
+
+
+def _affordable(rows: list[ScheduleRow], providers: Providers) -> list[ScheduleRow]:
+    """The first of them, as many as have scopes enough for one transaction; the others stay due."""
+    scopes = 0
+    for place, row in enumerate(rows):
+        try:
+            scopes += len(providers[row.provider] if row.provider else row.definition.lanes)
+        except UnreadableSchedule:
+            continue
+        if scopes > MOST_RUNS:
+            return rows[: max(1, place)]
+    return rows
+
+
+async def set_aside(tx: Tx, providers: Providers, trouble: str) -> None:
+    """The first that is due cannot be planned, and must not stand in the way of the others."""
+    for row in await lock_due(tx, 1, providers):
+        await tx.fetch("note_trouble", [(row.id, trouble, REST_AFTER_TROUBLE)])
 
 
 async def _wake(tx: Tx, row: ScheduleRow, new_id: NewId) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rota.core.limits import Gated
 from rota.core.model import Enqueued, NewRun
@@ -98,12 +98,12 @@ async def _enqueue_keyed(tx: Tx, run: NewRun, fresh: dict[str, str]) -> Enqueued
     return await _first_met(tx, run, fresh) or (await insert(tx, [run]))[0]
 
 
-async def _first_met(tx: Tx, run: NewRun, fresh: dict[str, str]) -> Enqueued | None:
-    """The run that holds one of its keys; None if all are held for it now."""
+async def _first_met(tx: Tx, run: NewRun, fresh: dict[str, str], coming: Collection[str] = ()) -> Enqueued | None:
+    """The run that holds one of its keys; None if all are held for it now. `coming` will be there, though not yet."""
     for place, hold in enumerate(run.holds):
         if fresh.get(hold.key) == run.id:
             continue
-        answer = await _take_key(tx, run, hold)
+        answer = await _take_key(tx, run, hold, coming)
         if answer is not None:
             for taken in run.holds[:place]:  # they lead to the run that is there, not to one that will never be
                 await tx.fetch("pass_key_on", key=taken.key, run_id=answer.id)
@@ -118,19 +118,22 @@ async def _first_met(tx: Tx, run: NewRun, fresh: dict[str, str]) -> Enqueued | N
 async def take_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
     """For runs that somebody else inserts: those that another run's key makes needless, and why."""
     reasons = {}
+    kept: set[str] = set()
     fresh = await _lock_keys(tx, runs) if runs else {}
     for run in runs:
         try:
-            answer = await _first_met(tx, run, fresh)
+            answer = await _first_met(tx, run, fresh, kept)
         except (DuplicateRun, NotRepeatable) as error:
             reasons[run.id] = str(error)
             continue
         if answer is not None:
             reasons[run.id] = f"unique: run {answer.id} does this work"
+        else:
+            kept.add(run.id)
     return reasons
 
 
-async def _take_key(tx: Tx, run: NewRun, hold: KeyHold) -> Enqueued | None:
+async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, coming: Collection[str] = ()) -> Enqueued | None:
     """None when the key is now held for `run`; otherwise what the caller gets instead."""
     # A statement of its own: the one that waited for the lock saw the old holder's run, not the new one's.
     found = await tx.fetch("key_holder", key=hold.key)
@@ -141,7 +144,7 @@ async def _take_key(tx: Tx, run: NewRun, hold: KeyHold) -> Enqueued | None:
     holder = str(holder)
     if holder == run.id:  # this very enqueue, repeated after an unknown outcome
         return None
-    live = exists and state is None
+    live = (exists and state is None) or holder in coming
     done_once = once and (not exists or state == "succeeded")
     within_period = held_until > now and holder != run.retry_of  # a run's own retry may follow at once
     if live or within_period or done_once:

@@ -21,22 +21,39 @@ _ROUNDS = 5
 _FIRST_ID = "00000000-0000-0000-0000-000000000000"
 
 
-async def pause(tx: Tx, job: str, reason: str | None, actor: str | None, new_id: NewId) -> None:
-    await tx.fetch("pause_job", job=job, reason=reason, actor=actor)
-    await schedules.pause_schedules_of(tx, job, actor, new_id)
+async def pause(database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId) -> None:
+    """Nothing is claimed from now on; its schedules follow in bites. What was cut short, another pause finishes."""
+    await database.transact(lambda tx: tx.fetch("pause_job", job=job, reason=reason, actor=actor))
+    after: str | None = _FIRST_ID
+    while after is not None:
+        after = await database.transact(
+            partial(schedules.pause_schedules_of, job=job, after=after, actor=actor, new_id=new_id)
+        )
 
 
-async def resume(tx: Tx, job: str, mode: str, actor: str | None, new_id: NewId) -> bool:
-    """Whether it was paused; if not, nothing changes."""
-    if not await tx.fetch("resume_job", job=job):
-        return False
-    await schedules.resume_schedules_of(tx, job, mode, actor, new_id)
-    return True
+async def resume(database: Database, job: str, mode: str, actor: str | None, new_id: NewId) -> bool:
+    """Whether it was paused; if not, nothing changes. The pause itself goes last, so that it can be repeated."""
+    after: str | bool = _FIRST_ID
+    while isinstance(after, str):
+        after = await database.transact(
+            partial(_resume_some, job=job, after=after, mode=mode, actor=actor, new_id=new_id)
+        )
+    return after
+
+
+async def _resume_some(tx: Tx, job: str, after: str, mode: str, actor: str | None, new_id: NewId) -> str | bool:
+    """Where to go on, or whether the job was paused."""
+    last = await schedules.resume_schedules_of(tx, job, after, mode, actor, new_id)
+    return last if last is not None else bool(await tx.fetch("resume_job", job=job))
 
 
 async def cancel(database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId) -> int:
     """Its schedules first, so that no new runs come; then its live runs, in bites, so that workers come in between."""
-    await database.transact(lambda tx: schedules.disable_schedules_of(tx, job, actor, new_id))
+    after: str | None = _FIRST_ID
+    while after is not None:
+        after = await database.transact(
+            partial(schedules.disable_schedules_of, job=job, after=after, actor=actor, new_id=new_id)
+        )
     total = 0
     for _ in range(_ROUNDS):  # a run that changed places between two looks is met in the next round
         count = await _cancel_running(database, job, reason, actor)

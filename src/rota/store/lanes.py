@@ -17,30 +17,30 @@ _FAILURES = ("failed", "timed_out", "expired", "cancelled")
 
 
 class Lanes(msgspec.Struct, gc=False):
-    """Of one schedule. `before` is what the table holds; `ended` when a run that was digested just now ended."""
+    """Of one schedule, and of scopes that it is not planned for now. `before` is what the table holds; `ended` when a
+    run that was digested just now ended.
+    """
 
     lanes: dict[Scope, Lane]
+    others: dict[Scope, Lane]
     before: dict[Scope, Lane]
     digested: list[Row]
     ended: dict[str, int]
 
 
 async def read_lanes(tx: Tx, scopes: Mapping[str, Iterable[Scope]]) -> dict[str, Lanes]:
-    """Schedule → its lanes, one for each of the scopes given. Runs of other scopes are left for their turn."""
+    """Schedule → its lanes, one for each of the scopes given, and those of other scopes that have runs."""
     ids = [(id,) for id in scopes]
-    found = {id: Lanes(dict.fromkeys(wanted, _EMPTY), {}, [], {}) for id, wanted in scopes.items()}
+    found = {id: Lanes(dict.fromkeys(wanted, _EMPTY), {}, {}, [], {}) for id, wanted in scopes.items()}
     for id, kind, name, failed, failures, attempt, finished_at, skips in await tx.fetch("lanes", ids):
         lanes, scope = found[str(id)], Scope(kind, name)
-        if scope in lanes.lanes:
-            lane = Lane((), bool(failed), failures, attempt, finished_at, skips)
-            lanes.before[scope] = lanes.lanes[scope] = lane
+        lane = lanes.before[scope] = Lane((), bool(failed), failures, attempt, finished_at, skips)
+        (lanes.lanes if scope in lanes.lanes else lanes.others)[scope] = lane
     runs: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in await tx.fetch("lane_runs", ids):
         runs[str(row[0]), row[1], row[2]].append(row)
     for (id, kind, name), rows in runs.items():
-        scope = Scope(kind, name)
-        if scope in found[id].lanes:
-            _digest(found[id], scope, rows)
+        _digest(found[id], Scope(kind, name), rows)
     return found
 
 
@@ -54,7 +54,8 @@ def _digest(lanes: Lanes, scope: Scope, rows: Sequence[Row]) -> None:
         else:
             over.append(row)
             lanes.digested.append(row[:4])
-    lane = lanes.lanes[scope]
+    place = lanes.lanes if scope in lanes.lanes else lanes.others
+    lane = place.get(scope, _EMPTY)
     if live:
         lane = msgspec.structs.replace(lane, live=tuple(sorted(live, key=lambda run: run.id)))
     ended = [row for row in over if row[5] is not None]
@@ -69,13 +70,13 @@ def _digest(lanes: Lanes, scope: Scope, rows: Sequence[Row]) -> None:
             neutral = state == "cancelled" and (by or "").startswith(POLICY_ACTOR)
             failed = state in _FAILURES and not neutral
             lane = lane.ended(failed=failed, neutral=neutral, attempt=attempt, finished_at=finished_at)
-    lanes.lanes[scope] = lane
+    place[scope] = lane
 
 
 def changed_lanes(id: str, read: Lanes, lanes: Mapping[Scope, Lane]) -> list[Row]:
     """Rows to save: a lane that is well, and was when it was last saved, needs none."""
     rows: list[Row] = []
-    for scope, lane in lanes.items():
+    for scope, lane in (*lanes.items(), *read.others.items()):
         was = read.before.get(scope)
         now = msgspec.structs.replace(lane, live=())
         if was == now or (was is None and not now.failed and not now.failures and not now.skips):

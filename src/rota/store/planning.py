@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from rota.core.ledger import is_zoned
 from rota.core.planning import Standing, following_plan, tick
 from rota.core.policies import CatchUp
 from rota.core.scope import Scope
@@ -17,6 +18,8 @@ from rota.store.making import Pattern, Work, make_runs, patterns_of
 from rota.store.schedule_rows import ScheduleRow
 from rota.store.spans import newcomers_of, note_spans
 
+MOST_RUNS = 5_000
+"""That one planning transaction makes: more would not be done before its deadline."""
 REST_AFTER_TROUBLE = 30_000_000
 
 Providers = Mapping[str, tuple[Scope, ...]]
@@ -56,14 +59,14 @@ async def plan_rows(
     scopes = {row.id: providers[row.provider] if row.provider else row.definition.lanes for row in rows}
     lanes = await read_lanes(tx, scopes)
     newcomers = await newcomers_of(tx, rows, scopes)
-    works = []
+    works, runs = [], 0
     for row in rows:
         pattern = patterns[row.id]
         assert isinstance(pattern, Pattern)
         try:
             standing = _up_to_date(row, lanes[row.id], int(now))
             decided = tick(
-                _under(standing, catch_up, one_at_a_time=pattern.decides),
+                _under(standing, catch_up, len(scopes[row.id]), one_at_a_time=pattern.decides),
                 lanes[row.id].lanes,
                 int(now),
                 new_id=new_id,
@@ -76,16 +79,23 @@ async def plan_rows(
             troubled.append((row.id, str(error), REST_AFTER_TROUBLE))
         else:
             works.append(Work(row, standing, pattern, lanes[row.id], decided))
+            runs += len(decided.planned)
+            if runs >= MOST_RUNS:  # the rest stays due
+                break
     if troubled:
         await tx.fetch("note_trouble", troubled)
     return await _apply(tx, works, int(now), providers)
 
 
-def _under(standing: Standing, catch_up: CatchUp | None, *, one_at_a_time: bool) -> Standing:
-    """One plan time at a time where each decision has to see what the database said to the one before it."""
-    if one_at_a_time:
-        catch_up = msgspec.structs.replace(catch_up or standing.definition.catch_up, per_tick=1)
-    return standing if catch_up is None else standing.catching_up(catch_up)
+def _under(standing: Standing, catch_up: CatchUp | None, scopes: int, *, one_at_a_time: bool) -> Standing:
+    """No more plan times than one transaction holds; one, where each decision has to see what the database said to
+    the one before it.
+    """
+    policy = catch_up or standing.definition.catch_up
+    most = 1 if one_at_a_time else max(1, MOST_RUNS // max(1, scopes))
+    if policy.mode == "all" and policy.per_tick > most:
+        policy = msgspec.structs.replace(policy, per_tick=most)
+    return standing if policy is standing.definition.catch_up else standing.catching_up(policy)
 
 
 def _up_to_date(row: ScheduleRow, lanes: Lanes, now: int) -> Standing:
@@ -97,7 +107,7 @@ def _up_to_date(row: ScheduleRow, lanes: Lanes, now: int) -> Standing:
         live = any(run.id == row.awaits for lane in lanes.lanes.values() for run in lane.live)
         named = None if live else following_plan(standing, lanes.ended.get(row.awaits, now))
         return msgspec.structs.replace(standing, next_plan=named)
-    if row.tzdata < tzdata_version():
+    if row.tzdata != tzdata_version():
         return msgspec.structs.replace(standing, next_plan=standing.times.next(standing.cursor))
     return standing
 
@@ -123,7 +133,7 @@ async def _apply(
     await note_spans(tx, [(work.row, providers[work.row.provider], work.tick) for work in works if work.row.provider])
     await tx.fetch("advance_schedules", [_advanced(work) for work in works])
     for work in works:
-        if work.row.tzdata < tzdata_version() or work.tick.next_plan is None:
+        if work.row.tzdata != tzdata_version() or work.tick.next_plan is None:
             await _note_changes(tx, work)
     after = {work.row.id: _row_after(work) for work in works}
     return Planning(len(works), len(runs), queues), after
@@ -150,32 +160,30 @@ def _row_after(work: Work) -> ScheduleRow:
 
 async def _note_changes(tx: Tx, work: Work) -> None:
     """What planning itself changes about a schedule is a revision like any other."""
-    row, revision = work.row, work.row.revision
-    newer = tzdata_version()
-    if row.tzdata < newer:
+    row, revision, tzdata = work.row, work.row.revision, tzdata_version()
+    if row.tzdata != tzdata and is_zoned(row.definition.rule):
         revision += 1
-        await _revise(tx, work, revision, work.standing.cursor, newer, active=1, note=f"time zone data {newer}")
+        await _revise(tx, work, revision, work.standing.cursor, active=1, note=f"time zone data {tzdata}")
     if work.tick.pause is not None:
         revision += 1
-        tzdata = max(row.tzdata, newer)
-        await _revise(tx, work, revision, work.tick.cursor, tzdata, active=0, note=f"paused: {work.tick.pause}")
+        await _revise(tx, work, revision, work.tick.cursor, active=0, note=f"paused: {work.tick.pause}")
         await tx.fetch("pause_planned", id=row.id, reason=work.tick.pause)
     elif work.standing.room and _row_after(work).standing.room == 0:
         revision += 1
         note = f"ended: its max_runs were {work.standing.definition.max_runs}"
-        await _revise(tx, work, revision, work.tick.cursor, max(row.tzdata, newer), active=0, note=note)
-    if revision != row.revision:
-        await tx.fetch("revise_schedule", id=row.id, revision=revision, tzdata=max(row.tzdata, newer))
+        await _revise(tx, work, revision, work.tick.cursor, active=0, note=note)
+    if revision != row.revision or row.tzdata != tzdata:
+        await tx.fetch("revise_schedule", id=row.id, revision=revision, tzdata=tzdata)
 
 
-async def _revise(tx: Tx, work: Work, no: int, valid_from: int, tzdata: str, *, active: int, note: str) -> None:
+async def _revise(tx: Tx, work: Work, no: int, valid_from: int, *, active: int, note: str) -> None:
     await tx.fetch(
         "insert_revision",
         id=work.row.id,
         no=no,
         valid_from=valid_from,
         definition=work.row.text,
-        tzdata=tzdata,
+        tzdata=tzdata_version(),
         active=active,
         note=note,
         actor="planner",

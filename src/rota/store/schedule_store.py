@@ -45,9 +45,12 @@ class ScheduleStore:
         self._database = database
         self._new_id = new_id
 
-    async def look(self, providers: Collection[str]) -> Look:
+    async def look(self, providers: Collection[str], *, followers: bool = True) -> Look:
         """Whether there is anything to do, of what can be planned with these providers. Cheap: it is asked all day."""
-        return await self._database.glance(lambda tx: due.look(tx, providers))
+        return await self._database.glance(lambda tx: due.look(tx, providers, followers=followers))
+
+    async def set_aside(self, providers: Providers, trouble: str) -> None:
+        await self._database.transact(lambda tx: due.set_aside(tx, providers, trouble))
 
     async def plan(self, limit: int, providers: Providers) -> Planned:
         """A batch of due schedules becomes runs."""

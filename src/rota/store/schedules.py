@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from rota.core.ledger import is_zoned
 from rota.core.planning import SECOND
 from rota.core.policies import CatchUp
 from rota.core.schedules import ScheduleDefinition
@@ -14,11 +15,12 @@ from rota.core.zones import tzdata_version
 from rota.durations import in_micros
 from rota.errors import DuplicateSchedule, Invalid, UnknownSchedule
 from rota.store.database import Tx
-from rota.store.planning import NewId, Providers, plan_rows
+from rota.store.planning import MOST_RUNS, NewId, Providers, plan_rows
 from rota.store.schedule_rows import ScheduleRow, encoded, schedule_row
 from rota.store.spans import open_scopes
 
 RESUME = ("skip", "latest", "all")
+_BITE = 200
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +57,7 @@ async def create(
         next_plan=row.next_plan,
         next_at=_next_at(row),
         tzdata=row.tzdata,
+        zoned=int(is_zoned(definition.rule)),
     )
     if not made:
         if [str(row[0]) for row in await tx.fetch("lock_schedule", name=name)] == [id]:
@@ -134,7 +137,8 @@ async def _resume(tx: Tx, row: ScheduleRow, new_id: NewId, mode: str, actor: str
     after = msgspec.structs.replace(after, next_plan=after.standing.times.next(after.cursor_at))
     await _write(tx, after)
     own = after.definition.catch_up
-    policy = CatchUp(mode=mode, window=own.window, keep=own.keep, per_tick=own.keep)
+    keep = max(1, min(own.keep, MOST_RUNS // len(after.definition.lanes)))  # in this one transaction
+    policy = CatchUp(mode=mode, window=own.window, keep=keep, per_tick=keep)
     after = await _settle(tx, after, new_id, int(now), policy)
     if after.active:  # else catching up has paused it again, and made the revision that says so
         after = msgspec.structs.replace(after, revision=after.revision + 1)
@@ -154,32 +158,40 @@ async def rest_anew(tx: Tx, row: ScheduleRow, actor: str | None, new_id: NewId) 
     await _revise(tx, row, Change(note=note, actor=actor), new_id, facts=facts)
 
 
-async def pause_schedules_of(tx: Tx, job: str, actor: str | None, new_id: NewId) -> None:
-    """The job is paused: its schedules plan nothing until it is resumed."""
-    for row in await _of_job(tx, job):
-        if not row.job_paused:
-            facts = await _pause_facts(tx, row)
-            await _revise(tx, row, Change(note="job paused", actor=actor), new_id, facts=facts, job_paused=1)
+async def pause_schedules_of(tx: Tx, job: str, after: str, actor: str | None, new_id: NewId) -> str | None:
+    """The job is paused: a bite of its schedules plan nothing until it is resumed. Where to go on, or None."""
+    rows = await _of_job(tx, job, after, job_paused=0)
+    for row in rows:
+        facts = await _pause_facts(tx, row)
+        await _revise(tx, row, Change(note="job paused", actor=actor), new_id, facts=facts, job_paused=1)
+    return rows[-1].id if rows else None
 
 
-async def resume_schedules_of(tx: Tx, job: str, mode: str, actor: str | None, new_id: NewId) -> None:
+async def resume_schedules_of(tx: Tx, job: str, after: str, mode: str, actor: str | None, new_id: NewId) -> str | None:
     """The job goes on: `mode` says what becomes of the plan times that passed meanwhile."""
-    for row in await _of_job(tx, job):
-        if row.job_paused:
-            await _resume(tx, row, new_id, mode, actor, job_paused=0)
+    rows = await _of_job(tx, job, after, job_paused=1)
+    for row in rows:
+        await _resume(tx, row, new_id, mode, actor, job_paused=0)
+    return rows[-1].id if rows else None
 
 
-async def disable_schedules_of(tx: Tx, job: str, actor: str | None, new_id: NewId) -> None:
+async def disable_schedules_of(tx: Tx, job: str, after: str, actor: str | None, new_id: NewId) -> str | None:
     """The job is cancelled: its schedules are switched off."""
-    for row in await _of_job(tx, job):
-        if row.enabled:
-            definition = msgspec.structs.replace(row.definition, enabled=False)
-            await update(tx, row, definition, Change(note="job cancelled", actor=actor), new_id)
+    rows = await _of_job(tx, job, after, enabled=1)
+    for row in rows:
+        definition = msgspec.structs.replace(row.definition, enabled=False)
+        await update(tx, row, definition, Change(note="job cancelled", actor=actor), new_id)
+    return rows[-1].id if rows else None
 
 
-async def _of_job(tx: Tx, job: str) -> list[ScheduleRow]:
+async def _of_job(
+    tx: Tx, job: str, after: str, *, job_paused: int | None = None, enabled: int | None = None
+) -> list[ScheduleRow]:
     await tx.fetch("lock_job", job=job)
-    return [schedule_row(row) for row in await tx.fetch("lock_schedules_of_job", job=job)]
+    found = await tx.fetch(
+        "lock_schedules_of_job", job=job, after=after, job_paused=job_paused, enabled=enabled, limit=_BITE
+    )
+    return [schedule_row(row) for row in found]
 
 
 async def _revise(
@@ -206,12 +218,14 @@ async def _revise(
 
 
 async def _settle(tx: Tx, row: ScheduleRow, new_id: NewId, now: int, catch_up: CatchUp | None = None) -> ScheduleRow:
-    """Every plan time up to now gets what its revision says, before that changes."""
+    """Every plan time up to now gets what its revision says, before that changes; as many as one transaction holds."""
     providers: Providers = {row.provider: tuple(await open_scopes(tx, row.id))} if row.provider else {}
-    while row.active and row.next_plan is not None and row.next_plan <= now:
-        _, after = await plan_rows(tx, [row], new_id, providers, settle=True, catch_up=catch_up)
+    runs = 0
+    while row.active and row.next_plan is not None and row.next_plan <= now and runs < MOST_RUNS:
+        planning, after = await plan_rows(tx, [row], new_id, providers, settle=True, catch_up=catch_up)
         if row.id not in after or after[row.id] == row:  # it cannot be planned: its trouble is noted
             break
+        runs += planning.runs
         row = after[row.id]
         (found,) = await tx.fetch("lock_schedule", name=row.name)
         row = schedule_row(found)
@@ -219,13 +233,14 @@ async def _settle(tx: Tx, row: ScheduleRow, new_id: NewId, now: int, catch_up: C
 
 
 async def _give_up(tx: Tx, row: ScheduleRow, now: int) -> None:
-    """What could not be planned while its revision lasted never will be: it is missed."""
+    """What was not planned while its revision lasted never will be: it is missed. Nobody waits for a long backlog."""
     if not row.active or row.next_plan is None or row.next_plan > now or row.definition.follows is not None:
         return
     times = row.standing.times
     count, last = times.count(row.cursor_at, now), times.prev(now + 1)
     if count:
-        await tx.fetch("insert_ranges", [(row.id, row.next_plan, last, "it could not be planned", count)])
+        reason = "it was not planned before the schedule was changed"
+        await tx.fetch("insert_ranges", [(row.id, row.next_plan, last, reason, count)])
 
 
 async def _pause_facts(tx: Tx, row: ScheduleRow) -> dict[str, str | None]:
@@ -245,8 +260,7 @@ def _placed(row: ScheduleRow, now: int, *, deleted: bool = False) -> ScheduleRow
     """With the first plan time after its cursor, if it is to be planned at all; not before `now` if it follows runs."""
     standing = row.standing
     if deleted or not row.active or standing.room == 0:
-        awaits = row.awaits if row.active and not deleted else None
-        return msgspec.structs.replace(row, next_plan=None, awaits=awaits)
+        return msgspec.structs.replace(row, next_plan=None, awaits=None)
     if row.definition.follows is None:
         return msgspec.structs.replace(row, next_plan=standing.times.next(row.cursor_at), awaits=None)
     if row.awaits is not None:
@@ -283,6 +297,7 @@ async def _write(
         awaits=row.awaits,
         fired=row.fired,
         tzdata=row.tzdata,
+        zoned=int(is_zoned(row.definition.rule)),
         deleted=int(deleted),
         **(facts or {"paused_by": None, "pause_reason": None}),
     )

@@ -28,6 +28,11 @@ SCHEDULE_COLUMNS = (
     "cursor_at, next_plan, awaits, fired, tzdata, trouble, created_at, updated_at"
 )
 
+SCHEDULE_ROW = (
+    "id, name, definition, revision, enabled, paused_at, resume_at, job_paused, cursor_at, next_plan, awaits, fired, "
+    "tzdata, provider, owner, declared"
+)
+
 _SHARED = (
     "runs.sql", "reading.sql", "pruning.sql", "holding.sql", "schedules.sql", "planning.sql", "ledger.sql", "jobs.sql",
     "backfilling.sql", "folding.sql", "explaining.sql",
@@ -93,6 +98,7 @@ POSTGRES = Dialect(
         "for_update_skip": "for update{} skip locked",
         "run_columns": RUN_COLUMNS,
         "schedule_columns": SCHEDULE_COLUMNS,
+        "schedule_row": SCHEDULE_ROW,
     },
     rows=_rows_from_arrays,
     numbered=True,
@@ -114,6 +120,7 @@ SQLITE = Dialect(
         "for_update_skip": "",
         "run_columns": RUN_COLUMNS,
         "schedule_columns": SCHEDULE_COLUMNS,
+        "schedule_row": SCHEDULE_ROW,
     },
     rows=_rows_from_json,
     words={"bigint": "integer", "smallint": "integer", "strpos": "instr"},

@@ -215,10 +215,10 @@ class Store:
 
     async def pause_job(self, job: str, reason: str | None, actor: str | None) -> None:
         """No run of it is claimed and none is planned until it is resumed; what runs, runs on."""
-        await self.database.transact(lambda tx: jobs.pause(tx, job, reason, actor, self.new_id))
+        await jobs.pause(self.database, job, reason, actor, self.new_id)
 
     async def resume_job(self, job: str, mode: str, actor: str | None) -> None:
-        if await self.database.transact(lambda tx: jobs.resume(tx, job, mode, actor, self.new_id)):
+        if await jobs.resume(self.database, job, mode, actor, self.new_id):
             self.database.notify({None})
 
     async def cancel_job(self, job: str, reason: str | None, actor: str | None) -> int:

@@ -7,15 +7,15 @@ select (
         select min(next_at) from rota_schedule
         where next_at is not null and (provider is null or provider in (select rows.name from {rows name text}))
     ) - :now,
-    exists (
+    case when :followers = 1 then exists (
         select 1 from rota_schedule s left join rota_run r on r.id = s.awaits
-        where s.awaits is not null and (r.id is null or r.state is not null));
+        where s.awaits is not null and s.next_at is null and (r.id is null or r.state is not null)) else false end;
 
 -- name: lock_due
-select id, name, definition, revision, enabled, paused_at, resume_at, job_paused, cursor_at, next_plan, awaits, fired,
-    tzdata, provider, owner, declared
-from rota_schedule
-where next_at <= :now and (provider is null or provider in (select rows.name from {rows name text}))
+-- One planned with newer time zone data is left to a program that has it, unless nobody comes.
+select {schedule_row} from rota_schedule
+where next_at <= :now and (tzdata <= :tzdata or next_at <= :now - :patience)
+    and (provider is null or provider in (select rows.name from {rows name text}))
 order by next_at
 limit :limit
 {for_update_skip};
@@ -27,7 +27,9 @@ where exists (select 1 from rota_schedule s where s.next_at <= :now and s.provid
 -- name: lane_runs
 -- One snapshot of where each run is, so that one which is just being claimed is seen once.
 select m.schedule_id, m.scope_kind, m.scope_id, m.run_id, r.id, r.state, r.attempt, r.finished_at, r.cancelled_by,
-    r.followed, l.run_id, w.fence
+    case when r.followed = 1 and exists (
+        select 1 from rota_wait a join rota_ready b on b.run_id = a.run_id where a.after_id = m.run_id) then 1 else 0 end,
+    l.run_id, w.fence
 from {rows id id}
 join rota_lane_run m on m.schedule_id = rows.id
 left join rota_run r on r.id = m.run_id
@@ -117,7 +119,7 @@ update rota_schedule set trouble = :trouble where provider = :provider and delet
 -- name: ended_awaited
 -- Schedules that follow a run which has ended, or is not there: pruned, or never made because its key was taken.
 select s.id, r.finished_at from rota_schedule s left join rota_run r on r.id = s.awaits
-where s.awaits is not null and (r.id is null or r.state is not null)
+where s.awaits is not null and s.next_at is null and (r.id is null or r.state is not null)
 limit :limit;
 
 -- name: wake_followers
@@ -128,15 +130,6 @@ returning id;
 -- name: job_definitions
 select j.name, j.definition from {rows name text} join rota_job j on j.name = rows.name
 where j.version = (select max(version) from rota_job where name = j.name);
-
--- name: supersede
-delete from rota_ready where run_id in (select rows.id from {rows id id}) returning run_id, attempt, fence;
-
--- name: end_superseded
-update rota_run set state = 'skipped', reason = rows.reason, attempt = rows.attempt, fence = rows.fence + 1,
-    finished_at = :now
-from {rows id id, reason text, attempt int, fence int}
-where rota_run.id = rows.id;
 
 -- name: pause_planned
 update rota_schedule set paused_at = :now, paused_by = 'planner', pause_reason = :reason, resume_at = null,

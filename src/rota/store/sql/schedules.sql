@@ -2,24 +2,24 @@
 
 -- name: insert_schedule
 insert into rota_schedule (id, name, job, definition, declared, owner, revision, provider, enabled, job_paused,
-    cursor_at, next_plan, next_at, tzdata, created_at, updated_at)
+    cursor_at, next_plan, next_at, tzdata, zoned, created_at, updated_at)
 values (:id, :name, :job, :definition, :declared, :owner, 1, :provider, :enabled,
     case when exists (select 1 from rota_pause where kind = 'job' and name = :job) then 1 else 0 end,
-    :cursor_at, :next_plan, :next_at, :tzdata, :now, :now)
+    :cursor_at, :next_plan, :next_at, :tzdata, :zoned, :now, :now)
 on conflict (name) where deleted_at is null do nothing
 returning id, job_paused;
 
 -- name: lock_schedule
-select id, name, definition, revision, enabled, paused_at, resume_at, job_paused, cursor_at, next_plan, awaits, fired,
-    tzdata, provider, owner, declared
+select {schedule_row}
 from rota_schedule where name = :name and deleted_at is null
 {for_update};
 
 -- name: lock_schedules_of_job
-select id, name, definition, revision, enabled, paused_at, resume_at, job_paused, cursor_at, next_plan, awaits, fired,
-    tzdata, provider, owner, declared
-from rota_schedule where job = :job and deleted_at is null
-order by id
+select {schedule_row}
+from rota_schedule
+where job = :job and deleted_at is null and id > :after
+    and job_paused = coalesce(:job_paused, job_paused) and enabled = coalesce(:enabled, enabled)
+order by id limit :limit
 {for_update};
 
 -- name: lock_job
@@ -35,7 +35,7 @@ select 1 from rota_pause where kind = 'job' and name = :job;
 update rota_schedule set job = :job, definition = :definition, declared = :declared, owner = :owner,
     revision = :revision, provider = :provider, enabled = :enabled, paused_at = :paused_at, paused_by = :paused_by,
     pause_reason = :pause_reason, resume_at = :resume_at, job_paused = :job_paused, cursor_at = :cursor_at,
-    next_plan = :next_plan, next_at = :next_at, awaits = :awaits, fired = :fired, tzdata = :tzdata, trouble = null,
+    next_plan = :next_plan, next_at = :next_at, awaits = :awaits, fired = :fired, tzdata = :tzdata, zoned = :zoned, trouble = null,
     updated_at = :now, deleted_at = case when :deleted = 1 then :now end
 where id = :id;
 
@@ -87,6 +87,6 @@ on conflict (name) do update set value = excluded.value;
 -- until a certain time, which would end its pause; it is looked at when it is planned again.
 update rota_schedule set next_at = :now
 where id in (
-    select id from rota_schedule where tzdata < :tzdata and next_at is not null and paused_at is null and id > :after
+    select id from rota_schedule where tzdata < :tzdata and zoned = 1 and next_at is not null and paused_at is null and id > :after
     order by id limit :limit)
 returning id;

@@ -21,6 +21,7 @@ create table rota_schedule (
     awaits {id},                    -- trigger `after`: the run whose end it follows
     fired bigint not null default 0,
     tzdata text not null,
+    zoned smallint not null default 1, -- its plan times depend on that data
     trouble text,                   -- why it could not be planned the last time
     created_at bigint not null,
     updated_at bigint not null,
@@ -68,6 +69,7 @@ create table rota_scope_span (
     until bigint,
     primary key (schedule_id, scope_kind, scope_id, since)
 ) {keyed};
+create index rota_scope_span_open on rota_scope_span (schedule_id) where until is null;
 
 -- A lane is a schedule's runs for one scope. Here is how its last run ended, unless that was well.
 create table rota_lane (
