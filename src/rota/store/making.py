@@ -80,13 +80,23 @@ Pair = tuple[Work, Planned]
 
 @lru_cache(maxsize=20_000)
 def _pattern(text: str, job_text: str) -> Pattern:
-    definition = decoded(text)
-    job = msgspec.json.decode(job_text, type=JobDefinition)
+    definition, job = decoded(text), _job(job_text)
     templated = check_template(definition.payload)
     payload = msgspec.json.encode(definition.payload).decode()
     if not job.enabled:
         return Pattern(definition, job, None, payload, templated, f"job {job.name!r} is disabled")
-    return Pattern(definition, job, new_run(job, "", payload, definition.options), payload, templated)
+    return Pattern(definition, job, _model(job_text, msgspec.json.encode(definition.options)), payload, templated)
+
+
+@lru_cache(maxsize=1_000)
+def _job(text: str) -> JobDefinition:
+    return msgspec.json.decode(text, type=JobDefinition)
+
+
+@lru_cache(maxsize=1_000)
+def _model(job_text: str, options: bytes) -> NewRun:
+    """Schedules mostly differ in what does not matter here: their rule and their payload."""
+    return new_run(_job(job_text), "", "{}", msgspec.json.decode(options))
 
 
 async def patterns_of(tx: Tx, rows: Iterable[ScheduleRow]) -> dict[str, Pattern | str]:
