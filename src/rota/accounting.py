@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from rota.config import Config
+from rota.core.actors import checked_actor
 from rota.core.backfilling import RAN, Backfill
 from rota.core.explaining import Explanation
 from rota.core.ledger import Verification
@@ -24,6 +24,7 @@ class Accounts:
     """Of one schedule, by its name; the times given need a zone."""
 
     _store: Store
+    _lease: timedelta
 
     async def occurrences(
         self, name: str, from_at: datetime | None = None, to_at: datetime | None = None, *, limit: int = 100
@@ -47,7 +48,7 @@ class Accounts:
     async def explain(self, name: str, at: datetime) -> Explanation:
         """Why a plan time did or did not run, will or will not."""
         second = _micros(at, "at") // 1_000_000 * 1_000_000
-        return await self._store.ledger.explain(name, second, in_micros(Config().lease))
+        return await self._store.ledger.explain(name, second, in_micros(self._lease))
 
     async def backfill(
         self,
@@ -68,7 +69,7 @@ class Accounts:
             raise Invalid(f"ran cannot be {ran!r}", hint=did_you_mean(str(ran), RAN))
         if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
             raise Invalid(f"concurrency must be a whole number from 1 up, not {concurrency!r}")
-        order = Order(_micros(from_at, "from"), _micros(to_at, "to"), ran, concurrency, dry_run, actor)
+        order = Order(_micros(from_at, "from"), _micros(to_at, "to"), ran, concurrency, dry_run, checked_actor(actor))
         if order.from_at > order.to_at:
             raise Invalid("from is after to")
         if order.to_at > await self._store.now():

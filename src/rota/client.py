@@ -11,6 +11,7 @@ import msgspec
 
 from rota.config import Config
 from rota.core import jsonvalue
+from rota.core.actors import checked_actor
 from rota.core.explaining import Explanation
 from rota.core.jobstatus import RETRIED_BY_HAND, JobStatus, resume_mode, status_of
 from rota.core.jsonvalue import Limits
@@ -49,7 +50,7 @@ class Client:
         self.registry = registry
         self.config = config
         self._limits = Limits(config.max_payload)
-        self.schedules = Schedules(store, registry, self._limits, self.job)
+        self.schedules = Schedules(store, registry, config, self.job)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
 
     async def close(self) -> None:
@@ -147,6 +148,7 @@ class Client:
             rest = min(_LONGEST_LOOK, rest * 1.5)
 
     async def cancel(self, run_id: str, *, reason: str | None = None, actor: str | None = None) -> RunState:
+        checked_actor(actor)
         return await self.store.cancel(await self.store.find_run(run_id), reason, actor)
 
     async def retry(self, run_id: str) -> Enqueued:
@@ -188,19 +190,19 @@ class Client:
     async def pause_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> JobStatus:
         """Nothing of it begins, and its schedules rest, until it is resumed; what runs, runs on."""
         await self.job(name)
-        await self.store.pause_job(name, reason, actor)
+        await self.store.pause_job(name, reason, checked_actor(actor))
         return await self.job_status(name)
 
     async def resume_job(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> JobStatus:
         """`catch_up`: which plan times of the pause are made up for: none of them (`skip`), the `latest`, or `all`."""
         await self.job(name)
-        await self.store.resume_job(name, resume_mode(catch_up), actor)
+        await self.store.resume_job(name, resume_mode(catch_up), checked_actor(actor))
         return await self.job_status(name)
 
     async def cancel_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> int:
         """Its schedules are disabled; its live runs end, or are asked to stop. How many that were."""
         await self.job(name)
-        return await self.store.cancel_job(name, reason, actor)
+        return await self.store.cancel_job(name, reason, checked_actor(actor))
 
     async def retry_job(self, name: str) -> Enqueued:
         """Its newest run once more, if that failed, timed out, expired or was cancelled."""
@@ -224,7 +226,7 @@ class Client:
 
     async def pause_queue(self, queue: str, *, reason: str | None = None, actor: str | None = None) -> None:
         """Nothing of it is claimed until it is resumed; what runs, runs on."""
-        await self.store.pause_queue(checked_name(queue, "queue"), reason, actor)
+        await self.store.pause_queue(checked_name(queue, "queue"), reason, checked_actor(actor))
 
     async def resume_queue(self, queue: str) -> bool:
         """Whether it was paused."""

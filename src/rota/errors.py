@@ -4,7 +4,7 @@
     ├── NotFound        404   exit 4     UnknownJob, UnknownRun, UnknownSchedule
     ├── Conflict        409   exit 6     AmbiguousRun, LeaseLost, RunIsFinal, RunNotFinal, NotCancellable, DuplicateRun,
     │                                    JobDisabled, NotRepeatable, NotSchedulable, DuplicateSchedule, Overlapping,
-    │                                    NothingToRetry, LimitReached
+    │                                    NotTriggered, NothingToRetry, LimitReached
     ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, KeyReused,
     │                                    BadConfig (exit 78)
     └── Unavailable     503   exit 69    DeadlineExceeded, UnreadableSchedule, SchemaOutdated (exit 78),
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 _SHOWN_CANDIDATES = 5
 
@@ -33,6 +33,12 @@ class RotaError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    def within(self, what: str) -> Self:
+        """The same, told of whom it is said; not twice."""
+        if what not in self.message:
+            self.message = f"{what}: {self.message}"
+        return self
 
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})" if self.hint else self.message
@@ -196,6 +202,16 @@ class Overlapping(Conflict):
 
     def __init__(self, schedule: str, reason: str) -> None:
         super().__init__(f"schedule {schedule!r} was not triggered: {reason}", hint="force it, or wait")
+
+
+class NotTriggered(Conflict):
+    """A limit or a unique key stands in the way; unlike an overlap, it cannot be forced."""
+
+    code = "not-triggered"
+
+    def __init__(self, schedule: str, reason: str) -> None:
+        hint = "try again when the runs in its way have ended"
+        super().__init__(f"schedule {schedule!r} was not triggered: {reason}", hint=hint)
 
 
 class BadPayload(Invalid):

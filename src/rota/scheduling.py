@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from rota.accounting import Accounts
+from rota.config import Config
+from rota.core.actors import checked_actor
 from rota.core.applying import Difference
 from rota.core.jsonvalue import Limits
 from rota.core.jsonvalue import encode as encode_json
@@ -18,7 +20,7 @@ from rota.core.scope import Scope
 from rota.core.triggers import Trigger
 from rota.drafting import Simulated, WhatIf, applied, drafted, simulated
 from rota.durations import Duration, in_micros, parse_duration
-from rota.errors import Invalid, Unavailable, UnknownSchedule, did_you_mean
+from rota.errors import Conflict, Invalid, NotFound, Unavailable, UnknownSchedule, did_you_mean
 from rota.instants import micros_at
 from rota.registry.jobs import Registry
 from rota.registry.signature import check_schema
@@ -39,22 +41,31 @@ class Schedules(Accounts):
     """Schedules by name; what is changed here takes effect within a second, on every planner."""
 
     def __init__(
-        self, store: Store, registry: Registry, limits: Limits, job: Callable[[str], Awaitable[JobDefinition]]
+        self,
+        store: Store,
+        registry: Registry,
+        config: Config,
+        job: Callable[[str], Awaitable[JobDefinition]],
     ) -> None:
         self._store = store
         self._registry = registry
-        self._limits = limits
+        self._limits = Limits(config.max_payload)
+        self._lease = config.lease
         self._job = job
 
     async def define(self, name: str, job: str, trigger: Trigger, options: dict[str, Any]) -> ScheduleDefinition:
         """Checked completely; nothing is written."""
         checked_name(name, "schedule name")
-        definition = define(await self._job(job), trigger, options, name=name, now=await self._store.now())
-        payload = sample(definition, name)
-        if job in self._registry:
-            self._registry.newest(job).payload.encode(payload, self._limits)
-        else:
-            check_schema((await self._job(job)).payload_schema, encode_json(payload, self._limits), self._limits)
+        try:
+            declared = await self._job(job)
+            definition = define(declared, trigger, options, name=name, now=await self._store.now())
+            payload = sample(definition, name)
+            if job in self._registry:
+                self._registry.newest(job).payload.encode(payload, self._limits)
+            else:
+                check_schema(declared.payload_schema, encode_json(payload, self._limits), self._limits)
+        except (Conflict, Invalid, NotFound) as error:
+            raise error.within(f"schedule {name!r}") from None
         return definition
 
     async def create(
@@ -68,7 +79,7 @@ class Schedules(Accounts):
         **options: Unpack[ScheduleOptions],
     ) -> Schedule:
         definition = await self.define(name, job, trigger, dict(options))
-        await self._store.schedules.create(name, definition, owner, actor=actor)
+        await self._store.schedules.create(name, definition, owner, actor=checked_actor(actor))
         return await self.get(name)
 
     async def update(
@@ -81,7 +92,7 @@ class Schedules(Accounts):
         **options: Any,
     ) -> Schedule:
         """Only what is given changes; an option that is None goes back to its default."""
-        change = Change(note="edited", actor=actor)
+        change = Change(note="edited", actor=checked_actor(actor))
         for _ in range(_TRIES):  # two people may change different things at once, and both changes count
             old = await self.get(name)
             definition = await self._changed(old, job, trigger, options)
@@ -97,7 +108,7 @@ class Schedules(Accounts):
         return await self.define(schedule.name, job or old.job, trigger or old.rule.trigger, given)
 
     async def delete(self, name: str, *, actor: str | None = None) -> None:
-        await self._store.schedules.delete(name, actor)
+        await self._store.schedules.delete(name, checked_actor(actor))
 
     async def get(self, name: str) -> Schedule:
         found = await self._store.schedules.get(name)
@@ -122,14 +133,14 @@ class Schedules(Accounts):
         until: datetime | Duration | None = None,
     ) -> Schedule:
         """`until` is an instant, or how long from now."""
-        await self._store.schedules.pause(name, reason, actor, await self._instant(until))
+        await self._store.schedules.pause(name, reason, checked_actor(actor), await self._instant(until))
         return await self.get(name)
 
     async def resume(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> Schedule:
         """What passed during the pause is skipped, unless `catch_up` is `latest` or `all`."""
         if catch_up not in RESUME:
             raise Invalid(f"catch_up cannot be {catch_up!r}", hint=did_you_mean(catch_up, RESUME))
-        await self._store.schedules.resume(name, catch_up, actor)
+        await self._store.schedules.resume(name, catch_up, checked_actor(actor))
         return await self.get(name)
 
     async def enable(self, name: str, *, actor: str | None = None) -> Schedule:
@@ -187,7 +198,7 @@ class Schedules(Accounts):
         Schedules of this owner that no document names are deleted. Pauses stay as they are.
         """
         draft = await drafted(self, self._store, documents, owner)
-        await applied(self._store, draft, actor)
+        await applied(self._store, draft, checked_actor(actor))
         return draft.differences
 
     async def _instant(self, until: datetime | Duration | None) -> int | None:

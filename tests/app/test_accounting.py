@@ -46,3 +46,14 @@ async def test_what_is_refused() -> None:
             await schedules.occurrences("s", limit=0)
         with pytest.raises(Invalid):
             await schedules.occurrences("s", now, now - HOUR)
+
+
+async def test_how_long_a_planner_may_be_silent_is_configured() -> None:
+    async with Harness(lease=timedelta(hours=2)) as harness:
+        await harness.declare("work")
+        await harness.client.schedules.create("s", "work", every("10m"))
+        await harness.worker().heartbeat()
+        harness.clock.advance("1h")
+        told = await harness.client.schedules.explain("s", harness.clock.now())
+        assert "1 workers are alive" in str(told)
+        assert "No worker is alive" not in str(told)

@@ -183,7 +183,34 @@ def test_from_stdin_it_needs_an_owner_to_be_applied() -> None:
     assert (refused.exit_code, "--owner" in refused.stderr) == (2, True)
     assert rota("import", "crontab", "-", "--apply", "--owner", "cron", stdin=entry).stdout.startswith("create\tx\t")
     unknown = rota("import", "crontab", "-", "--apply", "--owner", "cron", "--job", "run_comand", stdin=entry)
-    assert (unknown.exit_code, "did you mean 'run_command'?" in unknown.stderr) == (4, True)
+    assert (unknown.exit_code, "did you mean 'run_command'?; or name another with --job" in unknown.stderr) == (4, True)
+
+
+def test_without_a_zone_times_are_taken_as_utc_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    entry = "0 9 * * * /bin/x\n"
+    note = "note: times are taken as UTC; cron takes the machine's zone: --tz\n"
+    assert rota("import", "crontab", "-", stdin=entry).stderr == note
+    assert rota("import", "crontab", "-", stdin=f"CRON_TZ=Asia/Tokyo\n{entry}").stderr == ""
+    assert rota("import", "crontab", "-", stdin=f"{entry}CRON_TZ=Asia/Tokyo\n").stderr == note
+    berlin = rota("import", "crontab", "-", "--tz", "Europe/Berlin", stdin=f"{entry}TZ=Asia/Tokyo\n0 8 * * * /bin/y\n")
+    zones = [schedule["timezone"] for schedule in tomllib.loads(berlin.stdout)["schedule"]]
+    assert (berlin.stderr, zones) == ("", ["Europe/Berlin", "Asia/Tokyo"])
+    assert rota("import", "crontab", "-", "--tz", "UTC", stdin=entry).stderr == ""
+    assert rota("import", "crontab", "-", "--tz", "Nowhere", stdin=entry).exit_code == 2
+    assert answer("import", "crontab", "-", stdin=entry)["remarks"] == [note.removeprefix("note: ").strip()]
+
+
+@pytest.mark.usefixtures("known_url")
+def test_an_import_that_would_delete_wants_consent_unless_it_has_an_owner() -> None:
+    Path("old.cron").write_text("0 9 * * * /bin/x\n0 9 * * * /bin/y\n")
+    assert rota("import", "crontab", "old.cron", "--apply").exit_code == 0
+    Path("old.cron").write_text("0 9 * * * /bin/y\n")
+    refused = rota("import", "crontab", "old.cron", "--apply")
+    assert (refused.exit_code, "delete x of owner file:old.cron" in refused.stderr) == (2, True)
+    assert answer("import", "crontab", "old.cron", "--apply", "--yes")["counts"]["delete"] == 1
 
 
 def test_importing_needs_no_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,6 +252,12 @@ def test_interval_jobs() -> None:
         "metadata": {"category": "news"},
     }
     assert [document["name"] for document in found.documents] == ["example.com", "six", "old"]
+    assert [one.why for one in found.unconverted[1:3]] == [
+        "interval_type cannot be 'weeks'", "max_retries must be a whole number from 0 up, not -1",
+    ]  # fmt: skip
+    unnamed = read_intervals('[{"name": "n", "interval_minutes": 5}, {"name": "o", "interval_minutes": 0}]')
+    assert unnamed.documents[0]["interval_type"] == "minutes"
+    assert unnamed.unconverted[0].why == "interval_minutes must be a whole number from 1 up, not 0"
     assert found.documents[1]["enabled"] is False
     assert found.documents[2]["cron"] == "0 */6 * * *"
     assert found.remarks == ("old is paused there: `rota schedule pause old`",)
@@ -239,8 +272,12 @@ def test_interval_jobs() -> None:
 @pytest.mark.usefixtures("known_url")
 def test_interval_jobs_are_applied() -> None:
     Path("jobs.json").write_text(json.dumps({"jobs": INTERVALS}))
-    assert answer("import", "intervals", "jobs.json", "--apply")["counts"]["create"] == 3
-    assert answer("import", "intervals", "jobs.json", "--apply")["counts"]["unchanged"] == 3
+    first, again = (rota("import", "intervals", "jobs.json", "--apply", "--json") for _ in range(2))
+    assert (json.loads(first.stdout)["counts"]["create"], json.loads(again.stdout)["counts"]["unchanged"]) == (3, 3)
+    assert (first.exit_code, again.exit_code, rota("import", "intervals", "jobs.json").exit_code) == (1, 1, 0)
+    assert "note: job 5: bad: interval_type cannot be 'weeks'\n" in first.stderr
+    Path("good.json").write_text(json.dumps(INTERVALS[:2]))
+    assert answer("import", "intervals", "good.json", "--apply", "--owner", "file:jobs.json")["counts"]["delete"] == 1
     shown = answer("schedule", "show", "six")
     assert (shown["rule"], shown["state"]) == ("every 6 hours", "disabled")
     assert answer("schedule", "show", "example.com")["definition"]["max_attempts"] == 4

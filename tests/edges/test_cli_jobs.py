@@ -90,7 +90,12 @@ def test_cancel_wants_consent() -> None:
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert "--yes" in refused.stderr
     assert answer("job", "show", "greet")["status"]["waiting"] == 3
-    assert answer("job", "cancel", "greet", "--yes", "--reason", "enough") == {"job": "greet", "cancelled": 3}
+    for name in ("a", "b"):
+        rota("schedule", "add", name, "greet", "--every", "1h")
+    rota("schedule", "add", "off", "greet", "--every", "1h", "--disabled")
+    assert "disable 2 schedules of greet" in rota("job", "cancel", "greet").stderr
+    done = answer("job", "cancel", "greet", "--yes", "--reason", "enough")
+    assert done == {"job": "greet", "cancelled": 3, "schedules_disabled": 2}
     assert {run["reason"] for run in answer("run", "ls")["items"]} == {"enough"}
     assert answer("job", "show", "greet")["status"]["state"] == "cancelled"
     assert rota("job", "cancel", "greet", "--yes").stdout == "0\n"
@@ -151,7 +156,7 @@ def test_the_blocking_twins(known_url: str) -> None:
         app.close()
 
 
-@pytest.mark.parametrize(("said", "code", "left"), [(b"y\n", 0, 0), (b"n\n", 130, 1)])
+@pytest.mark.parametrize(("said", "code", "left"), [(b"y\n", 0, 0), (b"n\n", 3, 1)])
 def test_on_a_terminal_it_asks_with_the_count(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch, said: bytes, code: int, left: int
 ) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rota import Enqueued, Order, Outcome, RunState
 from rota.core.endings import Report
-from rota.errors import UnknownRun
+from rota.errors import Unavailable, UnknownRun
+from rota.store import counting
 from rota.testing import Harness
 
 
@@ -87,3 +90,22 @@ async def test_more_than_one_bite_is_pruned_in_one_step(harness: Harness) -> Non
     harness.clock.advance("2h")
     await harness.janitor.step()
     assert len(await harness.client.list(limit=500)) == 10
+
+
+async def test_a_thorough_look_that_fails_is_not_begun_anew_at_once(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await harness.declare("chatty")
+    await finished(harness, "chatty", 1)
+    looks = 0
+
+    async def passed_runs(*_: object, **__: object) -> list[object]:
+        nonlocal looks
+        looks += 1
+        raise Unavailable("it takes too long")
+
+    monkeypatch.setattr(counting, "passed_runs", passed_runs)
+    for _ in range(3):
+        assert await harness.janitor.step() == harness.config.janitor
+    assert looks == 1
+    assert "it takes too long" in caplog.text

@@ -111,3 +111,16 @@ async def test_every_statement_is_understood_by_its_database(postgres_url: str, 
 
     await store.database.transact(explain)
     await store.close()
+
+
+async def test_schedules_of_a_provider_are_found_by_an_index(sqlite_url: str) -> None:
+    store = Store(open_database(sqlite_url))
+    await store.migrate()
+
+    async def explain(tx: Tx) -> str:
+        statement = compile_statement("note_provider_trouble", SQLITE, manual_clock=True)
+        values = dict.fromkeys((*statement.parameters, "now"))
+        return str(await tx.fetch_sql(f"explain query plan {statement.sql}", **values))
+
+    assert "rota_schedule_provider" in await store.database.transact(explain)
+    await store.close()

@@ -4,12 +4,14 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from rota.core.backfilling import Backfill
 from rota.core.model import JobDefinition
 from rota.core.states import Outcome, RunState
 from rota.core.triggers import after, every
+from rota.core.unique import Unique
 from rota.errors import Invalid, JobDisabled
 from rota.instants import instant
 from rota.store import Store
@@ -209,3 +211,65 @@ async def test_two_backfills_and_a_planner_at_once_make_each_run_once(
     )
     assert one.count + two.count >= 15
     assert (await store.ledger.verify("s")).ok
+
+
+async def test_the_limit_of_the_schedule_holds_for_its_backfill_too(store: Store, clock: ManualClock) -> None:
+    await away(store, clock, 10, max_concurrency=2)
+    await backfill(store, clock, 9, concurrency=5)
+    held = await claim_limited(store)
+    assert len(held) == 2, "whoever made them"
+    await finish(store, held[0])
+    assert len(await claim_limited(store)) == 1
+
+
+@pytest.mark.parametrize("change", [{"unique": Unique()}, {"repeatable": False}])
+async def test_unique_keys_hold_for_a_backfill_too(store: Store, clock: ManualClock, change: dict[str, Any]) -> None:
+    await make_schedule(store, job=JOB, catch_up="none", overlap="allow")
+    await store.save_jobs([msgspec.structs.replace(JOB, **change)])
+    await store.schedules.pause("s", None, None, None)
+    clock.advance(minutes(10))
+    done = await backfill(store, clock, 8, 1, concurrency=5)
+    assert (done.count, len(done.runs), done.held) == (1, 1, 7)
+    (held,) = await claim_limited(store)
+    assert (await backfill(store, clock, 8, 1)).count == 0
+    await finish(store, held)
+    again = await backfill(store, clock, 8, 1)
+    assert again.count == (1 if "unique" in change else 0), "the next one, unless once was enough"
+
+
+async def test_a_payload_that_differs_is_other_work(store: Store, clock: ManualClock) -> None:
+    job = msgspec.structs.replace(JOB, unique=Unique())
+    await make_schedule(store, job=job, catch_up="none", overlap="allow", payload={"at": "{plan_time}"})
+    await store.schedules.pause("s", None, None, None)
+    clock.advance(minutes(5))
+    done = await backfill(store, clock, 3, concurrency=5)
+    assert (done.count, done.held) == (4, 0)
+
+
+@pytest.mark.parametrize("ran", ["none", "all"])
+async def test_repeated_after_an_unknown_outcome_it_gives_the_first_answer(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, ran: str
+) -> None:
+    await away(store, clock, 5)
+    for claimed in await claim(store):
+        await finish(store, claimed)
+    before = len(await runs_of(store))
+    whole = store.database.transact
+
+    async def unheard(work: Any, **_: Any) -> Any:
+        await whole(work)
+        return await whole(work)
+
+    monkeypatch.setattr(store.database, "transact", unheard)
+    done = await backfill(store, clock, 4, ran=ran)
+    assert done.count == len(done.runs) == (4 if ran == "none" else 5)
+    assert len(await runs_of(store)) == before + done.count
+    assert len(await store.get_runs(done.runs)) == done.count
+
+
+async def test_a_tag_does_not_make_a_run_a_backfilled_one(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, tags=["backfill"])
+    clock.advance(minutes(10))
+    await plan(store)
+    found = await store.ledger.verify("s")
+    assert (found.ok, found.plan_times) == (True, 10), "those that it covers, too"

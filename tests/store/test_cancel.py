@@ -7,7 +7,7 @@ import pytest
 from rota.core.model import CancelPolicy, JobDefinition
 from rota.core.states import Outcome, RunState
 from rota.errors import NotCancellable, RunIsFinal, UnknownRun
-from rota.store import Store, new_id
+from rota.store import Store, control, new_id
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import LEASE, claim, finish, outcomes_of, put, put_and_claim, state_of, tell
 
@@ -128,3 +128,27 @@ async def test_two_people_cancel_at_once(store: Store, second: Store) -> None:
     run_id = await put(store)
     answers = await asyncio.gather(store.cancel(run_id, None, "a"), second.cancel(run_id, None, "b"))
     assert list(answers) == [RunState.CANCELLED, RunState.CANCELLED]
+
+
+@pytest.mark.parametrize(("reason", "actor"), [("enough", "ann"), (None, None)])
+async def test_what_a_person_cancelled_no_policy_takes_over(
+    store: Store, reason: str | None, actor: str | None
+) -> None:
+    held = await put_and_claim(store)
+    await store.cancel(held.run_id, reason, actor)
+    superseded = await store.database.transact(
+        lambda tx: control.supersede(tx, held.run_id, "superseded by another", "policy:overlap")
+    )
+    assert superseded is RunState.CANCELLING
+    assert await tell(store, held, Outcome.CANCELLED)
+    rows = await store.database.read(lambda tx: tx.fetch_sql("select reason, cancelled_by from rota_run"))
+    assert [tuple(row) for row in rows] == [(reason, actor)]
+
+
+async def test_what_a_policy_stopped_stays_so(store: Store) -> None:
+    held = await put_and_claim(store)
+    await store.database.transact(lambda tx: control.supersede(tx, held.run_id, "superseded", "policy:overlap"))
+    await store.cancel(held.run_id, "enough", "ann")
+    assert await tell(store, held, Outcome.CANCELLED)
+    rows = await store.database.read(lambda tx: tx.fetch_sql("select reason, cancelled_by from rota_run"))
+    assert [tuple(row) for row in rows] == [("superseded", "policy:overlap")]

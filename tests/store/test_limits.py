@@ -212,6 +212,21 @@ async def test_a_shut_limit_with_a_free_slot_is_opened_by_the_reaper(store: Stor
     assert ids(await claim_limited(store)) == [run_id]
 
 
+async def test_a_wider_limit_that_is_missing_is_made(store: Store) -> None:
+    both = JobDefinition(name="work", limits=(Limit(max=1), Limit(max=1, by=("a",))))
+    runs = {await put(store, both, payload={"a": one}) for one in (1, 2)}
+
+    async def drop(tx: Tx) -> None:
+        await tx.fetch_sql("delete from rota_limit where key = 'job:work'")
+
+    await store.database.transact(drop)
+    (first,) = await claim_limited(store)
+    assert await claim_limited(store) == []
+    await finish(store, first)
+    (second,) = await claim_limited(store)
+    assert {first.run_id, second.run_id} == runs
+
+
 async def test_limits_that_nobody_uses_go(store: Store, clock: ManualClock) -> None:
     await put(store, BOTH, payload={"a": 1})
     await finish_all(store, await claim_limited(store))

@@ -142,3 +142,14 @@ async def test_scopes_that_are_gone_leave_nothing_to_look_through(store: Store, 
     clock.advance(minutes(1))
     await plan(store, tenants=(Scope("tenant", "a"),))
     assert [run.state.value for run in await runs_of(store) if run.scope.id == "a"] == ["failed", "skipped"]
+
+
+async def test_resuming_with_all_runs_all_one_after_the_other(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store)  # overlap: skip
+    await store.schedules.pause("s", None, None, None)
+    clock.advance(minutes(3))
+    await store.schedules.resume("s", "all", None)
+    for _ in range(3):
+        (claimed,) = await claim(store)
+        await finish(store, claimed)
+    assert [state for _, state in told(await runs_of(store))] == ["succeeded"] * 3

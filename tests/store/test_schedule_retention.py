@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from rota.core.model import Retention
+from rota.core.scope import Scope
 from rota.core.states import Outcome, RunState
 from rota.core.triggers import after, every
 from rota.store import Store
@@ -186,3 +187,62 @@ async def test_a_schedule_deleted_long_ago_leaves_nothing(store: Store, clock: M
     await store.prune(lambda _job: NOTHING)
     for table in ("schedule", "revision", "range", "scope_span", "lane", "lane_run", "run"):
         assert await fetch(store, f"select count(*) from rota_{table}") == [(0,)], table
+
+
+async def test_scopes_that_are_not_named_any_more_leave_nothing(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, scopes="shops", job=JOB, catch_up="none", overlap="allow")
+    stays = Scope("shop", "stays")
+    day = Retention(keep=0, keep_for=timedelta(days=1))
+    for turn in range(5):
+        clock.advance(minutes(3))
+        await plan(store, shops=(stays, *(Scope("shop", f"{turn}-{place}") for place in range(3))))
+        for claimed in await claim(store):
+            await tell(store, claimed, Outcome.FAILED)
+    clock.advance(minutes(1))
+    await plan(store, shops=(stays,))
+    await prune(store, day)
+    assert (await fetch(store, "select count(*) from rota_scope_span where until is not null")) == [(15,)]
+    clock.advance(timedelta(days=2))
+    await plan(store, shops=(stays,))
+    await prune(store, day)
+    await prune(store, day)
+    assert await fetch(store, "select scope_id from rota_scope_span") == [("stays",)]
+    assert await fetch(store, "select scope_id from rota_lane") == [("stays",)]
+    assert await fetch(store, "select distinct scope_id from rota_run") == [("stays",)]
+    assert await fetch(store, "select distinct scope_id from rota_range where scope_id not in ('', 'stays')") == []
+
+
+async def test_a_scope_that_is_named_again_keeps_its_past(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, scopes="shops", job=JOB, overlap="allow")
+    a, b = Scope("shop", "a"), Scope("shop", "b")
+    day = Retention(keep=0, keep_for=timedelta(days=1))
+    for scopes in ((a, b), (a, b), (b,), (a, b)):
+        clock.advance(minutes(1))
+        await plan(store, shops=scopes)
+        for claimed in await claim(store):
+            await finish(store, claimed)
+    for _ in range(3):
+        clock.advance(timedelta(days=1))
+        await plan(store, shops=(a, b))
+        for claimed in await claim(store):
+            await finish(store, claimed)
+        await prune(store, day)
+    assert len(await fetch(store, "select since from rota_scope_span where scope_id = 'a'")) == 2
+
+
+async def test_a_scope_that_a_revision_lists_keeps_its_past(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, scopes=[("shop", "a")], job=JOB, overlap="allow")
+    await live(store, clock, 3)
+    await edit(store, "s", scopes="shops", overlap="allow")
+    for scopes in ((Scope("shop", "a"),), ()):
+        clock.advance(minutes(1))
+        await plan(store, shops=scopes)
+        for claimed in await claim(store):
+            await finish(store, claimed)
+    day = Retention(keep=0, keep_for=timedelta(days=1))
+    clock.advance(timedelta(days=2))
+    await plan(store, shops=())
+    await prune(store, day)
+    await prune(store, day)
+    assert len(await fetch(store, "select since from rota_scope_span")) == 1
+    assert await verify(store) == 4

@@ -26,7 +26,7 @@ Exit codes:
   0    ok
   1    the run failed, timed out or expired; or something went wrong
   2    wrong usage, or a payload that is refused
-  3    the run was cancelled or skipped
+  3    the run was cancelled or skipped; a question was answered no; `plan --exit-code` found changes
   4    not found
   6    conflict
   69   the database cannot be reached, or the port is taken

@@ -11,7 +11,18 @@ from rota.errors import Invalid
 yes_option = click.option("--yes", is_flag=True, help="Do not ask; needed where there is no terminal to ask on.")
 
 
-def require_consent(question: str, *, command: str) -> None:
+class Declined(Exception):
+    """Somebody was asked, and said no: neither an error nor success."""
+
+    exit_code = 3
+
+
+def require_consent(question: str, *, command: str, otherwise: str = "") -> None:
+    """`otherwise`: what else could be done than to answer yes."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Invalid("there is no terminal to ask on", hint=f"`{command} --yes` does not ask")
-    click.confirm(question, abort=True, err=True)
+        hint = f"`{command} --yes` does not ask" + (f"; {otherwise}" if otherwise else "")
+        raise Invalid(f"{question.rstrip('?')}: there is no terminal to ask on", hint=hint)
+    if otherwise:
+        click.echo(f"note: {otherwise}", err=True)
+    if not click.confirm(question, err=True):
+        raise Declined

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import datetime, timedelta
 
 import click
 
 from rota.cli.connecting import actor, ask
+from rota.cli.consenting import require_consent, yes_option
 from rota.cli.options import examples, shared
 from rota.cli.output import emit, on_terminal, print_facts, print_json, print_rows
 from rota.cli.showing import print_new_run
@@ -17,8 +17,8 @@ from rota.core.jobstatus import RESUME_MODES, JobStatus
 from rota.core.model import Run
 from rota.core.statistics import JobStats
 from rota.durations import span
-from rota.errors import Invalid
 
+_PAGE = 1_000
 _CHANGED_JOB_COLUMNS = Columns(("job", "state", "running", "waiting"), cut=("job",))
 
 
@@ -54,31 +54,43 @@ def resume(name: str, catch_up: str, database: str | None, as_json: bool) -> Non
 @click.command(epilog=examples("rota job cancel crawl --reason 'wrong list'", "rota job cancel crawl --yes --json"))
 @click.argument("name")
 @click.option("--reason", metavar="TEXT", help="Kept with the runs.")
-@click.option("--yes", is_flag=True, help="Do not ask; needed where there is no terminal to ask on.")
+@yes_option
 @shared
 def cancel(name: str, reason: str | None, yes: bool, database: str | None, as_json: bool) -> None:
     """Disable a job's schedules and cancel its runs.
 
     Those that wait end at once, those that run are asked to stop.
     """
+
+    async def question(client: Client) -> tuple[JobStatus, int]:
+        return await client.job_status(name), await _enabled_schedules(client, name)
+
+    status, schedules = ask(database, question)
     if not yes:
-        _require_consent(ask(database, lambda client: client.job_status(name)))
+        live = f"{status.running} running, {status.waiting} waiting"
+        disabled = f"disable {_many(schedules, 'schedule')} of {name}"
+        require_consent(f"{disabled} and cancel its runs ({live})?", command=f"rota job cancel {name}")
     count = ask(database, lambda client: client.cancel_job(name, reason=reason, actor=actor()))
     if as_json:
-        print_json({"job": name, "cancelled": count})
+        print_json({"job": name, "cancelled": count, "schedules_disabled": schedules})
+    elif on_terminal():
+        emit(f"cancelled {_many(count, 'run')}, disabled {_many(schedules, 'schedule')}")
     else:
-        emit(f"cancelled {_runs(count)}" if on_terminal() else str(count))
+        emit(str(count))
+        if schedules:
+            click.echo(f"note: disabled {_many(schedules, 'schedule')}", err=True)
 
 
-def _require_consent(status: JobStatus) -> None:
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Invalid("there is no terminal to ask on", hint=f"`rota job cancel {status.job} --yes` does not ask")
-    live = f"{status.running} running, {status.waiting} waiting"
-    click.confirm(f"disable the schedules of {status.job} and cancel its runs ({live})?", abort=True, err=True)
+async def _enabled_schedules(client: Client, job: str) -> int:
+    count, after = 0, None
+    while page := await client.schedules.list(job=job, limit=_PAGE, after=after):
+        count += sum(schedule.definition.enabled for schedule in page)
+        after = page[-1].name
+    return count
 
 
-def _runs(count: int) -> str:
-    return f"{count} run{'' if count == 1 else 's'}"
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 @click.command(epilog=examples("rota job retry crawl"))

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
+from rota.cli.consenting import Declined
 from rota.cli.problems import Problem, problem_of, show_problem
 from rota.errors import RotaError
 
@@ -30,6 +31,9 @@ class Program(click.Group):
         except click.exceptions.NoArgsIsHelpError as usage:
             usage.show()
             code = usage.exit_code
+        except Declined as declined:
+            code = declined.exit_code
+            _say_nothing_was_done(code, as_json=_wants_json(arguments))
         except click.Abort:
             code = _INTERRUPTED
             show_problem(Problem("interrupted", "interrupted", code), as_json=_wants_json(arguments))
@@ -38,6 +42,13 @@ class Program(click.Group):
             show_problem(problem, as_json=_wants_json(arguments))
             code = problem.exit_code
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say_nothing_was_done(code: int, *, as_json: bool) -> None:
+    if as_json:
+        show_problem(Problem("declined", "nothing was done", code), as_json=True)
+    else:
+        click.echo("nothing was done", err=True)
 
 
 def _require_text(arguments: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from rota.cli.connecting import actor, ask
+from rota.cli.consenting import require_consent, yes_option
 from rota.cli.options import examples, shared
 from rota.cli.output import emit, json_text, on_terminal, print_json, print_rows
 from rota.cli.schedule_editing import dates
@@ -21,14 +22,16 @@ from rota.errors import Invalid
 _COLUMNS = Columns(("act", "name", "fields"), cut=("name", "fields"))
 _SYMBOLS = {CREATE: ("+", "green"), CHANGE: ("~", "yellow"), DELETE: ("-", "red"), UNCHANGED: (" ", "")}
 _DONE = {CREATE: "created", CHANGE: "changed", DELETE: "deleted", UNCHANGED: "unchanged"}
+_WOULD_CHANGE, _NAMED = 3, 10
 _owner = click.option("--owner", metavar="NAME", help="Instead of the file's `owner`.  [default: file:NAME]")
 
 
-@click.command(epilog=examples("rota schedule plan schedules.toml", "rota schedule plan schedules.toml --json"))
+@click.command(epilog=examples("rota schedule plan schedules.toml", "rota schedule plan schedules.toml --exit-code"))
 @click.argument("file", metavar="FILE | -")
 @_owner
+@click.option("--exit-code", "telling", is_flag=True, help="Exit with 3 if something would change.")
 @shared
-def plan(file: str, owner: str | None, database: str | None, as_json: bool) -> None:
+def plan(file: str, owner: str | None, telling: bool, database: str | None, as_json: bool) -> int:
     """Show what applying FILE would change.
 
     Schedules to create, change and delete, field by field, and their next plan times before and after.
@@ -37,6 +40,7 @@ def plan(file: str, owner: str | None, database: str | None, as_json: bool) -> N
     owned_by = owner or owner_of(found, file)
     differences = ask(database, lambda client: client.schedules.plan_documents(found.documents, owned_by))
     print_differences(differences, owned_by, as_json=as_json, applied=False)
+    return _WOULD_CHANGE if telling and any(one.kind != UNCHANGED for one in differences) else 0
 
 
 @click.command(
@@ -47,15 +51,31 @@ def plan(file: str, owner: str | None, database: str | None, as_json: bool) -> N
 )
 @click.argument("file", metavar="FILE | -")
 @_owner
+@yes_option
 @shared
-def apply(file: str, owner: str | None, database: str | None, as_json: bool) -> None:
+def apply(file: str, owner: str | None, yes: bool, database: str | None, as_json: bool) -> None:
     """Make schedules what FILE says.
 
-    Those that it names are made or changed; those that it named before and names no more are deleted. Schedules of
-    other owners are never touched, and no pause is.
+    Those that it names are made or changed; those that it named before and names no more are deleted, which it asks
+    about unless the file or --owner says whose they are. Schedules of other owners are never touched, and no pause is.
     """
     found = read_schedules(file)
-    apply_file(found.documents, owner or owner_of(found, file), database, as_json=as_json)
+    owned_by = owner or owner_of(found, file)
+    if not yes and owner is None and found.owner is None:
+        require_deletions(found.documents, owned_by, database, command=f"rota schedule apply {file}")
+    apply_file(found.documents, owned_by, database, as_json=as_json)
+
+
+def require_deletions(
+    documents: Sequence[dict[str, object]], owner: str, database: str | None, *, command: str
+) -> None:
+    """An owner that nobody named is the file's name, and another file elsewhere may be called the same."""
+    differences = ask(database, lambda client: client.schedules.plan_documents(documents, owner))
+    gone = [one.name for one in differences if one.kind == DELETE]
+    if gone:
+        named = ", ".join(gone[:_NAMED]) + (f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else "")
+        otherwise = 'with `owner = "…"` in the file, or --owner, it is clear whose they are, and nothing is asked'
+        require_consent(f"delete {visible(named)} of owner {visible(owner)}?", command=command, otherwise=otherwise)
 
 
 def apply_file(documents: Sequence[dict[str, object]], owner: str, database: str | None, *, as_json: bool) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import click
+import msgspec
 
 from rota.cli.connecting import actor, ask
 from rota.cli.consenting import require_consent, yes_option
 from rota.cli.options import examples, instant_of, shared
 from rota.cli.output import emit, on_terminal, print_json, print_rows
+from rota.cli.recalling import LONGEST_PAGE, Recalled, recall
 from rota.cli.schedule_words import local_time
 from rota.cli.words import Cell, Columns, rfc3339, text_cell
 from rota.client import Client
@@ -24,7 +27,6 @@ _COLUMNS = Columns(
     spare=("scope", "run", "reason"),
 )
 _STYLES = {"ran": "green", "missed": "red", "skipped": "yellow", "paused": "yellow", "pending": "blue"}
-_LONGEST_PAGE = 10_000
 
 
 @click.command(
@@ -36,27 +38,39 @@ _LONGEST_PAGE = 10_000
 @click.argument("name")
 @click.option("--from", "from_at", type=instant_of, metavar="TIME", help="[default: a day before --to]")
 @click.option("--to", "to_at", type=instant_of, metavar="TIME", help="[default: now]")
-@click.option("--limit", type=int, default=100, show_default=True, metavar="N", help=f"At most {_LONGEST_PAGE}.")
+@click.option("--limit", type=click.IntRange(1, LONGEST_PAGE), default=100, show_default=True, metavar="N")
 @shared
 def occurrences(
     name: str, from_at: datetime | None, to_at: datetime | None, limit: int, database: str | None, as_json: bool
 ) -> None:
     """Show what became of each plan time.
 
-    It is one of ran, skipped, coalesced, missed, paused, pruned and pending.
+    It is one of ran, skipped, coalesced, missed, paused, pruned and pending. If there are many, it is the newest that
+    are shown; among those the oldest is the first.
     """
 
-    async def question(client: Client) -> Any:
-        found = await client.schedules.occurrences(name, from_at, to_at, limit=limit)
-        return await client.schedules.get(name), found
+    async def question(client: Client) -> tuple[Schedule, Recalled]:
+        return await client.schedules.get(name), await recall(client, name, from_at, to_at, limit)
 
     schedule, found = ask(database, question)
     if as_json:
-        print_json({"schedule": name, "items": found})
+        print_json({"schedule": name, "items": found.items, "truncated": found.truncated})
         return
-    print_rows(_COLUMNS, [_row(one, schedule) for one in found], none="it named no plan time then")
-    if len(found) == limit and on_terminal():
-        click.echo(f"note: these are the first {limit}; more with --limit, or a later --from", err=True)
+    _print_occurrences(found.items, schedule)
+    if found.truncated:
+        click.echo(f"note: these are the newest {limit}; older ones with --limit, or an earlier --to", err=True)
+
+
+def _print_occurrences(found: Sequence[Occurrence], schedule: Schedule) -> None:
+    """A person is spared the columns of ranges where there are none."""
+    rows = [_row(one, schedule) for one in found]
+    idle = set()
+    if on_terminal():
+        idle |= set() if any(one.to_at for one in found) else {"to"}
+        idle |= set() if any(one.count != 1 for one in found) else {"count"}
+    kept = [place for place, title in enumerate(_COLUMNS.titles) if title not in idle]
+    columns = msgspec.structs.replace(_COLUMNS, titles=tuple(_COLUMNS.titles[place] for place in kept))
+    print_rows(columns, [[row[place] for place in kept] for row in rows], none="it named no plan time then")
 
 
 def _row(one: Occurrence, schedule: Schedule) -> list[Cell]:
@@ -144,6 +158,7 @@ def _counted(found: Backfill) -> str:
         (found.already, "ran already"),
         (found.pending, "are still to come"),
         (found.known, "are only known as a range"),
+        (found.held, "are the work of another run"),
     ]
     rest = "".join(f"; {count} {words}" for count, words in left if count)
     return f"{found.count} run{'' if found.count == 1 else 's'} of {found.schedule}{again}{rest}"

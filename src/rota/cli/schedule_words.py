@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -13,13 +13,14 @@ from rota.core.documents import TRIGGER_KEYS, document_of
 from rota.core.model import Run
 from rota.core.preview import Fire, zone_of
 from rota.core.schedules import Schedule
-from rota.core.viewing import policies, view
+from rota.core.viewing import policies, trouble_of, view
 from rota.core.wording import describe
-from rota.durations import age, span
+from rota.durations import age
 
 SCHEDULE_COLUMNS = Columns(
     ("name", "state", "rule", "next", "last", "job", "notes"),
     cut=("name", "rule", "last", "job"),
+    wide=("rule", "last"),
     spare=("job",),
     below=("notes",),
 )
@@ -36,6 +37,7 @@ _SHOWN_OTHERWISE = {
     "name", "job", *TRIGGER_KEYS, "payload", "scopes", "description", "catch_up", "overlap", "failure",
     "max_concurrency", "when_full", "max_queued",
 }  # fmt: skip
+_SOON, _WEEK = timedelta(hours=1), timedelta(days=7)
 _MARKS = {
     "gap": "moved out of a gap",
     "fold-first": "the first of two",
@@ -49,7 +51,7 @@ def schedule_row(schedule: Schedule, last: Run | None, now: datetime) -> list[Ce
         text_cell(schedule.name),
         schedule_state_cell(schedule),
         text_cell(describe(schedule.definition.rule, schedule.name)),
-        next_cell(schedule, now),
+        soon_cell(schedule, now),
         last_cell(last, now),
         text_cell(schedule.job),
         Cell(notes(schedule, now), style="yellow"),
@@ -71,6 +73,20 @@ def next_cell(schedule: Schedule, now: datetime) -> Cell:
     return Cell(rfc3339(at), f"{shown} ({age(at, now)})")
 
 
+def soon_cell(schedule: Schedule, now: datetime) -> Cell:
+    """As short as it can be told where rows are many: `in 5m`, `14:30 CET`, `Tue 14:30 CET`, `2030-12-24`."""
+    at = schedule.next_plan
+    if at is None:
+        return next_cell(schedule, now)
+    zone = ZoneInfo(zone_of(schedule.definition))
+    local, today = at.astimezone(zone), now.astimezone(zone).date()
+    if at - now < _SOON:
+        return Cell(rfc3339(at), age(at, now))
+    if local.date() - today >= _WEEK:
+        return Cell(rfc3339(at), f"{local:%Y-%m-%d}")
+    return Cell(rfc3339(at), f"{local:%H:%M %Z}" if local.date() == today else f"{local:%a %H:%M %Z}")
+
+
 def local_time(at: datetime, schedule: Schedule) -> str:
     return wall_time(at.astimezone(ZoneInfo(zone_of(schedule.definition))))
 
@@ -85,8 +101,7 @@ def last_cell(run: Run | None, now: datetime) -> Cell:
         return Cell("")
     state = state_cell(run.state)
     at = run.finished_at or run.started_at or run.run_at
-    took = f", {span(run.finished_at - run.started_at)}" if run.finished_at and run.started_at else ""
-    return Cell(run.state.value, f"{state.shown} ({age(at, now)}{took})", state.style)
+    return Cell(run.state.value, f"{state.shown} {age(at, now)}", state.style)
 
 
 def notes(schedule: Schedule, now: datetime) -> str:
@@ -99,8 +114,8 @@ def notes(schedule: Schedule, now: datetime) -> str:
         said.append(f"paused {age(schedule.paused_at, now)}{by}{until}{why}")
     if schedule.job_paused:
         said.append(f"job {schedule.job} is paused")
-    if schedule.trouble:
-        said.append(f"trouble: {schedule.trouble}")
+    if trouble := trouble_of(schedule, now):
+        said.append(f"trouble: {trouble}")
     return "; ".join(said)
 
 
@@ -160,7 +175,7 @@ def print_fires(fires: Sequence[Fire], now: datetime, *, none: str) -> None:
 def print_schedule(schedule: Schedule, now: datetime, *, as_json: bool) -> None:
     """After a command changed it: name, state, next and job, or all of it as JSON."""
     if as_json:
-        print_json(view(schedule))
+        print_json(view(schedule, now=now))
         return
     cells = [text_cell(schedule.name), schedule_state_cell(schedule), next_cell(schedule, now), text_cell(schedule.job)]
     print_rows(_CHANGED_COLUMNS, [[*cells, Cell(notes(schedule, now), style="yellow")]], none="")

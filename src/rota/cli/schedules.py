@@ -27,11 +27,14 @@ from rota.client import Client
 from rota.core.jobstatus import RESUME_MODES
 from rota.core.model import Run, RunFilter
 from rota.core.schedules import Schedule
+from rota.core.states import RunState
 from rota.core.viewing import view
 from rota.core.wording import describe
 from rota.errors import RotaError
 
 _SHOWN_FIRES, _SHOWN_RUNS = 5, 5
+_CODE = "it belongs to code and comes back at the next start unless it is removed there"
+_NOT_SKIPPED = tuple(state for state in RunState if state is not RunState.SKIPPED)
 
 
 @click.group(
@@ -67,7 +70,7 @@ def list_schedules(limit: int, database: str | None, as_json: bool, **wanted: An
     found, now = ask(database, question)
     following = found[-1][0].name if len(found) == limit else None
     if as_json:
-        print_json({"items": [view(one, last) for one, last in found], "next_cursor": following})
+        print_json({"items": [view(one, last, now=now) for one, last in found], "next_cursor": following})
         return
     none = "no schedules yet: `rota schedule add`, or app.schedule(…) in code"
     print_rows(SCHEDULE_COLUMNS, [schedule_row(one, last, now) for one, last in found], none=none)
@@ -76,7 +79,12 @@ def list_schedules(limit: int, database: str | None, as_json: bool, **wanted: An
 
 
 async def _last_run(client: Client, schedule: Schedule) -> Run | None:
-    return next(iter(await client.list(RunFilter(schedule=schedule.name), limit=1)), None)
+    """The newest that was not skipped, if there is one: what a schedule did last, not what it left out."""
+    for states in (_NOT_SKIPPED, ()):
+        found = await client.list(RunFilter(schedule=schedule.name, states=states), limit=1)
+        if found:
+            return found[0]
+    return None
 
 
 @schedule.command("show", epilog=examples("rota schedule show news", "rota schedule show news --json"))
@@ -91,11 +99,12 @@ def show_schedule(name: str, database: str | None, as_json: bool) -> None:
     async def question(client: Client) -> Any:
         found = await client.schedules.get(name)
         runs = await client.list(RunFilter(schedule=name), limit=_SHOWN_RUNS)
-        return found, await client.schedules.preview(name, _SHOWN_FIRES), runs, await client.time()
+        fires = await client.schedules.preview(name, _SHOWN_FIRES)
+        return found, fires, runs, await _last_run(client, found), await client.time()
 
-    found, fires, runs, now = ask(database, question)
+    found, fires, runs, last, now = ask(database, question)
     if as_json:
-        print_json({**view(found, runs[0] if runs else None), "next": fires, "runs": runs})
+        print_json({**view(found, last, now=now), "next": fires, "runs": runs})
         return
     print_facts(schedule_facts(found, now))
     if fires:
@@ -112,8 +121,8 @@ def show_schedule(name: str, database: str | None, as_json: bool) -> None:
 @shared
 def remove(name: str, yes: bool, database: str | None, as_json: bool) -> None:
     """Delete a schedule. Its runs stay, and so does what is known of its plan times."""
+    found = ask(database, lambda client: client.schedules.get(name))
     if not yes:
-        found = ask(database, lambda client: client.schedules.get(name))
         rule = describe(found.definition.rule, name)
         require_consent(f"delete schedule {name} ({rule})?", command=f"rota schedule rm {name}")
     ask(database, lambda client: client.schedules.delete(name, actor=actor()))
@@ -121,6 +130,10 @@ def remove(name: str, yes: bool, database: str | None, as_json: bool) -> None:
         print_json({"name": name, "deleted": True})
     else:
         emit(f"deleted {name}" if on_terminal() else name)
+        if found.owner == "code":
+            click.echo(f"note: {_CODE}", err=True)
+        elif found.owner not in ("api", "cli"):
+            click.echo(f"note: it belongs to {found.owner} and comes back when that file is applied again", err=True)
 
 
 @schedule.command(

@@ -108,19 +108,12 @@ def announce(app: Rota, url: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"url": url, "database": database})
         return
-    first, second, third = _next_commands(app, database)
-    lines = [
-        f"page      {url}",
-        f"database  {database}",
-        f"next      {first}",
-        f"          {second}",
-        f"          {third}",
-        "Ctrl-C stops it.",
-    ]
-    emit("\n".join(lines))
+    first, *more = _next_commands(app, database)
+    lines = [f"page      {url}", f"database  {database}", f"next      {first}"]
+    emit("\n".join([*lines, *(f"          {command}" for command in more), "Ctrl-C stops it."]))
 
 
-def _next_commands(app: Rota, database: str) -> tuple[str, str, str]:
+def _next_commands(app: Rota, database: str) -> list[str]:
     """Each works as it stands in another terminal: a job is enqueued only if it needs no payload."""
     needs = {job.name: bool(job.payload_schema.get("required")) for job in app.registry.definitions()}
     job = min(needs, key=lambda name: needs[name], default=None)
@@ -128,7 +121,7 @@ def _next_commands(app: Rota, database: str) -> tuple[str, str, str]:
     is_default = load_config().database_url == app.config.database_url
     where = "" if is_default else f" --database {shlex.quote(database)}"
     rota = shlex.quote(program())
-    return f"{rota} {first}{where}", f"{rota} run ls{where}", f"{rota} job ls{where}"
+    return [f"{rota} {command}{where}" for command in (first, "run ls", "job ls", "schedule ls")]
 
 
 def program() -> str:

@@ -15,7 +15,7 @@ from rich.text import Text
 from rota.cli.words import Cell, Columns, visible
 
 _GAP = 2
-_SHORTEST_CUT = 12
+_SHORTEST_CUT, _SHORTEST_WIDE = 12, 24
 _BARELY = 5
 _INDENT = (0, 0, 0, 4)
 
@@ -45,10 +45,16 @@ def _fitting(columns: Columns, titles: list[str], rows: Sequence[dict[str, Cell]
     """Whole ids are worth more than the columns that can be spared."""
     fitting = list(titles)
     spare = [title for title in titles if title in columns.spare]
-    least = {title: min(_width(title, rows), _SHORTEST_CUT if title in columns.cut else room) for title in titles}
+    least = {title: min(_width(title, rows), _least(columns, title, room)) for title in titles}
     while spare and _total([least[title] for title in fitting]) > room:
         fitting.remove(spare.pop())
     return fitting
+
+
+def _least(columns: Columns, title: str, room: int) -> int:
+    if title in columns.wide:
+        return _SHORTEST_WIDE
+    return _SHORTEST_CUT if title in columns.cut else room
 
 
 def _widths(columns: Columns, titles: list[str], rows: Sequence[dict[str, Cell]], room: int) -> dict[str, int]:

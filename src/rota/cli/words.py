@@ -47,12 +47,14 @@ class Cell(msgspec.Struct, frozen=True):
 class Columns(msgspec.Struct, frozen=True):
     """A table's titles, and what becomes of them on a narrow terminal.
 
-    `cut` are shortened with …, `spare` go next, the last first, and are named below the table; `below` are never in
-    the table but under their row, where there is room for them. In a pipe all of this is one field after another.
+    `cut` are shortened with …, `wide` ones of them not so much; `spare` go next, the last first, and are named below
+    the table; `below` are never in the table but under their row, where there is room for them. In a pipe all of this
+    is one field after another.
     """
 
     titles: tuple[str, ...]
     cut: tuple[str, ...] = ()
+    wide: tuple[str, ...] = ()
     spare: tuple[str, ...] = ()
     below: tuple[str, ...] = ()
 

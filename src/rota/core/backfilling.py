@@ -25,7 +25,8 @@ class Backfill(msgspec.Struct, frozen=True, kw_only=True):
     """What a backfill did, or would do: `count` runs, `retried` of them for plan times that had one.
 
     Left alone are plan times that ran `already` or are part of a run that did, those of which only a folded range is
-    `known`, and those that are still `pending`. `plan_times` are the first of those that got a run.
+    `known`, those that are still `pending`, and those whose unique key another run has `held`: a dry run does not tell
+    these apart. `plan_times` are the first of those that got a run.
     """
 
     schedule: str
@@ -34,6 +35,7 @@ class Backfill(msgspec.Struct, frozen=True, kw_only=True):
     already: int
     known: int
     pending: int
+    held: int = 0
     runs: tuple[str, ...]
     plan_times: tuple[datetime, ...]
     dry_run: bool

@@ -41,8 +41,11 @@ class Unconverted(msgspec.Struct, frozen=True):
 
 
 class Crontab(msgspec.Struct, frozen=True):
+    """`unzoned`: how many of the documents had no CRON_TZ or TZ above them."""
+
     documents: tuple[dict[str, Any], ...]
     unconverted: tuple[Unconverted, ...]
+    unzoned: int = 0
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -51,10 +54,14 @@ class _Entry(msgspec.Struct, frozen=True):
     command: str
     description: str
     payload: dict[str, Any]
+    is_zoned: bool
 
 
-def read_crontab(text: str, *, job: str = "run_command", system: bool = False, as_every: bool = False) -> Crontab:
-    """`system`: with a column for the user, as in /etc/crontab."""
+def read_crontab(
+    text: str, *, job: str = "run_command", zone: str = "UTC", system: bool = False, as_every: bool = False
+) -> Crontab:
+    """`zone`: of entries without CRON_TZ or TZ; `system`: with a column for the user, as in /etc/crontab."""
+    cron("@daily", zone)
     entries: list[_Entry] = []
     unconverted: list[Unconverted] = []
     environment: dict[str, str] = {}
@@ -66,13 +73,13 @@ def read_crontab(text: str, *, job: str = "run_command", system: bool = False, a
             continue
         if line and not _set_environment(line, environment):
             try:
-                entries.append(_entry(line, system, environment, " ".join(comments)))
+                entries.append(_entry(line, system, environment, zone, " ".join(comments)))
             except (RotaError, ValueError) as error:
                 unconverted.append(Unconverted(number, line, str(error)))
         comments = []
     names = _names(entries)
     documents = [_document(name, job, entry, as_every) for name, entry in zip(names, entries, strict=True)]
-    return Crontab(tuple(documents), tuple(unconverted))
+    return Crontab(tuple(documents), tuple(unconverted), sum(not entry.is_zoned for entry in entries))
 
 
 def _comment(line: str, system: bool) -> list[str]:
@@ -96,8 +103,9 @@ def _set_environment(line: str, environment: dict[str, str]) -> bool:
     return True
 
 
-def _entry(line: str, system: bool, environment: dict[str, str], description: str) -> _Entry:
-    place = environment.get("CRON_TZ") or environment.get("TZ", "").removeprefix(":") or "UTC"
+def _entry(line: str, system: bool, environment: dict[str, str], zone: str, description: str) -> _Entry:
+    own_zone = environment.get("CRON_TZ") or environment.get("TZ", "").removeprefix(":")
+    place = own_zone or zone
     expression, user, command = _split(line, system)
     cron(expression, place)
     command, stdin = _percents(command)
@@ -107,7 +115,7 @@ def _entry(line: str, system: bool, environment: dict[str, str], description: st
     payload |= {} if stdin is None else {"stdin": stdin}
     if check_template(payload):
         raise ValueError("it has a word in braces that rota would fill in: write this schedule by hand")
-    return _Entry(expression, place, command, description, payload)
+    return _Entry(expression, place, command, description, payload, bool(own_zone))
 
 
 def _split(line: str, system: bool) -> tuple[str, str, str]:

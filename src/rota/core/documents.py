@@ -70,7 +70,8 @@ def _at(where: str, key: str, read: Callable[..., Any], *values: Any) -> Any:
     try:
         return read(*values)
     except RotaError as error:
-        said = "" if error.message.startswith(f"{key} ") or error.message.startswith(f"{key}:") else f"{key}: "
+        told = INTERVAL_KEYS if key in INTERVAL_KEYS else (key,)
+        said = "" if error.message.startswith(tuple(f"{one}{end}" for one in told for end in " :")) else f"{key}: "
         raise Invalid(f"{where}: {said}{error.message}", hint=error.hint) from None
 
 

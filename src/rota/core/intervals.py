@@ -40,7 +40,8 @@ def read_intervals(text: str | bytes, *, job: str = "crawl") -> IntervalJobs:
                 raise ValueError(f"another job is called {document['name']!r}: give one of them a name")
             parse(document)
         except (RotaError, ValueError) as error:
-            unconverted.append(Unconverted(number, _called(item), getattr(error, "message", str(error))))
+            why = getattr(error, "message", str(error)).removeprefix(f"schedule {_called(item)!r}: ")
+            unconverted.append(Unconverted(number, _called(item), why))
             continue
         documents[document["name"]] = document
         if item.get("is_paused"):
@@ -76,9 +77,9 @@ def _document(item: object, job: str) -> dict[str, Any]:
 
 
 def _times(item: Mapping[str, Any]) -> dict[str, Any]:
-    """The interval wins over the older cron field, as it did there."""
+    """The interval wins over the older cron field, as it did there; without a unit it counts minutes."""
     if item.get("interval_minutes") is not None:
-        return {key: item[key] for key in ("interval_minutes", "interval_type") if key in item}
+        return {"interval_minutes": item["interval_minutes"], "interval_type": item.get("interval_type") or "minutes"}
     if item.get("schedule_time"):
         return {"cron": item["schedule_time"]}
     raise ValueError("it runs once, at once, and needs no schedule: `rota run add`")

@@ -16,7 +16,7 @@ from rota.core.triggers import Cron, Either
 from rota.instants import instant
 
 BACKFILL = "backfill"
-"""The tag of runs that a backfill made: they may belong to plan times that the schedule did not name then."""
+"""The tag by which people find runs that a backfill made; their rows say so by themselves."""
 UNNAMED = "backfilled"
 """The reason of a pruned range of such runs: it accounts for nothing."""
 

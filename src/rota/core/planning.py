@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from rota.core.catchup import Due, Gap, choose
 from rota.core.deciding import Create, Lane, LiveRun, Pause, Skip, decide
-from rota.core.policies import CatchUp
+from rota.core.policies import CatchUp, Overlap
 from rota.core.rules import Times
 from rota.core.schedules import ScheduleDefinition
 from rota.core.scope import Scope
@@ -44,6 +44,11 @@ class Standing(msgspec.Struct, frozen=True, gc=False):
     def catching_up(self, policy: CatchUp) -> Standing:
         """The same under another catch-up policy, as for what a pause held back."""
         return msgspec.structs.replace(self, definition=msgspec.structs.replace(self.definition, catch_up=policy))
+
+    def queueing(self) -> Standing:
+        """The same, with plan times that wait for each other."""
+        overlap = Overlap(mode="queue_all")
+        return msgspec.structs.replace(self, definition=msgspec.structs.replace(self.definition, overlap=overlap))
 
     @property
     def next_at(self) -> int | None:

@@ -117,7 +117,7 @@ def check(rule: Rule, salt: str, now: int) -> None:
     unfiltered = compiled(msgspec.structs.replace(rule, windows=(), exclude=()), salt)
     if unfiltered.next(start - 1) is None and times.prev(start) is not None:
         return  # it is over
-    if unfiltered.next(start - 1) is None and unfiltered.prev(start) is None:
+    if not (rule.windows or rule.exclude) or (unfiltered.next(start - 1) is None and unfiltered.prev(start) is None):
         field = "expression" if isinstance(rule.trigger, Cron) else None
         raise BadTrigger("it never fires", field=field, hint="check days and months, start_at and end_at")
     raise _removed(rule)

@@ -19,6 +19,9 @@ BEFORE_ALL_DAYS = 0
 """The day under which everything older than the newest days is kept."""
 
 
+_LATE = 900_000_000
+
+
 class Tally(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is kept of runs whatever becomes of their rows; times and durations in microseconds.
 
@@ -84,6 +87,16 @@ def _middle(low: int) -> float:
 
 def day_of(micros: int) -> int:
     return micros // _DAY
+
+
+def is_late(id: str, created_at: int) -> bool:
+    """Whether a run was made long after its id: counting, which goes by ids, may have passed it before it was there."""
+    return created_at > int(id[:8] + id[9:13], 16) * 1_000 + _LATE
+
+
+def countable_until(now: int) -> int:
+    """Ids up to then are counted: what is not late is there, unless its transaction stayed open as long again."""
+    return now - 2 * _LATE
 
 
 def tally_of(run: Ended) -> Tally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -20,6 +20,7 @@ _FACTS = (
     "id", "name", "job", "state", "owner", "revision", "enabled", "paused_at", "paused_by", "pause_reason",
     "resume_at", "job_paused", "next_plan", "awaits", "fired", "trouble", "created_at", "updated_at",
 )  # fmt: skip
+_LATE = timedelta(seconds=10)
 _OVERLAPS = {
     "skip": "while a run is going on, plan times are skipped",
     "allow": "runs may overlap",
@@ -41,17 +42,28 @@ _TOO_MANY = {
 }
 
 
-def view(schedule: Schedule, last: Run | None = None) -> dict[str, Any]:
-    """`rule` is in words, `definition` the document that would make it."""
+def view(schedule: Schedule, last: Run | None = None, *, now: datetime | None = None) -> dict[str, Any]:
+    """`rule` is in words, `definition` the document that would make it; with `now`, being overdue is a trouble."""
     facts = {name: getattr(schedule, name) for name in _FACTS}
     document = document_of(schedule.name, schedule.definition)
     return {
         **msgspec.to_builtins(facts),
+        "trouble": schedule.trouble if now is None else trouble_of(schedule, now),
         "rule": describe(schedule.definition.rule, schedule.name),
         "timezone": zone_of(schedule.definition),
         "definition": {key: value for key, value in document.items() if key != "name"},
         "last": None if last is None else last_run(last),
     }
+
+
+def trouble_of(schedule: Schedule, now: datetime) -> str | None:
+    """What was noted; or that it is due and none of the planners, which each know their own providers, takes it."""
+    if schedule.trouble or schedule.state != "active" or schedule.next_plan is None:
+        return schedule.trouble
+    provider = schedule.definition.provider
+    if provider is None or now - schedule.next_plan <= _LATE:
+        return None
+    return f"overdue: no process with scope provider {provider!r} plans it"
 
 
 def last_run(run: Run) -> dict[str, Any]:

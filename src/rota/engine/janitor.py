@@ -6,6 +6,7 @@ import logging
 from datetime import timedelta
 
 from rota.core.model import Retention
+from rota.errors import RotaError
 from rota.store import Store
 
 log = logging.getLogger("rota.janitor")
@@ -25,9 +26,13 @@ class Janitor:
     async def step(self) -> timedelta:
         now = self._store.clock.monotonic()
         thorough = now >= self._thorough_at
-        pruned = await prune(self._store, thorough=thorough)
-        if thorough:
+        if thorough:  # before it is done: what fails is not begun anew every second
             self._thorough_at = now + _BETWEEN_THOROUGH
+        try:
+            pruned = await prune(self._store, thorough=thorough)
+        except RotaError as error:
+            log.warning("not everything was pruned: %s", error)
+            return self._interval
         if pruned:
             log.info("pruned %d runs", pruned)
         return self._interval

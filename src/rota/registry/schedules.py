@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rota.clock import HostClock
 from rota.core.jsonvalue import Limits
 from rota.core.publishing import checked_name
 from rota.core.schedules import ScheduleDefinition, define, sample
 from rota.core.triggers import Trigger
-from rota.errors import Conflict
+from rota.errors import Conflict, RotaError
 
 if TYPE_CHECKING:
     from rota.registry.jobs import Handler
@@ -51,8 +52,11 @@ class Schedules:
         name = checked_name(name, "schedule name")
         if name in self._declared:
             raise Conflict(f"schedule {name!r} is declared twice", hint="give one of them another name")
-        definition = define(handler.definition, trigger, options, name=name, now=0)
-        handler.payload.encode(sample(definition, name), Limits())
+        try:
+            definition = define(handler.definition, trigger, options, name=name, now=HostClock().micros())
+            handler.payload.encode(sample(definition, name), Limits())
+        except RotaError as error:
+            raise error.within(f"schedule {name!r}") from None
         made = self._declared[name] = declared(name, definition)
         return made
 

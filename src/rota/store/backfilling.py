@@ -11,12 +11,12 @@ from rota.core.backfilling import MOST_LOOKED_AT, MOST_RUNS, SAMPLE, Backfill, C
 from rota.core.ledger import BACKFILL, History, Range
 from rota.core.limits import Gate, Gated
 from rota.core.model import NewRun
-from rota.core.publishing import gates_of
+from rota.core.publishing import gates_of, key_holds
 from rota.core.scope import Scope
 from rota.core.templates import filled
 from rota.errors import Invalid, JobDisabled, UnknownJob
 from rota.instants import instant
-from rota.store import limits, schedules
+from rota.store import enqueueing, limits, schedules
 from rota.store.database import Row, Tx
 from rota.store.ledger import history_of, planned_run, range_of, range_row
 from rota.store.making import Pattern, patterns_of
@@ -52,19 +52,21 @@ async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tup
     choice = await _choice(tx, row, order, plan_times, scopes, ranges)
     if len(choice.missing) > MOST_RUNS:
         raise _too_many(len(choice.missing))
-    made = [] if order.dry_run else await _make(tx, row, pattern, order, choice.missing, new_id)
+    made = {} if order.dry_run else await _make(tx, row, pattern, order, choice.missing, new_id)
     if made:
-        await _cut(tx, history, ranges, choice.missing)
+        await _cut(tx, history, ranges, list(made.values()))
     queue = {pattern.model.queue} if made and pattern.model else set()
+    chosen = choice.missing if order.dry_run else list(made.values())
     told = Backfill(
         schedule=row.name,
-        count=len(choice.missing),
-        retried=sum(1 for one in choice.missing if one.instead_of is not None),
+        count=len(chosen),
+        retried=sum(1 for one in chosen if one.instead_of is not None),
         already=choice.already,
         known=choice.known,
         pending=pending,
+        held=len(choice.missing) - len(chosen),
         runs=tuple(made),
-        plan_times=tuple(instant(at) for at in list(dict.fromkeys(m.plan_time for m in choice.missing))[:SAMPLE]),
+        plan_times=tuple(instant(at) for at in list(dict.fromkeys(one.plan_time for one in chosen))[:SAMPLE]),
         dry_run=order.dry_run,
     )
     return told, queue
@@ -128,30 +130,49 @@ async def _choice(
     return choose(plan_times, scopes, runs, newest, ranges, order.ran)
 
 
+async def is_done(tx: Tx, done: Backfill) -> bool:
+    """Whether the runs are there that a transaction made of which nobody knows whether it committed."""
+    return bool(done.runs) and bool(await tx.fetch("which_exist", [(done.runs[0],)]))
+
+
 async def _make(
     tx: Tx, row: ScheduleRow, pattern: Pattern, order: Order, missing: Sequence[Missing], new_id: NewId
-) -> list[str]:
-    model = pattern.model
-    assert model is not None
-    ids = [new_id() for _ in missing]
-    if not ids:
-        return []
-    shape = _shape(model, order.actor)
-    payloads = [_payload(pattern, row.name, one) for one in missing]
-    runs = [_run_row(shape, row.id, id, one, payload) for id, one, payload in zip(ids, missing, payloads, strict=True)]
-    await tx.fetch("insert_backfilled", runs)
+) -> dict[str, Missing]:
+    """By their ids; without those that a key of another run makes needless."""
+    assert pattern.model is not None
+    shape = _shape(pattern.model, order.actor)
+    runs = {new_id(): (one, _payload(pattern, row.name, one)) for one in missing}
     own = Gate(f"backfill:{row.id}", order.concurrency)
-    gated = [
-        Gated(id, model.job, (own, *gates_of(pattern.job, one.scope, payload)))
-        for id, one, payload in zip(ids, missing, payloads, strict=True)
-    ]
-    await tx.fetch("insert_backfilled_ready", [(id,) for id in ids], limit_key=own.key)
-    await limits.install(tx, gated)
-    return ids
+    gated = {id: Gated(id, shape.job, (own, *_gates(row, pattern, one, text))) for id, (one, text) in runs.items()}
+    if pattern.keyed and runs:
+        await limits.lock(tx, list(gated.values()))  # before the keys, as whoever enqueues does
+        keyed = [_keyed(shape, pattern, id, one, text) for id, (one, text) in runs.items()]
+        needless = await enqueueing.take_keys(tx, keyed)
+        runs = {id: run for id, run in runs.items() if id not in needless}
+    if runs:
+        await tx.fetch("insert_backfilled", [_run_row(shape, row.id, id, *run) for id, run in runs.items()])
+        await tx.fetch("insert_backfilled_ready", [(id,) for id in runs], limit_key=own.key)
+        await limits.install(tx, [gated[id] for id in runs])
+    return {id: one for id, (one, _) in runs.items()}
+
+
+def _gates(row: ScheduleRow, pattern: Pattern, one: Missing, payload: str) -> tuple[Gate, ...]:
+    """In the order of those that planning gives: of a key, the schedule's, the job's."""
+    found = gates_of(pattern.job, one.scope, payload)
+    limit = pattern.definition.limit
+    if limit is None:
+        return found
+    keyed = tuple(gate for gate in found if gate.key.startswith("key:"))
+    return (*keyed, Gate(f"schedule:{row.id}", limit.max, limit.when_full, limit.max_queued), *found[len(keyed) :])
+
+
+def _keyed(shape: NewRun, pattern: Pattern, id: str, one: Missing, payload: str) -> NewRun:
+    holds = key_holds(pattern.job, one.scope, None, payload, {})
+    return msgspec.structs.replace(shape, id=id, payload=payload, retry_of=one.instead_of, holds=holds)
 
 
 def _shape(model: NewRun, actor: str | None) -> NewRun:
-    """Told from the schedule's other runs by a tag."""
+    """Found among the schedule's other runs by a tag."""
     tags: list[str] = msgspec.json.decode(model.tags) if model.tags else []
     metadata: dict[str, Any] = msgspec.json.decode(model.metadata) if model.metadata else {}
     if actor is not None:

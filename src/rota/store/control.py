@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
+from rota.core.actors import is_policy
 from rota.core.model import CancelPolicy, JobDefinition
 from rota.core.states import RunState
 from rota.durations import in_micros
@@ -35,14 +38,46 @@ async def cancel(
         policy = _cancel_policy(definition)
         if not policy.supported:
             raise NotCancellable(run_id, job)
-        if await tx.fetch("ask_to_cancel", id=run_id, grace=in_micros(policy.grace)):
-            await tx.fetch("note_cancel", id=run_id, reason=reason, actor=actor)
+        for (asked_at,) in await tx.fetch("lock_lease", id=run_id):
+            if asked_at is None or not is_policy(actor):  # what a person asked for stays theirs
+                await tx.fetch("ask_to_cancel", id=run_id, grace=in_micros(policy.grace))
+                await tx.fetch("note_cancel", id=run_id, reason=reason, actor=actor)
             return RunState.CANCELLING
     raise Unavailable(f"run {run_id} kept changing while it was being cancelled", hint="try again")
 
 
 async def supersede(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str] | None = None) -> RunState | None:
     """As `cancel`, but what was not claimed has been skipped. None: it is final, or cannot be stopped."""
+    awaited = [str(row[0]) for row in await tx.fetch("awaited_by", id=run_id)]
+    if awaited:  # planning will want these runs, too: a new one comes to wait for them
+        await reserve(tx, [run_id, *awaited])
+    return await _supersede(tx, run_id, reason, actor, queues)
+
+
+async def give_way(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str] | None = None) -> RunState | None:
+    """As `supersede`, by whoever holds a limit, and so must not wait for a run: its end would wait for that limit.
+
+    One that somebody else has at this moment, and that was not reserved before, is left alone.
+    """
+    if await tx.fetch("lock_free_ready", id=run_id) or await tx.fetch("lock_free_lease", id=run_id):
+        return await _supersede(tx, run_id, reason, actor, queues)
+    return None
+
+
+async def reserve(tx: Tx, run_ids: Iterable[str]) -> None:
+    """Wait for whoever has these runs, and keep them, before a limit is locked.
+
+    In the order of everybody else: a completion goes from leases to their runs, then to runs that waited for them, and
+    to limits last; a cancel from what is ready, or the lease, to the run.
+    """
+    rows = [(id,) for id in sorted(set(run_ids))]
+    if rows:
+        await tx.fetch("lock_leases_of", rows)
+        await tx.fetch("lock_waiting", rows)
+        await tx.fetch("lock_runs", rows)
+
+
+async def _supersede(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str] | None) -> RunState | None:
     if await _end_unclaimed(tx, run_id, RunState.SKIPPED, reason, actor, queues):
         return RunState.SKIPPED
     try:
@@ -61,7 +96,6 @@ async def _end_unclaimed(
     values = {"state": state.value, "attempt": attempt, "fence": fence, "reason": reason, "actor": actor}
     await tx.fetch("end_unclaimed", id=run_id, **values)
     await tx.fetch("drop_gates", [(run_id,)])
-    await waits.give_up(tx, [run_id])
     released = await waits.release(tx, [run_id])
     if queues is not None:
         queues |= released

@@ -15,30 +15,41 @@ from rota.store.limits import Admitted, Refused, Skipped
 
 async def enqueue(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     """In the order asked for; `AlreadyThere` if this has been done before."""
+    # One order for all: runs that may give way and limits that decide, then keys, then what the runs come under.
+    await limits.lock(tx, [_gated(run) for run in runs if run.gates])
     keyed = [run for run in runs if run.holds]
     if not keyed:
-        return await insert(tx, runs)
-    await limits.lock(tx, [_gated(run) for run in runs])
-    answers = {answer.id: answer for answer in await insert(tx, [run for run in runs if not run.holds])}
+        placed: list[Gated] = []
+        plain = await _insert(tx, runs, placed)
+        await limits.open_for(tx, placed)
+        return plain
+    return await _enqueue_keyed(tx, runs, keyed)
+
+
+async def _enqueue_keyed(tx: Tx, runs: Sequence[NewRun], keyed: Sequence[NewRun]) -> list[Enqueued]:
     fresh = await _lock_keys(tx, keyed)
+    placed: list[Gated] = []
+    answers = {answer.id: answer for answer in await _insert(tx, [run for run in runs if not run.holds], placed)}
     for run in keyed:
-        answers[run.id] = await _enqueue_keyed(tx, run, fresh)
+        answers[run.id] = await _first_met(tx, run, fresh, placed) or (await _insert(tx, [run], placed))[0]
+    await limits.open_for(tx, placed)
     return [answers[run.id] for run in runs]
 
 
-async def insert(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
+async def _insert(tx: Tx, runs: Sequence[NewRun], placed: list[Gated]) -> list[Enqueued]:
+    """`placed` gets the runs whose limits are to be opened, at the end and all at once."""
     if any(run.gates for run in runs):
-        return await _insert_gated(tx, runs)
+        return await _insert_gated(tx, runs, placed)
     return await _insert_plain(tx, runs)
 
 
-async def _insert_gated(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
+async def _insert_gated(tx: Tx, runs: Sequence[NewRun], placed: list[Gated]) -> list[Enqueued]:
     gated = [_gated(run) for run in runs if run.gates]
     decided = [run for run in gated if run.decided]
     if decided and await tx.fetch("which_exist", [(run.id,) for run in decided]):
         raise AlreadyThere  # before they are counted against themselves
     skipped: dict[str, str] = {}
-    for answer in await limits.admit(tx, decided, refuse=True) if decided else ():
+    for answer in await limits.admit(tx, decided, refuse=True, locked=True) if decided else ():
         match answer:
             case Refused(run, gate, reason):
                 raise LimitReached(run.job, gate.key, gate.max, reason)
@@ -52,7 +63,9 @@ async def _insert_gated(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
         await tx.fetch(
             "end_unclaimed", id=run_id, state="skipped", attempt=0, fence=-1, reason=reason, actor=limits.POLICY
         )
-    await limits.install(tx, [run for run in gated if run.id not in skipped])
+    there = [run for run in gated if run.id not in skipped]
+    await limits.place(tx, there)
+    placed += there
     return answers
 
 
@@ -94,16 +107,14 @@ def _held(run_id: str, hold: KeyHold) -> dict[str, object]:
     return {"run_id": run_id, "period": hold.period or 0, "once": int(hold.once), "fingerprint": hold.fingerprint}
 
 
-async def _enqueue_keyed(tx: Tx, run: NewRun, fresh: dict[str, str]) -> Enqueued:
-    return await _first_met(tx, run, fresh) or (await insert(tx, [run]))[0]
-
-
-async def _first_met(tx: Tx, run: NewRun, fresh: dict[str, str], coming: Collection[str] = ()) -> Enqueued | None:
+async def _first_met(
+    tx: Tx, run: NewRun, fresh: dict[str, str], placed: list[Gated], coming: Collection[str] = ()
+) -> Enqueued | None:
     """The run that holds one of its keys; None if all are held for it now. `coming` will be there, though not yet."""
     for place, hold in enumerate(run.holds):
         if fresh.get(hold.key) == run.id:
             continue
-        answer = await _take_key(tx, run, hold, coming)
+        answer = await _take_key(tx, run, hold, placed, coming)
         if answer is not None:
             for taken in run.holds[:place]:  # they lead to the run that is there, not to one that will never be
                 await tx.fetch("pass_key_on", key=taken.key, run_id=answer.id)
@@ -119,10 +130,11 @@ async def take_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
     """For runs that somebody else inserts: those that another run's key makes needless, and why."""
     reasons = {}
     kept: set[str] = set()
+    placed: list[Gated] = []
     fresh = await _lock_keys(tx, runs) if runs else {}
     for run in runs:
         try:
-            answer = await _first_met(tx, run, fresh, kept)
+            answer = await _first_met(tx, run, fresh, placed, kept)
         except (DuplicateRun, NotRepeatable) as error:
             reasons[run.id] = str(error)
             continue
@@ -130,10 +142,13 @@ async def take_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
             reasons[run.id] = f"unique: run {answer.id} does this work"
         else:
             kept.add(run.id)
+    await limits.open_for(tx, placed)
     return reasons
 
 
-async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, coming: Collection[str] = ()) -> Enqueued | None:
+async def _take_key(
+    tx: Tx, run: NewRun, hold: KeyHold, placed: list[Gated], coming: Collection[str]
+) -> Enqueued | None:
     """None when the key is now held for `run`; otherwise what the caller gets instead."""
     # A statement of its own: the one that waited for the lock saw the old holder's run, not the new one's.
     found = await tx.fetch("key_holder", key=hold.key)
@@ -150,17 +165,18 @@ async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, coming: Collection[str] 
     if live or within_period or done_once:
         if hold.fingerprint and fingerprint != hold.fingerprint:
             raise KeyReused(hold.label or hold.key)
-        return await _meet_holder(tx, run, hold, holder, live=bool(live))
+        return await _meet_holder(tx, run, hold, holder, placed if live else None)
     await tx.fetch("take_over_key", key=hold.key, **_held(run.id, hold))
     return None
 
 
-async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, *, live: bool) -> Enqueued:
+async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, placed: list[Gated] | None) -> Enqueued:
+    """`placed`: where the holder goes if it is live and comes under other limits."""
     if hold.once:
         raise NotRepeatable(run.job, holder)
     if hold.on_conflict == "reject":
         raise DuplicateRun(run.job, holder)
-    if hold.on_conflict == "replace" and live and await tx.fetch("lock_ready", id=holder):
+    if hold.on_conflict == "replace" and placed is not None and await tx.fetch("lock_ready", id=holder):
         values = {
             "id": holder,
             "queue": run.queue,
@@ -172,7 +188,9 @@ async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, *, live:
         }
         await tx.fetch("replace_ready", limit_key=run.limit_key, **values)
         await tx.fetch("drop_gates", [(holder,)])
-        await limits.install(tx, [Gated(holder, run.job, run.gates)])
+        replaced = Gated(holder, run.job, run.gates)
+        await limits.place(tx, [replaced])
+        placed.append(replaced)
         await tx.fetch(
             "replace_run",
             payload=run.payload,

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from rota.core.backfilling import of_scope
 from rota.core.folding import MISSED, RAN, Gone, joined, range_of_gone
-from rota.core.ledger import UNNAMED, History, Range
+from rota.core.ledger import UNNAMED, History, Range, Revision
 from rota.core.model import Retention
 from rota.core.scope import Scope
 from rota.core.zones import tzdata_version
@@ -16,7 +16,6 @@ from rota.store.database import Row, Tx, Work
 from rota.store.ledger import range_of, range_row, revisions_of, spans_of
 
 _BITE = 1_000
-_SKIPS_KEPT = 100
 _DELETED_FOR = timedelta(days=30)
 _TABLES = ("rota_revision", "rota_range", "rota_scope_span", "rota_lane", "rota_lane_run")
 
@@ -67,8 +66,8 @@ async def jobs_of_schedules(tx: Tx) -> list[str]:
 
 
 async def surplus_skips(tx: Tx, job: str) -> Sequence[Row]:
-    """One bite of skipped runs, by id: all but the newest of each lane."""
-    return await tx.fetch("surplus_skips", job=job, keep=_SKIPS_KEPT, limit=_BITE)
+    """One bite of skipped runs, by id: of those that were noted, all but the newest of each lane."""
+    return await tx.fetch("surplus_skips", job=job, limit=_BITE)
 
 
 async def old_missed(tx: Tx, job: str, retention: Retention) -> Sequence[Row]:
@@ -86,6 +85,33 @@ def fold_missed(rows: Sequence[Row]) -> Work[int]:
             tx, [(id, Range(one.from_at, one.to_at, one.scope, "pruned", MISSED, one.count)) for id, one in missed]
         )
         return len(dropped)
+
+    return body
+
+
+async def gone_scopes(tx: Tx, job: str, retention: Retention) -> Sequence[Row]:
+    """One bite of scopes that were last named before runs are kept, and have none left."""
+    rows = await tx.fetch("gone_scopes", job=job, keep_for=in_micros(retention.keep_for), limit=_BITE)
+    listed = {id: _listed(await revisions_of(tx, id)) for id in {str(row[0]) for row in rows}}
+    return [row for row in rows if Scope(row[1], row[2]) not in listed[str(row[0])]]
+
+
+def _listed(revisions: Iterable[Revision]) -> set[Scope]:
+    """Scopes that a revision names by itself: their ranges account for more than spans of a provider."""
+    own = [revision.definition for revision in revisions if revision.definition.provider is None]
+    return {scope for definition in own for scope in definition.lanes}
+
+
+def forget_scopes(rows: Sequence[Row]) -> Work[int]:
+    """All of a scope at once, what was named and what became of it: the rest is still accounted for."""
+
+    async def body(tx: Tx) -> int:
+        await _lock(tx, {str(row[0]) for row in rows})
+        gone = list({tuple(row) for row in await tx.fetch("drop_spans", rows)})
+        if gone:
+            await tx.fetch("drop_ranges_of_scopes", gone)
+            await tx.fetch("drop_lanes_of_scopes", gone)
+        return len(gone)
 
     return body
 

@@ -15,16 +15,18 @@ from rota.errors import NotCancellable, RunIsFinal, UnknownRun
 from rota.store import control, schedules, statistics
 from rota.store.database import Database, Row, Tx
 from rota.store.planning import NewId
+from rota.store.statistics import FIRST_ID
 
 _BITE = 200
 _ROUNDS = 5
-_FIRST_ID = "00000000-0000-0000-0000-000000000000"
+_WALK = 50_000
+"""How many of a job's newest runs are looked at for one that has ended."""
 
 
 async def pause(database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId) -> None:
     """Nothing is claimed from now on; its schedules follow in bites. What was cut short, another pause finishes."""
     await database.transact(lambda tx: tx.fetch("pause_job", job=job, reason=reason, actor=actor))
-    after: str | None = _FIRST_ID
+    after: str | None = FIRST_ID
     while after is not None:
         after = await database.transact(
             partial(schedules.pause_schedules_of, job=job, after=after, actor=actor, new_id=new_id)
@@ -33,7 +35,7 @@ async def pause(database: Database, job: str, reason: str | None, actor: str | N
 
 async def resume(database: Database, job: str, mode: str, actor: str | None, new_id: NewId) -> bool:
     """Whether it was paused; if not, nothing changes. The pause itself goes last, so that it can be repeated."""
-    after: str | bool = _FIRST_ID
+    after: str | bool = FIRST_ID
     while isinstance(after, str):
         after = await database.transact(
             partial(_resume_some, job=job, after=after, mode=mode, actor=actor, new_id=new_id)
@@ -49,7 +51,7 @@ async def _resume_some(tx: Tx, job: str, after: str, mode: str, actor: str | Non
 
 async def cancel(database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId) -> int:
     """Its schedules first, so that no new runs come; then its live runs, in bites, so that workers come in between."""
-    after: str | None = _FIRST_ID
+    after: str | None = FIRST_ID
     while after is not None:
         after = await database.transact(
             partial(schedules.disable_schedules_of, job=job, after=after, actor=actor, new_id=new_id)
@@ -76,8 +78,8 @@ async def _cancel_running(database: Database, job: str, reason: str | None, acto
 async def _cancel_waiting(database: Database, job: str, reason: str | None, actor: str | None) -> int:
     """Those that are there at the beginning: whoever enqueues faster than this cancels does not keep it busy."""
     newest = await database.read(lambda tx: tx.fetch("last_waiting"))
-    last = str(newest[0][0]) if newest else _FIRST_ID
-    after, count = _FIRST_ID, 0
+    last = str(newest[0][0]) if newest else FIRST_ID
+    after, count = FIRST_ID, 0
     while bite := await database.read(partial(_waiting, job=job, after=after, last=last)):
         count += await database.transact(partial(_cancel_all, rows=bite, reason=reason, actor=actor))
         after = str(bite[-1][0])
@@ -106,7 +108,7 @@ async def facts(tx: Tx, jobs: Sequence[str]) -> list[JobFacts]:
         return []
     found = {row[0]: _facts(row) for row in await tx.fetch("job_facts", names)}
     # Looked at afterwards: a run that ended in between is among them, or was running still.
-    newest = {row[0]: row[1:] for row in await tx.fetch("newest_ended", names)}
+    newest = {row[0]: row[1:] for row in await tx.fetch("newest_ended", names, walk=_WALK)}
     return [await _with_end(tx, found[job], newest.get(job)) for job in jobs]
 
 
@@ -126,9 +128,9 @@ def _facts(row: Row) -> JobFacts:
 
 
 async def _with_end(tx: Tx, found: JobFacts, newest: Row | None) -> JobFacts:
-    if newest is None:  # it never ran, or all of its runs were pruned
-        pruned = await statistics.pruned_tally(tx, found.job)
-        return msgspec.structs.replace(found, began_at=pruned.began_at, ended=pruned.ended)
+    if newest is None:  # it never ran, all of its runs were pruned, or too many wait after the last one that ended
+        counted = await statistics.counted_tally(tx, found.job)
+        return msgspec.structs.replace(found, began_at=counted.began_at, ended=counted.ended)
     state, started_at, finished_at = newest
     lost = finished_at if state == RunState.EXPIRED else None
     return msgspec.structs.replace(found, began_at=lost if started_at is None else started_at, ended=state)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from rota.core import actors
 from rota.core.limits import Gate, Gated, Turn, admission, job_key, keys_prefix
 from rota.core.model import JobDefinition
 from rota.store import control
 from rota.store.database import Row, Tx
 
-POLICY = "policy:limit"
+POLICY = f"{actors.POLICY}limit"
 SUPERSEDED = "superseded"
 _OPEN, _NOBODY_WAITS = 0, 1
 
@@ -32,20 +34,40 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 async def lock(tx: Tx, runs: Sequence[Gated]) -> None:
-    """Lock the limits that have a say in an enqueue: all at once and in the order of keys, so that none deadlock."""
+    """Lock the limits that have a say in an enqueue: all at once and in the order of keys, so that none deadlock.
+
+    Before that the runs that will have to give way: whoever ends one holds it, and comes to its limits last.
+    """
     gates = {gate.key: (run.job, gate) for run in runs for gate in run.gates if gate.decides}
     if gates:
+        await control.reserve(tx, await _giving_way(tx, runs))
         rows = [(key, job, gate.max, _NOBODY_WAITS) for key, (job, gate) in sorted(gates.items())]
         await tx.fetch("make_limits", rows)
         await tx.fetch("lock_limits", [(key,) for key in sorted(gates)])
 
 
-async def admit(tx: Tx, runs: Sequence[Gated], *, refuse: bool) -> list[Admitted | Skipped | Refused]:
+async def _giving_way(tx: Tx, runs: Sequence[Gated]) -> list[str]:
+    """As it looks now. Under the lock it may be others: these are stopped if nobody has them at that moment."""
+    coming = Counter(gate for run in runs for gate in run.gates if gate.when_full == "cancel_oldest")
+    live = await _live(tx, {gate.key for gate in coming}) if coming else {}
+    found: list[str] = []
+    for gate, count in coming.items():
+        over = live.get(gate.key, 0) + count - gate.max
+        if over > 0:
+            found += [str(row[0]) for row in await tx.fetch("oldest_under", key=gate.key, count=over)]
+    return found
+
+
+async def admit(
+    tx: Tx, runs: Sequence[Gated], *, refuse: bool, locked: bool = False
+) -> list[Admitted | Skipped | Refused]:
     """One answer for each run, in order, each seeing those before it. Nothing is written of the runs themselves.
 
-    Those that give way to one are stopped. Unless told to `refuse`, what would be refused is skipped.
+    Those that give way to one are stopped. Unless told to `refuse`, what would be refused is skipped. `locked`: the
+    caller did that, with all that it has to lock.
     """
-    await lock(tx, runs)
+    if not locked:
+        await lock(tx, runs)
     live = await _live(tx, {gate.key for run in runs for gate in run.gates if gate.decides})
     answers: list[Admitted | Skipped | Refused] = []
     coming: dict[str, list[int]] = {}
@@ -80,7 +102,7 @@ async def _stop(
     """The oldest give way: first those that are there, then those that came with this very call."""
     there = [str(row[0]) for row in await tx.fetch("oldest_under", key=key, count=count)]
     for run_id in there:
-        await control.supersede(tx, run_id, SUPERSEDED, POLICY)
+        await control.give_way(tx, run_id, SUPERSEDED, POLICY)
     live[key] -= len(there)
     for place in coming.get(key, [])[: count - len(there)]:
         answers[place] = Skipped(answers[place].run, SUPERSEDED)
@@ -91,19 +113,29 @@ async def _stop(
 
 async def install(tx: Tx, runs: Iterable[Gated]) -> None:
     """Put admitted runs, whose rows are there, under their limits."""
+    runs = list(runs)
+    await place(tx, runs)
+    await open_for(tx, runs)
+
+
+async def place(tx: Tx, runs: Iterable[Gated]) -> None:
+    """They count from now on; that somebody waits, their limits do not know before `open_for`."""
+    gates = [(run.id, gate.key, place, gate.max) for run in runs for place, gate in enumerate(run.gates)]
+    if gates:
+        await tx.fetch("insert_gates", gates)
+
+
+async def open_for(tx: Tx, runs: Iterable[Gated]) -> None:
+    """Once in a transaction: the limits are locked in the order of keys."""
     limits: dict[str, Row] = {}
-    gates = []
     for run in runs:
         for place, gate in enumerate(run.gates):
-            gates.append((run.id, gate.key, place, gate.max))
             if place == 0 or gate.key not in limits:
                 limits[gate.key] = (gate.key, run.job, gate.max, _NOBODY_WAITS if place else _OPEN)
-    if not gates:
-        return
-    await tx.fetch("insert_gates", gates)
-    rows = [limits[key] for key in sorted(limits)]
-    await tx.fetch("adjust_limits", rows)
-    await tx.fetch("make_limits", rows)
+    if limits:
+        rows = [limits[key] for key in sorted(limits)]
+        await tx.fetch("adjust_limits", rows)
+        await tx.fetch("make_limits", rows)
 
 
 async def declare(tx: Tx, definition: JobDefinition) -> None:

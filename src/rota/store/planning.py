@@ -91,6 +91,8 @@ def _under(standing: Standing, catch_up: CatchUp | None, scopes: int, *, one_at_
     """No more plan times than one transaction holds; one, where each decision has to see what the database said to
     the one before it.
     """
+    if catch_up is not None and catch_up.mode == "all" and standing.definition.overlap.mode == "skip":
+        standing = standing.queueing()  # whoever wants all of them does not want them to skip each other
     policy = catch_up or standing.definition.catch_up
     most = 1 if one_at_a_time else max(1, MOST_RUNS // max(1, scopes))
     if policy.mode == "all" and policy.per_tick > most:

@@ -42,8 +42,11 @@ def drop_runs(rows: Sequence[Row]) -> Work[int]:
         if old:
             await tx.fetch("drop_attempts", old)
             dropped = await tx.fetch("drop_runs", old)
-            await folding.fold_runs(tx, [row[5:] for row in dropped])
-            await statistics.fold(tx, [row[:5] for row in dropped])
+            await folding.fold_runs(tx, [row[5:15] for row in dropped])
+            await statistics.fold(tx, [(*row[:5], row[15]) for row in dropped])
+            skips = [(*row[5:8], row[15]) for row in dropped if row[1] == "skipped" and row[5] is not None]
+            if skips:
+                await tx.fetch("forget_skips", skips)
         return len(old)
 
     return body

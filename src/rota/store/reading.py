@@ -16,7 +16,7 @@ from rota.instants import instant
 from rota.store.database import Row, Tx
 
 _LIVE_CONDITIONS = {
-    RunState.SCHEDULED: "hold in (1, 3)",
+    RunState.SCHEDULED: "hold in (1, 3, 4)",
     RunState.QUEUED: "hold in (0, 2)",
     RunState.RUNNING: "id in (select run_id from rota_lease where cancel_at is null)",
     RunState.CANCELLING: "id in (select run_id from rota_lease where cancel_at is not null)",

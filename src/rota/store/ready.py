@@ -1,8 +1,15 @@
-"""A new run's row in `rota_ready`, for SQLite, which takes it value by value."""
+"""A new run's row in `rota_ready`, as SQLite takes it: value by value."""
 
 from __future__ import annotations
 
 from rota.core.model import NewRun
+
+
+def hold_of(early: bool, limited: bool) -> int:
+    """What holds a run back that waits for no other: its time, its limits."""
+    if limited:
+        return 4 if early else 2
+    return 1 if early else 0
 
 
 def ready_row(run: NewRun, due: int, now: int) -> tuple[object, ...]:
@@ -11,7 +18,7 @@ def ready_row(run: NewRun, due: int, now: int) -> tuple[object, ...]:
         run.queue,
         -run.priority,
         due,
-        1 if due > now else 2 if run.gates else 0,
+        hold_of(due > now, bool(run.gates)),
         int(run.on_lost == "fail"),
         run.job,
         run.job_version,

@@ -126,7 +126,8 @@ async def _apply(tx: Tx, endings: list[_Ending], freed: list[Row]) -> set[str]:
     if over:
         await tx.fetch("end_runs", over)
     ended = [row[0] for row in over]
-    freed += await slots.leave(tx, ended=ended, again=[row[0] for row in again])
+    left = [(e.lease.run_id, e.lease.fence) for e in endings if isinstance(e.next, Requeue)]
+    freed += await slots.leave(tx, ended=ended, again=left)
     return await waits.release(tx, ended) | _waiting_again(endings)
 
 

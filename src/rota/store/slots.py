@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import msgspec
 
-from rota.core.claims import Claim, LimitedRequest
+from rota.core.claims import NIL_ID, Claim, LimitedRequest
 from rota.core.limits import Candidate, HandedOut, hand_out
 from rota.durations import in_micros
 from rota.store import waits
@@ -39,14 +39,25 @@ async def claim(tx: Tx, request: LimitedRequest) -> Limited:
     waiting = await _candidates(tx, request, asked)
     wider = {key for found in waiting.values() for candidate in found for key in candidate.wider} - keys.keys()
     if wider:
-        locked = await tx.fetch("lock_free_limits", [(key,) for key in sorted(wider)])
-        free.update(await _free(tx, _by_key(locked)))
+        free.update(await _free(tx, await _lock_wider(tx, wider, waiting)))
     handed = hand_out({key: waiting.get(key, []) for key in keys}, free, request.slots)
     claims = await tx.hot.take(request, [candidate.run_id for candidate in handed.taken]) if handed.taken else []
     if claims:
         await tx.fetch("enter_gates", [(claim.run_id, claim.fence) for claim in claims])
     await _leave_open_or_shut(tx, keys, waiting, handed)
     return Limited(claims, True)
+
+
+async def _lock_wider(tx: Tx, keys: set[str], waiting: dict[str, list[Candidate]]) -> dict[str, int]:
+    """Those that nobody has. One may be missing: dropped, being unused, while an enqueue under it was not yet to be
+    seen. Nobody but a claim would ever notice."""
+    rows = [(key,) for key in sorted(keys)]
+    locked = await tx.fetch("lock_free_limits", rows)
+    if len(locked) < len(rows):
+        runs = [(candidate.run_id,) for found in waiting.values() for candidate in found]
+        if await tx.fetch("make_limits_of", runs):
+            locked = await tx.fetch("lock_free_limits", rows)
+    return _by_key(locked)
 
 
 async def _free(tx: Tx, limits: dict[str, int]) -> dict[str, int]:
@@ -88,10 +99,11 @@ async def _leave_open_or_shut(
         await tx.fetch("shut_limits", sorted(rows, key=lambda row: str(row[0])))
 
 
-async def leave(tx: Tx, *, ended: Sequence[str] = (), again: Sequence[str] = ()) -> list[Row]:
-    """These runs hold no slots any more: of which limits, `open_limits` wants to know."""
+async def leave(tx: Tx, *, ended: Sequence[str] = (), again: Sequence[tuple[str, int]] = ()) -> list[Row]:
+    """These runs, and leases that are followed by others, hold no slots any more: of which limits, `open_limits` wants
+    to know."""
     freed = list(await tx.fetch("drop_gates", [(id,) for id in ended])) if ended else []
-    return freed + list(await tx.fetch("leave_gates", [(id,) for id in again])) if again else freed
+    return freed + list(await tx.fetch("leave_gates", again)) if again else freed
 
 
 async def open_limits(tx: Tx, freed: Sequence[Row]) -> set[str]:
@@ -116,28 +128,35 @@ async def open_limits(tx: Tx, freed: Sequence[Row]) -> set[str]:
 
 
 class Astray(msgspec.Struct, frozen=True):
-    """What fell between two transactions, or was left by somebody who did not know of it."""
+    """What fell between two transactions, or was left by somebody who did not know of it.
+
+    `looked_to`: gates without a slot are looked at in turn; so far they were, the next look goes on from there.
+    """
 
     ended: list[str]
-    again: list[str]
+    again: list[tuple[str, int]]
     forgotten: list[Row]
     unused: list[Row]
     awaited: list[str]
     idle: list[str]
+    looked_to: str
 
     def __bool__(self) -> bool:
-        return any(getattr(self, name) for name in self.__struct_fields__)
+        return any((self.ended, self.again, self.forgotten, self.unused, self.awaited, self.idle))
 
 
-async def look_astray(tx: Tx) -> Astray:
+async def look_astray(tx: Tx, looked_to: str = NIL_ID) -> Astray:
     gates = await tx.fetch("stale_gates", limit=_BITE)
+    slotless = await tx.fetch("gates_after", after=looked_to, limit=_BITE)
+    over = {str(id) for id, _, live in gates if not live} | {str(id) for id, live in slotless if not live}
     return Astray(
-        ended=sorted({str(id) for id, live in gates if not live}),
-        again=sorted({str(id) for id, live in gates if live}),
+        ended=sorted(over),
+        again=sorted({(str(id), fence) for id, fence, live in gates if live}),
         forgotten=list(await tx.fetch("forgotten_limits", limit=_BITE)),
         unused=list(await tx.fetch("unused_limits", limit=_BITE, idle=_UNUSED)),
         awaited=[str(row[0]) for row in await tx.fetch("ended_awaited_runs", limit=_BITE)],
         idle=[str(row[0]) for row in await tx.fetch("waiting_for_nothing", limit=_BITE)],
+        looked_to=str(slotless[-1][0]) if len(slotless) == _BITE else NIL_ID,
     )
 
 
@@ -145,10 +164,10 @@ async def tidy(tx: Tx, found: Astray) -> set[str]:
     """Put right what is astray; returns the queues where runs may go on."""
     freed = await leave(tx, ended=found.ended, again=found.again)
     queues = await open_limits(tx, [*freed, *((row[0], 0) for row in found.forgotten)])
-    if found.unused:
-        await tx.fetch("drop_limits", found.unused)
     if found.awaited:
         queues |= await waits.release(tx, found.awaited)
     if found.idle:
         queues |= await waits.go_on(tx, found.idle)
+    if found.unused:  # last: whoever waits for a limit that goes does not wait for all that
+        await tx.fetch("drop_limits", found.unused)
     return queues

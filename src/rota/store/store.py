@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import msgspec
 import uuid_utils
 
-from rota.core.claims import Claim, ClaimRequest, LimitedRequest
+from rota.core.claims import NIL_ID, Claim, ClaimRequest, LimitedRequest
 from rota.core.endings import Report
 from rota.core.jobstatus import JobFacts
 from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Pause, Retention, Run, RunFilter, WorkerInfo
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
-from rota.store import control, enqueueing, folding, jobs, limits, migrating, pruning, reading, reporting, slots, waits
+from rota.store import (
+    control,
+    counting,
+    enqueueing,
+    folding,
+    jobs,
+    limits,
+    migrating,
+    pruning,
+    reading,
+    reporting,
+    slots,
+    waits,
+)
 from rota.store.database import AlreadyThere, Database, Hint, Row, Tx, Work
 from rota.store.ledger_store import LedgerStore
 from rota.store.reporting import Reaped, Reported
 from rota.store.schedule_store import ScheduleStore
 from rota.store.slots import Limited
+
+log = logging.getLogger("rota.store")
 
 
 class Extended(msgspec.Struct, frozen=True):
@@ -48,6 +64,7 @@ class Store:
         self.new_id = new_id
         self.schedules = ScheduleStore(database, new_id)
         self.ledger = LedgerStore(database, new_id)
+        self._looked_to = NIL_ID
 
     def twin(self) -> Store:
         return Store(self.database.twin(), self.new_id)
@@ -134,7 +151,9 @@ class Store:
 
     async def tidy(self) -> None:
         """Limits shut though a slot is free, runs that wait for what has ended: seldom there are any."""
-        if found := await self.database.read(slots.look_astray):
+        found = await self.database.read(lambda tx: slots.look_astray(tx, self._looked_to))
+        self._looked_to = found.looked_to
+        if found:
             self.database.notify(await self.database.transact(lambda tx: slots.tidy(tx, found)))
 
     async def promote(self, limit: int) -> Promoted:
@@ -235,24 +254,40 @@ class Store:
         return await self.database.read(lambda tx: jobs.newest_run(tx, job))
 
     async def prune(self, retention_of: Callable[[str], Retention], *, thorough: bool = True) -> int:
-        """Everything prunable now, in bites, so that workers come in between.
+        """Everything prunable now, in bites, so that workers come in between; and what has ended is counted.
 
-        `thorough` also folds skipped runs beyond the newest of their lane: to find them, all runs are looked at.
+        `thorough` also looks through what is seldom there. One job's trouble is told when all the others are done.
         """
         await self._in_bites(pruning.stale_keys, pruning.drop_keys)
         total = 0
-        for job in await self.database.read(pruning.jobs_with_runs):
-            look = partial(pruning.prunable, job=job, retention=retention_of(job))
-            total += await self._in_bites(look, pruning.drop_runs)
-            if thorough:
-                total += await self._in_bites(partial(folding.surplus_skips, job=job), pruning.drop_runs)
-        for job in await self.database.read(folding.jobs_of_schedules):
-            look = partial(folding.old_missed, job=job, retention=retention_of(job))
-            await self._in_bites(look, folding.fold_missed)
+        troubles: list[Exception] = []
+        steps = ((pruning.jobs_with_runs, self._prune_runs), (folding.jobs_of_schedules, self._prune_schedules))
+        for find_jobs, prune_job in steps:
+            for job in await self.database.read(find_jobs):
+                try:
+                    total += await prune_job(job, retention_of(job), thorough=thorough)
+                except Exception as error:
+                    log.warning("job %s: %s", job, error)
+                    troubles.append(error)
         await self._in_bites(folding.long_deleted, folding.drop_schedules)
         if await self.database.read(pruning.silent_workers):
             await self.database.transact(pruning.drop_silent_workers)
+        if troubles:
+            raise troubles[0]
         return total
+
+    async def _prune_runs(self, job: str, retention: Retention, *, thorough: bool) -> int:
+        total = await self._in_bites(partial(pruning.prunable, job=job, retention=retention), pruning.drop_runs)
+        await self._in_bites(partial(counting.next_runs, job=job), lambda _: counting.count(job))
+        if thorough:
+            await self._in_bites(partial(counting.passed_runs, job=job), lambda _: counting.count_passed(job))
+        return total + await self._in_bites(partial(folding.surplus_skips, job=job), pruning.drop_runs)
+
+    async def _prune_schedules(self, job: str, retention: Retention, *, thorough: bool) -> int:
+        await self._in_bites(partial(folding.old_missed, job=job, retention=retention), folding.fold_missed)
+        if thorough:
+            await self._in_bites(partial(folding.gone_scopes, job=job, retention=retention), folding.forget_scopes)
+        return 0
 
     async def _in_bites(self, look: Work[Sequence[Row]], drop: Callable[[Sequence[Row]], Work[int]]) -> int:
         """Mostly there is nothing to drop: looking blocks nobody, dropping takes SQLite's only write lock."""

@@ -6,9 +6,10 @@ from rota.core.deciding import Create, Skip, decide
 from rota.core.planning import Planned, Tick, after_decision
 from rota.core.policies import Failure
 from rota.core.scope import Scope
-from rota.errors import Invalid, JobDisabled, Overlapping, UnknownJob
+from rota.errors import Invalid, JobDisabled, NotTriggered, Overlapping, UnknownJob
 from rota.store.database import Tx
 from rota.store.lanes import changed_lanes, read_lanes
+from rota.store.limits import SUPERSEDED
 from rota.store.making import Work, make_runs, patterns_of
 from rota.store.planning import NewId, Planning
 from rota.store.schedule_rows import ScheduleRow
@@ -39,12 +40,23 @@ async def trigger(
     work = Work(row, row.standing, pattern, lanes, tick)
     queues: set[str] = set()
     await make_runs(tx, [(work, one) for one in planned], int(now), queues)
+    await _refuse_skipped(tx, row.name, [one.run_id for one in planned])
     if lanes.digested:
         await tx.fetch("digest_lane_runs", lanes.digested)
     saved = changed_lanes(row.id, lanes, after)
     if saved:
         await tx.fetch("save_lanes", saved)
     return Planning(1, len(planned), queues), [one.run_id for one in planned]
+
+
+async def _refuse_skipped(tx: Tx, schedule: str, run_ids: list[str]) -> None:
+    """A plan time that its limit or its key does not let be is skipped; but whoever triggers can be told.
+
+    Of several for one limit that keeps the newest, the others gave way, as they would if they had come one by one.
+    """
+    for (reason,) in await tx.fetch("skipped_among", [(id,) for id in run_ids]):
+        if reason != SUPERSEDED:
+            raise NotTriggered(schedule, reason)
 
 
 async def _scopes(tx: Tx, row: ScheduleRow, scope: Scope | None) -> tuple[Scope, ...]:

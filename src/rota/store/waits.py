@@ -25,7 +25,10 @@ async def follow(tx: Tx, pairs: Iterable[tuple[str, str]]) -> set[str]:
 
 
 async def release(tx: Tx, ended: Sequence[str]) -> set[str]:
-    """These runs are final: whoever waits for nothing else goes on. Returns their queues."""
+    """These runs are final: whoever waits for nothing else goes on. Returns their queues.
+
+    Of those that waited, some may be over: cancelled, they leave their waits to whoever ends what they waited for.
+    """
     if not ended:
         return set()
     waiting = await tx.fetch("end_waits_for", [(id,) for id in ended])
@@ -42,8 +45,8 @@ async def go_on(tx: Tx, run_ids: Sequence[str]) -> set[str]:
 
 
 async def promote(tx: Tx, limit: int) -> list[str]:
-    """Runs whose time has come; returns the queue of each."""
-    promoted = await tx.fetch("promote", limit=limit)
+    """Runs whose time has come; returns the queue of each. Of those with limits, and of those without, `limit` each."""
+    promoted = [*await tx.fetch("promote", limit=limit), *await tx.fetch("promote_limited", limit=limit)]
     await _come(tx, [(id, key) for id, _, key in promoted if key is not None])
     return [queue for _, queue, _ in promoted]
 
@@ -53,8 +56,3 @@ async def _come(tx: Tx, runs: Sequence[Row]) -> None:
     if runs:
         await tx.fetch("wake_limits", [(key,) for key in sorted({row[1] for row in runs})])
         await tx.fetch("make_limits_of", [(str(row[0]),) for row in runs])
-
-
-async def give_up(tx: Tx, run_ids: Sequence[str]) -> None:
-    """These runs wait for nobody any more: they have ended themselves."""
-    await tx.fetch("drop_waits_of", [(id,) for id in run_ids])

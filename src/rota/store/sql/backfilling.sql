@@ -2,10 +2,10 @@
 
 -- name: insert_backfilled
 insert into rota_run (id, job, job_version, queue, priority, scope_kind, scope_id, payload, tags, metadata, overrides,
-    max_attempts, on_lost, created_at, run_at, schedule_id, plan_time, retry_of, origin_id)
+    max_attempts, on_lost, created_at, run_at, schedule_id, plan_time, retry_of, origin_id, backfilled)
 select rows.id, rows.job, rows.job_version, rows.queue, rows.priority, rows.scope_kind, rows.scope_id, rows.payload,
     rows.tags, rows.metadata, rows.overrides, rows.max_attempts, rows.on_lost, :now, :now, rows.schedule_id,
-    rows.plan_time, rows.retry_of, rows.origin_id
+    rows.plan_time, rows.retry_of, rows.origin_id, 1
 from {rows id id, job text, job_version int, queue text, priority int, scope_kind text, scope_id text, payload text,
     tags text, metadata text, overrides text, max_attempts int, on_lost text, schedule_id id, plan_time bigint,
     retry_of id, origin_id id}

@@ -60,8 +60,8 @@ select queue, count(*) from rota_ready where hold in (0, 2) group by queue;
 select job, count(*) from rota_ready where hold in (0, 2) group by job;
 
 -- name: orphaned_waits
-select count(*) from rota_wait a left join rota_run r on r.id = a.run_id left join rota_run p on p.id = a.after_id
-where r.id is null or r.state is not null or p.id is null or p.state is not null;
+-- Those of a run that is over itself go when the run does that it waited for.
+select count(*) from rota_wait a left join rota_run p on p.id = a.after_id where p.id is null or p.state is not null;
 
 -- name: orphaned_limits
 select count(*) from rota_gate g left join rota_run r on r.id = g.run_id where r.id is null or r.state is not null;

@@ -17,23 +17,57 @@ where rota_range.schedule_id = rows.id and rota_range.scope_kind = rows.scope_ki
 returning schedule_id, rota_range.scope_kind, rota_range.scope_id, rota_range.kind, rota_range.reason;
 
 -- name: surplus_skips
-select id from (
-    select r.id, row_number() over (
-        partition by r.schedule_id, r.scope_kind, r.scope_id order by r.plan_time desc) as place
-    from rota_run r
-    where r.job = :job and r.schedule_id is not null and r.retry_of is null and r.plan_time is not null
-        and r.state = 'skipped'
-        and not exists (
-            select 1 from rota_lane_run m where m.schedule_id = r.schedule_id and m.scope_kind = r.scope_kind
-                and m.scope_id = r.scope_id and m.run_id = r.id)) as skips
-where place > :keep
-order by id limit :limit;
+select k.run_id from rota_skip k
+where k.job = :job and k.surplus = 1
+    and not exists (
+        select 1 from rota_lane_run m where m.schedule_id = k.schedule_id and m.scope_kind = k.scope_kind
+            and m.scope_id = k.scope_id and m.run_id = k.run_id)
+order by k.run_id limit :limit;
 
 -- name: old_missed
 select g.schedule_id, g.from_at, g.to_at, g.scope_kind, g.scope_id, g.kind, g.reason
 from rota_schedule s join rota_range g on g.schedule_id = s.id
 where s.job = :job and g.kind = 'missed' and g.to_at < :now - :keep_for
 limit :limit;
+
+-- name: gone_scopes
+-- Scopes that a provider has not named for long, of which no run is left.
+select distinct p.schedule_id, p.scope_kind, p.scope_id
+from rota_schedule s join rota_scope_span p on p.schedule_id = s.id
+where s.job = :job and p.until < :now - :keep_for
+    and not exists (
+        select 1 from rota_scope_span o where o.schedule_id = p.schedule_id and o.scope_kind = p.scope_kind
+            and o.scope_id = p.scope_id and (o.until is null or o.until >= :now - :keep_for))
+    and not exists (
+        select 1 from rota_run r where r.schedule_id = p.schedule_id and r.scope_kind = p.scope_kind
+            and r.scope_id = p.scope_id and r.retry_of is null)
+    and not exists (
+        select 1 from rota_lane_run m where m.schedule_id = p.schedule_id and m.scope_kind = p.scope_kind
+            and m.scope_id = p.scope_id)
+    and not exists (
+        select 1 from rota_range g where g.schedule_id = p.schedule_id and g.scope_kind = p.scope_kind
+            and g.scope_id = p.scope_id and g.to_at >= :now - :keep_for)
+limit :limit;
+
+-- name: drop_spans
+-- Not if its provider has named the scope again meanwhile.
+delete from rota_scope_span where (schedule_id, scope_kind, scope_id) in (
+    select rows.id, rows.kind, rows.name from {rows id id, kind text, name text}
+    where not exists (
+        select 1 from rota_scope_span o where o.schedule_id = rows.id and o.scope_kind = rows.kind
+            and o.scope_id = rows.name and o.until is null)
+    and not exists (
+        select 1 from rota_run r where r.schedule_id = rows.id and r.scope_kind = rows.kind
+            and r.scope_id = rows.name and r.retry_of is null))
+returning schedule_id, scope_kind, scope_id;
+
+-- name: drop_ranges_of_scopes
+delete from rota_range where (schedule_id, scope_kind, scope_id) in (
+    select rows.id, rows.kind, rows.name from {rows id id, kind text, name text});
+
+-- name: drop_lanes_of_scopes
+delete from rota_lane where (schedule_id, scope_kind, scope_id) in (
+    select rows.id, rows.kind, rows.name from {rows id id, kind text, name text});
 
 -- name: jobs_of_schedules
 select distinct job from rota_schedule;

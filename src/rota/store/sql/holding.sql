@@ -7,13 +7,16 @@ where not exists (select 1 from rota_limit l where l.key = rows.key)
 on conflict (key) do nothing;
 
 -- name: make_limits_of
--- Of runs whose gates came alone, on somebody else's connection.
+-- Of runs whose gates came alone, on somebody else's connection; or whose wider limit, unused for a while, was dropped
+-- while they came.
 insert into rota_limit (key, job, max, shut, served_at)
 select g.key, min(r.job), max(g.max), case when min(g.place) = 0 then 0 else 1 end, :now
 from {rows id id} join rota_gate g on g.run_id = rows.id join rota_run r on r.id = g.run_id
 where not exists (select 1 from rota_limit l where l.key = g.key)
 group by g.key
-on conflict (key) do nothing;
+order by g.key
+on conflict (key) do nothing
+returning key;
 
 -- name: adjust_limits
 -- Locks no row that is right already: whoever enqueues does not stand in the way of claims.
@@ -39,14 +42,17 @@ select l.key, l.max from {rows key text} join rota_limit l on l.key = rows.key o
 select l.key, l.max from {rows key text} join rota_limit l on l.key = rows.key order by l.key {for_update_skip l};
 
 -- name: live_under
--- Those that were asked to stop are as good as gone.
+-- Those that were asked to stop are as good as gone. A gate may outlive its run, if that was ended by a program which
+-- knows of no gates.
 select g.key, count(*) from {rows key text}
-join rota_gate g on g.key = rows.key left join rota_lease l on l.run_id = g.run_id
+join rota_gate g on g.key = rows.key join rota_run r on r.id = g.run_id and r.state is null
+left join rota_lease l on l.run_id = g.run_id
 where l.cancel_at is null
 group by g.key;
 
 -- name: oldest_under
-select g.run_id from rota_gate g left join rota_lease l on l.run_id = g.run_id
+select g.run_id from rota_gate g join rota_run r on r.id = g.run_id and r.state is null
+left join rota_lease l on l.run_id = g.run_id
 where g.key = :key and l.cancel_at is null
 order by g.run_id limit :count;
 
@@ -59,7 +65,9 @@ where true;
 update rota_gate set fence = rows.fence from {rows id id, fence int} where rota_gate.run_id = rows.id;
 
 -- name: leave_gates
-update rota_gate set fence = null where run_id in (select rows.id from {rows id id}) and fence is not null
+-- Fenced: whoever looked a while ago must not take the slots of the claim that came since.
+update rota_gate set fence = null from {rows id id, fence int}
+where rota_gate.run_id = rows.id and rota_gate.fence = rows.fence
 returning key, place;
 
 -- name: drop_gates
@@ -109,11 +117,18 @@ returning key;
 
 -- name: stale_gates
 -- Their lease has ended, and whoever ended it did not know of them.
-select g.run_id, case when r.state is null and r.id is not null then 1 else 0 end
+select g.run_id, g.fence, case when r.state is null and r.id is not null then 1 else 0 end
 from rota_gate g left join rota_run r on r.id = g.run_id
 where g.fence is not null
     and not exists (select 1 from rota_lease l where l.run_id = g.run_id and l.fence = g.fence)
 limit :limit;
+
+-- name: gates_after
+-- Those that hold no slot, in turn: their run was ended by somebody who did not know of them, if it is over.
+select g.run_id, case when r.state is null and r.id is not null then 1 else 0 end
+from (select run_id, key from rota_gate where run_id > :after and fence is null order by run_id, key limit :limit) as g
+left join rota_run r on r.id = g.run_id
+order by g.run_id;
 
 -- name: forgotten_limits
 -- Shut, though a run waits and a slot is free: an enqueue that was not yet seen when the limit was shut.
@@ -151,14 +166,15 @@ on conflict (after_id, run_id) do nothing;
 -- name: end_waits_for
 delete from rota_wait where after_id in (select rows.id from {rows id id}) returning run_id;
 
--- name: drop_waits_of
-delete from rota_wait where run_id in (select rows.id from {rows id id});
-
 -- name: lock_waiting
 select w.run_id from {rows id id} join rota_ready w on w.run_id = rows.id order by w.run_id {for_update w};
 
+-- name: awaited_by
+select after_id from rota_wait where run_id = :id;
+
 -- name: go_on
-update rota_ready set hold = case when run_at > :now then 1 when limit_key is not null then 2 else 0 end
+update rota_ready set hold = case when limit_key is not null then case when run_at > :now then 4 else 2 end
+    when run_at > :now then 1 else 0 end
 where run_id in (select rows.id from {rows id id}) and hold = 3
     and not exists (select 1 from rota_wait a where a.run_id = rota_ready.run_id)
 returning run_id, queue, hold, limit_key;

@@ -26,14 +26,20 @@ left join rota_pause p on p.kind = 'job' and p.name = rows.job
 left join counted c on c.job = rows.job;
 
 -- name: newest_ended
+-- Among so many of the newest. The job is bounded from both sides instead of being equal, so that PostgreSQL does not
+-- take the order by job for granted, and walk the runs of all jobs by their id: only the index of a job's runs has it.
 select rows.job, r.state, r.started_at, r.finished_at
 from {rows job text}
 join rota_run r on r.id = (
-    select n.id from rota_run n where n.job = rows.job and n.state is not null and n.state <> 'skipped'
-    order by n.id desc limit 1);
+    select w.id from (
+        select n.id, n.job, n.state from rota_run n where n.job >= rows.job and n.job <= rows.job
+        order by n.job desc, n.id desc limit :walk) as w
+    where w.state is not null and w.state <> 'skipped'
+    order by w.job desc, w.id desc limit 1);
 
 -- name: newest_run
-select id, state from rota_run where job = :job and (state is null or state <> 'skipped') order by id desc limit 1;
+select id, state from rota_run where job >= :job and job <= :job and (state is null or state <> 'skipped')
+order by job desc, id desc limit 1;
 
 -- name: last_waiting
 select run_id from rota_ready order by run_id desc limit 1;
@@ -46,8 +52,8 @@ select l.run_id from rota_lease l join rota_run r on r.id = l.run_id
 where r.job = :job and l.cancel_at is null order by l.run_id;
 
 -- name: job_counts
--- Retained runs, counted by state and by how long they took (its number of digits, and the first two of them), and what
--- pruned ones left behind. One statement, so that a run that is being pruned is counted once.
+-- Runs that are not counted yet, by state and by how long they took (its number of digits, and the first two of them),
+-- and those that are.
 select state, length(digits), substr(digits, 1, 2), count(*), sum(busy), min(created_at), max(began), null as stats
 from (
     select state, created_at, began, busy, cast(busy as text) as digits
@@ -56,10 +62,65 @@ from (
             case when finished_at > started_at then finished_at - started_at when started_at is not null then 0 end
                 as busy,
             coalesce(started_at, case when state = 'expired' then finished_at end) as began
-        from rota_run where job = :job and state is not null) as timed) as ended
+        from (
+            select state, created_at, started_at, finished_at from rota_run where job = :job and id > :mark
+            union all
+            select r.state, r.created_at, r.started_at, r.finished_at
+            from rota_uncounted u join rota_run r on r.id = u.run_id where u.job = :job) as uncounted
+        where state is not null) as timed) as ended
 group by state, length(digits), substr(digits, 1, 2)
 union all
 select null, null, null, null, null, null, null, stats from rota_job_stats where job = :job;
+
+-- name: get_mark
+select counted from rota_job_mark where job = :job;
+
+-- name: set_mark
+insert into rota_job_mark (job, counted) values (:job, :mark)
+on conflict (job) do update set counted = excluded.counted;
+
+-- name: next_to_count
+-- The pair is compared as one, so that nothing but the index of a job's runs has this order.
+select id, state, created_at, started_at, finished_at, schedule_id, scope_kind, scope_id, plan_time, retry_of
+from rota_run where (job, id) > (:job, :mark) and (job, id) <= (:job, :until)
+order by job, id limit :limit;
+
+-- name: ended_uncounted
+select r.id, r.state, r.created_at, r.started_at, r.finished_at, r.schedule_id, r.scope_kind, r.scope_id, r.plan_time,
+    r.retry_of
+from rota_uncounted u join rota_run r on r.id = u.run_id
+where u.job = :job and u.late = 0 and r.state is not null
+limit :limit;
+
+-- name: note_uncounted
+insert into rota_uncounted (job, run_id, late)
+select rows.job, rows.id, rows.late from {rows job text, id id, late int} where true
+on conflict (job, run_id) do nothing;
+
+-- name: forget_uncounted
+delete from rota_uncounted where (job, run_id) in (select rows.job, rows.id from {rows job text, id id})
+returning run_id;
+
+-- name: note_skips
+insert into rota_skip (schedule_id, scope_kind, scope_id, run_id, job)
+select rows.schedule_id, rows.kind, rows.name, rows.id, rows.job
+from {rows schedule_id id, kind text, name text, id id, job text} where true
+on conflict (schedule_id, scope_kind, scope_id, run_id) do nothing;
+
+-- name: mark_surplus
+update rota_skip set surplus = 1
+where surplus = 0 and (schedule_id, scope_kind, scope_id, run_id) in (
+    select schedule_id, scope_kind, scope_id, run_id from (
+        select k.schedule_id, k.scope_kind, k.scope_id, k.run_id, row_number() over (
+            partition by k.schedule_id, k.scope_kind, k.scope_id order by k.run_id desc) as place
+        from {rows schedule_id id, kind text, name text}
+        join rota_skip k on k.schedule_id = rows.schedule_id and k.scope_kind = rows.kind and k.scope_id = rows.name
+        ) as skips
+    where place > :keep);
+
+-- name: forget_skips
+delete from rota_skip where (schedule_id, scope_kind, scope_id, run_id) in (
+    select rows.schedule_id, rows.kind, rows.name, rows.id from {rows schedule_id id, kind text, name text, id id});
 
 -- name: lock_stats
 -- Janitors fold into a job's statistics one after the other: the row of its oldest days is their lock.

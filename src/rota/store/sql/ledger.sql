@@ -38,17 +38,17 @@ select rows.no, rows.kind, rows.name, rows.after, count(r.id), coalesce(sum(r.mi
 from {rows no int, kind text, name text, after bigint, until bigint}
 join rota_run r on r.schedule_id = :id and r.scope_kind = rows.kind and r.scope_id = rows.name
     and r.retry_of is null and r.plan_time > rows.after and r.plan_time <= rows.until
-where r.tags is null or strpos(r.tags, '"backfill"') = 0
+where r.backfilled = 0
 group by rows.no, rows.kind, rows.name, rows.after;
 
 -- name: count_planned
 select count(*) from rota_run
 where schedule_id = :id and retry_of is null and plan_time is not null
-    and (tags is null or strpos(tags, '"backfill"') = 0);
+    and backfilled = 0;
 
 -- name: backfilled_runs
 select scope_kind, scope_id, plan_time from rota_run
-where schedule_id = :id and retry_of is null and plan_time is not null and strpos(tags, '"backfill"') > 0;
+where schedule_id = :id and retry_of is null and plan_time is not null and backfilled = 1;
 
 -- name: covers
 select distinct covers_from, plan_time, missed_count from rota_run
@@ -73,14 +73,14 @@ limit :limit;
 -- name: planned_after
 select id, scope_kind, scope_id, plan_time from rota_run
 where schedule_id = :id and retry_of is null and plan_time is not null
-    and (tags is null or strpos(tags, '"backfill"') = 0)
+    and backfilled = 0
     and (scope_kind, scope_id, plan_time) > (:kind, :scope, :plan_time)
 order by scope_kind, scope_id, plan_time limit :limit;
 
 -- name: distinct_plan_times
 select plan_time, min(cast(id as text)) from rota_run
 where schedule_id = :id and retry_of is null and plan_time > :after
-    and (tags is null or strpos(tags, '"backfill"') = 0)
+    and backfilled = 0
 group by plan_time order by plan_time limit :limit;
 
 -- name: plan_times_of

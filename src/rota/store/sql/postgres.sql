@@ -20,7 +20,8 @@ run as (
 ready as (
     insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
     select id, (:queues::text[])[shape], -(:priorities::int[])[shape], run_at,
-        case when run_at > at.now then 1 when (:limit_keys::text[])[shape] is not null then 2 else 0 end,
+        case when (:limit_keys::text[])[shape] is not null then case when run_at > at.now then 4 else 2 end
+            when run_at > at.now then 1 else 0 end,
         case when (:on_losts::text[])[shape] = 'fail' then 1 else 0 end,
         0, 0, (:jobs::text[])[shape], (:job_versions::int[])[shape], (:limit_keys::text[])[shape]
     from new, at)
@@ -93,7 +94,8 @@ with run as (
     returning id, job, job_version, queue, priority, on_lost, created_at, run_at)
 insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
 select id, queue, -priority, run_at,
-    case when run_at > created_at then 1 when cast(:limit_key as text) is not null then 2 else 0 end,
+    case when cast(:limit_key as text) is not null then case when run_at > created_at then 4 else 2 end
+        when run_at > created_at then 1 else 0 end,
     case when on_lost = 'fail' then 1 else 0 end, 0, 0, job, job_version, cast(:limit_key as text)
 from run
 returning (select created_at from run);
@@ -105,7 +107,7 @@ values (cast(:run_id as uuid), cast(:key as text), cast(:place as int), cast(:ma
 
 -- name: hold_back
 -- Its limit is not touched: other people's transactions are long. The promoter sees to it once the run is there.
-update rota_ready set hold = 1 where run_id = cast(:run_id as uuid);
+update rota_ready set hold = 4 where run_id = cast(:run_id as uuid);
 
 -- name: open_keys
 -- Limits under which a run waits that this worker may have; and those under which nobody waits any more. `limit 1`

@@ -9,13 +9,14 @@ with recursive names(job) as (
 select job from names where job is not null;
 
 -- name: newest_kept
-select id from rota_run where job = :job order by id desc limit 1 offset :keep;
+select id from rota_run where job >= :job and job <= :job order by job desc, id desc limit 1 offset :keep;
 
 -- name: prunable
 -- Not while a key still leads to the run: whoever repeats the enqueue gets an answer that names it. Nor the newest
--- finished run of a schedule's lane, or one that planning has not looked at since it ended.
+-- finished run of a schedule's lane, unless its provider has not named the scope for long, or one that planning has
+-- not looked at since it ended.
 select r.id from rota_run r
-where r.job = :job and r.id <= :newest and r.state is not null and r.finished_at < :now - :keep_for
+where r.job >= :job and (r.job, r.id) <= (:job, :newest) and r.state is not null and r.finished_at < :now - :keep_for
     and not exists (select 1 from rota_unique u where u.run_id = r.id and u.held_until > :now)
     and (r.schedule_id is null or r.retry_of is not null or r.state = 'skipped'
         or not exists (select 1 from rota_schedule s where s.id = r.schedule_id and s.deleted_at is null)
@@ -26,12 +27,18 @@ where r.job = :job and r.id <= :newest and r.state is not null and r.finished_at
         or (r.plan_time is null and exists (
             select 1 from rota_run n where n.schedule_id = r.schedule_id and n.scope_kind = r.scope_kind
                 and n.scope_id = r.scope_id and n.retry_of is null and n.plan_time is null and n.id > r.id
-                and n.state is not null and n.state <> 'skipped')))
+                and n.state is not null and n.state <> 'skipped'))
+        or (exists (
+                select 1 from rota_scope_span p join rota_schedule s on s.id = p.schedule_id and s.provider is not null
+                where p.schedule_id = r.schedule_id and p.scope_kind = r.scope_kind and p.scope_id = r.scope_id)
+            and not exists (
+                select 1 from rota_scope_span p where p.schedule_id = r.schedule_id and p.scope_kind = r.scope_kind
+                    and p.scope_id = r.scope_id and (p.until is null or p.until >= :now - :keep_for))))
     and not exists (
         select 1 from rota_lane_run m join rota_schedule s on s.id = m.schedule_id and s.deleted_at is null
         where m.schedule_id = r.schedule_id and m.scope_kind = r.scope_kind and m.scope_id = r.scope_id
             and m.run_id = r.id)
-order by r.id limit :limit;
+order by r.job, r.id limit :limit;
 
 -- name: lock_prunable
 -- Skips what another janitor is at. Still final: a run that was pruned meanwhile may have been enqueued anew.
@@ -45,7 +52,7 @@ delete from rota_attempt where run_id in (select rows.id from {rows id id});
 delete from rota_run where id in (select rows.id from {rows id id})
 returning job, state, created_at, started_at, finished_at,
     schedule_id, scope_kind, scope_id, plan_time, covers_from, missed_count, state, reason,
-    case when strpos(tags, '"backfill"') > 0 then 1 else 0 end, retry_of;
+    backfilled, retry_of, id;
 
 -- name: stale_keys
 select u.key, u.run_id from rota_unique u left join rota_run r on r.id = u.run_id

@@ -47,7 +47,8 @@ where id = :id;
 -- name: replace_ready
 update rota_ready set queue = :queue, rank = -cast(:priority as int), job_version = :job_version,
     run_at = coalesce(:run_at, :now + :delay), limit_key = cast(:limit_key as text),
-    hold = case when hold = 3 then 3 when coalesce(:run_at, :now + :delay) > :now then 1
+    hold = case when hold = 3 then 3
+        when coalesce(:run_at, :now + :delay) > :now then case when cast(:limit_key as text) is null then 1 else 4 end
         when cast(:limit_key as text) is not null then 2 else 0 end,
     solo = case when :on_lost = 'fail' then 1 else 0 end
 where run_id = :id;
@@ -85,7 +86,7 @@ where true;
 -- name: requeue
 insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
 select r.id, r.queue, -r.priority, case when rows.keeps_place = 1 then r.run_at else :now + rows.delay end,
-    case when rows.delay > 0 then 1 when g.key is not null then 2 else 0 end,
+    case when g.key is not null then case when rows.delay > 0 then 4 else 2 end when rows.delay > 0 then 1 else 0 end,
     case when r.on_lost = 'fail' then 1 else 0 end, rows.attempt, rows.fence, r.job, r.job_version, g.key
 from {rows id id, delay bigint, attempt int, fence int, keeps_place int} join rota_run r on r.id = rows.id
 left join rota_gate g on g.run_id = rows.id and g.place = 0
@@ -126,8 +127,18 @@ where run_id in (
     select run_id from rota_ready where hold = 1 and run_at <= :now order by run_at limit :limit {for_update_skip})
 returning run_id, queue, limit_key;
 
+-- name: promote_limited
+update rota_ready set hold = 2
+where run_id in (
+    select run_id from rota_ready where hold = 4 and run_at <= :now order by run_at limit :limit {for_update_skip})
+returning run_id, queue, limit_key;
+
 -- name: next_due
-select min(run_at) - :now from rota_ready where hold = 1;
+-- One look into each of the two indexes.
+select min(due.at) - :now from (
+    select min(run_at) as at from rota_ready where hold = 1
+    union all
+    select min(run_at) from rota_ready where hold = 4) as due;
 
 -- name: drop_ready
 delete from rota_ready where run_id = :id returning attempt, fence;
@@ -137,8 +148,27 @@ update rota_run set state = :state, attempt = :attempt, fence = :fence + 1, fini
     cancelled_by = :actor
 where id = :id;
 
+-- name: lock_lease
+select cancel_at from rota_lease where run_id = :id {for_update};
+
 -- name: ask_to_cancel
-update rota_lease set cancel_at = coalesce(cancel_at, :now + :grace) where run_id = :id returning run_id;
+update rota_lease set cancel_at = coalesce(cancel_at, :now + :grace) where run_id = :id;
 
 -- name: note_cancel
-update rota_run set reason = :reason, cancelled_by = :actor where id = :id;
+-- Whoever asked first stays who it was.
+update rota_run set reason = coalesce(reason, :reason), cancelled_by = coalesce(cancelled_by, :actor) where id = :id;
+
+-- name: lock_leases_of
+select l.run_id from {rows id id} join rota_lease l on l.run_id = rows.id order by l.run_id {for_update l};
+
+-- name: lock_runs
+select r.id from {rows id id} join rota_run r on r.id = rows.id order by r.id {for_update r};
+
+-- name: lock_free_lease
+select run_id from rota_lease where run_id = :id {for_update_skip};
+
+-- name: lock_free_ready
+select run_id from rota_ready where run_id = :id {for_update_skip};
+
+-- name: skipped_among
+select r.reason from {rows id id} join rota_run r on r.id = rows.id where r.state = 'skipped' order by r.id;

@@ -58,7 +58,7 @@ insert into rota_gate (run_id, key, place, max) values (:run_id, :key, :place, :
 
 -- name: hold_back
 -- Its limit is not touched: other people's transactions are long. The promoter sees to it once the run is there.
-update rota_ready set hold = 1 where run_id = :run_id;
+update rota_ready set hold = 4 where run_id = :run_id;
 
 -- name: open_keys
 -- Limits under which a run waits that this worker may have; and those under which nobody waits any more.

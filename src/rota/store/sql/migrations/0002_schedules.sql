@@ -30,6 +30,7 @@ create table rota_schedule (
 create unique index rota_schedule_name on rota_schedule (name) where deleted_at is null;
 create index rota_schedule_due on rota_schedule (next_at) where next_at is not null;
 create index rota_schedule_job on rota_schedule (job);
+create index rota_schedule_provider on rota_schedule (provider) where provider is not null;
 create index rota_schedule_awaits on rota_schedule (awaits) where awaits is not null;
 
 -- What a schedule named from `valid_from` on, until the next revision. While not active, it named its plan times, and
@@ -69,6 +70,7 @@ create table rota_scope_span (
     until bigint,
     primary key (schedule_id, scope_kind, scope_id, since)
 ) {keyed};
+create index rota_scope_span_closed on rota_scope_span (schedule_id, until) where until is not null;
 create index rota_scope_span_open on rota_scope_span (schedule_id) where until is null;
 
 -- A lane is a schedule's runs for one scope. Here is how its last run ended, unless that was well.
@@ -141,7 +143,7 @@ create table rota_setting (
     value text not null
 ) {keyed};
 
--- What pruned runs leave behind: per job and day of their end.
+-- Runs that have ended, counted: per job and day of their end. What counts of them outlasts them.
 create table rota_job_stats (
     job text not null,
     day integer not null,           -- since the epoch
@@ -149,19 +151,48 @@ create table rota_job_stats (
     primary key (job, day)
 ) {keyed};
 
+-- Up to which id the runs of a job are counted, as far as they had ended by then.
+create table rota_job_mark (
+    job text primary key,
+    counted {id} not null
+) {keyed};
+
+-- Runs up to that id that are not counted yet.
+create table rota_uncounted (
+    job text not null,
+    run_id {id} not null,
+    late smallint not null,         -- 1: made long after its id; it is counted when it is pruned
+    primary key (job, run_id)
+) {keyed};
+
+-- Skipped runs of lanes, noted when they are counted: only the newest of a lane are kept.
+create table rota_skip (
+    schedule_id {id} not null,
+    scope_kind text not null,
+    scope_id text not null,
+    run_id {id} not null,
+    job text not null,
+    surplus smallint not null default 0,
+    primary key (schedule_id, scope_kind, scope_id, run_id)
+) {keyed};
+create index rota_skip_surplus on rota_skip (job, run_id) where surplus = 1;
+
 alter table rota_run add column schedule_id {id};
 alter table rota_run add column plan_time bigint;
 alter table rota_run add column covers_from bigint;
 alter table rota_run add column missed_count bigint;
+alter table rota_run add column backfilled smallint not null default 0; -- 1: its plan time may not have been named then
 alter table rota_run add column followed smallint not null default 0;   -- 1: a run waits for its end
 
 -- For ever one run per plan time; only what was derived from that run, by a retry, shares it.
 create unique index rota_run_plan on rota_run (schedule_id, scope_kind, scope_id, plan_time)
 where schedule_id is not null and retry_of is null;
 
--- hold: 0 may be claimed, 1 waits for run_at, 2 may be claimed within its limits, 3 waits for other runs
+-- hold: 0 may be claimed, 1 waits for run_at, 2 may be claimed within its limits, 3 waits for other runs,
+-- 4 waits for run_at and then comes under its limits; a program that knows of no limits makes a 0 of every 1
 alter table rota_ready add column limit_key text;
 create index rota_ready_limit on rota_ready (limit_key, queue, rank, run_at, run_id) where hold = 2;
+create index rota_ready_due_limited on rota_ready (run_at) where hold = 4;
 create index rota_ready_waiting on rota_ready (run_id) where hold = 3;
 
 drop view rota_run_now;

@@ -1,0 +1,191 @@
+"""What the command line tells of a schedule's past and health, with the columns that a terminal has room for."""
+
+import asyncio
+import contextlib
+import json
+import os
+import pty
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from rota.cli import root
+from rota.cli.schedule_words import soon_cell
+from rota.clock import HostClock
+from rota.store import Store, open_database
+from tests.support.clock import ManualClock
+from tests.support.schedules import get_schedule, make_schedule, minutes, plan
+
+
+def rota(*arguments: str) -> Result:
+    return CliRunner().invoke(root, arguments)
+
+
+def answer(*arguments: str) -> Any:
+    done = rota(*arguments, "--json")
+    assert done.exit_code == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def on_terminal(*arguments: str, columns: int = 80) -> str:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        values = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "NO_COLOR": "1"}
+        os.execve(sys.executable, [sys.executable, "-m", "rota", *arguments], values)
+    shown = b""
+    with contextlib.suppress(OSError):  # Linux says so when the other end is closed
+        while part := os.read(terminal, 65536):
+            shown += part
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    return shown.decode().replace("\r\n", "\n")
+
+
+@pytest.fixture
+def an_hour_ago(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Callable[[Store, ManualClock], Awaitable[None]]], None]:
+    """Lets things happen from then on."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
+
+    def prepare(work: Callable[[Store, ManualClock], Awaitable[None]]) -> None:
+        async def body() -> None:
+            clock = ManualClock()
+            clock.advance(timedelta(microseconds=HostClock().micros() - clock.micros()) - timedelta(hours=1))
+            store = Store(open_database(database_url, clock))
+            await store.migrate()
+            await work(store, clock)
+            await store.close()
+
+        asyncio.run(body())
+
+    return prepare
+
+
+Prepare = Callable[[Callable[[Store, ManualClock], Awaitable[None]]], None]
+
+
+def test_the_newest_occurrences_are_shown(an_hour_ago: Prepare) -> None:
+    async def work(store: Store, clock: ManualClock) -> None:
+        await make_schedule(store, "often", overlap="allow")
+        for _ in range(40):
+            clock.advance(minutes(1))
+            await plan(store)
+
+    an_hour_ago(work)
+    end = datetime.now(UTC) - timedelta(minutes=21)
+    span = ("--from", (end - timedelta(days=1)).isoformat(), "--to", end.isoformat())
+    whole = answer("schedule", "occurrences", "often", *span)
+    assert (whole["truncated"], len(whole["items"]) in (38, 39, 40)) == (False, True)
+    for limit in (1, 5, 17, 37):
+        newest = answer("schedule", "occurrences", "often", *span, "--limit", str(limit))
+        assert (newest["items"], newest["truncated"]) == (whole["items"][-limit:], True)
+    told = rota("schedule", "occurrences", "often", *span, "--limit", "5")
+    assert "note: these are the newest 5" in told.stderr
+    assert [len(line.split("\t")) for line in told.stdout.splitlines()] == [8] * 5
+    assert rota("schedule", "occurrences", "often", "--limit", "0").exit_code == 2
+
+
+def test_what_was_coalesced_into_a_skipped_run_was_skipped(an_hour_ago: Prepare) -> None:
+    async def work(store: Store, clock: ManualClock) -> None:
+        await make_schedule(store, "often")
+        clock.advance(minutes(1))
+        await plan(store)
+        clock.advance(minutes(5))
+        await plan(store)
+
+    an_hour_ago(work)
+    items = answer("schedule", "occurrences", "often", "--limit", "3")["items"]
+    covered = next(item for item in answer("schedule", "occurrences", "often")["items"] if item["count"] == 4)
+    assert (covered["kind"], covered["state"]) == ("skipped", "skipped")
+    assert covered["reason"]
+    assert {item["kind"] for item in items} <= {"ran", "skipped", "pending"}
+    shown = on_terminal("schedule", "occurrences", "often", columns=140)
+    assert {"to", "count"} <= set(shown.splitlines()[0].split())
+    last = answer("schedule", "ls")["items"][0]["last"]
+    assert last["state"] == "queued"
+    assert answer("schedule", "show", "often")["last"] == last
+
+
+def test_columns_of_ranges_are_left_out_where_there_are_none(an_hour_ago: Prepare) -> None:
+    async def work(store: Store, clock: ManualClock) -> None:
+        await make_schedule(store, "often", overlap="allow")
+        clock.advance(minutes(1))
+        await plan(store)
+
+    an_hour_ago(work)
+    end = datetime.now(UTC) - timedelta(minutes=58)
+    header = on_terminal("schedule", "occurrences", "often", "--to", end.isoformat(), columns=140).splitlines()[0]
+    assert header.split()[:2] == ["from", "what"]
+
+
+def test_a_schedule_whose_provider_nobody_has_is_in_trouble(an_hour_ago: Prepare) -> None:
+    async def work(store: Store, clock: ManualClock) -> None:
+        await make_schedule(store, "each", scopes="shops")
+        await make_schedule(store, "held", scopes="shops")
+        await store.schedules.pause("held", None, None, None)
+
+    an_hour_ago(work)
+    said = "overdue: no process with scope provider 'shops' plans it"
+    troubles = {item["name"]: item["trouble"] for item in answer("schedule", "ls")["items"]}
+    assert troubles == {"each": said, "held": None}
+    assert answer("schedule", "show", "each")["trouble"] == said
+    assert said in rota("schedule", "ls").stdout
+    assert said in rota("schedule", "show", "each").stdout
+
+
+def test_rm_says_when_it_comes_back(an_hour_ago: Prepare) -> None:
+    async def work(store: Store, clock: ManualClock) -> None:
+        made = await make_schedule(store, "mine")
+        for owner in ("code", "cli"):
+            await store.schedules.create(owner, made.definition, owner)
+
+    an_hour_ago(work)
+    notes = {name: rota("schedule", "rm", name, "--yes").stderr for name in ("code", "cli", "mine")}
+    assert notes == {
+        "code": "note: it belongs to code and comes back at the next start unless it is removed there\n",
+        "cli": "",
+        "mine": "note: it belongs to test and comes back when that file is applied again\n",
+    }
+
+
+def test_ls_has_room_for_the_rule_and_the_last_run(an_hour_ago: Prepare) -> None:
+    async def work(store: Store, clock: ManualClock) -> None:
+        await make_schedule(store, "often")
+        clock.advance(minutes(1))
+        await plan(store)
+
+    an_hour_ago(work)
+    rota("schedule", "edit", "often", "--cron", "0 9 * * MON-FRI", "--tz", "Europe/Berlin")
+    header, row, *_ = on_terminal("schedule", "ls").splitlines()
+    assert header.split()[:5] == ["name", "state", "rule", "next", "last"]
+    assert "weekdays at 09:00, Eu" in row
+    assert "○ queued 5" in row
+
+
+@pytest.mark.parametrize(
+    ("later", "shown"),
+    [
+        (timedelta(minutes=5), "in 5m"),
+        (timedelta(minutes=-5), "5m ago"),
+        (timedelta(hours=3), "15:00 UTC"),
+        (timedelta(days=1), "Wed 12:00 UTC"),
+        (timedelta(days=7), "2030-01-08"),
+    ],
+)
+def test_the_next_plan_time_in_few_words(an_hour_ago: Prepare, later: timedelta, shown: str) -> None:
+    now = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+    async def work(store: Store, clock: ManualClock) -> None:
+        await make_schedule(store)
+        schedule = msgspec.structs.replace(await get_schedule(store), next_plan=now + later)
+        assert soon_cell(schedule, now).shown == shown
+
+    an_hour_ago(work)

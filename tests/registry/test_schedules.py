@@ -1,0 +1,39 @@
+"""Schedules declared in code: checked at once, by name."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from rota import Rota, cron, every, once
+from rota.errors import BadTrigger, Invalid, UnknownJob
+
+
+def app_with_job() -> Rota:
+    app = Rota("sqlite:///unused.db")
+
+    @app.job
+    def work(n: int = 0) -> None: ...
+
+    return app
+
+
+@pytest.mark.parametrize("year", [1999, 2019, 2027, 2050])
+def test_once_may_be_any_time(year: int) -> None:
+    app_with_job().schedule("s", "work", once(datetime(year, 1, 2, tzinfo=UTC)))
+
+
+def test_what_never_fires_is_refused_by_name() -> None:
+    with pytest.raises(BadTrigger, match=r"schedule 'february'.*never fires"):
+        app_with_job().schedule("february", "work", cron("0 0 30 2 *"))
+
+
+def test_a_mistake_names_its_schedule() -> None:
+    with pytest.raises(Invalid, match=r"schedule 'late'.*keep must be"):
+        app_with_job().schedule("late", "work", every("1m"), catch_up={"mode": "all", "keep": 0})
+    with pytest.raises(Invalid, match=r"schedule 'typed'.*\$\.n"):
+        app_with_job().schedule("typed", "work", every("1m"), payload={"n": "x"})
+
+
+def test_an_unknown_job_is_refused() -> None:
+    with pytest.raises(UnknownJob, match="'wrok'"):
+        app_with_job().schedule("s", "wrok", every("1m"))

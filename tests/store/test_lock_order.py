@@ -1,0 +1,172 @@
+"""Who meets over the same runs and limits waits for the other, and no two wait for each other. PostgreSQL only."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+
+from rota.core.limits import Limit
+from rota.core.model import JobDefinition
+from rota.core.states import Outcome, RunState
+from rota.store import Store, enqueueing, postgres, slots
+from rota.store.database import Row, Tx
+from rota.store.postgres import PostgresTx
+from tests.support.clock import SECOND, ManualClock
+from tests.support.runs import claim, claim_limited, finish, ids, make, put, put_and_claim, state_of, tell, until
+from tests.support.schedules import make_schedule, minutes, plan, runs_of, told
+
+NEWEST = JobDefinition(name="work", limits=(Limit(max=1, when_full="cancel_oldest"),))
+ONE_EACH = JobDefinition(name="work", limits=(Limit(max=1, by=("a",)),))
+BOTH = JobDefinition(name="work", limits=(Limit(max=3), Limit(max=2, by=("a",))))
+
+Act = Callable[[], Coroutine[Any, Any, Any]]
+Meet = Callable[[tuple[str, Act], tuple[str, Act]], Awaitable[list[Any]]]
+
+
+async def somebody_waits(store: Store) -> bool:
+    sql = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    return bool(await store.database.read(lambda tx: tx.fetch_sql(sql)))
+
+
+@pytest.fixture
+def meet(postgres_store: Store, monkeypatch: pytest.MonkeyPatch) -> Meet:
+    """Two acts at once. Each rests after its statement until the other has come to its own, or waits for a lock.
+
+    A deadlock is an error here: transactions are not tried again.
+    """
+    monkeypatch.setattr(postgres, "_TRIES", 1)
+    acting: ContextVar[str | None] = ContextVar("acting", default=None)
+    came: set[str] = set()
+    fetch = PostgresTx.fetch
+
+    async def other_came() -> bool:
+        return len(came) == 2 or await somebody_waits(postgres_store)
+
+    async def resting(self: PostgresTx, name: str, rows: Sequence[Row] | None = None, /, **values: object) -> Any:
+        found = await fetch(self, name, rows, **values)
+        if acting.get() == name and name not in came:
+            came.add(name)
+            await until(other_came)
+        return found
+
+    monkeypatch.setattr(PostgresTx, "fetch", resting)
+
+    async def act(statement: str, what: Act) -> Any:
+        acting.set(statement)
+        answer = await what()
+        came.add(statement)
+        return answer
+
+    async def both(one: tuple[str, Act], other: tuple[str, Act]) -> list[Any]:
+        return list(await asyncio.gather(act(*one), act(*other)))
+
+    return both
+
+
+async def put_after(store: Store, before: str) -> str:
+    run_id = await put(store)
+
+    async def body(tx: Tx) -> None:
+        await tx.fetch("mark_followed", [(before,)])
+        await tx.fetch("insert_waits", [(run_id, before)])
+        await tx.fetch_sql("update rota_ready set hold = 3 where run_id = :id", id=run_id)
+
+    await store.database.transact(body)
+    return run_id
+
+
+async def test_the_cancel_of_a_run_that_waits_and_the_end_of_the_one_before(postgres_store: Store, meet: Meet) -> None:
+    held = await put_and_claim(postgres_store)
+    waiting = await put_after(postgres_store, held.run_id)
+    await meet(
+        ("end_waits_for", lambda: finish(postgres_store, held)),
+        ("end_unclaimed", lambda: postgres_store.cancel(waiting, None, None)),
+    )
+    states = [await state_of(postgres_store, id) for id in (held.run_id, waiting)]
+    assert states == [RunState.SUCCEEDED, RunState.CANCELLED]
+    left = await postgres_store.database.read(lambda tx: tx.fetch_sql("select run_id from rota_wait"))
+    assert list(left) == []
+
+
+async def test_planning_that_supersedes_and_the_end_of_the_run_before(
+    postgres_store: Store, clock: ManualClock, meet: Meet
+) -> None:
+    store = postgres_store
+    await make_schedule(store, overlap="cancel_previous")
+    clock.advance(minutes(1))
+    await plan(store)
+    (held,) = await claim(store)
+    clock.advance(minutes(1))
+    await plan(store)
+    clock.advance(minutes(1))
+    await meet(
+        ("end_waits_for", lambda: tell(store, held, Outcome.CANCELLED)),
+        ("end_unclaimed", lambda: plan(store)),
+    )
+    assert [state for _, state in told(await runs_of(store))] == ["cancelled", "skipped", "queued"]
+
+
+async def test_an_enqueue_that_stops_the_oldest_and_its_end(postgres_store: Store, meet: Meet) -> None:
+    await put(postgres_store, NEWEST)
+    (held,) = await claim_limited(postgres_store)
+    _, newest = await meet(
+        ("complete", lambda: finish(postgres_store, held)),
+        ("lock_limits", lambda: put(postgres_store, NEWEST)),
+    )
+    assert await state_of(postgres_store, held.run_id) is RunState.SUCCEEDED
+    assert ids(await claim_limited(postgres_store)) == [newest]
+
+
+async def test_the_oldest_is_stopped_though_somebody_has_it_at_that_moment(postgres_store: Store) -> None:
+    """A heartbeat, for one: it is waited for before the limit is locked."""
+    await put(postgres_store, NEWEST)
+    (held,) = await claim_limited(postgres_store)
+    has, go = asyncio.Event(), asyncio.Event()
+
+    async def renew(tx: Tx) -> None:
+        await tx.fetch("extend", [(held.run_id, held.fence)], lease=30_000_000)
+        has.set()
+        await go.wait()
+
+    renewing = asyncio.create_task(postgres_store.database.transact(renew))
+    await has.wait()
+    coming = asyncio.create_task(put(postgres_store, NEWEST))
+    await until(lambda: somebody_waits(postgres_store))
+    go.set()
+    await asyncio.gather(renewing, coming)
+    assert await state_of(postgres_store, held.run_id) is RunState.CANCELLING
+    assert await tell(postgres_store, held, Outcome.CANCELLED)
+
+
+async def test_keyed_runs_and_others_in_one_call(postgres_store: Store, meet: Meet) -> None:
+    async def enqueue(*keys: str | None) -> None:
+        await postgres_store.enqueue([make(ONE_EACH, payload={"a": 1}, key=key) for key in keys])
+
+    await meet(("make_limits", lambda: enqueue(None, "k")), ("lock_keys", lambda: enqueue("k")))
+    assert len(await claim_limited(postgres_store)) == 1
+    assert await postgres_store.queue_counts() == [("default", 1, 1, 0)]
+
+
+async def test_a_limit_is_dropped_while_an_enqueue_under_it_is_not_to_be_seen(
+    postgres_store: Store, clock: ManualClock
+) -> None:
+    store = postgres_store
+    await put(store, BOTH, payload={"a": 1})
+    (held,) = await claim_limited(store)
+    await finish(store, held)
+    clock.advance(SECOND)
+    await claim_limited(store)
+    clock.advance(120 * SECOND)
+    run = make(BOTH, payload={"a": 2})
+
+    async def enqueue(tx: Tx) -> None:
+        await enqueueing.enqueue(tx, [run])
+        await store.database.transact(tidy)
+
+    async def tidy(tx: Tx) -> None:
+        await slots.tidy(tx, await slots.look_astray(tx))
+
+    await store.database.transact(enqueue)
+    assert ids(await claim_limited(store)) == [run.id]
