@@ -52,8 +52,8 @@ def test_the_drawn_tree_is_the_tree() -> None:
             family, exit_code = found[1], int(found[3])
             assert FAMILIES[getattr(errors, family)] == (int(found[2]), exit_code)
             rest = found[4]
-        elif line.startswith("    │ "):
-            rest = line.removeprefix("    │ ")
+        elif line.startswith(("    │ ", " " * 30)):
+            rest = line.replace("│", "")
         else:
             continue
         for name, own in re.findall(r"(\w+)(?: \(exit (\d+)\))?(?:,|$)", rest.strip()):

@@ -12,7 +12,7 @@ from rota.core.unique import Unique
 from rota.store import Store, due, planning
 from rota.store import schedules as changing
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, finish, tell
+from tests.support.runs import claim, claim_limited, finish, tell
 from tests.support.schedules import edit, get_schedule, make_schedule, minutes, noon, plan, ranges_of, runs_of, told
 
 
@@ -153,3 +153,16 @@ async def test_resuming_with_all_runs_all_one_after_the_other(store: Store, cloc
         (claimed,) = await claim(store)
         await finish(store, claimed)
     assert [state for _, state in told(await runs_of(store))] == ["succeeded"] * 3
+
+
+async def test_a_limited_run_that_waits_for_its_jitter_is_claimed_within_its_limit(
+    store: Store, clock: ManualClock
+) -> None:
+    await make_schedule(store, jitter="30s", max_concurrency=1)
+    clock.advance(minutes(1))
+    await plan(store)
+    clock.advance(timedelta(seconds=31))
+    await store.promote(10)
+    assert not await claim(store)
+    (claimed,) = await claim_limited(store)
+    await finish(store, claimed)

@@ -251,12 +251,14 @@ def _ready_row(work: Work, planned: Planned, now: int, waiting: set[str], gates:
     model, decision = work.pattern.model, planned.decision
     assert model is not None
     assert isinstance(decision, Create)
+    due = planned.eligible_at <= now
+    hold = (2 if due else 4) if gates else (0 if due else 1)
     return (
         planned.run_id,
         model.queue,
         -model.priority,
         planned.eligible_at,
-        3 if planned.run_id in waiting else 1 if planned.eligible_at > now else 2 if gates else 0,
+        3 if planned.run_id in waiting else hold,
         int(model.on_lost == "fail"),
         decision.attempt - 1,
         model.job,
