@@ -122,6 +122,7 @@ async def patterns_of(tx: Tx, rows: Iterable[ScheduleRow]) -> dict[str, Pattern 
 async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str]) -> None:
     """Everything that the decisions say; `queues` gets those where there may be something to claim now."""
     gates = {planned.run_id: _gates(work, planned) for work, planned in pairs if work.pattern.limited}
+    await _reserve(tx, pairs)
     pairs = await _admitted(tx, _without_each_other(pairs), gates)
     behind = await _clear_the_way(tx, pairs, queues)
     there = await tx.hot.insert_planned([_run_row(work, planned, now) for work, planned in pairs])
@@ -186,6 +187,15 @@ def _keyed_run(work: Work, planned: Planned) -> NewRun:
 
 def _skipped(planned: Planned, reason: str | None) -> Planned:
     return planned if reason is None else msgspec.structs.replace(planned, decision=Skip(reason))
+
+
+async def _reserve(tx: Tx, pairs: Sequence[Pair]) -> None:
+    """Everybody else's runs that this will touch, in one go and in order: a batch that ends meanwhile does the same."""
+    coming = {planned.run_id for _, planned in pairs}
+    decisions = [planned.decision for _, planned in pairs if isinstance(planned.decision, Create)]
+    touched = {id for one in decisions for id in (*one.supersedes, *one.cancels, *one.after)} - coming
+    if touched:
+        await control.reserve(tx, sorted(touched))
 
 
 async def _clear_the_way(tx: Tx, pairs: Sequence[Pair], queues: set[str]) -> list[tuple[str, str]]:

@@ -29,7 +29,8 @@ class Limited(msgspec.Struct, frozen=True):
 async def claim(tx: Tx, request: LimitedRequest) -> Limited:
     """Key first: lock a few limits, count their slots, take as many of their runs as are free.
 
-    Every lock is taken only if nobody else has it, so that claims never wait, and cannot deadlock.
+    Every lock is taken only if nobody else has it, so that claims do not wait, and cannot deadlock; but for a limit
+    that has to be made, and is being made by somebody else.
     """
     keys = await tx.hot.open_keys(request, request.slots + _MORE_KEYS if request.slots else 1)
     if not keys or not request.slots:
