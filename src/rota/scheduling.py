@@ -10,6 +10,7 @@ from rota.accounting import Accounts
 from rota.config import Config
 from rota.core.actors import checked_actor
 from rota.core.applying import Difference
+from rota.core.jobstatus import resume_mode
 from rota.core.jsonvalue import Limits
 from rota.core.jsonvalue import encode as encode_json
 from rota.core.model import JobDefinition
@@ -20,12 +21,12 @@ from rota.core.scope import Scope
 from rota.core.triggers import Trigger
 from rota.drafting import Simulated, WhatIf, applied, drafted, simulated
 from rota.durations import Duration, in_micros, parse_duration
-from rota.errors import Conflict, Invalid, NotFound, Unavailable, UnknownSchedule, did_you_mean
+from rota.errors import Conflict, Invalid, NotFound, Unavailable, UnknownSchedule
 from rota.instants import micros_at
 from rota.registry.jobs import Registry
 from rota.registry.signature import check_schema
 from rota.store import Store
-from rota.store.schedules import RESUME, Change
+from rota.store.schedules import Change
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -138,8 +139,7 @@ class Schedules(Accounts):
 
     async def resume(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> Schedule:
         """What passed during the pause is skipped, unless `catch_up` is `latest` or `all`."""
-        if catch_up not in RESUME:
-            raise Invalid(f"catch_up cannot be {catch_up!r}", hint=did_you_mean(catch_up, RESUME))
+        resume_mode(catch_up)
         await self._store.schedules.resume(name, catch_up, checked_actor(actor))
         return await self.get(name)
 

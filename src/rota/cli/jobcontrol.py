@@ -8,12 +8,12 @@ import click
 
 from rota.cli.connecting import actor, ask
 from rota.cli.consenting import require_consent, yes_option
-from rota.cli.options import examples, shared
+from rota.cli.options import catching_up, examples, shared
 from rota.cli.output import emit, on_terminal, print_facts, print_json, print_rows
 from rota.cli.showing import print_new_run
 from rota.cli.words import Cell, Columns, instant_cell, job_state_cell, text_cell
 from rota.client import Client
-from rota.core.jobstatus import RESUME_MODES, JobStatus
+from rota.core.jobstatus import JobStatus
 from rota.core.model import Run
 from rota.core.statistics import JobStats
 from rota.durations import span
@@ -37,13 +37,7 @@ def pause(name: str, reason: str | None, database: str | None, as_json: bool) ->
 
 @click.command(epilog=examples("rota job resume crawl", "rota job resume crawl --catch-up latest"))
 @click.argument("name")
-@click.option(
-    "--catch-up",
-    type=click.Choice(RESUME_MODES),
-    default="skip",
-    show_default=True,
-    help="Which plan times of the pause to make up for.",
-)
+@catching_up
 @shared
 def resume(name: str, catch_up: str, database: str | None, as_json: bool) -> None:
     """Let a paused job go on."""

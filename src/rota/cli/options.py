@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from rota.core.jobstatus import RESUME_MODES
 from rota.core.states import RunState
 from rota.errors import Invalid, did_you_mean
 
@@ -18,6 +19,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 def examples(*lines: str) -> str:
     """The end of a command's help, kept line by line."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def catching_up(command: F) -> F:
+    """--catch-up, of what is resumed."""
+    return click.option(
+        "--catch-up",
+        type=click.Choice(RESUME_MODES),
+        default="skip",
+        show_default=True,
+        help="Which plan times of the pause to make up for.",
+    )(command)
 
 
 def shared(command: F) -> F:

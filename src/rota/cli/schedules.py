@@ -11,7 +11,7 @@ import click
 from rota.cli import foretelling, schedule_editing, schedule_files, schedule_past
 from rota.cli.connecting import actor, ask
 from rota.cli.consenting import require_consent, yes_option
-from rota.cli.options import examples, instant_of, scope_of, shared
+from rota.cli.options import catching_up, examples, instant_of, scope_of, shared
 from rota.cli.output import emit, on_terminal, print_facts, print_json, print_rows
 from rota.cli.schedule_words import (
     SCHEDULE_COLUMNS,
@@ -24,7 +24,6 @@ from rota.cli.schedule_words import (
 from rota.cli.showing import RUN_COLUMNS, run_row
 from rota.cli.waiting import ended, exit_code_of, finish
 from rota.client import Client
-from rota.core.jobstatus import RESUME_MODES
 from rota.core.model import Run, RunFilter
 from rota.core.schedules import Schedule
 from rota.core.states import RunState
@@ -158,13 +157,7 @@ def _end_of(text: str | None) -> datetime | str | None:
 
 @schedule.command(epilog=examples("rota schedule resume news", "rota schedule resume news --catch-up all"))
 @click.argument("name")
-@click.option(
-    "--catch-up",
-    type=click.Choice(RESUME_MODES),
-    default="skip",
-    show_default=True,
-    help="Which plan times of the pause to make up for.",
-)
+@catching_up
 @shared
 def resume(name: str, catch_up: str, database: str | None, as_json: bool) -> None:
     """Let a paused schedule go on."""

@@ -103,10 +103,10 @@ def next_at(facts: JobFacts) -> int | None:
 
 
 def resume_mode(text: str) -> str:
-    """What becomes of the plan times that passed while the job was paused."""
+    """What becomes of the plan times that passed while a job or a schedule was paused."""
     if text not in RESUME_MODES:
         hint = did_you_mean(text, RESUME_MODES)
-        raise Invalid(f"catch_up cannot be {text!r} when a job is resumed", hint=hint)
+        raise Invalid(f"catch_up cannot be {text!r} when something is resumed", hint=hint)
     return text
 
 

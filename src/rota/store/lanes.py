@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from rota.core.actors import is_policy
 from rota.core.deciding import Lane, LiveRun
 from rota.core.scope import Scope
 from rota.store.database import Row, Tx
 
-POLICY_ACTOR = "policy:"
 _EMPTY = Lane()
 _FAILURES = ("failed", "timed_out", "expired", "cancelled")
 
@@ -67,7 +67,7 @@ def _digest(lanes: Lanes, scope: Scope, rows: Sequence[Row]) -> None:
         if state == "succeeded" and not lane.failures and not lane.failed and not lane.skips:
             continue  # well before, and well now
         if state != "skipped":
-            neutral = state == "cancelled" and (by or "").startswith(POLICY_ACTOR)
+            neutral = state == "cancelled" and is_policy(by)
             failed = state in _FAILURES and not neutral
             lane = lane.ended(failed=failed, neutral=neutral, attempt=attempt, finished_at=finished_at)
     place[scope] = lane

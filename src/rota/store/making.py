@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from rota.core.actors import POLICY
 from rota.core.deciding import Create, Skip
 from rota.core.limits import Gate, Gated
 from rota.core.model import JobDefinition, NewRun
@@ -19,11 +20,11 @@ from rota.core.templates import check_template, filled
 from rota.errors import RotaError, UnreadableSchedule
 from rota.store import control, enqueueing, limits, waits
 from rota.store.database import Row, Tx
-from rota.store.lanes import POLICY_ACTOR, Lanes
+from rota.store.lanes import Lanes
 from rota.store.limits import Admitted
 from rota.store.schedule_rows import ScheduleRow, decoded
 
-OVERLAP = f"{POLICY_ACTOR}overlap"
+OVERLAP = f"{POLICY}overlap"
 _LIVE = (None, None, None, None, None)
 
 

@@ -19,7 +19,6 @@ from rota.store.planning import MOST_RUNS, NewId, Providers, plan_rows
 from rota.store.schedule_rows import ScheduleRow, encoded, schedule_row
 from rota.store.spans import open_scopes
 
-RESUME = ("skip", "latest", "all")
 _BITE = 200
 
 
