@@ -12,6 +12,7 @@ from rota.config import Config
 from rota.core.model import WorkerInfo
 from rota.core.publishing import checked_name
 from rota.engine.declaring import declare_schedules
+from rota.engine.heartbeat import HeartbeatThread
 from rota.engine.janitor import Janitor
 from rota.engine.loops import Loop
 from rota.engine.planner import Planner, is_for_planner
@@ -23,11 +24,13 @@ from rota.store import Store
 from rota.version import __version__
 
 
-def worker_info(registry: Registry, config: Config, name: str | None, queues: Sequence[str] | None) -> WorkerInfo:
+def worker_info(
+    registry: Registry, config: Config, name: str | None, queues: Sequence[str] | None, boot: str | None = None
+) -> WorkerInfo:
     """Identity is name and boot: a second worker of the same name, or the same one restarted, is somebody else."""
     name = checked_name(name or socket.gethostname(), "worker name")
     return WorkerInfo(
-        id=f"{name}@{secrets.token_hex(6)}",
+        id=f"{name}@{boot or secrets.token_hex(6)}",
         name=name,
         host=socket.gethostname(),
         pid=os.getpid(),
@@ -50,12 +53,15 @@ class Engine:
         name: str | None = None,
         queues: Sequence[str] | None = None,
         working: bool = True,
+        boot: str | None = None,
+        heartbeat: type[HeartbeatThread] = HeartbeatThread,
     ) -> None:
+        """`boot` and `heartbeat` are for simulations, where nothing is random and there are no threads."""
         self._store = store
         self._registry = registry
         self.worker: Worker | None = None
         if working:
-            self.worker = Worker(store, registry, worker_info(registry, config, name, queues), config)
+            self.worker = Worker(store, registry, worker_info(registry, config, name, queues, boot), config, heartbeat)
         self._promoter = Loop("promoter", Promoter(store, config.poll))
         self._planning = Planner(store, registry.schedules.providers, config.poll)
         self._planner = Loop("planner", self._planning)

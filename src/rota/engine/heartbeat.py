@@ -67,7 +67,7 @@ class HeartbeatThread:
                 home.call_soon_threadsafe(answer, beat)
 
         self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._beat(deliver)), name="rota-heartbeat", daemon=True
+            target=lambda: asyncio.run(self.beat(deliver)), name="rota-heartbeat", daemon=True
         )
         self._thread.start()
 
@@ -83,7 +83,8 @@ class HeartbeatThread:
         if self._thread:
             await asyncio.to_thread(self._thread.join, 2.0)
 
-    async def _beat(self, deliver: Answer) -> None:
+    async def beat(self, deliver: Answer) -> None:
+        """Until it is stopped, on the event loop that is to do it."""
         self._loop, self._now = asyncio.get_running_loop(), asyncio.Event()
         store = self._parent.twin()
         heartbeat = Heartbeat(store, self._worker, self._held, self._lease)

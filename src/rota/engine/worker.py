@@ -41,7 +41,14 @@ _LAST_REPORTS = 3.0
 
 
 class Worker:
-    def __init__(self, store: Store, registry: Registry, info: WorkerInfo, config: Config) -> None:
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        info: WorkerInfo,
+        config: Config,
+        heartbeat: type[HeartbeatThread] = HeartbeatThread,
+    ) -> None:
         self.info = info
         self.held: dict[str, int] = {}
         self.active: dict[str, Attempt] = {}
@@ -66,7 +73,7 @@ class Worker:
         self._renewed_at = self._clock.monotonic()
         self._reports = Reports(self._clock, Limits(config.max_payload))
         self._reporter = Reporter(store, self._settled)
-        self._heartbeat = HeartbeatThread(store, info, self.held, config.lease, config.heartbeat)
+        self._heartbeat = heartbeat(store, info, self.held, config.lease, config.heartbeat)
         self._calls = Calls(
             info, Limits(config.max_payload), renew=self._heartbeat.renew_now, began=self._began, freed=self._refill
         )

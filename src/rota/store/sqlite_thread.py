@@ -24,7 +24,9 @@ T = TypeVar("T")
 _GROUP = 64
 
 
-class _Job(msgspec.Struct):
+class Job(msgspec.Struct):
+    """A transaction that somebody waits for."""
+
     work: Work[Any]
     future: Future[Any]
 
@@ -33,18 +35,18 @@ class ServingThread:
     """Opened at the first use, and again at the first after it was stopped."""
 
     def __init__(
-        self, name: str, connect: Callable[[], SqliteTx], serve: Callable[[SqliteTx, list[_Job]], None]
+        self, name: str, connect: Callable[[], SqliteTx], serve: Callable[[SqliteTx, list[Job]], None]
     ) -> None:
         self._name = name
         self._connect = connect
         self._serve = serve
-        self._inbox: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         forking.close_at_forks(self)
 
     async def submit(self, work: Work[T], path: str) -> T:
-        job = _Job(work, Future())
+        job = Job(work, Future())
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._loop, name=self._name, daemon=True)
@@ -90,7 +92,7 @@ class ServingThread:
         if tx:
             tx.close()
 
-    def _next_jobs(self) -> list[_Job]:
+    def _next_jobs(self) -> list[Job]:
         first = self._inbox.get()
         if first is None:
             return []
@@ -104,15 +106,15 @@ class ServingThread:
         return jobs
 
 
-def write_group(tx: SqliteTx, jobs: list[_Job]) -> None:
+def write_group(tx: SqliteTx, jobs: list[Job]) -> None:
     """Group commit: one fsync for all that waited; each job in its own savepoint, so that it fails alone."""
     tx.control("begin immediate")
-    done: list[tuple[_Job, Any]] = []
+    done: list[tuple[Job, Any]] = []
     try:
         for job in jobs:
             tx.control("savepoint job")
             try:
-                done.append((job, _drive(job.work(tx))))
+                done.append((job, drive(job.work(tx))))
             except apsw.FullError:
                 raise
             except Exception as error:
@@ -129,18 +131,18 @@ def write_group(tx: SqliteTx, jobs: list[_Job]) -> None:
         _settle(job.future, result=result)
 
 
-def read_each(tx: SqliteTx, jobs: list[_Job]) -> None:
+def read_each(tx: SqliteTx, jobs: list[Job]) -> None:
     for job in jobs:
         tx.control("begin")
         try:
-            _settle(job.future, result=_drive(job.work(tx)))
+            _settle(job.future, result=drive(job.work(tx)))
         except Exception as error:
             _settle(job.future, error=error)
         finally:
             tx.control("commit")
 
 
-def _drive(body: Any) -> Any:
+def drive(body: Any) -> Any:
     """Run a coroutine that never suspends."""
     try:
         body.send(None)

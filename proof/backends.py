@@ -1,0 +1,170 @@
+"""The two real databases, an operation at a time: the world stands still while one is done."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import Future
+from datetime import timedelta
+from typing import Any, Literal, Protocol, TypeVar
+
+import apsw
+import asyncpg
+
+from rota.clock import Clock, HostClock
+from rota.errors import Invalid
+from rota.store import Store
+from rota.store.database import Hint, Row, Work
+from rota.store.postgres import PostgresDatabase
+from rota.store.sqlite import SqliteTx
+from rota.store.sqlite_thread import Job, drive, read_each, translated, write_group
+from rota.store.statements import POSTGRES, SQLITE, Dialect
+
+T = TypeVar("T")
+Kind = Literal["transact", "alone", "glance", "read"]
+_LIMIT = 60.0
+_DEADLINE = timedelta(seconds=30)
+
+
+class Backend(Protocol):
+    dialect: Dialect
+
+    def begin(self, clock: Clock) -> None:
+        """Empty, migrated, under this clock."""
+
+    def do(self, kind: Kind, work: Work[T], *, repeatable: bool = True) -> T: ...
+
+    def look(self, sql: str) -> Sequence[Row]:
+        """A question of the observer's."""
+
+    def close(self) -> None: ...
+
+
+class SqliteBackend:
+    """In memory, on this thread, through the same group commit as in production. A copy of an empty one per world."""
+
+    dialect = SQLITE
+
+    def __init__(self) -> None:
+        self._empty = self._own = apsw.Connection(":memory:")
+        self._tx = SqliteTx(self._empty, HostClock())
+        drive(Direct(self, HostClock()).store().migrate())
+
+    def begin(self, clock: Clock) -> None:
+        self._own = connection = apsw.Connection(":memory:")
+        with connection.backup("main", self._empty, "main") as copy:
+            copy.step()
+        connection.execute("pragma foreign_keys = on; pragma temp_store = memory").fetchall()
+        self._tx = SqliteTx(connection, clock)
+
+    def do(self, kind: Kind, work: Work[T], *, repeatable: bool = True) -> T:
+        job = Job(work, Future())
+        try:
+            (write_group if kind in ("transact", "alone") else read_each)(self._tx, [job])
+            result: T = job.future.result(0)
+        except apsw.Error as error:
+            raise translated(error, "the database") from error
+        except (UnicodeError, OverflowError) as error:
+            raise Invalid(f"a value cannot be stored: {error}") from error
+        return result
+
+    def look(self, sql: str) -> Sequence[Row]:
+        return self._own.execute(sql).fetchall()
+
+    def close(self) -> None:
+        self._own.close()
+        self._empty.close()
+
+
+class PostgresBackend:
+    """A server's database, through the same client as in production, on an event loop of its own."""
+
+    dialect = POSTGRES
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="proof-postgres", daemon=True)
+        self._thread.start()
+        self._database: PostgresDatabase | None = None
+        self._eyes: asyncpg.Connection[asyncpg.Record] = self._wait(asyncpg.connect(url))
+        self._wait(self._migrate())
+        rows = self._wait(self._eyes.fetch("select tablename from pg_tables where tablename like 'rota_%'"))
+        tables = ", ".join(sorted(row[0] for row in rows if row[0] != "rota_migration"))
+        self._clear = f"truncate {tables}"
+
+    async def _migrate(self) -> None:
+        store = Store(PostgresDatabase(self._url, deadline=_DEADLINE))
+        await store.migrate()
+        await store.close()
+
+    def _wait(self, body: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(body, self._loop).result(_LIMIT)
+
+    def begin(self, clock: Clock) -> None:
+        self._wait(self._eyes.execute(self._clear))
+        if self._database:
+            self._wait(self._database.close())
+        self._database = self._wait(self._open(clock))
+
+    async def _open(self, clock: Clock) -> PostgresDatabase:
+        return PostgresDatabase(self._url, clock, deadline=_DEADLINE)
+
+    def do(self, kind: Kind, work: Work[T], *, repeatable: bool = True) -> T:
+        database = self._database
+        assert database is not None
+        if kind == "transact":
+            return self._wait(database.transact(work, repeatable=repeatable))
+        door = {"alone": database.alone, "glance": database.glance, "read": database.read}[kind]
+        return self._wait(door(work))
+
+    def look(self, sql: str) -> Sequence[Row]:
+        return [tuple(row) for row in self._wait(self._eyes.fetch(sql))]
+
+    def close(self) -> None:
+        if self._database:
+            self._wait(self._database.close())
+        self._wait(self._eyes.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def open_backend(url: str | None) -> Backend:
+    """None: SQLite in memory. Otherwise a PostgreSQL database that may be emptied."""
+    return SqliteBackend() if url is None else PostgresBackend(url)
+
+
+class Direct:
+    """A database without anything between it and the caller; what asks it never waits, and may be driven by hand."""
+
+    def __init__(self, backend: Backend, clock: Clock) -> None:
+        self.dialect = backend.dialect
+        self.clock = clock
+        self._backend = backend
+
+    def store(self) -> Store:
+        return Store(self)
+
+    async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
+        return self._backend.do("transact", work)
+
+    async def alone(self, work: Work[T]) -> T:
+        return self._backend.do("alone", work)
+
+    async def glance(self, work: Work[T]) -> T:
+        return self._backend.do("glance", work)
+
+    async def read(self, work: Work[T]) -> T:
+        return self._backend.do("read", work)
+
+    def notify(self, queues: Iterable[str | None]) -> None: ...
+
+    def listen(self, hint: Hint) -> Callable[[], None]:
+        return lambda: None
+
+    def twin(self) -> Direct:
+        return self
+
+    async def close(self) -> None: ...

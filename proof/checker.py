@@ -1,0 +1,55 @@
+"""Watches a world keep its promises: each commit as it happens, and the whole when all is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from proof import end_checks, lane_checks, run_checks
+from proof.observing import Change
+
+if TYPE_CHECKING:
+    from proof.world import World
+
+Finding = tuple[str, str]
+"""The promise that was broken, and how."""
+
+
+class Violation(msgspec.Struct, frozen=True):
+    promise: str
+    message: str
+    at: float
+
+    def __str__(self) -> str:
+        return f"{self.promise} broken at {self.at:.3f}s: {self.message}"
+
+
+class Checker:
+    def __init__(self, world: World) -> None:
+        self.violation: Violation | None = None
+        self._world = world
+        self._of_changes: list[Callable[[Change], Iterator[Finding]]] = run_checks.checks(world)
+        self._of_commits: list[Callable[[], Iterator[Finding]]] = lane_checks.checks(world)
+
+    def changed(self, change: Change) -> None:
+        for check in self._of_changes:
+            for promise, message in check(change):
+                self.violate(promise, f"{message}\n      by: {change}")
+
+    def committed(self, op: str) -> None:
+        for check in self._of_commits:
+            for promise, message in check():
+                self.violate(promise, f"{message}, after {op}")
+
+    def at_the_end(self) -> None:
+        for check in end_checks.CHECKS:
+            for promise, message in check(self._world):
+                self.violate(promise, message)
+
+    def violate(self, promise: str, message: str) -> None:
+        """The first one counts: what follows may be its consequence. The world ends with it."""
+        if self.violation is None:
+            self.violation = Violation(promise, message, self._world.loop.time())
+        self._world.loop.halted = True

@@ -1,0 +1,157 @@
+"""What clients do: an entry of the script becomes calls, and the diary keeps the answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from proof.diary import Call
+from proof.script import AddSchedule, Cancel, ChangeSchedule, Command, Enqueue, Hold, RetryByHand
+from rota.client import Order
+from rota.core.triggers import Trigger, after, cron, every
+from rota.errors import RotaError, Unavailable
+
+if TYPE_CHECKING:
+    from proof.processes import ClientProcess
+    from proof.world import World
+
+_TRIES = 4
+_REST = 0.7
+
+
+async def perform(process: ClientProcess, entry: Command, place: int) -> None:
+    match entry:
+        case Enqueue():
+            await _enqueue(process, entry, place)
+        case Cancel():
+            await _cancel(process, entry)
+        case RetryByHand():
+            await _retry(process, entry)
+        case AddSchedule():
+            await _add(process, entry, place)
+        case ChangeSchedule():
+            await _change(process, entry)
+        case Hold():
+            await _hold(process, entry)
+
+
+async def ask(
+    process: ClientProcess, verb: str, what: str, act: Callable[[], Awaitable[Any]], *, insist: bool = False
+) -> Call:
+    """With `insist`, again when nobody knows whether it was done; only for what may be repeated."""
+    world = process.world
+    call = Call(world.loop.time(), process.name, verb, what)
+    world.diary.calls.append(call)
+    for tries_left in reversed(range(_TRIES if insist else 1)):
+        try:
+            call.answer = await act()
+            call.answered_at = world.loop.time()
+        except Unavailable:
+            if tries_left:
+                await asyncio.sleep(_REST)
+                continue
+        except RotaError as error:
+            call.error = f"{type(error).__name__}: {error}"
+            call.answered_at = world.loop.time()
+        break
+    return call
+
+
+async def _enqueue(process: ClientProcess, entry: Enqueue, place: int) -> None:
+    client = process.client
+    orders = [
+        Order(entry.job, {"n": place * 100 + copy, "acts": entry.acts}, dict(entry.options))
+        for copy in range(entry.copies)
+    ]
+    what = f"{entry.job} x {entry.copies} {entry.options or ''} {entry.acts}"
+    keyed = "idempotency_key" in entry.options
+
+    async def act() -> list[tuple[str, bool]]:
+        if entry.copies > 1:
+            return [(one.id, one.created) for one in await client.enqueue_many(orders)]
+        one = await client.enqueue(orders[0])
+        return [(one.id, one.created)]
+
+    await ask(process, "enqueue", what, act, insist=keyed)
+
+
+def _pick(world: World, draw: float, *, final: bool) -> str | None:
+    """A run that a client knows of, whether it is final or not."""
+    known = [id for id, seen in sorted(world.observer.runs.items()) if (seen.end is not None) == final]
+    return known[int(draw * len(known))] if known else None
+
+
+async def _cancel(process: ClientProcess, entry: Cancel) -> None:
+    run_id = _pick(process.world, entry.pick, final=False)
+    if run_id is not None:
+        await ask(process, "cancel", run_id, lambda: process.client.cancel(run_id, reason="drawn"), insist=True)
+
+
+async def _retry(process: ClientProcess, entry: RetryByHand) -> None:
+    run_id = _pick(process.world, entry.pick, final=True)
+    if run_id is not None:
+
+        async def act() -> str:
+            return (await process.client.retry(run_id)).id
+
+        await ask(process, "retry", run_id, act)
+
+
+def trigger_of(words: dict[str, Any]) -> Trigger:
+    if "every" in words:
+        return every(words["every"])
+    if "after" in words:
+        return after(words["after"])
+    return cron(words["cron"], words.get("tz", "UTC"))
+
+
+async def _add(process: ClientProcess, entry: AddSchedule, place: int) -> None:
+    options = dict(entry.options)
+    if "scopes" in options:
+        options["scopes"] = [tuple(scope) for scope in options["scopes"]]
+    payload = {"n": place * 100, "acts": entry.acts}
+
+    async def act() -> str:
+        made = await process.client.schedules.create(
+            entry.name, "planned", trigger_of(entry.trigger), payload=payload, **options
+        )
+        return made.name
+
+    await ask(process, "schedule", f"{entry.name} {entry.trigger} {entry.options}", act)
+
+
+async def _change(process: ClientProcess, entry: ChangeSchedule) -> None:
+    schedules, name, options = process.client.schedules, entry.name, dict(entry.options)
+
+    async def act() -> Any:
+        if entry.verb == "update":
+            if "trigger" in options:
+                options["trigger"] = trigger_of(options["trigger"])
+            return (await schedules.update(name, **options)).revision
+        if entry.verb == "backfill":
+            now = await process.client.time()
+            from_at = now - timedelta(seconds=options["back"])
+            return (await schedules.backfill(name, from_at, now, ran=options["again"])).count
+        answer = await getattr(schedules, entry.verb)(name, **options)
+        return getattr(answer, "revision", answer)
+
+    await ask(process, entry.verb, f"{name} {entry.options or ''}", act)
+
+
+async def _hold(process: ClientProcess, entry: Hold) -> None:
+    client = process.client
+
+    async def pause() -> None:
+        await (client.pause_queue(entry.name) if entry.kind == "queue" else client.pause_job(entry.name))
+
+    async def resume() -> None:
+        if entry.kind == "queue":
+            await client.resume_queue(entry.name)
+        else:
+            await client.resume_job(entry.name, catch_up=entry.catch_up)
+
+    await ask(process, f"pause {entry.kind}", entry.name, pause, insist=True)
+    await asyncio.sleep(entry.span)
+    await ask(process, f"resume {entry.kind}", entry.name, resume, insist=True)

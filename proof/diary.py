@@ -1,0 +1,76 @@
+"""What the outside of rota knows: what handlers did, and what clients asked and were answered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+if TYPE_CHECKING:
+    from proof.processes import Process
+    from rota.engine.context import Context
+
+What = Literal["began", "effect", "returned", "stopped"]
+
+
+class Deed(msgspec.Struct, frozen=True):
+    """Something that a handler did."""
+
+    at: float
+    process: str
+    worker: str
+    what: What
+    run_id: str
+    fence: int
+    attempt: int
+    detail: str = ""
+
+    def __str__(self) -> str:
+        where, who = f"{self.at:9.3f}s {self.process:9}", f"(fence {self.fence}, attempt {self.attempt})"
+        return f"{where} handler {self.what:16} {self.run_id[-6:]} {who} {self.detail}"
+
+
+class Call(msgspec.Struct):
+    """Something that a client asked: `answer` once it got one, `error` if it was refused, neither if nobody knows."""
+
+    at: float
+    client: str
+    verb: str
+    what: str
+    answer: Any = None
+    error: str | None = None
+    answered_at: float | None = None
+
+    @property
+    def acknowledged(self) -> bool:
+        return self.answered_at is not None and self.error is None
+
+    def __str__(self) -> str:
+        end = "unanswered" if self.answered_at is None else f"{self.error or self.answer} at {self.answered_at:.3f}s"
+        return f"{self.at:9.3f}s {self.client:9} {self.verb} {self.what}: {end}"
+
+
+class Diary:
+    def __init__(self) -> None:
+        self.deeds: list[Deed] = []
+        self.calls: list[Call] = []
+        self.begun: dict[str, int] = {}
+
+    def began(self, process: Process, ctx: Context, n: int, act: str) -> None:
+        self.begun[ctx.run_id] = self.begun.get(ctx.run_id, 0) + 1
+        self._note(process, ctx, "began", f"{act} of entry {n}")
+
+    def effect(self, process: Process, ctx: Context) -> None:
+        self._note(process, ctx, "effect")
+
+    def returned(self, process: Process, ctx: Context) -> None:
+        self._note(process, ctx, "returned")
+
+    def stopped(self, process: Process, ctx: Context, why: str) -> None:
+        self._note(process, ctx, "stopped", why)
+
+    def _note(self, process: Process, ctx: Context, what: What, detail: str = "") -> None:
+        if process.dead or process.world.over:
+            return
+        at = process.world.loop.time()
+        self.deeds.append(Deed(at, process.name, process.worker_id, what, ctx.run_id, ctx.fence, ctx.attempt, detail))

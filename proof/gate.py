@@ -1,0 +1,122 @@
+"""Between a process and its database: delay, loss and death, one operation at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from proof.backends import Kind
+from proof.loop import Node
+from rota.clock import Clock
+from rota.errors import Unavailable
+from rota.store.database import Hint, Work
+
+if TYPE_CHECKING:
+    import random
+
+    from proof.world import World
+
+T = TypeVar("T")
+Blow = Literal["crash_before", "crash_after", "lost_reply", "refused"]
+
+BLOWS: tuple[Blow, ...] = ("crash_before", "crash_after", "lost_reply", "refused")
+_MOSTLY, _OFTEN, _SELDOM = 0.8, 0.95, 0.99
+
+
+class NodeClock:
+    """A host's clock: wrong by `offset` seconds. Only the database's decides anything."""
+
+    def __init__(self, world: World, offset: float) -> None:
+        self._world = world
+        self._offset = offset
+
+    def micros(self) -> int:
+        return self._world.true_micros() + int(self._offset * 1e6)
+
+    def monotonic(self) -> float:
+        return self._world.loop.time() + 1_000 + abs(self._offset)
+
+
+class Gate:
+    """A `Database` for one process."""
+
+    def __init__(self, world: World, node: Node, clock: Clock, rng: random.Random) -> None:
+        self.dialect = world.backend.dialect
+        self.clock = clock
+        self._world = world
+        self._node = node
+        self._random = rng
+
+    async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
+        return await self._operate("transact", work, repeatable)
+
+    async def alone(self, work: Work[T]) -> T:
+        return await self._operate("alone", work, True)
+
+    async def glance(self, work: Work[T]) -> T:
+        return await self._operate("glance", work, True)
+
+    async def read(self, work: Work[T]) -> T:
+        return await self._operate("read", work, True)
+
+    async def _operate(self, kind: Kind, work: Work[T], repeatable: bool) -> T:
+        world, node, name = self._world, self._node, operation(work)
+        await self._travel()
+        blow = world.blow_for(node, name)
+        if blow == "crash_before":
+            await self._die()
+        if blow == "refused" or world.is_away(node):
+            raise Unavailable("the database cannot be reached")
+        answer = self._do(kind, work, name, repeatable)
+        if blow == "crash_after":
+            await self._die()
+        if blow == "lost_reply":
+            if not repeatable or self._random.random() < 0.5:
+                raise Unavailable("the connection broke before the answer")
+            answer = self._do(kind, work, name, repeatable)  # as a client does that lost its connection
+        await self._travel()
+        return answer()
+
+    def _do(self, kind: Kind, work: Work[T], name: str, repeatable: bool) -> Callable[[], T]:
+        """Whatever comes of it reaches the caller later, if at all."""
+        try:
+            result = self._world.backend.do(kind, work, repeatable=repeatable)
+        except Exception as error:
+            failure = error
+
+            def fail() -> T:
+                raise failure
+
+            return fail
+        if kind in ("transact", "alone"):
+            self._world.committed(self._node, name)
+        return lambda: result
+
+    async def _travel(self) -> None:
+        draw, far = self._random.random(), self._world.script.distance
+        span = 0.003 if draw < _MOSTLY else 0.05 if draw < _OFTEN else 0.5 if draw < _SELDOM else 3.0
+        await asyncio.sleep(self._random.random() * span * far)
+
+    async def _die(self) -> None:
+        self._world.kill(self._node)
+        await asyncio.get_running_loop().create_future()
+
+    def notify(self, queues: Iterable[str | None]) -> None:
+        for queue in sorted(queues, key=str):
+            self._world.hint(queue, self._random)
+
+    def listen(self, hint: Hint) -> Callable[[], None]:
+        return self._world.listen(self._node, hint)
+
+    def twin(self) -> Gate:
+        return self
+
+    async def close(self) -> None: ...
+
+
+def operation(work: Work[Any]) -> str:
+    """The store's operation that a transaction's body was written in: `Store.claim`, `ScheduleStore.pause`."""
+    name = getattr(work, "__qualname__", None) or getattr(getattr(work, "func", None), "__qualname__", "?")
+    return str(name).partition(".<locals>")[0]

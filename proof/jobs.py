@@ -1,0 +1,103 @@
+"""The simulated application: a few jobs, whose handlers do what their payload says and keep a diary of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from proof.loop import CURRENT
+from rota.app import Rota
+from rota.config import Config
+from rota.core.signals import Fail, Retry, Snooze
+from rota.engine.context import Context
+from rota.registry.jobs import Registry
+
+if TYPE_CHECKING:
+    from proof.processes import Process
+
+_STEP = 0.25
+_MOST_SNOOZES = 4  # or it would never end
+
+# What the checks know of each job, besides what it declares to rota.
+JOBS: dict[str, dict[str, Any]] = {
+    "plain": {"max_attempts": 4, "backoff": "2s"},
+    "hasty": {"max_attempts": 3, "backoff": ["1s", "3s"], "priority": 5, "queue": "fast"},
+    "once": {"max_attempts": 1, "on_lost": "fail"},
+    "careful": {"max_attempts": 3, "backoff": "1s", "on_lost": "fail"},
+    "timed": {"max_attempts": 2, "backoff": "1s", "timeout": "3s", "cancel_grace": "2s"},
+    "narrow": {"max_attempts": 3, "backoff": "1s", "max_concurrency": 2},
+    "keyed": {"max_attempts": 3, "backoff": "1s", "limit": {"max": 1, "by": ["scope"]}},
+    "single": {"max_attempts": 2, "backoff": "1s", "unique": True},
+    "fleeting": {"max_attempts": 2, "backoff": "1s", "keep": 1, "keep_for": "5s"},
+    "planned": {"max_attempts": 2, "backoff": "2s", "cancel_grace": "3s"},
+}
+
+
+_SIGNALS: dict[str, Callable[[], Exception]] = {
+    "raise": lambda: ValueError("as its payload says"),
+    "fail": lambda: Fail("for good"),
+    "retry": lambda: Retry(after="2s"),
+    "snooze": lambda: Snooze("2s"),
+}
+
+
+@cache
+def registry() -> Registry:
+    """Handlers find the world that they are in by their node, so one registry serves all."""
+    app = Rota(config=Config())
+    for name, options in JOBS.items():
+        app.job(**{**options, "name": name})(_handle)
+    return app.registry
+
+
+async def _handle(ctx: Context, n: int, acts: list[str]) -> dict[str, int]:
+    process: Process = CURRENT.get()  # type: ignore[assignment]
+    diary = process.world.diary
+    act = acts[min(ctx.attempt, len(acts)) - 1]
+    word, _, amount = act.partition(":")
+    seconds = float(amount or 0)
+    diary.began(process, ctx, n, act)
+    try:
+        await _perform(process, ctx, word, seconds)
+    except BaseException as error:
+        diary.stopped(process, ctx, type(error).__name__)
+        raise
+    diary.returned(process, ctx)
+    return {"fence": ctx.fence, "attempt": ctx.attempt}
+
+
+async def _perform(process: Process, ctx: Context, word: str, seconds: float) -> None:
+    diary = process.world.diary
+    if word == "stubborn":
+        await _ignoring_cancellation(seconds)
+    elif word == "polite":
+        await _at_checkpoints(ctx, seconds)
+    else:
+        await asyncio.sleep(seconds)
+    diary.effect(process, ctx)
+    if word == "crash":
+        process.world.kill(process)
+        await asyncio.get_running_loop().create_future()
+    if word == "snooze" and diary.begun[ctx.run_id] > _MOST_SNOOZES:
+        return
+    if word in _SIGNALS:
+        signal = _SIGNALS[word]()
+        raise signal
+
+
+async def _ignoring_cancellation(seconds: float) -> None:
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    while loop.time() < until:
+        try:
+            await asyncio.sleep(until - loop.time())
+        except asyncio.CancelledError:
+            continue
+
+
+async def _at_checkpoints(ctx: Context, seconds: float) -> None:
+    for _ in range(int(seconds / _STEP)):
+        ctx.checkpoint()
+        await asyncio.sleep(_STEP)

@@ -1,0 +1,104 @@
+"""Processes of a world: engines, which are rota's own from the planner to the worker, and clients."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from proof.gate import Gate, NodeClock
+from proof.jobs import registry
+from proof.loop import Node
+from rota.client import Client
+from rota.config import Config
+from rota.engine.engine import Engine
+from rota.engine.heartbeat import Answer, HeartbeatThread
+from rota.errors import RotaError
+from rota.store import Store
+
+if TYPE_CHECKING:
+    from proof.world import World
+
+CONFIG = Config(
+    lease=timedelta(seconds=9),
+    heartbeat=timedelta(seconds=3),
+    reaper=timedelta(seconds=2),
+    poll=timedelta(seconds=1),
+    janitor=timedelta(seconds=10),
+    deadline=timedelta(seconds=15),
+    shutdown_grace=timedelta(seconds=3),
+    concurrency=3,
+)
+_TROUBLE = 1.0
+
+
+class HeartbeatTask(HeartbeatThread):
+    """The same on the process's own loop: a thread would have a time of its own."""
+
+    _task: asyncio.Task[None] | None = None
+
+    def start(self, answer: Answer) -> None:
+        self._task = asyncio.get_running_loop().create_task(self.beat(answer))
+
+    async def stop(self) -> None:
+        self._stopping = True
+        self.renew_now()
+        if self._task:
+            await asyncio.wait([self._task], timeout=2.0)
+
+
+class Process(Node):
+    """One boot of a named process."""
+
+    def __init__(self, world: World, name: str, boot: int, offset: float = 0.0) -> None:
+        super().__init__(name)
+        self.world = world
+        self.boot = boot
+        self.random = random.Random(f"{world.script.seed}/{name}/{boot}")
+        self.clock = NodeClock(world, offset)
+        self.store = Store(Gate(world, self, self.clock, self.random), self._new_id)
+
+    @property
+    def worker_id(self) -> str:
+        return f"{self.name}@{self.boot}"
+
+    def _new_id(self) -> str:
+        """Like a uuid7, but of this process's clock and draws."""
+        millis, noise = self.clock.micros() // 1_000, self.random.getrandbits(74)
+        number = millis << 80 | 7 << 76 | (noise >> 62) << 64 | 2 << 62 | noise & (1 << 62) - 1
+        digits = f"{number:032x}"
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+class EngineProcess(Process):
+    engine: Engine | None = None
+
+    async def live(self) -> None:
+        """As a server does: try until the database lets it start."""
+        while True:
+            engine = Engine(
+                self.store, registry(), CONFIG, name=self.name, boot=str(self.boot), heartbeat=HeartbeatTask
+            )
+            try:
+                await engine.start()
+            except RotaError:
+                with contextlib.suppress(RotaError):
+                    await engine.stop(timedelta(0))
+                await asyncio.sleep(_TROUBLE)
+            else:
+                self.engine = engine
+                return
+
+    async def stop(self, then: Callable[[], None]) -> None:
+        if self.engine:
+            await self.engine.stop()
+        then()
+
+
+class ClientProcess(Process):
+    def __init__(self, world: World, name: str, boot: int, offset: float = 0.0) -> None:
+        super().__init__(world, name, boot, offset)
+        self.client = Client(self.store, registry(), CONFIG)

@@ -1,0 +1,178 @@
+"""Promises about single runs, checked at every change of one: P2, P9 to P11, P13 to P15."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from proof.jobs import JOBS
+from proof.observing import Change, Lease, Seen
+from rota.durations import parse_duration
+
+if TYPE_CHECKING:
+    from proof.world import World
+
+Finding = tuple[str, str]
+Check = Callable[[Change], Iterator[Finding]]
+
+TAKES_AWAY = {"Store.reap"}
+PRUNES = ("Store.prune", "drop_runs")
+
+
+def checks(world: World) -> list[Check]:
+    memory = Memory(world)
+    return [
+        memory.in_one_place,
+        memory.final_is_final,
+        memory.fences_grow,
+        memory.only_the_holder_ends_it,
+        memory.never_early,
+        memory.within_its_budget,
+        memory.backs_off,
+        memory.not_again_after_loss,
+        memory.cancelled_in_time,
+    ]
+
+
+class Memory:
+    """What has to be remembered of runs: the highest fence of each, and how its attempts ended."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._fences: dict[str, int] = {}
+        self._lost: set[str] = set()
+
+    def in_one_place(self, change: Change) -> Iterator[Finding]:
+        """P12: a run is waiting, leased or final; nothing in between, and nothing vanishes but by retention."""
+        seen = change.after
+        if seen is None:
+            if not change.op.startswith(PRUNES):
+                yield "P7", "a run vanished"
+            elif change.before and change.before.end is None:
+                yield "P7", "a run was pruned before it was final"
+            return
+        places = [place for place in (seen.end, seen.lease, seen.place) if place is not None]
+        if len(places) != 1:
+            yield "P12", f"the run is in {len(places)} places at once: {places}"
+
+    def final_is_final(self, change: Change) -> Iterator[Finding]:
+        before, after = change.before, change.after
+        if before and before.end and after and after.end != before.end:
+            yield "P11", f"it was {before.end} already, and is now {after.end or after.lease or after.place}"
+
+    def fences_grow(self, change: Change) -> Iterator[Finding]:
+        seen = change.after
+        if seen is None:
+            return
+        highest = self._fences.get(seen.id, 0)
+        if seen.fence < highest:
+            yield "P9", f"the fence went from {highest} back to {seen.fence}"
+        was = change.before.lease if change.before else None
+        if seen.lease and (was is None or was.worker != seen.lease.worker) and seen.lease.fence <= highest:
+            yield "P9", f"claimed under fence {seen.lease.fence}, which was given out before"
+        if was and seen.place and change.op in TAKES_AWAY and seen.place.fence <= was.fence:
+            yield "P9", "a lease was taken away, and the fence did not grow"
+        self._fences[seen.id] = max(highest, seen.fence)
+
+    def only_the_holder_ends_it(self, change: Change) -> Iterator[Finding]:
+        """P10: a lease ends by the word of its holder, under its fence, or is taken away when its time is over."""
+        was = change.before.lease if change.before else None
+        if was is None or change.after is None:
+            return
+        now = change.after.lease
+        if now is not None:
+            yield from self._still_held(change, was, now)
+        elif change.op in TAKES_AWAY:
+            over = was.expires_at <= change.now or (was.cancel_at is not None and was.cancel_at <= change.now)
+            if not over:
+                yield (
+                    "P10",
+                    f"taken from {was.worker} {(was.expires_at - change.now) / 1e6:.3f}s before its lease ended",
+                )
+        elif change.worker != was.worker:
+            yield "P10", f"{change.worker or change.process} ended the attempt of {was.worker}"
+        else:
+            yield from self._said_under_its_fence(change.after, was)
+
+    def _still_held(self, change: Change, was: Lease, now: Lease) -> Iterator[Finding]:
+        if now.fence != was.fence:
+            return  # taken and claimed in one: other checks look at the fence
+        if now.expires_at != was.expires_at and change.worker != was.worker:
+            yield "P10", f"{change.worker} renewed the lease of {was.worker}"
+        if was.cancel_at is not None and now.cancel_at is None:
+            yield "P15", "a request to stop was forgotten"
+
+    def _said_under_its_fence(self, seen: Seen, was: Lease) -> Iterator[Finding]:
+        if seen.end and seen.end.state == "succeeded":
+            told = msgspec.json.decode(seen.end.result or "{}")
+            if told.get("fence") != was.fence or seen.end.fence != was.fence:
+                yield "P10", f"the result of fence {told.get('fence')} was accepted under fence {was.fence}"
+
+    def never_early(self, change: Change) -> Iterator[Finding]:
+        """P2, by the database's clock. What was due before that clock was set back is due."""
+        seen, was, latest = change.after, change.before, self._world.latest_micros
+        if seen is None:
+            return
+        if was is None and seen.retry_of is None and seen.plan_time is not None and seen.plan_time > latest:
+            yield "P2", f"planned {(seen.plan_time - latest) / 1e6:.3f}s before its time"
+        if seen.lease and was and was.place and was.place.run_at > latest:
+            yield "P2", f"claimed {(was.place.run_at - latest) / 1e6:.3f}s before its time"
+
+    def within_its_budget(self, change: Change) -> Iterator[Finding]:
+        """P13: attempts are bounded; only failures and losses are counted, a hand-back is not."""
+        seen = change.after
+        if seen is None:
+            return
+        if seen.lease and seen.lease.attempt > seen.max_attempts:
+            yield "P13", f"attempt {seen.lease.attempt} of {seen.max_attempts}"
+        was = change.before.lease if change.before else None
+        if was is None or seen.place is None:
+            return
+        outcome = self._outcome(seen.id, was.fence)
+        used = was.attempt - (outcome in ("handed_back", "snoozed"))
+        if outcome is not None and seen.place.attempt != used:
+            yield "P13", f"after an attempt that was {outcome}, {seen.place.attempt} are counted instead of {used}"
+
+    def _outcome(self, run_id: str, fence: int) -> str | None:
+        sql = f"select outcome from rota_attempt where run_id = '{run_id}' and fence = {fence}"
+        rows = self._world.backend.look(sql)
+        return str(rows[0][0]) if rows else None
+
+    def backs_off(self, change: Change) -> Iterator[Finding]:
+        """P13: a failed attempt is not repeated sooner than its job's backoff says."""
+        seen, was = change.after, change.before.lease if change.before else None
+        if seen is None or was is None or seen.place is None or self._outcome(seen.id, was.fence) != "failed":
+            return
+        delays = JOBS[seen.job]["backoff"]
+        delay = delays if isinstance(delays, str) else delays[min(was.attempt, len(delays)) - 1]
+        least = parse_duration(delay).total_seconds()
+        if seen.place.run_at < change.now + min(least, 1.0) * 1e6:
+            yield "P13", f"due again in {(seen.place.run_at - change.now) / 1e6:.3f}s, though it backs off {least:g}s"
+
+    def not_again_after_loss(self, change: Change) -> Iterator[Finding]:
+        """P14: with `on_lost: fail`, what was begun and then lost or handed back is never claimed again."""
+        seen = change.after
+        if seen is None or seen.on_lost != "fail":
+            return
+        was = change.before.lease if change.before else None
+        if was and seen.place:
+            begun = any(deed.run_id == seen.id and deed.fence == was.fence for deed in self._world.diary.deeds)
+            if begun and self._outcome(seen.id, was.fence) in ("lost", "handed_back"):
+                yield "P14", "begun, lost, and queued again"
+
+    def cancelled_in_time(self, change: Change) -> Iterator[Finding]:
+        """P15: what is asked to stop is given a grace, and what was not claimed ends at once."""
+        before, after = change.before, change.after
+        if change.op != "Store.cancel" or before is None or after is None or not self._asked_to_cancel(change):
+            return
+        if before.place and not (after.end and after.end.state == "cancelled"):
+            yield "P15", "it was not claimed, and was not cancelled at once"
+        if before.lease and not (after.lease and after.lease.cancel_at is not None):
+            yield "P15", "it was claimed, and was not asked to stop"
+
+    def _asked_to_cancel(self, change: Change) -> bool:
+        """Others go on because it is cancelled, in the same transaction."""
+        calls = self._world.diary.calls
+        return any(call.verb == "cancel" and call.what == change.run_id for call in calls)

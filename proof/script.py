@@ -1,0 +1,274 @@
+"""What happens in a world: its processes, what clients ask for and when, and what goes wrong. Drawn from a seed.
+
+A script is a list, so that a failing one can be made shorter: whatever is left out changes nothing else that was drawn.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from proof.gate import BLOWS
+
+
+class Entry(msgspec.Struct, frozen=True, tag=True):
+    at: float
+
+
+class Enqueue(Entry, frozen=True, tag=True):
+    client: str
+    job: str
+    acts: list[str]
+    options: dict[str, Any] = {}
+    copies: int = 1
+
+
+class Cancel(Entry, frozen=True, tag=True):
+    client: str
+    pick: float
+
+
+class RetryByHand(Entry, frozen=True, tag=True):
+    client: str
+    pick: float
+
+
+class AddSchedule(Entry, frozen=True, tag=True):
+    client: str
+    name: str
+    trigger: dict[str, Any]
+    acts: list[str]
+    options: dict[str, Any] = {}
+
+
+class ChangeSchedule(Entry, frozen=True, tag=True):
+    client: str
+    name: str
+    verb: str
+    options: dict[str, Any] = {}
+
+
+class Hold(Entry, frozen=True, tag=True):
+    """A queue or a job is paused for a while."""
+
+    client: str
+    kind: str
+    name: str
+    span: float
+    catch_up: str = "skip"
+
+
+class Kill(Entry, frozen=True, tag=True):
+    process: str
+    down: float
+
+
+class Stop(Entry, frozen=True, tag=True):
+    process: str
+    down: float
+
+
+class Freeze(Entry, frozen=True, tag=True):
+    process: str
+    span: float
+
+
+class Away(Entry, frozen=True, tag=True):
+    """The database cannot be reached from a process, or from any of them."""
+
+    process: str | None
+    span: float
+
+
+class Strike(Entry, frozen=True, tag=True):
+    """The first operation of a process after `skip` others meets with a blow."""
+
+    process: str
+    blow: str
+    skip: int
+
+
+class Hush(Entry, frozen=True, tag=True):
+    """Hints are lost."""
+
+    span: float
+
+
+class Jump(Entry, frozen=True, tag=True):
+    """The database's clock is set."""
+
+    by: float
+
+
+Command = Enqueue | Cancel | RetryByHand | AddSchedule | ChangeSchedule | Hold
+Fault = Kill | Stop | Freeze | Away | Strike | Hush | Jump
+Happening = Command | Fault
+
+
+class Script(msgspec.Struct, frozen=True, kw_only=True):
+    seed: int
+    engines: int
+    offsets: list[float]  # how wrong each engine's clock is
+    distance: float  # of everybody to the database
+    start: int  # microseconds
+    span: float  # after which nothing new happens, and all faults are over
+    entries: list[Happening]
+
+    def kept(self, places: Sequence[int]) -> Script:
+        return msgspec.structs.replace(self, entries=[self.entries[place] for place in places])
+
+
+# An ordinary moment, the last day of February, and both changes of the clocks in Berlin.
+_STARTS = (1_893_499_200_000_000, 1_835_395_190_000_000, 1_900_976_380_000_000, 1_919_120_380_000_000)
+_ACTS = ("ok:0.1", "ok:0.6", "ok:2", "raise:0.2", "fail:0.1", "retry:0.1", "snooze:0.1", "crash:0.3", "ok:14",
+    "stubborn:6", "polite:5", "raise:1")  # fmt: skip
+_WEIGHTS = (30, 20, 10, 12, 2, 3, 3, 4, 2, 2, 3, 5)
+HELD_JOBS = ("plain", "planned", "narrow")
+_SCOPES = (("tenant", "a"), ("tenant", "b"))
+
+
+def draw(seed: int) -> Script:
+    rng = random.Random(seed)
+    engines = [f"engine-{number + 1}" for number in range(rng.choice((1, 2, 2, 3)))]
+    span = rng.uniform(15, 35)
+    entries: list[Happening] = [_enqueue(rng, span) for _ in range(rng.choice((2, 5, 10, 15)))]
+    entries += [Cancel(rng.uniform(0, span), _client(rng), rng.random()) for _ in range(rng.choice((0, 0, 1, 3)))]
+    entries += [RetryByHand(rng.uniform(5, span), _client(rng), rng.random()) for _ in range(rng.choice((0, 0, 0, 2)))]
+    for number in range(rng.choice((0, 1, 1, 2))):
+        entries += _schedule(rng, span, f"schedule-{number + 1}")
+    entries += [_hold(rng, span) for _ in range(rng.choice((0, 0, 0, 1)))]
+    entries += [_fault(rng, span, engines) for _ in range(rng.choice((0, 1, 2, 4, 6)))]
+    return Script(
+        seed=seed,
+        engines=len(engines),
+        offsets=[rng.choice((0.0, 0.0, 3_600.0, -3_600.0, 0.7)) for _ in engines],
+        distance=rng.choice((0.2, 1.0, 1.0, 3.0)),
+        start=rng.choice(_STARTS) + rng.randrange(10_000_000),
+        span=span,
+        entries=sorted(entries, key=lambda entry: entry.at),
+    )
+
+
+def _hold(rng: random.Random, span: float) -> Hold:
+    kind = rng.choice(("queue", "job"))
+    name = rng.choice(("default", "fast") if kind == "queue" else HELD_JOBS)
+    catch_up = rng.choice(("skip", "latest", "all"))
+    return Hold(rng.uniform(0, span / 2), _client(rng), kind, name, rng.uniform(1, 8), catch_up)
+
+
+def _client(rng: random.Random) -> str:
+    return rng.choice(("client-1", "client-2"))
+
+
+def _acts(rng: random.Random) -> list[str]:
+    return rng.choices(_ACTS, _WEIGHTS, k=rng.choice((1, 1, 2, 3)))
+
+
+def _enqueue(rng: random.Random, span: float) -> Enqueue:
+    job = rng.choice(("plain", "plain", "hasty", "once", "careful", "timed", "narrow", "keyed", "single", "fleeting"))
+    options: dict[str, Any] = {}
+    if rng.random() < 0.25:
+        options["delay"] = f"{rng.randrange(1, 9)}s"
+    if rng.random() < 0.2:
+        options["priority"] = rng.randrange(-2, 3)
+    if rng.random() < 0.2 and job != "single":
+        options["idempotency_key"] = rng.choice(("first", "second", "third"))
+    if job == "keyed" or rng.random() < 0.1:
+        options["scope"] = rng.choice(_SCOPES)
+    if job == "plain" and rng.random() < 0.15:
+        options["key"] = rng.choice(("one", "two"))
+        options["unique"] = {"on_conflict": rng.choice(("return_existing", "replace", "reject"))}
+    copies = 1 if "idempotency_key" in options or rng.random() < 0.7 else rng.randrange(2, 7)
+    return Enqueue(rng.uniform(0, span * 0.9), _client(rng), job, _acts(rng), options, copies)
+
+
+def _schedule(rng: random.Random, span: float, name: str) -> list[Happening]:
+    at = rng.uniform(0, span / 2)
+    trigger = rng.choice(
+        (
+            {"every": rng.choice(("2s", "3s", "5s", "7s"))},
+            {"cron": rng.choice(("*/3 * * * * *", "*/10 * * * * *", "*/7 * * * * *"))},
+            {"cron": "*/5 * * * * *", "tz": "Europe/Berlin"},
+            {"cron": "*/1 * * * *"},
+            {"after": "3s"},
+        )
+    )
+    options = _failure(rng) if "after" in trigger else {**_policies(rng), **_failure(rng)}
+    if rng.random() < 0.1:
+        options["max_runs"] = rng.randrange(1, 5)
+    added = AddSchedule(at, _client(rng), name, trigger, _acts(rng), options)
+    return [added, *(_change(rng, rng.uniform(at, span), name) for _ in range(rng.choice((0, 1, 1, 2, 4))))]
+
+
+_OVERLAPS = ("skip", "allow", "cancel_previous", {"mode": "parallel", "max_overlap": 2}, "queue_one", "queue_all")
+_FAILURES = (
+    "skip",
+    "retry",
+    {"mode": "backoff", "backoff": "5s"},
+    {"mode": "half_open", "threshold": 2, "cooldown": "6s"},
+    "pause",
+)
+
+
+def _policies(rng: random.Random) -> dict[str, Any]:
+    """Only what a schedule with plan times of its own can have."""
+    options: dict[str, Any] = {
+        "catch_up": rng.choice(("none", "latest", {"mode": "all", "keep": 6})),
+        "overlap": rng.choice(_OVERLAPS),
+        "delay": "2s",
+        "jitter": "2s",
+        "max_concurrency": 1,
+        "scopes": [list(scope) for scope in _SCOPES],
+    }
+    chances = {"catch_up": 0.5, "overlap": 0.6, "delay": 0.2, "jitter": 0.2, "max_concurrency": 0.15, "scopes": 0.2}
+    return {name: options[name] for name, chance in chances.items() if rng.random() < chance}
+
+
+def _failure(rng: random.Random) -> dict[str, Any]:
+    return {"failure": rng.choice(_FAILURES)} if rng.random() < 0.3 else {}
+
+
+def _change(rng: random.Random, at: float, name: str) -> ChangeSchedule:
+    verb = rng.choice(("pause", "pause", "resume", "resume", "update", "update", "trigger", "delete", "backfill"))
+    options: dict[str, Any] = {}
+    if verb == "resume":
+        options = {"catch_up": rng.choice(("skip", "latest", "all"))}
+    elif verb == "pause" and rng.random() < 0.3:
+        options = {"until": f"{rng.randrange(2, 8)}s"}
+    elif verb == "update":
+        options = rng.choice(
+            (
+                {"overlap": "allow"},
+                {"overlap": "skip"},
+                {"trigger": {"every": "4s"}},
+                {"enabled": False},
+                {"enabled": True},
+            )
+        )
+    elif verb == "trigger":
+        options = {"force": rng.random() < 0.5}
+    elif verb == "backfill":
+        options = {"back": rng.uniform(2, 10), "again": rng.choice(("none", "failed", "all"))}
+    return ChangeSchedule(at, _client(rng), name, verb, options)
+
+
+def _fault(rng: random.Random, span: float, engines: list[str]) -> Happening:
+    at, engine = rng.uniform(0, span * 0.9), rng.choice(engines)
+    kind = rng.randrange(12)
+    if kind < 2:
+        return Kill(at, engine, rng.uniform(0.1, 8))
+    if kind == 2:
+        return Stop(at, engine, rng.uniform(0.1, 5))
+    if kind < 5:
+        return Freeze(at, engine, rng.choice((1.0, 4.0, 12.0, 20.0)))
+    if kind == 5:
+        return Away(at, rng.choice((engine, None)), rng.choice((0.5, 3.0, 12.0)))
+    if kind < 10:
+        struck = rng.choice((*engines, *engines, "client-1"))
+        return Strike(at, struck, rng.choice(BLOWS), rng.randrange(0, 12))
+    if kind == 10:
+        return Hush(at, rng.uniform(1, 15))
+    return Jump(at, rng.choice((-30.0, -1.0, 1.0, 30.0, 60.0)))

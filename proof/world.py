@@ -1,0 +1,302 @@
+"""A world: processes around one database, a script of what they do and what goes wrong, and a checker that watches."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import msgspec
+
+from proof import commands
+from proof.backends import Backend, Direct
+from proof.checker import Checker, Violation
+from proof.diary import Diary
+from proof.gate import Blow
+from proof.loop import Node, Stuck, VirtualLoop
+from proof.observing import Change, Observer
+from proof.processes import CONFIG, ClientProcess, EngineProcess, Process
+from proof.script import Away, Freeze, Hush, Jump, Kill, Script, Stop, Strike
+from rota.store.database import Hint
+
+P = TypeVar("P", bound=Process)
+
+CLIENTS = ("client-1", "client-2")
+SETTLING = 10 * CONFIG.lease.total_seconds()
+"""After the last fault, everything has to be final within ten leases."""
+_GOING_ON = 4.0
+_DOWN = 2.0
+_HINT_DELAY = 0.03
+_LOST_HINTS, _DOUBLED_HINTS = 0.05, 0.05
+
+
+class DatabaseClock:
+    """Decides everything. It may be set."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.jumped = 0
+
+    def micros(self) -> int:
+        return self._world.true_micros() + self.jumped
+
+    def monotonic(self) -> float:
+        return self._world.loop.time()
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a world: nothing wrong, or the first promise that was broken; and all that happened."""
+
+    seed: int
+    violation: Violation | None
+    history: list[str]
+    runs: int
+    operations: int
+    faults: int
+    ends: dict[str, int]
+
+
+class World:
+    def __init__(self, script: Script, backend: Backend) -> None:
+        self.script = script
+        self.backend = backend
+        self.loop = VirtualLoop(script.seed)  # type: ignore[abstract]
+        self.clock = DatabaseClock(self)
+        self.observer = Observer(backend)
+        self.diary = Diary()
+        self.checker = Checker(self)
+        self.processes: dict[str, Process] = {}
+        self.changes: list[Change] = []
+        self.notes: list[tuple[float, str]] = []
+        self.over = False
+        self.latest_micros = 0
+        self.healed_at: float | None = None
+        self.operations = 0
+        self.faults = 0
+        self._all: list[Node] = [self.loop.world]
+        self._boots: dict[str, int] = {}
+        self._down: dict[str, float] = {}
+        self._strikes: dict[str, list[tuple[int, Blow]]] = {}
+        self._away: dict[str | None, float] = {}
+        self._hushed_until = 0.0
+        self._listeners: dict[int, tuple[Node, Hint]] = {}
+        self._counter = 0
+        self._hints = random.Random(f"{script.seed}/hints")
+
+    def true_micros(self) -> int:
+        return self.script.start + int(self.loop.time() * 1_000_000)
+
+    def run(self) -> Outcome:
+        self.backend.begin(self.clock)
+        random.seed(self.script.seed)  # the jitter of backoffs
+        with _quiet():
+            try:
+                self.loop.run_until_complete(self.loop.spawn(self.loop.world, self._live()))
+            except Stuck as stuck:
+                self.checker.violate("P12", str(stuck))
+            finally:
+                self.over = True
+                self.loop.close()
+                self._bury()
+        return self._outcome()
+
+    def _bury(self) -> None:
+        """Whoever died in the middle of something is laid to rest here, where nobody hears it."""
+        for process in self._all:
+            for task in process.tasks:
+                if not task.done():
+                    task._log_destroy_pending = False  # type: ignore[attr-defined]
+                    with contextlib.suppress(BaseException):
+                        task.get_coro().close()
+            process.tasks.clear()
+
+    def _outcome(self) -> Outcome:
+        ends: dict[str, int] = {}
+        for seen in self.observer.runs.values():
+            state = seen.end.state if seen.end else "live"
+            ends[state] = ends.get(state, 0) + 1
+        return Outcome(
+            seed=self.script.seed,
+            violation=self.checker.violation,
+            history=self.history(),
+            runs=len(self.observer.runs),
+            operations=self.operations,
+            faults=self.faults,
+            ends=dict(sorted(ends.items())),
+        )
+
+    def history(self) -> list[str]:
+        """Everything that anybody could see, in order."""
+        lines = [(at, f"{at:9.3f}s {note}") for at, note in self.notes]
+        lines += [(change.at, str(change)) for change in self.changes]
+        lines += [(deed.at, str(deed)) for deed in self.diary.deeds]
+        lines += [(call.at, str(call)) for call in self.diary.calls]
+        return [line for _, line in sorted(lines, key=lambda line: line[0])]
+
+    async def _live(self) -> None:
+        for number in range(self.script.engines):
+            self._start(f"engine-{number + 1}")
+        for name in CLIENTS:
+            self._enter(ClientProcess(self, name, self._boot(name)))
+        for place, entry in enumerate(self.script.entries):
+            await asyncio.sleep(max(0.0, entry.at - self.loop.time()))
+            self._happen(entry, place)
+        await asyncio.sleep(max(0.0, self.script.span - self.loop.time()))
+        self._heal()
+        await asyncio.sleep(_GOING_ON)
+        await self._quieten()
+        self.checker.at_the_end()
+
+    def _boot(self, name: str) -> int:
+        self._boots[name] = self._boots.get(name, 0) + 1
+        return self._boots[name]
+
+    def _start(self, name: str) -> None:
+        offset = self.script.offsets[int(name.rpartition("-")[2]) - 1]
+        process = EngineProcess(self, name, self._boot(name), offset)
+        self._enter(process)
+        self.note(f"{process.worker_id} starts")
+        self.loop.spawn(process, process.live())
+
+    def _enter(self, process: P) -> P:
+        self.processes[process.name] = process
+        self._all.append(process)
+        return process
+
+    def note(self, text: str) -> None:
+        self.notes.append((self.loop.time(), text))
+
+    def _happen(self, entry: object, place: int) -> None:
+        match entry:
+            case Kill() | Stop() | Freeze() | Away() | Strike() | Hush() | Jump():
+                self.faults += 1
+                self._go_wrong(entry)
+            case _:
+                client = self.processes[entry.client]  # type: ignore[attr-defined]
+                if client.dead:  # somebody else takes its place
+                    client = self._enter(ClientProcess(self, client.name, self._boot(client.name)))
+                assert isinstance(client, ClientProcess)
+                self.loop.spawn(client, commands.perform(client, entry, place))  # type: ignore[arg-type]
+
+    def _go_wrong(self, entry: Kill | Stop | Freeze | Away | Strike | Hush | Jump) -> None:
+        now = self.loop.time()
+        self.note(f"fault: {entry}")
+        match entry:
+            case Kill():
+                self._down[entry.process] = entry.down
+                self.kill(self.processes[entry.process])
+            case Stop():
+                process = self.processes[entry.process]
+                if isinstance(process, EngineProcess) and process.engine and process.runs:
+                    self._down[entry.process] = entry.down
+                    self.loop.spawn(process, process.stop(lambda: self.kill(process)))
+            case Freeze():
+                process = self.processes[entry.process]
+                process.frozen = True
+                self._later(entry.span, lambda: setattr(process, "frozen", False))
+            case Away():
+                self._away[entry.process] = now + entry.span
+            case Strike():
+                self._strikes.setdefault(entry.process, []).append((entry.skip, entry.blow))  # type: ignore[arg-type]
+            case Hush():
+                self._hushed_until = now + entry.span
+            case Jump():
+                self.clock.jumped += int(entry.by * 1_000_000)
+
+    def _later(self, seconds: float, act: Callable[[], object]) -> None:
+        self.loop.call_later(seconds, act, context=self.loop.world.context())
+
+    def _heal(self) -> None:
+        """From here on nothing goes wrong any more."""
+        self.note("all faults are over")
+        self._strikes.clear()
+        self._away.clear()
+        self._hushed_until = 0.0
+        self.healed_at = self.loop.time()
+        for process in self.processes.values():
+            process.frozen = False
+
+    async def _quieten(self) -> None:
+        """Schedules stop naming plan times, nothing is held back any more, and everything comes to its end."""
+        store = Direct(self.backend, self.clock).store()
+        for schedule in await store.schedules.list(job=None, owner=None, limit=100, after=None):
+            await store.schedules.pause(schedule.name, "the end", None, None)
+        await store.resume_queue("default")
+        await store.resume_queue("fast")
+        for job in ("plain", "planned", "narrow"):
+            await store.resume_job(job, "skip", None)
+        self.committed(self.loop.world, "quieten")
+        assert self.healed_at is not None
+        deadline = self.healed_at + SETTLING
+        while any(seen.end is None for seen in self.observer.runs.values()):
+            if self.loop.time() > deadline:
+                return
+            await asyncio.sleep(1.0)
+
+    def kill(self, node: Node) -> None:
+        if node.dead or self.over:
+            return
+        self.note(f"{node.name} is dead")
+        self.loop.kill(node)
+        down = self._down.pop(node.name, _DOWN)
+        if node.name.startswith("engine"):
+            self._later(down, lambda: self._start(node.name))
+
+    def blow_for(self, node: Node, op: str) -> Blow | None:
+        self.operations += 1
+        waiting = self._strikes.get(node.name)
+        if not waiting:
+            return None
+        skip, blow = waiting[0]
+        if skip > 0:
+            waiting[0] = (skip - 1, blow)
+            return None
+        waiting.pop(0)
+        self.note(f"{node.name}: {blow} {op}")
+        return blow
+
+    def is_away(self, node: Node) -> bool:
+        now = self.loop.time()
+        return any(self._away.get(name, 0.0) > now for name in (node.name, None))
+
+    def committed(self, node: Node, op: str) -> None:
+        self.latest_micros = max(self.latest_micros, self.clock.micros())
+        worker = node.worker_id if isinstance(node, Process) else ""
+        for before, after in self.observer.changes():
+            change = Change(self.loop.time(), self.clock.micros(), node.name, worker, op, before, after)
+            self.changes.append(change)
+            self.checker.changed(change)
+        self.checker.committed(op)
+
+    def listen(self, node: Node, hint: Hint) -> Callable[[], None]:
+        self._counter += 1
+        number = self._counter
+        self._listeners[number] = (node, hint)
+
+        def stop() -> None:
+            self._listeners.pop(number, None)
+
+        return stop
+
+    def hint(self, queue: str | None, rng: random.Random) -> None:
+        if self.loop.time() < self._hushed_until:
+            return
+        for node, hint in list(self._listeners.values()):
+            draw = rng.random()
+            times = 0 if draw < _LOST_HINTS else 2 if draw < _LOST_HINTS + _DOUBLED_HINTS else 1
+            for _ in range(times):
+                self.loop.call_later(rng.random() * _HINT_DELAY, hint, queue, context=node.context())
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """What the engine logs of drawn troubles interests nobody."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
