@@ -14,7 +14,7 @@ import asyncpg
 
 from rota.clock import Clock, HostClock
 from rota.errors import Invalid
-from rota.store import Store
+from rota.store import Store, new_id
 from rota.store.database import Hint, Row, Work
 from rota.store.postgres import PostgresDatabase
 from rota.store.sqlite import SqliteTx
@@ -144,8 +144,8 @@ class Direct:
         self.clock = clock
         self._backend = backend
 
-    def store(self) -> Store:
-        return Store(self)
+    def store(self, new_id: Callable[[], str] = new_id) -> Store:
+        return Store(self, new_id)
 
     async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
         return self._backend.do("transact", work)

@@ -15,6 +15,7 @@ select r.id, r.job, r.state, r.fence, r.attempt, r.finished_at, r.result, r.work
     r.payload, l.fence, l.attempt, l.worker_id, l.claimed_at, l.expires_at, l.cancel_at,
     w.fence, w.attempt, w.run_at, w.hold, w.limit_key
 from rota_run r left join rota_lease l on l.run_id = r.id left join rota_ready w on w.run_id = r.id
+order by r.id
 """
 
 
@@ -133,7 +134,7 @@ class Observer:
                 before, after = self.runs.get(id), _seen(row)
                 self.runs[id] = after
                 yield before, after
-        for id in known.keys() - rows.keys():
+        for id in sorted(known.keys() - rows.keys()):
             yield self.runs.pop(id), None
 
 

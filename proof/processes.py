@@ -59,15 +59,20 @@ class Process(Node):
         self.boot = boot
         self.random = random.Random(f"{world.script.seed}/{name}/{boot}")
         self.clock = NodeClock(world, offset)
-        self.store = Store(Gate(world, self, self.clock, self.random), self._new_id)
+        self._ids = random.Random(f"{world.script.seed}/{name}/{boot}/ids")
+        self._last_id = (0, 0)
+        self.store = Store(Gate(world, self, self.clock, self.random), self.new_id)
 
     @property
     def worker_id(self) -> str:
         return f"{self.name}@{self.boot}"
 
-    def _new_id(self) -> str:
-        """Like a uuid7, but of this process's clock and draws."""
-        millis, noise = self.clock.micros() // 1_000, self.random.getrandbits(74)
+    def new_id(self) -> str:
+        """Like a uuid7, but of this process's clock and draws: it grows."""
+        millis, noise = self.clock.micros() // 1_000, self._ids.getrandbits(74)
+        if millis == self._last_id[0]:
+            noise = self._last_id[1] + 1 + noise % 1_000
+        self._last_id = (millis, noise)
         number = millis << 80 | 7 << 76 | (noise >> 62) << 64 | 2 << 62 | noise & (1 << 62) - 1
         digits = f"{number:032x}"
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -221,7 +221,8 @@ class World:
 
     async def _quieten(self) -> None:
         """Schedules stop naming plan times, nothing is held back any more, and everything comes to its end."""
-        store = Direct(self.backend, self.clock).store()
+        hand = Process(self, "hand", 1)
+        store = Direct(self.backend, self.clock).store(hand.new_id)
         for schedule in await store.schedules.list(job=None, owner=None, limit=100, after=None):
             await store.schedules.pause(schedule.name, "the end", None, None)
         await store.resume_queue("default")

@@ -34,6 +34,15 @@ async def test_higher_priority_first_then_oldest_due(store: Store, clock: Manual
     assert taken == [high, older, newer, low]
 
 
+async def test_those_claimed_together_come_in_that_order_too(store: Store, clock: ManualClock) -> None:
+    now = instant(clock.micros())
+    low = await put(store, priority=-5)
+    newer = await put(store)
+    older = await put(store, run_at=now - SECOND)
+    high = await put(store, priority=5)
+    assert ids(await claim(store)) == [high, older, newer, low]
+
+
 async def test_first_in_first_out(store: Store, clock: ManualClock) -> None:
     expected = []
     for _ in range(10):

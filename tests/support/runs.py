@@ -47,8 +47,7 @@ async def claim(
     after: Watermark = START,
 ) -> list[Claim]:
     asks = tuple(Ask(queue, wanted, after) for queue in queues)
-    claims = await store.claim(ClaimRequest(worker, asks, known or {"work": 1}, LEASE_MICROS, solo))
-    return sorted(claims, key=lambda claim: (claim.queue, claim.rank, claim.run_at, claim.run_id))
+    return await store.claim(ClaimRequest(worker, asks, known or {"work": 1}, LEASE_MICROS, solo))
 
 
 async def claim_limited(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import asyncpg
@@ -23,6 +24,7 @@ _SHAPE = (
     *("jobs", "job_versions", "queues", "priorities", "scope_kinds", "scope_ids", "keys", "tags", "metadata"),
     *("overrides", "max_attempts", "on_losts", "retry_ofs", "origin_ids", "run_ats", "delays", "limit_keys"),
 )
+_PLACE = attrgetter("rank", "run_at", "run_id")
 _EMPTY_FOR = in_micros(timedelta(seconds=0.2))
 
 
@@ -77,7 +79,7 @@ class PostgresHotForms:
             worker_id=request.worker_id,
             lease=request.lease,
         )
-        return [Claim(str(row[0]), *row[1:]) for row in rows]
+        return _in_order([Claim(str(row[0]), *row[1:]) for row in rows], [ask.queue for ask in asks])
 
     async def complete(self, reports: Sequence[Report]) -> Completed:
         # In the order of ids: two reports of the same runs, repeated after an unknown outcome, must not deadlock.
@@ -98,7 +100,17 @@ class PostgresHotForms:
     async def take(self, request: LimitedRequest, run_ids: Sequence[str]) -> list[Claim]:
         ids = [(id,) for id in run_ids]
         rows = await self._tx.fetch("take_limited", ids, worker_id=request.worker_id, lease=request.lease)
-        return [Claim(*(str(row[0]), *row[1:], True)) for row in rows]
+        claims = {str(row[0]): Claim(*(str(row[0]), *row[1:], True)) for row in rows}
+        return [claims[id] for id in run_ids if id in claims]
+
+
+def _in_order(claims: list[Claim], queues: Sequence[str]) -> list[Claim]:
+    """A statement that deletes returns its rows in any order; they begin in this one."""
+    claims.sort(key=_PLACE)
+    if len(queues) > 1:
+        turns = {queue: turn for turn, queue in enumerate(queues)}
+        claims.sort(key=lambda claim: turns[claim.queue])
+    return claims
 
 
 def _wanted(request: LimitedRequest) -> dict[str, object]:

@@ -123,7 +123,7 @@ where l.shut = 0 and (
         limit 1)
     or l.served_at < :now - :idle
         and (select 1 from rota_ready w where w.hold = 2 and w.limit_key = l.key limit 1) is null)
-order by l.served_at
+order by l.served_at, l.key
 limit :limit
 for update of l skip locked;
 

@@ -70,7 +70,7 @@ where l.shut = 0 and (
             and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0))
     or l.served_at < :now - :idle
         and not exists (select 1 from rota_ready w where w.hold = 2 and w.limit_key = l.key))
-order by l.served_at
+order by l.served_at, l.key
 limit :limit;
 
 -- name: limited_candidates

@@ -104,7 +104,7 @@ create table rota_limit (
     blocked_by text,                -- the wider limit that its next run waits for
     served_at bigint not null       -- least recently served first: fair turns
 ) {hot_limit};
-create index rota_limit_open on rota_limit (served_at) where shut = 0;
+create index rota_limit_open on rota_limit (served_at, key) where shut = 0;
 create index rota_limit_blocked on rota_limit (blocked_by, served_at) where blocked_by is not null;
 
 -- The limits that a live run is under. `fence` is the lease's that holds a slot: slots are these rows, counted.
