@@ -30,8 +30,11 @@ class Checker:
     def __init__(self, world: World) -> None:
         self.violation: Violation | None = None
         self._world = world
-        self._of_changes: list[Callable[[Change], Iterator[Finding]]] = run_checks.checks(world)
-        self._of_commits: list[Callable[[], Iterator[Finding]]] = lane_checks.checks(world)
+        self._of_changes: list[Callable[[Change], Iterator[Finding]]] = [
+            *run_checks.checks(world),
+            *lane_checks.of_changes(world),
+        ]
+        self._of_commits: list[Callable[[], Iterator[Finding]]] = lane_checks.of_commits(world)
 
     def changed(self, change: Change) -> None:
         for check in self._of_changes:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from proof.backends import Direct
+from proof.plan_checks import plan_times_are_answered
+from proof.processes import CONFIG
 from rota.store.sqlite_thread import drive
 
 if TYPE_CHECKING:
     from proof.world import World
 
 Finding = tuple[str, str]
+_COURTESY = 5.0  # that a handler has to stop by itself, at most
+_HEARD = CONFIG.heartbeat.total_seconds() + _COURTESY + 1.0
 
 
 def all_is_final(world: World) -> Iterator[Finding]:
@@ -52,6 +57,71 @@ def ledgers_verify(world: World) -> Iterator[Finding]:
             yield "P1", f"{schedule.name}: {finding}"
 
 
+def attempts_are_told(world: World) -> Iterator[Finding]:
+    """P17: every claim that ever was can be read back, in order, with who held it, under which fence, and its end."""
+    store = Direct(world.backend, world.clock).store()
+    leases: dict[str, dict[int, str]] = {}
+    for change in world.changes:
+        if change.after and change.after.lease:
+            leases.setdefault(change.run_id, {})[change.after.lease.fence] = change.after.lease.worker
+    for run_id, held in leases.items():
+        if run_id not in world.observer.runs:
+            continue
+        told = drive(store.attempts(run_id))
+        if [(attempt.fence, attempt.worker_id) for attempt in told] != sorted(held.items()):
+            yield "P17", f"run {run_id[-6:]} was held by {sorted(held.items())}, and is told to have been by {told}"
+        if any(attempt.outcome is None or attempt.ended_at is None for attempt in told):
+            yield "P17", f"run {run_id[-6:]} is final, and an attempt has no end: {told}"
+
+
+def begun_under_a_lease(world: World) -> Iterator[Finding]:
+    """P9, P14: handlers begin once per fence, under a lease that their worker was given."""
+    given = {
+        (change.run_id, change.after.lease.fence): change.after.lease.worker
+        for change in world.changes
+        if change.after and change.after.lease
+    }
+    begun: set[tuple[str, int]] = set()
+    for deed in world.diary.deeds:
+        if deed.what != "began":
+            continue
+        key = (deed.run_id, deed.fence)
+        if given.get(key) != deed.worker:
+            yield "P9", f"begun by {deed.worker} under the lease of {given.get(key)}: {deed}"
+        if key in begun:
+            yield "P9", f"begun twice under one fence: {deed}"
+        begun.add(key)
+    snoozed = Counter(deed.run_id for deed in world.diary.deeds if deed.detail == "Snooze")
+    for run_id, seen in world.observer.runs.items():
+        times = world.diary.begun.get(run_id, 0) - snoozed[run_id]
+        if seen.job == "once" and times > 1:
+            yield "P14", f"at most once, and begun {times} times: {seen}"
+
+
+def successes_are_true(world: World) -> Iterator[Finding]:
+    """P10, P11: what succeeded did return, under the fence that is recorded."""
+    returned = {(deed.run_id, deed.fence) for deed in world.diary.deeds if deed.what == "returned"}
+    for seen in world.observer.runs.values():
+        if seen.end and seen.end.state == "succeeded" and (seen.id, seen.end.fence) not in returned:
+            yield "P10", f"succeeded, and its handler never returned: {seen}"
+
+
+def cancellation_is_heard(world: World) -> Iterator[Finding]:
+    """P15: a handler that can be reached hears that it is to stop within a heartbeat, or has ended by then."""
+    ends = {(deed.run_id, deed.fence): deed.at for deed in world.diary.deeds if deed.what in ("returned", "stopped")}
+    for change in world.changes:
+        was, now = (seen.lease if seen else None for seen in (change.before, change.after))
+        if was is None or now is None or was.cancel_at is not None or now.cancel_at is None:
+            continue
+        begun = next((d for d in world.diary.deeds if d.what == "began" and d.run_id == change.run_id
+            and d.fence == now.fence), None)  # fmt: skip
+        if begun is None or "stubborn" in begun.detail or not world.is_calm(change.at, change.at + _HEARD):
+            continue
+        ended = ends.get((change.run_id, now.fence))
+        if ended is None or ended > max(change.at, begun.at) + _HEARD:
+            yield "P15", f"asked to stop, and went on until {ended}: {change}"
+
+
 def no_complaints(world: World) -> Iterator[Finding]:
     for complaint in world.loop.complaints:
         yield "engine", complaint
@@ -61,6 +131,11 @@ CHECKS: list[Callable[[World], Iterator[Finding]]] = [
     all_is_final,
     acknowledged_is_there,
     one_run_per_idempotency_key,
+    begun_under_a_lease,
+    successes_are_true,
+    cancellation_is_heard,
+    plan_times_are_answered,
     ledgers_verify,
+    attempts_are_told,
     no_complaints,
 ]

@@ -1,27 +1,37 @@
-"""P6, checked after every commit: limits and overlap, counted by the rows themselves."""
+"""P6, checked after every commit by counting rows: limits, and the overlap of a schedule's runs."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from proof.script import AddSchedule, ChangeSchedule, RetryByHand
 
 if TYPE_CHECKING:
-    from proof.observing import Seen
+    from proof.observing import Change, Seen
     from proof.world import World
 
 Finding = tuple[str, str]
-_ALONE = ("skip", "queue_one", "queue_all", "cancel_previous")
+_ONE_AT_A_TIME = ("skip", "queue_one", "queue_all", "cancel_previous")
 
 
-def checks(world: World) -> list[Callable[[], Iterator[Finding]]]:
+def of_commits(world: World) -> list[Callable[[], Iterator[Finding]]]:
     lanes = Lanes(world)
-    return [lanes.limits]
+    return [lanes.limits, lanes.one_at_a_time]
+
+
+def of_changes(world: World) -> list[Callable[[Change], Iterator[Finding]]]:
+    return [Lanes(world).overlap]
 
 
 class Lanes:
     def __init__(self, world: World) -> None:
         self._world = world
+        self._policies: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._steady = _steady(world)
 
     def limits(self) -> Iterator[Finding]:
         """Never more leases of a key than its limit."""
@@ -29,10 +39,79 @@ class Lanes:
         narrow = [seen for seen in held if seen.job == "narrow"]
         if len(narrow) > 2:
             yield "P6", f"{len(narrow)} runs of a job with a limit of 2 at once: {_ids(narrow)}"
-        keyed = Counter(seen.scope for seen in held if seen.job == "keyed")
-        for scope, count in keyed.items():
+        for scope, count in Counter(seen.scope for seen in held if seen.job == "keyed").items():
             if count > 1:
                 yield "P6", f"{count} runs of scope {scope} with a limit of 1 at once"
+        for id, count in Counter(seen.schedule_id for seen in held if seen.schedule_id).items():
+            name, options = self._schedule(str(id))
+            if count > 1 and options.get("limit", {}).get("max") == 1 and name in self._steady:
+                yield "P6", f"{count} runs of {name} with a limit of 1 at once"
+
+    def one_at_a_time(self) -> Iterator[Finding]:
+        """Unless a policy lets them, two runs of a lane are not held at once."""
+        lanes = Counter((seen.schedule_id, seen.scope) for seen in self._world.observer.runs.values() if _held(seen))
+        for (id, scope), count in lanes.items():
+            name, definition = self._schedule(str(id))
+            mode = definition.get("overlap", {}).get("mode", "skip")
+            if count > 1 and mode in _ONE_AT_A_TIME and name in self._steady:
+                yield "P6", f"{count} runs of {name} for {scope} at once, though overlap is {mode}"
+
+    def overlap(self, change: Change) -> Iterator[Finding]:
+        """What a plan time gets depends on the runs of its lane that were not final before the commit."""
+        seen = change.after
+        if change.before is not None or seen is None or seen.plan_time is None or seen.schedule_id is None:
+            return
+        name, definition = self._schedule(seen.schedule_id)
+        if seen.backfilled or seen.retry_of or name not in self._steady or "limit" in definition:
+            return
+        mode = definition.get("overlap", {}).get("mode", "skip")
+        others = [one for one in self._world.observer.runs.values() if _live_beside(one, seen)]
+        created = seen.end is None
+        if created and mode == "skip" and others:
+            yield "P6", f"a run beside {_ids(others)}, though overlap is skip"
+        if created and mode == "queue_one" and sum(_waits(one) for one in others) > 1:
+            yield "P6", f"a third run in the lane of {_ids(others)}, though overlap is queue_one"
+        if created and mode == "parallel" and len(others) > 1:
+            yield "P6", f"a third run beside {_ids(others)}, though at most 2 may be at once"
+        if not created and mode in ("allow", "queue_all", "cancel_previous") and "failure" not in self._reason(seen):
+            yield "P6", f"skipped, though overlap is {mode}: {self._reason(seen)}"
+
+    def _reason(self, seen: Seen) -> str:
+        ((reason,),) = self._world.backend.look(f"select reason from rota_run where id = '{seen.id}'")
+        return str(reason)
+
+    def _schedule(self, id: str) -> tuple[str, dict[str, Any]]:
+        if id not in self._policies:
+            sql = f"select name, definition from rota_schedule where id = '{id}'"
+            ((name, definition),) = self._world.backend.look(sql)
+            self._policies[id] = (name, msgspec.json.decode(definition))
+        return self._policies[id]
+
+
+def _steady(world: World) -> set[str]:
+    """Schedules whose runs come from their rule alone, and whose rule is never changed."""
+    entries = world.script.entries
+    if any(isinstance(entry, RetryByHand) for entry in entries):
+        return set()
+    touched = {
+        entry.name
+        for entry in entries
+        if isinstance(entry, ChangeSchedule) and entry.verb in ("update", "trigger", "backfill")
+    }
+    return {entry.name for entry in entries if isinstance(entry, AddSchedule)} - touched
+
+
+def _held(seen: Seen) -> bool:
+    return seen.lease is not None and seen.schedule_id is not None and seen.plan_time is not None
+
+
+def _live_beside(one: Seen, seen: Seen) -> bool:
+    same = (one.schedule_id, one.scope) == (seen.schedule_id, seen.scope)
+    return same and one.id != seen.id and one.end is None
+
+
+def _waits(seen: Seen) -> bool:
+    return seen.place is not None and seen.place.fence == 0
 
 
 def _ids(runs: list[Seen]) -> str:

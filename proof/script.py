@@ -106,6 +106,7 @@ class Jump(Entry, frozen=True, tag=True):
 Command = Enqueue | Cancel | RetryByHand | AddSchedule | ChangeSchedule | Hold
 Fault = Kill | Stop | Freeze | Away | Strike | Hush | Jump
 Happening = Command | Fault
+FAULTS = (Kill, Stop, Freeze, Away, Strike, Hush, Jump)
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from proof.gate import Blow
 from proof.loop import Node, Stuck, VirtualLoop
 from proof.observing import Change, Observer
 from proof.processes import CONFIG, ClientProcess, EngineProcess, Process
-from proof.script import Away, Freeze, Hush, Jump, Kill, Script, Stop, Strike
+from proof.script import FAULTS, Away, Freeze, Hush, Jump, Kill, Script, Stop, Strike
 from rota.store.database import Hint
 
 P = TypeVar("P", bound=Process)
@@ -271,6 +271,16 @@ class World:
             self.changes.append(change)
             self.checker.changed(change)
         self.checker.committed(op)
+
+    def is_calm(self, since: float, until: float) -> bool:
+        """Nothing goes wrong, and nobody is far away."""
+        faults = [place.at for place in self.script.entries if isinstance(place, FAULTS)]
+        reach = max(
+            (getattr(entry, "span", 0.0) for entry in self.script.entries if isinstance(entry, FAULTS)), default=0.0
+        )
+        disturbed = any(at - 1 <= until and at + reach + 10 >= since for at in faults)
+        crashed = any(since - 5 <= at <= until + 5 for at, note in self.notes if "dead" in note or "starts" in note)
+        return not disturbed and not crashed and self.script.distance <= 1.0
 
     def listen(self, node: Node, hint: Hint) -> Callable[[], None]:
         self._counter += 1

@@ -16,10 +16,10 @@ from croniter import croniter
 from cronsim import CronSim
 
 from bench.children.protocol import say
+from proof.cron_oracle import CronOracle
 from rota import cron
 from rota.core.rules import Rule, Times, compiled
 from tests.core import test_cron_oracle as cases
-from tests.support.cron_oracle import CronOracle
 
 MICROS = 1_000_000
 START = datetime(2026, 2, 11, 13, 7, 31, tzinfo=UTC)
