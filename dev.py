@@ -3,6 +3,7 @@
     run    start `rota dev`; further arguments are passed on
     test   linters, types, layers and tests; further arguments are passed to pytest (default: -n 2)
     lint   the same without the tests
+    prove  `python -m proof`: the simulation, crash points and planted bugs, as long as you like
     bench  `python -m bench`, with the other schedulers installed for comparison
 
 Only Python 3.11 or newer is needed. The environment in `.venv` is made from the pinned, hashed files in
@@ -51,10 +52,10 @@ def main(arguments: list[str]) -> int:
         prepare("run")
         # With the caller's own PATH: what rota suggests to type must work in their other terminal.
         os.execv(BIN / "rota", [str(BIN / "rota"), "dev", *rest])
-    if command == "bench":
-        prepare("bench")
+    if command in ("bench", "prove"):
+        prepare("bench" if command == "bench" else "dev")
         os.chdir(ROOT)
-        become("python", "-m", "bench", *rest)
+        become("python", "-m", "bench" if command == "bench" else "proof", *rest)
     if command == "lint":
         prepare("dev")
         return report(lint())

@@ -109,17 +109,18 @@ def successes_are_true(world: World) -> Iterator[Finding]:
 def cancellation_is_heard(world: World) -> Iterator[Finding]:
     """P15: a handler that can be reached hears that it is to stop within a heartbeat, or has ended by then."""
     ends = {(deed.run_id, deed.fence): deed.at for deed in world.diary.deeds if deed.what in ("returned", "stopped")}
+    began = {(deed.run_id, deed.fence): deed for deed in world.diary.deeds if deed.what == "began"}
     for change in world.changes:
         was, now = (seen.lease if seen else None for seen in (change.before, change.after))
         if was is None or now is None or was.cancel_at is not None or now.cancel_at is None:
             continue
-        begun = next((d for d in world.diary.deeds if d.what == "began" and d.run_id == change.run_id
-            and d.fence == now.fence), None)  # fmt: skip
-        if begun is None or "stubborn" in begun.detail or not world.is_calm(change.at, change.at + _HEARD):
+        key, by = (change.run_id, now.fence), change.at + _HEARD
+        begun = began.get(key)
+        reached = world.is_calm(change.at, by) and world.deaths.get(now.worker, by) >= by
+        if begun is None or "stubborn" in begun.detail or not reached:
             continue
-        ended = ends.get((change.run_id, now.fence))
-        if ended is None or ended > max(change.at, begun.at) + _HEARD:
-            yield "P15", f"asked to stop, and went on until {ended}: {change}"
+        if ends.get(key, by + 1) > max(change.at, begun.at) + _HEARD:
+            yield "P15", f"asked to stop, and went on until {ends.get(key)}: {change}"
 
 
 def no_complaints(world: World) -> Iterator[Finding]:

@@ -106,7 +106,10 @@ class Jump(Entry, frozen=True, tag=True):
 Command = Enqueue | Cancel | RetryByHand | AddSchedule | ChangeSchedule | Hold
 Fault = Kill | Stop | Freeze | Away | Strike | Hush | Jump
 Happening = Command | Fault
-FAULTS = (Kill, Stop, Freeze, Away, Strike, Hush, Jump)
+
+
+def is_fault(entry: Happening) -> bool:
+    return isinstance(entry, Fault)
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):

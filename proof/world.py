@@ -19,7 +19,7 @@ from proof.gate import Blow
 from proof.loop import Node, Stuck, VirtualLoop
 from proof.observing import Change, Observer
 from proof.processes import CONFIG, ClientProcess, EngineProcess, Process
-from proof.script import FAULTS, Away, Freeze, Hush, Jump, Kill, Script, Stop, Strike
+from proof.script import Away, Freeze, Hush, Jump, Kill, Script, Stop, Strike, is_fault
 from rota.store.database import Hint
 
 P = TypeVar("P", bound=Process)
@@ -29,6 +29,7 @@ SETTLING = 10 * CONFIG.lease.total_seconds()
 """After the last fault, everything has to be final within ten leases."""
 _GOING_ON = 4.0
 _DOWN = 2.0
+_AFTERMATH = 10.0
 _HINT_DELAY = 0.03
 _LOST_HINTS, _DOUBLED_HINTS = 0.05, 0.05
 
@@ -71,6 +72,7 @@ class World:
         self.processes: dict[str, Process] = {}
         self.changes: list[Change] = []
         self.notes: list[tuple[float, str]] = []
+        self.deaths: dict[str, float] = {}
         self.over = False
         self.latest_micros = 0
         self.healed_at: float | None = None
@@ -241,6 +243,8 @@ class World:
         if node.dead or self.over:
             return
         self.note(f"{node.name} is dead")
+        if isinstance(node, Process):
+            self.deaths[node.worker_id] = self.loop.time()
         self.loop.kill(node)
         down = self._down.pop(node.name, _DOWN)
         if node.name.startswith("engine"):
@@ -274,13 +278,11 @@ class World:
 
     def is_calm(self, since: float, until: float) -> bool:
         """Nothing goes wrong, and nobody is far away."""
-        faults = [place.at for place in self.script.entries if isinstance(place, FAULTS)]
-        reach = max(
-            (getattr(entry, "span", 0.0) for entry in self.script.entries if isinstance(entry, FAULTS)), default=0.0
-        )
-        disturbed = any(at - 1 <= until and at + reach + 10 >= since for at in faults)
-        crashed = any(since - 5 <= at <= until + 5 for at, note in self.notes if "dead" in note or "starts" in note)
-        return not disturbed and not crashed and self.script.distance <= 1.0
+        faults = [
+            (entry.at, entry.at + getattr(entry, "span", 0.0)) for entry in self.script.entries if is_fault(entry)
+        ]
+        disturbed = any(begin <= until and since <= end + _AFTERMATH for begin, end in faults)
+        return not disturbed and self.script.distance <= 1.0
 
     def listen(self, node: Node, hint: Hint) -> Callable[[], None]:
         self._counter += 1
