@@ -26,13 +26,13 @@ def wall_of(seconds: int) -> datetime:
 class Walk:
     """Some days of a zone: each half minute's instant and wall time, and the gaps between wall times."""
 
-    def __init__(self, zone: ZoneInfo, first: int, last: int) -> None:
+    def __init__(self, zone: ZoneInfo, first: int, last: int, margin: int = MARGIN) -> None:
         self.first, self.last = first, last
         self.blocks: list[tuple[int, int, datetime]] = []
         self.instants: dict[int, list[int]] = {}
         self.gaps: list[tuple[int, int, int]] = []
         expected = None
-        for at in range((first - MARGIN) // BLOCK * BLOCK, last + MARGIN, BLOCK):
+        for at in range((first - margin) // BLOCK * BLOCK, last + margin, BLOCK):
             wall = at + offset_at(zone, at)
             assert wall % BLOCK == 0
             self.blocks.append((at, wall, wall_of(wall)))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Finding = tuple[str, str]
 SECOND = 1_000_000
 _HOUR = 3_600
+_MARGIN = 3 * _HOUR  # no clock is set by more
 
 _REVISIONS = "select schedule_id, valid_from, definition, active from rota_revision order by schedule_id, no"
 _SCHEDULES = "select id, name, cursor_at from rota_schedule order by name"
@@ -125,4 +126,4 @@ def _fires(expression: str, zone: str, hour: int) -> list[int]:
 
 @lru_cache(maxsize=1_000)
 def _walk(zone: str, hour: int) -> Walk:
-    return Walk(ZoneInfo(zone), hour * _HOUR, (hour + 1) * _HOUR - 1)
+    return Walk(ZoneInfo(zone), hour * _HOUR, (hour + 1) * _HOUR - 1, _MARGIN)

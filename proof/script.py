@@ -118,6 +118,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     offsets: list[float]  # how wrong each engine's clock is
     distance: float  # of everybody to the database
     start: int  # microseconds
+    hints: bool = True  # whether there are any: without them, everything is found by polling
     span: float  # after which nothing new happens, and all faults are over
     entries: list[Happening]
 
@@ -151,6 +152,7 @@ def draw(seed: int) -> Script:
         offsets=[rng.choice((0.0, 0.0, 3_600.0, -3_600.0, 0.7)) for _ in engines],
         distance=rng.choice((0.2, 1.0, 1.0, 3.0)),
         start=rng.choice(_STARTS) + rng.randrange(10_000_000),
+        hints=rng.random() < 0.8,
         span=span,
         entries=sorted(entries, key=lambda entry: entry.at),
     )

@@ -295,7 +295,7 @@ class World:
         return stop
 
     def hint(self, queue: str | None, rng: random.Random) -> None:
-        if self.loop.time() < self._hushed_until:
+        if not self.script.hints or self.loop.time() < self._hushed_until:
             return
         for node, hint in list(self._listeners.values()):
             draw = rng.random()
