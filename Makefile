@@ -1,4 +1,4 @@
-.PHONY: run test lint bench
+.PHONY: run test lint prove bench
 
-run test lint bench:
+run test lint prove bench:
 	python3 dev.py $@ $(ARGS)

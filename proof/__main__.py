@@ -51,14 +51,15 @@ def main() -> int:
 
 
 def many(start: int, count: int, jobs: int, *, postgres: bool) -> int:
-    tally = Tally()
+    tally, told = Tally(), 0
     with databases(jobs if postgres else 0) as urls:
         for tally in campaign(range(start, start + count), jobs, urls or None, compare=postgres):
-            print(f"\r{tally.seeds:,} of {count:,} seeds, {len(tally.failures)} failed", end="", file=sys.stderr)
-    print(file=sys.stderr)
+            if sys.stderr.isatty():
+                print(f"\r{tally.seeds:,} of {count:,} seeds", end="", file=sys.stderr, flush=True)
+            for failure in tally.failures[told:]:
+                print(f"\n{failure}\n", flush=True)
+            told = len(tally.failures)
     print(f"{'PostgreSQL' if postgres else 'SQLite'}: {tally} in {tally.seconds:.0f} s")
-    for failure in tally.failures:
-        print(f"\n{failure}")
     if postgres:
         differing = ", ".join(map(str, tally.differing)) or "none"
         print(f"seeds that went otherwise than on SQLite: {differing}")

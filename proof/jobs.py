@@ -77,7 +77,7 @@ async def _perform(process: Process, ctx: Context, word: str, seconds: float) ->
     else:
         await asyncio.sleep(seconds)
     diary.effect(process, ctx)
-    if word == "crash":
+    if word == "crash" and process.world.healed_at is None:
         process.world.kill(process)
         await asyncio.get_running_loop().create_future()
     if word == "snooze" and diary.begun[ctx.run_id] > _MOST_SNOOZES:
