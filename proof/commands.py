@@ -109,7 +109,7 @@ def trigger_of(words: dict[str, Any]) -> Trigger:
 
 async def _add(process: ClientProcess, entry: AddSchedule, place: int) -> None:
     options = dict(entry.options)
-    if "scopes" in options:
+    if isinstance(options.get("scopes"), list):
         options["scopes"] = [tuple(scope) for scope in options["scopes"]]
     payload = {"n": place * 100, "acts": entry.acts}
 

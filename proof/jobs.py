@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from proof.processes import Process
 
 _STEP = 0.25
+_PROVIDER_TROUBLE = 0.1
 _MOST_SNOOZES = 4  # or it would never end
 
 # What the checks know of each job, besides what it declares to rota.
@@ -49,7 +50,18 @@ def registry() -> Registry:
     app = Rota(config=Config())
     for name, options in JOBS.items():
         app.job(**{**options, "name": name})(_handle)
+    app.scopes("tenants")(_tenants)
     return app.registry
+
+
+async def _tenants() -> list[tuple[str, str]]:
+    """One is always there, one comes and goes, and at times nobody can tell."""
+    process: Process = CURRENT.get()  # type: ignore[assignment]
+    await asyncio.sleep(process.random.random() / 10)
+    seconds = process.world.loop.time()
+    if process.world.healed_at is None and process.random.random() < _PROVIDER_TROUBLE:
+        raise ConnectionError("the list of tenants cannot be read")
+    return [("tenant", "a"), *([("tenant", "b")] if int(seconds / 8) % 2 else [])]
 
 
 async def _handle(ctx: Context, n: int, acts: list[str]) -> dict[str, int]:

@@ -227,9 +227,9 @@ def _policies(rng: random.Random) -> dict[str, Any]:
         "delay": "2s",
         "jitter": "2s",
         "max_concurrency": 1,
-        "scopes": [list(scope) for scope in _SCOPES],
+        "scopes": rng.choice(([list(scope) for scope in _SCOPES], "tenants")),
     }
-    chances = {"catch_up": 0.5, "overlap": 0.6, "delay": 0.2, "jitter": 0.2, "max_concurrency": 0.15, "scopes": 0.2}
+    chances = {"catch_up": 0.5, "overlap": 0.6, "delay": 0.2, "jitter": 0.2, "max_concurrency": 0.15, "scopes": 0.25}
     return {name: options[name] for name, chance in chances.items() if rng.random() < chance}
 
 
