@@ -9,6 +9,7 @@ import msgspec
 
 from proof import end_checks, lane_checks, run_checks
 from proof.observing import Change
+from proof.timing_checks import Timing
 
 if TYPE_CHECKING:
     from proof.world import World
@@ -30,11 +31,16 @@ class Checker:
     def __init__(self, world: World) -> None:
         self.violation: Violation | None = None
         self._world = world
+        self._timing = Timing(world)
         self._of_changes: list[Callable[[Change], Iterator[Finding]]] = [
             *run_checks.checks(world),
             *lane_checks.of_changes(world),
+            *self._timing.of_changes(),
         ]
-        self._of_commits: list[Callable[[], Iterator[Finding]]] = lane_checks.of_commits(world)
+        self._of_commits: list[Callable[[], Iterator[Finding]]] = [
+            *lane_checks.of_commits(world),
+            *self._timing.of_commits(),
+        ]
 
     def changed(self, change: Change) -> None:
         for check in self._of_changes:
@@ -45,6 +51,11 @@ class Checker:
         for check in self._of_commits:
             for promise, message in check():
                 self.violate(promise, f"{message}, after {op}")
+
+    def stopped(self, worker: str, since: float) -> None:
+        """By itself, as it was asked to `since` then."""
+        for promise, message in self._timing.left_behind(worker, since):
+            self.violate(promise, message)
 
     def at_the_end(self) -> None:
         for check in end_checks.CHECKS:

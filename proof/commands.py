@@ -115,7 +115,7 @@ async def _add(process: ClientProcess, entry: AddSchedule, place: int) -> None:
 
     async def act() -> str:
         made = await process.client.schedules.create(
-            entry.name, "planned", trigger_of(entry.trigger), payload=payload, **options
+            entry.name, entry.job, trigger_of(entry.trigger), payload=payload, **options
         )
         return made.name
 

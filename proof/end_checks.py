@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from proof.backends import Direct
 from proof.plan_checks import plan_times_are_answered
 from proof.processes import CONFIG
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 Finding = tuple[str, str]
 _COURTESY = 5.0  # that a handler has to stop by itself, at most
+_RECOVERY = 5.0
 _HEARD = CONFIG.heartbeat.total_seconds() + _COURTESY + 1.0
 
 
@@ -39,13 +42,37 @@ def acknowledged_is_there(world: World) -> Iterator[Finding]:
 def one_run_per_idempotency_key(world: World) -> Iterator[Finding]:
     """P8: all answers name the same run, and nobody made another."""
     named: dict[str, set[str]] = {}
+    asked: dict[str, set[str]] = {}
     for call in world.diary.calls:
         if call.verb == "enqueue" and call.acknowledged and "idempotency_key" in call.what:
             key = call.what.partition("idempotency_key': '")[2].partition("'")[0]
             named.setdefault(key, set()).update(run_id for run_id, _ in call.answer)
+            asked.setdefault(key, set()).add(call.what)
     for key, ids in named.items():
         if len(ids) > 1:
             yield "P8", f"key {key!r} led to {len(ids)} runs: {sorted(ids)}"
+        if len(asked[key]) > 1:
+            yield "P8", f"key {key!r} was accepted for different work: {sorted(asked[key])}"
+
+
+def one_run_per_order(world: World) -> Iterator[Finding]:
+    """P7: an order makes one run, whatever became of its answer; and one that names a run names a live one."""
+    made: Counter[int] = Counter()
+    ended: dict[str, float] = {}
+    for change in world.changes:
+        seen = change.after
+        if seen and change.before is None and not seen.schedule_id and not seen.retry_of:
+            made[msgspec.json.decode(seen.payload)["n"]] += 1
+        if seen and seen.end and not (change.before and change.before.end):
+            ended[seen.id] = change.at
+    for n, count in made.items():
+        if count > 1:
+            yield "P7", f"order {n} made {count} runs"
+    for call in world.diary.calls:
+        if call.verb == "enqueue" and call.acknowledged and "idempotency" not in call.what:
+            for run_id, created in call.answer:
+                if not created and ended.get(run_id, call.at) < call.at:
+                    yield "P8", f"led to a run that was over: {call}"
 
 
 def ledgers_verify(world: World) -> Iterator[Finding]:
@@ -116,7 +143,7 @@ def cancellation_is_heard(world: World) -> Iterator[Finding]:
             continue
         key, by = (change.run_id, now.fence), change.at + _HEARD
         begun = began.get(key)
-        reached = world.is_calm(change.at, by) and world.deaths.get(now.worker, by) >= by
+        reached = world.is_calm(change.at - _RECOVERY, by) and world.deaths.get(now.worker, by) >= by
         if begun is None or "stubborn" in begun.detail or not reached:
             continue
         if ends.get(key, by + 1) > max(change.at, begun.at) + _HEARD:
@@ -132,6 +159,7 @@ CHECKS: list[Callable[[World], Iterator[Finding]]] = [
     all_is_final,
     acknowledged_is_there,
     one_run_per_idempotency_key,
+    one_run_per_order,
     begun_under_a_lease,
     successes_are_true,
     cancellation_is_heard,

@@ -67,7 +67,7 @@ class Gate:
         blow = world.blow_for(node, name)
         if blow == "crash_before":
             await self._die()
-        if blow == "refused" or world.is_away(node):
+        if blow == "refused" or world.is_away(node, name):
             raise Unavailable("the database cannot be reached")
         answer = self._do(kind, work, name, repeatable)
         if blow == "crash_after":

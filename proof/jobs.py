@@ -30,9 +30,10 @@ JOBS: dict[str, dict[str, Any]] = {
     "timed": {"max_attempts": 2, "backoff": "1s", "timeout": "3s", "cancel_grace": "2s"},
     "narrow": {"max_attempts": 3, "backoff": "1s", "max_concurrency": 2},
     "keyed": {"max_attempts": 3, "backoff": "1s", "limit": {"max": 1, "by": ["scope"]}},
-    "single": {"max_attempts": 2, "backoff": "1s", "unique": True},
+    "nested": {"max_attempts": 3, "backoff": "1s", "max_concurrency": 2, "limit": {"max": 1, "by": ["scope"]}},
     "fleeting": {"max_attempts": 2, "backoff": "1s", "keep": 1, "keep_for": "5s"},
     "planned": {"max_attempts": 2, "backoff": "2s", "cancel_grace": "3s"},
+    "brief": {"max_attempts": 2, "backoff": "2s", "keep": 2, "keep_for": "5s"},
 }
 
 

@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from proof.script import AddSchedule, ChangeSchedule, RetryByHand
+from proof.jobs import JOBS
+from proof.script import AddSchedule, ChangeSchedule, Hold, RetryByHand
 
 if TYPE_CHECKING:
     from proof.observing import Change, Seen
     from proof.world import World
 
 Finding = tuple[str, str]
+_PAUSES = "select kind, name, paused_at from rota_pause"
 _ONE_AT_A_TIME = ("skip", "queue_one", "queue_all", "cancel_previous")
 
 
 def of_commits(world: World) -> list[Callable[[], Iterator[Finding]]]:
     lanes = Lanes(world)
-    return [lanes.limits, lanes.one_at_a_time]
+    return [lanes.limits, lanes.unique, lanes.pauses, lanes.one_at_a_time]
 
 
 def of_changes(world: World) -> list[Callable[[Change], Iterator[Finding]]]:
@@ -39,13 +41,37 @@ class Lanes:
         narrow = [seen for seen in held if seen.job == "narrow"]
         if len(narrow) > 2:
             yield "P6", f"{len(narrow)} runs of a job with a limit of 2 at once: {_ids(narrow)}"
-        for scope, count in Counter(seen.scope for seen in held if seen.job == "keyed").items():
+        nested = [seen for seen in held if seen.job == "nested"]
+        if len(nested) > 2:
+            yield "P6", f"{len(nested)} runs of a job with a limit of 2 at once: {_ids(nested)}"
+        scopes = Counter((seen.job, seen.scope) for seen in held if seen.job in ("keyed", "nested"))
+        for (job, scope), count in scopes.items():
             if count > 1:
-                yield "P6", f"{count} runs of scope {scope} with a limit of 1 at once"
+                yield "P6", f"{count} runs of {job} for {scope} with a limit of 1 at once"
         for id, count in Counter(seen.schedule_id for seen in held if seen.schedule_id).items():
             name, options = self._schedule(str(id))
             if count > 1 and options.get("limit", {}).get("max") == 1 and name in self._steady:
                 yield "P6", f"{count} runs of {name} with a limit of 1 at once"
+
+    def unique(self) -> Iterator[Finding]:
+        """P8: never two live runs with the same key."""
+        live = Counter((seen.job, seen.scope, seen.key) for seen in self._live() if seen.key and not seen.retry_of)
+        for key, count in live.items():
+            if count > 1:
+                yield "P8", f"{count} live runs of {key}"
+
+    def _live(self) -> list[Seen]:
+        return [seen for seen in self._world.observer.runs.values() if seen.end is None]
+
+    def pauses(self) -> Iterator[Finding]:
+        """What is paused is not claimed."""
+        if not any(isinstance(entry, Hold) for entry in self._world.script.entries):
+            return
+        paused = {(kind, name): at for kind, name, at in self._world.backend.look(_PAUSES)}
+        for seen in self._live():
+            for place in (("job", seen.job), ("queue", JOBS[seen.job].get("queue", "default"))):
+                if seen.lease and seen.lease.claimed_at > paused.get(place, seen.lease.claimed_at):
+                    yield "pause", f"claimed though {place} is paused: {seen}"
 
     def one_at_a_time(self) -> Iterator[Finding]:
         """Unless a policy lets them, two runs of a lane are not held at once."""

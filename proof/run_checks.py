@@ -9,7 +9,8 @@ import msgspec
 
 from proof.jobs import JOBS
 from proof.observing import Change, Lease, Seen
-from rota.durations import parse_duration
+from proof.processes import CONFIG
+from rota.durations import in_micros, parse_duration
 
 if TYPE_CHECKING:
     from proof.world import World
@@ -18,6 +19,8 @@ Finding = tuple[str, str]
 Check = Callable[[Change], Iterator[Finding]]
 
 TAKES_AWAY = {"Store.reap"}
+LEASE = in_micros(CONFIG.lease)
+SIGNALLED = 2.0  # seconds, that handlers ask for
 PRUNES = ("Store.prune", "drop_runs")
 
 
@@ -82,6 +85,8 @@ class Memory:
         if was is None or change.after is None:
             return
         now = change.after.lease
+        if was.cancel_at is not None and not now and _state(change.after) not in ("succeeded", "cancelled"):
+            yield "P15", f"it was asked to stop, and is {_state(change.after)}"
         if now is not None:
             yield from self._still_held(change, was, now)
         elif change.op in TAKES_AWAY:
@@ -101,8 +106,12 @@ class Memory:
             return  # taken and claimed in one: other checks look at the fence
         if now.expires_at != was.expires_at and change.worker != was.worker:
             yield "P10", f"{change.worker} renewed the lease of {was.worker}"
+        if now.expires_at != was.expires_at and now.expires_at != change.now + LEASE:
+            yield "P12", f"renewed for {(now.expires_at - change.now) / 1e6:.3f}s"
         if was.cancel_at is not None and now.cancel_at is None:
             yield "P15", "a request to stop was forgotten"
+        if was.cancel_at is not None and now.cancel_at is not None and now.cancel_at > was.cancel_at:
+            yield "P15", "asked to stop again, its grace began anew"
 
     def _said_under_its_fence(self, seen: Seen, was: Lease) -> Iterator[Finding]:
         if seen.end and seen.end.state == "succeeded":
@@ -143,13 +152,24 @@ class Memory:
     def backs_off(self, change: Change) -> Iterator[Finding]:
         """P13: a failed attempt is not repeated sooner than its job's backoff says."""
         seen, was = change.after, change.before.lease if change.before else None
-        if seen is None or was is None or seen.place is None or self._outcome(seen.id, was.fence) != "failed":
+        if seen is None or was is None or seen.place is None:
             return
-        delays = JOBS[seen.job]["backoff"]
-        delay = delays if isinstance(delays, str) else delays[min(was.attempt, len(delays)) - 1]
-        least = parse_duration(delay).total_seconds()
-        if seen.place.run_at < change.now + min(least, 1.0) * 1e6:
+        if self._outcome(seen.id, was.fence) not in ("failed", "timed_out", "snoozed"):
+            return
+        least = self._backoff(seen, was)
+        if seen.place.run_at < change.now + least * 1e6:
             yield "P13", f"due again in {(seen.place.run_at - change.now) / 1e6:.3f}s, though it backs off {least:g}s"
+
+    def _backoff(self, seen: Seen, was: Lease) -> float:
+        """What the handler asked for, or what its job declares; in seconds."""
+        began = (deed for deed in self._world.diary.deeds if deed.run_id == seen.id and deed.fence == was.fence)
+        act = next((deed.detail for deed in began if deed.what == "began"), "")
+        if act.startswith(("retry", "snooze")):
+            return SIGNALLED
+        delays = JOBS[seen.job]["backoff"]
+        return parse_duration(
+            delays if isinstance(delays, str) else delays[min(was.attempt, len(delays)) - 1]
+        ).total_seconds()
 
     def not_again_after_loss(self, change: Change) -> Iterator[Finding]:
         """P14: with `on_lost: fail`, what was begun and then lost or handed back is never claimed again."""
@@ -169,10 +189,19 @@ class Memory:
             return
         if before.place and not (after.end and after.end.state == "cancelled"):
             yield "P15", "it was not claimed, and was not cancelled at once"
-        if before.lease and not (after.lease and after.lease.cancel_at is not None):
+        asked = after.lease.cancel_at if after.lease else None
+        if before.lease and asked is None:
             yield "P15", "it was claimed, and was not asked to stop"
+        if before.lease and before.lease.cancel_at is None and asked is not None:
+            grace = parse_duration(JOBS[after.job].get("cancel_grace", "30s")).total_seconds()
+            if asked != change.now + int(grace * 1e6):
+                yield "P15", f"its grace is {(asked - change.now) / 1e6:.3f}s instead of {grace:g}s"
 
     def _asked_to_cancel(self, change: Change) -> bool:
         """Others go on because it is cancelled, in the same transaction."""
         calls = self._world.diary.calls
         return any(call.verb == "cancel" and call.what == change.run_id for call in calls)
+
+
+def _state(seen: Seen) -> str:
+    return seen.end.state if seen.end else "waiting"

@@ -42,6 +42,7 @@ class AddSchedule(Entry, frozen=True, tag=True):
     trigger: dict[str, Any]
     acts: list[str]
     options: dict[str, Any] = {}
+    job: str = "planned"
 
 
 class ChangeSchedule(Entry, frozen=True, tag=True):
@@ -82,6 +83,22 @@ class Away(Entry, frozen=True, tag=True):
     process: str | None
     span: float
 
+    @property
+    def whom(self) -> str | None:
+        return self.process
+
+
+class Mute(Entry, frozen=True, tag=True):
+    """One operation of a process does not get through, though all others do: it has a connection of its own."""
+
+    process: str
+    op: str
+    span: float
+
+    @property
+    def whom(self) -> str:
+        return f"{self.process} {self.op}"
+
 
 class Strike(Entry, frozen=True, tag=True):
     """The first operation of a process after `skip` others meets with a blow."""
@@ -104,12 +121,8 @@ class Jump(Entry, frozen=True, tag=True):
 
 
 Command = Enqueue | Cancel | RetryByHand | AddSchedule | ChangeSchedule | Hold
-Fault = Kill | Stop | Freeze | Away | Strike | Hush | Jump
+Fault = Kill | Stop | Freeze | Away | Mute | Strike | Hush | Jump
 Happening = Command | Fault
-
-
-def is_fault(entry: Happening) -> bool:
-    return isinstance(entry, Fault)
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,11 +141,13 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
 
 # An ordinary moment, the last day of February, and both changes of the clocks in Berlin.
 _STARTS = (1_893_499_200_000_000, 1_835_395_190_000_000, 1_900_976_380_000_000, 1_919_120_380_000_000)
-_ACTS = ("ok:0.1", "ok:0.6", "ok:2", "raise:0.2", "fail:0.1", "retry:0.1", "snooze:0.1", "crash:0.3", "ok:14",
-    "stubborn:6", "polite:5", "raise:1")  # fmt: skip
-_WEIGHTS = (30, 20, 10, 12, 2, 3, 3, 4, 2, 2, 3, 5)
+_ACTS = ("ok:0.1", "ok:0.6", "ok:2", "raise:0.2", "fail:0.1", "retry:0.1", "snooze:0.1", "crash:0.3", "ok:6", "ok:14",
+    "ok:30", "stubborn:8", "polite:5", "polite:16", "raise:1", "raise:6")  # fmt: skip
+_WEIGHTS = (26, 18, 10, 12, 2, 3, 3, 4, 5, 4, 1, 3, 3, 2, 4, 2)
+_ENQUEUED = ("plain", "plain", "plain", "hasty", "once", "careful", "careful", "timed", "narrow", "keyed", "nested",
+    "fleeting", "fleeting")  # fmt: skip
 HELD_JOBS = ("plain", "planned", "narrow")
-_SCOPES = (("tenant", "a"), ("tenant", "b"))
+_SCOPES = (("tenant", "a"), ("tenant", "b"), ("tenant", "c"))
 
 
 def draw(seed: int) -> Script:
@@ -140,7 +155,7 @@ def draw(seed: int) -> Script:
     engines = [f"engine-{number + 1}" for number in range(rng.choice((1, 2, 2, 3)))]
     span = rng.uniform(15, 35)
     entries: list[Happening] = [_enqueue(rng, span) for _ in range(rng.choice((2, 5, 10, 15)))]
-    entries += [Cancel(rng.uniform(0, span), _client(rng), rng.random()) for _ in range(rng.choice((0, 0, 1, 3)))]
+    entries += [Cancel(rng.uniform(0, span), _client(rng), rng.random()) for _ in range(rng.choice((0, 1, 2, 5)))]
     entries += [RetryByHand(rng.uniform(5, span), _client(rng), rng.random()) for _ in range(rng.choice((0, 0, 0, 2)))]
     for number in range(rng.choice((0, 1, 1, 2))):
         entries += _schedule(rng, span, f"schedule-{number + 1}")
@@ -174,19 +189,19 @@ def _acts(rng: random.Random) -> list[str]:
 
 
 def _enqueue(rng: random.Random, span: float) -> Enqueue:
-    job = rng.choice(("plain", "plain", "hasty", "once", "careful", "timed", "narrow", "keyed", "single", "fleeting"))
+    job = rng.choice(_ENQUEUED)
     options: dict[str, Any] = {}
     if rng.random() < 0.25:
         options["delay"] = f"{rng.randrange(1, 9)}s"
     if rng.random() < 0.2:
         options["priority"] = rng.randrange(-2, 3)
-    if rng.random() < 0.2 and job != "single":
+    if rng.random() < 0.2:
         options["idempotency_key"] = rng.choice(("first", "second", "third"))
-    if job == "keyed" or rng.random() < 0.1:
+    if job in ("keyed", "nested") or rng.random() < 0.1:
         options["scope"] = rng.choice(_SCOPES)
-    if job == "plain" and rng.random() < 0.15:
+    if job == "plain" and rng.random() < 0.4:
         options["key"] = rng.choice(("one", "two"))
-        options["unique"] = {"on_conflict": rng.choice(("return_existing", "replace", "reject"))}
+        options["unique"] = {"on_conflict": rng.choice(("existing", "replace", "reject"))}
     copies = 1 if "idempotency_key" in options or rng.random() < 0.7 else rng.randrange(2, 7)
     return Enqueue(rng.uniform(0, span * 0.9), _client(rng), job, _acts(rng), options, copies)
 
@@ -205,7 +220,8 @@ def _schedule(rng: random.Random, span: float, name: str) -> list[Happening]:
     options = _failure(rng) if "after" in trigger else {**_policies(rng), **_failure(rng)}
     if rng.random() < 0.1:
         options["max_runs"] = rng.randrange(1, 5)
-    added = AddSchedule(at, _client(rng), name, trigger, _acts(rng), options)
+    job = rng.choice(("planned", "planned", "brief"))
+    added = AddSchedule(at, _client(rng), name, trigger, _acts(rng), options, job)
     return [added, *(_change(rng, rng.uniform(at, span), name) for _ in range(rng.choice((0, 1, 1, 2, 4))))]
 
 
@@ -263,18 +279,39 @@ def _change(rng: random.Random, at: float, name: str) -> ChangeSchedule:
 
 def _fault(rng: random.Random, span: float, engines: list[str]) -> Happening:
     at, engine = rng.uniform(0, span * 0.9), rng.choice(engines)
-    kind = rng.randrange(12)
-    if kind < 2:
-        return Kill(at, engine, rng.uniform(0.1, 8))
-    if kind == 2:
-        return Stop(at, engine, rng.uniform(0.1, 5))
-    if kind < 5:
-        return Freeze(at, engine, rng.choice((1.0, 4.0, 12.0, 20.0)))
-    if kind == 5:
-        return Away(at, rng.choice((engine, None)), rng.choice((0.5, 3.0, 12.0)))
-    if kind < 10:
-        struck = rng.choice((*engines, *engines, "client-1"))
-        return Strike(at, struck, rng.choice(BLOWS), rng.randrange(0, 12))
-    if kind == 10:
-        return Hush(at, rng.uniform(1, 15))
-    return Jump(at, rng.choice((-30.0, -1.0, 1.0, 30.0, 60.0)))
+    match rng.choice(_KINDS):
+        case "kill":
+            return Kill(at, engine, rng.uniform(0.1, 8))
+        case "stop":
+            return Stop(at, engine, rng.uniform(0.1, 5))
+        case "freeze":
+            return Freeze(at, engine, rng.choice((1.0, 4.0, 12.0, 20.0)))
+        case "away":
+            return Away(at, rng.choice((engine, None)), rng.choice((0.5, 3.0, 12.0)))
+        case "mute":
+            return Mute(at, engine, rng.choice(_MUTED), rng.choice((4.0, 14.0)))
+        case "strike":
+            struck = rng.choice((*engines, *engines, "client-1"))
+            return Strike(at, struck, rng.choice(BLOWS), rng.randrange(0, 12))
+        case "hush":
+            return Hush(at, rng.uniform(1, 15))
+        case _:
+            return Jump(at, rng.choice((-30.0, -1.0, 1.0, 30.0, 60.0)))
+
+
+_KINDS = (
+    "kill",
+    "stop",
+    "stop",
+    "freeze",
+    "freeze",
+    "away",
+    "mute",
+    "mute",
+    "strike",
+    "strike",
+    "strike",
+    "hush",
+    "jump",
+)
+_MUTED = ("Store.extend", "Store.extend", "Store.report", "Store.claim", "Store.reap", "ScheduleStore.plan")

@@ -19,7 +19,7 @@ from proof.gate import Blow
 from proof.loop import Node, Stuck, VirtualLoop
 from proof.observing import Change, Observer
 from proof.processes import CONFIG, ClientProcess, EngineProcess, Process
-from proof.script import Away, Freeze, Hush, Jump, Kill, Script, Stop, Strike, is_fault
+from proof.script import Away, Fault, Freeze, Hold, Hush, Jump, Kill, Mute, Script, Stop, Strike
 from rota.store.database import Hint
 
 P = TypeVar("P", bound=Process)
@@ -29,7 +29,6 @@ SETTLING = 10 * CONFIG.lease.total_seconds()
 """After the last fault, everything has to be final within ten leases."""
 _GOING_ON = 4.0
 _DOWN = 2.0
-_AFTERMATH = 10.0
 _HINT_DELAY = 0.03
 _LOST_HINTS, _DOUBLED_HINTS = 0.05, 0.05
 
@@ -73,6 +72,7 @@ class World:
         self.changes: list[Change] = []
         self.notes: list[tuple[float, str]] = []
         self.deaths: dict[str, float] = {}
+        self.troubles: list[tuple[float, float]] = []
         self.over = False
         self.latest_micros = 0
         self.healed_at: float | None = None
@@ -173,7 +173,7 @@ class World:
 
     def _happen(self, entry: object, place: int) -> None:
         match entry:
-            case Kill() | Stop() | Freeze() | Away() | Strike() | Hush() | Jump():
+            case Kill() | Stop() | Freeze() | Away() | Mute() | Strike() | Hush() | Jump():
                 self.faults += 1
                 self._go_wrong(entry)
             case _:
@@ -183,9 +183,11 @@ class World:
                 assert isinstance(client, ClientProcess)
                 self.loop.spawn(client, commands.perform(client, entry, place))  # type: ignore[arg-type]
 
-    def _go_wrong(self, entry: Kill | Stop | Freeze | Away | Strike | Hush | Jump) -> None:
+    def _go_wrong(self, entry: Fault) -> None:
         now = self.loop.time()
         self.note(f"fault: {entry}")
+        if not isinstance(entry, Strike):
+            self._trouble(getattr(entry, "span", 0.0))
         match entry:
             case Kill():
                 self._down[entry.process] = entry.down
@@ -194,19 +196,23 @@ class World:
                 process = self.processes[entry.process]
                 if isinstance(process, EngineProcess) and process.engine and process.runs:
                     self._down[entry.process] = entry.down
-                    self.loop.spawn(process, process.stop(lambda: self.kill(process)))
+                    self.loop.spawn(process, process.stop(lambda: self._stopped(process, now)))
             case Freeze():
                 process = self.processes[entry.process]
                 process.frozen = True
                 self._later(entry.span, lambda: setattr(process, "frozen", False))
-            case Away():
-                self._away[entry.process] = now + entry.span
+            case Away() | Mute():
+                self._away[entry.whom] = now + entry.span
             case Strike():
                 self._strikes.setdefault(entry.process, []).append((entry.skip, entry.blow))  # type: ignore[arg-type]
             case Hush():
                 self._hushed_until = now + entry.span
             case Jump():
                 self.clock.jumped += int(entry.by * 1_000_000)
+
+    def _stopped(self, process: Process, since: float) -> None:
+        self.kill(process)
+        self.checker.stopped(process.worker_id, since)
 
     def _later(self, seconds: float, act: Callable[[], object]) -> None:
         self.loop.call_later(seconds, act, context=self.loop.world.context())
@@ -247,6 +253,7 @@ class World:
             self.deaths[node.worker_id] = self.loop.time()
         self.loop.kill(node)
         down = self._down.pop(node.name, _DOWN)
+        self._trouble(down)
         if node.name.startswith("engine"):
             self._later(down, lambda: self._start(node.name))
 
@@ -261,11 +268,13 @@ class World:
             return None
         waiting.pop(0)
         self.note(f"{node.name}: {blow} {op}")
+        self._trouble()
         return blow
 
-    def is_away(self, node: Node) -> bool:
+    def is_away(self, node: Node, op: str) -> bool:
+        """Whether the database cannot be reached from a process, at least for this operation."""
         now = self.loop.time()
-        return any(self._away.get(name, 0.0) > now for name in (node.name, None))
+        return any(self._away.get(name, 0.0) > now for name in (node.name, None, f"{node.name} {op}"))
 
     def committed(self, node: Node, op: str) -> None:
         self.latest_micros = max(self.latest_micros, self.clock.micros())
@@ -277,12 +286,17 @@ class World:
         self.checker.committed(op)
 
     def is_calm(self, since: float, until: float) -> bool:
-        """Nothing goes wrong, and nobody is far away."""
-        faults = [
-            (entry.at, entry.at + getattr(entry, "span", 0.0)) for entry in self.script.entries if is_fault(entry)
-        ]
-        disturbed = any(begin <= until and since <= end + _AFTERMATH for begin, end in faults)
+        """Nothing goes wrong meanwhile, and nobody is far away."""
+        disturbed = any(begin <= until and since <= end for begin, end in self.troubles)
         return not disturbed and self.script.distance <= 1.0
+
+    def _trouble(self, span: float = 0.0) -> None:
+        self.troubles.append((self.loop.time(), self.loop.time() + span))
+
+    @property
+    def holds_anything(self) -> bool:
+        """Whether a queue or a job is paused, or may be."""
+        return self.healed_at is None and any(isinstance(entry, Hold) for entry in self.script.entries)
 
     def listen(self, node: Node, hint: Hint) -> Callable[[], None]:
         self._counter += 1

@@ -31,6 +31,7 @@ RUN = Seen(
     retry_of=None,
     backfilled=False,
     payload="{}",
+    key=None,
     end=None,
     lease=None,
     place=None,

@@ -1,0 +1,118 @@
+"""Promises that say how soon: checked only while nothing goes wrong and nobody is far away (P9, P12, P13, P15, P19)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from proof.processes import CONFIG
+
+if TYPE_CHECKING:
+    from proof.observing import Change, Seen
+    from proof.world import World
+
+Finding = tuple[str, str]
+
+LATE = 9.0
+"""Seconds. An operation may take three of them, and a step has several."""
+SETTLED = 20.0
+"""Seconds after the last trouble: a lease, the reaper's caution, a heartbeat."""
+_LEASE = CONFIG.lease.total_seconds()
+
+
+class Timing:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._idle_since: dict[str, float] = {}
+        self._renewed_at: dict[tuple[str, int], float] = {}
+        self._delays: dict[str, float] = {}
+        self._judged = 0
+
+    def of_changes(self) -> list[Callable[[Change], Iterator[Finding]]]:
+        return [self.planned_on_time, self.no_needless_loss]
+
+    def of_commits(self) -> list[Callable[[], Iterator[Finding]]]:
+        return [self.not_left_waiting, self.begun_in_time, self.nothing_goes_on_in_vain]
+
+    def _is_calm(self, span: float) -> bool:
+        now = self._world.loop.time()
+        return now >= span and self._world.is_calm(now - span, now)
+
+    def planned_on_time(self, change: Change) -> Iterator[Finding]:
+        """P19: with hints or without, a plan time is decided soon after it is due, and its run not before."""
+        seen = change.after
+        if change.before is not None or seen is None or seen.plan_time is None or seen.schedule_id is None:
+            return
+        if seen.retry_of or seen.backfilled:
+            return
+        delay = self._delay(seen.schedule_id)
+        if seen.run_at < seen.plan_time + int(delay * 1e6):
+            yield "P2", f"to be run {(seen.run_at - seen.plan_time) / 1e6:.3f}s after its plan time, not {delay:g}s"
+        late = (change.now - seen.plan_time) / 1e6 - delay
+        if change.op in ("ScheduleStore.plan", "quieten") and late > LATE and self._is_calm(late + SETTLED):
+            yield "P19", f"planned {late:.3f}s late, though nothing was in the way"
+
+    def _delay(self, id: str) -> float:
+        if id not in self._delays:
+            ((text,),) = self._world.backend.look(f"select definition from rota_schedule where id = '{id}'")
+            self._delays[id] = 2.0 if msgspec.json.decode(text).get("delay") == "PT2S" else 0.0
+        return self._delays[id]
+
+    def no_needless_loss(self, change: Change) -> Iterator[Finding]:
+        """P12: whoever lives and can reach the database keeps what it holds, and knows of all of it."""
+        was, now = (seen.lease if seen else None for seen in (change.before, change.after))
+        if now is not None and (was is None or was.expires_at != now.expires_at):
+            self._renewed_at[change.run_id, now.fence] = change.at
+        if change.op != "Store.reap" or was is None or now is not None or was.cancel_at is not None:
+            return
+        if was.worker not in self._world.deaths and self._is_calm(_LEASE + SETTLED):
+            yield "P12", f"the lease of {was.worker} ran out, and nothing is the matter with it"
+
+    def not_left_waiting(self) -> Iterator[Finding]:
+        """P12, P19: what is due and held back by nothing does not wait while everybody is idle."""
+        now, micros = self._world.loop.time(), self._world.clock.micros()
+        runs = self._world.observer.runs.values()
+        busy = any(seen.lease for seen in runs) or self._world.holds_anything
+        waiting = {seen.id for seen in runs if seen.place and seen.place.hold != 3 and seen.place.run_at <= micros}
+        for id in self._idle_since.keys() - waiting if not busy else list(self._idle_since):
+            del self._idle_since[id]
+        for id in waiting if not busy else ():
+            since = self._idle_since.setdefault(id, now)
+            if now - since > LATE and self._is_calm(LATE + SETTLED):
+                yield "P12", f"due, and left waiting for {now - since:.3f}s: {self._world.observer.runs[id]}"
+
+    def begun_in_time(self) -> Iterator[Finding]:
+        """P9: no handler begins on a lease that has run out."""
+        deeds = self._world.diary.deeds
+        for deed in deeds[self._judged :]:
+            renewed = self._renewed_at.get((deed.run_id, deed.fence))
+            if deed.what == "began" and renewed is not None and deed.at > renewed + _LEASE + 0.001:
+                yield "P9", f"begun {deed.at - renewed:.3f}s after its lease was renewed: {deed}"
+        self._judged = len(deeds)
+
+    def nothing_goes_on_in_vain(self) -> Iterator[Finding]:
+        """P9: a handler whose lease is lost is stopped soon, wherever it runs."""
+        world = self._world
+        if world.healed_at is None or world.loop.time() < world.healed_at + SETTLED or world.script.distance > 1.0:
+            return
+        running = {}
+        for deed in world.diary.deeds:
+            if deed.what == "began":
+                running[deed.run_id, deed.fence] = deed
+            elif deed.what != "effect":
+                running.pop((deed.run_id, deed.fence), None)
+        for (run_id, fence), deed in running.items():
+            seen = world.observer.runs.get(run_id)
+            alive = deed.worker not in world.deaths and "stubborn" not in deed.detail
+            if alive and (seen is None or seen.lease is None or seen.lease.fence != fence):
+                yield "P9", f"goes on though its lease is lost: {deed}"
+
+    def left_behind(self, worker: str, since: float) -> Iterator[Finding]:
+        """P13, P22: whoever stops by itself gives everything back."""
+        world = self._world
+        left: list[Seen] = [s for s in world.observer.runs.values() if s.lease and s.lease.worker == worker]
+        troubles = [trouble for trouble in world.troubles if trouble[0] > since]
+        if left and not troubles and world.is_calm(since - SETTLED, since - 0.001):
+            yield "P13", f"{worker} stopped, and holds {', '.join(map(str, left))} still"
