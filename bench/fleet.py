@@ -1,4 +1,4 @@
-"""A database full of schedules: one real schedule made by rota, and copies of its row, some of them due together."""
+"""A database full of schedules: one real schedule made by rota, and copies of its rows, some of them due together."""
 
 import tempfile
 from collections.abc import AsyncIterator
@@ -21,6 +21,7 @@ JOB = "noop"
 MODEL = "model"
 SECOND = 1_000_000
 BITE = 20_000
+FIRST_CURSOR = 1_000  # the copies' cursors are numbered from here on
 LATER = 6 * 3600 * SECOND  # what is only carried is due from then on, over a day
 
 NUMBERS = {
@@ -33,7 +34,10 @@ IDS = {
     "postgres": "('019a0000-0000-7000-8000-' || lpad(to_hex({n}), 12, '0'))::uuid",
     "sqlite": "printf('019a0000-0000-7000-8000-%012x', {n})",
 }
-FORGET = "delete from rota_schedule where name = :model and deleted_at is null"
+FORGET = (
+    "delete from rota_cursor where no in (select cursor_no from rota_schedule_now where name = :model)",
+    "delete from rota_schedule where name = :model and deleted_at is null",
+)
 # The runs of one fire end well, and their ids stay where planning finds the last run of a schedule.
 FINISH = (
     "delete from rota_ready",
@@ -88,8 +92,8 @@ class Fleet:
             now = await client.store.now()
         for first in range(0, self.carried, BITE):
             last = min(first + BITE, self.carried) - 1
-            await self._execute(await self._copies(), first=first, last=last, base=now + LATER)
-        await self._execute(FORGET, model=MODEL)
+            await self._execute(*await self._copies(), first=first, last=last, base=now + LATER)
+        await self._execute(*FORGET, model=MODEL)
         await self.settle()
 
     async def arm(self, due: int, seconds: float, *, own: bool) -> int:
@@ -101,12 +105,12 @@ class Fleet:
         async with self._client() as client:
             now = await client.store.now()
             at = -(-(now + int(seconds * SECOND)) // SECOND) * SECOND
-            await self._execute(FORGET, model=MODEL)
+            await self._execute(*FORGET, model=MODEL)
             fire = instant(at)
             when = f"{fire.second} {fire.minute} {fire.hour} * * *"
             await client.schedules.create(MODEL, JOB, cron(when), payload={"n": 0})
-        await self._execute(self._arming(own), first=0, last=due - 1, stride=max(1, self.carried // due), model=MODEL)
-        await self._execute(FORGET, model=MODEL)
+        await self._execute(*self._arming(own), first=0, last=due - 1, stride=max(1, self.carried // due), model=MODEL)
+        await self._execute(*FORGET, model=MODEL)
         await self.settle()
         return at
 
@@ -144,42 +148,53 @@ class Fleet:
 
         return await self._database.transact(body)
 
-    async def _copies(self) -> str:
-        columns = await self._columns()
-        changed = {
-            "id": IDS[self.dialect.name].format(n="k.n"),
-            "name": "'carried-' || k.n",
-            **dict.fromkeys(("next_plan", "next_at"), f":base + (k.n * 7919 % 86400) * {SECOND}"),
-        }
+    async def _copies(self) -> tuple[str, str]:
+        at = f":base + (k.n * 7919 % 86400) * {SECOND}"
+        no = str(FIRST_CURSOR) + " + k.n"
+        schedule = {"id": IDS[self.dialect.name].format(n="k.n"), "name": "'carried-' || k.n", "cursor_no": no}
+        return (
+            await self._copy("rota_cursor", "no = m.cursor_no", {"no": no, "next_plan": at, "next_at": at}),
+            await self._copy("rota_schedule", "id = m.id", schedule),
+        )
+
+    async def _copy(self, table: str, same: str, changed: dict[str, str]) -> str:
+        columns = await self._columns(table)
         values = ", ".join(changed.get(column, f"s.{column}") for column in columns)
         return (
-            f"insert into rota_schedule ({', '.join(columns)}) select {values} "
-            f"from {NUMBERS[self.dialect.name]}, rota_schedule as s where s.name = '{MODEL}' and s.deleted_at is null"
+            f"insert into {table} ({', '.join(columns)}) select {values} from {NUMBERS[self.dialect.name]}, "
+            f"rota_schedule as m, {table} as s where m.name = '{MODEL}' and m.deleted_at is null and s.{same}"
         )
 
-    async def _columns(self) -> list[str]:
+    async def _columns(self, table: str) -> list[str]:
         if self.dialect is POSTGRES:
-            sql = "select attname::text from pg_attribute where attrelid = 'rota_schedule'::regclass and attnum > 0"
+            sql = f"select attname::text from pg_attribute where attrelid = '{table}'::regclass and attnum > 0"
         else:
-            sql = "select name from pragma_table_info('rota_schedule')"
+            sql = f"select name from pragma_table_info('{table}')"
         return [row[0] for row in await self._execute(sql)]
 
-    def _arming(self, own: bool) -> str:
+    def _arming(self, own: bool) -> tuple[str, str]:
         number = "k.n * :stride::bigint" if self.dialect is POSTGRES else "k.n * :stride"
-        same = f"rota_schedule.id = {IDS[self.dialect.name].format(n=number)}"
+        numbers = NUMBERS[self.dialect.name]
         definition = "replace(m.definition, '\"n\":0', '\"n\":' || k.n)" if own else "m.definition"
-        return (
-            f"update rota_schedule set definition = {definition}, cursor_at = m.cursor_at, next_plan = m.next_plan, "
-            f"next_at = m.next_at, fired = 1 from {NUMBERS[self.dialect.name]}, rota_schedule as m "
-            f"where m.name = :model and m.deleted_at is null and {same}"
+        schedule = IDS[self.dialect.name].format(n=number)
+        says = (
+            f"update rota_schedule set definition = {definition} from {numbers}, rota_schedule as m "
+            f"where m.name = :model and m.deleted_at is null and rota_schedule.id = {schedule}"
         )
+        stands = (
+            "update rota_cursor set cursor_at = m.cursor_at, next_plan = m.next_plan, next_at = m.next_at, fired = 1 "
+            f"from {numbers}, rota_cursor as m "
+            "where m.no = (select cursor_no from rota_schedule where name = :model and deleted_at is null) "
+            f"and rota_cursor.no = {FIRST_CURSOR} + {number}"
+        )
+        return says, stands
 
 
 async def fall_behind(database: Database, name: str, back: int) -> None:
     """As if nobody had planned this schedule for so long."""
     sql = (
-        "update rota_schedule set cursor_at = cursor_at - :back, next_plan = next_plan - :back, "
-        "next_at = next_at - :back where name = :name"
+        "update rota_cursor set cursor_at = cursor_at - :back, next_plan = next_plan - :back, "
+        "next_at = next_at - :back where no in (select cursor_no from rota_schedule where name = :name)"
     )
     await database.transact(lambda tx: tx.fetch_sql(sql, back=back, name=name))
 

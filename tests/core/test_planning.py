@@ -1,14 +1,17 @@
 """A schedule, its lanes and an instant become runs, skips, gaps, and where to look next."""
 
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from time import perf_counter
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.core import planning
 from rota.core.catchup import Gap
 from rota.core.deciding import Create, Lane, LiveRun, Skip
 from rota.core.planning import Refuse, Standing, Tick, following_plan, no_limits, tick
@@ -17,6 +20,7 @@ from rota.core.rules import Rule
 from rota.core.schedules import ScheduleDefinition
 from rota.core.scope import GLOBAL, Scope
 from rota.core.triggers import after, cron, every
+from rota.durations import parse_duration
 from tests.core.plantimes import DAY, HOUR, MINUTE, SECOND, Listed, StandingOn, Steady, standing
 
 NOON = 1_767_268_800 * SECOND  # 2026-01-01T12:00:00Z
@@ -334,6 +338,33 @@ def test_ticks_repeated_decide_each_plan_time_once(
     over = done.pause or done.fired == policies["max_runs"]
     assert done.next_plan == (None if over else times.next(done.cursor))
     assert done.next_plan is None or done.next_plan > horizon
+
+
+@given(
+    definitions,
+    st.sampled_from(["0s", "7s"]).map(parse_duration),
+    plan_times,
+    instants,
+    instants,
+    lanes_before | st.just(Lane()),
+    st.none() | st.just("full"),
+)
+def test_the_short_way_of_an_ordinary_fire_decides_the_same(
+    policies: dict[str, Any], jitter: timedelta, times: Listed, cursor: int, now: int, lane: Lane, reason: str | None
+) -> None:
+    """Policies are as simple as they mostly are more often than chance would have them."""
+    for simple in (policies, {**policies, "max_runs": None, "catch_up": CatchUp(), "failure": Failure()}):
+        schedule = standing(times, cursor=cursor, jitter=jitter, **simple)
+        for horizon in (None, now):
+            ask: Any = partial(planned_at, schedule, now, {GLOBAL: lane}, refuse=lambda *_: reason, horizon=horizon)
+            short = ask()
+            with patch.object(planning, "_ordinary", return_value=None):
+                assert ask() == short
+
+
+def test_an_ordinary_fire_takes_the_short_way() -> None:
+    with patch.object(planning, "_due", side_effect=AssertionError):
+        assert created(planned_at(standing(Steady(HOUR), cursor=NOON), NOON + HOUR)) == [NOON + HOUR]
 
 
 def check_tick(done: Tick, times: Listed, schedule: Standing, horizon: int) -> None:

@@ -247,10 +247,10 @@ async def test_a_schedule_that_breaks_planning_is_set_aside(harness: Harness, mo
     await make_schedule(harness.store, "good", every("1m"))
     make_runs = making.make_runs
 
-    async def breaks(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str]) -> None:
+    async def breaks(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str]) -> list[Pair]:
         if any(work.row.name == "bad" for work, _ in pairs):
             raise ZeroDivisionError("nobody thought of it")
-        await make_runs(tx, pairs, now, queues)
+        return await make_runs(tx, pairs, now, queues)
 
     monkeypatch.setattr(store_planning, "make_runs", breaks)
     stepping = Planner(harness.store, {}, POLL)

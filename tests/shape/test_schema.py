@@ -122,5 +122,5 @@ async def test_schedules_of_a_provider_are_found_by_an_index(sqlite_url: str) ->
         values = dict.fromkeys((*statement.parameters, "now"))
         return str(await tx.fetch_sql(f"explain query plan {statement.sql}", **values))
 
-    assert "rota_schedule_provider" in await store.database.transact(explain)
+    assert "rota_cursor_provider" in await store.database.transact(explain)
     await store.close()

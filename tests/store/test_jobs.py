@@ -166,15 +166,19 @@ async def test_a_schedule_that_rests_does_not(store: Store, clock: ManualClock, 
 async def put_schedule(store: Store, **facts: int) -> str:
     id = store.new_id()
     row: dict[str, object] = {
-        "id": id, "name": "nightly", "job": "work", "definition": "{}", "owner": "code", "revision": 1,
-        "enabled": 1, "paused_at": None, "job_paused": 0, "cursor_at": 0, "tzdata": "x", "created_at": 0,
-        "updated_at": 0, "deleted_at": None, **facts,
+        "id": id, "cursor_no": 1, "name": "nightly", "job": "work", "definition": "{}", "owner": "code", "revision": 1,
+        "enabled": 1, "paused_at": None, "job_paused": 0, "created_at": 0, "updated_at": 0, "deleted_at": None,
     }  # fmt: skip
-    names = ", ".join(row)
-    values = ", ".join(f":{name}" for name in row)
-    await store.database.transact(
-        lambda tx: tx.fetch_sql(f"insert into rota_schedule ({names}) values ({values})", **row)
-    )
+    cursor: dict[str, object] = {"no": 1, "cursor_at": 0, "tzdata": "x", "next_plan": None}
+    for name, fact in facts.items():
+        (cursor if name in cursor else row)[name] = fact
+
+    async def body(tx: Tx) -> None:
+        for table, columns in (("rota_cursor", cursor), ("rota_schedule", row)):
+            values = ", ".join(f":{name}" for name in columns)
+            await tx.fetch_sql(f"insert into {table} ({', '.join(columns)}) values ({values})", **columns)
+
+    await store.database.transact(body)
     return id
 
 

@@ -237,7 +237,7 @@ async def test_pruning_frees_no_key_that_can_be_planned_again(store: Store, cloc
     assert {run.plan_time for run in await runs_of(store)} <= made
     clock.advance(minutes(1))
     assert await plan(store) == 1
-    ((cursor,),) = await rows(store, "select cursor_at from rota_schedule where id = :id", id=schedule.id)
+    ((cursor,),) = await rows(store, "select cursor_at from rota_schedule_now where id = :id", id=schedule.id)
     assert cursor == clock.micros()
 
 

@@ -124,12 +124,15 @@ async def test_oban_1488_a_planner_with_old_knowledge_fires_nothing_twice(
     for _ in range(3):
         clock.advance(minutes(1))
         await plan(second)
-    stale = await rows(store, "select cursor_at, next_plan from rota_schedule where id = :id", id=schedule.id)
+    stale = await rows(store, "select cursor_at, next_plan from rota_schedule_now where id = :id", id=schedule.id)
     for _ in range(3):
         clock.advance(minutes(1))
         await plan(second)
     # What such a leader believes is written over the row; the keys of the runs still hold.
-    back = "update rota_schedule set cursor_at = :cursor, next_plan = :next, next_at = :next where id = :id"
+    back = (
+        "update rota_cursor set cursor_at = :cursor, next_plan = :next, next_at = :next "
+        "where no = (select cursor_no from rota_schedule where id = :id)"
+    )
     await change(store, back, cursor=stale[0][0], next=stale[0][1], id=schedule.id)
     for _ in range(3):
         clock.advance(minutes(1))
@@ -169,7 +172,7 @@ async def test_a_run_that_is_there_already_does_not_wedge_the_batch(store: Store
 async def test_a_follower_whose_plan_time_was_taken_goes_on(store: Store, clock: ManualClock) -> None:
     schedule = await make_schedule(store, trigger=after("10s"))
     clock.advance(timedelta(seconds=1))
-    (due,) = (await rows(store, "select next_plan from rota_schedule where id = :id", id=schedule.id))[0]
+    (due,) = (await rows(store, "select next_plan from rota_schedule_now where id = :id", id=schedule.id))[0]
     there = await put_by_hand(store, schedule.id, due)
     await plan(store)
     for one in await claim(store):
@@ -207,7 +210,7 @@ async def test_what_cannot_be_planned_blocks_nobody_and_says_why(
         clock.advance(minutes(1))
         await plan(store)
     await check_account(store, good.id, each(MINUTE, began, clock.micros()))
-    (why,) = (await rows(store, "select trouble from rota_schedule where name = 'odd'"))[0]
+    (why,) = (await rows(store, "select trouble from rota_schedule_now where name = 'odd'"))[0]
     assert why, "its trouble is shown"
     assert await runs_of(store, "odd") == []
     await change(store, "update rota_schedule set definition = :text where name = 'odd'", text=text)
@@ -229,7 +232,7 @@ async def test_a_pause_of_an_unreadable_schedule_that_is_to_end_blocks_nobody(st
         clock.advance(minutes(1))
         await plan(store)
     await check_account(store, good.id, each(MINUTE, began, clock.micros()))
-    assert (await rows(store, "select trouble from rota_schedule where name = 'odd'"))[0][0]
+    assert (await rows(store, "select trouble from rota_schedule_now where name = 'odd'"))[0][0]
 
 
 async def test_kubernetes_42649_any_number_of_missed_fires_is_few_statements(store: Store, clock: ManualClock) -> None:
@@ -276,7 +279,7 @@ async def test_a_clock_that_goes_back_plans_nothing_twice(store: Store, clock: M
     for seconds in (35, -120, 30, 100, -3_600, 5, 3_650, -1, 1, 60):
         clock.advance(timedelta(seconds=seconds))
         await plan(store)
-        ((now,),) = await rows(store, "select cursor_at from rota_schedule where id = :id", id=schedule.id)
+        ((now,),) = await rows(store, "select cursor_at from rota_schedule_now where id = :id", id=schedule.id)
         assert now >= cursor, "the cursor goes forward only"
         cursor, furthest = now, max(furthest, clock.micros())
     found = await rows(store, "select plan_time from rota_run order by plan_time")

@@ -185,7 +185,7 @@ async def test_a_schedule_deleted_long_ago_leaves_nothing(store: Store, clock: M
     assert await fetch(store, "select count(*) from rota_schedule") == [(1,)]
     clock.advance(timedelta(days=31))
     await store.prune(lambda _job: NOTHING)
-    for table in ("schedule", "revision", "range", "scope_span", "lane", "lane_run", "run"):
+    for table in ("schedule", "cursor", "revision", "range", "scope_span", "lane", "lane_run", "run"):
         assert await fetch(store, f"select count(*) from rota_{table}") == [(0,)], table
 
 

@@ -5,7 +5,9 @@ import os
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
+import apsw
 import pytest
 
 from rota.clock import HostClock
@@ -97,6 +99,15 @@ async def test_commits_are_durable(sqlite_database: SqliteDatabase) -> None:
         return journal, (await tx.fetch_sql("pragma synchronous"))[0][0]
 
     assert await sqlite_database.transact(settings) == ("wal", 2)
+
+
+async def test_plans_do_not_depend_on_bound_values(sqlite_database: SqliteDatabase) -> None:
+    """Else a statement that is run for each row of a batch is planned again for each."""
+
+    async def stable(tx: Any) -> int:
+        return int(tx._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1))
+
+    assert await sqlite_database.transact(stable) == await sqlite_database.read(stable) == 1
 
 
 async def test_twins_share_the_writer_until_the_last_is_closed(sqlite_store: Store) -> None:

@@ -38,10 +38,10 @@ def started(site: Site, name: str, wanted: str = "ticks:3", **settings: str) -> 
 
 async def planned(store: Store, seconds: int, name: str = "tick0") -> None:
     """Wait until the schedule has been planned so much further."""
-    ((cursor,),) = await rows(store, "select cursor_at from rota_schedule where name = :name", name=name)
+    ((cursor,),) = await rows(store, "select cursor_at from rota_schedule_now where name = :name", name=name)
 
     async def further() -> bool:
-        ((now,),) = await rows(store, "select cursor_at from rota_schedule where name = :name", name=name)
+        ((now,),) = await rows(store, "select cursor_at from rota_schedule_now where name = :name", name=name)
         return int(now - cursor) >= seconds * 1_000_000
 
     async with asyncio.timeout(GENEROUS):

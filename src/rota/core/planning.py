@@ -17,6 +17,8 @@ from rota.core.scope import Scope
 from rota.durations import in_micros
 
 SECOND = 1_000_000
+WELL = Lane()
+PLAIN = Create()
 
 
 class Standing(msgspec.Struct, frozen=True, gc=False):
@@ -109,6 +111,10 @@ def tick(
     definition = standing.definition
     if horizon is None:
         horizon = now - definition.delay_micros
+    if len(lanes) == 1 and not newcomers:
+        ((scope, lane),) = lanes.items()
+        if (done := _ordinary(standing, scope, lane, horizon, new_id, refuse)) is not None:
+            return done
     due = _due(standing, definition.catch_up, horizon)
     turn = _Turn(standing, dict(lanes), now, new_id, max_attempts, refuse)
     cursor, pause, decided = due.cursor, None, 0
@@ -131,6 +137,28 @@ def tick(
     return Tick(tuple(turn.planned), due.missed, turn.lanes, cursor, next_plan, next_at, fired, pause)
 
 
+def _ordinary(
+    standing: Standing, scope: Scope, lane: Lane, horizon: int, new_id: Callable[[], str], refuse: Refuse
+) -> Tick | None:
+    """What nearly always is the case, in one go: one plan time is due, and nothing before it is in its way.
+
+    None if it is not that simple. Otherwise the same as the steps that decide everything.
+    """
+    definition, plan_time = standing.definition, standing.next_plan
+    if plan_time is None or plan_time > horizon or not definition.is_plain or (lane is not WELL and lane != WELL):
+        return None
+    following = standing.times.next(plan_time)
+    if (following is not None and following <= horizon) or horizon - plan_time > definition.window_micros:
+        return None
+    reason = refuse(scope, plan_time, PLAIN)
+    run_id, delay = new_id(), definition.delay_micros
+    at = plan_time + delay if not definition.jitter else eligible(standing, scope, plan_time)
+    planned = Planned(run_id, scope, plan_time, at, PLAIN if reason is None else Skip(reason))
+    after = {scope: lane if reason is not None else Lane((LiveRun(run_id),))}
+    next_at = None if following is None else following + delay
+    return Tick((planned,), (), after, plan_time, following, next_at, standing.fired + 1)
+
+
 def _due(standing: Standing, catch_up: CatchUp, horizon: int) -> Due:
     first = standing.next_plan
     if first is None or first > horizon or standing.room == 0:
@@ -140,7 +168,7 @@ def _due(standing: Standing, catch_up: CatchUp, horizon: int) -> Due:
     times = standing.times
     second = times.next(first)
     if (second is None or second > horizon) and catch_up.mode == "latest" and _young(first, horizon, catch_up):
-        return Due((first,), first, following=second)  # what nearly always is the case
+        return Due((first,), first, following=second)
     return choose(catch_up, times, standing.cursor, horizon, standing.room)
 
 

@@ -66,6 +66,16 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
         return in_micros(self.delay)
 
     @cached_property
+    def window_micros(self) -> int:
+        return in_micros(self.catch_up.window)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether a plan time with nothing before it in its way gets a run, whatever happened in the past."""
+        may_end = self.follows is not None or self.max_runs is not None
+        return not may_end and self.catch_up.mode == "latest" and self.failure.mode not in ("retry", "half_open")
+
+    @cached_property
     def lanes(self) -> tuple[Scope, ...]:
         return self.scopes or (GLOBAL,)
 

@@ -73,7 +73,7 @@ async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tup
 
 
 async def _pattern(tx: Tx, row: ScheduleRow) -> Pattern:
-    pattern = (await patterns_of(tx, [row]))[row.id]
+    (pattern,) = await patterns_of(tx, [row])
     if isinstance(pattern, str):
         raise UnknownJob(row.definition.job)
     if pattern.model is None:

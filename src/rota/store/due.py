@@ -45,7 +45,7 @@ async def plan_due(tx: Tx, limit: int, providers: Providers, new_id: NewId) -> P
     if not rows:
         return Planning(0, 0, set())
     ready = [row for row in rows if row.active]
-    planning, _ = await plan_rows(tx, ready, new_id, providers)
+    planning = await plan_rows(tx, ready, new_id, providers)
     for row in rows:
         if not row.active:
             await _wake(tx, row, new_id)
@@ -54,8 +54,8 @@ async def plan_due(tx: Tx, limit: int, providers: Providers, new_id: NewId) -> P
 
 async def lock_due(tx: Tx, limit: int, providers: Providers) -> list[ScheduleRow]:
     names = [(name,) for name in providers]
-    rows = await tx.fetch("lock_due", names, limit=limit, tzdata=tzdata_version(), patience=_PATIENCE)
-    return [schedule_row(row) for row in rows]
+    locked = await tx.fetch("lock_due", names, limit=limit, tzdata=tzdata_version(), patience=_PATIENCE)
+    return [schedule_row(row) for row in await tx.fetch("schedules_of", locked)] if locked else []
 
 
 def _affordable(rows: list[ScheduleRow], providers: Providers) -> list[ScheduleRow]:
@@ -74,7 +74,7 @@ def _affordable(rows: list[ScheduleRow], providers: Providers) -> list[ScheduleR
 async def set_aside(tx: Tx, providers: Providers, trouble: str) -> None:
     """The first that is due cannot be planned, and must not stand in the way of the others."""
     for row in await lock_due(tx, 1, providers):
-        await tx.fetch("note_trouble", [(row.id, trouble, REST_AFTER_TROUBLE)])
+        await tx.fetch("note_trouble", [(row.cursor_no, trouble, REST_AFTER_TROUBLE)])
 
 
 async def _wake(tx: Tx, row: ScheduleRow, new_id: NewId) -> None:
@@ -82,13 +82,13 @@ async def _wake(tx: Tx, row: ScheduleRow, new_id: NewId) -> None:
     try:
         await schedules.resume(tx, row, new_id, mode="skip", actor="planner")
     except (RotaError, msgspec.DecodeError) as error:  # its definition, before anything was written
-        await tx.fetch("note_trouble", [(row.id, str(error), REST_AFTER_TROUBLE)])
+        await tx.fetch("note_trouble", [(row.cursor_no, str(error), REST_AFTER_TROUBLE)])
 
 
 async def wake_followers(tx: Tx, limit: int) -> int:
     """Schedules whose awaited run has ended are due to be looked at."""
     ended = await tx.fetch("ended_awaited", limit=limit)
-    return len(await tx.fetch("wake_followers", [(id,) for id, _ in ended])) if ended else 0
+    return len(await tx.fetch("wake_followers", ended)) if ended else 0
 
 
 async def knows_zones(tx: Tx) -> bool:
@@ -97,10 +97,10 @@ async def knows_zones(tx: Tx) -> bool:
     return bool(found) and str(found[0][0]) >= tzdata_version()
 
 
-async def look_again_at_zones(tx: Tx, after: str) -> str | None:
-    """One bite, in the order of ids; None when all are done."""
+async def look_again_at_zones(tx: Tx, after: int) -> int | None:
+    """One bite, in the order of their numbers; None when all are done."""
     done = await tx.fetch("look_again_at_zones", tzdata=tzdata_version(), after=after, limit=_BITE)
     if len(done) == _BITE:
-        return max(str(row[0]) for row in done)
+        return max(int(row[0]) for row in done)
     await tx.fetch("save_setting", name=_ZONES, value=tzdata_version())
     return None

@@ -29,7 +29,7 @@ async def explain_schedule(tx: Tx, name: str, at: int, silence: int) -> Explanat
     row = await row_of(tx, name)
     ((now,),) = await tx.fetch("now")
     ((next_at,),) = await tx.fetch("schedule_due", id=row.id)
-    pattern = (await patterns_of(tx, [row]))[row.id]
+    (pattern,) = await patterns_of(tx, [row])
     runs = [
         Told(planned_run(found[:8]), *found[8:]) for found in await tx.fetch("runs_at", id=row.id, at=at, limit=_MOST)
     ]
@@ -62,7 +62,7 @@ async def _schedule(tx: Tx, name: str) -> Schedule:
 
 async def _lanes(tx: Tx, row: ScheduleRow) -> dict[Scope, Lane]:
     scopes = tuple(await open_scopes(tx, row.id)) if row.provider else row.definition.lanes
-    return (await read_lanes(tx, {row.id: scopes}))[row.id].lanes
+    return (await read_lanes(tx, [row], {row.id: scopes})).of(row.id).lanes
 
 
 async def explain_one_run(tx: Tx, run_id: str, silence: int) -> Explanation:

@@ -123,8 +123,10 @@ async def long_deleted(tx: Tx) -> Sequence[Row]:
 def drop_schedules(rows: Sequence[Row]) -> Work[int]:
     async def body(tx: Tx) -> int:
         gone = await tx.fetch("drop_schedules", rows)
+        ids = [(id,) for id, _ in gone]
         for table in _TABLES if gone else ():
-            await tx.fetch(f"drop_{table.removeprefix('rota_')}s_of", gone)
+            await tx.fetch(f"drop_{table.removeprefix('rota_')}s_of", ids)
+        await tx.fetch("drop_cursors", [(no,) for _, no in gone])
         return len(gone)
 
     return body

@@ -3,59 +3,104 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from rota.core.actors import is_policy
 from rota.core.deciding import Lane, LiveRun
+from rota.core.planning import WELL
 from rota.core.scope import Scope
 from rota.store.database import Row, Tx
+from rota.store.schedule_rows import ScheduleRow
 
-_EMPTY = Lane()
 _FAILURES = ("failed", "timed_out", "expired", "cancelled")
+
+Scopes = Mapping[str, tuple[Scope, ...]]
 
 
 class Lanes(msgspec.Struct, gc=False):
-    """Of one schedule, and of scopes that it is not planned for now. `before` is what the table holds; `ended` when a
-    run that was digested just now ended.
+    """Of one schedule, and of scopes that it is not planned for now. `before` is what the table holds; `open_plan` the
+    schedule's, if the run there is not final yet.
     """
 
     lanes: dict[Scope, Lane]
     others: dict[Scope, Lane]
     before: dict[Scope, Lane]
     digested: list[Row]
-    ended: dict[str, int]
+    open_plan: int | None = None
 
 
-async def read_lanes(tx: Tx, scopes: Mapping[str, Iterable[Scope]]) -> dict[str, Lanes]:
-    """Schedule → its lanes, one for each of the scopes given, and those of other scopes that have runs."""
-    ids = [(id,) for id in scopes]
-    found = {id: Lanes(dict.fromkeys(wanted, _EMPTY), {}, {}, [], {}) for id, wanted in scopes.items()}
+class AllLanes:
+    """Of a batch. Schedules that are well share theirs: nobody changes what was read. `ended`: when the runs ended that
+    were not final when planning last looked.
+    """
+
+    def __init__(self, scopes: Scopes) -> None:
+        self._scopes = scopes
+        self._well = {some: Lanes(dict.fromkeys(some, WELL), {}, {}, []) for some in set(scopes.values())}
+        self._own: dict[str, Lanes] = {}
+        self.ended: dict[str, int] = {}
+
+    def of(self, id: str) -> Lanes:
+        return self._own.get(id) or self._well[self._scopes[id]]
+
+    def own(self, id: str) -> Lanes:
+        if id not in self._own:
+            self._own[id] = Lanes(dict.fromkeys(self._scopes[id], WELL), {}, {}, [])
+        return self._own[id]
+
+    def are_well(self, id: str) -> bool:
+        return id not in self._own
+
+
+async def read_lanes(tx: Tx, schedules: Sequence[ScheduleRow], scopes: Scopes) -> AllLanes:
+    """One lane for each of the scopes given, and those of other scopes that have runs."""
+    found = AllLanes(scopes)
+    ids = [(row.id,) for row in schedules]
     for id, kind, name, failed, failures, attempt, finished_at, skips in await tx.fetch("lanes", ids):
-        lanes, scope = found[str(id)], Scope(kind, name)
+        lanes, scope = found.own(str(id)), Scope(kind, name)
         lane = lanes.before[scope] = Lane((), bool(failed), failures, attempt, finished_at, skips)
         (lanes.lanes if scope in lanes.lanes else lanes.others)[scope] = lane
     runs: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in await tx.fetch("lane_runs", ids):
         runs[str(row[0]), row[1], row[2]].append(row)
+        found.own(str(row[0]))
+    for row in await _open_runs(tx, schedules):
+        id = str(row[0])
+        if row[5] == "succeeded" and found.are_well(id):
+            found.ended[str(row[3])] = row[7]
+        else:
+            runs[id, row[1], row[2]].append(row)
     for (id, kind, name), rows in runs.items():
-        _digest(found[id], Scope(kind, name), rows)
+        _digest(found.own(id), Scope(kind, name), rows, found.ended)
     return found
 
 
-def _digest(lanes: Lanes, scope: Scope, rows: Sequence[Row]) -> None:
+async def _open_runs(tx: Tx, schedules: Sequence[ScheduleRow]) -> Sequence[Row]:
+    wanted = []
+    for row in schedules:
+        if row.open_plan is not None:
+            (scope,) = row.definition.lanes
+            wanted.append((row.id, scope.kind, scope.id, row.open_plan))
+    return await tx.fetch("open_runs", wanted) if wanted else ()
+
+
+def _digest(lanes: Lanes, scope: Scope, rows: Sequence[Row], ends: dict[str, int]) -> None:
     """Runs that have ended tell how the lane fares, in the order of their ends; the others are live."""
     live, over = [], []
     for row in rows:
+        open_plan = row[12]
         if row[4] is not None and row[5] is None:
             claimed = row[10] is not None
             live.append(LiveRun(str(row[3]), claimed or bool(row[11]), claimed, bool(row[9])))
+            lanes.open_plan = lanes.open_plan if open_plan is None else open_plan
         else:
             over.append(row)
-            lanes.digested.append(row[:4])
+            if open_plan is None:
+                lanes.digested.append(row[:4])
     place = lanes.lanes if scope in lanes.lanes else lanes.others
-    lane = place.get(scope, _EMPTY)
+    lane = place.get(scope, WELL)
     if live:
         lane = msgspec.structs.replace(lane, live=tuple(sorted(live, key=lambda run: run.id)))
     ended = [row for row in over if row[5] is not None]
@@ -63,7 +108,7 @@ def _digest(lanes: Lanes, scope: Scope, rows: Sequence[Row]) -> None:
         ended.sort(key=lambda row: (row[7], str(row[3])))
     for row in ended:
         _, _, _, run_id, _, state, attempt, finished_at, by, *_ = row
-        lanes.ended[str(run_id)] = finished_at
+        ends[str(run_id)] = finished_at
         if state == "succeeded" and not lane.failures and not lane.failed and not lane.skips:
             continue  # well before, and well now
         if state != "skipped":
@@ -76,10 +121,11 @@ def _digest(lanes: Lanes, scope: Scope, rows: Sequence[Row]) -> None:
 def changed_lanes(id: str, read: Lanes, lanes: Mapping[Scope, Lane]) -> list[Row]:
     """Rows to save: a lane that is well, and was when it was last saved, needs none."""
     rows: list[Row] = []
-    for scope, lane in (*lanes.items(), *read.others.items()):
+    for scope, lane in (*lanes.items(), *read.others.items()) if read.others else lanes.items():
         was = read.before.get(scope)
-        now = msgspec.structs.replace(lane, live=())
-        if was == now or (was is None and not now.failed and not now.failures and not now.skips):
+        if was is None and not lane.failed and not lane.failures and not lane.skips:
+            continue
+        if was == msgspec.structs.replace(lane, live=()):
             continue
         failed = int(lane.failed)
         rows.append((id, scope.kind, scope.id, failed, lane.failures, lane.attempt, lane.finished_at, lane.skips))

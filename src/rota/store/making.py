@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -12,7 +12,7 @@ from rota.core.actors import POLICY
 from rota.core.deciding import Create, Skip
 from rota.core.limits import Gate, Gated
 from rota.core.model import JobDefinition, NewRun
-from rota.core.planning import Planned, Standing, Tick
+from rota.core.planning import PLAIN, Planned, Standing, Tick
 from rota.core.publishing import gates_of, key_holds, new_run
 from rota.core.schedules import ScheduleDefinition
 from rota.core.scope import Scope
@@ -51,6 +51,11 @@ class Pattern(msgspec.Struct, frozen=True, dict=True):
         mine = () if self.definition.limit is None else (self.definition.limit,)
         full = any(limit.when_full != "queue" or limit.max_queued is not None for limit in (*self.job.limits, *mine))
         return full or self.keyed
+
+    @cached_property
+    def is_checked(self) -> bool:
+        """Whether its runs are under a limit or hold keys."""
+        return self.limited or self.keyed
 
     @cached_property
     def keyed(self) -> bool:
@@ -100,46 +105,54 @@ def _model(job_text: str, options: bytes) -> NewRun:
     return new_run(_job(job_text), "", "{}", msgspec.json.decode(options))
 
 
-async def patterns_of(tx: Tx, rows: Iterable[ScheduleRow]) -> dict[str, Pattern | str]:
-    """By the schedule's id; a text says why there is none."""
+async def patterns_of(tx: Tx, rows: Sequence[ScheduleRow]) -> list[Pattern | str]:
+    """One for each row; a text says why there is none. Many schedules may have the same definition."""
     found: dict[str, Pattern | str] = {}
-    readable: list[tuple[ScheduleRow, str]] = []
-    for row in rows:
+    job_of: dict[str, str] = {}
+    for text in {row.text for row in rows}:
         try:
-            readable.append((row, row.definition.job))
+            job_of[text] = decoded(text).job
         except UnreadableSchedule as error:
-            found[row.id] = str(error)
-    names = [(name,) for name in sorted({job for _, job in readable})]
+            found[text] = str(error)
+    names = [(name,) for name in sorted(set(job_of.values()))]
     jobs: dict[str, str] = dict(await tx.fetch("job_definitions", names)) if names else {}  # type: ignore[arg-type]
-    for row, job in readable:
-        text = jobs.get(job)
+    for text, job in job_of.items():
+        job_text = jobs.get(job)
         try:
-            found[row.id] = f"no job is called {job!r}" if text is None else _pattern(row.text, text)
+            found[text] = f"no job is called {job!r}" if job_text is None else _pattern(text, job_text)
         except (RotaError, msgspec.DecodeError) as error:
-            found[row.id] = str(error)
-    return found
+            found[text] = str(error)
+    return [found[row.text] for row in rows]
 
 
-async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str]) -> None:
-    """Everything that the decisions say; `queues` gets those where there may be something to claim now."""
-    gates = {planned.run_id: _gates(work, planned) for work, planned in pairs if work.pattern.limited}
-    await _reserve(tx, pairs)
-    pairs = await _admitted(tx, _without_each_other(pairs), gates)
-    behind = await _clear_the_way(tx, pairs, queues)
+async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str]) -> list[Pair]:
+    """Everything that the decisions say; `queues` gets those where there may be something to claim now.
+
+    Returns those that are live runs now: their lanes have to know.
+    """
+    gates: dict[str, tuple[Gate, ...]] = {}
+    behind: list[tuple[str, str]] = []
+    if any(one.decision is not PLAIN or work.pattern.is_checked for work, one in pairs):
+        gates = {planned.run_id: _gates(work, planned) for work, planned in pairs if work.pattern.limited}
+        await _reserve(tx, pairs)
+        pairs = await _admitted(tx, _without_each_other(pairs), gates)
+        behind = await _clear_the_way(tx, pairs, queues)
     there = await tx.hot.insert_planned([_run_row(work, planned, now) for work, planned in pairs])
     creates = [pair for pair in pairs if creates_run(pair[1]) and (there is None or pair[1].run_id in there)]
     if not creates:
-        return
-    waiting = await waits.follow(tx, behind)
+        return []
+    waiting = await waits.follow(tx, behind) if behind else set()
     queues |= {work.pattern.model.queue for work, _ in creates if work.pattern.model}
     ready = [_ready_row(work, one, now, waiting, gates.get(one.run_id, ())) for work, one in creates]
     await tx.fetch("insert_planned_ready", ready)
-    await tx.fetch(
-        "insert_lane_runs", [(work.row.id, run.scope.kind, run.scope.id, run.run_id) for work, run in creates]
-    )
     if gates:
         gated = [Gated(one.run_id, work.pattern.job.name, gates.get(one.run_id, ())) for work, one in creates]
         await limits.install(tx, [run for run in gated if run.gates])
+    return creates
+
+
+def lane_run(work: Work, planned: Planned) -> Row:
+    return work.row.id, planned.scope.kind, planned.scope.id, planned.run_id
 
 
 def creates_run(planned: Planned) -> bool:

@@ -14,13 +14,14 @@ from rota.core.zones import tzdata_version
 from rota.errors import RotaError
 from rota.store.database import Row, Tx
 from rota.store.lanes import Lanes, changed_lanes, read_lanes
-from rota.store.making import Pattern, Work, make_runs, patterns_of
+from rota.store.making import Pattern, Work, lane_run, make_runs, patterns_of
 from rota.store.schedule_rows import ScheduleRow
 from rota.store.spans import newcomers_of, note_spans
 
 MOST_RUNS = 5_000
 """That one planning transaction makes: more would not be done before its deadline."""
 REST_AFTER_TROUBLE = 30_000_000
+_NOBODY: frozenset[Scope] = frozenset()
 
 Providers = Mapping[str, tuple[Scope, ...]]
 NewId = Callable[[], str]
@@ -45,40 +46,40 @@ async def plan_rows(
     *,
     settle: bool = False,
     catch_up: CatchUp | None = None,
-) -> tuple[Planning, dict[str, ScheduleRow]]:
-    """Decide all that is due; with `settle`, every plan time up to now, though its delay may not be over.
-
-    Returns the rows as they are afterwards, by id.
-    """
+) -> Planning:
+    """Decide all that is due; with `settle`, every plan time up to now, though its delay may not be over."""
     if not rows:
-        return NOTHING, {}
+        return NOTHING
     ((now,),) = await tx.fetch("now")
-    patterns = await patterns_of(tx, rows)
-    troubled = [(id, why, REST_AFTER_TROUBLE) for id, why in patterns.items() if isinstance(why, str)]
-    rows = [row for row in rows if isinstance(patterns[row.id], Pattern)]
-    scopes = {row.id: providers[row.provider] if row.provider else row.definition.lanes for row in rows}
-    lanes = await read_lanes(tx, scopes)
+    patterns, troubled = [], []
+    for row, pattern in zip(rows, await patterns_of(tx, rows), strict=True):
+        if isinstance(pattern, Pattern):
+            patterns.append((row, pattern))
+        else:
+            troubled.append((row.cursor_no, pattern, REST_AFTER_TROUBLE))
+    rows = [row for row, _ in patterns]
+    scopes = {row.id: providers[row.provider] if row.provider else it.definition.lanes for row, it in patterns}
+    lanes = await read_lanes(tx, rows, scopes)
     newcomers = await newcomers_of(tx, rows, scopes)
     works, runs = [], 0
-    for row in rows:
-        pattern = patterns[row.id]
-        assert isinstance(pattern, Pattern)
+    for row, pattern in patterns:
         try:
-            standing = _up_to_date(row, lanes[row.id], int(now))
+            known = lanes.of(row.id)
+            standing = _up_to_date(row, pattern, known, lanes.ended, int(now))
             decided = tick(
-                _under(standing, catch_up, len(scopes[row.id]), one_at_a_time=pattern.decides),
-                lanes[row.id].lanes,
+                _under(standing, catch_up, len(known.lanes), one_at_a_time=pattern.decides),
+                known.lanes,
                 int(now),
                 new_id=new_id,
                 max_attempts=pattern.job.retry.max_attempts,
                 refuse=pattern.refuse,
                 horizon=int(now) if settle else None,
-                newcomers=newcomers.get(row.id, frozenset()),
+                newcomers=newcomers.get(row.id, _NOBODY),
             )
         except RotaError as error:  # such as a time zone that this program does not know
-            troubled.append((row.id, str(error), REST_AFTER_TROUBLE))
+            troubled.append((row.cursor_no, str(error), REST_AFTER_TROUBLE))
         else:
-            works.append(Work(row, standing, pattern, lanes[row.id], decided))
+            works.append(Work(row, standing, pattern, known, decided))
             runs += len(decided.planned)
             if runs >= MOST_RUNS:  # the rest stays due
                 break
@@ -100,27 +101,28 @@ def _under(standing: Standing, catch_up: CatchUp | None, scopes: int, *, one_at_
     return standing if policy is standing.definition.catch_up else standing.catching_up(policy)
 
 
-def _up_to_date(row: ScheduleRow, lanes: Lanes, now: int) -> Standing:
+def _up_to_date(row: ScheduleRow, pattern: Pattern, lanes: Lanes, ended: Mapping[str, int], now: int) -> Standing:
     """With the plan time that the end of the awaited run names, and with the zones as they are known now."""
-    standing = row.standing
-    if row.definition.follows is not None:
+    standing = Standing(row.id, row.name, pattern.definition, row.cursor_at, row.next_plan, row.fired)
+    if pattern.definition.follows is not None:
         if row.awaits is None:
             return standing
         live = any(run.id == row.awaits for lane in lanes.lanes.values() for run in lane.live)
-        named = None if live else following_plan(standing, lanes.ended.get(row.awaits, now))
+        named = None if live else following_plan(standing, ended.get(row.awaits, now))
         return msgspec.structs.replace(standing, next_plan=named)
     if row.tzdata != tzdata_version():
         return msgspec.structs.replace(standing, next_plan=standing.times.next(standing.cursor))
     return standing
 
 
-async def _apply(
-    tx: Tx, works: Sequence[Work], now: int, providers: Providers
-) -> tuple[Planning, dict[str, ScheduleRow]]:
+async def _apply(tx: Tx, works: Sequence[Work], now: int, providers: Providers) -> Planning:
     runs = [(work, planned) for work in works for planned in work.tick.planned]
     queues: set[str] = set()
-    if runs:
-        await make_runs(tx, runs, now, queues)
+    made = await make_runs(tx, runs, now, queues) if runs else []
+    opened = {work.row.cursor_no: planned.plan_time for work, planned in made if _is_alone(work)}
+    others = [lane_run(work, planned) for work, planned in made if work.row.cursor_no not in opened]
+    if others:
+        await tx.fetch("insert_lane_runs", others)
     missed = [
         (work.row.id, gap.from_at, gap.to_at, gap.reason, gap.count) for work in works for gap in work.tick.missed
     ]
@@ -133,12 +135,17 @@ async def _apply(
     if saved:
         await tx.fetch("save_lanes", saved)
     await note_spans(tx, [(work.row, providers[work.row.provider], work.tick) for work in works if work.row.provider])
-    await tx.fetch("advance_schedules", [_advanced(work) for work in works])
+    tzdata = tzdata_version()
+    await tx.fetch("advance_cursors", [_advanced(work, opened, tzdata) for work in works])
     for work in works:
-        if work.row.tzdata != tzdata_version() or work.tick.next_plan is None:
+        if work.row.tzdata != tzdata or work.tick.next_plan is None:
             await _note_changes(tx, work)
-    after = {work.row.id: _row_after(work) for work in works}
-    return Planning(len(works), len(runs), queues), after
+    return Planning(len(works), len(runs), queues)
+
+
+def _is_alone(work: Work) -> bool:
+    """Whether the plan time of its new run is enough to find it again: another one has no such place."""
+    return len(work.tick.planned) == 1 and work.lanes.open_plan is None and work.row.provider is None
 
 
 def _waits_for(work: Work) -> str | None:
@@ -148,16 +155,10 @@ def _waits_for(work: Work) -> str | None:
     return work.row.awaits if work.standing.next_plan is None else None
 
 
-def _advanced(work: Work) -> Row:
-    done = work.tick
-    return (work.row.id, done.cursor, done.next_plan, done.next_at, done.fired, _waits_for(work))
-
-
-def _row_after(work: Work) -> ScheduleRow:
-    done = work.tick
-    return msgspec.structs.replace(
-        work.row, cursor_at=done.cursor, next_plan=done.next_plan, fired=done.fired, awaits=_waits_for(work)
-    )
+def _advanced(work: Work, opened: Mapping[int, int], tzdata: str) -> Row:
+    no, done = work.row.cursor_no, work.tick
+    open_plan = opened.get(no, work.lanes.open_plan)
+    return (no, done.cursor, done.next_plan, done.next_at, open_plan, done.fired, _waits_for(work), tzdata)
 
 
 async def _note_changes(tx: Tx, work: Work) -> None:
@@ -170,12 +171,12 @@ async def _note_changes(tx: Tx, work: Work) -> None:
         revision += 1
         await _revise(tx, work, revision, work.tick.cursor, active=0, note=f"paused: {work.tick.pause}")
         await tx.fetch("pause_planned", id=row.id, reason=work.tick.pause)
-    elif work.standing.room and _row_after(work).standing.room == 0:
+    elif work.standing.room and work.tick.fired - work.standing.fired >= work.standing.room:
         revision += 1
         note = f"ended: its max_runs were {work.standing.definition.max_runs}"
         await _revise(tx, work, revision, work.tick.cursor, active=0, note=note)
-    if revision != row.revision or row.tzdata != tzdata:
-        await tx.fetch("revise_schedule", id=row.id, revision=revision, tzdata=tzdata)
+    if revision != row.revision:
+        await tx.fetch("revise_schedule", id=row.id, revision=revision)
 
 
 async def _revise(tx: Tx, work: Work, no: int, valid_from: int, *, active: int, note: str) -> None:

@@ -61,8 +61,8 @@ class PostgresHotForms:
         return await self._tx.fetch("enqueue_plain", rows, **columns)
 
     async def insert_planned(self, rows: Sequence[Row]) -> set[str] | None:
-        made = await self._tx.fetch("insert_planned", rows)
-        return None if len(made) == len(rows) else {str(row[0]) for row in made}
+        ((count, some),) = await self._tx.fetch("insert_planned", rows, expected=len(rows))
+        return None if count == len(rows) else {str(id) for id in some or ()}
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         asks = request.asks

@@ -44,6 +44,8 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
     provider: str | None
     owner: str
     declared: str | None
+    cursor_no: int
+    open_plan: int | None
 
     @property
     def definition(self) -> ScheduleDefinition:
@@ -64,6 +66,8 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
 
 
 def schedule_row(row: Row) -> ScheduleRow:
+    if isinstance(row[0], str):  # ids are text on SQLite
+        return ScheduleRow(*row)
     facts = list(row)
     facts[0], facts[10] = str(row[0]), None if row[10] is None else str(row[10])
     return ScheduleRow(*facts)

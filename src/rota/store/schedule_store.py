@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from rota.core.claims import NIL_ID
 from rota.core.schedules import Schedule, ScheduleDefinition
 from rota.core.scope import Scope
 from rota.instants import instant
@@ -71,7 +70,7 @@ class ScheduleStore:
         """After new time zone data: all schedules are looked at again. True if there was anything to do."""
         if await self._database.read(due.knows_zones):
             return False
-        after: str | None = NIL_ID
+        after: int | None = 0
         while after is not None:
             after = await self._database.transact(partial(due.look_again_at_zones, after=after))
         return True
@@ -124,10 +123,10 @@ class ScheduleStore:
         tried: list[str] = []
 
         async def body(tx: Tx) -> None:
-            rows = await tx.fetch("lock_schedule", name=name)
-            if tried and (not rows or str(rows[0][0]) not in tried):
+            found = await schedules.find(tx, name)
+            if tried and (found is None or found.id not in tried):
                 return  # deleted by the try before, whose answer got lost
-            row = await schedules.locked(tx, name)
+            row = found or await schedules.locked(tx, name)
             tried.append(row.id)
             await schedules.delete(tx, row, self._new_id, actor)
 
@@ -165,7 +164,7 @@ class ScheduleStore:
         conditions += ["name > :after"] if after else []
         values = {name: value for name, value in {**wanted, "after": after}.items() if value}
         sql = (
-            f"select {{schedule_columns}} from rota_schedule where {' and '.join(conditions)} "
+            f"select {{schedule_columns}} from rota_schedule_now where {' and '.join(conditions)} "
             "order by name limit :limit"
         )
 

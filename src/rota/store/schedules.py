@@ -1,4 +1,4 @@
-"""Schedules made, changed, paused, resumed and deleted: each a revision, decided while the schedule's row is locked."""
+"""Schedules made, changed, paused, resumed and deleted: each a revision, decided while the cursor's row is locked."""
 
 from __future__ import annotations
 
@@ -39,32 +39,38 @@ async def create(
     cursor = _first_cursor(definition, int(now))
     row = ScheduleRow(
         id, name, encoded(definition), 1, int(definition.enabled), None, None, 0, cursor, None, None, 0,
-        tzdata_version(), definition.provider, owner, declared,
+        tzdata_version(), definition.provider, owner, declared, 0, None,
     )  # fmt: skip
     row = _placed(row, int(now))
+    ((no,),) = await tx.fetch(
+        "insert_cursor",
+        cursor_at=cursor,
+        next_plan=row.next_plan,
+        next_at=_next_at(row),
+        tzdata=row.tzdata,
+        provider=row.provider,
+    )
     made = await tx.fetch(
         "insert_schedule",
         id=id,
+        cursor_no=no,
         name=name,
         job=definition.job,
         definition=row.text,
         declared=declared,
         owner=owner,
-        provider=row.provider,
         enabled=row.enabled,
-        cursor_at=cursor,
-        next_plan=row.next_plan,
-        next_at=_next_at(row),
-        tzdata=row.tzdata,
         zoned=int(is_zoned(definition.rule)),
     )
     if not made:
-        if [str(row[0]) for row in await tx.fetch("lock_schedule", name=name)] == [id]:
+        await tx.fetch("drop_cursors", [(no,)])
+        there = await find(tx, name)
+        if there is not None and there.id == id:
             return  # made by the try before, whose answer got lost
         raise DuplicateSchedule(name)
     active = row.active
-    if made[0][1]:  # its job is paused
-        row = _placed(msgspec.structs.replace(row, job_paused=1), int(now))
+    if made[0][0]:  # its job is paused
+        row = _placed(msgspec.structs.replace(row, job_paused=1, cursor_no=no), int(now))
         await _write(tx, row)
         active = False
     await _note(tx, row, Change(note="created", actor=actor), valid_from=cursor, active=active)
@@ -80,11 +86,19 @@ def _first_cursor(definition: ScheduleDefinition, now: int) -> int:
     return now
 
 
+async def find(tx: Tx, name: str) -> ScheduleRow | None:
+    """Locked; None if there is none, or it was deleted while its lock was waited for."""
+    for (no,) in await tx.fetch("lock_schedule", name=name):
+        for row in await tx.fetch("read_locked", no=no):
+            return schedule_row(row)
+    return None
+
+
 async def locked(tx: Tx, name: str) -> ScheduleRow:
-    rows = await tx.fetch("lock_schedule", name=name)
-    if not rows:
+    row = await find(tx, name)
+    if row is None:
         raise UnknownSchedule(name, [row[0] for row in await tx.fetch("schedule_names")])
-    return schedule_row(rows[0])
+    return row
 
 
 async def update(tx: Tx, row: ScheduleRow, definition: ScheduleDefinition, change: Change, new_id: NewId) -> None:
@@ -141,7 +155,7 @@ async def _resume(tx: Tx, row: ScheduleRow, new_id: NewId, mode: str, actor: str
     after = await _settle(tx, after, new_id, int(now), policy)
     if after.active:  # else catching up has paused it again, and made the revision that says so
         after = msgspec.structs.replace(after, revision=after.revision + 1)
-        await tx.fetch("revise_schedule", id=after.id, revision=after.revision, tzdata=after.tzdata)
+        await tx.fetch("revise_schedule", id=after.id, revision=after.revision)
         await _note(tx, after, Change(note="resumed", actor=actor), valid_from=after.cursor_at, active=after.names)
 
 
@@ -159,38 +173,41 @@ async def rest_anew(tx: Tx, row: ScheduleRow, actor: str | None, new_id: NewId) 
 
 async def pause_schedules_of(tx: Tx, job: str, after: str, actor: str | None, new_id: NewId) -> str | None:
     """The job is paused: a bite of its schedules plan nothing until it is resumed. Where to go on, or None."""
-    rows = await _of_job(tx, job, after, job_paused=0)
+    rows, last = await _of_job(tx, job, after, job_paused=0)
     for row in rows:
         facts = await _pause_facts(tx, row)
         await _revise(tx, row, Change(note="job paused", actor=actor), new_id, facts=facts, job_paused=1)
-    return rows[-1].id if rows else None
+    return last
 
 
 async def resume_schedules_of(tx: Tx, job: str, after: str, mode: str, actor: str | None, new_id: NewId) -> str | None:
     """The job goes on: `mode` says what becomes of the plan times that passed meanwhile."""
-    rows = await _of_job(tx, job, after, job_paused=1)
+    rows, last = await _of_job(tx, job, after, job_paused=1)
     for row in rows:
         await _resume(tx, row, new_id, mode, actor, job_paused=0)
-    return rows[-1].id if rows else None
+    return last
 
 
 async def disable_schedules_of(tx: Tx, job: str, after: str, actor: str | None, new_id: NewId) -> str | None:
     """The job is cancelled: its schedules are switched off."""
-    rows = await _of_job(tx, job, after, enabled=1)
+    rows, last = await _of_job(tx, job, after, enabled=1)
     for row in rows:
         definition = msgspec.structs.replace(row.definition, enabled=False)
         await update(tx, row, definition, Change(note="job cancelled", actor=actor), new_id)
-    return rows[-1].id if rows else None
+    return last
 
 
 async def _of_job(
     tx: Tx, job: str, after: str, *, job_paused: int | None = None, enabled: int | None = None
-) -> list[ScheduleRow]:
+) -> tuple[list[ScheduleRow], str | None]:
+    """A bite of them, locked, and the last id of it: None if there are no more."""
     await tx.fetch("lock_job", job=job)
-    found = await tx.fetch(
-        "lock_schedules_of_job", job=job, after=after, job_paused=job_paused, enabled=enabled, limit=_BITE
-    )
-    return [schedule_row(row) for row in found]
+    wanted = {"job": job, "job_paused": job_paused, "enabled": enabled}
+    bite = await tx.fetch("lock_schedules_of_job", after=after, limit=_BITE, **wanted)
+    if not bite:
+        return [], None
+    found = await tx.fetch("read_locked_of_job", [(no,) for no, _ in bite], **wanted)
+    return [schedule_row(row) for row in found], str(bite[-1][1])
 
 
 async def _revise(
@@ -212,6 +229,7 @@ async def _revise(
     was = row
     row = msgspec.structs.replace(row, **changed, revision=row.revision + 1, cursor_at=max(int(now), row.cursor_at))
     row = _placed(row, _earliest(was, row, int(now)), deleted=deleted)
+    row = await _unfolded(tx, was, row)
     await _write(tx, row, facts, deleted=deleted)
     await _note(tx, row, change, valid_from=row.cursor_at, active=row.names and not deleted)
 
@@ -221,14 +239,23 @@ async def _settle(tx: Tx, row: ScheduleRow, new_id: NewId, now: int, catch_up: C
     providers: Providers = {row.provider: tuple(await open_scopes(tx, row.id))} if row.provider else {}
     runs = 0
     while row.active and row.next_plan is not None and row.next_plan <= now and runs < MOST_RUNS:
-        planning, after = await plan_rows(tx, [row], new_id, providers, settle=True, catch_up=catch_up)
-        if row.id not in after or after[row.id] == row:  # it cannot be planned: its trouble is noted
-            break
+        planning = await plan_rows(tx, [row], new_id, providers, settle=True, catch_up=catch_up)
         runs += planning.runs
-        row = after[row.id]
-        (found,) = await tx.fetch("lock_schedule", name=row.name)
-        row = schedule_row(found)
+        (found,) = await tx.fetch("read_locked", no=row.cursor_no)
+        was, row = row, schedule_row(found)
+        if row == was:  # it cannot be planned: its trouble is noted
+            break
     return row
+
+
+async def _unfolded(tx: Tx, was: ScheduleRow, row: ScheduleRow) -> ScheduleRow:
+    """Its open run is found by its scope, as long as that is the only one."""
+    if was.open_plan is None or (was.definition.lanes, was.provider) == (row.definition.lanes, row.provider):
+        return row
+    (scope,) = was.definition.lanes
+    facts = {"kind": scope.kind, "name": scope.id, "plan_time": was.open_plan}
+    await tx.fetch("unfold_open_run", id=row.id, **facts)
+    return msgspec.structs.replace(row, open_plan=None)
 
 
 async def _give_up(tx: Tx, row: ScheduleRow, now: int) -> None:
@@ -285,20 +312,25 @@ async def _write(
         declared=row.declared,
         owner=row.owner,
         revision=row.revision,
-        provider=row.provider,
         enabled=row.enabled,
         paused_at=row.paused_at,
         resume_at=row.resume_at,
         job_paused=row.job_paused,
-        cursor_at=row.cursor_at,
-        next_plan=row.next_plan,
-        next_at=None if deleted else _next_at(row),
-        awaits=row.awaits,
-        fired=row.fired,
-        tzdata=row.tzdata,
         zoned=int(is_zoned(row.definition.rule)),
         deleted=int(deleted),
         **(facts or {"paused_by": None, "pause_reason": None}),
+    )
+    await tx.fetch(
+        "move_cursor",
+        no=row.cursor_no,
+        cursor_at=row.cursor_at,
+        next_plan=row.next_plan,
+        next_at=None if deleted else _next_at(row),
+        open_plan=row.open_plan,
+        awaits=row.awaits,
+        fired=row.fired,
+        tzdata=row.tzdata,
+        provider=row.provider,
     )
 
 

@@ -26,6 +26,8 @@ T = TypeVar("T")
 _BUSY_MS = 10_000
 _BUSY_REST_MS = 10
 _PRAGMAS = "pragma synchronous = full; pragma foreign_keys = on; pragma temp_store = memory; pragma cache_size = -16000"
+# Pages that are written again and again, as by a batch of schedules, are carried over into the file once.
+_CHECKPOINT = "pragma wal_autocheckpoint = 4000"
 
 
 class SqliteTx:
@@ -158,8 +160,10 @@ class _Connections:
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if writing else 0)
         connection = apsw.Connection(self._path, flags=flags)
         connection.set_busy_timeout(_BUSY_MS)
+        # A plan that may depend on a bound value is made again for each value, which costs more than all else.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         _use_wal(connection)
-        connection.execute(_PRAGMAS if writing else "pragma query_only = on").fetchall()
+        connection.execute(f"{_PRAGMAS}; {_CHECKPOINT}" if writing else "pragma query_only = on").fetchall()
         if writing:
             self._opened = _identity(self._path)
         return SqliteTx(connection, self._clock)

@@ -10,7 +10,7 @@ from rota.errors import Invalid, JobDisabled, NotTriggered, Overlapping, Unknown
 from rota.store.database import Tx
 from rota.store.lanes import changed_lanes, read_lanes
 from rota.store.limits import SUPERSEDED
-from rota.store.making import Work, make_runs, patterns_of
+from rota.store.making import Work, lane_run, make_runs, patterns_of
 from rota.store.planning import NewId, Planning
 from rota.store.schedule_rows import ScheduleRow
 from rota.store.spans import open_scopes
@@ -20,14 +20,14 @@ async def trigger(
     tx: Tx, row: ScheduleRow, new_id: NewId, scope: Scope | None, *, force: bool
 ) -> tuple[Planning, list[str]]:
     """Overlap is obeyed unless forced; whether the schedule is paused, or its last run failed, does not matter."""
-    pattern = (await patterns_of(tx, [row]))[row.id]
+    (pattern,) = await patterns_of(tx, [row])
     if isinstance(pattern, str):
         raise UnknownJob(row.definition.job)
     if pattern.model is None:
         raise JobDisabled(pattern.job.name)
     scopes = await _scopes(tx, row, scope)
     ((now,),) = await tx.fetch("now")
-    lanes = (await read_lanes(tx, {row.id: scopes}))[row.id]
+    lanes = (await read_lanes(tx, [row], {row.id: scopes})).of(row.id)
     planned, after = [], dict(lanes.lanes)
     for one in scopes:
         decision = decide(row.definition.overlap, Failure(), after[one], now, 1, forced=force)
@@ -39,10 +39,13 @@ async def trigger(
     tick = Tick(tuple(planned), (), after, row.cursor_at, row.next_plan, None, row.fired)
     work = Work(row, row.standing, pattern, lanes, tick)
     queues: set[str] = set()
-    await make_runs(tx, [(work, one) for one in planned], int(now), queues)
+    made = await make_runs(tx, [(work, one) for one in planned], int(now), queues)
+    await tx.fetch("insert_lane_runs", [lane_run(*pair) for pair in made])
     await _refuse_skipped(tx, row.name, [one.run_id for one in planned])
     if lanes.digested:
         await tx.fetch("digest_lane_runs", lanes.digested)
+    if lanes.open_plan != row.open_plan:
+        await tx.fetch("close_plan", no=row.cursor_no)
     saved = changed_lanes(row.id, lanes, after)
     if saved:
         await tx.fetch("save_lanes", saved)

@@ -1,7 +1,7 @@
 -- What explanations are made of.
 
 -- name: schedule_due
-select next_at from rota_schedule where id = :id;
+select next_at from rota_schedule_now where id = :id;
 
 -- name: runs_at
 select n.id, n.scope_kind, n.scope_id, n.plan_time, n.covers_from, n.missed_count, n.state, n.reason, n.run_at,
@@ -46,7 +46,7 @@ select count(*) from rota_ready w join rota_ready o on o.queue = w.queue and o.h
 where w.run_id = :id;
 
 -- name: overdue_schedules
-select name, next_at, trouble, provider from rota_schedule
+select name, next_at, trouble, provider from rota_schedule_now
 where next_at < :now - :late and deleted_at is null
 order by next_at limit :limit;
 

@@ -1,10 +1,11 @@
 -- Retention of schedules: ranges instead of runs.
 
 -- name: lock_schedules
-select s.id from {rows id id} join rota_schedule s on s.id = rows.id order by s.id {for_update s};
+select s.id from {rows id id} join rota_schedule s on s.id = rows.id join rota_cursor c on c.no = s.cursor_no
+order by s.id {for_update c};
 
 -- name: name_and_cursor
-select name, cursor_at from rota_schedule where id = :id;
+select name, cursor_at from rota_schedule_now where id = :id;
 
 -- name: extend_ranges
 update rota_range set
@@ -79,7 +80,8 @@ where s.deleted_at < :now - :deleted_for
 limit :limit;
 
 -- name: drop_schedules
-delete from rota_schedule where id in (select rows.id from {rows id id}) and deleted_at is not null returning id;
+delete from rota_schedule where id in (select rows.id from {rows id id}) and deleted_at is not null
+returning id, cursor_no;
 
 -- name: drop_revisions_of
 delete from rota_revision where schedule_id in (select rows.id from {rows id id});

@@ -19,7 +19,7 @@ counted as (
     select job, sum(running) as running, max(since) as since, sum(waiting) as waiting, min(due) as due
     from live group by job)
 select rows.job, p.paused_at, p.paused_by, p.reason, c.running, c.since, c.waiting, c.due,
-    (select min(s.next_plan) from rota_schedule s
+    (select min(s.next_plan) from rota_schedule_now s
      where s.job = rows.job and s.enabled = 1 and s.paused_at is null and s.job_paused = 0 and s.deleted_at is null)
 from {rows job text}
 left join rota_pause p on p.kind = 'job' and p.name = rows.job

@@ -1,9 +1,7 @@
 -- What became of the plan times of a schedule. Runs derived by a retry share their plan time and do not count.
 
 -- name: look_at_schedule
-select id, name, definition, revision, enabled, paused_at, resume_at, job_paused, cursor_at, next_plan, awaits, fired,
-    tzdata, provider, owner, declared
-from rota_schedule where name = :name and deleted_at is null;
+select {schedule_row} from rota_schedule_now where name = :name and deleted_at is null;
 
 -- name: revisions
 select no, valid_from, definition, tzdata, active, note, actor, made_at from rota_revision

@@ -4,37 +4,53 @@
 -- When the next one is due, of those that can be planned: one whose scopes nobody here can tell stays due. And whether
 -- any follows a run that has ended.
 select (
-        select min(next_at) from rota_schedule
+        select min(next_at) from rota_cursor
         where next_at is not null and (provider is null or provider in (select rows.name from {rows name text}))
     ) - :now,
     case when :followers = 1 then exists (
-        select 1 from rota_schedule s left join rota_run r on r.id = s.awaits
-        where s.awaits is not null and s.next_at is null and (r.id is null or r.state is not null)) else false end;
+        select 1 from rota_cursor c left join rota_run r on r.id = c.awaits
+        where c.awaits is not null and c.next_at is null and (r.id is null or r.state is not null)) else false end;
 
 -- name: lock_due
 -- One planned with newer time zone data is left to a program that has it, unless nobody comes.
-select {schedule_row} from rota_schedule
+select no from rota_cursor
 where next_at <= :now and (tzdata <= :tzdata or next_at <= :now - :patience)
     and (provider is null or provider in (select rows.name from {rows name text}))
 order by next_at
 limit :limit
 {for_update_skip};
 
+-- name: schedules_of
+-- Asked after their cursors are locked: whoever changed one meanwhile has committed it.
+select {schedule_row} from {rows no bigint} join rota_schedule_now on cursor_no = rows.no;
+
 -- name: due_providers
 select rows.name from {rows name text}
-where exists (select 1 from rota_schedule s where s.next_at <= :now and s.provider = rows.name);
+where exists (select 1 from rota_cursor c where c.next_at <= :now and c.provider = rows.name);
 
 -- name: lane_runs
 -- One snapshot of where each run is, so that one which is just being claimed is seen once.
 select m.schedule_id, m.scope_kind, m.scope_id, m.run_id, r.id, r.state, r.attempt, r.finished_at, r.cancelled_by,
     case when r.followed = 1 and exists (
         select 1 from rota_wait a join rota_ready b on b.run_id = a.run_id where a.after_id = m.run_id) then 1 else 0 end,
-    l.run_id, w.fence
+    l.run_id, w.fence, null
 from {rows id id}
 join rota_lane_run m on m.schedule_id = rows.id
 left join rota_run r on r.id = m.run_id
 left join rota_lease l on l.run_id = m.run_id
 left join rota_ready w on w.run_id = m.run_id;
+
+-- name: open_runs
+-- The same of runs that are found by their plan time.
+select r.schedule_id, r.scope_kind, r.scope_id, r.id, r.id, r.state, r.attempt, r.finished_at, r.cancelled_by,
+    case when r.followed = 1 and exists (
+        select 1 from rota_wait a join rota_ready b on b.run_id = a.run_id where a.after_id = r.id) then 1 else 0 end,
+    l.run_id, w.fence, r.plan_time
+from {rows id id, kind text, name text, plan_time bigint}
+join rota_run r on r.schedule_id = rows.id and r.scope_kind = rows.kind and r.scope_id = rows.name
+    and r.plan_time = rows.plan_time and r.retry_of is null
+left join rota_lease l on l.run_id = r.id and r.state is null
+left join rota_ready w on w.run_id = r.id and r.state is null;
 
 -- name: lanes
 select n.schedule_id, n.scope_kind, n.scope_id, n.failed, n.failures, n.attempt, n.finished_at, n.skips
@@ -52,24 +68,6 @@ on conflict (schedule_id, scope_kind, scope_id) do update set failed = excluded.
 delete from rota_lane_run
 where (schedule_id, scope_kind, scope_id, run_id) in (
     select rows.id, rows.kind, rows.name, rows.run_id from {rows id id, kind text, name text, run_id id});
-
--- name: insert_planned
--- The key makes any number of planners safe; the cursor, that they never meet here.
-insert into rota_run (id, job, job_version, queue, priority, scope_kind, scope_id, payload, tags, metadata, overrides,
-    max_attempts, on_lost, created_at, run_at, schedule_id, plan_time, covers_from, missed_count, state, reason,
-    attempt, fence, finished_at)
-select rows.id, rows.job, rows.job_version, rows.queue, rows.priority, rows.scope_kind, rows.scope_id, rows.payload,
-    rows.tags, rows.metadata, rows.overrides, rows.max_attempts, rows.on_lost, rows.created_at, rows.run_at,
-    rows.schedule_id, rows.plan_time, rows.covers_from, rows.missed_count, rows.state, rows.reason, rows.attempt,
-    rows.fence, rows.finished_at
-from {rows id id, job text, job_version int, queue text, priority int, scope_kind text, scope_id text, payload text,
-    tags text, metadata text, overrides text, max_attempts int, on_lost text, created_at bigint, run_at bigint,
-    schedule_id id, plan_time bigint, covers_from bigint, missed_count bigint, state text, reason text, attempt int,
-    fence int, finished_at bigint}
-where true
-on conflict (schedule_id, scope_kind, scope_id, plan_time) where schedule_id is not null and retry_of is null
-do nothing
-returning id;
 
 -- name: insert_planned_ready
 insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
@@ -90,11 +88,21 @@ select rows.id, rows.from_at, rows.to_at, '', '', 'missed', rows.reason, rows.co
 from {rows id id, from_at bigint, to_at bigint, reason text, count bigint}
 where true;
 
--- name: advance_schedules
-update rota_schedule set cursor_at = rows.cursor_at, next_plan = rows.next_plan, next_at = rows.next_at,
-    fired = rows.fired, awaits = rows.awaits, trouble = null
-from {rows id id, cursor_at bigint, next_plan bigint, next_at bigint, fired bigint, awaits id}
-where rota_schedule.id = rows.id;
+-- name: advance_cursors
+update rota_cursor set cursor_at = rows.cursor_at, next_plan = rows.next_plan, next_at = rows.next_at,
+    open_plan = rows.open_plan, fired = rows.fired, awaits = rows.awaits, tzdata = rows.tzdata, trouble = null
+from {rows no bigint, cursor_at bigint, next_plan bigint, next_at bigint, open_plan bigint, fired bigint, awaits id,
+    tzdata text}
+where rota_cursor.no = rows.no;
+
+-- name: close_plan
+update rota_cursor set open_plan = null where no = :no;
+
+-- name: unfold_open_run
+-- Its scope may be none of the schedule's from now on.
+insert into rota_lane_run (schedule_id, scope_kind, scope_id, run_id)
+select schedule_id, scope_kind, scope_id, id from rota_run
+where schedule_id = :id and scope_kind = :kind and scope_id = :name and plan_time = :plan_time and retry_of is null;
 
 -- name: inherit_plans
 -- A manual retry does the work of the plan time that the first run was for.
@@ -109,32 +117,31 @@ select n.schedule_id, n.scope_kind, n.scope_id, n.id from {rows id id} join rota
 where n.schedule_id is not null;
 
 -- name: note_trouble
-update rota_schedule set trouble = rows.trouble, next_at = :now + rows.rest
-from {rows id id, trouble text, rest bigint}
-where rota_schedule.id = rows.id;
+update rota_cursor set trouble = rows.trouble, next_at = :now + rows.rest
+from {rows no bigint, trouble text, rest bigint}
+where rota_cursor.no = rows.no;
 
 -- name: note_provider_trouble
-update rota_schedule set trouble = :trouble where provider = :provider and deleted_at is null;
+update rota_cursor set trouble = :trouble where provider = :provider;
 
 -- name: ended_awaited
 -- Schedules that follow a run which has ended, or is not there: pruned, or never made because its key was taken.
-select s.id, r.finished_at from rota_schedule s left join rota_run r on r.id = s.awaits
-where s.awaits is not null and s.next_at is null and (r.id is null or r.state is not null)
+select c.no from rota_cursor c left join rota_run r on r.id = c.awaits
+where c.awaits is not null and c.next_at is null and (r.id is null or r.state is not null)
 limit :limit;
 
 -- name: wake_followers
 -- The row says when its plan time is; planning computes it under the row's lock.
-update rota_schedule set next_at = :now where id in (select rows.id from {rows id id}) and awaits is not null
-returning id;
+update rota_cursor set next_at = :now where no in (select rows.no from {rows no bigint}) and awaits is not null
+returning no;
 
 -- name: job_definitions
 select j.name, j.definition from {rows name text} join rota_job j on j.name = rows.name
 where j.version = (select max(version) from rota_job where name = j.name);
 
 -- name: pause_planned
-update rota_schedule set paused_at = :now, paused_by = 'planner', pause_reason = :reason, resume_at = null,
-    next_at = null
+update rota_schedule set paused_at = :now, paused_by = 'planner', pause_reason = :reason, resume_at = null
 where id = :id;
 
 -- name: revise_schedule
-update rota_schedule set revision = :revision, tzdata = :tzdata, updated_at = :now where id = :id;
+update rota_schedule set revision = :revision, updated_at = :now where id = :id;

@@ -154,3 +154,24 @@ select r.id, taken.fence + 1, taken.attempt + 1, r.job, r.job_version, r.payload
     r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id::text, r.max_attempts, r.on_lost, r.created_at,
     r.plan_time, r.covers_from, r.missed_count
 from taken join rota_run r on r.id = taken.run_id;
+
+-- name: insert_planned
+-- The key makes any number of planners safe; the cursor, that they never meet here. Mostly all of them are new: then
+-- their number says enough.
+with made as (
+    insert into rota_run (id, job, job_version, queue, priority, scope_kind, scope_id, payload, tags, metadata, overrides,
+        max_attempts, on_lost, created_at, run_at, schedule_id, plan_time, covers_from, missed_count, state, reason,
+        attempt, fence, finished_at)
+    select rows.id, rows.job, rows.job_version, rows.queue, rows.priority, rows.scope_kind, rows.scope_id, rows.payload,
+        rows.tags, rows.metadata, rows.overrides, rows.max_attempts, rows.on_lost, rows.created_at, rows.run_at,
+        rows.schedule_id, rows.plan_time, rows.covers_from, rows.missed_count, rows.state, rows.reason, rows.attempt,
+        rows.fence, rows.finished_at
+    from {rows id id, job text, job_version int, queue text, priority int, scope_kind text, scope_id text, payload text,
+        tags text, metadata text, overrides text, max_attempts int, on_lost text, created_at bigint, run_at bigint,
+        schedule_id id, plan_time bigint, covers_from bigint, missed_count bigint, state text, reason text, attempt int,
+        fence int, finished_at bigint}
+    where true
+    on conflict (schedule_id, scope_kind, scope_id, plan_time) where schedule_id is not null and retry_of is null
+    do nothing
+    returning id)
+select count(*), case when count(*) < :expected then array_agg(id) end from made;

@@ -29,7 +29,7 @@ where r.job >= :job and (r.job, r.id) <= (:job, :newest) and r.state is not null
                 and n.scope_id = r.scope_id and n.retry_of is null and n.plan_time is null and n.id > r.id
                 and n.state is not null and n.state <> 'skipped'))
         or (exists (
-                select 1 from rota_scope_span p join rota_schedule s on s.id = p.schedule_id and s.provider is not null
+                select 1 from rota_scope_span p join rota_schedule_now s on s.id = p.schedule_id and s.provider is not null
                 where p.schedule_id = r.schedule_id and p.scope_kind = r.scope_kind and p.scope_id = r.scope_id)
             and not exists (
                 select 1 from rota_scope_span p where p.schedule_id = r.schedule_id and p.scope_kind = r.scope_kind
@@ -38,6 +38,9 @@ where r.job >= :job and (r.job, r.id) <= (:job, :newest) and r.state is not null
         select 1 from rota_lane_run m join rota_schedule s on s.id = m.schedule_id and s.deleted_at is null
         where m.schedule_id = r.schedule_id and m.scope_kind = r.scope_kind and m.scope_id = r.scope_id
             and m.run_id = r.id)
+    and not exists (
+        select 1 from rota_schedule_now s where s.id = r.schedule_id and s.deleted_at is null
+            and s.open_plan = r.plan_time and r.retry_of is null)
 order by r.job, r.id limit :limit;
 
 -- name: lock_prunable

@@ -1,26 +1,44 @@
--- Schedules: made, changed, asked for. Whoever changes one holds its row.
+-- Schedules: made, changed, asked for. Whoever changes one holds its cursor's row.
 
 -- name: insert_schedule
-insert into rota_schedule (id, name, job, definition, declared, owner, revision, provider, enabled, job_paused,
-    cursor_at, next_plan, next_at, tzdata, zoned, created_at, updated_at)
-values (:id, :name, :job, :definition, :declared, :owner, 1, :provider, :enabled,
+insert into rota_schedule (id, cursor_no, name, job, definition, declared, owner, revision, enabled, job_paused,
+    zoned, created_at, updated_at)
+values (:id, :cursor_no, :name, :job, :definition, :declared, :owner, 1, :enabled,
     case when exists (select 1 from rota_pause where kind = 'job' and name = :job) then 1 else 0 end,
-    :cursor_at, :next_plan, :next_at, :tzdata, :zoned, :now, :now)
+    :zoned, :now, :now)
 on conflict (name) where deleted_at is null do nothing
-returning id, job_paused;
+returning job_paused;
+
+-- name: insert_cursor
+insert into rota_cursor (cursor_at, next_plan, next_at, tzdata, provider)
+values (:cursor_at, :next_plan, :next_at, :tzdata, :provider)
+returning no;
+
+-- name: drop_cursors
+delete from rota_cursor where no in (select rows.no from {rows no bigint});
 
 -- name: lock_schedule
-select {schedule_row}
-from rota_schedule where name = :name and deleted_at is null
+select no from rota_cursor
+where no = (select cursor_no from rota_schedule where name = :name and deleted_at is null)
 {for_update};
 
+-- name: read_locked
+-- In a statement of its own, which sees what was done while the lock was waited for.
+select {schedule_row} from rota_schedule_now where cursor_no = :no and deleted_at is null;
+
 -- name: lock_schedules_of_job
-select {schedule_row}
-from rota_schedule
-where job = :job and deleted_at is null and id > :after
+-- In the order of everybody who locks more than one and waits.
+select c.no, s.id from rota_schedule s join rota_cursor c on c.no = s.cursor_no
+where s.job = :job and s.deleted_at is null and s.id > :after
+    and s.job_paused = coalesce(:job_paused, s.job_paused) and s.enabled = coalesce(:enabled, s.enabled)
+order by s.id limit :limit
+{for_update c};
+
+-- name: read_locked_of_job
+select {schedule_row} from {rows no bigint} join rota_schedule_now on cursor_no = rows.no
+where job = :job and deleted_at is null
     and job_paused = coalesce(:job_paused, job_paused) and enabled = coalesce(:enabled, enabled)
-order by id limit :limit
-{for_update};
+order by id;
 
 -- name: lock_job
 -- Whoever pauses or resumes a job, and whoever gives it a schedule, do so one after the other: else neither sees the
@@ -33,11 +51,15 @@ select 1 from rota_pause where kind = 'job' and name = :job;
 
 -- name: change_schedule
 update rota_schedule set job = :job, definition = :definition, declared = :declared, owner = :owner,
-    revision = :revision, provider = :provider, enabled = :enabled, paused_at = :paused_at, paused_by = :paused_by,
-    pause_reason = :pause_reason, resume_at = :resume_at, job_paused = :job_paused, cursor_at = :cursor_at,
-    next_plan = :next_plan, next_at = :next_at, awaits = :awaits, fired = :fired, tzdata = :tzdata, zoned = :zoned, trouble = null,
+    revision = :revision, enabled = :enabled, paused_at = :paused_at, paused_by = :paused_by,
+    pause_reason = :pause_reason, resume_at = :resume_at, job_paused = :job_paused, zoned = :zoned,
     updated_at = :now, deleted_at = case when :deleted = 1 then :now end
 where id = :id;
+
+-- name: move_cursor
+update rota_cursor set cursor_at = :cursor_at, next_plan = :next_plan, next_at = :next_at, open_plan = :open_plan,
+    awaits = :awaits, fired = :fired, tzdata = :tzdata, provider = :provider, trouble = null
+where no = :no;
 
 -- name: pause_facts
 select paused_by, pause_reason from rota_schedule where id = :id;
@@ -52,7 +74,7 @@ update rota_revision set active = 1, note = :note
 where schedule_id = :id and active = 0 and valid_from >= :valid_from;
 
 -- name: get_schedule
-select {schedule_columns} from rota_schedule where name = :name and deleted_at is null;
+select {schedule_columns} from rota_schedule_now where name = :name and deleted_at is null;
 
 -- name: schedule_names
 select name from rota_schedule where deleted_at is null order by name limit 1000;
@@ -85,8 +107,9 @@ on conflict (name) do update set value = excluded.value;
 -- name: look_again_at_zones
 -- A bite of the schedules planned with older time zone data: planning takes them up at once. Not one that is paused
 -- until a certain time, which would end its pause; it is looked at when it is planned again.
-update rota_schedule set next_at = :now
-where id in (
-    select id from rota_schedule where tzdata < :tzdata and zoned = 1 and next_at is not null and paused_at is null and id > :after
-    order by id limit :limit)
-returning id;
+update rota_cursor set next_at = :now
+where no in (
+    select cursor_no from rota_schedule_now
+    where tzdata < :tzdata and zoned = 1 and next_at is not null and paused_at is null and cursor_no > :after
+    order by cursor_no limit :limit)
+returning no;

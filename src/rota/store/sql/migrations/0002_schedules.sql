@@ -1,37 +1,53 @@
 -- Schedules and their ledger; what holds a run back besides time: limits, and runs that it follows.
 
+-- How far each schedule is planned, apart from what it says: planning writes this row for every plan time, so it is
+-- narrow. It is also the lock of its schedule.
+create table rota_cursor (
+    no {numbered_key},
+    cursor_at bigint not null,      -- plan times up to here are decided
+    next_plan bigint,               -- the first plan time after the cursor
+    next_at bigint,                 -- when planning has to look at it again; null: not before somebody changes it
+    open_plan bigint,               -- the plan time of its run that was not final when planning last looked, if it has
+                                    -- a single scope; such runs besides this one are in rota_lane_run
+    fired bigint not null default 0,
+    tzdata text not null,
+    awaits {id},                    -- trigger `after`: the run whose end it follows
+    provider text,                  -- the scope provider that planning needs, if any
+    trouble text                    -- why it could not be planned the last time
+) {hot_cursor};
+create index rota_cursor_due on rota_cursor (next_at) where next_at is not null;
+create index rota_cursor_provider on rota_cursor (provider) where provider is not null;
+create index rota_cursor_awaits on rota_cursor (awaits) where awaits is not null;
+
 create table rota_schedule (
     id {id} primary key,
+    cursor_no bigint not null,
     name text not null,
     job text not null,
     definition text not null,       -- as it is in force
     declared text,                  -- fingerprint of what code or a file last declared; it changes nothing twice
     owner text not null,            -- who declares it: 'code', 'file:…', or a person
     revision integer not null,
-    provider text,                  -- the scope provider that planning needs, if any
     enabled smallint not null,
     paused_at bigint,
     paused_by text,
     pause_reason text,
     resume_at bigint,               -- paused until then
     job_paused smallint not null default 0,
-    cursor_at bigint not null,      -- plan times up to here are decided
-    next_plan bigint,               -- the first plan time after the cursor
-    next_at bigint,                 -- when planning has to look at it again; null: not before somebody changes it
-    awaits {id},                    -- trigger `after`: the run whose end it follows
-    fired bigint not null default 0,
-    tzdata text not null,
-    zoned smallint not null default 1, -- its plan times depend on that data
-    trouble text,                   -- why it could not be planned the last time
+    zoned smallint not null default 1, -- its plan times depend on time zone data
     created_at bigint not null,
     updated_at bigint not null,
     deleted_at bigint
-) {hot_schedule};
+) {keyed};
 create unique index rota_schedule_name on rota_schedule (name) where deleted_at is null;
-create index rota_schedule_due on rota_schedule (next_at) where next_at is not null;
+create unique index rota_schedule_cursor on rota_schedule (cursor_no);
 create index rota_schedule_job on rota_schedule (job);
-create index rota_schedule_provider on rota_schedule (provider) where provider is not null;
-create index rota_schedule_awaits on rota_schedule (awaits) where awaits is not null;
+
+create view rota_schedule_now as
+select s.id, s.name, s.job, s.definition, s.declared, s.owner, s.revision, c.provider, s.enabled, s.paused_at,
+    s.paused_by, s.pause_reason, s.resume_at, s.job_paused, s.cursor_no, c.cursor_at, c.next_plan, c.next_at, c.open_plan,
+    c.awaits, c.fired, c.tzdata, s.zoned, c.trouble, s.created_at, s.updated_at, s.deleted_at
+from rota_schedule s join rota_cursor c on c.no = s.cursor_no;
 
 -- What a schedule named from `valid_from` on, until the next revision. While not active, it named its plan times, and
 -- they were not run: `note` says why.
@@ -86,7 +102,8 @@ create table rota_lane (
     primary key (schedule_id, scope_kind, scope_id)
 ) {keyed};
 
--- Runs of a lane that were not final when planning last looked: it need not search its history.
+-- Runs of a lane that were not final when planning last looked: it need not search its history. An ordinary schedule
+-- has at most one, at its `open_plan`, and needs no row here.
 create table rota_lane_run (
     schedule_id {id} not null,
     scope_kind text not null,
