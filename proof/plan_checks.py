@@ -28,7 +28,7 @@ _HOUR = 3_600
 _MARGIN = 3 * _HOUR  # no clock is set by more
 
 _REVISIONS = "select schedule_id, valid_from, definition, active from rota_revision order by schedule_id, no"
-_SCHEDULES = "select id, name, cursor_at from rota_schedule order by name"
+_SCHEDULES = "select id, name, cursor_at from rota_schedule_now order by name"
 _RUNS = """
 select schedule_id, scope_kind, scope_id, plan_time, covers_from, missed_count, created_at, backfilled from rota_run
 where schedule_id is not null and plan_time is not null and retry_of is null

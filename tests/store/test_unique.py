@@ -63,6 +63,18 @@ async def test_a_key_is_free_once_its_run_is_final(store: Store, outcome: Outcom
     assert (await answer(store, key="k")).id == second.id
 
 
+async def test_a_key_is_free_once_its_run_is_final_though_the_clock_was_set_back(
+    store: Store, clock: ManualClock
+) -> None:
+    first = await answer(store, key="front-page")
+    (held,) = await claim(store)
+    await finish(store, held)
+    clock.advance(-MINUTE)
+    second = await answer(store, key="front-page")
+    assert second.created
+    assert second.id != first.id
+
+
 async def test_unique_by_chosen_fields(store: Store) -> None:
     unique = {"fields": ["user"]}
     first = await answer(store, unique=unique, payload={"user": 1, "text": "a"})

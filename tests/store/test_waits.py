@@ -103,11 +103,34 @@ async def test_after_that_its_time_and_its_limit_count(store: Store, clock: Manu
 async def test_a_run_that_waits_can_be_cancelled(store: Store) -> None:
     held = await put_and_claim(store)
     follower = await put_after(store, held.run_id)
-    last = await put_after(store, follower)
     assert await store.cancel(follower, None, None) is RunState.CANCELLED
-    assert await others(store) == [last]
     await finish(store, held)
     assert await others(store) == []
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+async def test_whoever_waits_for_one_that_is_cancelled_waits_for_what_that_waited_for(
+    store: Store, length: int
+) -> None:
+    held = await put_and_claim(store)
+    chain = [held.run_id]
+    for _ in range(length + 1):
+        chain.append(await put_after(store, chain[-1]))
+    for middle in chain[1:-1]:
+        await store.cancel(middle, None, None)
+    assert await others(store) == [], "the first one still runs"
+    await finish(store, held)
+    assert await others(store) == [chain[-1]]
+
+
+async def test_a_cancel_in_the_middle_races_the_end_of_the_first(store: Store, second: Store) -> None:
+    for _ in range(20):
+        held = await put_and_claim(store)
+        middle = await put_after(store, held.run_id)
+        last = await put_after(store, middle)
+        await asyncio.gather(finish(store, held), second.cancel(middle, None, None))
+        await store.tidy()
+        assert last in await others(store)
 
 
 async def test_stragglers_are_found_by_the_reaper(store: Store) -> None:

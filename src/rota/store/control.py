@@ -24,6 +24,7 @@ async def cancel(
 
     `queues` gets those where runs go on that waited for it.
     """
+    await _reserve_awaited(tx, run_id)
     for _ in range(_TRIES):  # between two statements a run may move from ready to leased, or back
         facts = await tx.fetch("cancel_facts", id=run_id)
         if not facts:
@@ -48,9 +49,7 @@ async def cancel(
 
 async def supersede(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str] | None = None) -> RunState | None:
     """As `cancel`, but what was not claimed has been skipped. None: it is final, or cannot be stopped."""
-    awaited = [str(row[0]) for row in await tx.fetch("awaited_by", id=run_id)]
-    if awaited:  # planning will want these runs, too: a new one comes to wait for them
-        await reserve(tx, [run_id, *awaited])
+    await _reserve_awaited(tx, run_id)
     return await _supersede(tx, run_id, reason, actor, queues)
 
 
@@ -59,9 +58,19 @@ async def give_way(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str
 
     One that somebody else has at this moment, and that was not reserved before, is left alone.
     """
+    awaited = [(str(row[0]),) for row in await tx.fetch("awaited_by", id=run_id)]
+    if awaited and len(await tx.fetch("lock_free_runs", awaited)) < len(awaited):
+        return None
     if await tx.fetch("lock_free_ready", id=run_id) or await tx.fetch("lock_free_lease", id=run_id):
         return await _supersede(tx, run_id, reason, actor, queues)
     return None
+
+
+async def _reserve_awaited(tx: Tx, run_id: str) -> None:
+    """What it waits for, others come to wait for in its place."""
+    awaited = [str(row[0]) for row in await tx.fetch("awaited_by", id=run_id)]
+    if awaited:
+        await reserve(tx, [run_id, *awaited])
 
 
 async def reserve(tx: Tx, run_ids: Iterable[str]) -> None:
@@ -96,6 +105,7 @@ async def _end_unclaimed(
     values = {"state": state.value, "attempt": attempt, "fence": fence, "reason": reason, "actor": actor}
     await tx.fetch("end_unclaimed", id=run_id, **values)
     await tx.fetch("drop_gates", [(run_id,)])
+    await waits.bequeath(tx, run_id)
     released = await waits.release(tx, [run_id])
     if queues is not None:
         queues |= released

@@ -104,7 +104,7 @@ async def _lock_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
 
 
 def _held(run_id: str, hold: KeyHold) -> dict[str, object]:
-    return {"run_id": run_id, "period": hold.period or 0, "once": int(hold.once), "fingerprint": hold.fingerprint}
+    return {"run_id": run_id, "period": hold.period, "once": int(hold.once), "fingerprint": hold.fingerprint}
 
 
 async def _first_met(

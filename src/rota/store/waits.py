@@ -35,6 +35,14 @@ async def release(tx: Tx, ended: Sequence[str]) -> set[str]:
     return await go_on(tx, sorted({str(row[0]) for row in waiting})) if waiting else set()
 
 
+async def bequeath(tx: Tx, run_id: str) -> None:
+    """It ends before it began: whoever waits for it comes to wait for what it waited for. Else they would overtake."""
+    heirs = [str(row[0]) for row in await tx.fetch("waiting_for", id=run_id)]
+    if heirs:
+        awaited = [str(row[0]) for row in await tx.fetch("awaited_by", id=run_id)]
+        await follow(tx, [(heir, after) for heir in heirs for after in awaited])
+
+
 async def go_on(tx: Tx, run_ids: Sequence[str]) -> set[str]:
     rows = [(id,) for id in run_ids]
     # Two predecessors that end at once must not each see the other's wait: the second one waits here for the first.

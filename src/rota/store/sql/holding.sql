@@ -169,6 +169,9 @@ delete from rota_wait where after_id in (select rows.id from {rows id id}) retur
 -- name: lock_waiting
 select w.run_id from {rows id id} join rota_ready w on w.run_id = rows.id order by w.run_id {for_update w};
 
+-- name: waiting_for
+select run_id from rota_wait where after_id = :id;
+
 -- name: awaited_by
 select after_id from rota_wait where run_id = :id;
 

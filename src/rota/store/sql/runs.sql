@@ -10,7 +10,7 @@ select r.id, r.created_at, r.run_at from {rows id id} join rota_run r on r.id = 
 -- New keys are inserted, those that are there only locked: `do update … where false` waits for a row and leaves it as
 -- it is. Row locks, unlike advisory ones, take no room in the server's memory, however many a bulk enqueue needs.
 insert into rota_unique (key, run_id, held_until, once, fingerprint)
-select rows.key, rows.run_id, :now + rows.period, rows.once, rows.fingerprint
+select rows.key, rows.run_id, coalesce(:now + rows.period, 0), rows.once, rows.fingerprint
 from {rows key text, run_id id, period bigint, once int, fingerprint text}
 where true
 on conflict (key) do update set fingerprint = excluded.fingerprint where false
@@ -18,7 +18,7 @@ returning key;
 
 -- name: hold_key
 insert into rota_unique (key, run_id, held_until, once, fingerprint)
-values (:key, :run_id, :now + :period, :once, :fingerprint);
+values (:key, :run_id, coalesce(:now + :period, 0), :once, :fingerprint);
 
 -- name: free_key
 delete from rota_unique where key = :key;
@@ -29,7 +29,7 @@ from rota_unique u left join rota_run r on r.id = u.run_id
 where u.key = :key;
 
 -- name: take_over_key
-update rota_unique set run_id = :run_id, held_until = :now + :period, once = :once, fingerprint = :fingerprint
+update rota_unique set run_id = :run_id, held_until = coalesce(:now + :period, 0), once = :once, fingerprint = :fingerprint
 where key = :key;
 
 -- name: pass_key_on
@@ -163,6 +163,9 @@ select l.run_id from {rows id id} join rota_lease l on l.run_id = rows.id order 
 
 -- name: lock_runs
 select r.id from {rows id id} join rota_run r on r.id = rows.id order by r.id {for_update r};
+
+-- name: lock_free_runs
+select r.id from {rows id id} join rota_run r on r.id = rows.id order by r.id {for_update_skip r};
 
 -- name: lock_free_lease
 select run_id from rota_lease where run_id = :id {for_update_skip};
