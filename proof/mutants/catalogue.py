@@ -1,0 +1,7 @@
+"""All planted bugs."""
+
+from __future__ import annotations
+
+from proof.mutants import attempt_bugs, queue_bugs, schedule_bugs
+
+BUGS = (*attempt_bugs.BUGS, *queue_bugs.BUGS, *schedule_bugs.BUGS)

@@ -1,0 +1,294 @@
+"""Bugs in what holds a run back or takes it away: time, limits, keys, other runs, cancellation, retention."""
+
+from __future__ import annotations
+
+from proof.mutants.planting import Edit, Planted, planted
+
+_SQLITE, _RUNS, _HOLDING = "store/sql/sqlite.sql", "store/sql/runs.sql", "store/sql/holding.sql"
+_PRUNING_SQL, _HOT = "store/sql/pruning.sql", "store/sqlite_hot.py"
+_STORE, _CONTROL, _ENQUEUEING = "store/store.py", "store/control.py", "store/enqueueing.py"
+_SLOTS, _WAITS, _REPORTING, _PRUNING = "store/slots.py", "store/waits.py", "store/reporting.py", "store/pruning.py"
+
+_TIME = (
+    planted(
+        "promoted-a-second-early",
+        "P2",
+        _RUNS,
+        "where hold = 1 and run_at <= :now order by run_at",
+        "where hold = 1 and run_at <= :now + 1000000 order by run_at",
+    ),
+    planted(
+        "limited-runs-are-promoted-together",
+        "P2",
+        _RUNS,
+        "where hold = 4 and run_at <= :now order by run_at",
+        "where hold = 4 order by run_at",
+    ),
+    planted(
+        "nobody-looks-for-limited-runs-that-become-due",
+        "P12",
+        _RUNS,
+        "    select min(run_at) as at from rota_ready where hold = 1\n"
+        "    union all\n"
+        "    select min(run_at) from rota_ready where hold = 4) as due;",
+        "    select min(run_at) as at from rota_ready where hold = 1) as due;",
+    ),
+    planted(
+        "promoter-waits-for-hints-only",
+        "P19",
+        "engine/promoter.py",
+        "            return self._poll\n",
+        "            return timedelta(days=1)\n",
+    ),
+    planted(
+        "paused-queues-and-jobs-are-mixed-up",
+        "pause",
+        _HOT,
+        'for which in ("job", "queue"))',
+        'for which in ("queue", "job"))',
+    ),
+)
+
+_LIMITS = (
+    planted(
+        "limit-counts-nobody-in",
+        "P6",
+        _SLOTS,
+        '        await tx.fetch("enter_gates", [(claim.run_id, claim.fence) for claim in claims])\n',
+        "        pass\n",
+    ),
+    planted(
+        "limit-does-not-count-those-asked-to-stop",
+        "P6",
+        _HOLDING,
+        "join rota_lease l on l.run_id = g.run_id and l.fence = g.fence\ngroup by g.key;",
+        "join rota_lease l on l.run_id = g.run_id and l.fence = g.fence and l.cancel_at is null\ngroup by g.key;",
+    ),
+    planted(
+        "retries-slip-past-their-limit",
+        "P6",
+        _RUNS,
+        "    case when g.key is not null then case when rows.delay > 0 then 4 else 2 end when rows.delay > 0",
+        "    case when rows.delay > 0",
+    ),
+    planted(
+        "limited-retries-do-not-back-off",
+        "P2",
+        _RUNS,
+        "case when g.key is not null then case when rows.delay > 0 then 4 else 2 end",
+        "case when g.key is not null then 2",
+    ),
+    planted(
+        "retries-lose-their-limit-key", "P12", _RUNS, "r.job, r.job_version, g.key\n", "r.job, r.job_version, null\n"
+    ),
+    planted("limit-is-one-more-than-it-says", "P6", _SLOTS, "most - held.get(key, 0)", "most - held.get(key, 0) + 1"),
+    planted(
+        "lost-slot-opens-no-limit",
+        "P12",
+        _REPORTING,
+        "freed += await slots.leave(tx, ended=ended, again=left)",
+        "freed += await slots.leave(tx, ended=ended)",
+    ),
+    Planted(
+        "slot-never-comes-back-after-a-loss",
+        "P12",
+        (
+            Edit(
+                _REPORTING,
+                "freed += await slots.leave(tx, ended=ended, again=left)",
+                "freed += await slots.leave(tx, ended=ended)",
+            ),
+            Edit(
+                _HOLDING,
+                "join rota_lease l on l.run_id = g.run_id and l.fence = g.fence\ngroup by g.key;",
+                "group by g.key;",
+            ),
+            Edit(
+                _SLOTS,
+                "        again=sorted({(str(id), fence) for id, fence, live in gates if live}),",
+                "        again=[],",
+            ),
+        ),
+    ),
+    planted(
+        "limit-stays-shut-when-a-run-comes",
+        "P12",
+        _HOLDING,
+        "    and (rota_limit.max <> rows.max or rota_limit.shut = 1 and rows.shut = 0 or rota_limit.job <> rows.job);",
+        "    and (rota_limit.max <> rows.max or rota_limit.job <> rows.job);",
+    ),
+    planted(
+        "wider-limit-is-one-more-than-it-says",
+        "P6",
+        "core/limits.py",
+        "left.get(wider, 1) <= 0",
+        "left.get(wider, 1) < 0",
+    ),
+)
+
+_WAITS_FOR_OTHERS = (
+    planted(
+        "run-goes-on-though-another-is-not-over",
+        "P6",
+        _HOLDING,
+        " and hold = 3\n    and not exists (select 1 from rota_wait a where a.run_id = rota_ready.run_id)\n",
+        " and hold = 3\n",
+    ),
+    planted(
+        "run-goes-on-before-its-time",
+        "P2",
+        _HOLDING,
+        "    when run_at > :now then 1 else 0 end\nwhere run_id in (select rows.id from {rows id id}) and hold = 3",
+        "    else 0 end\nwhere run_id in (select rows.id from {rows id id}) and hold = 3",
+    ),
+    planted(
+        "loss-releases-nobody",
+        "P12",
+        _REPORTING,
+        "return await waits.release(tx, ended) | _waiting_again(endings)",
+        "return _waiting_again(endings)",
+    ),
+    planted(
+        "cancel-releases-nobody", "P12", _CONTROL, "released = await waits.release(tx, [run_id])", "released = set()"
+    ),
+    Planted(
+        "success-releases-nobody-and-nobody-tidies",
+        "P12",
+        (
+            Edit(_REPORTING, "queues = await waits.release(tx, done.followed)", "queues: set[str] = set()"),
+            Edit(_SLOTS, "        queues |= await waits.release(tx, found.awaited)\n", "        pass\n"),
+        ),
+    ),
+)
+
+_CANCEL = (
+    planted(
+        "cancel-overlooks-what-is-not-due",
+        "P15",
+        _RUNS,
+        "delete from rota_ready where run_id = :id returning attempt, fence;",
+        "delete from rota_ready where run_id = :id and hold = 0 returning attempt, fence;",
+    ),
+    planted(
+        "cancel-again-begins-a-new-grace",
+        "P15",
+        _RUNS,
+        "set cancel_at = coalesce(cancel_at, :now + :grace)",
+        "set cancel_at = :now + :grace",
+    ),
+    planted(
+        "cancel-gives-no-grace",
+        "P15",
+        _RUNS,
+        "set cancel_at = coalesce(cancel_at, :now + :grace)",
+        "set cancel_at = coalesce(cancel_at, :now)",
+    ),
+    planted(
+        "cancel-only-notes-who-asked",
+        "P15",
+        _CONTROL,
+        '                await tx.fetch("ask_to_cancel", id=run_id, grace=in_micros(policy.grace))\n',
+        "",
+    ),
+    planted(
+        "cancel-ends-what-runs",
+        "P10",
+        _CONTROL,
+        "    if not ready:\n        return False\n    attempt, fence = ready[0]\n",
+        "    attempt, fence = ready[0] if ready else (0, 0)\n",
+    ),
+    planted(
+        "cancelled-run-stays-in-the-queue",
+        "P11",
+        _RUNS,
+        "delete from rota_ready where run_id = :id returning attempt, fence;",
+        "update rota_ready set hold = hold where run_id = :id returning attempt, fence;",
+    ),
+)
+
+_KEYS = (
+    planted(
+        "idempotency-key-is-free-when-its-run-is-over",
+        "P8",
+        _ENQUEUEING,
+        "if live or within_period or done_once:",
+        "if live or done_once:",
+    ),
+    planted(
+        "idempotency-key-is-pruned-with-its-run-over",
+        "P8",
+        _PRUNING_SQL,
+        "where u.held_until < :now\n    and (u.once",
+        "where (u.once",
+    ),
+    planted(
+        "idempotency-key-takes-another-body",
+        "P8",
+        _ENQUEUEING,
+        "if hold.fingerprint and fingerprint != hold.fingerprint:",
+        "if hold.fingerprint and fingerprint is None:",
+    ),
+    planted(
+        "unique-key-is-not-held",
+        "P8",
+        _ENQUEUEING,
+        "if live or within_period or done_once:",
+        "if within_period or done_once:",
+    ),
+    planted(
+        "unique-key-is-held-by-a-run-that-is-over",
+        "P8",
+        _ENQUEUEING,
+        "live = (exists and state is None) or holder in coming",
+        "live = exists or holder in coming",
+    ),
+    planted(
+        "unique-replaces-a-run-that-is-claimed",
+        "P8",
+        _ENQUEUEING,
+        ' and placed is not None and await tx.fetch("lock_ready", id=holder):',
+        " and placed is not None:",
+    ),
+    planted(
+        "lost-reply-enqueues-twice",
+        "P7",
+        _STORE,
+        "lambda tx: enqueueing.enqueue_again(tx, runs))",
+        "lambda tx: enqueueing.enqueue(tx, [msgspec.structs.replace(run, id=self.new_id()) for run in runs]))",
+    ),
+)
+
+_PRUNE = (
+    Planted(
+        "live-run-is-pruned",
+        "P7",
+        (
+            Edit(
+                _PRUNING_SQL,
+                "and r.state is not null and r.finished_at < :now - :keep_for",
+                "and coalesce(r.finished_at, r.created_at) < :now - :keep_for",
+            ),
+            Edit(
+                _PRUNING_SQL,
+                "join rota_run r on r.id = rows.id where r.state is not null {for_update_skip r};",
+                "join rota_run r on r.id = rows.id {for_update_skip r};",
+            ),
+        ),
+    ),
+    planted(
+        "pruned-run-is-not-in-the-ledger",
+        "P1",
+        _PRUNING,
+        "            await folding.fold_runs(tx, [row[5:15] for row in dropped])\n",
+        "",
+    ),
+    planted(
+        "pruned-run-was-not-looked-at-by-planning",
+        "P6",
+        _PRUNING_SQL,
+        "            and m.run_id = r.id)\norder by r.job",
+        "            and m.run_id = r.id and r.state is null)\norder by r.job",
+    ),
+)
+
+BUGS = (*_TIME, *_LIMITS, *_WAITS_FOR_OTHERS, *_CANCEL, *_KEYS, *_PRUNE)

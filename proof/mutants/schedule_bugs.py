@@ -1,0 +1,240 @@
+"""Bugs in planning: what a plan time gets, what is told of those that get nothing, and what a change leaves behind."""
+
+from __future__ import annotations
+
+from proof.mutants.planting import Edit, Planted, planted
+
+_SQLITE, _PLANNING_SQL = "store/sql/sqlite.sql", "store/sql/planning.sql"
+_PLANNING, _CATCH_UP, _DECIDING = "core/planning.py", "core/catchup.py", "core/deciding.py"
+_STORE, _SCHEDULES, _BACKFILLING = "store/planning.py", "store/schedules.py", "store/backfilling.py"
+
+_CURSOR = (
+    planted("cursor-is-not-advanced", "P1", _SQLITE, "set cursor_at = ?2, next_plan = ?3", "set next_plan = ?3"),
+    planted(
+        "cursor-is-set-to-now",
+        "P1",
+        _PLANNING,
+        "cursor, pause, decided = due.cursor, None, 0",
+        "cursor, pause, decided = now, None, 0",
+    ),
+    planted(
+        "next-plan-time-is-counted-from-now",
+        "P1",
+        _PLANNING,
+        "next_plan = standing.times.next(cursor) if due.following is UNSET else due.following",
+        "next_plan = standing.times.next(now)",
+    ),
+    planted(
+        "plans-ahead-by-the-delay",
+        "P2",
+        _PLANNING,
+        "horizon = now - definition.delay_micros",
+        "horizon = now + definition.delay_micros",
+    ),
+    planted(
+        "delay-is-forgotten",
+        "P2",
+        _PLANNING,
+        "    at = plan_time + definition.delay_micros\n    if not",
+        "    at = plan_time\n    if not",
+    ),
+    planted("jitter-makes-early", "P2", _PLANNING, "return at + int.from_bytes(", "return at - int.from_bytes("),
+    planted(
+        "follower-is-early",
+        "P2",
+        _PLANNING,
+        "at = -(-(ended_at + in_micros(follows)) // SECOND) * SECOND",
+        "at = (ended_at + in_micros(follows)) // SECOND * SECOND",
+    ),
+    planted(
+        "follower-waits-for-success-only",
+        "P12",
+        _PLANNING_SQL,
+        "s.next_at is null and (r.id is null or r.state is not null)\nlimit :limit;",
+        "s.next_at is null and (r.id is null or r.state = 'succeeded')\nlimit :limit;",
+    ),
+    planted(
+        "planner-waits-for-hints-only",
+        "P19",
+        "engine/planner.py",
+        "return self._poll if next_in is None else min(self._poll,",
+        "return timedelta(days=1) if next_in is None else min(timedelta(days=1),",
+    ),
+    planted(
+        "one-run-more-than-max-runs", "P3", _PLANNING, "max(0, most - self.fired)", "max(0, most - self.fired + 1)"
+    ),
+)
+
+_MISSED = (
+    planted(
+        "missed-plan-times-are-not-written",
+        "P1",
+        _STORE,
+        '        await tx.fetch("insert_ranges", missed)\n',
+        "        pass\n",
+    ),
+    planted(
+        "missed-range-holds-the-run-too",
+        "P1",
+        _CATCH_UP,
+        '_gap(times, cursor, newest - 1, "later than its grace")',
+        '_gap(times, cursor, newest, "later than its grace")',
+    ),
+    planted(
+        "covered-plan-times-are-one-too-many",
+        "P4",
+        _CATCH_UP,
+        "older = times.count(edge, newest) - 1",
+        "older = times.count(edge, newest)",
+    ),
+    planted(
+        "catch-up-keeps-one-too-few",
+        "P4",
+        _CATCH_UP,
+        "first = _oldest_of_newest(times, horizon, policy.keep) - 1",
+        "first = _oldest_of_newest(times, horizon, policy.keep)",
+    ),
+    planted(
+        "catch-up-drops-what-is-over-its-bite",
+        "P4",
+        _CATCH_UP,
+        "return Due(kept, kept[-1], missed=missed, more=",
+        "return Due(kept, horizon, missed=missed, more=",
+    ),
+    planted(
+        "pause-within-a-catch-up-loses-the-rest",
+        "P1",
+        _PLANNING,
+        "            cursor = plan_time\n            break",
+        "            break",
+    ),
+    planted(
+        "backfill-leaves-the-missed-range",
+        "P1",
+        _BACKFILLING,
+        "        await _cut(tx, history, ranges, list(made.values()))\n",
+        "        pass\n",
+    ),
+    planted(
+        "backfill-takes-what-is-not-decided",
+        "P1",
+        _BACKFILLING,
+        "until = row.standing.times, min(order.to_at, decided)",
+        "until = row.standing.times, order.to_at",
+    ),
+)
+
+_CHANGES = (
+    planted(
+        "change-forgets-what-was-due",
+        "P1",
+        _SCHEDULES,
+        "    row = await _settle(tx, row, new_id, int(now))\n    await _give_up(tx, row, int(now))\n",
+        "",
+    ),
+    planted(
+        "change-does-not-settle-first",
+        "P4",
+        _SCHEDULES,
+        "    row = await _settle(tx, row, new_id, int(now))\n    await _give_up",
+        "    await _give_up",
+    ),
+    planted(
+        "change-sets-the-cursor-back",
+        "P1",
+        _SCHEDULES,
+        "cursor_at=max(int(now), row.cursor_at))",
+        "cursor_at=int(now))",
+    ),
+    planted(
+        "resume-plans-what-the-pause-held-back",
+        "P3",
+        _SCHEDULES,
+        "cursor_at=max(int(now), row.cursor_at))",
+        "cursor_at=row.cursor_at)",
+    ),
+    planted(
+        "resume-does-not-reopen-the-pause",
+        "P3",
+        _SCHEDULES,
+        '    await tx.fetch("reopen_revisions", id=row.id, valid_from=row.cursor_at, '
+        'note=f"paused, and caught up with ({mode})")\n',
+        "",
+    ),
+    planted(
+        "schedule-goes-on-while-its-job-is-paused",
+        "P3",
+        "store/schedule_rows.py",
+        "self.paused_at is None and not self.job_paused",
+        "self.paused_at is None",
+    ),
+    Planted(
+        "deleted-schedule-goes-on",
+        "P3",
+        (
+            Edit(_SCHEDULES, "if deleted or not row.active or", "if not row.active or"),
+            Edit(_SCHEDULES, "next_at=None if deleted else _next_at(row)", "next_at=_next_at(row)"),
+        ),
+    ),
+    planted(
+        "deleted-schedule-wakes-from-its-pause",
+        "P3",
+        _SCHEDULES,
+        "next_at=None if deleted else _next_at(row)",
+        "next_at=_next_at(row)",
+    ),
+)
+
+_OVERLAP = (
+    planted(
+        "overlap-ignores-runs-that-back-off",
+        "P6",
+        _DECIDING,
+        "    live = lane.live\n    if not live",
+        "    live = tuple(run for run in lane.live if run.claimed or not run.begun)\n    if not live",
+    ),
+    planted(
+        "queue-one-queues-two",
+        "P6",
+        _DECIDING,
+        'case "queue_one" if any(not run.begun for run in live):',
+        'case "queue_one" if sum(not run.begun for run in live) > 1:',
+    ),
+    planted(
+        "queue-all-waits-for-the-oldest-only",
+        "P6",
+        _DECIDING,
+        "return Create(after=tuple(run.id for run in live if not run.followed))",
+        "return Create(after=(live[0].id,))",
+    ),
+    planted(
+        "cancel-previous-does-not-wait",
+        "P6",
+        _DECIDING,
+        "return Create(after=running, supersedes=waiting, cancels=running)",
+        "return Create(supersedes=waiting, cancels=running)",
+    ),
+    planted(
+        "parallel-is-one-more-than-it-says",
+        "P6",
+        _DECIDING,
+        "len(live) >= policy.max_overlap",
+        "len(live) > policy.max_overlap",
+    ),
+    planted(
+        "runs-planned-together-do-not-see-each-other",
+        "P6",
+        _PLANNING,
+        "            self.lanes[scope] = after_decision(lane, run_id, decision)\n",
+        "",
+    ),
+    planted(
+        "retry-by-hand-is-not-in-the-lane",
+        "P6",
+        "store/enqueueing.py",
+        '        await tx.fetch("inherit_lanes", retries)\n',
+        "",
+    ),
+)
+
+BUGS = (*_CURSOR, *_MISSED, *_CHANGES, *_OVERLAP)
