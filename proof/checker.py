@@ -52,6 +52,13 @@ class Checker:
             for promise, message in check():
                 self.violate(promise, f"{message}, after {op}")
 
+    def repeated(self, op: str, first: Callable[[], object], second: Callable[[], object]) -> None:
+        """P10: what is said again gets the same answer."""
+        if op == "Store.report":
+            refused = [getattr(answer(), "refused", None) for answer in (first, second)]
+            if refused[0] != refused[1]:
+                self.violate("P10", f"a report that refused {refused[0]} refused {refused[1]} when it was repeated")
+
     def stopped(self, worker: str, since: float) -> None:
         """By itself, as it was asked to `since` then."""
         for promise, message in self._timing.left_behind(worker, since):

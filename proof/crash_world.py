@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -11,7 +10,6 @@ import msgspec
 from proof.backends import Backend, Kind
 from proof.gate import Blow
 from proof.loop import Node
-from proof.processes import Process
 from proof.script import Script, Strike
 from proof.world import World
 from rota.clock import Clock
@@ -77,16 +75,15 @@ class Meter:
 
 
 class CrashWorld(World):
-    """Its script begins with the strike; `repeats`: what was not answered is asked again, as drivers do."""
+    """Its script begins with the strike."""
 
-    def __init__(self, script: Script, backend: Backend, *, repeats: bool = False) -> None:
+    def __init__(self, script: Script, backend: Backend) -> None:
         self._meter = Meter(backend)
         super().__init__(script, self._meter)
         (strike,) = [entry for entry in script.entries if isinstance(entry, Strike)]
         self.strike = strike
         self.seen: list[Operation] = []
         self._numbers: dict[str, int] = {}
-        self._repeats = repeats
 
     def blow_for(self, node: Node, op: str) -> Blow | None:
         blow = super().blow_for(node, op)
@@ -98,19 +95,8 @@ class CrashWorld(World):
         operation = Operation(node.name, number, op, self.loop.time(), self.clock.micros())
         self.seen.append(operation)
         self._meter.current = operation
-        if blow == "lost_reply" and isinstance(node, Process):
-            _let_next_draw_be(node.random, below_half=not self._repeats)
         return blow
 
     def writes(self, process: str, name: str) -> list[Operation]:
         """The operations of this name that wrote something, by processes whose names begin so."""
         return [one for one in self.seen if one.wrote and one.name == name and one.process.startswith(process)]
-
-
-def _let_next_draw_be(rng: random.Random, *, below_half: bool) -> None:
-    """The gate draws whether a lost answer is told or the operation done again: here, both are to be seen."""
-    while True:
-        state = rng.getstate()
-        if (rng.random() < 0.5) == below_half:
-            rng.setstate(state)
-            return

@@ -19,7 +19,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 import msgspec
 
@@ -27,12 +26,11 @@ from proof.backends import Backend, open_backend
 from proof.checker import Violation
 from proof.crash_scenarios import SCENARIOS, Scenario
 from proof.crash_world import CrashWorld, Operation
+from proof.gate import BLOWS, Blow
 from proof.script import Script, Strike
 
-Befalls = Literal["crash_before", "crash_after", "lost_reply", "repeated", "refused"]
-
-WRITING: tuple[Befalls, ...] = ("crash_before", "crash_after", "lost_reply", "repeated", "refused")
-LOOKING: tuple[Befalls, ...] = ("crash_before", "refused")
+WRITING = BLOWS
+LOOKING: tuple[Blow, ...] = ("crash_before", "refused")
 LOOKS_STRUCK = 1
 _SEED = 1
 _NOON = 1_893_499_200_000_000
@@ -45,7 +43,7 @@ class Point(msgspec.Struct, frozen=True):
 
     process: str
     number: int
-    befalls: Befalls
+    befalls: Blow
 
     def __str__(self) -> str:
         return f"{self.process}:{self.number}:{self.befalls}"
@@ -85,12 +83,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 def world_of(scenario: Scenario, backend: Backend, point: Point | None) -> CrashWorld:
     """Without a point somebody else is struck, so that nothing but the blow makes a difference."""
     befalls = point.befalls if point else "refused"
-    strike = Strike(
-        0.0,
-        point.process if point else _NOBODY,
-        "lost_reply" if befalls == "repeated" else befalls,
-        point.number if point else 0,
-    )
+    strike = Strike(0.0, point.process if point else _NOBODY, befalls, point.number if point else 0)
     script = Script(
         seed=_SEED,
         engines=scenario.engines,
@@ -100,7 +93,7 @@ def world_of(scenario: Scenario, backend: Backend, point: Point | None) -> Crash
         span=scenario.span,
         entries=[strike, *scenario.entries],
     )
-    return CrashWorld(script, backend, repeats=befalls == "repeated")
+    return CrashWorld(script, backend)
 
 
 def try_point(

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proof.backends import Direct
-from proof.plan_checks import plan_times_are_answered
+from proof.jobs import JOBS
+from proof.plan_checks import max_runs_is_kept, plan_times_are_answered
 from proof.processes import CONFIG
+from rota.durations import parse_duration
 from rota.store.sqlite_thread import drive
 
 if TYPE_CHECKING:
@@ -19,7 +21,13 @@ if TYPE_CHECKING:
 Finding = tuple[str, str]
 _COURTESY = 5.0  # that a handler has to stop by itself, at most
 _RECOVERY = 5.0
-_HEARD = CONFIG.heartbeat.total_seconds() + _COURTESY + 1.0
+_TRAVEL = 3.0  # that an operation may take
+
+
+def _heard(job: str) -> float:
+    """How soon a handler hears of it: by the heartbeat, after the part of its grace in which it may stop by itself."""
+    grace = parse_duration(JOBS[job].get("cancel_grace", "30s")).total_seconds()
+    return CONFIG.heartbeat.total_seconds() + min(grace / 3, _COURTESY) + 1.0 + _TRAVEL
 
 
 def all_is_final(world: World) -> Iterator[Finding]:
@@ -141,13 +149,27 @@ def cancellation_is_heard(world: World) -> Iterator[Finding]:
         was, now = (seen.lease if seen else None for seen in (change.before, change.after))
         if was is None or now is None or was.cancel_at is not None or now.cancel_at is None:
             continue
-        key, by = (change.run_id, now.fence), change.at + _HEARD
+        heard = _heard(change.after.job if change.after else "")
+        key, by = (change.run_id, now.fence), change.at + heard
         begun = began.get(key)
         reached = world.is_calm(change.at - _RECOVERY, by) and world.deaths.get(now.worker, by) >= by
         if begun is None or "stubborn" in begun.detail or not reached:
             continue
-        if ends.get(key, by + 1) > max(change.at, begun.at) + _HEARD:
+        if ends.get(key, by + 1) > max(change.at, begun.at) + heard:
             yield "P15", f"asked to stop, and went on until {ends.get(key)}: {change}"
+
+
+def cancels_are_meant(world: World) -> Iterator[Finding]:
+    """P15: what somebody cancelled ends so, or had succeeded; and nothing ends so that nobody cancelled."""
+    asked = {call.what for call in world.diary.calls if call.verb == "cancel"}
+    for seen in world.observer.runs.values():
+        if seen.end and seen.end.state == "cancelled" and seen.id not in asked and seen.end.cancelled_by is None:
+            yield "P15", f"cancelled by nobody: {seen}"
+    for call in world.diary.calls:
+        end = world.observer.runs[call.what].end if call.what in world.observer.runs else None
+        wanted = ("cancelled",) if str(call.answer) == "cancelled" else ("cancelled", "succeeded")
+        if call.verb == "cancel" and call.acknowledged and end and end.state not in wanted:
+            yield "P15", f"asked to be cancelled, and {end.state}: {call}"
 
 
 def no_complaints(world: World) -> Iterator[Finding]:
@@ -163,6 +185,8 @@ CHECKS: list[Callable[[World], Iterator[Finding]]] = [
     begun_under_a_lease,
     successes_are_true,
     cancellation_is_heard,
+    cancels_are_meant,
+    max_runs_is_kept,
     plan_times_are_answered,
     ledgers_verify,
     attempts_are_told,

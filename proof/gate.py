@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from proof.world import World
 
 T = TypeVar("T")
-Blow = Literal["crash_before", "crash_after", "lost_reply", "refused"]
+Blow = Literal["crash_before", "crash_after", "lost_reply", "repeated", "refused"]
+"""`lost_reply`: it was done, and nobody is told. `repeated`: so it is done again, as drivers do, if it may be."""
 
-BLOWS: tuple[Blow, ...] = ("crash_before", "crash_after", "lost_reply", "refused")
+BLOWS: tuple[Blow, ...] = ("crash_before", "crash_after", "lost_reply", "repeated", "refused")
 _MOSTLY, _OFTEN, _SELDOM = 0.8, 0.95, 0.99
 
 
@@ -72,10 +73,11 @@ class Gate:
         answer = self._do(kind, work, name, repeatable)
         if blow == "crash_after":
             await self._die()
-        if blow == "lost_reply":
-            if not repeatable or self._random.random() < 0.5:
-                raise Unavailable("the connection broke before the answer")
-            answer = self._do(kind, work, name, repeatable)  # as a client does that lost its connection
+        if blow == "lost_reply" or (blow == "repeated" and not repeatable):
+            raise Unavailable("the connection broke before the answer")
+        if blow == "repeated":
+            first, answer = answer, self._do(kind, work, name, repeatable)
+            world.checker.repeated(name, first, answer)
         await self._travel()
         return answer()
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from proof.processes import Process
 
 _STEP = 0.25
+_SHORT = 1.0
 _PROVIDER_TROUBLE = 0.1
 _MOST_SNOOZES = 4  # or it would never end
 
@@ -71,6 +72,8 @@ async def _handle(ctx: Context, n: int, acts: list[str]) -> dict[str, int]:
     act = acts[min(ctx.attempt, len(acts)) - 1]
     word, _, amount = act.partition(":")
     seconds = float(amount or 0)
+    if process.world.healed_at is not None:  # how long it all takes shall depend on rota
+        seconds = min(seconds, _SHORT)
     diary.began(process, ctx, n, act)
     try:
         await _perform(process, ctx, word, seconds)

@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from proof.cron_oracle import CronOracle, Walk
+from proof.script import AddSchedule, ChangeSchedule
 from rota.core.scope import GLOBAL
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _RUNS = """
 select schedule_id, scope_kind, scope_id, plan_time, covers_from, missed_count, created_at, backfilled from rota_run
 where schedule_id is not null and plan_time is not null and retry_of is null
 """
-_RANGES = "select schedule_id, scope_kind, scope_id, from_at, to_at, count from rota_range"
+_RANGES = "select schedule_id, scope_kind, scope_id, from_at, to_at, count, kind from rota_range"
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -44,6 +45,7 @@ class Answer(msgspec.Struct, frozen=True):
     count: int
     own: bool
     backfilled: bool = False
+    sparse: bool = False  # not all plan times between its ends: some have kept their runs
 
 
 def plan_times_are_answered(world: World) -> Iterator[Finding]:
@@ -57,6 +59,8 @@ def plan_times_are_answered(world: World) -> Iterator[Finding]:
         found.append(Answer(plan_time, plan_time, 1, True, bool(backfilled)))
         if missed:
             found.append(Answer(covers_from, plan_time - 1, missed, False))
+    changes = [entry for entry in world.script.entries if isinstance(entry, ChangeSchedule)]
+    backfilled = {entry.name for entry in changes if entry.verb == "backfill"}
     ranges = [(str(row[0]), *row[1:]) for row in look(_RANGES)]
     for id, name, cursor in look(_SCHEDULES):
         history = revisions[str(id)]
@@ -66,19 +70,41 @@ def plan_times_are_answered(world: World) -> Iterator[Finding]:
         for scope in history[0][1].get("scopes") or [{"kind": GLOBAL.kind, "id": GLOBAL.id}]:
             own = list(answers.get((str(id), scope["kind"], scope["id"]), ()))
             own += [
-                Answer(from_at, to_at, count, False)
-                for of, kind, which, from_at, to_at, count in ranges
+                Answer(from_at, to_at, count, False, sparse=what != "missed")
+                for of, kind, which, from_at, to_at, count, what in ranges
                 if of == str(id) and (kind, which) in (("", ""), (scope["kind"], scope["id"]))
             ]
-            for promise, message in account(named, own, world.script.start):
+            for promise, message in account(named, own, world.script.start, backfills=name in backfilled):
                 yield promise, f"{name}, scope {scope['kind']}:{scope['id']}: {message}"
 
 
-def account(named: Sequence[int], answers: Sequence[Answer], start: int = 0) -> Iterator[Finding]:
-    """`named` are in order. Times are told in seconds since `start`."""
+def max_runs_is_kept(world: World) -> Iterator[Finding]:
+    """P3: a schedule that ends after so many names no more."""
+    limits = {entry.name: entry.options["max_runs"] for entry in _added(world) if "max_runs" in entry.options}
+    made: Counter[tuple[str, tuple[str, str]]] = Counter()
+    names = {str(id): name for id, name, _ in world.backend.look(_SCHEDULES)}
+    for change in world.changes:
+        seen = change.after
+        if change.before is None and seen and seen.schedule_id and seen.plan_time is not None:
+            made[names.get(seen.schedule_id, "?"), seen.scope] += not seen.backfilled and not seen.retry_of
+    for (name, scope), count in made.items():
+        if count > limits.get(name, count):
+            yield "P3", f"{name} made {count} runs for {scope}, and may make {limits[name]}"
+
+
+def _added(world: World) -> list[AddSchedule]:
+    return [entry for entry in world.script.entries if isinstance(entry, AddSchedule)]
+
+
+def account(
+    named: Sequence[int], answers: Sequence[Answer], start: int = 0, *, backfills: bool = False
+) -> Iterator[Finding]:
+    """`named` are in order. Times are told in seconds since `start`. What was backfilled need not have been named."""
     times: Counter[int] = Counter()
     known = set(named)
     for answer in answers:
+        if answer.sparse:
+            continue
         within = named[bisect_left(named, answer.first) : bisect_right(named, answer.last)]
         if answer.own and answer.first not in known:
             if not answer.backfilled:
@@ -88,9 +114,28 @@ def account(named: Sequence[int], answers: Sequence[Answer], start: int = 0) -> 
             where = f"{_told(answer.first, start)} to {_told(answer.last, start)}"
             yield "P4", f"{answer.count} plan times are said to be in {where}, and {len(within)} were named there"
         times.update(within)
+    yield from _prune(named, [answer for answer in answers if answer.sparse], times, answers, backfills=backfills)
     for at in named:
         if times[at] != 1:
             yield "P1", f"plan time {_told(at, start)} has {times[at]} answers"
+
+
+def _prune(
+    named: Sequence[int], pruned: Sequence[Answer], times: Counter[int], answers: Sequence[Answer], *, backfills: bool
+) -> Iterator[Finding]:
+    """Of pruned ones only the number is known, and between which they were: any that has no other answer will do."""
+    left = {place: answer.count for place, answer in enumerate(pruned)}
+    for at in named:
+        fitting = [place for place, count in left.items() if count and pruned[place].first <= at <= pruned[place].last]
+        if not times[at] and fitting:  # the one that ends first has the least choice
+            left[min(fitting, key=lambda place: pruned[place].last)] -= 1
+            times[at] += 1
+    for place, count in left.items():
+        if count and not any(one.backfilled for one in answers) and not backfills:
+            yield (
+                "P4",
+                f"{count} of the {pruned[place].count} plan times that are said to be pruned have another answer",
+            )
 
 
 def _told(at: int, start: int) -> str:

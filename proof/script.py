@@ -146,6 +146,7 @@ _ACTS = ("ok:0.1", "ok:0.6", "ok:2", "raise:0.2", "fail:0.1", "retry:0.1", "snoo
 _WEIGHTS = (26, 18, 10, 12, 2, 3, 3, 4, 5, 4, 1, 3, 3, 2, 4, 2)
 _ENQUEUED = ("plain", "plain", "plain", "hasty", "once", "careful", "careful", "timed", "narrow", "keyed", "nested",
     "fleeting", "fleeting")  # fmt: skip
+_BURST = 0.02
 HELD_JOBS = ("plain", "planned", "narrow")
 _SCOPES = (("tenant", "a"), ("tenant", "b"), ("tenant", "c"))
 
@@ -202,8 +203,11 @@ def _enqueue(rng: random.Random, span: float) -> Enqueue:
     if job == "plain" and rng.random() < 0.4:
         options["key"] = rng.choice(("one", "two"))
         options["unique"] = {"on_conflict": rng.choice(("existing", "replace", "reject"))}
+    at, acts = rng.uniform(0, span * 0.9), _acts(rng)
+    if rng.random() < _BURST:  # so many and so short that a worker claims more than it can begin
+        return Enqueue(at, _client(rng), "plain", ["ok:0.05"], {}, 40)
     copies = 1 if "idempotency_key" in options or rng.random() < 0.7 else rng.randrange(2, 7)
-    return Enqueue(rng.uniform(0, span * 0.9), _client(rng), job, _acts(rng), options, copies)
+    return Enqueue(at, _client(rng), job, acts, options, copies)
 
 
 def _schedule(rng: random.Random, span: float, name: str) -> list[Happening]:
@@ -238,7 +242,9 @@ _FAILURES = (
 def _policies(rng: random.Random) -> dict[str, Any]:
     """Only what a schedule with plan times of its own can have."""
     options: dict[str, Any] = {
-        "catch_up": rng.choice(("none", "latest", {"mode": "all", "keep": 6})),
+        "catch_up": rng.choice(
+            ("none", "latest", {"mode": "all", "keep": 6}, {"mode": "all", "keep": 6, "per_tick": 2})
+        ),
         "overlap": rng.choice(_OVERLAPS),
         "delay": "2s",
         "jitter": "2s",
@@ -254,7 +260,9 @@ def _failure(rng: random.Random) -> dict[str, Any]:
 
 
 def _change(rng: random.Random, at: float, name: str) -> ChangeSchedule:
-    verb = rng.choice(("pause", "pause", "resume", "resume", "update", "update", "trigger", "delete", "backfill"))
+    verb = rng.choice(
+        ("pause", "pause", "resume", "resume", "update", "update", "trigger", "delete", "backfill", "backfill")
+    )
     options: dict[str, Any] = {}
     if verb == "resume":
         options = {"catch_up": rng.choice(("skip", "latest", "all"))}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -19,6 +19,7 @@ LATE = 9.0
 """Seconds. An operation may take three of them, and a step has several."""
 SETTLED = 20.0
 """Seconds after the last trouble: a lease, the reaper's caution, a heartbeat."""
+_JITTER = 2_000_000
 _LEASE = CONFIG.lease.total_seconds()
 
 
@@ -27,7 +28,7 @@ class Timing:
         self._world = world
         self._idle_since: dict[str, float] = {}
         self._renewed_at: dict[tuple[str, int], float] = {}
-        self._delays: dict[str, float] = {}
+        self._definitions: dict[str, dict[str, Any]] = {}
         self._judged = 0
 
     def of_changes(self) -> list[Callable[[Change], Iterator[Finding]]]:
@@ -48,17 +49,27 @@ class Timing:
         if seen.retry_of or seen.backfilled:
             return
         delay = self._delay(seen.schedule_id)
-        if seen.run_at < seen.plan_time + int(delay * 1e6):
+        yield from self._follows(seen)
+        if not 0 <= seen.run_at - seen.plan_time - int(delay * 1e6) <= _JITTER:
             yield "P2", f"to be run {(seen.run_at - seen.plan_time) / 1e6:.3f}s after its plan time, not {delay:g}s"
         late = (change.now - seen.plan_time) / 1e6 - delay
         if change.op in ("ScheduleStore.plan", "quieten") and late > LATE and self._is_calm(late + SETTLED):
             yield "P19", f"planned {late:.3f}s late, though nothing was in the way"
 
+    def _follows(self, seen: Seen) -> Iterator[Finding]:
+        """P2: what is to run some time after the last run has ended does so not earlier."""
+        trigger = self._definitions[str(seen.schedule_id)]["rule"]["trigger"]
+        if trigger["type"] != "after" or seen.plan_time is None or self._world.clock.jumped < 0:
+            return
+        before = [one for one in self._world.observer.runs.values() if _is_before(one, seen)]
+        last = max(before, key=lambda one: one.plan_time or 0, default=None)
+        if last is not None and (last.end is None or seen.plan_time < last.end.finished_at + 3_000_000):
+            yield "P2", f"planned less than 3s after the end of {last}"
+
     def _delay(self, id: str) -> float:
-        if id not in self._delays:
-            ((text,),) = self._world.backend.look(f"select definition from rota_schedule where id = '{id}'")
-            self._delays[id] = 2.0 if msgspec.json.decode(text).get("delay") == "PT2S" else 0.0
-        return self._delays[id]
+        ((text,),) = self._world.backend.look(f"select definition from rota_schedule where id = '{id}'")
+        self._definitions[id] = msgspec.json.decode(text)
+        return 2.0 if self._definitions[id].get("delay") == "PT2S" else 0.0
 
     def no_needless_loss(self, change: Change) -> Iterator[Finding]:
         """P12: whoever lives and can reach the database keeps what it holds, and knows of all of it."""
@@ -116,3 +127,9 @@ class Timing:
         troubles = [trouble for trouble in world.troubles if trouble[0] > since]
         if left and not troubles and world.is_calm(since - SETTLED, since - 0.001):
             yield "P13", f"{worker} stopped, and holds {', '.join(map(str, left))} still"
+
+
+def _is_before(one: Seen, seen: Seen) -> bool:
+    """An earlier run of the same lane, by the rule."""
+    same = (one.schedule_id, one.scope) == (seen.schedule_id, seen.scope) and not one.retry_of and not one.backfilled
+    return same and one.id != seen.id and one.plan_time is not None and one.plan_time < (seen.plan_time or 0)

@@ -239,9 +239,8 @@ class World:
             await store.resume_job(job, "skip", None)
         self.committed(self.loop.world, "quieten")
         assert self.healed_at is not None
-        deadline = self.healed_at + SETTLING
         while any(seen.end is None for seen in self.observer.runs.values()):
-            if self.loop.time() > deadline:
+            if self.loop.time() > max(self.healed_at, *self.deaths.values(), 0.0) + SETTLING:
                 return
             await asyncio.sleep(1.0)
 

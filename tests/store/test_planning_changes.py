@@ -196,6 +196,25 @@ async def test_after_is_not_hurried_by_an_edit(store: Store, clock: ManualClock)
     assert (await get_schedule(store)).next_plan == due_at
 
 
+async def test_after_is_not_hurried_by_a_pause(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, trigger=after("10m"))
+    clock.advance(timedelta(seconds=1))
+    assert await plan(store) == 1
+    (held,) = await claim(store)
+    await store.schedules.pause("s", None, None, None)
+    clock.advance(minutes(1))
+    await store.schedules.resume("s", "skip", None)
+    assert await plan(store) == 0, "it waits for the run that was there before the pause"
+    await store.schedules.pause("s", None, None, None)
+    await finish(store, held)
+    clock.advance(minutes(2))
+    await store.schedules.resume("s", "skip", None)
+    assert await plan(store) == 0, "ten minutes after that run ended"
+    clock.advance(minutes(8))
+    assert await plan(store) == 1
+    assert len(await runs_of(store)) == 2
+
+
 async def test_after_with_max_runs_ends(store: Store, clock: ManualClock) -> None:
     await make_schedule(store, trigger=after("10s"), max_runs=2)
     for _ in range(5):

@@ -228,7 +228,8 @@ async def _revise(
         facts = await _pause_facts(tx, row)
     was = row
     row = msgspec.structs.replace(row, **changed, revision=row.revision + 1, cursor_at=max(int(now), row.cursor_at))
-    row = _placed(row, _earliest(was, row, int(now)), deleted=deleted)
+    row, earliest = await _after_its_last_run(tx, was, row, int(now))
+    row = _placed(row, earliest, deleted=deleted)
     row = await _unfolded(tx, was, row)
     await _write(tx, row, facts, deleted=deleted)
     await _note(tx, row, change, valid_from=row.cursor_at, active=row.names and not deleted)
@@ -274,12 +275,21 @@ async def _pause_facts(tx: Tx, row: ScheduleRow) -> dict[str, str | None]:
     return {"paused_by": paused_by, "pause_reason": reason}
 
 
-def _earliest(was: ScheduleRow, row: ScheduleRow, now: int) -> int:
-    """One that follows its runs keeps its distance from the end of the last one, whatever else is changed."""
+async def _after_its_last_run(tx: Tx, was: ScheduleRow, row: ScheduleRow, now: int) -> tuple[ScheduleRow, int]:
+    """One that follows its runs keeps its distance from the end of the last one, whatever else is changed.
+
+    Which it awaits, or when it may be planned at the earliest.
+    """
     before, after = was.definition.follows, row.definition.follows
-    if before is None or after is None or not was.fired or was.next_plan is None:
-        return now
-    return max(now, was.next_plan - in_micros(before) + in_micros(after))
+    if before is None or after is None or not was.fired:
+        return row, now
+    if was.next_plan is not None:
+        return row, max(now, was.next_plan - in_micros(before) + in_micros(after))
+    for id, state, finished_at in await tx.fetch("last_planned", id=row.id) if row.active and not was.active else ():
+        if state is None:
+            return msgspec.structs.replace(row, awaits=str(id)), now
+        return row, max(now, finished_at + in_micros(after))
+    return row, now
 
 
 def _placed(row: ScheduleRow, now: int, *, deleted: bool = False) -> ScheduleRow:

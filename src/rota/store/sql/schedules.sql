@@ -61,6 +61,13 @@ update rota_cursor set cursor_at = :cursor_at, next_plan = :next_plan, next_at =
     awaits = :awaits, fired = :fired, tzdata = :tzdata, provider = :provider, trouble = null
 where no = :no;
 
+-- name: last_planned
+-- Of a schedule that follows its runs: it has one scope.
+select id, state, finished_at from rota_run
+where schedule_id = :id and plan_time is not null and retry_of is null
+order by scope_kind desc, scope_id desc, plan_time desc
+limit 1;
+
 -- name: pause_facts
 select paused_by, pause_reason from rota_schedule where id = :id;
 
