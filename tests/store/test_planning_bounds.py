@@ -39,6 +39,23 @@ async def test_a_queued_run_that_is_cancelled_lets_nobody_overtake(
     assert len(await claim(store)) == 1
 
 
+async def test_of_several_planned_together_the_last_one_ends_whoever_waited_before_them(
+    store: Store, clock: ManualClock
+) -> None:
+    await make_schedule(store, catch_up={"mode": "all", "per_tick": 2}, overlap="cancel_previous")
+    clock.advance(minutes(1))
+    await plan(store)
+    (first,) = await claim(store)
+    clock.advance(minutes(1))
+    await plan(store)
+    clock.advance(minutes(2))
+    await plan(store)
+    states = [run.state.value for run in await runs_of(store)]
+    assert states == ["cancelling", "skipped", "skipped", "scheduled"]
+    await tell(store, first, Outcome.CANCELLED)
+    assert len(await claim(store)) == 1
+
+
 async def test_many_scopes_are_planned_a_few_schedules_at_a_time(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from typing import Any
 
 import msgspec
@@ -230,14 +230,29 @@ def _superseded(by: str) -> str:
 
 
 def _without_each_other(pairs: Sequence[Pair]) -> list[Pair]:
-    """Of plan times decided together, one may make another needless before it ever was a run."""
-    by = {
-        run_id: planned.run_id
-        for _, planned in pairs
-        if isinstance(planned.decision, Create)
-        for run_id in planned.decision.supersedes
-    }
-    return [(work, _skipped(one, _superseded(by[one.run_id]) if one.run_id in by else None)) for work, one in pairs]
+    """Of plan times decided together, one may make another needless before it ever was a run.
+
+    Whatever that one was to end, or to wait for, falls to the one that takes its place.
+    """
+    creates = {one.run_id: one.decision for _, one in pairs if isinstance(one.decision, Create)}
+    by: dict[str, str] = {}
+    for run_id, decision in creates.items():
+        needless = [id for id in decision.supersedes if id in creates]
+        by.update(dict.fromkeys(needless, run_id))
+        creates[run_id] = reduce(_heir, [creates[id] for id in needless], decision)
+    placed = [
+        (work, msgspec.structs.replace(one, decision=creates.get(one.run_id, one.decision))) for work, one in pairs
+    ]
+    return [(work, _skipped(one, _superseded(by[one.run_id]) if one.run_id in by else None)) for work, one in placed]
+
+
+def _heir(decision: Create, of: Create) -> Create:
+    return msgspec.structs.replace(
+        decision,
+        supersedes=tuple(dict.fromkeys((*of.supersedes, *decision.supersedes))),
+        cancels=tuple(dict.fromkeys((*of.cancels, *decision.cancels))),
+        after=tuple(dict.fromkeys((*of.after, *decision.after))),
+    )
 
 
 def _run_row(work: Work, planned: Planned, now: int) -> Row:
