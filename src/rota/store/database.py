@@ -94,6 +94,9 @@ class Database(Protocol):
     async def read(self, work: Work[T]) -> T:
         """Run `work` on a snapshot, without blocking writers."""
 
+    def version(self) -> object | None:
+        """Another one after every commit, by anybody; None if that cannot be told without waiting."""
+
     def notify(self, queues: Iterable[str | None]) -> None:
         """Tell listeners, soon, that these queues may have work. A hint: it may be lost."""
 

@@ -22,15 +22,20 @@ _PINNED = "set local enable_bitmapscan = off; set local enable_sort = off"
 
 
 async def look(tx: Tx, providers: Collection[str], *, followers: bool) -> Look:
-    ((next_in, ended),) = await tx.fetch("look", [(name,) for name in providers], followers=int(followers))
-    return Look(next_in, bool(ended))
+    ((next_at, now, ended),) = await tx.fetch("look", [(name,) for name in providers], followers=int(followers))
+    return Look(next_at, now, bool(ended))
 
 
 class Look(msgspec.Struct, frozen=True):
-    """`next_in`: microseconds until a schedule is due, None if none will be. `ended`: a run that one follows is."""
+    """`next_at`: when a schedule is due, None if none will be. `ended`: a run that one follows is."""
 
-    next_in: int | None
+    next_at: int | None
+    now: int
     ended: bool
+
+    @property
+    def next_in(self) -> int | None:
+        return None if self.next_at is None else self.next_at - self.now
 
 
 async def due_providers(tx: Tx, providers: Iterable[str]) -> list[str]:
@@ -55,7 +60,11 @@ async def plan_due(tx: Tx, limit: int, providers: Providers, new_id: NewId) -> P
 async def lock_due(tx: Tx, limit: int, providers: Providers) -> list[ScheduleRow]:
     names = [(name,) for name in providers]
     locked = await tx.fetch("lock_due", names, limit=limit, tzdata=tzdata_version(), patience=_PATIENCE)
-    return [schedule_row(row) for row in await tx.fetch("schedules_of", locked)] if locked else []
+    if not locked:
+        return []
+    cursors = {row[0]: row[1:] for row in locked}
+    found = await tx.fetch("schedules_of", [(no,) for no in cursors])
+    return [schedule_row((*row, *cursors[row[0]])) for row in found]
 
 
 def _affordable(rows: list[ScheduleRow], providers: Providers) -> list[ScheduleRow]:

@@ -57,13 +57,13 @@ class AllLanes:
 async def read_lanes(tx: Tx, schedules: Sequence[ScheduleRow], scopes: Scopes) -> AllLanes:
     """One lane for each of the scopes given, and those of other scopes that have runs."""
     found = AllLanes(scopes)
-    ids = [(row.id,) for row in schedules]
-    for id, kind, name, failed, failures, attempt, finished_at, skips in await tx.fetch("lanes", ids):
+    ids = [(row.id,) for row in schedules if row.has_lanes]
+    for id, kind, name, failed, failures, attempt, finished_at, skips in await tx.fetch("lanes", ids) if ids else ():
         lanes, scope = found.own(str(id)), Scope(kind, name)
         lane = lanes.before[scope] = Lane((), bool(failed), failures, attempt, finished_at, skips)
         (lanes.lanes if scope in lanes.lanes else lanes.others)[scope] = lane
     runs: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
-    for row in await tx.fetch("lane_runs", ids):
+    for row in await tx.fetch("lane_runs", ids) if ids else ():
         runs[str(row[0]), row[1], row[2]].append(row)
         found.own(str(row[0]))
     for row in await _open_runs(tx, schedules):

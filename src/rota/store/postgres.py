@@ -212,6 +212,9 @@ class PostgresDatabase:
         async with asyncio.timeout(self.deadline.total_seconds()), self._connection() as connection:
             await connection.execute(_NOTIFY, queues)
 
+    def version(self) -> object | None:
+        return None
+
     def notify(self, queues: Iterable[str | None]) -> None:
         self._notifier.tell(queues)
 

@@ -26,8 +26,11 @@ def encoded(definition: ScheduleDefinition) -> str:
 
 
 class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
-    """In the order of the statements that lock one."""
+    """In the order of the statements: what it says, then how far it is planned. `has_lanes`: there is more to know of
+    its lanes than its open run tells.
+    """
 
+    cursor_no: int
     id: str
     name: str
     text: str
@@ -36,16 +39,16 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
     paused_at: int | None
     resume_at: int | None
     job_paused: int
+    owner: str
+    declared: str | None
+    has_lanes: int
     cursor_at: int
     next_plan: int | None
-    awaits: str | None
+    open_plan: int | None
     fired: int
     tzdata: str
     provider: str | None
-    owner: str
-    declared: str | None
-    cursor_no: int
-    open_plan: int | None
+    awaits: str | None
 
     @property
     def definition(self) -> ScheduleDefinition:
@@ -66,8 +69,6 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
 
 
 def schedule_row(row: Row) -> ScheduleRow:
-    if isinstance(row[0], str):  # ids are text on SQLite
-        return ScheduleRow(*row)
     facts = list(row)
-    facts[0], facts[10] = str(row[0]), None if row[10] is None else str(row[10])
+    facts[1], facts[-1] = str(facts[1]), None if facts[-1] is None else str(facts[-1])
     return ScheduleRow(*facts)

@@ -43,10 +43,20 @@ class ScheduleStore:
     def __init__(self, database: Database, new_id: NewId) -> None:
         self._database = database
         self._new_id = new_id
+        self._looks: dict[tuple[tuple[str, ...], bool], tuple[object, Look]] = {}
 
     async def look(self, providers: Collection[str], *, followers: bool = True) -> Look:
-        """Whether there is anything to do, of what can be planned with these providers. Cheap: it is asked all day."""
-        return await self._database.glance(lambda tx: due.look(tx, providers, followers=followers))
+        """Whether there is anything to do, of what can be planned with these providers.
+
+        Cheap: it is asked all day, and where that can be told, mostly nothing was written since.
+        """
+        asked, version = (tuple(providers), followers), self._database.version()
+        known = self._looks.get(asked)
+        if known is not None and version is not None and known[0] == version:
+            return msgspec.structs.replace(known[1], now=self._database.clock.micros())
+        look = await self._database.glance(lambda tx: due.look(tx, providers, followers=followers))
+        self._looks[asked] = version, look
+        return look
 
     async def set_aside(self, providers: Providers, trouble: str) -> None:
         await self._database.transact(lambda tx: due.set_aside(tx, providers, trouble))

@@ -38,8 +38,8 @@ async def create(
     ((now,),) = await tx.fetch("now")
     cursor = _first_cursor(definition, int(now))
     row = ScheduleRow(
-        id, name, encoded(definition), 1, int(definition.enabled), None, None, 0, cursor, None, None, 0,
-        tzdata_version(), definition.provider, owner, declared, 0, None,
+        0, id, name, encoded(definition), 1, int(definition.enabled), None, None, 0, owner, declared, 0,
+        cursor, None, None, 0, tzdata_version(), definition.provider, None,
     )  # fmt: skip
     row = _placed(row, int(now))
     ((no,),) = await tx.fetch(

@@ -19,6 +19,7 @@ from rota.store.database import Hint, HotForms, Row, Work
 from rota.store.sqlite_hints import hints_of
 from rota.store.sqlite_hot import SqliteHotForms
 from rota.store.sqlite_thread import ServingThread, read_each, write_group
+from rota.store.sqlite_version import FileVersion
 from rota.store.statements import SQLITE, Statement, compile_sql, compile_statement
 
 T = TypeVar("T")
@@ -119,6 +120,9 @@ class SqliteDatabase:
     async def read(self, work: Work[T]) -> T:
         return await self._connected().reader.submit(work, self.path)
 
+    def version(self) -> object | None:
+        return self._connected().version.now()
+
     def notify(self, queues: Iterable[str | None]) -> None:
         self._hints.tell(queues)
 
@@ -153,6 +157,7 @@ class _Connections:
         self._opened: tuple[int, int] | None = None
         self.writer = ServingThread("rota-sqlite-writer", lambda: self._open(writing=True), write_group)
         self.reader = ServingThread("rota-sqlite-reader", lambda: self._open(writing=False), read_each)
+        self.version = FileVersion(lambda: apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE))
         # Weak: who is forgotten instead of closed, as by a forked child, no longer counts.
         self.users: weakref.WeakSet[SqliteDatabase] = weakref.WeakSet()
 
@@ -175,6 +180,7 @@ class _Connections:
 
     def stop(self) -> None:
         """Whoever comes meanwhile opens the file again."""
+        self.version.close()
         self.reader.stop()
         self.writer.stop()
 

@@ -28,10 +28,10 @@ SCHEDULE_COLUMNS = (
     "cursor_at, next_plan, awaits, fired, tzdata, trouble, created_at, updated_at"
 )
 
-SCHEDULE_ROW = (
-    "id, name, definition, revision, enabled, paused_at, resume_at, job_paused, cursor_at, next_plan, awaits, fired, "
-    "tzdata, provider, owner, declared, cursor_no, open_plan"
+SCHEDULE_FACTS = (
+    "cursor_no, id, name, definition, revision, enabled, paused_at, resume_at, job_paused, owner, declared, has_lanes"
 )
+CURSOR_FACTS = "cursor_at, next_plan, open_plan, fired, tzdata, provider, awaits"
 
 _SHARED = (
     "runs.sql", "reading.sql", "pruning.sql", "holding.sql", "schedules.sql", "planning.sql", "ledger.sql", "jobs.sql",
@@ -99,7 +99,9 @@ POSTGRES = Dialect(
         "for_update_skip": "for update{} skip locked",
         "run_columns": RUN_COLUMNS,
         "schedule_columns": SCHEDULE_COLUMNS,
-        "schedule_row": SCHEDULE_ROW,
+        "schedule_facts": SCHEDULE_FACTS,
+        "cursor_facts": CURSOR_FACTS,
+        "schedule_row": f"{SCHEDULE_FACTS}, {CURSOR_FACTS}",
     },
     rows=_rows_from_arrays,
     numbered=True,
@@ -122,7 +124,9 @@ SQLITE = Dialect(
         "for_update_skip": "",
         "run_columns": RUN_COLUMNS,
         "schedule_columns": SCHEDULE_COLUMNS,
-        "schedule_row": SCHEDULE_ROW,
+        "schedule_facts": SCHEDULE_FACTS,
+        "cursor_facts": CURSOR_FACTS,
+        "schedule_row": f"{SCHEDULE_FACTS}, {CURSOR_FACTS}",
     },
     rows=_rows_from_json,
     words={"bigint": "integer", "smallint": "integer", "strpos": "instr"},

@@ -26,6 +26,9 @@ class AbsentDatabase:
     glance = transact
     read = transact
 
+    def version(self) -> object | None:
+        return None
+
     def notify(self, queues: Iterable[str | None]) -> None:
         """Nobody listens."""
 

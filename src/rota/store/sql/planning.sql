@@ -6,14 +6,14 @@
 select (
         select min(next_at) from rota_cursor
         where next_at is not null and (provider is null or provider in (select rows.name from {rows name text}))
-    ) - :now,
+    ), :now,
     case when :followers = 1 then exists (
         select 1 from rota_cursor c left join rota_run r on r.id = c.awaits
         where c.awaits is not null and c.next_at is null and (r.id is null or r.state is not null)) else false end;
 
 -- name: lock_due
 -- One planned with newer time zone data is left to a program that has it, unless nobody comes.
-select no from rota_cursor
+select no, {cursor_facts} from rota_cursor
 where next_at <= :now and (tzdata <= :tzdata or next_at <= :now - :patience)
     and (provider is null or provider in (select rows.name from {rows name text}))
 order by next_at
@@ -22,7 +22,11 @@ limit :limit
 
 -- name: schedules_of
 -- Asked after their cursors are locked: whoever changed one meanwhile has committed it.
-select {schedule_row} from {rows no bigint} join rota_schedule_now on cursor_no = rows.no;
+select {schedule_facts} from (
+    select s.*,
+        case when exists (select 1 from rota_lane n where n.schedule_id = s.id)
+            or exists (select 1 from rota_lane_run m where m.schedule_id = s.id) then 1 else 0 end as has_lanes
+    from {rows no bigint} join rota_schedule s on s.cursor_no = rows.no) as found;
 
 -- name: due_providers
 select rows.name from {rows name text}
@@ -49,8 +53,8 @@ select r.schedule_id, r.scope_kind, r.scope_id, r.id, r.id, r.state, r.attempt, 
 from {rows id id, kind text, name text, plan_time bigint}
 join rota_run r on r.schedule_id = rows.id and r.scope_kind = rows.kind and r.scope_id = rows.name
     and r.plan_time = rows.plan_time and r.retry_of is null
-left join rota_lease l on l.run_id = r.id and r.state is null
-left join rota_ready w on w.run_id = r.id and r.state is null;
+left join rota_lease l on l.run_id = case when r.state is null then r.id end
+left join rota_ready w on w.run_id = case when r.state is null then r.id end;
 
 -- name: lanes
 select n.schedule_id, n.scope_kind, n.scope_id, n.failed, n.failures, n.attempt, n.finished_at, n.skips

@@ -87,7 +87,12 @@ select json_group_array(json_array(w.run_id, w.fence + 1, w.attempt + 1, r.job, 
 from json_each(:ids) as ids join rota_ready w on w.run_id = ids.value join rota_run r on r.id = w.run_id;
 
 -- name: schedules_of
-select {schedule_row} from rota_schedule_now where cursor_no = ?;
+select {schedule_facts} from (
+    select s.*,
+        case when exists (select 1 from rota_lane n where n.schedule_id = s.id)
+            or exists (select 1 from rota_lane_run m where m.schedule_id = s.id) then 1 else 0 end as has_lanes
+    from rota_schedule s)
+where cursor_no = ?;
 
 -- name: lanes
 select schedule_id, scope_kind, scope_id, failed, failures, attempt, finished_at, skips from rota_lane

@@ -43,12 +43,6 @@ create unique index rota_schedule_name on rota_schedule (name) where deleted_at 
 create unique index rota_schedule_cursor on rota_schedule (cursor_no);
 create index rota_schedule_job on rota_schedule (job);
 
-create view rota_schedule_now as
-select s.id, s.name, s.job, s.definition, s.declared, s.owner, s.revision, c.provider, s.enabled, s.paused_at,
-    s.paused_by, s.pause_reason, s.resume_at, s.job_paused, s.cursor_no, c.cursor_at, c.next_plan, c.next_at, c.open_plan,
-    c.awaits, c.fired, c.tzdata, s.zoned, c.trouble, s.created_at, s.updated_at, s.deleted_at
-from rota_schedule s join rota_cursor c on c.no = s.cursor_no;
-
 -- What a schedule named from `valid_from` on, until the next revision. While not active, it named its plan times, and
 -- they were not run: `note` says why.
 create table rota_revision (
@@ -111,6 +105,15 @@ create table rota_lane_run (
     run_id {id} not null,
     primary key (schedule_id, scope_kind, scope_id, run_id)
 ) {keyed};
+
+-- A schedule whole, and whether there is anything to know of its lanes but its open run.
+create view rota_schedule_now as
+select s.id, s.name, s.job, s.definition, s.declared, s.owner, s.revision, c.provider, s.enabled, s.paused_at,
+    s.paused_by, s.pause_reason, s.resume_at, s.job_paused, s.cursor_no, c.cursor_at, c.next_plan, c.next_at, c.open_plan,
+    c.awaits, c.fired, c.tzdata, s.zoned, c.trouble, s.created_at, s.updated_at, s.deleted_at,
+    case when exists (select 1 from rota_lane n where n.schedule_id = s.id)
+        or exists (select 1 from rota_lane_run m where m.schedule_id = s.id) then 1 else 0 end as has_lanes
+from rota_schedule s join rota_cursor c on c.no = s.cursor_no;
 
 -- One row per limit, locked while its slots are given out or come back.
 create table rota_limit (
