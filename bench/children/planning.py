@@ -35,13 +35,15 @@ def run(role: str, parameters: dict[str, Any]) -> None:
     run_with_quick_loop(roles[role](**parameters))
 
 
-async def _planner(url: str) -> Planner:
-    client = await declared(url).connect()
+async def _planner(app: Rota) -> Planner:
+    """The caller keeps the app: its connections are closed with it."""
+    client = await app.connect()
     return Planner(client.store, {}, client.config.poll)
 
 
 async def _plan(url: str) -> None:
-    planner = await _planner(url)
+    app = declared(url)
+    planner = await _planner(app)
     await planner.step()
     await told_to_go()
     while True:
@@ -71,7 +73,8 @@ async def _work(url: str, n: int) -> None:
 
 
 async def _idle(url: str, steps: int) -> None:
-    planner = await _planner(url)
+    app = declared(url)
+    planner = await _planner(app)
     for _ in range(WARM_STEPS):
         await planner.step()
     await told_to_go()
@@ -113,8 +116,9 @@ async def _one_start(url: str) -> float:
 
 
 async def _outage(url: str, expression: str, timezone: str, catch_up: str) -> None:
-    client = await declared(url).connect()
-    planner = Planner(client.store, {}, client.config.poll)
+    app = declared(url)
+    client = await app.connect()
+    planner = await _planner(app)
     await planner.step()
     name = f"forgotten {timezone} {catch_up}"
     await client.schedules.create(name, JOB, cron(expression, timezone), catch_up=catch_up)

@@ -50,9 +50,6 @@ class AllLanes:
             self._own[id] = Lanes(dict.fromkeys(self._scopes[id], WELL), {}, {}, [])
         return self._own[id]
 
-    def are_well(self, id: str) -> bool:
-        return id not in self._own
-
 
 async def read_lanes(tx: Tx, schedules: Sequence[ScheduleRow], scopes: Scopes) -> AllLanes:
     """One lane for each of the scopes given, and those of other scopes that have runs."""
@@ -65,13 +62,8 @@ async def read_lanes(tx: Tx, schedules: Sequence[ScheduleRow], scopes: Scopes) -
     runs: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in await tx.fetch("lane_runs", ids) if ids else ():
         runs[str(row[0]), row[1], row[2]].append(row)
-        found.own(str(row[0]))
     for row in await _open_runs(tx, schedules):
-        id = str(row[0])
-        if row[5] == "succeeded" and found.are_well(id):
-            found.ended[str(row[3])] = row[7]
-        else:
-            runs[id, row[1], row[2]].append(row)
+        runs[str(row[0]), row[1], row[2]].append(row)
     for (id, kind, name), rows in runs.items():
         _digest(found.own(id), Scope(kind, name), rows, found.ended)
     return found
@@ -82,7 +74,8 @@ async def _open_runs(tx: Tx, schedules: Sequence[ScheduleRow]) -> Sequence[Row]:
     for row in schedules:
         if row.open_plan is not None:
             (scope,) = row.definition.lanes
-            wanted.append((row.id, scope.kind, scope.id, row.open_plan))
+            well = 0 if row.has_lanes or row.awaits is not None else 1
+            wanted.append((row.id, scope.kind, scope.id, row.open_plan, well))
     return await tx.fetch("open_runs", wanted) if wanted else ()
 
 

@@ -95,6 +95,8 @@ def _under(standing: Standing, catch_up: CatchUp | None, scopes: int, *, one_at_
     if catch_up is not None and catch_up.mode == "all" and standing.definition.overlap.mode == "skip":
         standing = standing.queueing()  # whoever wants all of them does not want them to skip each other
     policy = catch_up or standing.definition.catch_up
+    if policy.mode != "all" and catch_up is None:
+        return standing
     most = 1 if one_at_a_time else max(1, MOST_RUNS // max(1, scopes))
     if policy.mode == "all" and policy.per_tick > most:
         policy = msgspec.structs.replace(policy, per_tick=most)

@@ -88,6 +88,7 @@ POSTGRES = Dialect(
     tokens={
         "id": "uuid",
         "keyed": "",
+        "wide": "",
         # Half of a page is left for the row's one later version, its end: that update then touches no index.
         "hot_run": "with (fillfactor = 40)",
         "hot_ready": f"with (fillfactor = 90, {_HOT})",
@@ -114,6 +115,8 @@ SQLITE = Dialect(
     tokens={
         "id": "text",
         "keyed": "strict, without rowid",
+        # Long rows kept by their key would stand in the inner pages of its tree, too, and make it deep.
+        "wide": "strict",
         "hot_run": "strict, without rowid",
         "hot_ready": "strict, without rowid",
         "hot_lease": "strict, without rowid",

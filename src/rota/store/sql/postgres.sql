@@ -159,8 +159,8 @@ from taken join rota_run r on r.id = taken.run_id;
 -- The key makes any number of planners safe; the cursor, that they never meet here. Mostly all of them are new: then
 -- their number says enough.
 with made as (
-    insert into rota_run (id, job, job_version, queue, priority, scope_kind, scope_id, payload, tags, metadata, overrides,
-        max_attempts, on_lost, created_at, run_at, schedule_id, plan_time, covers_from, missed_count, state, reason,
+    insert into rota_run (id, job, job_version, queue, priority, scope_kind, scope_id, payload, tags, metadata,
+        overrides, max_attempts, on_lost, created_at, run_at, schedule_id, plan_time, covers_from, missed_count, state, reason,
         attempt, fence, finished_at)
     select rows.id, rows.job, rows.job_version, rows.queue, rows.priority, rows.scope_kind, rows.scope_id, rows.payload,
         rows.tags, rows.metadata, rows.overrides, rows.max_attempts, rows.on_lost, rows.created_at, rows.run_at,

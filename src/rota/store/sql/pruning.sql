@@ -29,7 +29,8 @@ where r.job >= :job and (r.job, r.id) <= (:job, :newest) and r.state is not null
                 and n.scope_id = r.scope_id and n.retry_of is null and n.plan_time is null and n.id > r.id
                 and n.state is not null and n.state <> 'skipped'))
         or (exists (
-                select 1 from rota_scope_span p join rota_schedule_now s on s.id = p.schedule_id and s.provider is not null
+                select 1 from rota_scope_span p
+                join rota_schedule_now s on s.id = p.schedule_id and s.provider is not null
                 where p.schedule_id = r.schedule_id and p.scope_kind = r.scope_kind and p.scope_id = r.scope_id)
             and not exists (
                 select 1 from rota_scope_span p where p.schedule_id = r.schedule_id and p.scope_kind = r.scope_kind

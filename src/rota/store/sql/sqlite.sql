@@ -86,39 +86,6 @@ select json_group_array(json_array(w.run_id, w.fence + 1, w.attempt + 1, r.job, 
     r.created_at, r.plan_time, r.covers_from, r.missed_count))
 from json_each(:ids) as ids join rota_ready w on w.run_id = ids.value join rota_run r on r.id = w.run_id;
 
--- name: schedules_of
-select {schedule_facts} from (
-    select s.*,
-        case when exists (select 1 from rota_lane n where n.schedule_id = s.id)
-            or exists (select 1 from rota_lane_run m where m.schedule_id = s.id) then 1 else 0 end as has_lanes
-    from rota_schedule s)
-where cursor_no = ?;
-
--- name: lanes
-select schedule_id, scope_kind, scope_id, failed, failures, attempt, finished_at, skips from rota_lane
-where schedule_id = ?;
-
--- name: lane_runs
-select m.schedule_id, m.scope_kind, m.scope_id, m.run_id, r.id, r.state, r.attempt, r.finished_at, r.cancelled_by,
-    r.followed = 1 and exists (
-        select 1 from rota_wait a join rota_ready b on b.run_id = a.run_id where a.after_id = m.run_id),
-    l.run_id, w.fence, null
-from rota_lane_run m
-left join rota_run r on r.id = m.run_id
-left join rota_lease l on l.run_id = m.run_id
-left join rota_ready w on w.run_id = m.run_id
-where m.schedule_id = ?;
-
--- name: open_runs
-select r.schedule_id, r.scope_kind, r.scope_id, r.id, r.id, r.state, r.attempt, r.finished_at, r.cancelled_by,
-    r.followed = 1 and exists (
-        select 1 from rota_wait a join rota_ready b on b.run_id = a.run_id where a.after_id = r.id),
-    l.run_id, w.fence, r.plan_time
-from rota_run r
-left join rota_lease l on l.run_id = r.id and r.state is null
-left join rota_ready w on w.run_id = r.id and r.state is null
-where r.schedule_id = ? and r.scope_kind = ? and r.scope_id = ? and r.plan_time = ? and r.retry_of is null;
-
 -- name: insert_planned
 insert into rota_run (id, job, job_version, queue, priority, scope_kind, scope_id, payload, tags, metadata, overrides,
     max_attempts, on_lost, created_at, run_at, schedule_id, plan_time, covers_from, missed_count, state, reason,

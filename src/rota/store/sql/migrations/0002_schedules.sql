@@ -20,7 +20,7 @@ create index rota_cursor_provider on rota_cursor (provider) where provider is no
 create index rota_cursor_awaits on rota_cursor (awaits) where awaits is not null;
 
 create table rota_schedule (
-    id {id} primary key,
+    id {id} not null primary key,
     cursor_no bigint not null,
     name text not null,
     job text not null,
@@ -38,7 +38,7 @@ create table rota_schedule (
     created_at bigint not null,
     updated_at bigint not null,
     deleted_at bigint
-) {keyed};
+) {wide};
 create unique index rota_schedule_name on rota_schedule (name) where deleted_at is null;
 create unique index rota_schedule_cursor on rota_schedule (cursor_no);
 create index rota_schedule_job on rota_schedule (job);
@@ -109,8 +109,8 @@ create table rota_lane_run (
 -- A schedule whole, and whether there is anything to know of its lanes but its open run.
 create view rota_schedule_now as
 select s.id, s.name, s.job, s.definition, s.declared, s.owner, s.revision, c.provider, s.enabled, s.paused_at,
-    s.paused_by, s.pause_reason, s.resume_at, s.job_paused, s.cursor_no, c.cursor_at, c.next_plan, c.next_at, c.open_plan,
-    c.awaits, c.fired, c.tzdata, s.zoned, c.trouble, s.created_at, s.updated_at, s.deleted_at,
+    s.paused_by, s.pause_reason, s.resume_at, s.job_paused, s.cursor_no, c.cursor_at, c.next_plan, c.next_at,
+    c.open_plan, c.awaits, c.fired, c.tzdata, s.zoned, c.trouble, s.created_at, s.updated_at, s.deleted_at,
     case when exists (select 1 from rota_lane n where n.schedule_id = s.id)
         or exists (select 1 from rota_lane_run m where m.schedule_id = s.id) then 1 else 0 end as has_lanes
 from rota_schedule s join rota_cursor c on c.no = s.cursor_no;
