@@ -158,6 +158,9 @@ class Direct:
     async def read(self, work: Work[T]) -> T:
         return self._backend.do("read", work)
 
+    def version(self) -> object | None:
+        return None
+
     def notify(self, queues: Iterable[str | None]) -> None: ...
 
     def listen(self, hint: Hint) -> Callable[[], None]:

@@ -62,9 +62,8 @@ async def lock_due(tx: Tx, limit: int, providers: Providers) -> list[ScheduleRow
     locked = await tx.fetch("lock_due", names, limit=limit, tzdata=tzdata_version(), patience=_PATIENCE)
     if not locked:
         return []
-    cursors = {row[0]: row[1:] for row in locked}
-    found = await tx.fetch("schedules_of", [(no,) for no in cursors])
-    return [schedule_row((*row, *cursors[row[0]])) for row in found]
+    facts = {row[0]: row for row in await tx.fetch("schedules_of", [(row[0],) for row in locked])}
+    return [schedule_row((*facts[no], *cursor)) for no, *cursor in locked if no in facts]  # still by when they are due
 
 
 def _affordable(rows: list[ScheduleRow], providers: Providers) -> list[ScheduleRow]:

@@ -16,7 +16,7 @@ select (
 select no, {cursor_facts} from rota_cursor
 where next_at <= :now and (tzdata <= :tzdata or next_at <= :now - :patience)
     and (provider is null or provider in (select rows.name from {rows name text}))
-order by next_at
+order by next_at, no
 limit :limit
 {for_update_skip};
 

@@ -15,7 +15,7 @@ create table rota_cursor (
     provider text,                  -- the scope provider that planning needs, if any
     trouble text                    -- why it could not be planned the last time
 ) {hot_cursor};
-create index rota_cursor_due on rota_cursor (next_at) where next_at is not null;
+create index rota_cursor_due on rota_cursor (next_at, no) where next_at is not null;
 create index rota_cursor_provider on rota_cursor (provider) where provider is not null;
 create index rota_cursor_awaits on rota_cursor (awaits) where awaits is not null;
 
