@@ -124,6 +124,7 @@ class Rota:
     async def _open_until_the_loop_ends(self) -> Client:
         """An event loop that shuts down closes its async generators: one of them closes the client."""
         client = await self.open_client()
+        client.owner = self
         closing = self._close_at_the_end(client)
         await anext(closing)
         self._closing[asyncio.get_running_loop()] = closing

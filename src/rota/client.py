@@ -52,6 +52,8 @@ class Client:
         self._limits = Limits(config.max_payload)
         self.schedules = Schedules(store, registry, config, self.job)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
+        self.owner: object = None
+        """Whoever closes it when itself forgotten: it lives as long as this client."""
 
     async def close(self) -> None:
         await self.store.close()

@@ -1,6 +1,7 @@
 """One app in every thread, event loop and process."""
 
 import asyncio
+import gc
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -183,3 +184,20 @@ def test_a_child_that_changes_its_folder_means_the_same_file(tmp_path: Path, mon
     assert len(app.blocking.list()) == 2
     assert list(elsewhere.iterdir()) == []
     app.close()
+
+
+async def test_a_client_outlives_the_app_that_nobody_kept(sqlite_url: str) -> None:
+    client = await Rota(sqlite_url).connect()
+    closed: list[bool] = []
+    close = client.store.close
+
+    async def noticed() -> None:
+        closed.append(True)
+        await close()
+
+    client.store.close = noticed  # type: ignore[method-assign]
+    gc.collect()
+    await asyncio.sleep(0)
+    assert closed == []
+    assert await client.queues() == []
+    await client.close()
