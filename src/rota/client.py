@@ -15,8 +15,9 @@ from rota.core.actors import checked_actor
 from rota.core.explaining import Explanation
 from rota.core.jobstatus import RETRIED_BY_HAND, JobStatus, resume_mode, status_of
 from rota.core.jsonvalue import Limits
+from rota.core.limits import Gate
 from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Overrides, Pause, Run, RunFilter
-from rota.core.publishing import checked_name, gates_of, key_holds, new_run
+from rota.core.publishing import checked_name, gates_of, key_holds, new_run, with_limit_of_schedule
 from rota.core.scope import Scope
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
@@ -170,9 +171,14 @@ class Client:
             retry_of=old.id,
             origin_id=copy.origin_id or old.id,
             holds=strict,
-            gates=gates_of(definition, old.scope, copy.payload),
+            gates=await self._gates_again(old, gates_of(definition, old.scope, copy.payload)),
         )
         return (await self.store.enqueue([again]))[0]
+
+    async def _gates_again(self, run: Run, gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
+        """Done again, it is under the limit of its schedule still."""
+        schedule = None if run.schedule is None else await self.store.schedules.get(run.schedule)
+        return gates if schedule is None else with_limit_of_schedule(gates, schedule.id, schedule.definition.limit)
 
     async def job_status(self, name: str) -> JobStatus:
         await self.job(name)

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from rota import Conflict, Fail, Invalid, Rota, RunState, Unavailable
+from rota import Conflict, Fail, Invalid, Rota, RunState, Unavailable, every
 from rota.errors import DuplicateRun
-from rota.testing import adrain
+from rota.testing import Harness, adrain
 
 
 @pytest.fixture
@@ -99,3 +99,22 @@ async def test_a_start_that_failed_can_be_repeated(app: Rota, monkeypatch: pytes
     await app.start()
     await app.stop()
     await app.aclose()
+
+
+async def test_it_is_under_the_limit_of_its_schedule() -> None:
+    async with Harness() as harness:
+        await harness.declare("report")
+        await harness.client.schedules.create("s", "report", every("1m"), overlap="allow", max_concurrency=1)
+        worker = harness.worker()
+        harness.clock.advance("1m")
+        await harness.planner.step()
+        (first,) = (await worker.claim()).claims
+        await worker.fail(first, Fail("no"))
+        harness.clock.advance("1m")
+        await harness.planner.step()
+        running = await harness.worker("second").claim()
+        assert len(running.claims) == 1
+        again = await harness.client.retry(first)
+        assert not (await harness.worker("third").claim()).claims, "one at a time"
+        await running.finish()
+        assert list((await harness.worker("third").claim()).claims) == [again.id]

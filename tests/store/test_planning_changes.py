@@ -215,6 +215,43 @@ async def test_after_is_not_hurried_by_a_pause(store: Store, clock: ManualClock)
     assert len(await runs_of(store)) == 2
 
 
+async def test_after_keeps_its_distance_when_it_may_run_more_often(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, trigger=after("10m"), max_runs=1)
+    clock.advance(timedelta(seconds=1))
+    await plan(store)
+    (held,) = await claim(store)
+    await finish(store, held)
+    clock.advance(minutes(1))
+    await edit(store, "s", after("10m"), max_runs=5)
+    clock.advance(minutes(8))
+    assert await plan(store) == 0, "ten minutes after the last run ended"
+    clock.advance(minutes(1))
+    assert await plan(store) == 1
+
+
+async def test_after_follows_the_runs_of_the_scope_that_it_has(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, trigger=after("10m"), scopes=[("tenant", "z")])
+    clock.advance(timedelta(seconds=1))
+    await plan(store)
+    (old,) = await claim(store)
+    await finish(store, old)
+    await edit(store, "s", after("10m"), scopes=[("tenant", "a")])
+    clock.advance(minutes(10))
+    await plan(store)
+    (held,) = await claim(store)
+    assert held.scope_id == "a"
+    await store.schedules.pause("s", None, None, None)
+    clock.advance(minutes(20))
+    await store.schedules.resume("s", "skip", None)
+    clock.advance(minutes(1))
+    assert await plan(store) == 0, "its own last run is not over"
+    await finish(store, held)
+    clock.advance(minutes(11))
+    await plan(store)
+    clock.advance(minutes(1))
+    assert len(await claim(store)) + await plan(store) >= 1
+
+
 async def test_after_with_max_runs_ends(store: Store, clock: ManualClock) -> None:
     await make_schedule(store, trigger=after("10s"), max_runs=2)
     for _ in range(5):

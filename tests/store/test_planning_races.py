@@ -15,7 +15,8 @@ from rota.core.triggers import every
 from rota.engine.declaring import CODE, declare_schedules
 from rota.errors import Conflict, DuplicateSchedule
 from rota.registry.schedules import Declared, declared
-from rota.store import Store
+from rota.store import Store, planning
+from rota.store.lanes import read_lanes
 from rota.store.schedules import Change
 from tests.support.accounts import check_account, each, named_by_revisions, rows
 from tests.support.clock import ManualClock
@@ -242,3 +243,38 @@ def doubled(store: Store) -> None:
         return await transact(work, **options)  # type: ignore[arg-type]
 
     store.database.transact = twice  # type: ignore[method-assign,assignment]
+
+
+@pytest.mark.parametrize("overlap", ["queue_one", "queue_all"])
+async def test_a_queued_run_that_is_cancelled_while_its_follower_is_planned(
+    store: Store, second: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, overlap: str
+) -> None:
+    """Between what planning saw of the lane and what it does about it."""
+    await make_schedule(store, overlap=overlap)
+    clock.advance(minutes(1))
+    await plan(store)
+    (first,) = await claim(store)
+    clock.advance(minutes(1))
+    await plan(store)
+    waiting = (await runs_of(store))[1].id
+    seen = asyncio.Event()
+    if store.database.dialect.name == "postgres":  # on SQLite nobody comes between
+
+        async def meanwhile(*arguments: Any) -> Any:
+            found = await read_lanes(*arguments)
+            if not seen.is_set():
+                seen.set()
+                await second.cancel(waiting, None, None)
+            return found
+
+        monkeypatch.setattr(planning, "read_lanes", meanwhile)
+    else:
+        await second.cancel(waiting, None, None)
+    clock.advance(minutes(1))
+    await plan(store)
+    assert await claim(store) == [], "the first one still runs"
+    await finish(store, first)
+    await store.tidy()
+    clock.advance(minutes(1))
+    await plan(store)
+    assert len(await claim(store)) == 1

@@ -10,7 +10,7 @@ import msgspec
 
 from rota.core import jsonvalue
 from rota.core.jsonvalue import Limits
-from rota.core.limits import Gate, gate_of
+from rota.core.limits import Gate, Limit, gate_of
 from rota.core.model import MAX_PRIORITY, MIN_PRIORITY, JobDefinition, NewRun, Overrides
 from rota.core.retry import Backoff, RetryPolicy, retry_policy
 from rota.core.scope import GLOBAL, Scope
@@ -145,6 +145,15 @@ def gates_of(definition: JobDefinition, scope: Scope, payload: str, *, job_wide:
     content = msgspec.json.decode(payload) if any(limit.fields for limit in limits) else {}
     narrowest_first = sorted(limits, key=lambda limit: -len(limit.by))
     return tuple(gate_of(definition.name, limit, scope, content) for limit in narrowest_first)
+
+
+def with_limit_of_schedule(gates: tuple[Gate, ...], schedule_id: str, limit: Limit | None) -> tuple[Gate, ...]:
+    """It is wider than those of a key, and narrower than those of the job."""
+    if limit is None:
+        return gates
+    own = Gate(f"schedule:{schedule_id}", limit.max, limit.when_full, limit.max_queued)
+    keyed = tuple(gate for gate in gates if gate.key.startswith("key:"))
+    return (*keyed, own, *gates[len(keyed) :])
 
 
 def checked_unique(unique: Unique | None, definition: JobDefinition) -> Unique | None:

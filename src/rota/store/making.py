@@ -13,7 +13,7 @@ from rota.core.deciding import Create, Skip
 from rota.core.limits import Gate, Gated
 from rota.core.model import JobDefinition, NewRun
 from rota.core.planning import PLAIN, Planned, Standing, Tick
-from rota.core.publishing import gates_of, key_holds, new_run
+from rota.core.publishing import gates_of, key_holds, new_run, with_limit_of_schedule
 from rota.core.schedules import ScheduleDefinition
 from rota.core.scope import Scope
 from rota.core.templates import check_template, filled
@@ -164,12 +164,7 @@ def _gates(work: Work, planned: Planned) -> tuple[Gate, ...]:
     if not isinstance(planned.decision, Create):
         return ()
     found = gates_of(work.pattern.job, planned.scope, _payload(work, planned), job_wide=not planned.decision.unlimited)
-    limit = work.pattern.definition.limit
-    if limit is None:
-        return found
-    own = Gate(f"schedule:{work.row.id}", limit.max, limit.when_full, limit.max_queued)
-    keyed = tuple(gate for gate in found if gate.key.startswith("key:"))
-    return (*keyed, own, *found[len(keyed) :])
+    return with_limit_of_schedule(found, work.row.id, work.pattern.definition.limit)
 
 
 async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, ...]]) -> list[Pair]:
@@ -239,17 +234,20 @@ def _without_each_other(pairs: Sequence[Pair]) -> list[Pair]:
     for run_id, decision in creates.items():
         needless = [id for id in decision.supersedes if id in creates]
         by.update(dict.fromkeys(needless, run_id))
-        creates[run_id] = reduce(_heir, [creates[id] for id in needless], decision)
+        creates[run_id] = reduce(_heir, [(id, creates[id]) for id in needless], decision)
+    if not by:
+        return list(pairs)
     placed = [
         (work, msgspec.structs.replace(one, decision=creates.get(one.run_id, one.decision))) for work, one in pairs
     ]
     return [(work, _skipped(one, _superseded(by[one.run_id]) if one.run_id in by else None)) for work, one in placed]
 
 
-def _heir(decision: Create, of: Create) -> Create:
+def _heir(decision: Create, needless: tuple[str, Create]) -> Create:
+    id, of = needless
     return msgspec.structs.replace(
         decision,
-        supersedes=tuple(dict.fromkeys((*of.supersedes, *decision.supersedes))),
+        supersedes=tuple(dict.fromkeys((*of.supersedes, *(one for one in decision.supersedes if one != id)))),
         cancels=tuple(dict.fromkeys((*of.cancels, *decision.cancels))),
         after=tuple(dict.fromkeys((*of.after, *decision.after))),
     )

@@ -285,7 +285,10 @@ async def _after_its_last_run(tx: Tx, was: ScheduleRow, row: ScheduleRow, now: i
         return row, now
     if was.next_plan is not None:
         return row, max(now, was.next_plan - in_micros(before) + in_micros(after))
-    for id, state, finished_at in await tx.fetch("last_planned", id=row.id) if row.active and not was.active else ():
+    if not row.active or row.awaits is not None:
+        return row, now
+    (scope,) = row.definition.lanes
+    for id, state, finished_at in await tx.fetch("last_planned", id=row.id, kind=scope.kind, name=scope.id):
         if state is None:
             return msgspec.structs.replace(row, awaits=str(id)), now
         return row, max(now, finished_at + in_micros(after))

@@ -11,16 +11,19 @@ async def follow(tx: Tx, pairs: Iterable[tuple[str, str]]) -> set[str]:
     """(run, the run whose end it waits for). Returns the runs that have something to wait for: they need hold 3.
 
     A completion of the same run either comes first, and then there is nothing to wait for, or it waits for this
-    transaction, sees the mark, and looks for whoever waits.
+    transaction, sees the mark, and looks for whoever waits. One that was cancelled before it began leaves what it
+    waited for: who came to follow it waits for that, or would overtake.
     """
-    wanted = list(pairs)
-    if not wanted:
-        return set()
-    rows = [(after,) for after in sorted({after for _, after in wanted})]
-    live = {str(row[0]) for row in await tx.fetch("mark_followed", rows)}
-    waiting = [(run, after) for run, after in wanted if after in live]
+    wanted, waiting = set(pairs), set[tuple[str, str]]()
+    while wanted:
+        rows = [(after,) for after in sorted({after for _, after in wanted})]
+        live = {str(row[0]) for row in await tx.fetch("mark_followed", rows)}
+        waiting |= {(run, after) for run, after in wanted if after in live}
+        over = [row for row in rows if row[0] not in live]
+        left = [(str(run), str(after)) for run, after in await tx.fetch("awaited_by_each", over)] if over else []
+        wanted = {(run, left_to) for run, after in wanted for ended, left_to in left if ended == after}
     if waiting:
-        await tx.fetch("insert_waits", waiting)
+        await tx.fetch("insert_waits", sorted(waiting))
     return {run for run, _ in waiting}
 
 
@@ -36,11 +39,8 @@ async def release(tx: Tx, ended: Sequence[str]) -> set[str]:
 
 
 async def bequeath(tx: Tx, run_id: str) -> None:
-    """It ends before it began: whoever waits for it comes to wait for what it waited for. Else they would overtake."""
-    heirs = [str(row[0]) for row in await tx.fetch("waiting_for", id=run_id)]
-    if heirs:
-        awaited = [str(row[0]) for row in await tx.fetch("awaited_by", id=run_id)]
-        await follow(tx, [(heir, after) for heir in heirs for after in awaited])
+    """It has ended before it began: whoever waits for it comes to wait for what it waited for."""
+    await follow(tx, [(str(row[0]), run_id) for row in await tx.fetch("waiting_for", id=run_id)])
 
 
 async def go_on(tx: Tx, run_ids: Sequence[str]) -> set[str]:

@@ -112,7 +112,7 @@ select distinct l.blocked_by from {rows key text} join rota_limit l on l.blocked
 -- name: unblock_limits
 update rota_limit set shut = 0, blocked_by = null
 where key in (
-    select key from rota_limit where blocked_by = :key order by served_at limit :count {for_update_skip})
+    select key from rota_limit where blocked_by = :key order by served_at, key limit :count {for_update_skip})
 returning key;
 
 -- name: stale_gates
@@ -171,6 +171,9 @@ select w.run_id from {rows id id} join rota_ready w on w.run_id = rows.id order 
 
 -- name: waiting_for
 select run_id from rota_wait where after_id = :id;
+
+-- name: awaited_by_each
+select a.run_id, a.after_id from {rows id id} join rota_wait a on a.run_id = rows.id;
 
 -- name: awaited_by
 select after_id from rota_wait where run_id = :id;

@@ -62,10 +62,9 @@ update rota_cursor set cursor_at = :cursor_at, next_plan = :next_plan, next_at =
 where no = :no;
 
 -- name: last_planned
--- Of a schedule that follows its runs: it has one scope.
 select id, state, finished_at from rota_run
-where schedule_id = :id and plan_time is not null and retry_of is null
-order by scope_kind desc, scope_id desc, plan_time desc
+where schedule_id = :id and scope_kind = :kind and scope_id = :name and plan_time is not null and retry_of is null
+order by plan_time desc
 limit 1;
 
 -- name: pause_facts
