@@ -35,6 +35,9 @@ class Backend(Protocol):
 
     def do(self, kind: Kind, work: Work[T], *, repeatable: bool = True) -> T: ...
 
+    def changed(self) -> bool:
+        """Whether any row may have been written since this was last asked."""
+
     def look(self, sql: str) -> Sequence[Row]:
         """A question of the observer's."""
 
@@ -49,6 +52,7 @@ class SqliteBackend:
     def __init__(self) -> None:
         self._own = apsw.Connection(":memory:", statementcachesize=500)
         self._own.execute("pragma foreign_keys = on; pragma temp_store = memory").fetchall()
+        self._changes = 0
         self._tx = SqliteTx(self._own, HostClock())
         drive(Direct(self, HostClock()).store().migrate())
         tables = self.look("select name from sqlite_master where type = 'table' and name <> 'rota_migration'")
@@ -68,6 +72,10 @@ class SqliteBackend:
         except (UnicodeError, OverflowError) as error:
             raise Invalid(f"a value cannot be stored: {error}") from error
         return result
+
+    def changed(self) -> bool:
+        before, self._changes = self._changes, self._own.total_changes()
+        return self._changes != before
 
     def look(self, sql: str) -> Sequence[Row]:
         return self._own.execute(sql).fetchall()
@@ -117,6 +125,9 @@ class PostgresBackend:
             return self._wait(database.transact(work, repeatable=repeatable))
         door = {"alone": database.alone, "glance": database.glance, "read": database.read}[kind]
         return self._wait(door(work))
+
+    def changed(self) -> bool:
+        return True
 
     def look(self, sql: str) -> Sequence[Row]:
         return [tuple(row) for row in self._wait(self._eyes.fetch(sql))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import time
 from collections import Counter
@@ -42,7 +43,7 @@ class Tally(msgspec.Struct):
     seconds: float = 0.0
     ends: dict[str, int] = {}
     failures: list[Failure] = []
-    differing: list[int] = []
+    differing: list[str] = []
 
     def add(self, other: Tally) -> None:
         self.seeds += other.seeds
@@ -62,7 +63,9 @@ class Tally(msgspec.Struct):
 
 
 def run_seeds(seeds: Iterable[int], database_url: str | None = None, *, compare: bool = False) -> Tally:
-    """In this process. With `compare`, each also on SQLite: whatever anybody could see must be the same."""
+    """In this process, up to the first that fails. With `compare`, each also on SQLite: whatever anybody could see must
+    be the same.
+    """
     tally = Tally()
     with _opened(database_url) as backend, _opened(None) as other:
         for seed in seeds:
@@ -70,9 +73,17 @@ def run_seeds(seeds: Iterable[int], database_url: str | None = None, *, compare:
             _count(tally, outcome)
             if outcome.violation:
                 tally.failures.append(failure_of(seed, backend, outcome, postgres=database_url is not None))
-            elif compare and World(draw(seed), other).run().history != outcome.history:
-                tally.differing.append(seed)
+                break
+            if compare and (there := World(draw(seed), other).run().history) != outcome.history:
+                tally.differing.append(_difference(seed, there, outcome.history))
     return tally
+
+
+def _difference(seed: int, there: list[str], here: list[str]) -> str:
+    """The first lines that are not the same."""
+    pairs = itertools.zip_longest(there, here, fillvalue="(nothing more)")
+    sqlite, postgres = next((first, second) for first, second in pairs if first != second)
+    return f"{reproducer(seed, postgres=True)}\n  SQLite:     {sqlite}\n  PostgreSQL: {postgres}"
 
 
 def campaign(

@@ -64,6 +64,17 @@ class Checker:
         for promise, message in self._timing.left_behind(worker, since):
             self.violate(promise, message)
 
+    def tick(self) -> None:
+        """Nothing was written, but time passes."""
+        for check in self._timing.of_commits():
+            for promise, message in check():
+                self.violate(promise, message)
+
+    def before_the_end(self) -> None:
+        """While everything still goes on by itself."""
+        for promise, message in self._timing.nothing_is_overdue():
+            self.violate(promise, message)
+
     def at_the_end(self) -> None:
         for check in end_checks.CHECKS:
             for promise, message in check(self._world):

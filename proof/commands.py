@@ -62,7 +62,7 @@ async def ask(
 async def _enqueue(process: ClientProcess, entry: Enqueue, place: int) -> None:
     client = process.client
     orders = [
-        Order(entry.job, {"n": place * 100 + copy, "acts": entry.acts}, dict(entry.options))
+        Order(entry.job, {"n": _number(entry, place) + copy, "acts": entry.acts}, dict(entry.options))
         for copy in range(entry.copies)
     ]
     what = f"{entry.job} x {entry.copies} {entry.options or ''} {entry.acts}"
@@ -77,6 +77,12 @@ async def _enqueue(process: ClientProcess, entry: Enqueue, place: int) -> None:
     await ask(process, "enqueue", what, act, insist=keyed)
 
 
+def _number(entry: Enqueue, place: int) -> int:
+    """Names the order; under the same key it is the same one."""
+    key = entry.options.get("idempotency_key")
+    return place * 100 if key is None else 1_000_000 + 100 * ("first", "second", "third").index(key)
+
+
 def _pick(world: World, draw: float, *, final: bool) -> str | None:
     """A run that a client knows of, whether it is final or not."""
     known = [id for id, seen in sorted(world.observer.runs.items()) if (seen.end is not None) == final]
@@ -86,7 +92,13 @@ def _pick(world: World, draw: float, *, final: bool) -> str | None:
 async def _cancel(process: ClientProcess, entry: Cancel) -> None:
     run_id = _pick(process.world, entry.pick, final=False)
     if run_id is not None:
-        await ask(process, "cancel", run_id, lambda: process.client.cancel(run_id, reason="drawn"), insist=True)
+        await ask(
+            process,
+            "cancel",
+            run_id,
+            lambda: process.client.cancel(run_id, reason="drawn", actor=process.name),
+            insist=True,
+        )
 
 
 async def _retry(process: ClientProcess, entry: RetryByHand) -> None:

@@ -289,7 +289,7 @@ SCHEDULES = [
         name="follow",
         entries=[AddSchedule(0.5, FIRST, "s", {"after": "2s"}, ["ok:0.1"])],
         subjects=(PLANNED, "engine ScheduleStore.wake_followers"),
-        promise=must.all_succeed,
+        promise=together(must.all_succeed, must.goes_on),
         span=6.0,
     ),
     Scenario(

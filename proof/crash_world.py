@@ -67,6 +67,9 @@ class Meter:
         operation.times += 1
         return self._backend.do(kind, metered, repeatable=repeatable)
 
+    def changed(self) -> bool:
+        return self._backend.changed()
+
     def look(self, sql: str) -> Sequence[Row]:
         return self._backend.look(sql)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,13 +13,17 @@ from proof.backends import Direct
 from proof.jobs import JOBS
 from proof.plan_checks import max_runs_is_kept, plan_times_are_answered
 from proof.processes import CONFIG
+from proof.script import Enqueue
+from rota.core.actors import POLICY
 from rota.durations import parse_duration
+from rota.errors import RotaError
 from rota.store.sqlite_thread import drive
 
 if TYPE_CHECKING:
     from proof.world import World
 
 Finding = tuple[str, str]
+POLICIES = frozenset({f"{POLICY}overlap", f"{POLICY}limit"})
 _COURTESY = 5.0  # that a handler has to stop by itself, at most
 _RECOVERY = 5.0
 _TRAVEL = 3.0  # that an operation may take
@@ -161,10 +166,13 @@ def cancellation_is_heard(world: World) -> Iterator[Finding]:
 
 def cancels_are_meant(world: World) -> Iterator[Finding]:
     """P15: what somebody cancelled ends so, or had succeeded; and nothing ends so that nobody cancelled."""
-    asked = {call.what for call in world.diary.calls if call.verb == "cancel"}
+    who: dict[str, set[str]] = {}
+    for call in world.diary.calls:
+        if call.verb == "cancel":
+            who.setdefault(call.what, set(POLICIES)).add(call.client)
     for seen in world.observer.runs.values():
-        if seen.end and seen.end.state == "cancelled" and seen.id not in asked and seen.end.cancelled_by is None:
-            yield "P15", f"cancelled by nobody: {seen}"
+        if seen.end and seen.end.state == "cancelled" and seen.end.cancelled_by not in who.get(seen.id, POLICIES):
+            yield "P17", f"cancelled by {seen.end.cancelled_by}, and {sorted(who.get(seen.id, ()))} asked: {seen}"
     for call in world.diary.calls:
         end = world.observer.runs[call.what].end if call.what in world.observer.runs else None
         wanted = ("cancelled",) if str(call.answer) == "cancelled" else ("cancelled", "succeeded")
@@ -172,9 +180,47 @@ def cancels_are_meant(world: World) -> Iterator[Finding]:
             yield "P15", f"asked to be cancelled, and {end.state}: {call}"
 
 
+def delays_are_kept(world: World) -> Iterator[Finding]:
+    """P2: what was to begin later is due later."""
+    for change in world.changes:
+        seen = change.after
+        if change.before is None and seen and not seen.schedule_id and not seen.retry_of:
+            place = msgspec.json.decode(seen.payload)["n"] // 100
+            entry = world.script.entries[place] if place < len(world.script.entries) else None
+            delay = parse_duration(entry.options.get("delay", "0s")) if isinstance(entry, Enqueue) else timedelta(0)
+            if seen.run_at < seen.created_at + delay // timedelta(microseconds=1):
+                yield (
+                    "P2",
+                    f"due {(seen.run_at - seen.created_at) / 1e6:.3f}s after it was enqueued, not {delay}: {seen}",
+                )
+
+
+def zombies_stop(world: World) -> Iterator[Finding]:
+    """P9: a handler whose lease is lost stops once its process can be reached again, wherever it runs."""
+    ends = {(deed.run_id, deed.fence): deed.at for deed in world.diary.deeds if deed.what in ("returned", "stopped")}
+    began = {(deed.run_id, deed.fence): deed for deed in world.diary.deeds if deed.what == "began"}
+    for change in world.changes:
+        was = change.before.lease if change.before else None
+        if change.op != "Store.reap" or was is None:
+            continue
+        key = (change.run_id, was.fence)
+        since = max([change.at, *(end for begin, end in world.troubles if begin <= change.at)])
+        by = since + _heard(change.before.job if change.before else "")
+        alive = world.deaths.get(was.worker, by) >= by and world.loop.time() > by
+        if key not in began or "stubborn" in began[key].detail or not alive:
+            continue
+        if ends.get(key, by + 1) > by and world.is_calm(since + 0.001, by):
+            yield "P9", f"went on though its lease was lost at {change.at:.3f}s: {began[key]}"
+
+
 def no_complaints(world: World) -> Iterator[Finding]:
+    """Nothing goes wrong that nobody expected."""
     for complaint in world.loop.complaints:
         yield "engine", complaint
+    for task in world.tasks():
+        error = None if not task.done() or task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, RotaError):
+            yield "engine", f"{task}: {error!r}"
 
 
 CHECKS: list[Callable[[World], Iterator[Finding]]] = [
@@ -190,5 +236,7 @@ CHECKS: list[Callable[[World], Iterator[Finding]]] = [
     plan_times_are_answered,
     ledgers_verify,
     attempts_are_told,
+    delays_are_kept,
+    zombies_stop,
     no_complaints,
 ]

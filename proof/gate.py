@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from proof.world import World
 
 T = TypeVar("T")
-Blow = Literal["crash_before", "crash_after", "lost_reply", "repeated", "refused"]
-"""`lost_reply`: it was done, and nobody is told. `repeated`: so it is done again, as drivers do, if it may be."""
+Blow = Literal["crash_before", "crash_after", "lost_reply", "repeated", "refused", "late"]
+"""`lost_reply`: it was done, and nobody is told. `repeated`: so it is done again, as drivers do, if it may be. `late`:
+its caller gives up, and then it is done, as by a server that did not hear of that.
+"""
 
 BLOWS: tuple[Blow, ...] = ("crash_before", "crash_after", "lost_reply", "repeated", "refused")
+_LATE = 5.0
 _MOSTLY, _OFTEN, _SELDOM = 0.8, 0.95, 0.99
 
 
@@ -68,7 +71,9 @@ class Gate:
         blow = world.blow_for(node, name)
         if blow == "crash_before":
             await self._die()
-        if blow == "refused" or world.is_away(node, name):
+        if blow == "late":
+            world.later(self._random.random() * _LATE, lambda: self._do(kind, work, name, repeatable))
+        if blow in ("refused", "late") or world.is_away(node, name):
             raise Unavailable("the database cannot be reached")
         answer = self._do(kind, work, name, repeatable)
         if blow == "crash_after":

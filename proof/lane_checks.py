@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from proof.world import World
 
 Finding = tuple[str, str]
-_PAUSES = "select kind, name, paused_at from rota_pause"
+_PAUSES = "select kind, name from rota_pause"
 _ONE_AT_A_TIME = ("skip", "queue_one", "queue_all", "cancel_previous")
 
 
@@ -36,6 +36,8 @@ class Lanes:
         self._world = world
         self._policies: dict[str, tuple[str, dict[str, Any]]] = {}
         self._steady = _steady(world)
+        self._paused: set[tuple[str, str]] = set()
+        self._held: set[tuple[str, int]] = set()
 
     def limits(self) -> Iterator[Finding]:
         """Never more leases of a key than its limit."""
@@ -69,11 +71,14 @@ class Lanes:
         """What is paused is not claimed."""
         if not any(isinstance(entry, Hold) for entry in self._world.script.entries):
             return
-        paused = {(kind, name): at for kind, name, at in self._world.backend.look(_PAUSES)}
+        paused, self._paused = self._paused, {(kind, name) for kind, name in self._world.backend.look(_PAUSES)}
         for seen in self._live():
-            for place in (("job", seen.job), ("queue", JOBS[seen.job].get("queue", "default"))):
-                if seen.lease and seen.lease.claimed_at > paused.get(place, seen.lease.claimed_at):
-                    yield "pause", f"claimed though {place} is paused: {seen}"
+            held = (seen.id, seen.lease.fence) if seen.lease else None
+            places = {("job", seen.job), ("queue", JOBS[seen.job].get("queue", "default"))}
+            if held is not None and held not in self._held:
+                self._held.add(held)
+                if places & paused:
+                    yield "pause", f"claimed though {places & paused} is paused: {seen}"
 
     def one_at_a_time(self) -> Iterator[Finding]:
         """Unless a policy lets them, two runs of a lane are not held at once."""
@@ -113,6 +118,8 @@ class Lanes:
             yield "P6", f"a third run in the lane of {_ids(others)}, though overlap is queue_one"
         if created and mode == "parallel" and len(others) > 1:
             yield "P6", f"a third run beside {_ids(others)}, though at most 2 may be at once"
+        if not created and self._reason(seen).startswith("overlap: ") and not _in_the_way(mode, others):
+            yield "P6", f"skipped though nothing is in its way: {self._reason(seen)}"
         if not created and mode in ("allow", "queue_all", "cancel_previous"):
             reason = self._reason(seen)
             if not reason.startswith(("failure", "superseded")):
@@ -148,6 +155,13 @@ def _held(seen: Seen) -> bool:
 def _live_beside(one: Seen, seen: Seen) -> bool:
     same = (one.schedule_id, one.scope) == (seen.schedule_id, seen.scope)
     return same and one.id != seen.id and one.end is None
+
+
+def _in_the_way(mode: str, others: list[Seen]) -> bool:
+    """Whether these keep a plan time from its run; with `parallel`, two may be at once."""
+    if mode == "queue_one":
+        return any(_waits(one) for one in others)
+    return len(others) >= (2 if mode == "parallel" else 1)
 
 
 def _waits(seen: Seen) -> bool:

@@ -12,7 +12,7 @@ from proof.backends import Backend
 _SEEN = """
 select r.id, r.job, r.state, r.fence, r.attempt, r.finished_at, r.result, r.worker_id, r.cancelled_by, r.created_at,
     r.run_at, r.schedule_id, r.plan_time, r.scope_kind, r.scope_id, r.max_attempts, r.on_lost, r.retry_of, r.backfilled,
-    r.payload, r.key, l.fence, l.attempt, l.worker_id, l.claimed_at, l.expires_at, l.cancel_at,
+    r.payload, r.key, r.covers_from, l.fence, l.attempt, l.worker_id, l.claimed_at, l.expires_at, l.cancel_at,
     w.fence, w.attempt, w.run_at, w.hold, w.limit_key
 from rota_run r left join rota_lease l on l.run_id = r.id left join rota_ready w on w.run_id = r.id
 order by r.id
@@ -64,6 +64,7 @@ class Seen(msgspec.Struct, frozen=True):
     backfilled: bool
     payload: str
     key: str | None
+    covers_from: int | None
     end: End | None
     lease: Lease | None
     place: Place | None
@@ -142,11 +143,11 @@ class Observer:
 def _seen(row: tuple[Any, ...]) -> Seen:
     (id, job, state, fence, attempt, finished_at, result, worker, cancelled_by, created_at, run_at, schedule_id,
         plan_time, scope_kind, scope_id, max_attempts, on_lost, retry_of, backfilled, payload, key,
-        *live) = row  # fmt: skip
+        covers_from, *live) = row  # fmt: skip
     return Seen(
         str(id), job, created_at, run_at, None if schedule_id is None else str(schedule_id), plan_time,
         (scope_kind, scope_id), max_attempts, on_lost, None if retry_of is None else str(retry_of), bool(backfilled),
-        payload, key,
+        payload, key, covers_from,
         None if state is None else End(state, fence, attempt, finished_at, result, worker, cancelled_by),
         None if live[0] is None else Lease(*live[:6]),
         None if live[6] is None else Place(*live[6:]),

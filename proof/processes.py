@@ -57,6 +57,7 @@ class Process(Node):
         super().__init__(name)
         self.world = world
         self.boot = boot
+        self.thaws_at = 0.0
         self.random = random.Random(f"{world.script.seed}/{name}/{boot}")
         self.clock = NodeClock(world, offset)
         self._ids = random.Random(f"{world.script.seed}/{name}/{boot}/ids")

@@ -140,13 +140,16 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
 
 
 # An ordinary moment, the last day of February, and both changes of the clocks in Berlin.
-_STARTS = (1_893_499_200_000_000, 1_835_395_190_000_000, 1_900_976_380_000_000, 1_919_120_380_000_000)
+_STARTS = (1_893_499_200_000_000, 1_835_395_190_000_000, 1_901_149_180_000_000, 1_919_293_180_000_000)
 _ACTS = ("ok:0.1", "ok:0.6", "ok:2", "raise:0.2", "fail:0.1", "retry:0.1", "snooze:0.1", "crash:0.3", "ok:6", "ok:14",
     "ok:30", "stubborn:8", "polite:5", "polite:16", "raise:1", "raise:6")  # fmt: skip
 _WEIGHTS = (26, 18, 10, 12, 2, 3, 3, 4, 5, 4, 1, 3, 3, 2, 4, 2)
 _ENQUEUED = ("plain", "plain", "plain", "hasty", "once", "careful", "careful", "timed", "narrow", "keyed", "nested",
     "fleeting", "fleeting")  # fmt: skip
 _BURST = 0.02
+# Every few seconds, in hours that are left out or repeated there; once, at a time that is left out; on one day only.
+_ZONED = ("*/5 * * * * *", "*/4 * 2 * * *", "*/4 * 3 * * *", "0 2 * * *", "*/4 * * 29 2 *")
+HELD_QUEUES = ("default", "fast")
 HELD_JOBS = ("plain", "planned", "narrow")
 _SCOPES = (("tenant", "a"), ("tenant", "b"), ("tenant", "c"))
 
@@ -176,7 +179,7 @@ def draw(seed: int) -> Script:
 
 def _hold(rng: random.Random, span: float) -> Hold:
     kind = rng.choice(("queue", "job"))
-    name = rng.choice(("default", "fast") if kind == "queue" else HELD_JOBS)
+    name = rng.choice(HELD_QUEUES if kind == "queue" else HELD_JOBS)
     catch_up = rng.choice(("skip", "latest", "all"))
     return Hold(rng.uniform(0, span / 2), _client(rng), kind, name, rng.uniform(1, 8), catch_up)
 
@@ -196,8 +199,8 @@ def _enqueue(rng: random.Random, span: float) -> Enqueue:
         options["delay"] = f"{rng.randrange(1, 9)}s"
     if rng.random() < 0.2:
         options["priority"] = rng.randrange(-2, 3)
-    if rng.random() < 0.2:
-        options["idempotency_key"] = rng.choice(("first", "second", "third"))
+    if rng.random() < 0.25:
+        return _keyed(rng, span)
     if job in ("keyed", "nested") or rng.random() < 0.1:
         options["scope"] = rng.choice(_SCOPES)
     if job == "plain" and rng.random() < 0.4:
@@ -206,8 +209,15 @@ def _enqueue(rng: random.Random, span: float) -> Enqueue:
     at, acts = rng.uniform(0, span * 0.9), _acts(rng)
     if rng.random() < _BURST:  # so many and so short that a worker claims more than it can begin
         return Enqueue(at, _client(rng), "plain", ["ok:0.05"], {}, 40)
-    copies = 1 if "idempotency_key" in options or rng.random() < 0.7 else rng.randrange(2, 7)
+    copies = 1 if rng.random() < 0.7 else rng.randrange(2, 7)
     return Enqueue(at, _client(rng), job, acts, options, copies)
+
+
+def _keyed(rng: random.Random, span: float) -> Enqueue:
+    """Mostly the same request again; at times another one under the same key."""
+    at, client, key = rng.uniform(0, span * 0.9), _client(rng), rng.choice(("first", "second", "third"))
+    acts = ["ok:0.6"] if rng.random() < 0.7 else _acts(rng)
+    return Enqueue(at, client, rng.choice(("plain", "plain", "hasty")), acts, {"idempotency_key": key})
 
 
 def _schedule(rng: random.Random, span: float, name: str) -> list[Happening]:
@@ -216,7 +226,7 @@ def _schedule(rng: random.Random, span: float, name: str) -> list[Happening]:
         (
             {"every": rng.choice(("2s", "3s", "5s", "7s"))},
             {"cron": rng.choice(("*/3 * * * * *", "*/10 * * * * *", "*/7 * * * * *"))},
-            {"cron": "*/5 * * * * *", "tz": "Europe/Berlin"},
+            {"cron": rng.choice(_ZONED), "tz": "Europe/Berlin"},
             {"cron": "*/1 * * * *"},
             {"after": "3s"},
         )
@@ -300,7 +310,7 @@ def _fault(rng: random.Random, span: float, engines: list[str]) -> Happening:
             return Mute(at, engine, rng.choice(_MUTED), rng.choice((4.0, 14.0)))
         case "strike":
             struck = rng.choice((*engines, *engines, "client-1"))
-            return Strike(at, struck, rng.choice(BLOWS), rng.randrange(0, 12))
+            return Strike(at, struck, rng.choice((*BLOWS, "late")), rng.randrange(0, 12))
         case "hush":
             return Hush(at, rng.uniform(1, 15))
         case _:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from proof.backends import Backend
 from proof.script import Script
 from proof.world import Outcome, World
 
-_MOST_RUNS = 300
+PATIENCE = 45.0
+"""Seconds: a failure that is told late is not told at all."""
 
 
-def shrink(script: Script, backend: Backend, promise: str) -> tuple[list[int], Outcome]:
+def shrink(script: Script, backend: Backend, promise: str, patience: float = PATIENCE) -> tuple[list[int], Outcome]:
     """The places of the entries that are left, and what came of them. `promise` is broken still, by fewer of them."""
     left = list(range(len(script.entries)))
     outcome = World(script, backend).run()
-    runs, size = 0, max(1, len(left) // 2)
-    while runs < _MOST_RUNS:
-        shorter, tried = _without_one_bite(script, backend, promise, left, size)
-        runs += tried
+    until, size = time.monotonic() + patience, max(1, len(left) // 2)
+    while time.monotonic() < until:
+        shorter = _without_one_bite(script, backend, promise, left, size, until)
         if shorter is not None:
             left, outcome = shorter
         elif size == 1:
@@ -29,16 +30,16 @@ def shrink(script: Script, backend: Backend, promise: str) -> tuple[list[int], O
 
 
 def _without_one_bite(
-    script: Script, backend: Backend, promise: str, left: Sequence[int], size: int
-) -> tuple[tuple[list[int], Outcome] | None, int]:
-    tried = 0
+    script: Script, backend: Backend, promise: str, left: Sequence[int], size: int, until: float
+) -> tuple[list[int], Outcome] | None:
     for start in range(0, len(left), size):
+        if time.monotonic() > until:
+            return None
         kept = [*left[:start], *left[start + size :]]
         outcome = World(script.kept(kept), backend).run()
-        tried += 1
         if outcome.violation and outcome.violation.promise == promise:
-            return (kept, outcome), tried
-    return None, tried
+            return kept, outcome
+    return None
 
 
 def reproducer(seed: int, kept: Sequence[int] | None = None, *, postgres: bool = False) -> str:

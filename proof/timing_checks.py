@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,6 +21,14 @@ LATE = 9.0
 SETTLED = 20.0
 """Seconds after the last trouble: a lease, the reaper's caution, a heartbeat."""
 _JITTER = 2_000_000
+_RECOVERED = 5.0
+_REAPED = (CONFIG.reaper + CONFIG.heartbeat).total_seconds() + 2 * 3.0 + 2.0
+"""Its interval, its caution, an operation or two on their way, and a second."""
+_OVERDUE = """
+select s.name, s.next_at, s.awaits, r.finished_at from rota_schedule_now s left join rota_run r on r.id = s.awaits
+where s.enabled = 1 and s.paused_at is null and s.job_paused = 0 and s.deleted_at is null
+order by s.name
+"""
 _LEASE = CONFIG.lease.total_seconds()
 
 
@@ -35,7 +44,7 @@ class Timing:
         return [self.planned_on_time, self.no_needless_loss]
 
     def of_commits(self) -> list[Callable[[], Iterator[Finding]]]:
-        return [self.not_left_waiting, self.begun_in_time, self.nothing_goes_on_in_vain]
+        return [self.not_left_waiting, self.begun_in_time, self.nothing_goes_on_in_vain, self.taken_away_in_time]
 
     def _is_calm(self, span: float) -> bool:
         now = self._world.loop.time()
@@ -52,7 +61,7 @@ class Timing:
         yield from self._follows(seen)
         if not 0 <= seen.run_at - seen.plan_time - int(delay * 1e6) <= _JITTER:
             yield "P2", f"to be run {(seen.run_at - seen.plan_time) / 1e6:.3f}s after its plan time, not {delay:g}s"
-        late = (change.now - seen.plan_time) / 1e6 - delay
+        late = (change.now - (seen.covers_from or seen.plan_time)) / 1e6 - delay
         if change.op in ("ScheduleStore.plan", "quieten") and late > LATE and self._is_calm(late + SETTLED):
             yield "P19", f"planned {late:.3f}s late, though nothing was in the way"
 
@@ -63,8 +72,9 @@ class Timing:
             return
         before = [one for one in self._world.observer.runs.values() if _is_before(one, seen)]
         last = max(before, key=lambda one: one.plan_time or 0, default=None)
-        if last is not None and (last.end is None or seen.plan_time < last.end.finished_at + 3_000_000):
-            yield "P2", f"planned less than 3s after the end of {last}"
+        distance = msgspec.convert(trigger["interval"], timedelta) // timedelta(microseconds=1)
+        if last is not None and (last.end is None or seen.plan_time < last.end.finished_at + distance):
+            yield "P2", f"planned less than {distance / 1e6:g}s after the end of {last}"
 
     def _delay(self, id: str) -> float:
         ((text,),) = self._world.backend.look(f"select definition from rota_schedule where id = '{id}'")
@@ -93,6 +103,25 @@ class Timing:
             since = self._idle_since.setdefault(id, now)
             if now - since > LATE and self._is_calm(LATE + SETTLED):
                 yield "P12", f"due, and left waiting for {now - since:.3f}s: {self._world.observer.runs[id]}"
+
+    def taken_away_in_time(self) -> Iterator[Finding]:
+        """P12: what a dead worker held can be claimed again soon after its lease has ended."""
+        now = self._world.loop.time()
+        for seen in self._world.observer.runs.values():
+            held = self._renewed_at.get((seen.id, seen.lease.fence)) if seen.lease else None
+            if held is not None and now - held - _LEASE > _REAPED and self._is_calm(_REAPED + SETTLED):
+                yield "P12", f"its lease ended {now - held - _LEASE:.3f}s ago, and nobody takes it: {seen}"
+
+    def nothing_is_overdue(self) -> Iterator[Finding]:
+        """P19: planners look by themselves, for what is due and for runs that somebody waits for."""
+        if self._world.script.distance > 1.0 or not self._is_calm(LATE):
+            return
+        now = self._world.clock.micros()
+        for name, next_at, awaits, finished_at in self._world.backend.look(_OVERDUE):
+            if next_at is not None and next_at < now - LATE * 1e6:
+                yield "P19", f"{name} has been due for {(now - next_at) / 1e6:.3f}s"
+            if next_at is None and finished_at is not None and finished_at < now - LATE * 1e6:
+                yield "P19", f"{name} awaits run {str(awaits)[-6:]}, which has been over for long"
 
     def begun_in_time(self) -> Iterator[Finding]:
         """P9: no handler begins on a lease that has run out."""
@@ -125,7 +154,7 @@ class Timing:
         world = self._world
         left: list[Seen] = [s for s in world.observer.runs.values() if s.lease and s.lease.worker == worker]
         troubles = [trouble for trouble in world.troubles if trouble[0] > since]
-        if left and not troubles and world.is_calm(since - SETTLED, since - 0.001):
+        if left and not troubles and world.is_calm(since - _RECOVERED, since - 0.001):
             yield "P13", f"{worker} stopped, and holds {', '.join(map(str, left))} still"
 
 

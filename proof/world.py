@@ -19,7 +19,22 @@ from proof.gate import Blow
 from proof.loop import Node, Stuck, VirtualLoop
 from proof.observing import Change, Observer
 from proof.processes import CONFIG, ClientProcess, EngineProcess, Process
-from proof.script import Away, Fault, Freeze, Hold, Hush, Jump, Kill, Mute, Script, Stop, Strike
+from proof.script import (
+    HELD_JOBS,
+    HELD_QUEUES,
+    AddSchedule,
+    Away,
+    Fault,
+    Freeze,
+    Hold,
+    Hush,
+    Jump,
+    Kill,
+    Mute,
+    Script,
+    Stop,
+    Strike,
+)
 from rota.store.database import Hint
 
 P = TypeVar("P", bound=Process)
@@ -27,7 +42,7 @@ P = TypeVar("P", bound=Process)
 CLIENTS = ("client-1", "client-2")
 SETTLING = 10 * CONFIG.lease.total_seconds()
 """After the last fault, everything has to be final within ten leases."""
-_GOING_ON = 4.0
+_GOING_ON, _GOING_ON_PLANNING = 4.0, 13.0
 _DOWN = 2.0
 _HINT_DELAY = 0.03
 _LOST_HINTS, _DOUBLED_HINTS = 0.05, 0.05
@@ -94,7 +109,7 @@ class World:
     def run(self) -> Outcome:
         self.backend.begin(self.clock)
         random.seed(self.script.seed)  # the jitter of backoffs
-        with _quiet():
+        with _listening() as complaints:
             try:
                 self.loop.run_until_complete(self.loop.spawn(self.loop.world, self._live()))
             except Stuck as stuck:
@@ -103,7 +118,12 @@ class World:
                 self.over = True
                 self.loop.close()
                 self._bury()
+        if complaints:
+            self.checker.violate("engine", "\n".join(complaints[:3]))
         return self._outcome()
+
+    def tasks(self) -> list[asyncio.Task[object]]:
+        return [task for process in self._all for task in process.tasks]
 
     def _bury(self) -> None:
         """Whoever died in the middle of something is laid to rest here, where nobody hears it."""
@@ -148,9 +168,16 @@ class World:
             self._happen(entry, place)
         await asyncio.sleep(max(0.0, self.script.span - self.loop.time()))
         self._heal()
-        await asyncio.sleep(_GOING_ON)
+        await asyncio.sleep(self._going_on)
+        self.checker.before_the_end()
         await self._quieten()
         self.checker.at_the_end()
+
+    @property
+    def _going_on(self) -> float:
+        """With schedules, long enough to see that they are planned without being asked."""
+        planned = any(isinstance(entry, AddSchedule) for entry in self.script.entries)
+        return _GOING_ON_PLANNING if planned and self.script.distance <= 1.0 else _GOING_ON
 
     def _boot(self, name: str) -> int:
         self._boots[name] = self._boots.get(name, 0) + 1
@@ -198,11 +225,9 @@ class World:
                     self._down[entry.process] = entry.down
                     self.loop.spawn(process, process.stop(lambda: self._stopped(process, now)))
             case Freeze():
-                process = self.processes[entry.process]
-                process.frozen = True
-                self._later(entry.span, lambda: setattr(process, "frozen", False))
+                self._freeze(self.processes[entry.process], entry.span)
             case Away() | Mute():
-                self._away[entry.whom] = now + entry.span
+                self._away[entry.whom] = max(now + entry.span, self._away.get(entry.whom, 0.0))
             case Strike():
                 self._strikes.setdefault(entry.process, []).append((entry.skip, entry.blow))  # type: ignore[arg-type]
             case Hush():
@@ -210,11 +235,20 @@ class World:
             case Jump():
                 self.clock.jumped += int(entry.by * 1_000_000)
 
-    def _stopped(self, process: Process, since: float) -> None:
-        self.kill(process)
-        self.checker.stopped(process.worker_id, since)
+    def _freeze(self, process: Process, span: float) -> None:
+        process.frozen = True
+        process.thaws_at = max(process.thaws_at, self.loop.time() + span)
 
-    def _later(self, seconds: float, act: Callable[[], object]) -> None:
+        def thaw() -> None:
+            process.frozen = self.loop.time() < process.thaws_at and self.healed_at is None
+
+        self.later(span, thaw)
+
+    def _stopped(self, process: Process, since: float) -> None:
+        self.checker.stopped(process.worker_id, since)
+        self.kill(process)
+
+    def later(self, seconds: float, act: Callable[[], object]) -> None:
         self.loop.call_later(seconds, act, context=self.loop.world.context())
 
     def _heal(self) -> None:
@@ -233,9 +267,9 @@ class World:
         store = Direct(self.backend, self.clock).store(hand.new_id)
         for schedule in await store.schedules.list(job=None, owner=None, limit=100, after=None):
             await store.schedules.pause(schedule.name, "the end", None, None)
-        await store.resume_queue("default")
-        await store.resume_queue("fast")
-        for job in ("plain", "planned", "narrow"):
+        for queue in HELD_QUEUES:
+            await store.resume_queue(queue)
+        for job in HELD_JOBS:
             await store.resume_job(job, "skip", None)
         self.committed(self.loop.world, "quieten")
         assert self.healed_at is not None
@@ -254,7 +288,7 @@ class World:
         down = self._down.pop(node.name, _DOWN)
         self._trouble(down)
         if node.name.startswith("engine"):
-            self._later(down, lambda: self._start(node.name))
+            self.later(down, lambda: self._start(node.name))
 
     def blow_for(self, node: Node, op: str) -> Blow | None:
         self.operations += 1
@@ -278,6 +312,9 @@ class World:
     def committed(self, node: Node, op: str) -> None:
         self.latest_micros = max(self.latest_micros, self.clock.micros())
         worker = node.worker_id if isinstance(node, Process) else ""
+        if not self.backend.changed():
+            self.checker.tick()
+            return
         for before, after in self.observer.changes():
             change = Change(self.loop.time(), self.clock.micros(), node.name, worker, op, before, after)
             self.changes.append(change)
@@ -317,12 +354,26 @@ class World:
                 self.loop.call_later(rng.random() * _HINT_DELAY, hint, queue, context=node.context())
 
 
+class _Complaints(logging.Handler):
+    """What the engine logs of drawn troubles interests nobody, unless it did not expect them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info and record.exc_info[1] is not None:
+            self.heard.append(f"{record.name}: {record.getMessage()}: {record.exc_info[1]!r}")
+
+
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """What the engine logs of drawn troubles interests nobody."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
+def _listening() -> Iterator[list[str]]:
+    log, complaints = logging.getLogger("rota"), _Complaints()
+    before = log.propagate, log.handlers[:], logging.getLogger("asyncio").level
+    log.propagate, log.handlers[:] = False, [complaints]
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL + 1)
     try:
-        yield
+        yield complaints.heard
     finally:
-        logging.disable(before)
+        log.propagate, log.handlers[:] = before[0], before[1]
+        logging.getLogger("asyncio").setLevel(before[2])

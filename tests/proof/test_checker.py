@@ -12,6 +12,7 @@ from proof.observing import Change, End, Lease, Place, Seen
 from proof.plan_checks import Answer, account, named_instants
 from proof.script import AddSchedule
 from proof.world import World
+from rota.store.statements import POSTGRES
 
 SECOND = 1_000_000
 NOW = 1_000 * SECOND
@@ -32,6 +33,7 @@ RUN = Seen(
     backfilled=False,
     payload="{}",
     key=None,
+    covers_from=None,
     end=None,
     lease=None,
     place=None,
@@ -62,10 +64,11 @@ def a_world(*changes: Change, outcome: str | None = None, runs: tuple[Seen, ...]
         latest_micros=NOW,
         changes=list(changes),
         observer=SimpleNamespace(runs={run.id: run for run in runs}),
-        backend=SimpleNamespace(look=lambda _sql: [] if outcome is None else [(outcome,)]),
+        backend=SimpleNamespace(look=lambda _sql: [] if outcome is None else [(outcome,)], dialect=POSTGRES),
         script=SimpleNamespace(entries=facts.pop("entries", []), start=0),
         deaths={},
         is_calm=lambda _since, _until: True,
+        troubles=[],
         **facts,
     )
     return cast("World", world)
@@ -118,7 +121,7 @@ def test_an_ordinary_life_breaks_nothing() -> None:
     life = [
         change(None, waiting(), "Store.enqueue", "client@1"),
         change(waiting(), held(), "Store.claim"),
-        change(held(), held(expires_at=NOW + 99), "Store.extend"),
+        change(held(), held(expires_at=NOW + run_checks.LEASE), "Store.extend"),
         change(held(expires_at=NOW - 1), waiting(fence=2, attempt=1), "Store.reap", "b@1"),
         change(waiting(fence=2, attempt=1), held(fence=3, attempt=2, worker="b@1"), "Store.claim", "b@1"),
         change(held(fence=3, attempt=2, worker="b@1"), ended(fence=3, attempt=2, result='{"fence":3}'), worker="b@1"),
