@@ -51,6 +51,24 @@ async def test_it_rests_until_the_next_plan_time_but_not_longer_than_it_polls(ha
     assert stepping.runs == 2
 
 
+async def test_one_slow_answer_does_not_keep_followers_waiting(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stepping, look, asked = Planner(harness.store, {}, POLL), harness.store.schedules.look, list[bool]()
+
+    async def slow(providers: Sequence[str], *, followers: bool) -> Any:
+        asked.append(followers)
+        harness.clock.advance("3s" if len(asked) == 1 else "1ms")
+        return await look(providers, followers=followers)
+
+    monkeypatch.setattr(harness.store.schedules, "look", slow)
+    await stepping.step()
+    await stepping.step()
+    harness.clock.advance("2s")
+    await stepping.step()
+    assert asked == [True, False, True]
+
+
 @asynccontextmanager
 async def real(url: str) -> AsyncIterator[Store]:
     """With the clock of the machine."""

@@ -13,15 +13,15 @@ from proof.mutants.catalogue import BUGS
 from proof.mutants.hunting import ROOT, Hunted, NoAnswer, false_alarm, hunt_all, hunt_one, try_seeds
 from proof.mutants.planting import SOURCE, DoesNotApply, Edit, Planted, edited, planted
 
-AT_LEAST = 40
+AT_LEAST = 90
 QUICKLY = 40
 SAMPLE = (
     "claim-keeps-the-fence",
     "success-keeps-the-lease",
-    "claim-takes-what-is-not-due",
-    "failure-is-tried-once-too-often",
-    "retry-does-not-wait",
-    "limit-counts-nobody-in",
+    "snooze-does-not-wait",
+    "paused-queues-and-jobs-are-mixed-up",
+    "cancel-only-notes-who-asked",
+    "unique-key-is-not-held",
     "cursor-is-not-advanced",
     "backoff-in-milliseconds",
 )

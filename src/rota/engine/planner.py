@@ -23,6 +23,7 @@ _FOLLOWERS = 1_000
 _PROVIDER_TIMEOUT = 30.0
 _PATIENCE = 0.5
 _PROVIDER_REST = 10.0
+_LONGEST_UNSEEN = 5.0
 
 
 class Planner:
@@ -85,12 +86,14 @@ class Planner:
         return sum(one.schedules for one in planned)
 
     async def _look(self) -> Look:
-        """However many wait for their runs to end, looking for those that did takes a twentieth of the time at most."""
+        """However many wait for their runs to end, looking for those that did takes a twentieth of the time at most;
+        unless the database was but slow to answer, once.
+        """
         began = self._clock.monotonic()
         followers = began >= self._followers_at
         look = await self._store.schedules.look(self._usable(), followers=followers)
         if followers:
-            self._followers_at = began + 20 * (self._clock.monotonic() - began)
+            self._followers_at = began + min(_LONGEST_UNSEEN, 20 * (self._clock.monotonic() - began))
         return look
 
     def _rest(self, next_in: int | None) -> timedelta:
