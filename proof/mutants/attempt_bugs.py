@@ -61,20 +61,6 @@ _COMPLETION = (
 
 _REPORTS = (
     planted(
-        "failure-is-not-fenced",
-        "P10",
-        _RUNS,
-        "join rota_lease l on l.run_id = rows.id and l.fence = rows.fence\njoin rota_run r on r.id = l.run_id",
-        "join rota_lease l on l.run_id = rows.id\njoin rota_run r on r.id = l.run_id",
-    ),
-    planted(
-        "repeated-report-is-called-stale",
-        "P10",
-        _REPORTING,
-        "return Reported(await _not_repeated(tx, unsettled), queues)",
-        "return Reported(unsettled, queues)",
-    ),
-    planted(
         "loss-keeps-the-fence",
         "P9",
         _ENDINGS,
@@ -179,13 +165,6 @@ _REAP_AND_EXTEND = (
         "where l.expires_at < :now or l.cancel_at is not null",
     ),
     planted(
-        "reaper-forgets-who-was-asked-to-stop",
-        "P15",
-        _RUNS,
-        "where l.expires_at < :now or l.cancel_at < :now",
-        "where l.expires_at < :now",
-    ),
-    planted(
         "reaper-takes-by-age",
         "P10",
         _RUNS,
@@ -228,38 +207,9 @@ _REAP_AND_EXTEND = (
         "case when cancel_at is null then 0 else 1 end",
         "case when cancel_at is null then 1 else 0 end",
     ),
-    planted("renewal-never-tells-what-is-lost", "P9", _STORE, "{id for id, _ in missing if id not in alive}", "set()"),
-    planted(
-        "heartbeat-as-slow-as-the-lease",
-        "P12",
-        _HEARTBEAT,
-        "            rest = self._interval\n",
-        "            rest = self._lease.total_seconds()\n",
-    ),
-    planted(
-        "heartbeat-dies-of-a-timeout",
-        "P18",
-        _HEARTBEAT,
-        "except Exception as error:\n                rest",
-        "except RotaError as error:\n                rest",
-    ),
 )
 
 _WORK = (
-    planted(
-        "worker-goes-on-with-what-is-lost",
-        "P9",
-        _WORKER,
-        "            self._interrupt(attempt, Outcome.LOST)\n",
-        "",
-    ),
-    planted(
-        "worker-does-not-hand-back-unknown-claims",
-        "P13",
-        _WORKER,
-        '"""Claim once; returns how long to rest unless woken."""\n        await self._hand_back_unknown()\n',
-        '"""Claim once; returns how long to rest unless woken."""\n',
-    ),
     planted(
         "worker-hands-back-what-it-knows",
         "P14",
@@ -273,20 +223,6 @@ _WORK = (
         _WORKER,
         "if handler is None or not fresh:",
         "if handler is None:",
-    ),
-    planted(
-        "worker-keeps-its-buffer-when-it-stops",
-        "P13",
-        _WORKER,
-        "        self._wake.set()\n        self._hand_back_buffer()\n",
-        "        self._wake.set()\n",
-    ),
-    planted(
-        "worker-forgets-what-is-left-when-it-stops",
-        "P13",
-        _WORKER,
-        "        await self._reporter.flush(_LAST_REPORTS)\n",
-        "",
     ),
     planted(
         "worker-waits-for-hints-only",

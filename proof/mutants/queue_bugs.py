@@ -58,13 +58,6 @@ _LIMITS = (
         "        pass\n",
     ),
     planted(
-        "limit-does-not-count-those-asked-to-stop",
-        "P6",
-        _HOLDING,
-        "join rota_lease l on l.run_id = g.run_id and l.fence = g.fence\ngroup by g.key;",
-        "join rota_lease l on l.run_id = g.run_id and l.fence = g.fence and l.cancel_at is null\ngroup by g.key;",
-    ),
-    planted(
         "retries-slip-past-their-limit",
         "P6",
         _RUNS,
@@ -151,6 +144,7 @@ _WAITS_FOR_OTHERS = (
     planted(
         "cancel-releases-nobody", "P12", _CONTROL, "released = await waits.release(tx, [run_id])", "released = set()"
     ),
+    planted("cancelled-run-lets-its-follower-overtake", "P6", _CONTROL, "    await waits.bequeath(tx, run_id)\n", ""),
     Planted(
         "success-releases-nobody-and-nobody-tidies",
         "P12",
@@ -162,13 +156,6 @@ _WAITS_FOR_OTHERS = (
 )
 
 _CANCEL = (
-    planted(
-        "cancel-overlooks-what-is-not-due",
-        "P15",
-        _RUNS,
-        "delete from rota_ready where run_id = :id returning attempt, fence;",
-        "delete from rota_ready where run_id = :id and hold = 0 returning attempt, fence;",
-    ),
     planted(
         "cancel-again-begins-a-new-grace",
         "P15",
@@ -243,13 +230,6 @@ _KEYS = (
         "live = exists or holder in coming",
     ),
     planted(
-        "unique-replaces-a-run-that-is-claimed",
-        "P8",
-        _ENQUEUEING,
-        ' and placed is not None and await tx.fetch("lock_ready", id=holder):',
-        " and placed is not None:",
-    ),
-    planted(
         "lost-reply-enqueues-twice",
         "P7",
         _STORE,
@@ -259,35 +239,12 @@ _KEYS = (
 )
 
 _PRUNE = (
-    Planted(
-        "live-run-is-pruned",
-        "P7",
-        (
-            Edit(
-                _PRUNING_SQL,
-                "and r.state is not null and r.finished_at < :now - :keep_for",
-                "and coalesce(r.finished_at, r.created_at) < :now - :keep_for",
-            ),
-            Edit(
-                _PRUNING_SQL,
-                "join rota_run r on r.id = rows.id where r.state is not null {for_update_skip r};",
-                "join rota_run r on r.id = rows.id {for_update_skip r};",
-            ),
-        ),
-    ),
     planted(
         "pruned-run-is-not-in-the-ledger",
         "P1",
         _PRUNING,
         "            await folding.fold_runs(tx, [row[5:15] for row in dropped])\n",
         "",
-    ),
-    planted(
-        "pruned-run-was-not-looked-at-by-planning",
-        "P6",
-        _PRUNING_SQL,
-        "            and m.run_id = r.id)\norder by r.job",
-        "            and m.run_id = r.id and r.state is null)\norder by r.job",
     ),
 )
 

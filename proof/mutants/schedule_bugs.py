@@ -47,18 +47,11 @@ _CURSOR = (
         "at = (ended_at + in_micros(follows)) // SECOND * SECOND",
     ),
     planted(
-        "follower-waits-for-success-only",
-        "P12",
-        _PLANNING_SQL,
-        "s.next_at is null and (r.id is null or r.state is not null)\nlimit :limit;",
-        "s.next_at is null and (r.id is null or r.state = 'succeeded')\nlimit :limit;",
-    ),
-    planted(
-        "planner-waits-for-hints-only",
-        "P19",
-        "engine/planner.py",
-        "return self._poll if next_in is None else min(self._poll,",
-        "return timedelta(days=1) if next_in is None else min(timedelta(days=1),",
+        "follower-does-not-wait-when-it-is-resumed",
+        "P2",
+        _SCHEDULES,
+        "return msgspec.structs.replace(row, awaits=str(id)), now",
+        "return row, now",
     ),
     planted(
         "one-run-more-than-max-runs", "P3", _PLANNING, "max(0, most - self.fired)", "max(0, most - self.fired + 1)"
@@ -88,39 +81,11 @@ _MISSED = (
         "older = times.count(edge, newest)",
     ),
     planted(
-        "catch-up-keeps-one-too-few",
-        "P4",
-        _CATCH_UP,
-        "first = _oldest_of_newest(times, horizon, policy.keep) - 1",
-        "first = _oldest_of_newest(times, horizon, policy.keep)",
-    ),
-    planted(
         "catch-up-drops-what-is-over-its-bite",
         "P4",
         _CATCH_UP,
         "return Due(kept, kept[-1], missed=missed, more=",
         "return Due(kept, horizon, missed=missed, more=",
-    ),
-    planted(
-        "pause-within-a-catch-up-loses-the-rest",
-        "P1",
-        _PLANNING,
-        "            cursor = plan_time\n            break",
-        "            break",
-    ),
-    planted(
-        "backfill-leaves-the-missed-range",
-        "P1",
-        _BACKFILLING,
-        "        await _cut(tx, history, ranges, list(made.values()))\n",
-        "        pass\n",
-    ),
-    planted(
-        "backfill-takes-what-is-not-decided",
-        "P1",
-        _BACKFILLING,
-        "until = row.standing.times, min(order.to_at, decided)",
-        "until = row.standing.times, order.to_at",
     ),
 )
 
@@ -133,25 +98,11 @@ _CHANGES = (
         "",
     ),
     planted(
-        "change-does-not-settle-first",
-        "P4",
-        _SCHEDULES,
-        "    row = await _settle(tx, row, new_id, int(now))\n    await _give_up",
-        "    await _give_up",
-    ),
-    planted(
         "change-sets-the-cursor-back",
         "P1",
         _SCHEDULES,
         "cursor_at=max(int(now), row.cursor_at))",
         "cursor_at=int(now))",
-    ),
-    planted(
-        "resume-plans-what-the-pause-held-back",
-        "P3",
-        _SCHEDULES,
-        "cursor_at=max(int(now), row.cursor_at))",
-        "cursor_at=row.cursor_at)",
     ),
     planted(
         "resume-does-not-reopen-the-pause",
@@ -161,13 +112,6 @@ _CHANGES = (
         'note=f"paused, and caught up with ({mode})")\n',
         "",
     ),
-    planted(
-        "schedule-goes-on-while-its-job-is-paused",
-        "P3",
-        "store/schedule_rows.py",
-        "self.paused_at is None and not self.job_paused",
-        "self.paused_at is None",
-    ),
     Planted(
         "deleted-schedule-goes-on",
         "P3",
@@ -175,13 +119,6 @@ _CHANGES = (
             Edit(_SCHEDULES, "if deleted or not row.active or", "if not row.active or"),
             Edit(_SCHEDULES, "next_at=None if deleted else _next_at(row)", "next_at=_next_at(row)"),
         ),
-    ),
-    planted(
-        "deleted-schedule-wakes-from-its-pause",
-        "P3",
-        _SCHEDULES,
-        "next_at=None if deleted else _next_at(row)",
-        "next_at=_next_at(row)",
     ),
 )
 
@@ -213,13 +150,6 @@ _OVERLAP = (
         _DECIDING,
         "return Create(after=running, supersedes=waiting, cancels=running)",
         "return Create(supersedes=waiting, cancels=running)",
-    ),
-    planted(
-        "parallel-is-one-more-than-it-says",
-        "P6",
-        _DECIDING,
-        "len(live) >= policy.max_overlap",
-        "len(live) > policy.max_overlap",
     ),
     planted(
         "runs-planned-together-do-not-see-each-other",

@@ -98,6 +98,7 @@ async def test_a_janitor_that_finds_nothing_writes_nothing(
     await store.extend(WORKER, [], LEASE_MICROS)
     await put(store, key="live")
     await finished(store, 3)
+    await store.prune(lambda _: keeping(0, DAY))  # the keys of those that are over
 
     async def transact(*_: object, **__: object) -> None:
         raise AssertionError("it wrote")
