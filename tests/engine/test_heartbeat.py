@@ -12,6 +12,8 @@ import apsw
 import pytest
 
 from rota import Context, LeaseLost, Outcome, RunState
+from rota.engine.heartbeat import Beat, HeartbeatThread
+from rota.store import Extended
 from rota.testing import Harness
 from tests.engine.working import SECOND, Working
 from tests.support.waiting import PATIENCE, until
@@ -136,3 +138,24 @@ async def test_a_handler_may_renew_without_waiting(harness: Harness, working: St
     real = await working(harness, heartbeat=RARELY)
     await started.wait()
     await real.has_state(run, RunState.SUCCEEDED)
+
+
+async def test_an_answer_that_never_comes_does_not_end_them(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A half-open socket: the call is given up, and the next one made."""
+    beats: list[str] = []
+
+    async def extend(*_: object) -> Extended:
+        beats.append("asked")
+        if len(beats) == 1:
+            await asyncio.Event().wait()
+        return Extended(set(), set())
+
+    monkeypatch.setattr(harness.store, "extend", extend)
+    monkeypatch.setattr(harness.store, "twin", lambda: harness.store)
+    info = harness.worker().info
+    short = timedelta(milliseconds=50)
+    heartbeat, answered = HeartbeatThread(harness.store, info, {}, SECOND, short), list[Beat]()
+    heartbeat.start(answered.append)
+    await until(lambda: bool(answered))
+    await heartbeat.stop()
+    assert len(beats) > 1

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from rota import Context, Outcome, RunState
+from rota.core.endings import Report
 from rota.store.database import Tx
+from rota.store.reporting import Reported
 from rota.testing import Harness
 from tests.engine.working import AT_ONCE, Working
 from tests.support import isolated_jobs
@@ -204,3 +206,26 @@ async def test_a_stopped_worker_is_not_listed_any_more(harness: Harness, working
     await until(listed)
     await real.stop()
     assert await signs_of_life() == 0
+
+
+async def test_reports_that_are_under_way_are_waited_for(
+    either: Harness, working: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever leaves before they have arrived leaves a lease that nobody gives back."""
+
+    @either.app.job(max_attempts=1)
+    async def endless() -> None:
+        await asyncio.Event().wait()
+
+    run = await either.enqueue(endless)
+    real = await working(either)
+    await real.has_state(run, RunState.RUNNING)
+    report = real.store.report
+
+    async def slow(reports: list[Report]) -> Reported:
+        await asyncio.sleep(0.2)
+        return await report(reports)
+
+    monkeypatch.setattr(real.store, "report", slow)
+    await real.stop(AT_ONCE)
+    assert (await either.run(run)).state is RunState.QUEUED

@@ -252,6 +252,16 @@ async def test_after_follows_the_runs_of_the_scope_that_it_has(store: Store, clo
     assert len(await claim(store)) + await plan(store) >= 1
 
 
+async def test_a_schedule_deleted_while_it_is_paused_does_not_wake(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store)
+    await store.schedules.pause("s", None, None, clock.micros() + 60_000_000)
+    await store.schedules.delete("s", None)
+    clock.advance(minutes(5))
+    assert (await store.schedules.look([])).next_at is None
+    assert await plan(store) == 0
+    assert await runs_of(store) == []
+
+
 async def test_after_with_max_runs_ends(store: Store, clock: ManualClock) -> None:
     await make_schedule(store, trigger=after("10s"), max_runs=2)
     for _ in range(5):
