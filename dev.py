@@ -1,7 +1,7 @@
 """Everything a clone needs: `python3 dev.py run` starts rota, `python3 dev.py test` checks all of it.
 
     run    start `rota dev`; further arguments are passed on
-    test   linters, types, layers and tests; further arguments are passed to pytest (default: -n 2)
+    test   linters, types, layers and tests; further arguments are passed to pytest (default: two at a time)
     lint   the same without the tests
     prove  `python -m proof`: the simulation, crash points and planted bugs, as long as you like
     bench  `python -m bench`, with the other schedulers installed for comparison
@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
     if command == "test":
         prepare("dev")
         failed = lint()
-        code = step("pytest", *(rest or ["-n", "2"]))
+        code = step("pytest", *(rest or ["-n", "2", "--dist", "worksteal"]))
         return code or report(failed)
     print(__doc__)
     return 0 if command in ("help", "-h", "--help") else 2
