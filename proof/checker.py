@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proof import end_checks, lane_checks, run_checks
-from proof.observing import Change
+from proof.observing import Change, Finding
 from proof.timing_checks import Timing
 
 if TYPE_CHECKING:
     from proof.world import World
-
-Finding = tuple[str, str]
-"""The promise that was broken, and how."""
 
 
 class Violation(msgspec.Struct, frozen=True):

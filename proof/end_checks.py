@@ -11,6 +11,7 @@ import msgspec
 
 from proof.backends import Direct
 from proof.jobs import JOBS
+from proof.observing import Finding
 from proof.plan_checks import max_runs_is_kept, plan_times_are_answered
 from proof.processes import CONFIG
 from proof.script import Enqueue
@@ -22,7 +23,6 @@ from rota.store.sqlite_thread import drive
 if TYPE_CHECKING:
     from proof.world import World
 
-Finding = tuple[str, str]
 POLICIES = frozenset({f"{POLICY}overlap", f"{POLICY}limit"})
 _COURTESY = 5.0  # that a handler has to stop by itself, at most
 _RECOVERY = 5.0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from proof.jobs import JOBS
+from proof.observing import Finding
 from proof.script import AddSchedule, ChangeSchedule, Hold
 from rota.store.slots import look_astray
 from rota.store.statements import SQLITE
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from proof.observing import Change, Seen
     from proof.world import World
 
-Finding = tuple[str, str]
 _PAUSES = "select kind, name from rota_pause"
 _ONE_AT_A_TIME = ("skip", "queue_one", "queue_all", "cancel_previous")
 

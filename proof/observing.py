@@ -9,6 +9,9 @@ import msgspec
 
 from proof.backends import Backend
 
+Finding = tuple[str, str]
+"""The promise that was broken, and how."""
+
 _SEEN = """
 select r.id, r.job, r.state, r.fence, r.attempt, r.finished_at, r.result, r.worker_id, r.cancelled_by, r.created_at,
     r.run_at, r.schedule_id, r.plan_time, r.scope_kind, r.scope_id, r.max_attempts, r.on_lost, r.retry_of, r.backfilled,

@@ -17,13 +17,13 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from proof.cron_oracle import CronOracle, Walk
+from proof.observing import Finding
 from proof.script import AddSchedule, ChangeSchedule
 from rota.core.scope import GLOBAL
 
 if TYPE_CHECKING:
     from proof.world import World
 
-Finding = tuple[str, str]
 SECOND = 1_000_000
 _HOUR = 3_600
 _MARGIN = 3 * _HOUR  # no clock is set by more

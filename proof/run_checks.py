@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proof.jobs import JOBS
-from proof.observing import Change, Lease, Seen
+from proof.observing import Change, Finding, Lease, Seen
 from proof.processes import CONFIG
 from rota.durations import in_micros, parse_duration
 
 if TYPE_CHECKING:
     from proof.world import World
 
-Finding = tuple[str, str]
 Check = Callable[[Change], Iterator[Finding]]
 
 TAKES_AWAY = {"Store.reap"}

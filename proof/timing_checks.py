@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from proof.observing import Finding
 from proof.processes import CONFIG
 
 if TYPE_CHECKING:
     from proof.observing import Change, Seen
     from proof.world import World
 
-Finding = tuple[str, str]
 
 LATE = 9.0
 """Seconds. An operation may take three of them, and a step has several."""
