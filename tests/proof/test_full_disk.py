@@ -52,7 +52,8 @@ class Hindered(Life):
 
     async def _check_that_nothing_changed(self) -> None:
         if len(self._history.commits) > 1:  # else there may be no file yet that one could read
-            assert await self.store.database.read(state_of_all) == self._history.commits[-1].state
+            # By the writer: by then it has noted the commit before, whose answer it gave first.
+            assert await self.store.database.transact(state_of_all) == self._history.commits[-1].state
 
 
 def check_words(error: Unavailable) -> None:
