@@ -17,7 +17,8 @@ from rota.core.jobstatus import RETRIED_BY_HAND, JobStatus, resume_mode, status_
 from rota.core.jsonvalue import Limits
 from rota.core.limits import Gate
 from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Overrides, Pause, Run, RunFilter
-from rota.core.publishing import checked_name, gates_of, key_holds, new_run, with_limit_of_schedule
+from rota.core.names import checked_name
+from rota.core.publishing import gates_of, key_holds, new_run, with_limit_of_schedule
 from rota.core.scope import Scope
 from rota.core.states import RunState
 from rota.core.statistics import JobStats

@@ -1,12 +1,12 @@
 """Everything rota raises: four families, each one HTTP status and one exit code.
 
     RotaError
-    ├── NotFound        404   exit 4     UnknownJob, UnknownRun, UnknownSchedule
+    ├── NotFound        404   exit 4     UnknownJob, UnknownRun, UnknownSchedule, UnknownWorker
     ├── Conflict        409   exit 6     AmbiguousRun, LeaseLost, RunIsFinal, RunNotFinal, NotCancellable, DuplicateRun,
     │                                    JobDisabled, NotRepeatable, NotSchedulable, DuplicateSchedule, Overlapping,
     │                                    NotTriggered, NothingToRetry, LimitReached
-    ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, KeyReused,
-    │                                    BadConfig (exit 78)
+    ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, UnknownStep,
+    │                                    StepTwice, KeyReused, BadConfig (exit 78)
     └── Unavailable     503   exit 69    DeadlineExceeded, UnreadableSchedule, SchemaOutdated (exit 78),
                                          StillRunning (exit 75)
 
@@ -175,6 +175,13 @@ class NotRepeatable(Conflict):
         self.holder = holder
 
 
+class UnknownWorker(NotFound):
+    code = "unknown-worker"
+
+    def __init__(self, worker: str, known: Iterable[str] = ()) -> None:
+        super().__init__(f"no worker is called {worker!r}", hint=did_you_mean(worker, known))
+
+
 class UnknownSchedule(NotFound):
     code = "unknown-schedule"
 
@@ -251,6 +258,24 @@ class UnknownOption(Invalid):
 
     def __init__(self, option: str, known: Iterable[str], *, where: str) -> None:
         super().__init__(f"{where} has no option {option!r}", hint=did_you_mean(option, known))
+
+
+class UnknownStep(Invalid):
+    code = "unknown-step"
+
+    def __init__(self, step: str, known: Iterable[str]) -> None:
+        names = list(known)
+        hint = did_you_mean(step, names) or f"there is {', '.join(map(repr, names[:10]))}"
+        super().__init__(f"there is no step {step!r}", hint=hint)
+
+
+class StepTwice(Invalid):
+    code = "step-twice"
+
+    def __init__(self, step: str) -> None:
+        super().__init__(
+            f"step {step!r} was opened already in this attempt", hint="give each its own id, such as page-1, page-2"
+        )
 
 
 class KeyReused(Invalid):

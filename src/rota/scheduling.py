@@ -14,8 +14,9 @@ from rota.core.jobstatus import resume_mode
 from rota.core.jsonvalue import Limits
 from rota.core.jsonvalue import encode as encode_json
 from rota.core.model import JobDefinition
+from rota.core.names import checked_name
 from rota.core.preview import Fire, upcoming
-from rota.core.publishing import checked_name, scope_of
+from rota.core.publishing import scope_of
 from rota.core.schedules import Schedule, ScheduleDefinition, define, options_of, sample
 from rota.core.scope import Scope
 from rota.core.triggers import Trigger

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rota.core.model import RunFilter
-from rota.core.publishing import checked_name
+from rota.core.names import checked_name
 from rota.core.scope import Scope
 from rota.core.triggers import after, every, once
 from rota.engine import loops, planner

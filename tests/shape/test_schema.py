@@ -7,6 +7,7 @@ import pytest
 
 from rota.core.model import MAX_PRIORITY, MIN_PRIORITY
 from rota.core.states import FINAL_STATES, Outcome
+from rota.core.steps import RECORDED
 from rota.store import Store, open_database
 from rota.store.database import Tx
 from rota.store.statements import POSTGRES, SQLITE, Dialect, blocks, compile_statement, migrations
@@ -18,16 +19,18 @@ def script(dialect: Dialect) -> str:
     return "\n".join(text for _, _, text in migrations(dialect))
 
 
-def listed(column: str, text: str) -> set[str]:
-    """The words of the last `check (column in (…))`."""
-    found = re.findall(rf"\b{column} in\s*\(([^)]*)\)", text)
-    return set(re.findall(r"'(\w+)'", found[-1]))
+def listed(table: str, column: str, text: str) -> set[str]:
+    """The words of a table's `check (column in (…))`."""
+    found = re.search(rf"create table {table} \(.*?\b{column} in\s*\(([^)]*)\)", text, re.DOTALL)
+    assert found
+    return set(re.findall(r"'(\w+)'", found[1]))
 
 
 @pytest.mark.parametrize("dialect", [SQLITE, POSTGRES], ids=lambda dialect: dialect.name)
 def test_the_checks_are_cores_own_lists(dialect: Dialect) -> None:
-    assert listed("state", script(dialect)) == {state.value for state in FINAL_STATES}
-    assert listed("outcome", script(dialect)) == {outcome.value for outcome in Outcome} - {"succeeded"}
+    assert listed("rota_run", "state", script(dialect)) == {state.value for state in FINAL_STATES}
+    assert listed("rota_step", "state", script(dialect)) == {state.value for state in RECORDED}
+    assert listed("rota_attempt", "outcome", script(dialect)) == {outcome.value for outcome in Outcome} - {"succeeded"}
 
 
 def test_priorities_fit_their_column() -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from rota.api.requests import shaped
 from rota.client import Order
-from rota.core.publishing import checked_name
+from rota.core.names import checked_name
 from rota.core.retry import Exponential
 from rota.core.unique import PartKey
 from rota.durations import parse_duration

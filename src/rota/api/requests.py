@@ -12,7 +12,7 @@ from rota.api.refusals import BadBody, BodyTooLarge, NotJson, UnreadableBody
 from rota.app import Rota
 from rota.client import Client
 from rota.core.jsonvalue import Limits, decode, unreadable
-from rota.core.publishing import checked_name
+from rota.core.names import checked_name
 from rota.errors import BadPayload, Invalid, UnknownOption
 
 T = TypeVar("T", bound=msgspec.Struct)

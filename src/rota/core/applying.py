@@ -11,7 +11,7 @@ import msgspec
 
 from rota.core import preview
 from rota.core.documents import document_of
-from rota.core.publishing import checked_name
+from rota.core.names import checked_name
 from rota.core.schedules import Schedule, ScheduleDefinition
 from rota.errors import Conflict, Invalid, UnknownOption
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from rota.core.names import checked_name
 from rota.core.policies import CatchUp, Failure, Overlap
-from rota.core.publishing import checked_name
 from rota.core.retry import written_backoff
 from rota.core.rules import Window, window_of
 from rota.core.schedules import SCHEDULE_OPTIONS, ScheduleDefinition, options_of

@@ -12,6 +12,7 @@ from rota.core.limits import Gate, Limit
 from rota.core.retry import RetryPolicy
 from rota.core.scope import Scope
 from rota.core.states import Outcome, RunState
+from rota.core.steps import StepDefinition
 from rota.core.unique import KeyHold, Unique
 from rota.instants import instant
 
@@ -49,6 +50,7 @@ class JobDefinition(msgspec.Struct, frozen=True, kw_only=True):
     retention: Retention = Retention()
     unique: Unique | None = None
     limits: tuple[Limit, ...] = ()
+    steps: tuple[StepDefinition, ...] = ()
     enabled: bool = True
     repeatable: bool = True
     schedulable: bool = True

@@ -12,6 +12,7 @@ from rota.core import jsonvalue
 from rota.core.jsonvalue import Limits
 from rota.core.limits import Gate, Limit, gate_of
 from rota.core.model import MAX_PRIORITY, MIN_PRIORITY, JobDefinition, NewRun, Overrides
+from rota.core.names import checked_name, checked_timeout
 from rota.core.retry import Backoff, RetryPolicy, retry_policy
 from rota.core.scope import GLOBAL, Scope
 from rota.core.unique import KeyHold, PartKey, Unique, fingerprint, idempotency_key, once_key, unique_fields, unique_key
@@ -20,7 +21,6 @@ from rota.errors import Invalid, JobDisabled, UnknownOption, did_you_mean
 from rota.instants import micros_at
 
 _IDEMPOTENCY_PERIOD = timedelta(hours=24)
-_LONGEST_NAME = 200
 _EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
 
@@ -224,25 +224,10 @@ def scope_of(value: Scope | tuple[str, str] | None) -> Scope:
     raise Invalid(f"a scope is a pair (kind, id), not {value!r}")
 
 
-def checked_name(value: object, what: str) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_NAME:
-        raise Invalid(f"{what} must be text of 1 to {_LONGEST_NAME} characters, not {value!r:.80}")
-    if any(ord(character) < 32 or 0xD800 <= ord(character) < 0xE000 for character in value):
-        raise Invalid(f"{what} must not hold control characters or lone surrogates: {value!r:.80}")
-    return value
-
-
 def checked_priority(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not MIN_PRIORITY <= value <= MAX_PRIORITY:
         raise Invalid(f"priority must be {MIN_PRIORITY} to {MAX_PRIORITY}, not {value!r}", hint="higher runs first")
     return value
-
-
-def checked_timeout(value: Duration) -> timedelta:
-    span = parse_duration(value)
-    if span <= timedelta(0):
-        raise Invalid("a timeout must be longer than nothing", hint="leave it out for no limit")
-    return span
 
 
 def _tags(value: object) -> list[str]:

@@ -14,8 +14,9 @@ from rota.core import jsonvalue, rules
 from rota.core.jsonvalue import Limits
 from rota.core.limits import Limit, limit_of
 from rota.core.model import JobDefinition, Json
+from rota.core.names import checked_name
 from rota.core.policies import CatchUp, Failure, Overlap, catch_up_of, failure_of, overlap_of
-from rota.core.publishing import checked_name, new_run, scope_of
+from rota.core.publishing import new_run, scope_of
 from rota.core.retry import backoff_of, written_backoff
 from rota.core.rules import Rule, Times, Window
 from rota.core.scope import GLOBAL, Scope

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from rota.core.claims import Claim
-from rota.core.publishing import checked_name
+from rota.core.names import checked_name
 from rota.core.scope import Scope
 from rota.core.signals import Cancelled
 from rota.errors import Invalid, LeaseLost

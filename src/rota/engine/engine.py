@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from rota.config import Config
 from rota.core.model import WorkerInfo
-from rota.core.publishing import checked_name
+from rota.core.names import checked_name
 from rota.engine.declaring import declare_schedules
 from rota.engine.heartbeat import HeartbeatThread
 from rota.engine.janitor import Janitor

@@ -9,16 +9,16 @@ from typing import Any, TypedDict
 from rota.core.endings import ON_LOST
 from rota.core.limits import Limit, limits_of
 from rota.core.model import CancelPolicy, JobDefinition, Retention
+from rota.core.names import checked_name, checked_timeout
 from rota.core.publishing import (
     UniqueOption,
     check_limits,
-    checked_name,
     checked_priority,
-    checked_timeout,
     checked_unique,
     unique_of,
 )
 from rota.core.retry import DEFAULT_MAX_ATTEMPTS, Backoff, Exponential, retry_policy
+from rota.core.steps import StepOption, steps_of
 from rota.durations import Duration, parse_duration
 from rota.errors import Conflict, Invalid, UnknownJob, UnknownOption, did_you_mean
 from rota.registry.schedules import Schedules
@@ -44,6 +44,7 @@ class JobOptions(TypedDict, total=False):
     unique: UniqueOption
     max_concurrency: int
     limit: LimitOption
+    steps: list[StepOption]
     keep: int
     keep_for: Duration
     enabled: bool
@@ -93,6 +94,7 @@ def declare(fn: Callable[..., Any], context_type: type, options: Mapping[str, An
         ),
         unique=unique_of(options.get("unique")),
         limits=_limits(options),
+        steps=steps_of(options.get("steps")),
         enabled=options.get("enabled", True),
         repeatable=options.get("repeatable", True),
         schedulable=options.get("schedulable", True),

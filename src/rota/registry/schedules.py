@@ -10,7 +10,7 @@ import msgspec
 
 from rota.clock import HostClock
 from rota.core.jsonvalue import Limits
-from rota.core.publishing import checked_name
+from rota.core.names import checked_name
 from rota.core.schedules import ScheduleDefinition, define, sample
 from rota.core.triggers import Trigger
 from rota.errors import Conflict, RotaError

@@ -1,0 +1,25 @@
+"""What people may call things, and how long they may let them last."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from rota.durations import Duration, parse_duration
+from rota.errors import Invalid
+
+_LONGEST_NAME = 200
+
+
+def checked_name(value: object, what: str) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_NAME:
+        raise Invalid(f"{what} must be text of 1 to {_LONGEST_NAME} characters, not {value!r:.80}")
+    if any(ord(character) < 32 or 0xD800 <= ord(character) < 0xE000 for character in value):
+        raise Invalid(f"{what} must not hold control characters or lone surrogates: {value!r:.80}")
+    return value
+
+
+def checked_timeout(value: Duration) -> timedelta:
+    span = parse_duration(value)
+    if span <= timedelta(0):
+        raise Invalid("a timeout must be longer than nothing", hint="leave it out for no limit")
+    return span

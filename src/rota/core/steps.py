@@ -1,0 +1,133 @@
+"""Steps: the checkpointed parts of a run, as they are declared, and as they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from rota.core.names import checked_name, checked_timeout
+from rota.core.states import Outcome, RunState
+from rota.errors import Invalid, UnknownOption, UnknownStep
+
+MOST_STEPS = 1_000
+
+
+class StepState(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+
+
+RECORDED = frozenset(StepState) - {StepState.PENDING}
+"""What an attempt records; that a step is pending is concluded from its absence."""
+
+
+class StepDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A step that is not `cancelable` finishes before a cancel takes effect."""
+
+    id: str
+    name: str = ""
+    timeout: timedelta | None = None
+    cancelable: bool = True
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """`kept_from`: the run that did it, of which this one is a retry."""
+
+    id: str
+    name: str
+    state: StepState
+    attempt: int | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    percentage: float | None = None
+    summary: str | None = None
+    result: Any = None
+    error: Any = None
+    kept_from: str | None = None
+
+
+StepOption = str | dict[str, Any] | StepDefinition
+
+
+def steps_of(given: Iterable[StepOption] | None) -> tuple[StepDefinition, ...]:
+    """What `@app.job(steps=…)` takes: ids, or dicts of `id, name, timeout, cancelable`."""
+    steps = tuple(_step_of(one) for one in given or ())
+    ids = [step.id for step in steps]
+    for id in ids:
+        if ids.count(id) > 1:
+            raise Invalid(f"step {id!r} is declared twice")
+    if len(steps) > MOST_STEPS:
+        raise Invalid(f"a job has at most {MOST_STEPS} steps, not {len(steps)}")
+    return steps
+
+
+def _step_of(given: StepOption) -> StepDefinition:
+    if isinstance(given, StepDefinition):
+        return given
+    if isinstance(given, str):
+        return StepDefinition(checked_name(given, "step id"))
+    known = StepDefinition.__struct_fields__
+    for option in given:
+        if option not in known:
+            raise UnknownOption(option, known, where="a step")
+    if "id" not in given:
+        raise Invalid("a step needs an id", hint='for example {"id": "fetch", "timeout": "1m"}')
+    cancelable = given.get("cancelable", True)
+    if not isinstance(cancelable, bool):
+        raise Invalid(f"cancelable is true or false, not {cancelable!r}")
+    timeout = given.get("timeout")
+    return StepDefinition(
+        checked_name(given["id"], "step id"),
+        str(given.get("name", "")),
+        None if timeout is None else checked_timeout(timeout),
+        cancelable,
+    )
+
+
+def definition_of(declared: Sequence[StepDefinition], id: str) -> StepDefinition:
+    """A job that declares its steps has no others."""
+    for step in declared:
+        if step.id == id:
+            return step
+    if declared:
+        raise UnknownStep(id, [step.id for step in declared])
+    return StepDefinition(checked_name(id, "step id"))
+
+
+def left_open(attempt: Outcome | None) -> StepState:
+    """What became of a step that was running when its attempt ended."""
+    if attempt is Outcome.CANCELLED:
+        return StepState.CANCELLED
+    return StepState.FAILED
+
+
+def in_order(declared: Sequence[StepDefinition], opened: Mapping[str, Step], state: RunState) -> list[Step]:
+    """Declared ones first, as they are declared, then the others as they were opened."""
+    absent = StepState.SKIPPED if state.is_final else StepState.PENDING
+    named = [
+        msgspec.structs.replace(opened[step.id], name=step.name)
+        if step.id in opened
+        else Step(id=step.id, name=step.name, state=absent)
+        for step in declared
+    ]
+    known = {step.id for step in declared}
+    return named + [step for id, step in opened.items() if id not in known]
+
+
+def share_of(steps: Sequence[Step]) -> float | None:
+    """How far a run is that says nothing of it but has steps, in percent."""
+    if not steps:
+        return None
+    over = sum(100.0 if step.state in _OVER else step.percentage or 0.0 for step in steps)
+    return round(over / len(steps), 2)
+
+
+_OVER = {StepState.SUCCEEDED, StepState.SKIPPED}
