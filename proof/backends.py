@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -14,7 +15,7 @@ import asyncpg
 from rota.clock import Clock, HostClock
 from rota.errors import Invalid
 from rota.store import Store, new_id
-from rota.store.database import Hint, Row, Work
+from rota.store.database import Hint, Row, Session, Work
 from rota.store.postgres import PostgresDatabase
 from rota.store.sqlite import SqliteTx
 from rota.store.sqlite_thread import Job, drive, read_each, translated, write_group
@@ -169,6 +170,9 @@ class Direct:
 
     async def read(self, work: Work[T]) -> T:
         return self._backend.do("read", work)
+
+    def session(self) -> AbstractAsyncContextManager[Session]:
+        raise NotImplementedError
 
     def version(self) -> object | None:
         return None

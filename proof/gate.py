@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -11,7 +12,7 @@ from proof.backends import Kind
 from proof.loop import Node
 from rota.clock import Clock
 from rota.errors import Unavailable
-from rota.store.database import Hint, Work
+from rota.store.database import Hint, Tx, Work
 
 if TYPE_CHECKING:
     import random
@@ -110,6 +111,10 @@ class Gate:
         self._world.kill(self._node)
         await asyncio.get_running_loop().create_future()
 
+    @contextlib.asynccontextmanager
+    async def session(self) -> AsyncIterator[GateSession]:
+        yield GateSession(self._operate)
+
     def version(self) -> object | None:
         """Not told: an answer from memory would be no operation, and the databases would no longer go alike."""
         return None
@@ -125,6 +130,29 @@ class Gate:
         return self
 
     async def close(self) -> None: ...
+
+
+class GateSession:
+    """What somebody does in a transaction of his own happens when it is sealed, all at once."""
+
+    def __init__(self, operate: Callable[[Kind, Work[Any], bool], Awaitable[Any]]) -> None:
+        self.connection = None
+        self._operate = operate
+        self._said: list[str] = []
+
+    async def execute(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        """Without values: the databases write them differently."""
+        self._said.append(sql)
+        return []
+
+    async def within(self, work: Work[T]) -> T:
+        async def transaction(tx: Tx) -> T:
+            for sql in self._said:
+                await tx.script(sql)
+            return await work(tx)
+
+        answer: T = await self._operate("transact", transaction, False)
+        return answer
 
 
 def operation(work: Work[Any]) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rota.core.statistics import JobStats
     from rota.core.triggers import after, cron, every, once
     from rota.core.unique import Unique
-    from rota.engine.context import Context
+    from rota.engine.context import Context, SyncContext
     from rota.errors import BadPayload, Conflict, Invalid, LeaseLost, NotFound, RotaError, Unavailable
     from rota.job import Job
 
@@ -56,6 +56,7 @@ __all__ = [
     "Schedule",
     "Scope",
     "Snooze",
+    "SyncContext",
     "Unavailable",
     "Unique",
     "__version__",
@@ -81,7 +82,7 @@ _HOMES = {
     "rota.core.statistics": ("JobStats",),
     "rota.core.triggers": ("after", "cron", "every", "once"),
     "rota.core.unique": ("Unique",),
-    "rota.engine.context": ("Context",),
+    "rota.engine.context": ("Context", "SyncContext"),
     "rota.errors": ("BadPayload", "Conflict", "Invalid", "LeaseLost", "NotFound", "RotaError", "Unavailable"),
     "rota.job": ("Job",),
 }

@@ -19,7 +19,7 @@ from rota.core.model import NewRun
 from rota.core.publishing import new_run
 from rota.core.schedules import ScheduleOptions
 from rota.core.triggers import Trigger
-from rota.engine.context import Context
+from rota.engine.context import Context, RunContext, SyncContext
 from rota.engine.engine import Engine
 from rota.errors import Conflict
 from rota.job import Job
@@ -74,6 +74,8 @@ class Rota:
     @overload
     def job(self, fn: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Job[P, Awaitable[R]]: ...
     @overload
+    def job(self, fn: Callable[Concatenate[SyncContext, P], R], /) -> Job[P, R]: ...
+    @overload
     def job(self, fn: Callable[Concatenate[Context, P], R], /) -> Job[P, R]: ...
     @overload
     def job(self, fn: Callable[P, R], /) -> Job[P, R]: ...
@@ -83,7 +85,7 @@ class Rota:
         """Declare a function as a job: `@app.job` or `@app.job(max_attempts=5, timeout="10m")`."""
 
         def decorate(fn: Callable[..., Any]) -> Job[..., Any]:
-            handler = declare(fn, Context, options)
+            handler = declare(fn, RunContext, options)
             self.registry.add(handler)
             return Job(self, handler)
 
@@ -225,6 +227,8 @@ class JobDecorator(Protocol):
 
     @overload
     def __call__(self, fn: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Job[P, Awaitable[R]]: ...
+    @overload
+    def __call__(self, fn: Callable[Concatenate[SyncContext, P], R], /) -> Job[P, R]: ...
     @overload
     def __call__(self, fn: Callable[Concatenate[Context, P], R], /) -> Job[P, R]: ...
     @overload

@@ -15,12 +15,14 @@ from rota.core.explaining import Explanation
 from rota.core.jobstatus import JobStatus
 from rota.core.ledger import Verification
 from rota.core.model import Attempt, Enqueued, JobDefinition, Pause, Run, RunFilter
+from rota.core.notes import LogLine, Progress
 from rota.core.occurrences import Occurrence
 from rota.core.preview import Fire
 from rota.core.schedules import Schedule
 from rota.core.scope import Scope
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
+from rota.core.steps import Step
 from rota.core.triggers import Trigger
 from rota.drafting import Simulated, WhatIf
 from rota.durations import Duration
@@ -97,8 +99,17 @@ class BlockingClient:
     def cancel(self, run_id: str, *, reason: str | None = None, actor: str | None = None) -> RunState:
         return self._call(lambda client: client.cancel(run_id, reason=reason, actor=actor))
 
-    def retry(self, run_id: str) -> Enqueued:
-        return self._call(lambda client: client.retry(run_id))
+    def retry(self, run_id: str, *, keep_steps: bool = False, from_step: str | None = None) -> Enqueued:
+        return self._call(lambda client: client.retry(run_id, keep_steps=keep_steps, from_step=from_step))
+
+    def steps(self, run_id: str) -> Sequence[Step]:
+        return self._call(lambda client: client.steps(run_id))
+
+    def progress(self, run_id: str) -> Progress:
+        return self._call(lambda client: client.progress(run_id))
+
+    def logs(self, run_id: str, *, after: str | None = None, last: int | None = None) -> Sequence[LogLine]:
+        return self._call(lambda client: client.logs(run_id, after=after, last=last))
 
     def job_status(self, name: str) -> JobStatus:
         return self._call(lambda client: client.job_status(name))

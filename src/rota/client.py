@@ -18,10 +18,12 @@ from rota.core.jsonvalue import Limits
 from rota.core.limits import Gate
 from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Overrides, Pause, Run, RunFilter
 from rota.core.names import checked_name
+from rota.core.notes import LogLine, Progress, checked_count, progress_of
 from rota.core.publishing import gates_of, key_holds, new_run, with_limit_of_schedule
 from rota.core.scope import Scope
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
+from rota.core.steps import Step
 from rota.core.unique import Unique
 from rota.durations import Duration, in_micros, parse_duration
 from rota.engine.janitor import prune
@@ -136,6 +138,25 @@ class Client:
     async def attempts(self, run_id: str) -> Sequence[Attempt]:
         return await self.store.attempts(await self.store.find_run(run_id))
 
+    async def steps(self, run_id: str) -> Sequence[Step]:
+        """Those that its job declares, and those that it has opened."""
+        return await self.store.notes.steps(await self.store.find_run(run_id))
+
+    async def progress(self, run_id: str) -> Progress:
+        """How far it says it is; if it only has steps, how many of them are over."""
+        run = await self.get(run_id)
+        return progress_of(run.progress, await self.store.notes.steps(run.id), run.state)
+
+    async def logs(self, run_id: str, *, after: str | None = None, last: int | None = None) -> Sequence[LogLine]:
+        """What its attempts have logged, oldest first, a page at a time: `after` is the cursor of the last line seen.
+
+        `last`: only so many lines from the end.
+        """
+        found = await self.store.find_run(run_id)
+        if last is not None:
+            return await self.store.notes.last_logs(found, checked_count(last, "last"))
+        return await self.store.notes.logs(found, after)
+
     async def wait(self, run_id: str, timeout: Duration | None = None) -> Run:
         """The run once it is final; `StillRunning` after `timeout`."""
         run_id = await self.store.find_run(run_id)
@@ -155,8 +176,11 @@ class Client:
         checked_actor(actor)
         return await self.store.cancel(await self.store.find_run(run_id), reason, actor)
 
-    async def retry(self, run_id: str) -> Enqueued:
-        """A new run of the same work; the old one stays as it ended. An active holder of its key is a conflict."""
+    async def retry(self, run_id: str, *, keep_steps: bool = False, from_step: str | None = None) -> Enqueued:
+        """A new run of the same work; the old one stays as it ended. An active holder of its key is a conflict.
+
+        `keep_steps`: what its steps have done is not done again; with `from_step`, only what they did before that one.
+        """
         old = await self.get(run_id)
         if not old.state.is_final:
             raise RunNotFinal(old.id, old.state)
@@ -174,6 +198,8 @@ class Client:
             holds=strict,
             gates=await self._gates_again(old, gates_of(definition, old.scope, copy.payload)),
         )
+        if keep_steps or from_step is not None:
+            return await self.store.enqueue_keeping(again, from_step)
         return (await self.store.enqueue([again]))[0]
 
     async def _gates_again(self, run: Run, gates: tuple[Gate, ...]) -> tuple[Gate, ...]:

@@ -15,6 +15,12 @@ from rota.durations import parse_duration
 from rota.errors import BadConfig, BadDuration, did_you_mean
 
 _SECOND = timedelta(seconds=1)
+_BOUNDS = {
+    "concurrency": (1, 10_000),
+    "port": (0, 65_535),
+    "max_payload": (64, 16_777_216),
+    "log_limit": (0, 67_108_864),
+}
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +36,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     shutdown_grace: timedelta = timedelta(seconds=20)
     concurrency: int = 10
     max_payload: int = 262_144
+    log_limit: int = 1_048_576
     host: str = "127.0.0.1"
     port: int = 7682
 
@@ -45,7 +52,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
                 f"({self.heartbeat.total_seconds():g}s)",
                 hint="one lost heartbeat must not cost a lease; set ROTA_LEASE or ROTA_HEARTBEAT",
             )
-        for name, low, high in (("concurrency", 1, 10_000), ("port", 0, 65_535), ("max_payload", 64, 16_777_216)):
+        for name, (low, high) in _BOUNDS.items():
             if not low <= getattr(self, name) <= high:
                 raise BadConfig(f"{name} must be {low} to {high}, not {getattr(self, name)}")
 

@@ -12,5 +12,9 @@ def instant(micros: int) -> datetime:
     return _EPOCH + micros * _MICROSECOND
 
 
+def maybe_instant(micros: int | None) -> datetime | None:
+    return None if micros is None else instant(micros)
+
+
 def micros_at(at: datetime) -> int:
     return (at - _EPOCH) // _MICROSECOND

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from pathlib import Path
 
-from rota import Context
+from rota import Context, Retry, SyncContext
 
 
 def leave_pid_and_hang(place: str) -> None:
@@ -42,3 +43,41 @@ def vanish() -> None:
 def _leave_pid(place: str) -> None:
     Path(place).with_suffix(".part").write_text(str(os.getpid()))
     Path(place).with_suffix(".part").rename(place)
+
+
+def two_steps(ctx: SyncContext) -> list[int]:
+    numbers = [ctx.step("one", lambda: 1), ctx.step("two", lambda: 2)]
+    if ctx.attempt == 1:
+        raise Retry(after="0s")
+    return numbers
+
+
+async def two_async_steps(ctx: Context) -> list[int]:
+    numbers = [await ctx.step("one", lambda: 1), await ctx.step("two", _two)]
+    if ctx.attempt == 1:
+        raise Retry(after="0s")
+    return numbers
+
+
+async def _two() -> int:
+    return 2
+
+
+def talk(ctx: SyncContext) -> None:
+    logging.getLogger().setLevel(logging.INFO)
+    ctx.progress(50, "almost")
+    ctx.log.info("hello")
+    ctx.step("work", lambda: ctx.progress(70, "well on", step="work"))
+    logging.getLogger("mine").info("from logging")
+
+
+async def pay(ctx: Context) -> None:
+    async with ctx.transaction() as tx:
+        await tx.execute("insert into account values ('ada', 5)")
+        tx.finish("paid")
+
+
+def pay_plainly(ctx: SyncContext) -> None:
+    with ctx.transaction() as tx:
+        tx.execute("insert into account values ('bob', 5)")
+        tx.finish("paid plainly")

@@ -9,8 +9,10 @@ from typing import Literal, TypeVar
 
 from rota.core.claims import Claim, ClaimRequest
 from rota.core.endings import Report
+from rota.core.notes import Notes
 from rota.errors import Unavailable
 from rota.store import Store
+from rota.store.notes import NoteStore
 from rota.store.reporting import Reported
 
 T = TypeVar("T")
@@ -28,9 +30,11 @@ class ShakyStore(Store):
         self.claims_answered = asyncio.Event()
         self.claims_answered.set()
         self.reports: list[Report] = []
+        self.note_faults: deque[Fault] = deque()
+        self.notes = ShakyNotes(self)
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
-        claims = await self._shaken(self.claim_faults, lambda: super(ShakyStore, self).claim(request))
+        claims = await self.shaken(self.claim_faults, lambda: super(ShakyStore, self).claim(request))
         if claims:
             self.claims_done.set()
         await self.claims_answered.wait()
@@ -38,9 +42,9 @@ class ShakyStore(Store):
 
     async def report(self, reports: Sequence[Report]) -> Reported:
         self.reports += reports
-        return await self._shaken(self.report_faults, lambda: super(ShakyStore, self).report(reports))
+        return await self.shaken(self.report_faults, lambda: super(ShakyStore, self).report(reports))
 
-    async def _shaken(self, faults: deque[Fault], act: Callable[[], Awaitable[T]]) -> T:
+    async def shaken(self, faults: deque[Fault], act: Callable[[], Awaitable[T]]) -> T:
         fault = faults.popleft() if faults else None
         if fault == "refused":
             raise Unavailable("the database is away")
@@ -50,3 +54,14 @@ class ShakyStore(Store):
         if fault == "unanswered":
             raise Unavailable("the connection broke before the answer")
         return answer
+
+
+class ShakyNotes(NoteStore):
+    def __init__(self, store: ShakyStore) -> None:
+        super().__init__(store.database)
+        self.written: list[Notes] = []
+        self._store = store
+
+    async def write(self, notes: Notes) -> set[tuple[str, int]]:
+        self.written.append(notes)
+        return await self._store.shaken(self._store.note_faults, lambda: super(ShakyNotes, self).write(notes))

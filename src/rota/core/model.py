@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from rota.core.limits import Gate, Limit
+from rota.core.notes import Progress
 from rota.core.retry import RetryPolicy
 from rota.core.scope import Scope
 from rota.core.states import Outcome, RunState
@@ -155,6 +156,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     plan_time: datetime | None = None
     covers_from: datetime | None = None
     missed_count: int = 0
+    progress: Progress | None = None
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):

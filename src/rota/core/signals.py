@@ -33,3 +33,11 @@ class Snooze(Signal):
 
 class Cancelled(BaseException):
     """Raised by `ctx.checkpoint()` once the run is asked to stop. Like asyncio's, `except Exception` lets it pass."""
+
+
+class StepTimedOut(Exception):
+    """A step took longer than it may. Retried like any timeout, unless the handler knows better."""
+
+
+def step_timed_out(step: str, limit: timedelta) -> StepTimedOut:
+    return StepTimedOut(f"step {step!r} took longer than {limit.total_seconds():g}s")

@@ -102,16 +102,21 @@ def definition_of(declared: Sequence[StepDefinition], id: str) -> StepDefinition
     return StepDefinition(checked_name(id, "step id"))
 
 
-def left_open(attempt: Outcome | None) -> StepState:
-    """What became of a step that was running when its attempt ended."""
-    if attempt is Outcome.CANCELLED:
+def left_open(attempt: Outcome | None, run: RunState | None) -> StepState:
+    """What became of a step that was running when its attempt ended; `run` is how that ended, if it has."""
+    if attempt is Outcome.CANCELLED or run is RunState.CANCELLED:
         return StepState.CANCELLED
+    if run is None and attempt in _NOT_ITS_FAULT:
+        return StepState.PENDING
     return StepState.FAILED
 
 
-def in_order(declared: Sequence[StepDefinition], opened: Mapping[str, Step], state: RunState) -> list[Step]:
-    """Declared ones first, as they are declared, then the others as they were opened."""
-    absent = StepState.SKIPPED if state.is_final else StepState.PENDING
+_NOT_ITS_FAULT = {Outcome.LOST, Outcome.HANDED_BACK, Outcome.SNOOZED}
+
+
+def in_order(declared: Sequence[StepDefinition], opened: Mapping[str, Step], *, over: bool) -> list[Step]:
+    """Declared ones first, as they are declared, then the others as they were opened; `over`: the run has ended."""
+    absent = StepState.SKIPPED if over else StepState.PENDING
     named = [
         msgspec.structs.replace(opened[step.id], name=step.name)
         if step.id in opened

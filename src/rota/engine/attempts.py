@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-import traceback
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,15 +17,17 @@ from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
 from rota.core.model import Measures, Overrides, RunError
 from rota.core.retry import RetryPolicy, TryAgain, after_failure
-from rota.core.signals import Cancelled, Fail, Retry, Snooze
+from rota.core.signals import Cancelled, Fail, Retry, Snooze, StepTimedOut, step_timed_out
 from rota.core.states import Outcome
+from rota.core.steps import StepDefinition
 from rota.durations import in_micros
 from rota.engine.context import Standing
+from rota.engine.describing import error_of
 from rota.errors import BadPayload, LeaseLost
 from rota.registry.jobs import Handler
 
-_LONGEST_MESSAGE = 2_000
-_LONGEST_TRACEBACK = 8_000
+if TYPE_CHECKING:
+    from rota.engine.desk import WorkerDesk
 
 
 class UnreadablePayload(Fail):
@@ -47,7 +48,10 @@ class RaisedElsewhere(Exception):
 class Attempt(Standing):
     """`stopped` is why the worker interrupts it, if it does: that decides the outcome, not the exception."""
 
-    __slots__ = ("began_at", "claim", "handler", "measures", "reported", "stopped", "task", "thread", "timers")
+    __slots__ = (
+        "began_at", "claim", "desk", "finished", "handler", "measures", "overdue", "reported", "stopped", "task",
+        "thread", "timers",
+    )  # fmt: skip
 
     def __init__(self, claim: Claim, handler: Handler) -> None:
         super().__init__()
@@ -59,6 +63,9 @@ class Attempt(Standing):
         self.thread: asyncio.Future[Any] | None = None
         self.timers: list[asyncio.TimerHandle] | None = None
         self.reported = False
+        self.finished = False
+        self.overdue: StepDefinition | None = None
+        self.desk: WorkerDesk | None = None
         self.measures: Measures | None = None
 
     def after(self, seconds: float, act: Callable[..., None], *arguments: object) -> None:
@@ -69,6 +76,12 @@ class Attempt(Standing):
     def cancel_timers(self) -> None:
         for timer in self.timers or ():
             timer.cancel()
+        if self.desk is not None:
+            self.desk.close()
+
+    def finish(self) -> None:
+        """Its end is in the database already: it was committed with the handler's own work."""
+        self.finished = True
 
     @property
     def key(self) -> str:
@@ -113,7 +126,7 @@ class Reports:
             claim.run_id,
             claim.fence,
             Outcome.SUCCEEDED,
-            self._busy(attempt),
+            self.busy(attempt),
             text,
             measures=_measured(attempt),
             limited=claim.limited,
@@ -135,6 +148,8 @@ class Reports:
                 return self._report(attempt, Outcome.SNOOZED, None, retry_in=error.after)
             case Cancelled() if attempt.cancelled:
                 return self.stopped(attempt, Outcome.CANCELLED)
+            case StepTimedOut():
+                return self._retryable(attempt, Outcome.TIMED_OUT, error_of(error))
             case Fail():
                 return self._report(attempt, Outcome.FAILED, error_of(error))
             case Retry():
@@ -156,9 +171,7 @@ class Reports:
 
     def stopped(self, attempt: Attempt, outcome: Outcome) -> Report:
         if outcome is Outcome.TIMED_OUT:
-            limit = attempt.timeout.total_seconds() if attempt.timeout else 0
-            error = RunError(type="TimedOut", message=f"longer than {limit:g}s", code="timed_out")
-            return self._retryable(attempt, outcome, error)
+            return self._retryable(attempt, outcome, _timed_out(attempt))
         return self._report(attempt, outcome, None)
 
     def hand_back(self, claim: Claim) -> Report:
@@ -178,17 +191,24 @@ class Reports:
             attempt.claim.run_id,
             attempt.claim.fence,
             outcome,
-            self._busy(attempt),
+            self.busy(attempt),
             error=msgspec.json.encode(error).decode() if error else None,
             retry_in=None if retry_in is None else in_micros(retry_in),
             began=attempt.began_at is not None,
             measures=_measured(attempt),
         )
 
-    def _busy(self, attempt: Attempt) -> int:
+    def busy(self, attempt: Attempt) -> int:
         if attempt.began_at is None:
             return 0
         return int((self._clock.monotonic() - attempt.began_at) * 1_000_000)
+
+
+def _timed_out(attempt: Attempt) -> RunError:
+    if attempt.overdue is not None and attempt.overdue.timeout is not None:
+        return error_of(step_timed_out(attempt.overdue.id, attempt.overdue.timeout))
+    limit = attempt.timeout.total_seconds() if attempt.timeout else 0
+    return RunError(type="TimedOut", message=f"longer than {limit:g}s", code="timed_out")
 
 
 def describe(attempt: Attempt, report: Report) -> str:
@@ -209,29 +229,3 @@ def _measured(attempt: Attempt) -> str | None:
         return None
     own = attempt.measures or Measures()
     return msgspec.json.encode(Measures(own.cpu_time_ms, own.memory_peak_mb, {**own.counters, **counters})).decode()
-
-
-def error_of(error: BaseException) -> RunError:
-    """Capped, and safe to store whatever the exception's text holds."""
-    try:
-        message = str(error)
-    except Exception:
-        message = "(its message cannot be shown)"
-    frames = "".join(traceback.format_exception(type(error), error, _own_frames(error)))
-    return RunError(
-        type=type(error).__qualname__,
-        message=_storable(message)[:_LONGEST_MESSAGE],
-        traceback=_storable(frames)[-_LONGEST_TRACEBACK:],
-    )
-
-
-def _own_frames(error: BaseException) -> Any:
-    """The traceback without the worker's own frames at its head."""
-    frames = error.__traceback__
-    while frames and frames.tb_frame.f_globals.get("__name__", "").startswith("rota.engine."):
-        frames = frames.tb_next
-    return frames or error.__traceback__
-
-
-def _storable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode().replace("\x00", "�")

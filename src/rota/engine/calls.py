@@ -7,16 +7,22 @@ import inspect
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from rota.core.jsonvalue import Limits
 from rota.core.model import Measures, WorkerInfo
+from rota.core.steps import StepDefinition
+from rota.engine.answering import answer, take_words
 from rota.engine.attempts import Attempt, UnreadablePayload
-from rota.engine.context import Context
+from rota.engine.capture import speaker
+from rota.engine.context import context_for
+from rota.engine.desk import WorkerDesk
+from rota.engine.notebook import Notebook
 from rota.engine.threads import HandlerThreads
 from rota.errors import BadPayload
+from rota.store import Store
 
 if TYPE_CHECKING:
     from rota.engine.processes import ProcessPool
@@ -24,26 +30,38 @@ if TYPE_CHECKING:
 _CLOSING = timedelta(seconds=1)
 
 
+class Host(Protocol):
+    """The worker that the calls are made for."""
+
+    def began(self, attempt: Attempt) -> None: ...
+
+    def freed(self) -> None: ...
+
+    def renew(self) -> None: ...
+
+    def busy(self, attempt: Attempt) -> int: ...
+
+    def overdue(self, attempt: Attempt, step: StepDefinition) -> None: ...
+
+    def unshielded(self, attempt: Attempt) -> None: ...
+
+
 class Calls:
-    def __init__(
-        self,
-        worker: WorkerInfo,
-        limits: Limits,
-        *,
-        renew: Callable[[], None],
-        began: Callable[[Attempt], None],
-        freed: Callable[[], None],
-    ) -> None:
-        self._began = began
-        self._freed = freed
+    def __init__(self, store: Store, worker: WorkerInfo, limits: Limits, notebook: Notebook, host: Host) -> None:
+        self.store = store
+        self.limits = limits
+        self.notebook = notebook
+        self.busy = host.busy
+        self.overdue = host.overdue
+        self.unshielded = host.unshielded
+        self._host = host
         self._isolated: dict[str, Attempt] = {}
         self._worker = worker
-        self._limits = limits
-        self._renew = renew
         self._threads: HandlerThreads | None = None
         self._processes: ProcessPool | None = None
         self._counters: dict[str, dict[str, float]] = {}
         self._abandoned: set[asyncio.Future[Any]] = set()
+        self._replying: set[asyncio.Task[None]] = set()
 
     @property
     def zombies(self) -> int:
@@ -54,15 +72,32 @@ class Calls:
         handler = attempt.handler
         if handler.definition.isolation == "process":
             return await self._in_process(attempt)
-        self._began(attempt)
+        self._host.began(attempt)
         arguments = _arguments(attempt)
         if handler.payload.wants_context:
-            arguments[handler.payload.wants_context] = Context(attempt.claim, self._worker.id, attempt, self._renew)
-        if handler.is_async:
-            return await handler.fn(**arguments)
-        return await self._in_thread(attempt, partial(handler.fn, **arguments))
+            desk = self.desk(attempt)
+            kind = context_for(handler.is_async)
+            arguments[handler.payload.wants_context] = kind(
+                attempt.claim, self._worker.id, attempt, desk, self._host.renew
+            )
+        speaking = speaker.set(partial(self._say, attempt))
+        try:
+            if handler.is_async:
+                return await handler.fn(**arguments)
+            return await self.in_thread(attempt, partial(handler.fn, **arguments))
+        finally:
+            speaker.reset(speaking)
 
-    async def _in_thread(self, attempt: Attempt, call: Callable[[], Any]) -> object:
+    def desk(self, attempt: Attempt) -> WorkerDesk:
+        """Made when it is first needed: most handlers say nothing."""
+        if attempt.desk is None:
+            attempt.desk = WorkerDesk(attempt, self)
+        return attempt.desk
+
+    def _say(self, attempt: Attempt, level: int, logger: str, text: str) -> None:
+        self.desk(attempt).say(level, logger, text)
+
+    async def in_thread(self, attempt: Attempt, call: Callable[[], Any]) -> object:
         if self._threads is None:
             self._threads = HandlerThreads(self._worker.slots)
         future = asyncio.wrap_future(self._threads.submit(partial(_complete, call)))
@@ -76,7 +111,8 @@ class Calls:
         if self._processes is None:
             self._processes = ProcessPool(self._worker.slots, on_message=self._told)
         key = attempt.key
-        call = isolated.call_of(attempt.handler, attempt.claim, self._worker.id, self._limits)
+        url = getattr(self.store.database, "url", None)
+        call = isolated.call_of(attempt.handler, attempt.claim, self._worker.id, self.limits, url)
         self._isolated[key] = attempt
         try:
             outcome = await self._processes.run(key, call)
@@ -90,9 +126,21 @@ class Calls:
 
     def _told(self, key: str, kind: str, body: bytes) -> None:
         if kind == "began":
-            self._began(self._isolated[key])
+            self._host.began(self._isolated[key])
         elif kind == "counters":
             self._counters[key] = msgspec.json.decode(body)
+        elif kind == "said":
+            take_words(self.desk(self._isolated[key]), body)
+        elif kind == "ask":
+            task = asyncio.create_task(self._reply(key, body))
+            self._replying.add(task)
+            task.add_done_callback(self._replying.discard)
+
+    async def _reply(self, key: str, body: bytes) -> None:
+        attempt = self._isolated[key]
+        no, told = await answer(self.desk(attempt), attempt, body)
+        if self._processes:
+            self._processes.reply(key, no, told)
 
     def tell(self, attempt: Attempt) -> None:
         """A cooperative request to stop; coroutines and threads see it in their context already."""
@@ -126,7 +174,7 @@ class Calls:
         self._abandoned.discard(future)
         if not future.cancelled():
             future.exception()  # nobody waits for it; without a look at it, asyncio would complain
-        self._freed()
+        self._host.freed()
 
     async def close(self) -> None:
         if self._threads:

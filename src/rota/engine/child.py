@@ -33,6 +33,7 @@ from rota.engine.frames import (
     Frames,
     Note,
     ProcessCall,
+    Reply,
     Setup,
     Upward,
     frame,
@@ -56,6 +57,25 @@ class Link:
         self._send = send
         self._callbacks: list[Callable[[], None]] = []
         self._lock = threading.Lock()
+        self._asked = 0
+        self._replies: dict[int, SimpleQueue[bytes]] = {}
+
+    def next_no(self) -> int:
+        with self._lock:
+            self._asked += 1
+            self._replies[self._asked] = SimpleQueue()
+            return self._asked
+
+    def ask(self, no: int, body: bytes) -> bytes:
+        """Waits for the parent's reply."""
+        self.send("ask", body)
+        reply = self._replies[no].get()
+        del self._replies[no]
+        return reply
+
+    def reply(self, no: int, body: bytes) -> None:
+        if no in self._replies:
+            self._replies[no].put(body)
 
     def send(self, kind: str, body: bytes) -> None:
         self._send(Note(self.serial, kind, body))
@@ -129,6 +149,8 @@ class Wire:
                 self.calls.put((self._link, message.call))
             case Cancel() if self._link is not None and self._link.serial == message.serial:
                 self._link.cancel()
+            case Reply() if self._link is not None and self._link.serial == message.serial:
+                self._link.reply(message.no, message.body)
 
 
 class Usage:

@@ -2,44 +2,92 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+import logging
 import math
-from collections.abc import Callable
-from datetime import datetime
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 import msgspec
 
 from rota.core.claims import Claim
 from rota.core.names import checked_name
+from rota.core.notes import LONGEST_SUMMARY, hundredths, storable
 from rota.core.scope import Scope
-from rota.core.signals import Cancelled
+from rota.core.signals import Cancelled, step_timed_out
+from rota.engine.tracking import BREATH, Breath, Items, Tracked
+from rota.engine.transacting import SyncTransaction, Transaction
 from rota.errors import Invalid, LeaseLost
-from rota.instants import instant
+from rota.instants import instant, maybe_instant
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Standing:
     """How a run in progress stands, as its worker hears it; read by the handler, written by the worker."""
 
-    __slots__ = ("cancelled", "counters", "lost", "shutting_down")
+    __slots__ = ("cancelled", "counters", "lost", "shields", "shutting_down")
 
     def __init__(self) -> None:
         self.cancelled = False
         self.lost = False
         self.shutting_down = False
+        self.shields = 0
         self.counters: dict[str, float] | None = None
 
 
-class Context:
-    """Declare a parameter of this type (or call it `ctx`) and the worker passes it in."""
+class Opened(msgspec.Struct, frozen=True):
+    """A step about to be done, or, with `is_done`, what it gave when it was done before."""
 
-    __slots__ = ("_claim", "_renew", "_standing", "worker_id")
+    is_done: bool
+    result: Any = None
+    timeout: timedelta | None = None
+    shielded: bool = False
+
+
+class Desk(Protocol):
+    """Where a handler's words arrive, wherever it runs."""
+
+    def progress(self, done: int | None, summary: str | None, step: str | None) -> None: ...
+
+    def skip_step(self, id: str, reason: str | None) -> None: ...
+
+    async def open_step(self, id: str, *, interruptible: bool) -> Opened:
+        """`interruptible`: its timeout is watched by the handler itself."""
+
+    async def close_step(self, id: str, result: object) -> Any:
+        """The result as later attempts will get it."""
+
+    async def leave_step(self, id: str, error: BaseException | None) -> None:
+        """Without a result; with no error, it will be begun again."""
+
+    async def in_thread(self, call: Callable[[], Any]) -> Any: ...
+
+    def wait(self, act: Coroutine[Any, Any, T]) -> T:
+        """For a handler that is no coroutine, from its own thread."""
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]: ...
+
+    def sync_transaction(self) -> AbstractContextManager[SyncTransaction]: ...
+
+
+class RunContext:
+    """What both kinds of context have in common."""
+
+    __slots__ = ("_claim", "_desk", "_renew", "_standing", "worker_id")
 
     def __init__(
-        self, claim: Claim, worker_id: str, standing: Standing, renew: Callable[[], None] | None = None
+        self, claim: Claim, worker_id: str, standing: Standing, desk: Desk, renew: Callable[[], None] | None = None
     ) -> None:
         self.worker_id = worker_id
         self._claim = claim
         self._standing = standing
+        self._desk = desk
         self._renew = renew
 
     @property
@@ -83,12 +131,12 @@ class Context:
     @property
     def plan_time(self) -> datetime | None:
         """The instant that a schedule named; None if the run was enqueued or triggered by hand."""
-        return None if self._claim.plan_time is None else instant(self._claim.plan_time)
+        return maybe_instant(self._claim.plan_time)
 
     @property
     def covers_from(self) -> datetime | None:
         """The first of the plan times that this run stands for, besides its own, after an outage."""
-        return None if self._claim.covers_from is None else instant(self._claim.covers_from)
+        return maybe_instant(self._claim.covers_from)
 
     @property
     def missed_count(self) -> int:
@@ -110,11 +158,16 @@ class Context:
         """The worker is stopping: finish soon, or be handed back to another one."""
         return self._standing.shutting_down
 
+    @property
+    def log(self) -> logging.Logger:
+        """What it says is kept with the attempt; so is what any other logger says in this handler."""
+        return job_logger(self._claim.job)
+
     def checkpoint(self) -> None:
         """A good place to stop: raises if the run is cancelled, or its lease is lost."""
         if self._standing.lost:
             raise LeaseLost(self.run_id, self.fence)
-        if self._standing.cancelled:
+        if self._standing.cancelled and not self._standing.shields:
             raise Cancelled(f"run {self.run_id} was cancelled")
 
     def heartbeat(self) -> None:
@@ -122,6 +175,24 @@ class Context:
         if self._renew:
             self._renew()
         self.checkpoint()
+
+    def _progress(
+        self, percentage: float | None = None, summary: str | None = None, *, step: str | None = None
+    ) -> Breath:
+        done = None if percentage is None else hundredths(percentage)
+        self._desk.progress(done, None if summary is None else storable(summary, LONGEST_SUMMARY), step)
+        self.checkpoint()
+        return BREATH
+
+    def track(
+        self, items: Items[T], *, total: int | None = None, summary: str | None = None, step: str | None = None
+    ) -> Tracked[T]:
+        """The items, one after the other, with progress after each: `for page in ctx.track(pages): …`."""
+        return Tracked(items, total, summary, partial(self._progress, step=step))
+
+    def skip_step(self, id: str, reason: str | None = None) -> None:
+        """Say that a step is not needed this time."""
+        self._desk.skip_step(id, None if reason is None else storable(reason, LONGEST_SUMMARY))
 
     def count(self, name: str, n: float = 1) -> None:
         """Add to a counter that is kept with the attempt: `ctx.count("items", 25)`."""
@@ -136,3 +207,110 @@ class Context:
         if not math.isfinite(total):
             raise Invalid(f"counter {name!r} would grow beyond all numbers")
         counters[name] = total
+
+
+class Context(RunContext):
+    """Declare a parameter of this type (or call it `ctx`) and the worker passes it in."""
+
+    __slots__ = ()
+
+    def progress(
+        self, percentage: float | None = None, summary: str | None = None, *, step: str | None = None
+    ) -> Breath:
+        """How far it is, from 0 to 100, and with what; of the run, or of one of its open steps. Also a checkpoint.
+
+        Costs next to nothing: it is written twice a second at most. May be awaited, and need not be.
+        """
+        return self._progress(percentage, summary, step=step)
+
+    @overload
+    async def step(self, id: str, fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+    @overload
+    async def step(self, id: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+    async def step(self, id: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Do a part of the work once: later attempts get the recorded result instead. A plain function gets a thread.
+
+        The result is given as JSON makes it, the first time as well.
+        """
+        self.checkpoint()
+        opened = await self._desk.open_step(id, interruptible=True)
+        if opened.is_done:
+            return opened.result
+        watch = asyncio.timeout(None if opened.timeout is None else opened.timeout.total_seconds())
+        try:
+            async with watch:
+                value = await self._do(partial(fn, *args, **kwargs), threaded=not inspect.iscoroutinefunction(fn))
+        except Exception as error:
+            is_late = isinstance(error, TimeoutError) and watch.expired()
+            failure = step_timed_out(id, opened.timeout) if is_late and opened.timeout else error
+            await self._desk.leave_step(id, failure)
+            if failure is error:
+                raise
+            raise failure from error
+        result = await self._desk.close_step(id, value)
+        self.checkpoint()
+        return result
+
+    async def _do(self, call: Callable[[], Any], *, threaded: bool) -> Any:
+        value = await self._desk.in_thread(call) if threaded else call()
+        return await value if inspect.isawaitable(value) else value
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+        """`async with ctx.transaction() as tx`: your SQL and `tx.finish(result)` are committed together, or neither."""
+        return self._desk.transaction()
+
+
+class SyncContext(RunContext):
+    """The same for handlers that are no coroutines; nothing of it is awaited."""
+
+    __slots__ = ()
+
+    def progress(self, percentage: float | None = None, summary: str | None = None, *, step: str | None = None) -> None:
+        """How far it is, from 0 to 100, and with what; of the run, or of one of its open steps. Also a checkpoint.
+
+        Costs next to nothing: it is written twice a second at most.
+        """
+        self._progress(percentage, summary, step=step)
+
+    @overload
+    def step(self, id: str, fn: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+    @overload
+    def step(self, id: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+    def step(self, id: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Do a part of the work once: later attempts get the recorded result instead. A coroutine gets its own loop.
+
+        The result is given as JSON makes it, the first time as well.
+        """
+        self.checkpoint()
+        opened = self._desk.wait(self._desk.open_step(id, interruptible=False))
+        if opened.is_done:
+            return opened.result
+        try:
+            value = fn(*args, **kwargs)
+            if inspect.iscoroutine(value):
+                value = asyncio.run(value)
+        except Exception as error:
+            self._desk.wait(self._desk.leave_step(id, error))
+            raise
+        result = self._desk.wait(self._desk.close_step(id, value))
+        self.checkpoint()
+        return result
+
+    def transaction(self) -> AbstractContextManager[SyncTransaction]:
+        """`with ctx.transaction() as tx`: your SQL and `tx.finish(result)` are committed together, or neither."""
+        return self._desk.sync_transaction()
+
+
+def context_for(is_async: bool) -> type[RunContext]:
+    return Context if is_async else SyncContext
+
+
+def job_logger(job: str) -> logging.Logger:
+    logger = logging.getLogger(f"rota.job.{job}")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.DEBUG)
+    return logger

@@ -40,6 +40,14 @@ class Cancel(msgspec.Struct, frozen=True, tag=True):
     serial: int
 
 
+class Reply(msgspec.Struct, frozen=True, tag=True):
+    """To what a handler asked under this number."""
+
+    serial: int
+    no: int
+    body: bytes
+
+
 class Began(msgspec.Struct, frozen=True, tag=True):
     """The handler is found and about to run. `memory_fresh`: the peak from here on is this call's own."""
 
@@ -62,7 +70,7 @@ class Answer(msgspec.Struct, frozen=True, tag=True):
     memory_peak_mb: int | None
 
 
-Downward = Setup | Call | Cancel
+Downward = Setup | Call | Cancel | Reply
 Upward = Began | Note | Answer
 Message = TypeVar("Message")
 

@@ -16,10 +16,12 @@ from rota.core import jsonvalue
 from rota.core.claims import Claim
 from rota.core.jsonvalue import Limits
 from rota.core.model import RunError
-from rota.core.signals import Cancelled, Fail, Retry, Snooze
+from rota.core.signals import Cancelled, Fail, Retry, Snooze, StepTimedOut
 from rota.engine.attempts import RaisedElsewhere, UnreadablePayload
+from rota.engine.capture import capture, speaker
 from rota.engine.child import Link
-from rota.engine.context import Context, Standing
+from rota.engine.childdesk import ChildDesk
+from rota.engine.context import RunContext, Standing, context_for
 from rota.engine.frames import ProcessCall
 from rota.errors import BadPayload
 from rota.registry.jobs import Handler
@@ -32,16 +34,19 @@ class Passport(msgspec.Struct, frozen=True):
     claim: Claim
     worker_id: str
     max_result: int
+    database_url: str | None = None
 
 
-def call_of(handler: Handler, claim: Claim, worker_id: str, limits: Limits) -> ProcessCall:
+def call_of(
+    handler: Handler, claim: Claim, worker_id: str, limits: Limits, database_url: str | None = None
+) -> ProcessCall:
     fn = handler.fn
     return ProcessCall(
         module=fn.__module__,
         qualname=fn.__qualname__,
         main_path=_main_path() if fn.__module__ == "__main__" else None,
         payload=claim.payload.encode(),
-        context=msgspec.json.encode(Passport(claim, worker_id, limits.max_bytes)),
+        context=msgspec.json.encode(Passport(claim, worker_id, limits.max_bytes, database_url)),
     )
 
 
@@ -54,7 +59,7 @@ def _main_path() -> str | None:
 
 @lru_cache(maxsize=256)
 def _payload_type(fn: Callable[..., Any]) -> PayloadType:
-    return PayloadType.of(fn, Context)
+    return PayloadType.of(fn, RunContext)
 
 
 def invoke(target: object, payload: bytes, context: bytes, link: Link) -> bytes:
@@ -64,18 +69,26 @@ def invoke(target: object, payload: bytes, context: bytes, link: Link) -> bytes:
     standing = Standing()
     link.on_cancel(lambda: setattr(standing, "cancelled", True))
     kind = _payload_type(target)
+    limits = Limits(passport.max_result)
+    desk = ChildDesk(link, passport.claim, standing, limits, passport.database_url)
+    capture.install()
+    speaking = speaker.set(desk.say)
     try:
         arguments = _arguments(kind, payload)
         if kind.wants_context:
-            arguments[kind.wants_context] = Context(passport.claim, passport.worker_id, standing)
+            is_async = inspect.iscoroutinefunction(target)
+            arguments[kind.wants_context] = context_for(is_async)(passport.claim, passport.worker_id, standing, desk)
         result = target(**arguments)
         if inspect.iscoroutine(result):
             result = asyncio.run(result)
-        return _result(result, Limits(passport.max_result))
-    except (Retry, Fail, Snooze, Cancelled) as error:
+        return _result(result, limits)
+    except (Retry, Fail, Snooze, Cancelled, StepTimedOut) as error:
         error.__rota_signal__ = _signal(error)  # type: ignore[union-attr]
         raise
     finally:
+        speaker.reset(speaking)
+        capture.remove()
+        desk.close()
         if standing.counters:
             link.send("counters", msgspec.json.encode(standing.counters))
 
@@ -96,7 +109,7 @@ def _result(result: object, limits: Limits) -> bytes:
 
 def _signal(error: BaseException) -> dict[str, Any]:
     after = getattr(error, "after", None)
-    kind = next(kind for kind in (Retry, Fail, Snooze, Cancelled) if isinstance(error, kind))
+    kind = next(kind for kind in (Retry, Fail, Snooze, Cancelled, StepTimedOut) if isinstance(error, kind))
     return {"kind": kind.__name__.lower(), "after": after / timedelta(microseconds=1) if after is not None else None}
 
 
@@ -115,6 +128,8 @@ def raised(value: bytes) -> BaseException:
             return Cancelled(error.message)
         case "fail":
             return Fail(error.message)
+        case "steptimedout":
+            return StepTimedOut(error.message)
         case _:
             return RaisedElsewhere(error)
 

@@ -26,6 +26,7 @@ from rota.engine.frames import (
     Frames,
     Note,
     ProcessCall,
+    Reply,
     Setup,
     Upward,
     frame,
@@ -96,6 +97,10 @@ class _Child(asyncio.Protocol):
     def cancel(self) -> None:
         if self.usable:
             self._transport.write(frame(Cancel(self.calls)))
+
+    def reply(self, no: int, body: bytes) -> None:
+        if self.usable:
+            self._transport.write(frame(Reply(self.calls, no, body)))
 
     def kill(self) -> None:
         if self._lost:
@@ -220,6 +225,12 @@ class ProcessPool:
             run.cancelled = True
             if run.child is not None:
                 run.child.cancel()
+
+    def reply(self, key: str, no: int, body: bytes) -> None:
+        """To what the handler asked; nobody waits for it any more once the call has ended."""
+        run = self._runs.get(key)
+        if run is not None and run.child is not None:
+            run.child.reply(no, body)
 
     def kill(self, key: str) -> None:
         """Kills the child and all that its handler started; `run()` then gives `died`, or once it would have begun."""

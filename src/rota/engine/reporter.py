@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -25,8 +25,12 @@ log = logging.getLogger("rota.worker")
 class Reporter:
     """A report leaves the worker's hands only when the store has said accepted or stale."""
 
-    def __init__(self, store: Store, settled: Callable[[Report], None]) -> None:
+    def __init__(
+        self, store: Store, settled: Callable[[Report], None], before: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """`before`: what has to be said of runs before their ends are."""
         self._store = store
+        self._before = before
         self._settled = settled
         self.pending: list[Report] = []
         self._wake = asyncio.Event()
@@ -51,6 +55,8 @@ class Reporter:
         batch = self._next_batch()
         if not batch:
             return
+        if self._before:
+            await self._before()
         try:
             reported = await self._store.report(batch)
         except DeadlineExceeded:

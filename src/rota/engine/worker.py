@@ -16,11 +16,14 @@ from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
 from rota.core.model import WorkerInfo
 from rota.core.states import Outcome
+from rota.core.steps import StepDefinition
 from rota.durations import in_micros
 from rota.engine.appetite import LARGEST_CLAIM, Lookout, Rate, buffer_target
 from rota.engine.attempts import Attempt, Reports, describe
 from rota.engine.calls import Calls
+from rota.engine.capture import capture
 from rota.engine.heartbeat import Beat, HeartbeatThread
+from rota.engine.notebook import Notebook
 from rota.engine.reporter import Reporter
 from rota.errors import RotaError
 from rota.registry.jobs import Registry
@@ -72,11 +75,11 @@ class Worker:
         self._lease = config.lease.total_seconds()
         self._renewed_at = self._clock.monotonic()
         self._reports = Reports(self._clock, Limits(config.max_payload))
-        self._reporter = Reporter(store, self._settled)
+        self._notebook = Notebook(store, config.log_limit, self._refused)
+        self._reporter = Reporter(store, self._settled, self._notebook.flush)
         self._heartbeat = heartbeat(store, info, self.held, config.lease, config.heartbeat)
-        self._calls = Calls(
-            info, Limits(config.max_payload), renew=self._heartbeat.renew_now, began=self._began, freed=self._refill
-        )
+        self.renew, self.freed, self.busy = self._heartbeat.renew_now, self._refill, self._reports.busy
+        self._calls = Calls(store, info, Limits(config.max_payload), self._notebook, self)
         self._tasks: list[asyncio.Task[None]] = []
         self._unlisten: Callable[[], None] = lambda: None
         self._context = contextvars.copy_context()
@@ -88,7 +91,9 @@ class Worker:
         """Returns once it is claiming. It survives the database going away and coming back."""
         self._heartbeat.start(self.heard)
         self._unlisten = self._store.listen(self._hinted)
-        self._tasks = [asyncio.create_task(self._claiming()), asyncio.create_task(self._reporter.run())]
+        capture.install()
+        loops = (self._claiming(), self._reporter.run(), self._notebook.run())
+        self._tasks = [asyncio.create_task(loop) for loop in loops]
 
     async def stop(self, grace: timedelta | None = None) -> None:
         """Claim nothing more, hand back what has not begun, give the rest its grace, hand back what is left."""
@@ -128,6 +133,8 @@ class Worker:
 
     async def _close(self) -> None:
         self._unlisten()
+        if self._tasks:
+            capture.remove()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -293,7 +300,7 @@ class Worker:
             report = self._reports.indescribable(attempt, error)
         self._finish(attempt, report)
 
-    def _began(self, attempt: Attempt) -> None:
+    def began(self, attempt: Attempt) -> None:
         """The handler's own time begins, not that of the process it had to wait for."""
         attempt.began_at = self._clock.monotonic()
         timeout = attempt.timeout
@@ -309,7 +316,7 @@ class Worker:
         if self.active.get(run_id) is attempt:
             del self.active[run_id]
         self._rate.add()
-        if report is None:
+        if report is None or attempt.finished:
             self._release(run_id, attempt.claim.fence)
         else:
             self._reporter.add(report)
@@ -359,14 +366,28 @@ class Worker:
             return
         attempt.cancelled = True
         self._calls.tell(attempt)
+        attempt.after(self._courtesy(attempt), self._interrupt_cancelled)
+
+    def _courtesy(self, attempt: Attempt) -> float:
         cooperative = attempt.handler.payload.wants_context is not None
         grace = attempt.handler.definition.cancel.grace.total_seconds()
-        wait = min(grace / 3, _LONGEST_COURTESY) if cooperative else 0
-        attempt.after(wait, self._interrupt_cancelled)
+        return min(grace / 3, _LONGEST_COURTESY) if cooperative else 0
 
     def _interrupt_cancelled(self, attempt: Attempt) -> None:
-        if self._calls.can_interrupt(attempt):
+        if self._calls.can_interrupt(attempt) and not attempt.shields:
             self._interrupt(attempt, Outcome.CANCELLED)
+
+    def unshielded(self, attempt: Attempt) -> None:
+        if attempt.cancelled and not attempt.shields:
+            attempt.after(self._courtesy(attempt), self._interrupt_cancelled)
+
+    def overdue(self, attempt: Attempt, step: StepDefinition) -> None:
+        attempt.overdue = step
+        self._interrupt(attempt, Outcome.TIMED_OUT)
+
+    def _refused(self, run_id: str, fence: int) -> None:
+        if self.held.get(run_id) == fence:
+            self._lost(run_id)
 
     def _take_from_buffer(self, run_id: str) -> bool:
         for place, claim in enumerate(self._buffer):

@@ -221,9 +221,12 @@ def _is_context(parameter: inspect.Parameter, context_type: type, namespace: dic
     if parameter.annotation is parameter.empty:
         return parameter.name == "ctx"
     try:
-        return _resolve(parameter.annotation, namespace) is context_type
+        found = _resolve(parameter.annotation, namespace)
+        return isinstance(found, type) and issubclass(found, context_type)
     except Exception:  # resolving runs the author's text; a Context imported for type checkers only is known by name
-        return str(parameter.annotation).rpartition(".")[2] == context_type.__name__
+        return str(parameter.annotation).rpartition(".")[2] in {
+            kind.__name__ for kind in (context_type, *context_type.__subclasses__())
+        }
 
 
 def _annotation(parameter: inspect.Parameter, namespace: dict[str, Any]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
@@ -74,6 +75,18 @@ class HotForms(Protocol):
 Work = Callable[[Tx], Coroutine[Any, Any, T]]
 
 
+class Session(Protocol):
+    """`connection` is the driver's own: asyncpg's, or apsw's."""
+
+    connection: Any
+
+    async def execute(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        """In the database's own notation: `$1` on PostgreSQL, `?` on SQLite."""
+
+    async def within(self, work: Work[T]) -> T:
+        """Statements of ours, in the same transaction."""
+
+
 class Database(Protocol):
     dialect: Dialect
     clock: Clock
@@ -93,6 +106,9 @@ class Database(Protocol):
 
     async def read(self, work: Work[T]) -> T:
         """Run `work` on a snapshot, without blocking writers."""
+
+    def session(self) -> AbstractAsyncContextManager[Session]:
+        """A transaction that stays open while somebody works in it; left by an exception, it is rolled back."""
 
     def version(self) -> object | None:
         """Another one after every commit, by anybody; None if that cannot be told without waiting."""

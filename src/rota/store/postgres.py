@@ -25,6 +25,7 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 _CONNECT = 5.0
 _TRIES = 4
 _STATEMENTS = 200
+_SESSIONS = 16
 # A guess of the planner gone wrong turns a claim of microseconds into one of seconds: the plans are pinned.
 _PINNED = (
     "set local jit = off; set local enable_seqscan = off; set local enable_hashjoin = off; "
@@ -81,6 +82,19 @@ def _array(column: Sequence[object]) -> Sequence[object]:
     return () if column[0] is None else column[:1]
 
 
+class PostgresSession:
+    def __init__(self, connection: Connection, statements: Statements) -> None:
+        self.connection = connection
+        self._statements = statements
+
+    async def execute(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in await self.connection.fetch(sql, *values)]
+
+    async def within(self, work: Work[T]) -> T:
+        await self.connection.execute(_PINNED)  # from here on: what comes before is not ours
+        return await work(PostgresTx(self.connection, self._statements))
+
+
 class Statements:
     """Compiled once per process and database; with a manual clock its time is bound instead of the server's."""
 
@@ -111,6 +125,7 @@ class PostgresDatabase:
         self._closed = False
         self._notifier = Notifier(self._send_notification)
         self._listener: Listener | None = None
+        self._aside: PostgresDatabase | None = None
 
     async def connect(self) -> Connection:
         limit = self.deadline.total_seconds()
@@ -193,13 +208,15 @@ class PostgresDatabase:
         while connection := self._pop_idle():
             connection.terminate()
 
+    def _limits(self) -> str:
+        limit = int(self.deadline.total_seconds() * 1_000)
+        # The second one is for a process that freezes in here: its locks must not outlast the deadline of others.
+        return f"set local statement_timeout = {limit}; set local idle_in_transaction_session_timeout = {limit}"
+
     async def _transaction(self, connection: Connection, settings: str | None, work: Work[T]) -> T:
         if settings is None:
             return await work(PostgresTx(connection, self._statements))
-        limit = int(self.deadline.total_seconds() * 1_000)
-        # The second one is for a process that freezes in here: its locks must not outlast the deadline of others.
-        limits = f"set local statement_timeout = {limit}; set local idle_in_transaction_session_timeout = {limit}"
-        await connection.execute(f"begin; {limits}; {settings}")
+        await connection.execute(f"begin; {self._limits()}; {settings}")
         try:
             result = await work(PostgresTx(connection, self._statements))
         except (RotaError, asyncpg.PostgresError):
@@ -207,6 +224,21 @@ class PostgresDatabase:
             raise
         await connection.execute("commit")
         return result
+
+    @contextlib.asynccontextmanager
+    async def session(self) -> AsyncIterator[PostgresSession]:
+        """On connections aside: whoever works in them may need one of ours before he is done."""
+        if self._aside is None:
+            self._aside = PostgresDatabase(self.url, self._manual_clock, deadline=self.deadline, size=_SESSIONS)
+        async with self._aside._connection() as connection:
+            begin = f"begin; {self._limits()}"
+            await connection.execute(begin)
+            try:
+                yield PostgresSession(connection, self._statements)
+            except BaseException:
+                await asyncio.shield(connection.execute("rollback"))
+                raise
+            await connection.execute("commit")
 
     async def _send_notification(self, queues: list[str]) -> None:
         async with asyncio.timeout(self.deadline.total_seconds()), self._connection() as connection:
@@ -230,6 +262,8 @@ class PostgresDatabase:
 
     async def close(self) -> None:
         self._closed = True
+        if self._aside:
+            await self._aside.close()
         await self._notifier.flush()
         if self._listener:
             await self._listener.close()

@@ -12,6 +12,7 @@ from rota.store import folding, statistics
 from rota.store.database import Row, Tx, Work
 
 _BITE = 1_000
+_BELONGINGS = ("drop_attempts", "drop_steps", "drop_progress", "drop_run_logs")
 _SILENCE = timedelta(days=1)
 
 
@@ -40,7 +41,8 @@ def drop_runs(rows: Sequence[Row]) -> Work[int]:
     async def body(tx: Tx) -> int:
         old = await tx.fetch("lock_prunable", rows)
         if old:
-            await tx.fetch("drop_attempts", old)
+            for drop in _BELONGINGS:
+                await tx.fetch(drop, old)
             dropped = await tx.fetch("drop_runs", old)
             await folding.fold_runs(tx, [row[5:15] for row in dropped])
             await statistics.fold(tx, [(*row[:5], row[15]) for row in dropped])

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from rota.core.model import Attempt, JobDefinition, Measures, NewRun, Pause, Run, RunError, RunFilter
+from rota.core.notes import Progress, percentage_of
 from rota.core.scope import Scope
 from rota.core.states import FINAL_STATES, Outcome, RunState
 from rota.errors import AmbiguousRun, UnknownRun
-from rota.instants import instant
+from rota.instants import instant, maybe_instant
 from rota.store.database import Row, Tx
 
 _LIVE_CONDITIONS = {
@@ -131,7 +131,7 @@ async def paused_queues(tx: Tx) -> list[Pause]:
 def run_of(row: Row) -> Run:
     (id, job, job_version, queue, priority, scope_kind, scope_id, key, state, reason, fence, attempt, max_attempts,
      payload, result, error, created_at, run_at, started_at, finished_at, retry_of, worker_id, tags,
-     metadata, schedule, plan_time, covers_from, missed_count) = row  # fmt: skip
+     metadata, schedule, plan_time, covers_from, missed_count, done, summary, progress_at) = row  # fmt: skip
     return Run(
         id=str(id),
         job=job,
@@ -150,17 +150,22 @@ def run_of(row: Row) -> Run:
         error=_error(error),
         created_at=instant(created_at),
         run_at=instant(run_at),
-        started_at=_instant(started_at),
-        finished_at=_instant(finished_at),
+        started_at=maybe_instant(started_at),
+        finished_at=maybe_instant(finished_at),
         retry_of=_text(retry_of),
         worker_id=worker_id,
         tags=tuple(msgspec.json.decode(tags)) if tags else (),
         metadata=msgspec.json.decode(metadata) if metadata else {},
         schedule=schedule,
-        plan_time=_instant(plan_time),
-        covers_from=_instant(covers_from),
+        plan_time=maybe_instant(plan_time),
+        covers_from=maybe_instant(covers_from),
         missed_count=missed_count or 0,
+        progress=_progress(done, summary, progress_at),
     )
+
+
+def _progress(done: int | None, summary: str | None, at: int | None) -> Progress | None:
+    return None if at is None else Progress(percentage=percentage_of(done), summary=summary, at=instant(at))
 
 
 def _attempt(row: Row) -> Attempt:
@@ -171,9 +176,9 @@ def _attempt(row: Row) -> Attempt:
         fence=fence,
         worker_id=worker_id,
         claimed_at=instant(claimed_at),
-        lease_until=_instant(lease_until),
-        started_at=_instant(started_at),
-        ended_at=_instant(ended_at),
+        lease_until=maybe_instant(lease_until),
+        started_at=maybe_instant(started_at),
+        ended_at=maybe_instant(ended_at),
         outcome=Outcome(outcome) if outcome else None,
         error=_error(error),
         cpu_time_ms=measures.cpu_time_ms,
@@ -184,7 +189,3 @@ def _attempt(row: Row) -> Attempt:
 
 def _error(text: str | None) -> RunError | None:
     return msgspec.json.decode(text, type=RunError) if text else None
-
-
-def _instant(micros: int | None) -> datetime | None:
-    return None if micros is None else instant(micros)

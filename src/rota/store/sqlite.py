@@ -7,6 +7,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -15,7 +16,8 @@ import msgspec
 
 from rota.clock import Clock, HostClock
 from rota.store import forking
-from rota.store.database import Hint, HotForms, Row, Work
+from rota.store.database import Hint, HotForms, Row, Session, Work
+from rota.store.sessions import sqlite_session
 from rota.store.sqlite_hints import hints_of
 from rota.store.sqlite_hot import SqliteHotForms
 from rota.store.sqlite_thread import ServingThread, read_each, write_group
@@ -36,7 +38,7 @@ class SqliteTx:
 
     def __init__(self, connection: apsw.Connection, clock: Clock) -> None:
         self.hot: HotForms = SqliteHotForms(self)
-        self._connection = connection
+        self.connection = connection
         self._clock = clock
         self._statements: dict[str, Statement] = {}
 
@@ -55,14 +57,14 @@ class SqliteTx:
 
     def _fetch(self, sql: str, values: dict[str, Any]) -> Sequence[Row]:
         values["now"] = self._clock.micros()
-        return self._connection.execute(sql, values).fetchall()
+        return self.connection.execute(sql, values).fetchall()
 
     def each(self, name: str, rows: Iterable[Row]) -> Sequence[Row]:
-        return self._connection.executemany(self._statement(name).sql, rows).fetchall()
+        return self.connection.executemany(self._statement(name).sql, rows).fetchall()
 
     def changes(self) -> int:
         """Rows written since the connection was opened."""
-        return self._connection.total_changes()
+        return self.connection.total_changes()
 
     def micros(self) -> int:
         return self._clock.micros()
@@ -72,17 +74,17 @@ class SqliteTx:
 
     async def script(self, sql: str) -> None:
         # Statements after one that returns rows are lazy in apsw: fetchall runs them all.
-        self._connection.execute(sql).fetchall()
+        self.connection.execute(sql).fetchall()
 
     @property
     def in_transaction(self) -> bool:
-        return self._connection.in_transaction
+        return self.connection.in_transaction
 
     def control(self, sql: str) -> None:
-        self._connection.execute(sql).fetchall()
+        self.connection.execute(sql).fetchall()
 
     def close(self) -> None:
-        self._connection.close()
+        self.connection.close()
 
 
 class SqliteDatabase:
@@ -97,6 +99,11 @@ class SqliteDatabase:
         self._connections: _Connections | None = None
         self._hints = hints_of(self._absolute)
         self._users = 1
+
+    @property
+    def url(self) -> str | None:
+        """For other processes; their time would not be a manual clock's."""
+        return None if self._manual_clock else f"sqlite:///{self._absolute}"
 
     def _connected(self) -> _Connections:
         connections = self._connections
@@ -119,6 +126,9 @@ class SqliteDatabase:
 
     async def read(self, work: Work[T]) -> T:
         return await self._connected().reader.submit(work, self.path)
+
+    def session(self) -> AbstractAsyncContextManager[Session]:
+        return sqlite_session(self._connected().open_another)
 
     def version(self) -> object | None:
         return self._connected().version.now()
@@ -172,6 +182,9 @@ class _Connections:
         if writing:
             self._opened = _identity(self._path)
         return SqliteTx(connection, self._clock)
+
+    def open_another(self) -> SqliteTx:
+        return self._open(writing=True)
 
     @property
     def current(self) -> bool:

@@ -32,6 +32,7 @@ from rota.store import (
 )
 from rota.store.database import AlreadyThere, Database, Hint, Row, Tx, Work
 from rota.store.ledger_store import LedgerStore
+from rota.store.notes import NoteStore, keep_steps
 from rota.store.reporting import Reaped, Reported
 from rota.store.schedule_store import ScheduleStore
 from rota.store.slots import Limited
@@ -64,6 +65,7 @@ class Store:
         self.new_id = new_id
         self.schedules = ScheduleStore(database, new_id)
         self.ledger = LedgerStore(database, new_id)
+        self.notes = NoteStore(database)
         self._looked_to = NIL_ID
 
     def twin(self) -> Store:
@@ -96,6 +98,18 @@ class Store:
             answers = await self.database.transact(lambda tx: enqueueing.enqueue_again(tx, runs))
         self.database.notify({run.queue for run in runs})
         return answers
+
+    async def enqueue_keeping(self, run: NewRun, from_step: str | None) -> Enqueued:
+        """A retry, with the steps that its predecessor has done: all, or those before `from_step`."""
+
+        async def body(tx: Tx) -> Enqueued:
+            (answer,) = await enqueueing.enqueue_again(tx, [run])
+            await keep_steps(tx, run.retry_of or run.id, answer.id, from_step)
+            return answer
+
+        answer = await self.database.transact(body)
+        self.database.notify({run.queue})
+        return answer
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         """Not repeated by itself: a claim that nobody knows of would keep its runs until their leases end."""

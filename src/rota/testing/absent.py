@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
 from rota.clock import Clock, HostClock
 from rota.errors import Unavailable
 from rota.store import Database
-from rota.store.database import Hint, Work
+from rota.store.database import Hint, Session, Work
 from rota.store.statements import SQLITE
 
 T = TypeVar("T")
@@ -25,6 +26,9 @@ class AbsentDatabase:
     alone = transact
     glance = transact
     read = transact
+
+    def session(self) -> AbstractAsyncContextManager[Session]:
+        raise Unavailable("inside inline() there is no database to ask")
 
     def version(self) -> object | None:
         return None

@@ -22,11 +22,12 @@ from rota.core.jsonvalue import Limits
 from rota.core.model import Enqueued
 from rota.core.publishing import new_run
 from rota.core.signals import Cancelled
-from rota.engine.context import Context, Standing
+from rota.engine.context import Standing, context_for
 from rota.errors import Unavailable
 from rota.registry.jobs import Handler
 from rota.store import Store, new_id
 from rota.testing.absent import AbsentDatabase
+from rota.testing.inlinedesk import InlineDesk
 
 T = TypeVar("T")
 
@@ -76,7 +77,11 @@ class Inlined:
         def call() -> Any:
             arguments = handler.payload.arguments(text)
             if handler.payload.wants_context:
-                arguments[handler.payload.wants_context] = Context(claim, "inline", Standing())
+                standing = Standing()
+                desk = InlineDesk(handler.definition.steps, self._limits)
+                arguments[handler.payload.wants_context] = context_for(handler.is_async)(
+                    claim, "inline", standing, desk
+                )
             return handler.fn(**arguments)
 
         return run, call

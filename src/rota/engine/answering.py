@@ -1,0 +1,55 @@
+"""What handlers in child processes say and ask, put to their desks in the worker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rota.core.signals import Cancelled
+from rota.engine.childdesk import Ask, Said, Told, described, refusal_of
+from rota.errors import RotaError, UnknownStep
+
+if TYPE_CHECKING:
+    from rota.engine.attempts import Attempt
+    from rota.engine.desk import WorkerDesk
+
+
+def take_words(desk: WorkerDesk, body: bytes) -> None:
+    said = msgspec.json.decode(body, type=Said)
+    for age, level, logger, text in said.lines:
+        desk.say(level, logger, text, age=age / 1_000_000)
+    if said.progress is not None:
+        desk.progress(*said.progress, None)
+    for step, (done, summary) in said.steps.items():
+        try:
+            desk.progress(done, summary, step)
+        except UnknownStep as error:
+            desk.say(30, "rota", str(error))  # told too late for its handler to hear
+
+
+async def answer(desk: WorkerDesk, attempt: Attempt, body: bytes) -> tuple[int, bytes]:
+    ask = msgspec.json.decode(body, type=Ask)
+    try:
+        told = await _answer(desk, attempt, ask)
+    except (RotaError, Cancelled) as error:
+        told = refusal_of(error)
+    return ask.no, msgspec.json.encode(told)
+
+
+async def _answer(desk: WorkerDesk, attempt: Attempt, ask: Ask) -> Told:
+    match ask.verb:
+        case "open_step":
+            opened = await desk.open_step(ask.id, interruptible=ask.interruptible)
+            return Told(opened=opened, shielded=opened.shielded)
+        case "close_step":
+            await desk.keep_result(ask.id, ask.text or "null")
+        case "leave_step":
+            await desk.keep_error(ask.id, described(ask.text))
+        case "skip_step":
+            desk.skip_step(ask.id, msgspec.json.decode(ask.text or "null", type=str | None))
+        case "flush":
+            await desk.flush()
+        case "finished":
+            attempt.finish()
+    return Told()

@@ -1,0 +1,45 @@
+"""Log lines of handlers on their way to their runs: whatever they say through `logging`, by whichever logger."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextvars import ContextVar
+
+Speaker = Callable[[int, str, str], None]
+"""Takes level, logger and text."""
+
+speaker: ContextVar[Speaker | None] = ContextVar("rota_speaker", default=None)
+
+
+class Capture(logging.Handler):
+    """Stands at the root, beside the program's own handlers, and passes on what is said inside a handler."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.setFormatter(logging.Formatter("%(message)s"))
+        self._users = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say = speaker.get()
+        if say is not None:
+            try:
+                say(record.levelno, record.name, self.format(record))
+            except Exception:
+                self.handleError(record)
+        if logging.root.handlers == [self] and logging.lastResort and record.levelno >= logging.lastResort.level:
+            logging.lastResort.handle(record)  # which Python leaves alone now that there is a handler
+
+    def install(self) -> None:
+        """Once for all workers of the process."""
+        self._users += 1
+        if self._users == 1:
+            logging.root.addHandler(self)
+
+    def remove(self) -> None:
+        self._users -= 1
+        if not self._users:
+            logging.root.removeHandler(self)
+
+
+capture = Capture()

@@ -1,0 +1,234 @@
+"""A handler's words in a child process, on their way to its worker: gathered, or asked one at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractContextManager, asynccontextmanager
+from typing import Any, TypeVar
+
+import msgspec
+
+from rota.core import jsonvalue
+from rota.core.claims import Claim
+from rota.core.jsonvalue import Limits
+from rota.core.model import RunError
+from rota.core.notes import LONGEST_LINE, RawLine, storable
+from rota.core.signals import Cancelled, Fail, Snooze
+from rota.engine.child import Link
+from rota.engine.context import Opened, Standing
+from rota.engine.describing import error_of
+from rota.engine.transacting import SyncTransaction, Transaction, sync_transaction, transaction
+from rota.errors import BadPayload, Invalid, LeaseLost, Unavailable
+from rota.store import Store, open_database
+from rota.store.sqlite_thread import drive
+
+T = TypeVar("T")
+
+_EVERY = 0.2
+_MOST_LINES = 10_000
+
+
+class Said(msgspec.Struct, omit_defaults=True):
+    """What a handler said since the last time; of its steps and itself, only the last word. Ages in microseconds."""
+
+    progress: tuple[int | None, str | None] | None = None
+    steps: dict[str, tuple[int | None, str | None]] = {}
+    lines: list[RawLine] = []
+
+
+class Ask(msgspec.Struct):
+    """Something that a handler waits for. `text` is JSON: a result, or an error."""
+
+    no: int
+    verb: str
+    id: str = ""
+    text: str | None = None
+    interruptible: bool = False
+
+
+class Told(msgspec.Struct):
+    """The answer, or why there is none."""
+
+    opened: Opened | None = None
+    shielded: bool = False
+    text: str | None = None
+    refusal: str | None = None
+    kind: str = ""
+
+
+class ChildDesk:
+    def __init__(self, link: Link, claim: Claim, standing: Standing, limits: Limits, database_url: str | None) -> None:
+        self._link = link
+        self._claim = claim
+        self._standing = standing
+        self._limits = limits
+        self._database_url = database_url
+        self._began = time.monotonic()
+        self._said = Said()
+        self._lines: list[tuple[float, int, str, str]] = []
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._closed = False
+        self._thread: threading.Thread | None = None
+        self._shielded: set[str] = set()
+        self._transacting = False
+
+    def progress(self, done: int | None, summary: str | None, step: str | None) -> None:
+        with self._lock:
+            old = (self._said.progress if step is None else self._said.steps.get(step)) or (None, None)
+            new = (old[0] if done is None else done, old[1] if summary is None else summary)
+            if step is None:
+                self._said.progress = new
+            else:
+                self._said.steps[step] = new
+        self._send_soon()
+
+    def say(self, level: int, logger: str, text: str) -> None:
+        with self._lock:
+            if len(self._lines) < _MOST_LINES:
+                self._lines.append((time.monotonic(), level, logger, storable(text, LONGEST_LINE)))
+        self._send_soon()
+
+    def _send_soon(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._sending, name="rota-words", daemon=True)
+            self._thread.start()
+        self._wake.set()
+
+    def _sending(self) -> None:
+        while not self._closed:
+            self._wake.wait()
+            self._wake.clear()
+            self._send()
+            time.sleep(_EVERY)
+
+    def _send(self) -> None:
+        with self._lock:
+            said, self._said = self._said, Said()
+            lines, self._lines = self._lines, []
+            now = time.monotonic()
+            said.lines = [(int((now - at) * 1_000_000), level, name, text) for at, level, name, text in lines]
+            if said != Said():
+                self._link.send("said", msgspec.json.encode(said))
+
+    def close(self) -> None:
+        """What was said is on its way before the answer is."""
+        self._closed = True
+        self._send()
+        self._wake.set()
+
+    def skip_step(self, id: str, reason: str | None) -> None:
+        drive(self._ask("skip_step", id, msgspec.json.encode(reason).decode()))
+
+    async def open_step(self, id: str, *, interruptible: bool) -> Opened:
+        if self._transacting:
+            raise Invalid("a step cannot be opened inside a transaction", hint="open it before, or after")
+        told = await self._ask("open_step", id, interruptible=interruptible)
+        assert told.opened is not None
+        if told.shielded:
+            self._shielded.add(id)
+            self._standing.shields += 1
+        return told.opened
+
+    async def close_step(self, id: str, result: object) -> Any:
+        try:
+            text = jsonvalue.encode(result, self._limits)
+        except BadPayload as error:
+            failure = Fail(f"the result of step {id!r} cannot be stored: {error.problem}")
+            await self.leave_step(id, failure)
+            raise failure from error
+        await self._ask_and_lower(id, "close_step", text)
+        return msgspec.json.decode(text)
+
+    async def leave_step(self, id: str, error: BaseException | None) -> None:
+        again = error is None or isinstance(error, Snooze)
+        text = None if again or error is None else msgspec.json.encode(error_of(error)).decode()
+        await self._ask_and_lower(id, "leave_step", text)
+
+    async def _ask_and_lower(self, id: str, verb: str, text: str | None) -> None:
+        await self._ask(verb, id, text)
+        if id in self._shielded:
+            self._shielded.discard(id)
+            self._standing.shields -= 1
+
+    async def _ask(self, verb: str, id: str = "", text: str | None = None, *, interruptible: bool = False) -> Told:
+        self._send()  # what was said before comes first
+        ask = Ask(self._link.next_no(), verb, id, text, interruptible)
+        body = msgspec.json.encode(ask)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            answer = self._link.ask(ask.no, body)
+        else:
+            answer = await asyncio.to_thread(self._link.ask, ask.no, body)
+        told = msgspec.json.decode(answer, type=Told)
+        if told.refusal is not None:
+            raise self._refused(told)
+        return told
+
+    def _refused(self, told: Told) -> BaseException:
+        message = told.refusal or ""
+        match told.kind:
+            case "LeaseLost":
+                return LeaseLost(self._claim.run_id, self._claim.fence)
+            case "Cancelled":
+                return Cancelled(message)
+            case "Invalid":
+                return Invalid(message)
+            case _:
+                return Unavailable(message)
+
+    def wait(self, act: Coroutine[Any, Any, T]) -> T:
+        result: T = drive(act)
+        return result
+
+    async def in_thread(self, call: Callable[[], Any]) -> Any:
+        return await asyncio.to_thread(call)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        if self._database_url is None:
+            raise Unavailable("a child process cannot reach this database")
+        await self._ask("flush")
+        store = Store(open_database(self._database_url))
+        self._transacting = True
+        finished: list[bool] = []
+        try:
+            opening = transaction(store, self._claim, self._limits, self._busy, lambda: finished.append(True))
+            async with opening as tx:
+                yield tx
+        finally:
+            self._transacting = False
+            await store.close()
+        if finished:
+            await self._ask("finished")
+
+    def sync_transaction(self) -> AbstractContextManager[SyncTransaction]:
+        return sync_transaction(self.transaction(), _Waiting())
+
+    def _busy(self) -> int:
+        return int((time.monotonic() - self._began) * 1_000_000)
+
+
+class _Waiting:
+    """An event loop for as long as a transaction lasts."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+
+    def __call__(self, act: Coroutine[Any, Any, T], /) -> T:
+        return self._loop.run_until_complete(act)
+
+
+def refusal_of(error: BaseException) -> Told:
+    """In the parent: as the child can raise it again."""
+    kinds = (LeaseLost, Cancelled, Invalid, Unavailable)
+    kind = next((kind.__name__ for kind in kinds if isinstance(error, kind)), "")
+    return Told(refusal=str(error), kind=kind)
+
+
+def described(text: str | None) -> RunError | None:
+    return None if text is None else msgspec.json.decode(text, type=RunError)

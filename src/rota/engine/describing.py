@@ -1,0 +1,37 @@
+"""Exceptions of handlers, in words that can be stored."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+from rota.core.model import RunError
+
+_LONGEST_MESSAGE = 2_000
+_LONGEST_TRACEBACK = 8_000
+
+
+def error_of(error: BaseException) -> RunError:
+    """Capped, and safe to store whatever the exception's text holds."""
+    try:
+        message = str(error)
+    except Exception:
+        message = "(its message cannot be shown)"
+    frames = "".join(traceback.format_exception(type(error), error, _own_frames(error)))
+    return RunError(
+        type=type(error).__qualname__,
+        message=_storable(message)[:_LONGEST_MESSAGE],
+        traceback=_storable(frames)[-_LONGEST_TRACEBACK:],
+    )
+
+
+def _own_frames(error: BaseException) -> Any:
+    """The traceback without the worker's own frames at its head."""
+    frames = error.__traceback__
+    while frames and frames.tb_frame.f_globals.get("__name__", "").startswith("rota.engine."):
+        frames = frames.tb_next
+    return frames or error.__traceback__
+
+
+def _storable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode().replace("\x00", "�")

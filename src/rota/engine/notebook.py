@@ -1,0 +1,249 @@
+"""What a worker's runs say while they work: gathered per attempt, written together twice a second."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from rota.clock import Clock
+from rota.core.claims import Claim
+from rota.core.notes import LONGEST_LINE, LogNote, Notes, ProgressNote, StepNote, encoded, storable
+from rota.errors import Invalid, RotaError
+from rota.store import Store
+from rota.store.gathering import Gatherer
+
+log = logging.getLogger("rota.worker")
+
+EVERY = 0.4
+_REST_AFTER_TROUBLE = 0.5
+_PER_LINE = 40  # bytes that a line costs besides its words
+
+
+class _Line(msgspec.Struct, frozen=True, gc=False):
+    at: float
+    level: int
+    logger: str
+    text: str
+
+    @property
+    def size(self) -> int:
+        return len(self.text) + len(self.logger) + _PER_LINE
+
+
+class _Sheet(msgspec.Struct, frozen=True):
+    """Lines that were given their number; written again under it until the database has answered."""
+
+    no: int
+    lines: tuple[_Line, ...]
+    drops: tuple[int, ...]
+
+
+class Log:
+    """The log of an attempt: of all it says, the first quarter of its limit and the last three quarters are kept."""
+
+    def __init__(self, limit: int) -> None:
+        self._head = limit // 4
+        self._tail = limit - self._head
+        self._fresh: deque[_Line] = deque()
+        self._fresh_size = 0
+        self._lost = False
+        self._no = 0
+        self._kept: deque[tuple[int, int]] = deque()
+        self._kept_size = 0
+
+    def add(self, line: _Line) -> None:
+        self._fresh.append(line)
+        self._fresh_size += line.size
+        while self._fresh_size > self._head + self._tail and len(self._fresh) > 1:
+            self._fresh_size -= self._fresh.popleft().size
+            self._lost = True
+
+    def sheet(self) -> _Sheet | None:
+        """What was said since the last one."""
+        if not self._fresh:
+            return None
+        lines, size = tuple(self._fresh), self._fresh_size
+        self._no += 2 if self._lost else 1
+        self._fresh.clear()
+        self._fresh_size, self._lost = 0, False
+        if self._head >= size and not self._kept:
+            self._head -= size
+            return _Sheet(self._no, lines, ())
+        self._kept.append((self._no, size))
+        self._kept_size += size
+        drops = []
+        while self._kept_size > self._tail and len(self._kept) > 1:
+            no, size = self._kept.popleft()
+            self._kept_size -= size
+            drops.append(no)
+        return _Sheet(self._no, lines, tuple(drops))
+
+
+class Page:
+    """One attempt's. Handlers write on it from any thread."""
+
+    def __init__(self, claim: Claim, log_limit: int, clock: Clock, changed: Callable[[Page], None]) -> None:
+        self.run_id, self.fence, self.attempt = claim.run_id, claim.fence, claim.attempt
+        self._clock = clock
+        self._changed = changed
+        self._log = Log(log_limit) if log_limit else None
+        self._done: int | None = None
+        self._summary: str | None = None
+        self._progressed = False
+        self._steps: dict[str, StepNote] = {}
+        self._begun: dict[str, float] = {}
+        self._unsent: list[_Sheet] = []
+        self._lock = threading.Lock()
+
+    def progress(self, done: int | None, summary: str | None) -> None:
+        with self._lock:
+            self._done = self._done if done is None else done
+            self._summary = self._summary if summary is None else summary
+            self._progressed = True
+        self._changed(self)
+
+    def line(self, level: int, logger: str, text: str, *, age: float = 0.0) -> None:
+        if self._log is None:
+            return
+        line = _Line(self._clock.monotonic() - age, level, logger, storable(text, LONGEST_LINE))
+        with self._lock:
+            self._log.add(line)
+        self._changed(self)
+
+    def step(self, note: StepNote, begun: float | None) -> None:
+        """Replaces what is still to be written of that step."""
+        with self._lock:
+            self._steps[note.id] = note
+            if begun is not None:
+                self._begun[note.id] = begun
+        self._changed(self)
+
+    def forget_step(self, id: str) -> None:
+        """Its end is being written by itself."""
+        with self._lock:
+            self._steps.pop(id, None)
+
+    def take(self) -> Notes:
+        """Everything that is to be written now."""
+        now = self._clock.monotonic()
+        with self._lock:
+            sheet = self._log.sheet() if self._log else None
+            self._unsent += [sheet] if sheet else []
+            progress = ProgressNote(self.run_id, self.fence, self._done, self._summary) if self._progressed else None
+            self._progressed = False
+            steps, self._steps = self._steps, {}
+        return Notes(
+            (progress,) if progress else (),
+            tuple(self._aged(note, now) for note in steps.values()),
+            tuple(self._log_note(sheet, now) for sheet in self._unsent),
+        )
+
+    def _aged(self, note: StepNote, now: float) -> StepNote:
+        begun = self._begun.get(note.id)
+        return note if begun is None else msgspec.structs.replace(note, age=_micros(now - begun))
+
+    def _log_note(self, sheet: _Sheet, now: float) -> LogNote:
+        lines = [(_micros(now - line.at), line.level, line.logger, line.text) for line in sheet.lines]
+        return LogNote(self.run_id, self.fence, self.attempt, sheet.no, encoded(lines), sheet.drops)
+
+    def written(self) -> None:
+        self._unsent.clear()
+
+    def give_back(self, notes: Notes) -> None:
+        """They were not written; what was said since then counts more."""
+        with self._lock:
+            self._progressed = self._progressed or bool(notes.progress)
+            self._steps = {note.id: note for note in notes.steps} | self._steps
+        self._changed(self)
+
+
+class Notebook:
+    """All pages of a worker. `lost` is told of attempts whose lease is gone."""
+
+    def __init__(self, store: Store, log_limit: int, lost: Callable[[str, int], None]) -> None:
+        self.refused = 0
+        self._store = store
+        self._log_limit = log_limit
+        self._lost = lost
+        self.loop = asyncio.get_running_loop()
+        self._dirty: set[Page] = set()
+        self._lock = threading.Lock()
+        self._wake = asyncio.Event()
+        self._writing = asyncio.Lock()
+        self._ends: Gatherer[StepNote, bool] = Gatherer(self._write_steps)
+
+    def page(self, claim: Claim) -> Page:
+        return Page(claim, self._log_limit, self._store.clock, self._changed)
+
+    async def write_step(self, note: StepNote) -> bool:
+        """At once, together with those that come at the same time. False: its lease is gone."""
+        return await self._ends.add(note)
+
+    async def _write_steps(self, notes: Sequence[StepNote]) -> Sequence[bool]:
+        gone = await self._store.notes.write(Notes(steps=tuple(notes)))
+        return [(note.run_id, note.fence) not in gone for note in notes]
+
+    def _changed(self, page: Page) -> None:
+        with self._lock:
+            is_new = page not in self._dirty
+            self._dirty.add(page)
+        if is_new:
+            with contextlib.suppress(RuntimeError):  # the loop may be closed, and the handler's thread still at work
+                self.loop.call_soon_threadsafe(self._wake.set)
+
+    async def run(self) -> None:
+        while True:
+            await self._wake.wait()
+            await asyncio.sleep(EVERY)
+            self._wake.clear()
+            try:
+                await self.flush()
+            except Exception as error:
+                log.warning("cannot write notes yet: %s", error, exc_info=not isinstance(error, RotaError))
+                await asyncio.sleep(_REST_AFTER_TROUBLE)
+
+    async def flush(self) -> None:
+        """Write all that is pending. Whatever cannot be written stays, to be written again."""
+        if not self._dirty:
+            return
+        async with self._writing:
+            with self._lock:
+                pages, self._dirty = self._dirty, set()
+            taken = {page: page.take() for page in sorted(pages, key=lambda page: page.run_id)}
+            try:
+                await self._write(taken)
+            except BaseException:
+                for page, notes in taken.items():
+                    page.give_back(notes)
+                raise
+
+    async def _write(self, taken: dict[Page, Notes]) -> None:
+        try:
+            gone = await self._store.notes.write(_together(taken.values()))
+        except Invalid as error:  # nothing would make it storable, and a report must not wait for it
+            log.warning("some notes cannot be stored, and are dropped: %s", error)
+            gone = set()
+        for page in taken:
+            page.written()
+            if (page.run_id, page.fence) in gone:
+                self.refused += 1
+                self._lost(page.run_id, page.fence)
+
+
+def _together(notes: Iterable[Notes]) -> Notes:
+    kept = list(notes)
+    return Notes(
+        tuple(note for one in kept for note in one.progress),
+        tuple(note for one in kept for note in one.steps),
+        tuple(note for one in kept for note in one.logs),
+    )
+
+
+def _micros(seconds: float) -> int:
+    return max(0, int(seconds * 1_000_000))

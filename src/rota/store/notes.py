@@ -1,0 +1,194 @@
+"""Notes of runs in progress: written under their lease or not at all; steps, progress and logs as they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import msgspec
+
+from rota.core.model import JobDefinition, RunError
+from rota.core.notes import (
+    LogLine,
+    LogNote,
+    Notes,
+    ProgressNote,
+    StepNote,
+    decoded,
+    level_name,
+    percentage_of,
+)
+from rota.core.states import Outcome, RunState
+from rota.core.steps import Step, StepDefinition, StepState, in_order, left_open
+from rota.errors import Invalid, UnknownRun, UnknownStep
+from rota.instants import instant, maybe_instant
+from rota.store.database import Database, Row, Tx
+
+_ROWS = 200
+_GAP = "lines are missing here: the log of this attempt grew beyond its limit"
+
+
+class RecordedStep(msgspec.Struct, frozen=True):
+    """What an attempt has to know of steps before it. `result` is JSON."""
+
+    id: str
+    no: int
+    state: StepState
+    result: str | None
+
+
+class NoteStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def write(self, notes: Notes) -> set[tuple[str, int]]:
+        """Returns the leases that are gone: nothing of theirs was written."""
+        return await self._database.transact(lambda tx: write(tx, notes))
+
+    async def shield(self, run_id: str, fence: int) -> bool | None:
+        """From now on a cancel waits. False: the run was asked to stop before; None: the lease is gone."""
+        rows = await self._database.transact(lambda tx: tx.fetch("shield", id=run_id, fence=fence))
+        return bool(rows[0][0]) if rows else None
+
+    async def unshield(self, notes: Notes, grace: int) -> set[tuple[str, int]]:
+        """The step that was not to be cancelled is over, which is what `notes` say."""
+
+        async def body(tx: Tx) -> set[tuple[str, int]]:
+            for run_id, fence in notes.leases:
+                await tx.fetch("unshield", id=run_id, fence=fence, grace=grace)
+            return await write(tx, notes)
+
+        return await self._database.transact(body)
+
+    async def recorded_steps(self, run_id: str) -> list[RecordedStep]:
+        rows = await self._database.read(lambda tx: tx.fetch("recorded_steps", id=run_id))
+        return [RecordedStep(id, no, StepState(state), result) for id, no, state, result in rows]
+
+    async def steps(self, run_id: str) -> list[Step]:
+        return await self._database.read(lambda tx: steps(tx, run_id))
+
+    async def logs(self, run_id: str, after: str | None = None) -> list[LogLine]:
+        """The next few hundred writings behind the cursor of a line; none when there are no more yet."""
+        return await self._database.read(lambda tx: logs(tx, run_id, after))
+
+    async def last_logs(self, run_id: str, count: int) -> list[LogLine]:
+        return await self._database.read(lambda tx: last_logs(tx, run_id, count))
+
+
+async def write(tx: Tx, notes: Notes) -> set[tuple[str, int]]:
+    leases = notes.leases
+    current = {(str(id), fence) for id, fence in await tx.fetch("lock_noted", leases)}
+    told = notes if len(current) == len(leases) else notes.under(current)
+    if told.progress:
+        await tx.fetch("put_progress", [_progress_row(note) for note in told.progress])
+    if told.steps:
+        await tx.fetch("put_steps", [_step_row(note) for note in told.steps])
+    if told.logs:
+        await tx.fetch("put_logs", [_log_row(note) for note in told.logs])
+        drops = [(note.run_id, note.fence, no) for note in told.logs for no in note.drops]
+        if drops:
+            await tx.fetch("drop_logs", drops)
+    return set(leases) - current
+
+
+def _progress_row(note: ProgressNote) -> Row:
+    return note.run_id, note.fence, note.done, note.summary
+
+
+def _step_row(note: StepNote) -> Row:
+    return (
+        note.run_id, note.id, note.no, note.state.value, note.fence, note.attempt, note.age, note.done, note.summary,
+        note.result, note.error,
+    )  # fmt: skip
+
+
+def _log_row(note: LogNote) -> Row:
+    return note.run_id, note.fence, note.no, note.attempt, note.lines
+
+
+async def steps(tx: Tx, run_id: str) -> list[Step]:
+    """As they are declared, and as they were opened."""
+    facts = await tx.fetch("run_of_steps", id=run_id)
+    if not facts:
+        raise UnknownRun(run_id)
+    state, definition = facts[0]
+    ended = None if state is None else RunState(state)
+    opened = {row[0]: _step(row, ended) for row in await tx.fetch("steps", id=run_id)}
+    return in_order(_declared(definition), opened, over=ended is not None)
+
+
+def _declared(definition: str | None) -> Sequence[StepDefinition]:
+    return msgspec.json.decode(definition, type=JobDefinition).steps if definition else ()
+
+
+def _step(row: Row, ended: RunState | None) -> Step:
+    id, state, attempt, started_at, finished_at, done, summary, result, error, kept_from, _, held, outcome = row
+    stands = StepState(state)
+    if stands is StepState.RUNNING and not held:
+        stands = left_open(Outcome(outcome) if outcome else None, ended)
+    return Step(
+        id=id,
+        name="",
+        state=stands,
+        attempt=attempt,
+        started_at=maybe_instant(started_at),
+        finished_at=maybe_instant(finished_at),
+        percentage=100.0 if stands is StepState.SUCCEEDED else percentage_of(done),
+        summary=summary,
+        result=msgspec.json.decode(result) if result else None,
+        error=msgspec.json.decode(error, type=RunError) if error else None,
+        kept_from=None if kept_from is None else str(kept_from),
+    )
+
+
+async def keep_steps(tx: Tx, old_id: str, run_id: str, from_step: str | None) -> None:
+    """What `old_id` has done need not be done again by its retry: all of it, or what came before a step."""
+    before = None
+    if from_step is not None:
+        recorded = {id: no for id, no, _, _ in await tx.fetch("recorded_steps", id=old_id)}
+        if from_step not in recorded:
+            raise UnknownStep(from_step, recorded)
+        before = recorded[from_step]
+    await tx.fetch("keep_steps", run_id=run_id, old_id=old_id, before=before)
+
+
+async def logs(tx: Tx, run_id: str, after: str | None) -> list[LogLine]:
+    fence, no = _place(after)
+    rows = await tx.fetch("log_rows", id=run_id, fence=fence, no=no, limit=_ROWS)
+    return _lines([(fence, no, 0, 0, "[]"), *rows])
+
+
+async def last_logs(tx: Tx, run_id: str, count: int) -> list[LogLine]:
+    rows = list(reversed(await tx.fetch("last_log_rows", id=run_id, limit=_ROWS)))
+    return _lines(rows[:1] + rows)[-count:] if rows else []
+
+
+def _lines(rows: Sequence[Row]) -> list[LogLine]:
+    """Of all rows but the first, which only tells where they go on."""
+    lines: list[LogLine] = []
+    for (last_fence, last_no, *_), (fence, no, attempt, at, text) in pairwise(rows):
+        cursor = f"{fence}.{no}"
+        is_gap = no > (last_no + 1 if fence == last_fence else 1)
+        raw = [(0, 30, "rota", _GAP)] if is_gap else []
+        for age, level, logger, words in [*raw, *decoded(text)]:
+            lines.append(
+                LogLine(
+                    at=instant(at - age),
+                    level=level_name(level),
+                    logger=logger,
+                    text=words,
+                    attempt=attempt,
+                    fence=fence,
+                    cursor=cursor,
+                )
+            )
+    return lines
+
+
+def _place(cursor: str | None) -> tuple[int, int]:
+    if cursor is None:
+        return 0, 0
+    fence, _, no = cursor.partition(".")
+    if not (fence.isdecimal() and no.isdecimal()) or len(cursor) > 20:
+        raise Invalid(f"a cursor of a log looks like 1.17, not {cursor!r:.40}")
+    return int(fence), int(no)

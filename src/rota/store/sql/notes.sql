@@ -1,0 +1,97 @@
+-- What runs in progress say of themselves.
+
+-- name: lock_noted
+-- Fenced, as a report is. A heartbeat may renew the lease meanwhile; whoever ends it waits.
+select l.run_id, l.fence
+from {rows id id, fence int} join rota_lease l on l.run_id = rows.id and l.fence = rows.fence
+order by l.run_id
+{for_key_share l};
+
+-- name: put_progress
+insert into rota_progress (run_id, fence, done, summary, at)
+select rows.run_id, rows.fence, rows.done, rows.summary, :now
+from {rows run_id id, fence int, done int, summary text}
+where true
+on conflict (run_id) do update
+set fence = excluded.fence, done = excluded.done, summary = excluded.summary, at = excluded.at;
+
+-- name: put_steps
+-- What is recorded as succeeded stays as it was recorded.
+insert into rota_step
+    (run_id, id, no, state, fence, attempt, started_at, finished_at, done, summary, result, error)
+select rows.run_id, rows.id, rows.no, rows.state, rows.fence, rows.attempt, :now - rows.age,
+    case when rows.state = 'running' then null else :now end, rows.done, rows.summary, rows.result, rows.error
+from {rows run_id id, id text, no int, state text, fence int, attempt int, age bigint, done int, summary text,
+    result text, error text}
+where true
+on conflict (run_id, id) do update
+set state = excluded.state, fence = excluded.fence, attempt = excluded.attempt, started_at = excluded.started_at,
+    finished_at = excluded.finished_at, done = excluded.done, summary = excluded.summary, result = excluded.result,
+    error = excluded.error
+where rota_step.state <> 'succeeded' and rota_step.fence <= excluded.fence;
+
+-- name: put_logs
+insert into rota_log (run_id, fence, no, attempt, at, lines)
+select rows.run_id, rows.fence, rows.no, rows.attempt, :now, rows.lines
+from {rows run_id id, fence int, no int, attempt int, lines text}
+where true
+on conflict (run_id, fence, no) do nothing;
+
+-- name: drop_logs
+delete from rota_log
+where (run_id, fence, no) in (select rows.run_id, rows.fence, rows.no from {rows run_id id, fence int, no int});
+
+-- name: shield
+-- Not if it was asked to stop before.
+update rota_lease set shielded = case when cancel_at is null then 1 else 0 end
+where run_id = :id and fence = :fence
+returning shielded;
+
+-- name: unshield
+-- The grace of a cancel that came meanwhile begins now.
+update rota_lease set shielded = 0, cancel_at = case when cancel_at is null then null else :now + :grace end
+where run_id = :id and fence = :fence and shielded = 1
+returning run_id;
+
+-- name: recorded_steps
+select id, no, state, result from rota_step where run_id = :id order by no;
+
+-- name: steps
+select s.id, s.state, s.attempt, s.started_at, s.finished_at, s.done, s.summary, s.result, s.error, s.kept_from,
+    s.fence, case when l.fence = s.fence then 1 else 0 end, a.outcome
+from rota_step s
+left join rota_lease l on l.run_id = s.run_id
+left join rota_attempt a on a.run_id = s.run_id and a.fence = s.fence
+where s.run_id = :id
+order by s.no, s.id;
+
+-- name: run_of_steps
+select r.state, j.definition
+from rota_run r left join rota_job j on j.name = r.job and j.version = r.job_version
+where r.id = :id;
+
+-- name: keep_steps
+insert into rota_step
+    (run_id, id, no, state, fence, attempt, started_at, finished_at, done, summary, result, error, kept_from)
+select cast(:run_id as {id}), id, no, state, 0, attempt, started_at, finished_at, done, summary, result, error,
+    coalesce(kept_from, run_id)
+from rota_step
+where run_id = :old_id and state in ('succeeded', 'skipped') and (cast(:before as int) is null or no < :before)
+on conflict (run_id, id) do nothing;
+
+-- name: log_rows
+select fence, no, attempt, at, lines from rota_log
+where run_id = :id and (fence > :fence or (fence = :fence and no > :no))
+order by fence, no limit :limit;
+
+-- name: last_log_rows
+select fence, no, attempt, at, lines from rota_log where run_id = :id order by fence desc, no desc limit :limit;
+
+-- name: drop_steps
+delete from rota_step where run_id in (select rows.id from {rows id id});
+
+-- name: drop_progress
+delete from rota_progress where run_id in (select rows.id from {rows id id});
+
+-- name: drop_run_logs
+delete from rota_log where run_id in (select rows.id from {rows id id});

@@ -1,0 +1,73 @@
+"""Steps, progress and logs of a handler that is called at once, with nobody to write them down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Any, TypeVar
+
+import msgspec
+
+from rota.core import jsonvalue
+from rota.core.jsonvalue import Limits
+from rota.core.signals import Fail
+from rota.core.steps import StepDefinition, definition_of
+from rota.engine.context import Opened
+from rota.engine.transacting import SyncTransaction, Transaction
+from rota.errors import BadPayload, StepTwice, Unavailable, UnknownStep
+from rota.store.sqlite_thread import drive
+
+T = TypeVar("T")
+
+
+class InlineDesk:
+    """As strict as the real one."""
+
+    def __init__(self, declared: Sequence[StepDefinition], limits: Limits) -> None:
+        self._declared = declared
+        self._limits = limits
+        self._seen: set[str] = set()
+        self._open: set[str] = set()
+
+    def progress(self, done: int | None, summary: str | None, step: str | None) -> None:
+        if step is not None and step not in self._open:
+            raise UnknownStep(step, self._open)
+
+    def skip_step(self, id: str, reason: str | None) -> None:
+        self._first_time(id)
+
+    async def open_step(self, id: str, *, interruptible: bool) -> Opened:
+        definition = self._first_time(id)
+        self._open.add(id)
+        return Opened(False, timeout=definition.timeout)
+
+    def _first_time(self, id: str) -> StepDefinition:
+        definition = definition_of(self._declared, id)
+        if id in self._seen:
+            raise StepTwice(id)
+        self._seen.add(id)
+        return definition
+
+    async def close_step(self, id: str, result: object) -> Any:
+        self._open.discard(id)
+        try:
+            return msgspec.json.decode(jsonvalue.encode(result, self._limits))
+        except BadPayload as error:
+            raise Fail(f"the result of step {id!r} cannot be stored: {error.problem}") from error
+
+    async def leave_step(self, id: str, error: BaseException | None) -> None:
+        self._open.discard(id)
+
+    async def in_thread(self, call: Callable[[], Any]) -> Any:
+        return await asyncio.to_thread(call)
+
+    def wait(self, act: Coroutine[Any, Any, T]) -> T:
+        result: T = drive(act)
+        return result
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+        raise Unavailable("inside inline() there is no database to ask")
+
+    def sync_transaction(self) -> AbstractContextManager[SyncTransaction]:
+        raise Unavailable("inside inline() there is no database to ask")
