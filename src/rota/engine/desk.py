@@ -146,6 +146,7 @@ class WorkerDesk:
         if shielded is None:
             raise LeaseLost(claim.run_id, claim.fence)
         if not shielded:
+            self._attempt.cancelled = True
             raise Cancelled(f"run {claim.run_id} was cancelled")
         self._attempt.shields += 1
 

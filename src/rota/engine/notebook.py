@@ -14,7 +14,7 @@ import msgspec
 from rota.clock import Clock
 from rota.core.claims import Claim
 from rota.core.notes import LONGEST_LINE, LogNote, Notes, ProgressNote, StepNote, encoded, storable
-from rota.errors import Invalid, RotaError
+from rota.errors import RotaError, Unavailable
 from rota.store import Store
 from rota.store.gathering import Gatherer
 
@@ -209,12 +209,14 @@ class Notebook:
                 await asyncio.sleep(_REST_AFTER_TROUBLE)
 
     async def flush(self) -> None:
-        """Write all that is pending. Whatever cannot be written stays, to be written again."""
-        if not self._dirty:
+        """Write all that is pending, and wait for what is being written. What cannot be now, will be written again."""
+        if not self._dirty and not self._writing.locked():
             return
         async with self._writing:
             with self._lock:
                 pages, self._dirty = self._dirty, set()
+            if not pages:
+                return
             taken = {page: page.take() for page in sorted(pages, key=lambda page: page.run_id)}
             try:
                 await self._write(taken)
@@ -226,8 +228,10 @@ class Notebook:
     async def _write(self, taken: dict[Page, Notes]) -> None:
         try:
             gone = await self._store.notes.write(_together(taken.values()))
-        except Invalid as error:  # nothing would make it storable, and a report must not wait for it
-            log.warning("some notes cannot be stored, and are dropped: %s", error)
+        except Unavailable:
+            raise
+        except Exception:  # nothing would make them storable, and no report must wait for them for ever
+            log.exception("some notes cannot be stored, and are dropped")
             gone = set()
         for page in taken:
             page.written()

@@ -189,6 +189,6 @@ def _place(cursor: str | None) -> tuple[int, int]:
     if cursor is None:
         return 0, 0
     fence, _, no = cursor.partition(".")
-    if not (fence.isdecimal() and no.isdecimal()) or len(cursor) > 20:
+    if not (fence.isdecimal() and no.isdecimal() and cursor.isascii()) or len(cursor) > 20:
         raise Invalid(f"a cursor of a log looks like 1.17, not {cursor!r:.40}")
     return int(fence), int(no)

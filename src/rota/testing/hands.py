@@ -12,7 +12,9 @@ from rota.core.claims import Ask, Claim, ClaimRequest, LimitedRequest
 from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
 from rota.core.model import Enqueued, Run, WorkerInfo
+from rota.core.notes import LogNote, Notes, ProgressNote, StepNote, encoded, hundredths
 from rota.core.states import Outcome
+from rota.core.steps import StepState
 from rota.durations import in_micros
 from rota.engine.attempts import Attempt, Reports
 from rota.errors import Invalid, LeaseLost
@@ -36,6 +38,7 @@ class HandWorker:
         self.info = info
         self.claims: dict[str, Claim] = {}
         self._attempts: dict[str, Attempt] = {}
+        self._said = 0
         self._store = client.store
         self._registry = client.registry
         self._lease = in_micros(client.config.lease)
@@ -84,6 +87,31 @@ class HandWorker:
     async def cancelled(self, run: RunReference | None = None) -> None:
         """Say that the run has stopped because it was asked to."""
         await self._tell(self._reports.stopped(self._attempt(run), Outcome.CANCELLED))
+
+    async def progress(self, run: RunReference | None = None, *, percentage: float, summary: str | None = None) -> None:
+        claim = self._attempt(run).claim
+        note = ProgressNote(claim.run_id, claim.fence, hundredths(percentage), summary)
+        await self._note(claim, Notes(progress=(note,)))
+
+    async def step(self, id: str, result: Any = None, run: RunReference | None = None) -> None:
+        """Record a step as done."""
+        claim = self._attempt(run).claim
+        known = await self._store.notes.recorded_steps(claim.run_id)
+        no = next((step.no for step in known if step.id == id), len(known) + 1)
+        text = msgspec.json.encode(result).decode()
+        note = StepNote(claim.run_id, claim.fence, claim.attempt, id, no, StepState.SUCCEEDED, 0, result=text)
+        await self._note(claim, Notes(steps=(note,)))
+
+    async def say(self, text: str, run: RunReference | None = None) -> None:
+        """Log a line."""
+        claim = self._attempt(run).claim
+        self._said += 1
+        lines = encoded([(0, 20, "hand", text)])
+        await self._note(claim, Notes(logs=(LogNote(claim.run_id, claim.fence, claim.attempt, self._said, lines),)))
+
+    async def _note(self, claim: Claim, notes: Notes) -> None:
+        if await self._store.notes.write(notes):
+            raise LeaseLost(claim.run_id, claim.fence)
 
     async def hand_back(self, run: RunReference | None = None, *, began: bool = False) -> None:
         report = self._reports.hand_back(self._attempt(run).claim)
