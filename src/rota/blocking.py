@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 from rota.client import Client, Order
 from rota.core.applying import Difference
 from rota.core.backfilling import Backfill
+from rota.core.bulking import BulkResult, Counted
 from rota.core.explaining import Explanation
 from rota.core.jobstatus import JobStatus
 from rota.core.ledger import Verification
@@ -110,6 +111,15 @@ class BlockingClient:
 
     def logs(self, run_id: str, *, after: str | None = None, last: int | None = None) -> Sequence[LogLine]:
         return self._call(lambda client: client.logs(run_id, after=after, last=last))
+
+    def count(self, wanted: RunFilter | None = None, *, most: int = 10_000) -> Counted:
+        return self._call(lambda client: client.count(wanted, most=most))
+
+    def cancel_many(self, wanted: RunFilter, **how: Any) -> BulkResult:
+        return self._call(lambda client: client.cancel_many(wanted, **how))
+
+    def retry_many(self, wanted: RunFilter, **how: Any) -> BulkResult:
+        return self._call(lambda client: client.retry_many(wanted, **how))
 
     def job_status(self, name: str) -> JobStatus:
         return self._call(lambda client: client.job_status(name))

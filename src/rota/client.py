@@ -9,9 +9,11 @@ from typing import Any
 
 import msgspec
 
+from rota.bulk import Bulk, SoFar
 from rota.config import Config
 from rota.core import jsonvalue
 from rota.core.actors import checked_actor
+from rota.core.bulking import BulkResult, Counted, to_cancel, to_retry
 from rota.core.explaining import Explanation
 from rota.core.jobstatus import RETRIED_BY_HAND, JobStatus, resume_mode, status_of
 from rota.core.jsonvalue import Limits
@@ -55,6 +57,7 @@ class Client:
         self.config = config
         self._limits = Limits(config.max_payload)
         self.schedules = Schedules(store, registry, config, self.job)
+        self._bulk = Bulk(store, self._again)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""
@@ -181,6 +184,12 @@ class Client:
 
         `keep_steps`: what its steps have done is not done again; with `from_step`, only what they did before that one.
         """
+        again = await self._again(run_id)
+        if keep_steps or from_step is not None:
+            return await self.store.enqueue_keeping(again, from_step)
+        return (await self.store.enqueue([again]))[0]
+
+    async def _again(self, run_id: str) -> NewRun:
         old = await self.get(run_id)
         if not old.state.is_final:
             raise RunNotFinal(old.id, old.state)
@@ -190,7 +199,7 @@ class Client:
         options = {} if own is None else {"unique": own}
         holds = key_holds(definition, old.scope, old.key, copy.payload, options)
         strict = tuple(msgspec.structs.replace(hold, on_conflict="reject") for hold in holds)
-        again = msgspec.structs.replace(
+        return msgspec.structs.replace(
             copy,
             id=self.store.new_id(),
             retry_of=old.id,
@@ -198,14 +207,42 @@ class Client:
             holds=strict,
             gates=await self._gates_again(old, gates_of(definition, old.scope, copy.payload)),
         )
-        if keep_steps or from_step is not None:
-            return await self.store.enqueue_keeping(again, from_step)
-        return (await self.store.enqueue([again]))[0]
 
     async def _gates_again(self, run: Run, gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
         """Done again, it is under the limit of its schedule still."""
         schedule = None if run.schedule is None else await self.store.schedules.get(run.schedule)
         return gates if schedule is None else with_limit_of_schedule(gates, schedule.id, schedule.definition.limit)
+
+    async def count(self, wanted: RunFilter | None = None, *, most: int = 10_000) -> Counted:
+        """How many runs match; it stops counting at `most`."""
+        return await self._bulk.count(wanted or RunFilter(), most)
+
+    async def cancel_many(
+        self,
+        wanted: RunFilter,
+        *,
+        reason: str | None = None,
+        actor: str | None = None,
+        expected: int | None = None,
+        everything: bool = False,
+        progress: SoFar | None = None,
+    ) -> BulkResult:
+        """All that match and have not ended. `BulkMismatch`, and nothing is done, if they are more than `expected`."""
+        chosen = to_cancel(wanted, everything=everything)
+        return await self._bulk.cancel(chosen, reason, checked_actor(actor), expected, progress)
+
+    async def retry_many(
+        self,
+        wanted: RunFilter,
+        *,
+        actor: str | None = None,
+        expected: int | None = None,
+        everything: bool = False,
+        progress: SoFar | None = None,
+    ) -> BulkResult:
+        """All that match, did not go well (unless the filter says otherwise) and were not retried since."""
+        checked_actor(actor)
+        return await self._bulk.retry(to_retry(wanted, everything=everything), expected, progress)
 
     async def job_status(self, name: str) -> JobStatus:
         await self.job(name)

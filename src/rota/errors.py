@@ -4,7 +4,7 @@
     ├── NotFound        404   exit 4     UnknownJob, UnknownRun, UnknownSchedule, UnknownWorker
     ├── Conflict        409   exit 6     AmbiguousRun, LeaseLost, RunIsFinal, RunNotFinal, NotCancellable, DuplicateRun,
     │                                    JobDisabled, NotRepeatable, NotSchedulable, DuplicateSchedule, Overlapping,
-    │                                    NotTriggered, NothingToRetry, LimitReached
+    │                                    NotTriggered, NothingToRetry, AlreadyRetried, BulkMismatch, LimitReached
     ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, UnknownStep,
     │                                    StepTwice, KeyReused, BadConfig (exit 78)
     └── Unavailable     503   exit 69    DeadlineExceeded, UnreadableSchedule, SchemaOutdated (exit 78),
@@ -156,6 +156,24 @@ class NothingToRetry(Conflict):
         else:
             hint = f"to do it again all the same: `rota run retry {run_id}`"
             super().__init__(f"the newest run of job {job!r}, {run_id}, has {state}: it did not fail", hint=hint)
+
+
+class AlreadyRetried(Conflict):
+    """Said by retries of many; one run by its id may be retried as often as wanted."""
+
+    code = "already-retried"
+
+    def __init__(self, run_id: str, retry: str) -> None:
+        super().__init__(f"run {run_id} was retried already, by run {retry}", hint="retry that one, if it failed")
+        self.retry = retry
+
+
+class BulkMismatch(Conflict):
+    code = "bulk-mismatch"
+
+    def __init__(self, expected: int) -> None:
+        hint = "nothing was done; count again, and expect what you find"
+        super().__init__(f"more runs match than the {expected} that were expected", hint=hint)
 
 
 class LimitReached(Conflict):

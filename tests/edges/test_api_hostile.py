@@ -47,7 +47,8 @@ QUESTIONS = [
     "limit=-1", "limit=" + "9" * 5_000, "limit=1e3", "limit=", "limit=%D9%A0", "cursor=%00", "cursor=" + "A" * 22,
     "cursor=" + "A" * 5_000, "cursor=====", "cursor=%F0%9F%92%A9", "state=", "state=%00", "job=%00", "job=%ff", "job=",
     "tag=%25", "tag=%00", "key=" + "k" * 5_000, "scope=/", "scope=a/%00", "queue=%ed%a0%80", "=", "&&&", "a" * 5_000,
-    "%00=1",
+    "%00=1", "error=%00", "error=%25", "worker=%ff", "retried=", "created_after=0001-01-01T00:00:00%2B14:00",
+    "created_before=9999-12-31T23:59:59Z", "created_after=9999-12-31T23:59:59Z", "created_before=%00",
 ]  # fmt: skip
 
 

@@ -183,7 +183,15 @@ async def test_filters(http: httpx2.AsyncClient) -> None:
         items = (await http.get(f"{RUNS}?{question}")).json()["items"]
         assert [run["id"] for run in items] == [wanted.json()["id"]], question
     assert len((await http.get(f"{RUNS}?job=greet&state=queued&state=scheduled")).json()["items"]) == 2
-    for question in ("job=refuse", "schedule=nightly"):
+    run = wanted.json()
+    assert (await http.post(f"{RUNS}/{run['id']}/cancel")).json()["cancelled_by"] == "api"
+    await http.post(f"{RUNS}/{run['id']}/retry")
+    since, until = f"created_after={run['created_at']}", "created_before=2090-01-31T08:00:00%2B02:00"
+    for question in ("retried=true", f"{since}&{until}&state=cancelled&retried=true"):
+        items = (await http.get(f"{RUNS}?{question}")).json()["items"]
+        assert [item["id"] for item in items] == [run["id"]], question
+    nothing = ("job=refuse", "schedule=nightly", "worker=me", "error=boom", "created_before=2020-01-31T08:00:00Z")
+    for question in nothing:
         assert (await http.get(f"{RUNS}?{question}")).json() == {"items": [], "next_cursor": None}
 
 
@@ -198,6 +206,9 @@ async def test_filters(http: httpx2.AsyncClient) -> None:
         ("job=a&job=b", "give it once"),
         ("cursor=abc", "take next_cursor of the page before"),
         ("scope=account", "write kind/id, for example account/42"),
+        ("retried=yes", None),
+        ("created_after=yesterday", "write a time with a zone: 2026-01-31T08:00:00Z"),
+        ("created_before=2026-01-31T08:00:00", "write a time with a zone: 2026-01-31T08:00:00Z"),
     ],
 )
 async def test_a_wrong_question_is_refused(http: httpx2.AsyncClient, question: str, hint: str | None) -> None:

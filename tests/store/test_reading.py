@@ -165,7 +165,7 @@ async def test_a_beginning_that_no_id_has(store: Store, prefix: str) -> None:
 @pytest.mark.parametrize("hostile", ["\0", "\ud800", "x" * 100_000, "'; drop table rota_run; --"])
 async def test_hostile_filters_find_nothing_or_are_refused(store: Store, hostile: str) -> None:
     await put(store)
-    for name in ("job", "queue", "key", "tag"):
+    for name in ("job", "queue", "key", "tag", "worker", "error"):
         try:
             assert await store.list_runs(msgspec.structs.replace(RunFilter(), **{name: hostile}), 10) == []
         except Invalid:

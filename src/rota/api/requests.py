@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TypeVar
 
 import msgspec
@@ -79,6 +81,22 @@ class Query:
         if len(values) > 1:
             raise Invalid(f"{name} is given {len(values)} times", hint="give it once")
         return checked_name(values[0], name) if values else None
+
+    def instant(self, name: str) -> datetime | None:
+        text = self.one(name)
+        if text is None:
+            return None
+        with contextlib.suppress(ValueError):
+            at = datetime.fromisoformat(text)
+            if at.tzinfo is not None:
+                return at
+        raise Invalid(f"{name} cannot be {text!r:.80}", hint="write a time with a zone: 2026-01-31T08:00:00Z")
+
+    def flag(self, name: str) -> bool | None:
+        text = self.one(name)
+        if text not in (None, "true", "false"):
+            raise Invalid(f"{name} must be true or false, not {text!r:.80}")
+        return None if text is None else text == "true"
 
     def number(self, name: str, default: int) -> int:
         text = self.one(name)

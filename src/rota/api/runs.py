@@ -25,7 +25,10 @@ from rota.core.states import RunState
 from rota.errors import BadPayload, Invalid, KeyReused, RotaError, did_you_mean
 
 _ACTOR = "api"
-_FILTERS = ("state", "job", "queue", "key", "tag", "scope", "schedule")
+_FILTERS = (
+    *("state", "job", "queue", "key", "tag", "scope", "schedule", "worker"),
+    *("created_after", "created_before", "error", "retried"),
+)
 
 
 class CancelBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -100,6 +103,11 @@ async def list_runs(request: Request) -> Response:
         tag=query.one("tag"),
         scope=scope_of(query.one("scope")),
         schedule=query.one("schedule"),
+        worker=query.one("worker"),
+        created_after=query.instant("created_after"),
+        created_before=query.instant("created_before"),
+        error=query.one("error"),
+        retried=query.flag("retried"),
     )
     limit = query.number("limit", 50)
     before = run_before(query.one("cursor"))

@@ -1,4 +1,4 @@
-"""`rota run`: list, show, wait for, cancel and retry runs."""
+"""`rota run`: list, show and wait for runs."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from typing import Any
 import click
 
 from rota.cli.adding import add
-from rota.cli.connecting import actor, ask
-from rota.cli.options import cursor_of, examples, names_of, scope_of, shared, states_of
+from rota.cli.connecting import ask
+from rota.cli.filtering import filter_of, filters
+from rota.cli.options import cursor_of, examples, shared
 from rota.cli.output import on_terminal, plain_value, print_facts, print_json, print_rows
-from rota.cli.showing import ATTEMPT_COLUMNS, RUN_COLUMNS, attempt_row, print_new_run, print_run, run_facts, run_row
+from rota.cli.runcontrol import COMMANDS
+from rota.cli.showing import ATTEMPT_COLUMNS, RUN_COLUMNS, attempt_row, run_facts, run_row
 from rota.cli.waiting import ended, finish
 from rota.client import MOST_LISTED, Client
-from rota.core.model import Run, RunFilter
-from rota.core.scope import Scope
 
 
 @click.group()
 def run() -> None:
-    """Runs: enqueue, list, show, wait for, cancel, retry.
+    """Runs: enqueue, list, count, show, wait for, cancel, retry.
 
     ID is a run's id, or the beginning or the end of it that no other run has. Runs that were enqueued together
     begin alike: take the end, of four characters or more.
     """
 
 
-run.add_command(add)
+for command in (add, *COMMANDS):
+    run.add_command(command)
 
 
 @run.command(
@@ -36,20 +37,13 @@ run.add_command(add)
         "rota run ls --state queued | cut -f1",
     )
 )
-@click.option("--state", "states", type=names_of, multiple=True, metavar="STATE", help="Only these; comma-separated.")
-@click.option("--job", metavar="NAME")
-@click.option("--queue", metavar="NAME")
-@click.option("--schedule", metavar="NAME")
-@click.option("--tag", metavar="TAG")
-@click.option("--key", metavar="KEY")
-@click.option("--scope", type=scope_of, metavar="KIND/ID")
+@filters
 @click.option("--limit", type=int, default=50, show_default=True, metavar="N", help=f"At most {MOST_LISTED}.")
 @click.option("--before", metavar="ID", help="The page after the one that ended with this id.")
 @shared
-def ls(states: Any, limit: int, before: str | None, database: str | None, as_json: bool, **given: Any) -> None:
+def ls(limit: int, before: str | None, database: str | None, as_json: bool, **given: Any) -> None:
     """List runs, newest first."""
-    scope = given.pop("scope")
-    wanted = RunFilter(states=states_of(states), scope=Scope(*scope) if scope else None, **given)
+    wanted = filter_of(given)
     cursor = cursor_of(before)
 
     async def question(client: Client) -> Any:
@@ -105,42 +99,3 @@ def wait(id: str, timeout: str | None, database: str | None, as_json: bool) -> i
     ID is the beginning or the end of an id, or all of it.
     """
     return finish(ask(database, lambda client: ended(client, id, timeout)), as_json=as_json)
-
-
-@run.command(epilog=examples("rota run cancel b3e52e11 --reason 'wrong url'"))
-@click.argument("id")
-@click.option("--reason", metavar="TEXT", help="Kept with the run.")
-@shared
-def cancel(id: str, reason: str | None, database: str | None, as_json: bool) -> None:
-    """Cancel a run: at once, or by asking its worker to stop.
-
-    ID is the beginning or the end of an id, or all of it.
-    """
-
-    async def command(client: Client) -> Any:
-        found = await client.get(id)
-        await client.cancel(found.id, reason=reason, actor=actor())
-        return await client.get(found.id)
-
-    print_run(ask(database, command), as_json=as_json)
-
-
-@run.command(epilog=examples("rota run retry b3e52e11 --wait"))
-@click.argument("id")
-@click.option("--wait", "waiting", is_flag=True, help="Wait for the new run's end.")
-@shared
-def retry(id: str, waiting: bool, database: str | None, as_json: bool) -> int:
-    """Do a finished run's work again, as a new run.
-
-    ID is the beginning or the end of an id, or all of it.
-    """
-
-    async def command(client: Client) -> Run:
-        new = await client.retry(id)
-        return await (ended(client, new.id, None) if waiting else client.get(new.id))
-
-    again = ask(database, command)
-    if waiting:
-        return finish(again, as_json=as_json)
-    print_new_run(again, as_json=as_json)
-    return 0

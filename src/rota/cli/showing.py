@@ -39,6 +39,7 @@ def run_facts(run: Run, now: datetime) -> list[tuple[str, Cell]]:
         ("id", text_cell(run.id)),
         ("state", state_cell(run.state)),
         ("reason", text_cell(run.reason)),
+        ("cancelled_by", text_cell(run.cancelled_by)),
         ("job", Cell(run.job, version)),
         ("queue", text_cell(run.queue)),
         ("priority", text_cell(run.priority)),

@@ -157,6 +157,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     covers_from: datetime | None = None
     missed_count: int = 0
     progress: Progress | None = None
+    cancelled_by: str | None = None
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,6 +225,8 @@ def with_empty_queues(counts: Iterable[QueueCount], jobs: Iterable[JobDefinition
 
 
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs that are all of this; `error` is a part of what their error says, `retried` whether another repeats them."""
+
     states: tuple[RunState, ...] = ()
     job: str | None = None
     queue: str | None = None
@@ -231,3 +234,8 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None = None
     tag: str | None = None
     schedule: str | None = None
+    worker: str | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    error: str | None = None
+    retried: bool | None = None

@@ -7,21 +7,15 @@ from uuid import UUID
 
 import msgspec
 
-from rota.core.model import Attempt, JobDefinition, Measures, NewRun, Pause, Run, RunError, RunFilter
+from rota.core.model import Attempt, JobDefinition, Measures, NewRun, Pause, Run, RunError
 from rota.core.notes import Progress, percentage_of
 from rota.core.scope import Scope
-from rota.core.states import FINAL_STATES, Outcome, RunState
+from rota.core.states import Outcome, RunState
 from rota.errors import AmbiguousRun, UnknownRun
 from rota.instants import instant, maybe_instant
 from rota.store.database import Row, Tx
+from rota.store.selecting import Selection
 
-_LIVE_CONDITIONS = {
-    RunState.SCHEDULED: "hold in (1, 3, 4)",
-    RunState.QUEUED: "hold in (0, 2)",
-    RunState.RUNNING: "id in (select run_id from rota_lease where cancel_at is null)",
-    RunState.CANCELLING: "id in (select run_id from rota_lease where cancel_at is not null)",
-    RunState.WAITING: "false",
-}
 _HEX = "0123456789abcdef"
 _SHORTEST_END = 4
 
@@ -69,41 +63,12 @@ def _uuid(digits: str) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-async def list_runs(tx: Tx, wanted: RunFilter, limit: int, before: str | None) -> list[Run]:
+async def list_runs(tx: Tx, chosen: Selection, limit: int, before: str | None) -> list[Run]:
     """Newest first; `before` is the last id of the page before."""
-    conditions, values = _conditions(wanted)
     if before:
-        conditions.append("id < :before")
-        values["before"] = before
-    where = f"where {' and '.join(conditions)}" if conditions else ""
-    sql = f"select {{run_columns}} from rota_run_now {where} order by id desc limit :limit"
-    return [run_of(row) for row in await tx.fetch_sql(sql, limit=limit, **values)]
-
-
-def _conditions(wanted: RunFilter) -> tuple[list[str], dict[str, object]]:
-    conditions: list[str] = []
-    values: dict[str, object] = {}
-    if wanted.states:
-        conditions.append("(" + " or ".join(_state_condition(state) for state in wanted.states) + ")")
-    for column in ("job", "queue", "key"):
-        value = getattr(wanted, column)
-        if value is not None:
-            conditions.append(f"{column} = :{column}")
-            values[column] = value
-    if wanted.schedule is not None:
-        conditions.append("schedule_id in (select id from rota_schedule where name = :schedule)")
-        values["schedule"] = wanted.schedule
-    if wanted.scope is not None:
-        conditions.append("scope_kind = :scope_kind and scope_id = :scope_id")
-        values.update(scope_kind=wanted.scope.kind, scope_id=wanted.scope.id)
-    if wanted.tag is not None:
-        conditions.append("strpos(tags, :tag) > 0")
-        values["tag"] = msgspec.json.encode(wanted.tag).decode()
-    return conditions, values
-
-
-def _state_condition(state: RunState) -> str:
-    return f"final_state = '{state.value}'" if state in FINAL_STATES else _LIVE_CONDITIONS[state]
+        chosen = chosen.narrowed("id < :before", before=before)
+    sql = f"select {{run_columns}} from rota_run_now {chosen.where} order by id desc limit :limit"
+    return [run_of(row) for row in await tx.fetch_sql(sql, limit=limit, **chosen.values)]
 
 
 async def attempts(tx: Tx, run_id: str) -> list[Attempt]:
@@ -130,8 +95,8 @@ async def paused_queues(tx: Tx) -> list[Pause]:
 
 def run_of(row: Row) -> Run:
     (id, job, job_version, queue, priority, scope_kind, scope_id, key, state, reason, fence, attempt, max_attempts,
-     payload, result, error, created_at, run_at, started_at, finished_at, retry_of, worker_id, tags,
-     metadata, schedule, plan_time, covers_from, missed_count, done, summary, progress_at) = row  # fmt: skip
+     payload, result, error, created_at, run_at, started_at, finished_at, retry_of, worker_id, tags, metadata,
+     schedule, plan_time, covers_from, missed_count, done, summary, progress_at, cancelled_by) = row  # fmt: skip
     return Run(
         id=str(id),
         job=job,
@@ -161,6 +126,7 @@ def run_of(row: Row) -> Run:
         covers_from=maybe_instant(covers_from),
         missed_count=missed_count or 0,
         progress=_progress(done, summary, progress_at),
+        cancelled_by=cancelled_by,
     )
 
 

@@ -20,7 +20,7 @@ import msgspec
 RUN_COLUMNS = (
     "id, job, job_version, queue, priority, scope_kind, scope_id, key, state, reason, fence, attempt, max_attempts, "
     "payload, result, error, created_at, run_at, started_at, finished_at, retry_of, worker_id, tags, metadata, "
-    "schedule, plan_time, covers_from, missed_count, done, summary, progress_at"
+    "schedule, plan_time, covers_from, missed_count, done, summary, progress_at, cancelled_by"
 )
 
 SCHEDULE_COLUMNS = (
@@ -35,7 +35,7 @@ CURSOR_FACTS = "cursor_at, next_plan, open_plan, fired, tzdata, provider, awaits
 
 _SHARED = (
     "runs.sql", "reading.sql", "pruning.sql", "holding.sql", "schedules.sql", "planning.sql", "ledger.sql", "jobs.sql",
-    "backfilling.sql", "folding.sql", "explaining.sql", "notes.sql",
+    "backfilling.sql", "folding.sql", "explaining.sql", "notes.sql", "bulk.sql",
 )  # fmt: skip
 _BLOCK = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
@@ -99,6 +99,7 @@ POSTGRES = Dialect(
         "for_update": "for update{}",
         "for_update_skip": "for update{} skip locked",
         "for_key_share": "for key share{}",
+        "error_said": "((error::json ->> 'type') || ': ' || (error::json ->> 'message'))",
         "run_columns": RUN_COLUMNS,
         "schedule_columns": SCHEDULE_COLUMNS,
         "schedule_facts": SCHEDULE_FACTS,
@@ -127,6 +128,7 @@ SQLITE = Dialect(
         "for_update": "",
         "for_update_skip": "",
         "for_key_share": "",
+        "error_said": "((error ->> 'type') || ': ' || (error ->> 'message'))",
         "run_columns": RUN_COLUMNS,
         "schedule_columns": SCHEDULE_COLUMNS,
         "schedule_facts": SCHEDULE_FACTS,

@@ -30,11 +30,13 @@ from rota.store import (
     slots,
     waits,
 )
+from rota.store.bulk_store import BulkStore
 from rota.store.database import AlreadyThere, Database, Hint, Row, Tx, Work
 from rota.store.ledger_store import LedgerStore
 from rota.store.notes import NoteStore, keep_steps
 from rota.store.reporting import Reaped, Reported
 from rota.store.schedule_store import ScheduleStore
+from rota.store.selecting import selection_of
 from rota.store.slots import Limited
 
 log = logging.getLogger("rota.store")
@@ -66,6 +68,7 @@ class Store:
         self.schedules = ScheduleStore(database, new_id)
         self.ledger = LedgerStore(database, new_id)
         self.notes = NoteStore(database)
+        self.bulk = BulkStore(database)
         self._looked_to = NIL_ID
 
     def twin(self) -> Store:
@@ -202,7 +205,9 @@ class Store:
         return await self.database.read(lambda tx: reading.find_run(tx, part))
 
     async def list_runs(self, wanted: RunFilter, limit: int, before: str | None = None) -> list[Run]:
-        return await self.database.read(lambda tx: reading.list_runs(tx, wanted, limit, before))
+        return await self.database.read(
+            lambda tx: reading.list_runs(tx, selection_of(wanted, self.clock), limit, before)
+        )
 
     async def attempts(self, run_id: str) -> list[Attempt]:
         return await self.database.read(lambda tx: reading.attempts(tx, run_id))

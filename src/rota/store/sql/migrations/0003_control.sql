@@ -51,6 +51,9 @@ create table rota_event (
 ) {wide};
 create index rota_event_subject on rota_event (kind, subject, seq);
 
+-- Whether a run was retried already; the end of a run touches it no more than it does the others.
+create index rota_run_retry on rota_run (retry_of) where retry_of is not null;
+
 alter table rota_attempt add column left_as text;   -- the state that its end put the run in
 alter table rota_attempt add column due_at bigint;  -- scheduled: until then
 

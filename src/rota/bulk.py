@@ -1,0 +1,115 @@
+"""Cancelling and retrying all runs that match a filter: found first, then done in bites; workers come in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from rota.core.bulking import BulkResult, Counted, Found
+from rota.core.model import NewRun, RunFilter
+from rota.errors import BulkMismatch, Invalid, RotaError, Unavailable
+from rota.store import Store
+from rota.store.bulk_store import Refusals
+
+SoFar = Callable[[BulkResult], None]
+"""Told after each bite how far it is."""
+
+_FIRST_ID = "00000000-0000-0000-0000-000000000000"
+_PAGE = 5_000
+_BITE = 200
+_AT_ONCE = 4  # others want connections, too
+
+
+class Bulk:
+    """`again` prepares the retry of a run, and writes nothing."""
+
+    def __init__(self, store: Store, again: Callable[[str], Awaitable[NewRun]]) -> None:
+        self._store = store
+        self._again = again
+
+    async def count(self, wanted: RunFilter, most: int) -> Counted:
+        if most < 1:
+            raise Invalid(f"most must be 1 or more, not {most}")
+        count = await self._store.bulk.count(wanted, most + 1)
+        return Counted(min(count, most), exact=count <= most)
+
+    async def cancel(
+        self, wanted: RunFilter, reason: str | None, actor: str | None, expected: int | None, progress: SoFar | None
+    ) -> BulkResult:
+        """Those that wait first, before any more of them begin; then those that run.
+
+        These one by one: a completion holds many leases at once, in an order of its own.
+        """
+        found = await self._find(wanted, expected)
+        waiting = [run.id for run in found if not run.claimed]
+        claimed = [run.id for run in found if run.claimed]
+
+        async def cancel(bite: Sequence[str]) -> Refusals:
+            return await self._store.bulk.cancel(bite, reason, actor)
+
+        result = await _in_bites(BulkResult(len(found)), waiting, _BITE, cancel, progress)
+        return await _in_bites(result, claimed, 1, cancel, progress)
+
+    async def retry(self, wanted: RunFilter, expected: int | None, progress: SoFar | None) -> BulkResult:
+        found = await self._find(wanted, expected)
+        return await _in_bites(BulkResult(len(found)), [run.id for run in found], _BITE, self._retry_some, progress)
+
+    async def _find(self, wanted: RunFilter, expected: int | None) -> list[Found]:
+        """All that match now: runs that come later, or come to match, are not touched."""
+        found: list[Found] = []
+        after = _FIRST_ID
+        while page := await self._store.bulk.find(wanted, after, _PAGE):
+            found += page
+            after = page[-1].id
+            if expected is not None and len(found) > expected:
+                raise BulkMismatch(expected)
+        return found
+
+    async def _retry_some(self, run_ids: Sequence[str]) -> Refusals:
+        answers: list[NewRun | BaseException] = []
+        for place in range(0, len(run_ids), _AT_ONCE):
+            some = run_ids[place : place + _AT_ONCE]
+            answers += await asyncio.gather(*map(self._again, some), return_exceptions=True)
+        runs: list[NewRun] = []
+        refused: Refusals = {}
+        for run_id, answer in zip(run_ids, answers, strict=True):
+            match answer:
+                case NewRun():
+                    runs.append(answer)
+                case RotaError() if not isinstance(answer, Unavailable):
+                    refused[run_id] = answer
+                case _:
+                    raise answer
+        return refused | await self._enqueue(runs)
+
+    async def _enqueue(self, runs: Sequence[NewRun]) -> Refusals:
+        """Together; if one of them is refused, each for itself."""
+        if not runs:
+            return {}
+        try:
+            return await self._store.bulk.retry(runs)
+        except Unavailable:
+            raise
+        except RotaError as error:
+            if len(runs) == 1:
+                return {str(runs[0].retry_of): error}
+        refused: Refusals = {}
+        for run in runs:
+            refused |= await self._enqueue([run])
+        return refused
+
+
+async def _in_bites(
+    result: BulkResult,
+    run_ids: Sequence[str],
+    size: int,
+    act: Callable[[Sequence[str]], Awaitable[Refusals]],
+    progress: SoFar | None,
+) -> BulkResult:
+    for place in range(0, len(run_ids), size):
+        bite = run_ids[place : place + size]
+        result = result.after(len(bite), await act(bite))
+        if progress:
+            progress(result)
+        await asyncio.sleep(0)
+    return result

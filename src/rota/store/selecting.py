@@ -1,0 +1,97 @@
+"""Which runs a filter means, as a condition on `rota_run_now`."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Self
+from uuid import UUID
+
+import msgspec
+
+from rota.clock import Clock, HostClock
+from rota.core.model import RunFilter
+from rota.core.states import FINAL_STATES, RunState
+from rota.durations import in_micros
+from rota.errors import Invalid
+from rota.instants import micros_at
+
+_LIVE_CONDITIONS = {
+    RunState.SCHEDULED: "hold in (1, 3, 4)",
+    RunState.QUEUED: "hold in (0, 2)",
+    RunState.RUNNING: "id in (select run_id from rota_lease where cancel_at is null)",
+    RunState.CANCELLING: "id in (select run_id from rota_lease where cancel_at is not null)",
+    RunState.WAITING: "false",
+}
+_RETRIED = "exists (select 1 from rota_run again where again.retry_of = rota_run_now.id)"
+_SKEW = in_micros(timedelta(days=1))
+"""Ids tell the time of the host that made them, `created_at` that of the database: so far apart, at most."""
+
+
+class Selection(msgspec.Struct, frozen=True):
+    conditions: tuple[str, ...]
+    values: dict[str, object]
+
+    @property
+    def where(self) -> str:
+        return f"where {' and '.join(self.conditions)}" if self.conditions else ""
+
+    def narrowed(self, condition: str, **values: object) -> Self:
+        return type(self)((*self.conditions, condition), {**self.values, **values})
+
+
+def selection_of(wanted: RunFilter, clock: Clock) -> Selection:
+    conditions: list[str] = []
+    values: dict[str, object] = {}
+    if wanted.states:
+        conditions.append("(" + " or ".join(_state_condition(state) for state in wanted.states) + ")")
+    for name in ("job", "queue", "key", "worker"):
+        value = getattr(wanted, name)
+        if value is not None:
+            conditions.append(f"{'worker_id' if name == 'worker' else name} = :{name}")
+            values[name] = value
+    if wanted.schedule is not None:
+        conditions.append("schedule_id in (select id from rota_schedule where name = :schedule)")
+        values["schedule"] = wanted.schedule
+    if wanted.scope is not None:
+        conditions.append("scope_kind = :scope_kind and scope_id = :scope_id")
+        values.update(scope_kind=wanted.scope.kind, scope_id=wanted.scope.id)
+    if wanted.tag is not None:
+        conditions.append("strpos(tags, :tag) > 0")
+        values["tag"] = msgspec.json.encode(wanted.tag).decode()
+    if wanted.error is not None:
+        conditions.append("strpos({error_said}, :error) > 0")
+        values["error"] = wanted.error
+    if wanted.retried is not None:
+        conditions.append(_RETRIED if wanted.retried else f"not {_RETRIED}")
+    return _created_within(wanted, clock, Selection(tuple(conditions), values))
+
+
+def _state_condition(state: RunState) -> str:
+    return f"final_state = '{state.value}'" if state in FINAL_STATES else _LIVE_CONDITIONS[state]
+
+
+def _created_within(wanted: RunFilter, clock: Clock, chosen: Selection) -> Selection:
+    """Exactly by `created_at`; so that not the whole table is looked through, roughly by id before."""
+    ids_tell_time = isinstance(clock, HostClock)  # a clock moved by hand has nothing to do with them
+    if wanted.created_after is not None:
+        since = _micros(wanted.created_after)
+        chosen = chosen.narrowed("created_at >= :created_after", created_after=since)
+        if ids_tell_time:
+            chosen = chosen.narrowed("id >= :first_id", first_id=first_id_of(since - _SKEW))
+    if wanted.created_before is not None:
+        until = _micros(wanted.created_before)
+        chosen = chosen.narrowed("created_at < :created_before", created_before=until)
+        if ids_tell_time:
+            chosen = chosen.narrowed("id < :last_id", last_id=first_id_of(until + _SKEW))
+    return chosen
+
+
+def _micros(at: datetime) -> int:
+    if at.tzinfo is None:
+        raise Invalid(f"{at.isoformat()} has no zone", hint="give an aware datetime: datetime.now(UTC)")
+    return micros_at(at)
+
+
+def first_id_of(micros: int) -> str:
+    """No UUIDv7 made then or later is smaller."""
+    return str(UUID(int=max(micros, 0) // 1_000 << 80))

@@ -1,0 +1,4 @@
+-- Many runs at once, by filter.
+
+-- name: retries_of
+select r.retry_of, r.id from {rows id id} join rota_run r on r.retry_of = rows.id;
