@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -30,6 +30,7 @@ from rota.core.unique import Unique
 from rota.durations import Duration, in_micros, parse_duration
 from rota.engine.janitor import prune
 from rota.errors import Invalid, NothingToRetry, RunNotFinal, StillRunning, UnknownJob
+from rota.hinting import Hints, Subscription
 from rota.instants import instant
 from rota.registry.jobs import Registry
 from rota.registry.signature import check_schema
@@ -58,11 +59,13 @@ class Client:
         self._limits = Limits(config.max_payload)
         self.schedules = Schedules(store, registry, config, self.job)
         self._bulk = Bulk(store, self._again)
+        self._hints = Hints(store)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""
 
     async def close(self) -> None:
+        await self._hints.close()
         await self.store.close()
 
     async def time(self) -> datetime:
@@ -243,6 +246,14 @@ class Client:
         """All that match, did not go well (unless the filter says otherwise) and were not retried since."""
         checked_actor(actor)
         return await self._bulk.retry(to_retry(wanted, everything=everything), expected, progress)
+
+    def subscribe(self, topics: Iterable[str]) -> Subscription:
+        """Hints that something changed: of `run:<id>`, or of any of the `runs`, `schedules`, `workers`, `queues`."""
+        return self._hints.subscribe(topics)
+
+    def follow(self, run_id: str) -> AsyncGenerator[Run]:
+        """The run now, and each time that it has changed or said something, until it is final."""
+        return self._hints.follow(run_id)
 
     async def job_status(self, name: str) -> JobStatus:
         await self.job(name)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rota.bulk import Progress
+from rota.bulk import SoFar
 from rota.client import Client
 from rota.config import Config
 from rota.core.bulking import BulkResult, Counted
@@ -58,7 +58,7 @@ def refusals(result: BulkResult) -> dict[str, tuple[int, tuple[str, ...]]]:
     return {refused.code: (refused.count, refused.examples) for refused in result.refused}
 
 
-def interrupting(after: int) -> Progress:
+def interrupting(after: int) -> SoFar:
     def progress(result: BulkResult) -> None:
         if result.handled >= after:
             raise Interrupted

@@ -38,6 +38,7 @@ from rota.store.reporting import Reaped, Reported
 from rota.store.schedule_store import ScheduleStore
 from rota.store.selecting import selection_of
 from rota.store.slots import Limited
+from rota.store.watching import Watch
 
 log = logging.getLogger("rota.store")
 
@@ -69,6 +70,7 @@ class Store:
         self.ledger = LedgerStore(database, new_id)
         self.notes = NoteStore(database)
         self.bulk = BulkStore(database)
+        self.watch = Watch(database)
         self._looked_to = NIL_ID
 
     def twin(self) -> Store:

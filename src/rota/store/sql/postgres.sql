@@ -175,3 +175,7 @@ with made as (
     do nothing
     returning id)
 select count(*), case when count(*) < :expected then array_agg(id) end from made;
+
+-- name: change_mark
+-- Any transaction that ends moves its upper bound.
+select pg_current_snapshot()::text;

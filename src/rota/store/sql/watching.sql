@@ -1,0 +1,11 @@
+-- What changed since somebody looked.
+
+-- name: change_mark
+-- Another one after every commit. SQLite tells that without a statement; where it cannot, everything may have changed.
+select random();
+
+-- name: watched_runs
+select n.id, n.state, n.fence, n.attempt, n.run_at, n.cancel_at, n.progress_at,
+    (select max(coalesce(s.finished_at, s.started_at)) from rota_step s where s.run_id = n.id),
+    (select l.at from rota_log l where l.run_id = n.id order by l.fence desc, l.no desc limit 1)
+from {rows id id} join rota_run_now n on n.id = rows.id;

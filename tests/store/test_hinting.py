@@ -1,0 +1,282 @@
+"""Hints for subscribers: what changed since they looked, from real commits, a look at a time."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from rota.core.states import Outcome, RunState
+from rota.errors import Invalid, Unavailable, UnknownRun
+from rota.hinting import Hint, Hints, Subscription
+from rota.store import Store, new_id
+from rota.store.database import Tx
+from tests.support.runs import PATIENCE, claim, finish, put, put_and_claim, tell
+
+
+class Rest:
+    """Rests until it is told to look again; so each look is asked for."""
+
+    def __init__(self) -> None:
+        self.found: list[bool] = []
+        self._go = asyncio.Event()
+
+    async def __call__(self, found: bool) -> None:
+        self.found.append(found)
+        await self._go.wait()
+        self._go.clear()
+
+    def over(self) -> None:
+        self._go.set()
+
+
+@pytest.fixture
+def rest() -> Rest:
+    return Rest()
+
+
+@pytest.fixture
+async def hints(store: Store, rest: Rest) -> AsyncIterator[Hints]:
+    made = Hints(store, rest)
+    yield made
+    await made.close()
+
+
+async def next_of(subscription: Subscription) -> Hint:
+    async with asyncio.timeout(PATIENCE):
+        return await anext(subscription)
+
+
+async def waits(subscription: Subscription) -> bool:
+    """Whether there is nothing to tell."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await anext(subscription)
+            return False
+    return True
+
+
+async def test_first_how_it_is_then_each_change(store: Store, second: Store, hints: Hints) -> None:
+    run_id = await put(store)
+    topic = f"run:{run_id}"
+    async with hints.subscribe([topic]) as subscription:
+        states = [await next_of(subscription)]
+        (held,) = await claim(second)
+        assert await hints.step()
+        states.append(await next_of(subscription))
+        await second.cancel(run_id, None, None)
+        assert await hints.step()
+        states.append(await next_of(subscription))
+        await tell(second, held, Outcome.CANCELLED)
+        assert await hints.step()
+        states.append(await next_of(subscription))
+        assert not await hints.step()
+    assert [(hint.topic, hint.id) for hint in states] == [(topic, run_id)] * 4
+    assert [hint.state for hint in states] == [
+        *(RunState.QUEUED, RunState.RUNNING, RunState.CANCELLING, RunState.CANCELLED)
+    ]
+    assert len({hint.version for hint in states}) == 4
+
+
+async def test_progress_steps_and_logs_are_changes_too(store: Store, hints: Hints) -> None:
+    held = await put_and_claim(store)
+    async with hints.subscribe([f"run:{held.run_id}"]) as subscription:
+        seen = [await next_of(subscription)]
+        for words in (
+            "insert into rota_progress (run_id, fence, done, at) values (:id, 1, 4000, 5)",
+            "update rota_progress set at = 6 where run_id = :id",
+            "insert into rota_step (run_id, id, no, state, fence, attempt) values (:id, 'a', 1, 'running', 1, 1)",
+            "update rota_step set started_at = 7 where run_id = :id",
+            "update rota_step set finished_at = 8 where run_id = :id",
+            "insert into rota_log (run_id, fence, no, attempt, at, lines) values (:id, 1, 1, 1, 9, '[]')",
+        ):
+            await write(store, words, held.run_id)
+            if await hints.step():
+                seen.append(await next_of(subscription))
+    assert {hint.state for hint in seen} == {RunState.RUNNING}
+    assert len({hint.version for hint in seen}) == 6
+
+
+async def write(store: Store, sql: str, run_id: str) -> None:
+    async def body(tx: Tx) -> None:
+        await tx.fetch_sql(sql, id=run_id)
+
+    await store.database.transact(body)
+
+
+async def test_what_others_do_is_no_hint(store: Store, hints: Hints) -> None:
+    run_id = await put(store)
+    async with hints.subscribe([f"run:{run_id}"]) as subscription:
+        await next_of(subscription)
+        await put(store)
+        assert not await hints.step()
+        assert await waits(subscription)
+
+
+async def test_a_slow_subscriber_gets_the_last_of_many(store: Store, hints: Hints) -> None:
+    run_id = await put(store)
+    async with hints.subscribe([f"run:{run_id}", "runs"]) as subscription:
+        await next_of(subscription), await next_of(subscription)
+        for _ in range(5):
+            (held,) = await claim(store)
+            await hints.step()
+            await tell(store, held, Outcome.SNOOZED, retry_in=0)
+            await hints.step()
+        await finish(store, (await claim(store))[0])
+        await hints.step()
+        waiting = {hint.topic: hint for hint in (await next_of(subscription), await next_of(subscription))}
+        assert waiting[f"run:{run_id}"].state is RunState.SUCCEEDED
+        assert waiting["runs"].id is None
+        assert await waits(subscription)
+
+
+async def test_coarse_topics_tell_that_something_was_written(store: Store, second: Store, hints: Hints) -> None:
+    async with hints.subscribe(["runs", "schedules", "workers", "queues"]) as subscription:
+        first = [await next_of(subscription) for _ in range(4)]
+        await second.pause_queue("mail", None, None)
+        assert await hints.step()
+        then = [await next_of(subscription) for _ in range(4)]
+    assert {hint.topic for hint in first} == {hint.topic for hint in then} == {"runs", "schedules", "workers", "queues"}
+    assert {hint.version for hint in first}.isdisjoint(hint.version for hint in then)
+
+
+async def test_a_look_at_what_nobody_wrote_reads_nothing(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    hints = Hints(sqlite_store, Rest())
+    run_id = await put(sqlite_store)
+    async with hints.subscribe([f"run:{run_id}", "runs"]) as subscription:
+        await next_of(subscription), await next_of(subscription)
+        await hints.step()
+
+        async def read(_work: object) -> None:
+            raise AssertionError("it was read")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(sqlite_store.database, "read", read)
+            assert not await hints.step()
+
+
+async def test_a_run_that_is_not_there(store: Store, hints: Hints) -> None:
+    nobody = new_id()
+    async with hints.subscribe([f"run:{nobody}"]) as subscription:
+        assert await next_of(subscription) == Hint(f"run:{nobody}", nobody, None, 0)
+
+
+async def test_one_who_comes_later_is_told_how_it_is(store: Store, hints: Hints) -> None:
+    run_id = await put(store)
+    async with hints.subscribe([f"run:{run_id}"]) as early:
+        await next_of(early)
+        async with hints.subscribe([f"run:{run_id}"]) as late:
+            assert (await next_of(late)).state is RunState.QUEUED
+        assert await waits(early)
+
+
+async def test_one_who_comes_during_a_look_is_told_by_the_next(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though nothing was written since."""
+    hints = Hints(sqlite_store, Rest())
+    first, other = await put(sqlite_store), await put(sqlite_store)
+    late: list[Subscription] = []
+    look = sqlite_store.watch.runs
+
+    async def runs(run_ids: list[str]) -> object:
+        if not late:
+            late.append(hints.subscribe([f"run:{other}"]))
+        return await look(run_ids)
+
+    monkeypatch.setattr(sqlite_store.watch, "runs", runs)
+    async with hints.subscribe([f"run:{first}"]) as subscription:
+        await next_of(subscription)
+        assert await hints.step()
+        assert (await next_of(late[0])).id == other
+        await late[0].close()
+
+
+async def test_nobody_looks_while_nobody_subscribes(store: Store, hints: Hints, rest: Rest) -> None:
+    assert rest.found == []
+    async with hints.subscribe(["runs"]) as subscription:
+        await next_of(subscription)
+        async with hints.subscribe(["runs"]):
+            assert len(asyncio.all_tasks()) >= 2
+    assert [task for task in asyncio.all_tasks() if "_watch" in repr(task)] == []
+
+
+async def test_the_poller_survives_the_database_going_away(
+    store: Store, hints: Hints, rest: Rest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = await put_and_claim(store)
+
+    async def away() -> object:
+        raise Unavailable("away")
+
+    async with hints.subscribe([f"run:{held.run_id}"]) as subscription:
+        await next_of(subscription)
+        with monkeypatch.context() as patch:
+            patch.setattr(store.watch, "mark", away)
+            rest.over()
+            async with asyncio.timeout(PATIENCE):
+                while len(rest.found) < 2:
+                    await asyncio.sleep(0)
+        await finish(store, held)
+        rest.over()
+        assert (await next_of(subscription)).state is RunState.SUCCEEDED
+
+
+async def test_following_a_run_to_its_end(store: Store, hints: Hints) -> None:
+    run_id = await put(store)
+    states = []
+    held = None
+    async with contextlib.aclosing(hints.follow(run_id[-12:])) as runs:
+        async for run in runs:
+            states.append(run.state)
+            if run.state is RunState.QUEUED:
+                (held,) = await claim(store)
+            elif held is not None and run.state is RunState.RUNNING:
+                await finish(store, held)
+            await hints.step()
+    assert states == [RunState.QUEUED, RunState.RUNNING, RunState.SUCCEEDED]
+    with pytest.raises(UnknownRun):
+        await anext(hints.follow(new_id()))
+
+
+async def test_following_waits_for_the_database(
+    store: Store, hints: Hints, rest: Rest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = await put_and_claim(store)
+    await finish(store, held)
+    answers = iter([Unavailable("away")])
+    get_run = store.get_run
+
+    async def shaky(run_id: str) -> object:
+        rest.over()
+        for error in answers:
+            raise error
+        return await get_run(run_id)
+
+    monkeypatch.setattr(store, "get_run", shaky)
+    async with asyncio.timeout(PATIENCE):
+        assert [run.state async for run in hints.follow(held.run_id)] == [RunState.SUCCEEDED]
+
+
+async def test_a_client_that_closes_ends_its_subscriptions(store: Store, hints: Hints) -> None:
+    subscription = hints.subscribe(["runs"])
+    await next_of(subscription)
+    await hints.close()
+    assert [hint async for hint in subscription] == []
+    await subscription.close()
+
+
+@pytest.mark.parametrize("topics", [[], ["run"], ["run:71e1"], ["jobs"], ["run:x"], [f"run:{new_id()}", "nope"]])
+async def test_topics_that_there_are_not(store: Store, hints: Hints, topics: list[str]) -> None:
+    with pytest.raises(Invalid):
+        hints.subscribe(topics)
+
+
+async def test_a_commit_wakes_the_poller_without_being_asked(store: Store, second: Store) -> None:
+    """The poller as it is: it rests by itself."""
+    hints = Hints(store)
+    run_id = await put(store)
+    async with hints.subscribe([f"run:{run_id}"]) as subscription:
+        await next_of(subscription)
+        await second.cancel(run_id, None, None)
+        assert (await next_of(subscription)).state is RunState.CANCELLED
