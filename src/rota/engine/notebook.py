@@ -25,7 +25,7 @@ _REST_AFTER_TROUBLE = 0.5
 _PER_LINE = 40  # bytes that a line costs besides its words
 
 
-class _Line(msgspec.Struct, frozen=True, gc=False):
+class Line(msgspec.Struct, frozen=True, gc=False):
     at: float
     level: int
     logger: str
@@ -40,7 +40,7 @@ class _Sheet(msgspec.Struct, frozen=True):
     """Lines that were given their number; written again under it until the database has answered."""
 
     no: int
-    lines: tuple[_Line, ...]
+    lines: tuple[Line, ...]
     drops: tuple[int, ...]
 
 
@@ -50,14 +50,14 @@ class Log:
     def __init__(self, limit: int) -> None:
         self._head = limit // 4
         self._tail = limit - self._head
-        self._fresh: deque[_Line] = deque()
+        self._fresh: deque[Line] = deque()
         self._fresh_size = 0
         self._lost = False
         self._no = 0
         self._kept: deque[tuple[int, int]] = deque()
         self._kept_size = 0
 
-    def add(self, line: _Line) -> None:
+    def add(self, line: Line) -> None:
         self._fresh.append(line)
         self._fresh_size += line.size
         while self._fresh_size > self._head + self._tail and len(self._fresh) > 1:
@@ -111,7 +111,7 @@ class Page:
     def line(self, level: int, logger: str, text: str, *, age: float = 0.0) -> None:
         if self._log is None:
             return
-        line = _Line(self._clock.monotonic() - age, level, logger, storable(text, LONGEST_LINE))
+        line = Line(self._clock.monotonic() - age, level, logger, storable(text, LONGEST_LINE))
         with self._lock:
             self._log.add(line)
         self._changed(self)
