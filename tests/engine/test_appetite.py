@@ -157,3 +157,35 @@ def test_the_rate_follows_what_is_finished() -> None:
     for step in range(21, 30):
         rate.measure(step * 0.1)
     assert round(rate.per_second) == 0
+
+
+def test_full_queues_are_claimed_by_weight_however_few_places_are_free() -> None:
+    for places in (1, 4, 16):
+        lookout, queues = Lookout(["a", "b"], {"a": 3, "b": 1}), Queues(a=500, b=500)
+        taken = [one.queue for _ in range(64 // places) for one in look(lookout, queues, places)[0]]
+        assert (taken.count("a"), taken.count("b")) == (48, 16)
+
+
+def test_a_light_queue_has_all_places_while_the_heavy_one_is_empty() -> None:
+    lookout, queues = Lookout(["a", "b"], {"a": 1_000, "b": 1}), Queues(a=0, b=100)
+    seen = [one.queue for _ in range(12) for one in look(lookout, queues, 1)[0]]
+    assert seen.count("b") >= 11
+
+
+def test_an_empty_queue_beside_them_does_not_spoil_the_weights() -> None:
+    """Each rescan asks it again: the look it gets must not cost the light one its turn."""
+    lookout, queues = Lookout(["a", "b", "c"], {"a": 3, "b": 1, "c": 1}), Queues(a=500, b=500, c=0)
+    taken: list[str] = []
+    now = 0.0
+    while len(taken) < 80:
+        now += 1.0
+        claims, _ = look(lookout, queues, 1, now)
+        if not claims:
+            claims, _ = look(lookout, queues, 1, now + 0.001)
+        taken += [one.queue for one in claims]
+    assert 15 <= taken.count("b") <= 25
+
+
+def test_with_weights_it_rests_once_every_queue_was_empty() -> None:
+    lookout, queues = Lookout(["a", "b", "c"], {"a": 50, "b": 2, "c": 1}), Queues()
+    assert [look(lookout, queues, 1)[1] for _ in range(6)] == [False, False, True] * 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -79,14 +80,63 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     limited: bool = False
 
 
-def shares(free: int, queues: Sequence[str], hungry: Mapping[str, bool]) -> dict[str, int]:
-    """Split `free` places between queues; those that had nothing last time only get a look (one place)."""
+def shares(
+    free: int,
+    queues: Sequence[str],
+    hungry: Mapping[str, bool],
+    weights: Mapping[str, int] = MappingProxyType({}),
+    owed: Mapping[str, float] = MappingProxyType({}),
+) -> dict[str, int]:
+    """Split `free` places between queues, by weight if they have any; those that had nothing last time only get a look
+    (one place). If none had anything, all are equal: else a light one that is empty too would be looked at late.
+
+    `owed` is what each missed so far because places come whole.
+    """
     if not queues or free <= 0:
         return {}
-    busy = [queue for queue in queues if hungry.get(queue, True)] or list(queues)
+    hungry_ones = busy_of(queues, hungry)
+    busy = hungry_ones or list(queues)
     looks = [queue for queue in queues if queue not in busy][: max(0, free - len(busy))]
     left = free - len(looks)
-    each, rest = divmod(left, len(busy))
-    split = {queue: each + (place < rest) for place, queue in enumerate(busy)}
+    if weights and hungry_ones:
+        split = _by_weight(left, due(left, busy, weights, owed))
+    else:
+        each, rest = divmod(left, len(busy))
+        split = {queue: each + (place < rest) for place, queue in enumerate(busy)}
     split.update(dict.fromkeys(looks, 1))
     return {queue: wanted for queue, wanted in split.items() if wanted}
+
+
+def busy_of(queues: Sequence[str], hungry: Mapping[str, bool]) -> list[str]:
+    """Those that had something last time."""
+    return [queue for queue in queues if hungry.get(queue, True)]
+
+
+def due(places: int, busy: Sequence[str], weights: Mapping[str, int], owed: Mapping[str, float]) -> dict[str, float]:
+    total = sum(weights[queue] for queue in busy)
+    return {queue: places * weights[queue] / total + owed.get(queue, 0.0) for queue in busy}
+
+
+def still_owed(
+    split: Mapping[str, int], busy: Sequence[str], weights: Mapping[str, int], owed: Mapping[str, float]
+) -> dict[str, float]:
+    """With one free slot at a time, this is what keeps the weights: a light queue's turn comes when enough is owed.
+
+    Never much: what a queue got because everybody gets one, or missed while it was empty, is not made up for.
+    """
+    places = sum(split.get(queue, 0) for queue in busy)
+    rest = {queue: wanted - split.get(queue, 0) for queue, wanted in due(places, busy, weights, owed).items()}
+    return {**owed, **{queue: min(1.0, max(-1.0, left)) for queue, left in rest.items()}}
+
+
+def _by_weight(places: int, wanted: Mapping[str, float]) -> dict[str, int]:
+    """Whole places by the largest remainder; at least one for each if there are enough."""
+    least = 1 if places >= len(wanted) else 0
+    split = {queue: max(least, int(share)) for queue, share in wanted.items()}
+    while (left := places - sum(split.values())) > 0:
+        split[max(split, key=lambda queue: wanted[queue] - split[queue])] += 1
+    while left < 0:
+        above = [queue for queue in split if split[queue] > least]
+        split[min(above, key=lambda queue: wanted[queue] - split[queue])] -= 1
+        left += 1
+    return split

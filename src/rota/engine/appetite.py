@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from rota.core.claims import START, Ask, Claim, Watermark, shares
+from collections.abc import Mapping
+
+from rota.core.claims import START, Ask, Claim, Watermark, busy_of, shares, still_owed
 
 _MOST_BUFFERED = 3_000
 LARGEST_CLAIM = 2_000
@@ -39,10 +41,12 @@ def buffer_target(rate: float) -> int:
 
 
 class Lookout:
-    """Where in each queue to look next, and which queues had something lately."""
+    """Where in each queue to look next, and which queues had something lately; `weights` only if they differ."""
 
-    def __init__(self, queues: list[str]) -> None:
+    def __init__(self, queues: list[str], weights: Mapping[str, int] | None = None) -> None:
         self.queues = queues
+        self._weights = weights or {}
+        self._owed: dict[str, float] = {}
         self._marks: dict[str, Watermark] = {}
         self._hungry: dict[str, bool] = {}
         self._dry: set[str] = set()
@@ -57,8 +61,11 @@ class Lookout:
             self._hungry.clear()
         if not self._marks:
             self._rescan_at = now + self._rescan_every
-        split = shares(wanted, self.queues[self._turn :] + self.queues[: self._turn], self._hungry)
+        in_turn = self.queues[self._turn :] + self.queues[: self._turn]
         self._turn = (self._turn + 1) % max(1, len(self.queues))  # with fewer places than queues, each has its turn
+        split = shares(wanted, in_turn, self._hungry, self._weights, self._owed)
+        if self._weights:
+            self._owed = still_owed(split, busy_of(in_turn, self._hungry), self._weights, self._owed)
         return tuple(Ask(queue, count, self._marks.get(queue, START)) for queue, count in split.items())
 
     def learn(self, asks: tuple[Ask, ...], claims: list[Claim], took: float) -> bool:
