@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
@@ -19,6 +19,7 @@ from rota.core.model import NewRun
 from rota.core.publishing import new_run
 from rota.core.schedules import ScheduleOptions
 from rota.core.triggers import Trigger
+from rota.core.workers import Queues
 from rota.engine.context import Context, RunContext, SyncContext
 from rota.engine.engine import Engine
 from rota.errors import Conflict
@@ -177,7 +178,7 @@ class Rota:
         payload = handler.payload.encode(order.arguments, Limits(self.config.max_payload))
         return new_run(handler.definition, new_id(), payload, order.options)
 
-    async def start(self, *, name: str | None = None, queues: Sequence[str] | None = None) -> None:
+    async def start(self, *, name: str | None = None, queues: Queues | None = None) -> None:
         """Run the loops and a worker in this process, on the running event loop, until `stop()`."""
         if self._engine is not None:
             raise Conflict("this app has been started already", hint="stop it first")
@@ -195,7 +196,7 @@ class Rota:
             await engine.stop(grace)
 
     @asynccontextmanager
-    async def running(self, *, name: str | None = None, queues: Sequence[str] | None = None) -> AsyncIterator[Client]:
+    async def running(self, *, name: str | None = None, queues: Queues | None = None) -> AsyncIterator[Client]:
         """`async with app.running() as client:` starts, stops and closes."""
         await self.start(name=name, queues=queues)
         try:

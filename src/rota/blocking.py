@@ -25,6 +25,7 @@ from rota.core.states import RunState
 from rota.core.statistics import JobStats
 from rota.core.steps import Step
 from rota.core.triggers import Trigger
+from rota.core.workers import Worker
 from rota.drafting import Simulated, WhatIf
 from rota.durations import Duration
 
@@ -55,6 +56,7 @@ class BlockingClient:
         self._client: Client | None = None
         self._connecting = asyncio.Lock()
         self.schedules = BlockingSchedules(self._call)
+        self.workers = BlockingWorkers(self._call)
 
     def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         async def connected() -> T:
@@ -223,3 +225,31 @@ class BlockingSchedules:
         self, documents: Iterable[Mapping[str, Any]], owner: str, *, actor: str | None = None
     ) -> Sequence[Difference]:
         return self._call(lambda client: client.schedules.apply_documents(documents, owner, actor=actor))
+
+
+class BlockingWorkers:
+    """`client.workers`, likewise."""
+
+    def __init__(self, call: _Call) -> None:
+        self._call = call
+
+    def get(self, who: str) -> Worker:
+        return self._call(lambda client: client.workers.get(who))
+
+    def find(self, who: str) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.find(who))
+
+    def drain(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.drain(who, actor=actor))
+
+    def resume(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.resume(who, actor=actor))
+
+    def stop(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.stop(who, actor=actor))
+
+    def set(self, who: str, **settings: Any) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.set(who, **settings))
+
+    def list(self) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.list())

@@ -35,6 +35,7 @@ from rota.instants import instant
 from rota.registry.jobs import Registry
 from rota.registry.signature import check_schema
 from rota.scheduling import Schedules
+from rota.staffing import Workers
 from rota.store import Store
 from rota.store.gathering import Gatherer
 
@@ -60,6 +61,7 @@ class Client:
         self.schedules = Schedules(store, registry, config, self.job)
         self._bulk = Bulk(store, self._again)
         self._hints = Hints(store)
+        self.workers = Workers(store)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""

@@ -4,7 +4,8 @@
     ├── NotFound        404   exit 4     UnknownJob, UnknownRun, UnknownSchedule, UnknownWorker
     ├── Conflict        409   exit 6     AmbiguousRun, LeaseLost, RunIsFinal, RunNotFinal, NotCancellable, DuplicateRun,
     │                                    JobDisabled, NotRepeatable, NotSchedulable, DuplicateSchedule, Overlapping,
-    │                                    NotTriggered, NothingToRetry, AlreadyRetried, BulkMismatch, LimitReached
+    │                                    NotTriggered, NothingToRetry, AlreadyRetried, BulkMismatch, LimitReached,
+    │                                    AmbiguousWorker
     ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, UnknownStep,
     │                                    StepTwice, KeyReused, BadConfig (exit 78)
     └── Unavailable     503   exit 69    DeadlineExceeded, UnreadableSchedule, SchemaOutdated (exit 78),
@@ -198,6 +199,14 @@ class UnknownWorker(NotFound):
 
     def __init__(self, worker: str, known: Iterable[str] = ()) -> None:
         super().__init__(f"no worker is called {worker!r}", hint=did_you_mean(worker, known))
+
+
+class AmbiguousWorker(Conflict):
+    code = "ambiguous-worker"
+
+    def __init__(self, part: str, candidates: Sequence[str]) -> None:
+        some = ", ".join(candidates[:_SHOWN_CANDIDATES]) + (", …" if len(candidates) > _SHOWN_CANDIDATES else "")
+        super().__init__(f"{part!r} is the beginning of more than one worker's id", hint=f"give more of it: {some}")
 
 
 class UnknownSchedule(NotFound):

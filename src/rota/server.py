@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 import uvicorn
@@ -19,6 +19,7 @@ from rota import api, ui
 from rota.api.guard import is_loopback
 from rota.app import Rota
 from rota.config import Config
+from rota.core.workers import Queues
 from rota.engine.engine import Engine
 from rota.errors import BadConfig, Unavailable
 
@@ -43,11 +44,12 @@ async def serve(
     http: bool = True,
     working: bool = True,
     name: str | None = None,
-    queues: Sequence[str] | None = None,
+    queues: Queues | None = None,
     on_ready: Callable[[str], None] | None = None,
     on_signal: Callable[[float], None] | None = None,
 ) -> int:
-    """Until SIGTERM or SIGINT; a second one ends the process at once. Returns the exit code.
+    """Until SIGTERM or SIGINT; a second one ends the process at once. Returns the exit code. Without `http`, also until
+    the worker is asked to stop.
 
     `on_ready` gets the address, or an empty text without `http`. A database that cannot be used at the start is
     an error, because a typo in its URL should be seen; one that goes away later is waited for.
@@ -65,7 +67,9 @@ async def serve(
             engine = await _unless(signals.stopped, _start(app, name=name, queues=queues, working=working))
             if engine is not None:
                 web = _Web(asgi(app), listener) if listener else None
-                await _run(web, signals, on_ready)
+                await _run(engine, web, signals, on_ready)
+                if on_signal and not web and engine.stop_asked.is_set():
+                    on_signal(grace + BEYOND_GRACE)
                 await _stop(engine, web, grace)
         finally:
             with contextlib.suppress(TimeoutError, Unavailable):
@@ -79,23 +83,27 @@ def _log_of(working: bool) -> logging.Logger:
     return logging.getLogger("rota.worker" if working else "rota.server")
 
 
-async def _start(app: Rota, *, name: str | None, queues: Sequence[str] | None, working: bool) -> Engine:
+async def _start(app: Rota, *, name: str | None, queues: Queues | None, working: bool) -> Engine:
     client = await app.connect()
     engine = Engine(client.store, app.registry, app.config, name=name, queues=queues, working=working)
     await engine.start()
     return engine
 
 
-async def _run(web: _Web | None, signals: _Signals, on_ready: Callable[[str], None] | None) -> None:
-    """Returns when a signal came, or the web server ended, which it does not do by itself."""
+async def _run(engine: Engine, web: _Web | None, signals: _Signals, on_ready: Callable[[str], None] | None) -> None:
+    """Returns when a signal came, a worker without pages was asked to stop, or the web server ended, which it does not
+    do by itself."""
     ends: list[asyncio.Task[Any]] = [asyncio.create_task(signals.stopped.wait())]
     if web:
         ends.append(web.start())
         await _unless(signals.stopped, web.ready.wait())
+    else:
+        ends.append(asyncio.create_task(engine.stop_asked.wait()))
     if on_ready and not signals.stopped.is_set():
         on_ready(web.url if web else "")
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    ends[0].cancel()
+    for waiting in ends[:1] if web else ends:
+        waiting.cancel()
 
 
 async def _stop(engine: Engine, web: _Web | None, grace: float) -> None:

@@ -16,7 +16,7 @@ from rota.accounting import Accounts
 from rota.api import asgi, refusals
 from rota.api.orders import RunBody
 from rota.api.requests import LARGEST_BODY
-from rota.blocking import BlockingSchedules
+from rota.blocking import BlockingSchedules, BlockingWorkers
 from rota.cli import root
 from rota.client import MOST_LISTED
 from rota.config import SETTINGS, load_config
@@ -27,9 +27,11 @@ from rota.core.policies import CATCH_UP, FAILURE, OVERLAP
 from rota.core.publishing import RUN_OPTIONS
 from rota.core.schedules import SCHEDULE_OPTIONS
 from rota.core.states import FINAL_STATES, Outcome, RunState
+from rota.core.workers import Worker, WorkerState
 from rota.errors import RotaError
 from rota.registry.jobs import JOB_OPTIONS
 from rota.scheduling import Schedules
+from rota.staffing import Workers
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -176,6 +178,9 @@ def test_every_verb_is_documented() -> None:
     assert unnamed("python.md", (f"`{verb}(" for verb in {*public(Client), *public(BlockingClient)})) == []
     assert unnamed("python.md", (f"`{verb}(" for verb in {*public(Schedules), *public(Accounts)})) == []
     assert unnamed("python.md", (f"`{name}`" for name in (*Schedule.__struct_fields__, "state"))) == []
+    assert unnamed("python.md", (f"`{verb}(" for verb in public(Workers))) == []
+    assert unnamed("python.md", (f"`{name}`" for name in Worker.__struct_fields__)) == []
+    assert unnamed("cli.md", (f"`{state.value}`" for state in WorkerState)) == []
     assert unnamed("python.md", (f".{name}(" for name in public(Job))) == []
     assert unnamed("python.md", (f"`{name}`" for name in ("id", "created", "created_at", "run_at"))) == []
     assert {"id", "created", "created_at", "run_at"} <= set(dir(Enqueued))
@@ -183,6 +188,10 @@ def test_every_verb_is_documented() -> None:
 
 def test_both_clients_have_the_same_verbs_for_schedules() -> None:
     assert {*public(Schedules), *public(Accounts)} - {"define"} == set(public(BlockingSchedules))
+
+
+def test_both_clients_have_the_same_verbs_for_workers() -> None:
+    assert set(public(Workers)) == set(public(BlockingWorkers))
 
 
 def test_every_setting_is_documented() -> None:

@@ -12,6 +12,7 @@ from rota.core.model import JobDefinition, Retention
 from rota.core.scope import Scope
 from rota.core.states import Outcome
 from rota.core.triggers import after, cron, every
+from rota.core.workers import WorkerState
 from rota.errors import UnknownRun, UnknownSchedule
 from rota.store import Store
 from tests.support.clock import ManualClock
@@ -161,6 +162,8 @@ async def test_why_a_run_is_queued(store: Store) -> None:
     assert "takes runs of queue 'default'" in said(await of_run(store, first))
     await worker(store, id="worker-2", jobs=("else",))
     assert "knows job 'work'" in said(await of_run(store, first))
+    await worker(store, id="worker-2", state=WorkerState.DRAINING)
+    assert "takes runs of queue 'default'" in said(await of_run(store, first))
     await worker(store, id="worker-3")
     assert said(await of_run(store, first)) == "Nothing holds it back: the next free worker takes it."
     assert said(await of_run(store, second)) == "1 run of its queue come before it."

@@ -16,6 +16,7 @@ from rota.cli.runs import run
 from rota.cli.schedules import schedule
 from rota.cli.serving import dev, server
 from rota.cli.upkeep import completion, migrate, prune
+from rota.cli.workers import workers
 from rota.cli.working import worker
 from rota.version import __version__
 
@@ -66,6 +67,7 @@ for command in (
     schedule,
     job,
     queue,
+    workers,
     explain,
     cron,
     import_group,

@@ -59,6 +59,18 @@ def names_of(text: str) -> tuple[str, ...]:
     return names
 
 
+def queues_of(text: str) -> dict[str, int]:
+    """`critical:4,default`: a queue's weight is behind its last colon, else it is 1."""
+    return dict(_weighted(name) for name in names_of(text))
+
+
+def _weighted(text: str) -> tuple[str, int]:
+    name, colon, weight = text.rpartition(":")
+    if colon and name and weight.isascii() and weight.isdigit():
+        return name, int(weight[:9])
+    return text, 1
+
+
 def scope_of(text: str) -> tuple[str, str]:
     kind, _, id = text.partition("/")
     if not kind or not id:

@@ -54,6 +54,9 @@ class Crew:
             code = await self._live(command)
             if self._stopping.is_set():
                 return code
+            if code == 0:  # asked to stop, by an operator or by a signal of its own: whoever did it wants it gone
+                log.info("a worker process was asked to stop; no other takes its place")
+                return code
             if code in _FOR_GOOD:
                 self.stop(signal.SIGTERM)
                 return code

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from rota.cli.loading import full_name, load_app
-from rota.cli.options import concurrency, examples, names_of, staying
+from rota.cli.options import concurrency, examples, queues_of, staying
 from rota.cli.output import print_json
 from rota.cli.staying import EndWithin, log_to_stderr, run_loop
 
@@ -25,7 +25,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     target: str
     name: str | None
-    queues: tuple[str, ...] | None
+    queues: dict[str, int] | None
     concurrency: int | None
     database: str | None
     log_level: str
@@ -34,7 +34,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     def command(self, number: int) -> list[str]:
         flags = {
             "--name": f"{self.name or socket.gethostname()}-{number}",
-            "--queues": ",".join(self.queues or ()),
+            "--queues": ",".join(f"{queue}:{weight}" for queue, weight in (self.queues or {}).items()),
             "--concurrency": self.concurrency,
             "--database": self.database,
             "--log-level": self.log_level,
@@ -48,11 +48,17 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     epilog=examples(
         "rota worker jobs:app",
         "rota worker jobs:app --queues mail,default --concurrency 50",
+        "rota worker jobs:app --queues critical:4,default:1",
         "rota worker jobs:app --processes 4 --name crawler",
     )
 )
 @click.argument("target", metavar="MODULE[:APP]")
-@click.option("--queues", type=names_of, metavar="A,B", help="Only these.  [default: those of the app's jobs]")
+@click.option(
+    "--queues",
+    type=queues_of,
+    metavar="A:3,B",
+    help="Only these; behind a colon its weight: of A three times as many.  [default: those of the app's jobs]",
+)
 @concurrency
 @click.option(
     "--processes",
@@ -67,7 +73,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 def worker(processes: int, with_parent: bool, **given: Any) -> int:
     """Run the jobs that MODULE declares on APP, which is `app` if it is not named.
 
-    SIGTERM or Ctrl-C stops claiming and lets runs end; a second one stops at once.
+    SIGTERM, Ctrl-C or `rota workers stop` stops claiming and lets runs end; a second signal stops at once.
     """
     wanted = Wanted(**given)
     log_to_stderr(wanted.log_level)

@@ -15,6 +15,7 @@ from rota.core.scope import Scope
 from rota.core.states import Outcome, RunState
 from rota.core.steps import StepDefinition
 from rota.core.unique import KeyHold, Unique
+from rota.core.workers import Pace, WorkerState
 from rota.instants import instant
 
 Json = Any
@@ -194,6 +195,8 @@ class Measures(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker says of itself with each heartbeat; `weights` only if they differ, `asked` as it heard it."""
+
     id: str
     name: str
     host: str
@@ -202,6 +205,10 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     queues: tuple[str, ...]
     jobs: tuple[str, ...]
     slots: int
+    weights: dict[str, int] = {}
+    state: WorkerState = WorkerState.WORKING
+    pace: Pace | None = None
+    asked: str | None = None
 
 
 class Pause(msgspec.Struct, frozen=True):

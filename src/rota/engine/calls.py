@@ -68,6 +68,13 @@ class Calls:
         """Handlers that were given up but still run, and still take a slot."""
         return len(self._abandoned)
 
+    def grow(self, worker: WorkerInfo) -> None:
+        """Threads and processes for more slots; with fewer, the worker begins less, and those too many rest."""
+        self._worker = worker
+        for pool in (self._threads, self._processes):
+            if pool:
+                pool.grow(worker.slots)
+
     async def call(self, attempt: Attempt) -> object:
         handler = attempt.handler
         if handler.definition.isolation == "process":

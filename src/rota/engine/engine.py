@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 
 from rota.config import Config
 from rota.core.model import WorkerInfo
 from rota.core.names import checked_name
+from rota.core.workers import Queues, uneven, weights_of
 from rota.engine.declaring import declare_schedules
 from rota.engine.heartbeat import HeartbeatThread
 from rota.engine.janitor import Janitor
@@ -25,19 +27,19 @@ from rota.version import __version__
 
 
 def worker_info(
-    registry: Registry, config: Config, name: str | None, queues: Sequence[str] | None, boot: str | None = None
+    registry: Registry, config: Config, name: str | None, queues: Queues | None, boot: str | None = None
 ) -> WorkerInfo:
     """Identity is name and boot: a second worker of the same name, or the same one restarted, is somebody else."""
     name = checked_name(name or socket.gethostname(), "worker name")
+    weights = weights_of(queues) if queues else dict.fromkeys(registry.queues(), 1)
     return WorkerInfo(
         id=f"{name}@{boot or secrets.token_hex(6)}",
         name=name,
         host=socket.gethostname(),
         pid=os.getpid(),
         version=__version__,
-        queues=tuple(dict.fromkeys(checked_name(queue, "queue") for queue in queues))
-        if queues
-        else tuple(registry.queues()),
+        queues=tuple(weights),
+        weights=uneven(weights),
         jobs=tuple(registry.known()),
         slots=config.concurrency,
     )
@@ -51,7 +53,7 @@ class Engine:
         config: Config,
         *,
         name: str | None = None,
-        queues: Sequence[str] | None = None,
+        queues: Queues | None = None,
         working: bool = True,
         boot: str | None = None,
         heartbeat: type[HeartbeatThread] = HeartbeatThread,
@@ -62,6 +64,9 @@ class Engine:
         self.worker: Worker | None = None
         if working:
             self.worker = Worker(store, registry, worker_info(registry, config, name, queues, boot), config, heartbeat)
+            self.worker.asked_to_stop = self._stop_worker
+        self.stop_asked = asyncio.Event()
+        self._ending: asyncio.Task[None] | None = None
         self._promoter = Loop("promoter", Promoter(store, config.poll))
         self._planning = Planner(store, registry.schedules.providers, config.poll)
         self._planner = Loop("planner", self._planning)
@@ -87,9 +92,17 @@ class Engine:
         if is_for_planner(queue):
             self._planner.wake()
 
+    def _stop_worker(self) -> None:
+        """Asked by an operator, with the usual grace. The other loops go on, unless whoever started them ends them."""
+        if self.worker and self._ending is None:
+            self._ending = asyncio.create_task(self.worker.stop())
+        self.stop_asked.set()
+
     async def stop(self, grace: timedelta | None = None) -> None:
         if self.worker:
             await self.worker.stop(grace)
+        if self._ending:
+            await self._ending
         if self._unlisten:
             self._unlisten()
         for loop in self._loops:

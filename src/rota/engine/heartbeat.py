@@ -71,6 +71,13 @@ class HeartbeatThread:
         )
         self._thread.start()
 
+    def change(self, worker: WorkerInfo, interval: timedelta, *, at_once: bool) -> None:
+        """From the next heartbeat on, which may come at once: then everybody sees what the worker does."""
+        self._worker = worker
+        self._interval = interval.total_seconds()
+        if at_once:
+            self.renew_now()
+
     def renew_now(self) -> None:
         """From any thread."""
         if self._loop and self._now:
@@ -87,12 +94,11 @@ class HeartbeatThread:
         """Until it is stopped, on the event loop that is to do it."""
         self._loop, self._now = asyncio.get_running_loop(), asyncio.Event()
         store = self._parent.twin()
-        heartbeat = Heartbeat(store, self._worker, self._held, self._lease)
         while not self._stopping:
             rest = self._interval
             try:
                 async with asyncio.timeout(self._interval):  # a half-open socket must not cost the lease
-                    deliver(await heartbeat.step())
+                    deliver(await Heartbeat(store, self._worker, self._held, self._lease).step())
             except Exception as error:
                 rest = min(1.0, self._interval / 3)
                 expected = isinstance(error, RotaError | TimeoutError)

@@ -197,6 +197,7 @@ class ProcessPool:
         on_message: OnMessage | None = None,
         invoke: str = "rota.engine.isolated:invoke",
     ) -> None:
+        self._size = size
         self._slots = asyncio.Semaphore(size)
         self._max_calls = max_calls_per_child
         self._idle_limit = idle_limit
@@ -208,6 +209,11 @@ class ProcessPool:
         self._idle: list[_Child] = []
         self._starting: set[asyncio.Task[_Child]] = set()
         self._closed = False
+
+    def grow(self, size: int) -> None:
+        for _ in range(self._size, size):
+            self._slots.release()
+        self._size = max(self._size, size)
 
     async def run(self, key: str, call: ProcessCall) -> ProcessOutcome:
         if key in self._runs:

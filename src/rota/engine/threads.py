@@ -21,6 +21,9 @@ class HandlerThreads:
         self._threads: list[threading.Thread] = []
         self._idle = threading.Semaphore(0)
 
+    def grow(self, size: int) -> None:
+        self._size = max(self._size, size)
+
     def submit(self, call: Callable[[], Any]) -> Future[Any]:
         future: Future[Any] = Future()
         self._inbox.put((future, contextvars.copy_context(), call))

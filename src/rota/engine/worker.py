@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import contextvars
 import logging
-from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -18,12 +17,14 @@ from rota.core.model import WorkerInfo
 from rota.core.states import Outcome
 from rota.core.steps import StepDefinition
 from rota.durations import in_micros
-from rota.engine.appetite import LARGEST_CLAIM, Lookout, Rate, buffer_target
+from rota.engine.appetite import LARGEST_CLAIM, Rate, buffer_target
 from rota.engine.attempts import Attempt, Reports, describe
+from rota.engine.buffer import Buffer
 from rota.engine.calls import Calls
 from rota.engine.capture import capture
 from rota.engine.heartbeat import Beat, HeartbeatThread
 from rota.engine.notebook import Notebook
+from rota.engine.orders import Orders
 from rota.engine.reporter import Reporter
 from rota.errors import RotaError
 from rota.registry.jobs import Registry
@@ -52,18 +53,18 @@ class Worker:
         config: Config,
         heartbeat: type[HeartbeatThread] = HeartbeatThread,
     ) -> None:
-        self.info = info
         self.held: dict[str, int] = {}
         self.active: dict[str, Attempt] = {}
         self._store = store
         self._registry = registry
-        self._config = config
+        self._orders = Orders(info, config)
+        self.info, self._config = self._orders.info, config
+        self.asked_to_stop: Callable[[], None] = lambda: None
         self._clock = store.clock
         self._known = registry.known()
         own_solo = any(definition.on_lost == "fail" for definition in registry.definitions())
         self._solo_every = _SOLO_EVERY if own_solo else _SOLO_BY_OTHERS
-        self._lookout = Lookout(list(info.queues))
-        self._buffer: deque[Claim] = deque()
+        self._buffer = Buffer()
         self._rate = Rate()
         self._wake = asyncio.Event()
         self._stopping = False
@@ -76,8 +77,10 @@ class Worker:
         self._renewed_at = self._clock.monotonic()
         self._reports = Reports(self._clock, Limits(config.max_payload))
         self._notebook = Notebook(store, config.log_limit, self._refused)
-        self._reporter = Reporter(store, self._settled, self._notebook.flush)
-        self._heartbeat = heartbeat(store, info, self.held, config.lease, config.heartbeat)
+        self._reporter = Reporter(
+            store, lambda report: self._release(report.run_id, report.fence), self._notebook.flush
+        )
+        self._heartbeat = heartbeat(store, self.info, self.held, config.lease, config.heartbeat)
         self.renew, self.freed, self.busy = self._heartbeat.renew_now, self._refill, self._reports.busy
         self._calls = Calls(store, info, Limits(config.max_payload), self._notebook, self)
         self._tasks: list[asyncio.Task[None]] = []
@@ -100,8 +103,8 @@ class Worker:
         if self._stopping:
             return
         self._stopping = True
-        self._wake.set()
-        self._hand_back_buffer()
+        self._orders.stop()
+        self._obey()
         for attempt in self.active.values():
             attempt.shutting_down = True
         limit = self._config.shutdown_grace if grace is None else grace
@@ -180,14 +183,16 @@ class Worker:
         attempt = self.active.get(run_id)
         if attempt is not None and attempt.claim.fence == fence:
             self._cancel(attempt)
-        elif self.held.get(run_id) == fence and self._take_from_buffer(run_id):
+        elif self.held.get(run_id) == fence and self._buffer.take(run_id):
             self._reporter.add(Report(run_id, fence, Outcome.CANCELLED, began=False))
 
     async def step(self) -> float:
         """Claim once; returns how long to rest unless woken."""
         await self._hand_back_unknown()
+        if not self._orders.may_claim:
+            return self._config.poll.total_seconds()
         self._fill()
-        now = self._clock.monotonic()
+        now, lookout = self._clock.monotonic(), self._orders.lookout
         self._rate.measure(now)
         self._low_water = buffer_target(self._rate.per_second) // 3
         if self._limited_waits or (self._more and now >= self._limited_at):
@@ -196,10 +201,10 @@ class Worker:
         if wanted <= 0:
             self._more = True
             return self._config.poll.total_seconds()
-        asks = self._lookout.asks(wanted, now)
+        asks = lookout.asks(wanted, now)
         request = ClaimRequest(self.info.id, asks, self._known, in_micros(self._config.lease), solo)
         claims = await self._store.claim(request)
-        exhausted = self._lookout.learn(asks, claims, self._clock.monotonic() - now)
+        exhausted = lookout.learn(asks, claims, self._clock.monotonic() - now)
         if exhausted and not solo:
             self._solo_at = now  # nothing else is left: look for those
         self._more = not (exhausted and solo)
@@ -251,7 +256,7 @@ class Worker:
         if claims:
             self._renewed_at = max(self._renewed_at, now) if not self._buffer else self._renewed_at
             self._buffer.extend(claims)
-        if self._stopping:
+        if not self._orders.may_claim:
             self._hand_back_buffer()
         self._fill()
 
@@ -350,6 +355,20 @@ class Worker:
                 self._lost(run_id)
         for run_id in beat.extended.cancelling:
             self._cancel_if_held(run_id, beat.held[run_id])
+        if self._orders.hear(beat.extended.asked):
+            self._obey()
+
+    def _obey(self) -> None:
+        """What runs is not affected; what has not begun is handed back, unless more may be claimed."""
+        self.info, self._config = self._orders.info, self._orders.config
+        at_once = bool(self.active) or not self._stopping  # an end that takes no time needs no word
+        self._heartbeat.change(self.info, self._config.heartbeat, at_once=at_once)
+        self._calls.grow(self.info)
+        self._wake.set()
+        if not self._orders.may_claim:
+            self._hand_back_buffer()
+        if self._orders.asked_to_stop:
+            self.asked_to_stop()
 
     def _lost(self, run_id: str) -> None:
         attempt = self.active.get(run_id)
@@ -357,7 +376,7 @@ class Worker:
             log.warning("run %s: the lease is lost, the attempt is stopped", run_id)
             attempt.lost = True
             self._interrupt(attempt, Outcome.LOST)
-        elif self._take_from_buffer(run_id):
+        elif self._buffer.take(run_id):
             self._release(run_id, self.held[run_id])
 
     def _cancel(self, attempt: Attempt) -> None:
@@ -389,19 +408,9 @@ class Worker:
         if self.held.get(run_id) == fence:
             self._lost(run_id)
 
-    def _take_from_buffer(self, run_id: str) -> bool:
-        for place, claim in enumerate(self._buffer):
-            if claim.run_id == run_id:
-                del self._buffer[place]
-                return True
-        return False
-
     def _hand_back_buffer(self) -> None:
         while self._buffer:
             self._reporter.add(self._reports.hand_back(self._buffer.popleft()))
-
-    def _settled(self, report: Report) -> None:
-        self._release(report.run_id, report.fence)
 
     def _release(self, run_id: str, fence: int) -> None:
         if self.held.get(run_id) == fence:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from uuid import UUID
 
 from rota.core.model import Retention
+from rota.core.workers import SILENCE
 from rota.durations import in_micros
 from rota.store import folding, statistics
 from rota.store.database import Row, Tx, Work
 
 _BITE = 1_000
 _BELONGINGS = ("drop_attempts", "drop_steps", "drop_progress", "drop_run_logs")
-_SILENCE = timedelta(days=1)
 
 
 async def jobs_with_runs(tx: Tx) -> list[str]:
@@ -67,11 +66,11 @@ def drop_keys(rows: Sequence[Row]) -> Work[int]:
 
 
 async def silent_workers(tx: Tx) -> bool:
-    return bool(await tx.fetch("silent_workers", silence=in_micros(_SILENCE)))
+    return bool(await tx.fetch("silent_workers", silence=in_micros(SILENCE)))
 
 
 async def drop_silent_workers(tx: Tx) -> None:
-    await tx.fetch("drop_silent_workers", silence=in_micros(_SILENCE))
+    await tx.fetch("drop_silent_workers", silence=in_micros(SILENCE))
 
 
 def is_full_bite(count: int) -> bool:

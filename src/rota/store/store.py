@@ -39,15 +39,17 @@ from rota.store.schedule_store import ScheduleStore
 from rota.store.selecting import selection_of
 from rota.store.slots import Limited
 from rota.store.watching import Watch
+from rota.store.workers import WorkerStore, save_worker
 
 log = logging.getLogger("rota.store")
 
 
 class Extended(msgspec.Struct, frozen=True):
-    """What a heartbeat learnt: leases that are gone, and runs asked to stop."""
+    """What a heartbeat learnt: leases that are gone, runs asked to stop, and what operators ask of the worker."""
 
     lost: set[str]
     cancelling: set[str]
+    asked: str | None = None
 
 
 class Promoted(msgspec.Struct, frozen=True):
@@ -71,6 +73,7 @@ class Store:
         self.notes = NoteStore(database)
         self.bulk = BulkStore(database)
         self.watch = Watch(database)
+        self.workers = WorkerStore(database)
         self._looked_to = NIL_ID
 
     def twin(self) -> Store:
@@ -133,15 +136,17 @@ class Store:
         """Renew all of a worker's leases and its own sign of life."""
 
         async def body(tx: Tx) -> Extended:
-            await tx.fetch("save_worker", **_worker_row(worker))
+            asked = await save_worker(tx, worker)
             if not held:
-                return Extended(set(), set())
+                return Extended(set(), set(), asked)
             renewed = {str(id): bool(cancelling) for id, cancelling in await tx.fetch("extend", held, lease=lease)}
             missing = [(id, fence) for id, fence in held if id not in renewed]
             # A lease skipped because a completion holds its row is not lost.
             alive = {str(row[0]) for row in await tx.fetch("still_leased", missing)} if missing else set()
             return Extended(
-                {id for id, _ in missing if id not in alive}, {id for id, cancelling in renewed.items() if cancelling}
+                {id for id, _ in missing if id not in alive},
+                {id for id, cancelling in renewed.items() if cancelling},
+                asked,
             )
 
         return await self.database.transact(body)
@@ -320,9 +325,3 @@ class Store:
                 break
             await asyncio.sleep(0)
         return total
-
-
-def _worker_row(worker: WorkerInfo) -> dict[str, object]:
-    row = msgspec.to_builtins(worker)
-    row.update({name: msgspec.json.encode(row[name]).decode() for name in ("queues", "jobs")})
-    return row  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
--- Questions about runs, attempts, jobs and workers.
+-- Questions about runs, attempts and jobs.
 
 -- name: get_run
 select {run_columns} from rota_run_now where id = :id;
@@ -43,14 +43,6 @@ select definition from rota_job where name = :name order by version desc limit 1
 select j.definition from rota_job j
 where j.version = (select max(version) from rota_job where name = j.name)
 order by j.name;
-
--- name: save_worker
-insert into rota_worker (id, name, host, pid, version, queues, jobs, slots, started_at, seen_at)
-values (:id, :name, :host, :pid, :version, :queues, :jobs, :slots, :now, :now)
-on conflict (id) do update set seen_at = excluded.seen_at;
-
--- name: worker_gone
-delete from rota_worker where id = :id;
 
 -- name: queue_counts
 -- One statement, so that a run that is being claimed is counted once.

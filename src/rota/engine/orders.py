@@ -1,0 +1,86 @@
+"""What is in force in a worker: whether it may claim, and its settings, as operators ask while it works."""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+
+from rota.config import Config
+from rota.core.model import WorkerInfo
+from rota.core.workers import Asked, Pace, WorkerState, read_asked, uneven
+from rota.engine.appetite import Lookout
+from rota.errors import Invalid
+
+log = logging.getLogger("rota.worker")
+
+_SAID = {
+    WorkerState.WORKING: "asked to work",
+    WorkerState.DRAINING: "asked to drain: nothing more is claimed, what runs may end",
+    WorkerState.STOPPING: "asked to stop",
+}
+
+
+class Orders:
+    """The one place where a worker's `info` and `config` change. Claims and heartbeats look here each time, so what
+    is asked holds from the next one on, and no attempt that runs is affected."""
+
+    def __init__(self, info: WorkerInfo, config: Config) -> None:
+        self._started_as = info
+        self._started_with = config
+        self._stopping = False
+        self._heard: str | None = None
+        self.config = config
+        self.info = msgspec.structs.replace(info, pace=_pace(config))
+        self.lookout = Lookout(list(info.queues), info.weights)
+
+    @property
+    def may_claim(self) -> bool:
+        return self.info.state is WorkerState.WORKING
+
+    @property
+    def asked_to_stop(self) -> bool:
+        return self.info.state is WorkerState.STOPPING and not self._stopping
+
+    def stop(self) -> None:
+        """Whoever asked for it: there is no way back."""
+        self._stopping = True
+        self.info = msgspec.structs.replace(self.info, state=WorkerState.STOPPING)
+
+    def hear(self, asked: str | None) -> bool:
+        """Whether it is new. It comes with each heartbeat, all of it: an answer that was lost is made up for."""
+        if asked is None or asked == self._heard:
+            return False
+        self._heard = asked
+        try:
+            self._apply(read_asked(asked), asked)
+        except (Invalid, msgspec.DecodeError) as error:  # by a newer rota, or one that does not know our lease
+            log.warning("what is asked of this worker cannot be done: %s", error)
+            return False
+        return True
+
+    def _apply(self, wanted: Asked, text: str) -> None:
+        settings, before = wanted.settings, self.info
+        given = {"concurrency": settings.slots, "heartbeat": settings.heartbeat, "poll": settings.poll}
+        changes = {name: value for name, value in given.items() if value is not None}
+        self.config = msgspec.structs.replace(self._started_with, **changes)
+        queues = settings.queues
+        self.info = msgspec.structs.replace(
+            before,
+            queues=self._started_as.queues if queues is None else tuple(queues),
+            weights=self._started_as.weights if queues is None else uneven(queues),
+            slots=self.config.concurrency,
+            pace=_pace(self.config),
+            state=WorkerState.STOPPING if self._stopping else wanted.state,
+            asked=text,
+        )
+        if (self.info.queues, self.info.weights) != (before.queues, before.weights):
+            self.lookout = Lookout(list(self.info.queues), self.info.weights)
+        if self.info.state is not before.state:
+            log.info("%s", _SAID[self.info.state])
+        if changes or queues is not None:
+            log.info("settings in force: %s", text)
+
+
+def _pace(config: Config) -> Pace:
+    return Pace(heartbeat=config.heartbeat, poll=config.poll, lease=config.lease)

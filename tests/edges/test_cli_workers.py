@@ -1,0 +1,145 @@
+"""Workers from the command line, on both databases: who they are, and what is asked of them."""
+
+import asyncio
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from rota.app import Rota
+from rota.cli import root
+from rota.cli.options import queues_of
+from rota.core.workers import Asked, Pace, WorkerSettings, WorkerState, read_asked
+from rota.errors import AmbiguousWorker, Invalid, UnknownWorker
+from rota.store import Store, open_database
+from tests.support.runs import LEASE_MICROS, WORKER, claim, put
+
+PACE = Pace(heartbeat=timedelta(seconds=10), poll=timedelta(seconds=1), lease=timedelta(seconds=30))
+
+
+async def beat(url: str, id: str, **facts: Any) -> Asked:
+    store = Store(open_database(url))
+    await store.migrate()
+    info = msgspec.structs.replace(WORKER, id=id, name=id.partition("@")[0], pace=PACE, **facts)
+    asked = (await store.extend(info, [], LEASE_MICROS)).asked
+    await store.close()
+    return read_asked(asked)
+
+
+async def hold_a_run(url: str, worker: str) -> str:
+    store = Store(open_database(url))
+    run = await put(store)
+    await claim(store, worker=worker)
+    await store.close()
+    return run
+
+
+@pytest.fixture
+def url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
+    asyncio.run(beat(database_url, "web@aa11", queues=("a", "b"), weights={"a": 3, "b": 1}))
+    asyncio.run(beat(database_url, "mail@bb22"))
+    return database_url
+
+
+def rota(*arguments: str) -> Result:
+    return CliRunner().invoke(root, arguments)
+
+
+def answer(*arguments: str) -> Any:
+    done = rota(*arguments, "--json")
+    assert done.exit_code == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_they_are_listed(url: str) -> None:
+    run = asyncio.run(hold_a_run(url, "web@aa11"))
+    mail, web = answer("workers", "ls")["items"]
+    assert (mail["id"], mail["queues"], mail["held"]) == ("mail@bb22", {"default": 1}, 0)
+    assert (web["state"], web["queues"], web["heartbeat"]) == ("working", {"a": 3, "b": 1}, "10s")
+    assert [one["id"] for one in web["runs"]] == [run]
+    fields = rota("workers", "ls").stdout.splitlines()[1].split("\t")
+    assert fields[:6] == ["web@aa11", "working", "here", "1", "10", "a:3,b:1"]
+
+
+def test_one_is_shown_by_name_or_by_the_beginning_of_its_id(url: str) -> None:
+    run = asyncio.run(hold_a_run(url, "web@aa11"))
+    assert answer("workers", "show", "web")["id"] == answer("workers", "show", "web@a")["id"] == "web@aa11"
+    shown = rota("workers", "show", "web").stdout
+    assert "heartbeat\t10s" in shown
+    assert f"{run}\twork\t1" in shown
+
+
+def test_drain_resume_and_set(url: str) -> None:
+    (drained,) = answer("workers", "drain", "web")["items"]
+    assert drained["asked"]["state"] == "draining"
+    assert drained["asked_by"].startswith("cli")
+    assert "draining" in rota("workers", "show", "web").stdout
+    answer("workers", "set", "web", "--slots", "3", "--queues", "a:2,c", "--poll", "500ms")
+    heard = asyncio.run(beat(url, "web@aa11"))
+    expected = WorkerSettings(slots=3, queues={"a": 2, "c": 1}, poll=timedelta(milliseconds=500))
+    assert heard == Asked(WorkerState.DRAINING, expected)
+    assert "slots 3, queues a:2,c:1, poll 500ms" in rota("workers", "ls").stdout
+    answer("workers", "resume", "web")
+    assert asyncio.run(beat(url, "web@aa11")).state is WorkerState.WORKING
+    assert asyncio.run(beat(url, "mail@bb22")) == Asked()
+
+
+def test_several_are_stopped_with_consent_only(url: str) -> None:
+    asyncio.run(beat(url, "web@cc33"))
+    refused = rota("workers", "stop", "web")
+    assert refused.exit_code == Invalid.exit_code
+    assert "stop 2 workers called web, which hold 0 runs" in refused.stderr
+    assert asyncio.run(beat(url, "web@aa11")) == Asked()
+    assert answer("workers", "stop", "mail")["items"][0]["asked"]["state"] == "stopping"
+    assert len(answer("workers", "stop", "web", "--yes")["items"]) == 2
+    assert asyncio.run(beat(url, "web@cc33")).state is WorkerState.STOPPING
+
+
+@pytest.mark.usefixtures("url")
+def test_refusals_have_their_exit_codes() -> None:
+    assert rota("workers", "drain", "wbe").exit_code == UnknownWorker.exit_code
+    assert "did you mean 'web'?" in rota("workers", "drain", "wbe").stderr
+    assert rota("workers", "set", "web").exit_code == Invalid.exit_code
+    assert rota("workers", "set", "web", "--heartbeat", "11s").exit_code == Invalid.exit_code
+    assert rota("workers", "set", "web", "--queues", "a:0").exit_code == Invalid.exit_code
+    assert answer("workers", "stop", "web")
+    assert rota("workers", "resume", "web").exit_code == AmbiguousWorker.exit_code
+
+
+def test_nobody_is_no_error(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def migrate() -> None:
+        store = Store(open_database(database_url))
+        await store.migrate()
+        await store.close()
+
+    asyncio.run(migrate())
+    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
+    assert answer("workers", "ls") == {"items": [], "next_cursor": None}
+
+
+def test_a_weight_is_behind_the_last_colon() -> None:
+    assert queues_of("critical:4, default,a:b,c:d:7") == {"critical": 4, "default": 1, "a:b": 1, "c:d": 7}
+    with pytest.raises(Invalid):
+        queues_of("a,,b")
+
+
+def test_code_without_an_event_loop_has_the_same_verbs(url: str) -> None:
+    app = Rota(url)
+    try:
+        workers = app.blocking.workers
+        assert [one.name for one in workers.list()] == ["mail", "web"]
+        assert workers.get("web") == workers.find("web")[0]
+        assert workers.drain("web", actor="ada")[0].asked_by == "ada"
+        assert workers.resume("web")[0].asked is None
+        asked = workers.set("web", slots=2)[0].asked
+        assert asked is not None
+        assert asked.settings.slots == 2
+        assert workers.stop("mail")[0].asked == Asked(WorkerState.STOPPING)
+    finally:
+        app.close()
