@@ -16,6 +16,7 @@ from rota.core.model import JobDefinition, NewRun, Retention
 from rota.core.scope import Scope
 from rota.core.states import Outcome
 from rota.core.triggers import after, every
+from rota.core.workers import WorkerSettings, WorkerState
 from rota.store import Store, counting, open_database, pruning
 from rota.store.backfilling import Order
 from rota.store.schedules import Change
@@ -124,6 +125,10 @@ async def extend(site: Site) -> object:
     return await site.store.extend(WORKER, held, 2 * LEASE_MICROS)
 
 
+async def ask_of_workers(site: Site) -> object:
+    return await site.store.workers.ask("worker", "me", state=WorkerState.DRAINING, settings=WorkerSettings(slots=3))
+
+
 async def report(site: Site) -> object:
     outcomes = [Outcome.SUCCEEDED, Outcome.FAILED, Outcome.FAILED, Outcome.SNOOZED, Outcome.FAILED, Outcome.CANCELLED]
     waits = [None, 5_000_000, None, 5_000_000, 5_000_000, None]
@@ -212,6 +217,7 @@ ACTS: dict[str, tuple[Callable[[Site], Awaitable[None]], Act]] = {
     "enqueue, keyed and limited": (waiting_with_key, enqueue_keyed),
     "claim limited": (some_waiting, lambda site: claim_limited(site.store, known=KNOWN)),
     "extend": (some_held, extend),
+    "ask of workers": (some_held, ask_of_workers),
     "report": (some_held, report),
     "reap": (some_expired, lambda site: site.store.reap(100)),
     "cancel": (some_held, cancel),
