@@ -8,7 +8,7 @@ import msgspec
 
 from rota.config import Config
 from rota.core.model import WorkerInfo
-from rota.core.workers import Asked, Pace, WorkerState, read_asked, uneven
+from rota.core.workers import Asked, Pace, WorkerSettings, WorkerState, read_asked, uneven
 from rota.engine.appetite import Lookout
 from rota.errors import Invalid
 
@@ -30,6 +30,7 @@ class Orders:
         self._started_with = config
         self._stopping = False
         self._heard: str | None = None
+        self._settings = WorkerSettings()
         self.config = config
         self.info = msgspec.structs.replace(info, pace=_pace(config))
         self.lookout = Lookout(list(info.queues), info.weights)
@@ -78,8 +79,9 @@ class Orders:
             self.lookout = Lookout(list(self.info.queues), self.info.weights)
         if self.info.state is not before.state:
             log.info("%s", _SAID[self.info.state])
-        if changes or queues is not None:
-            log.info("settings in force: %s", text)
+        if settings != self._settings:
+            self._settings = settings
+            log.info("asked for other settings: %s", msgspec.json.encode(settings).decode())
 
 
 def _pace(config: Config) -> Pace:
