@@ -151,8 +151,8 @@ _REPORTS = (
         "attempt-that-is-tried-again-is-not-recorded",
         "P17",
         _REPORTING,
-        "_attempt_row(ending.lease, ending.report) for ending in endings])",
-        "_attempt_row(e.lease, e.report) for e in endings if isinstance(e.next, End)])",
+        "_attempt_row(ending) for ending in endings])",
+        "_attempt_row(e) for e in endings if isinstance(e.next, End)])",
     ),
 )
 

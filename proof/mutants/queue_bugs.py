@@ -181,15 +181,15 @@ _CANCEL = (
         "cancel-ends-what-runs",
         "P10",
         _CONTROL,
-        "    if not ready:\n        return False\n    attempt, fence = ready[0]\n",
-        "    attempt, fence = ready[0] if ready else (0, 0)\n",
+        "    if not ready:\n        return False\n    attempt, fence, hold = ready[0]\n",
+        "    attempt, fence, hold = ready[0] if ready else (0, 0, 0)\n",
     ),
     planted(
         "cancelled-run-stays-in-the-queue",
         "P11",
         _RUNS,
-        "delete from rota_ready where run_id = :id returning attempt, fence;",
-        "update rota_ready set hold = hold where run_id = :id returning attempt, fence;",
+        "delete from rota_ready where run_id = :id returning attempt, fence, hold;",
+        "update rota_ready set hold = hold where run_id = :id returning attempt, fence, hold;",
     ),
 )
 

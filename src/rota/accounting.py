@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from rota.core.actors import checked_actor
 from rota.core.backfilling import RAN, Backfill
+from rota.core.events import Event
 from rota.core.explaining import Explanation
 from rota.core.ledger import Verification
 from rota.core.occurrences import Occurrence
@@ -40,6 +41,10 @@ class Accounts:
         if first > last:
             raise Invalid("from is after to")
         return await self._store.ledger.occurrences(name, first, last, limit)
+
+    async def events(self, name: str) -> Sequence[Event]:
+        """What was done to it and with it, the oldest first; also to one that was deleted, until its name is reused."""
+        return await self._store.events.of_schedule(name)
 
     async def verify(self, name: str, *, thorough: bool = True) -> Verification:
         """Whether every plan time is accounted for exactly once; `thorough` looks at each run's, besides counting."""

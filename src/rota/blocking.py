@@ -12,6 +12,7 @@ from rota.client import Client, Order
 from rota.core.applying import Difference
 from rota.core.backfilling import Backfill
 from rota.core.bulking import BulkResult, Counted
+from rota.core.events import Event
 from rota.core.explaining import Explanation
 from rota.core.jobstatus import JobStatus
 from rota.core.ledger import Verification
@@ -102,8 +103,10 @@ class BlockingClient:
     def cancel(self, run_id: str, *, reason: str | None = None, actor: str | None = None) -> RunState:
         return self._call(lambda client: client.cancel(run_id, reason=reason, actor=actor))
 
-    def retry(self, run_id: str, *, keep_steps: bool = False, from_step: str | None = None) -> Enqueued:
-        return self._call(lambda client: client.retry(run_id, keep_steps=keep_steps, from_step=from_step))
+    def retry(
+        self, run_id: str, *, keep_steps: bool = False, from_step: str | None = None, actor: str | None = None
+    ) -> Enqueued:
+        return self._call(lambda client: client.retry(run_id, keep_steps=keep_steps, from_step=from_step, actor=actor))
 
     def steps(self, run_id: str) -> Sequence[Step]:
         return self._call(lambda client: client.steps(run_id))
@@ -141,8 +144,14 @@ class BlockingClient:
     def cancel_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> int:
         return self._call(lambda client: client.cancel_job(name, reason=reason, actor=actor))
 
-    def retry_job(self, name: str) -> Enqueued:
-        return self._call(lambda client: client.retry_job(name))
+    def retry_job(self, name: str, *, actor: str | None = None) -> Enqueued:
+        return self._call(lambda client: client.retry_job(name, actor=actor))
+
+    def events(self, run_id: str) -> Sequence[Event]:
+        return self._call(lambda client: client.events(run_id))
+
+    def audit(self, **wanted: Any) -> Sequence[Event]:
+        return self._call(lambda client: client.audit(**wanted))
 
     def prune(self) -> int:
         return self._call(lambda client: client.prune())
@@ -153,8 +162,8 @@ class BlockingClient:
     def pause_queue(self, queue: str, *, reason: str | None = None, actor: str | None = None) -> None:
         return self._call(lambda client: client.pause_queue(queue, reason=reason, actor=actor))
 
-    def resume_queue(self, queue: str) -> bool:
-        return self._call(lambda client: client.resume_queue(queue))
+    def resume_queue(self, queue: str, *, actor: str | None = None) -> bool:
+        return self._call(lambda client: client.resume_queue(queue, actor=actor))
 
     def paused_queues(self) -> Sequence[Pause]:
         return self._call(lambda client: client.paused_queues())
@@ -197,8 +206,10 @@ class BlockingSchedules:
     def disable(self, name: str, *, actor: str | None = None) -> Schedule:
         return self._call(lambda client: client.schedules.disable(name, actor=actor))
 
-    def trigger(self, name: str, *, scope: Scope | tuple[str, str] | None = None, force: bool = False) -> Sequence[str]:
-        return self._call(lambda client: client.schedules.trigger(name, scope=scope, force=force))
+    def trigger(
+        self, name: str, *, scope: Scope | tuple[str, str] | None = None, force: bool = False, actor: str | None = None
+    ) -> Sequence[str]:
+        return self._call(lambda client: client.schedules.trigger(name, scope=scope, force=force, actor=actor))
 
     def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
         return self._call(lambda client: client.schedules.preview(name, count, after=after))
@@ -211,6 +222,9 @@ class BlockingSchedules:
 
     def occurrences(self, name: str, **wanted: Any) -> Sequence[Occurrence]:
         return self._call(lambda client: client.schedules.occurrences(name, **wanted))
+
+    def events(self, name: str) -> Sequence[Event]:
+        return self._call(lambda client: client.schedules.events(name))
 
     def verify(self, name: str, *, thorough: bool = True) -> Verification:
         return self._call(lambda client: client.schedules.verify(name, thorough=thorough))

@@ -23,7 +23,7 @@ _AT_ONCE = 4  # others want connections, too
 class Bulk:
     """`again` prepares the retry of a run, and writes nothing."""
 
-    def __init__(self, store: Store, again: Callable[[str], Awaitable[NewRun]]) -> None:
+    def __init__(self, store: Store, again: Callable[[str, str | None], Awaitable[NewRun]]) -> None:
         self._store = store
         self._again = again
 
@@ -50,9 +50,15 @@ class Bulk:
         result = await _in_bites(BulkResult(len(found)), waiting, _BITE, cancel, progress)
         return await _in_bites(result, claimed, 1, cancel, progress)
 
-    async def retry(self, wanted: RunFilter, expected: int | None, progress: SoFar | None) -> BulkResult:
+    async def retry(
+        self, wanted: RunFilter, actor: str | None, expected: int | None, progress: SoFar | None
+    ) -> BulkResult:
         found = await self._find(wanted, expected)
-        return await _in_bites(BulkResult(len(found)), [run.id for run in found], _BITE, self._retry_some, progress)
+
+        async def retry(bite: Sequence[str]) -> Refusals:
+            return await self._retry_some(bite, actor)
+
+        return await _in_bites(BulkResult(len(found)), [run.id for run in found], _BITE, retry, progress)
 
     async def _find(self, wanted: RunFilter, expected: int | None) -> list[Found]:
         """All that match now: runs that come later, or come to match, are not touched."""
@@ -65,11 +71,11 @@ class Bulk:
                 raise BulkMismatch(expected)
         return found
 
-    async def _retry_some(self, run_ids: Sequence[str]) -> Refusals:
+    async def _retry_some(self, run_ids: Sequence[str], actor: str | None) -> Refusals:
         answers: list[NewRun | BaseException] = []
         for place in range(0, len(run_ids), _AT_ONCE):
             some = run_ids[place : place + _AT_ONCE]
-            answers += await asyncio.gather(*map(self._again, some), return_exceptions=True)
+            answers += await asyncio.gather(*[self._again(id, actor) for id in some], return_exceptions=True)
         runs: list[NewRun] = []
         refused: Refusals = {}
         for run_id, answer in zip(run_ids, answers, strict=True):

@@ -14,6 +14,7 @@ from rota.config import Config
 from rota.core import jsonvalue
 from rota.core.actors import checked_actor
 from rota.core.bulking import BulkResult, Counted, to_cancel, to_retry
+from rota.core.events import KINDS, Event
 from rota.core.explaining import Explanation
 from rota.core.jobstatus import RETRIED_BY_HAND, JobStatus, resume_mode, status_of
 from rota.core.jsonvalue import Limits
@@ -29,7 +30,7 @@ from rota.core.steps import Step
 from rota.core.unique import Unique
 from rota.durations import Duration, in_micros, parse_duration
 from rota.engine.janitor import prune
-from rota.errors import Invalid, NothingToRetry, RunNotFinal, StillRunning, UnknownJob
+from rota.errors import Invalid, NothingToRetry, RunNotFinal, StillRunning, UnknownJob, did_you_mean
 from rota.hinting import Hints, Subscription
 from rota.instants import instant
 from rota.registry.jobs import Registry
@@ -184,17 +185,19 @@ class Client:
         checked_actor(actor)
         return await self.store.cancel(await self.store.find_run(run_id), reason, actor)
 
-    async def retry(self, run_id: str, *, keep_steps: bool = False, from_step: str | None = None) -> Enqueued:
+    async def retry(
+        self, run_id: str, *, keep_steps: bool = False, from_step: str | None = None, actor: str | None = None
+    ) -> Enqueued:
         """A new run of the same work; the old one stays as it ended. An active holder of its key is a conflict.
 
         `keep_steps`: what its steps have done is not done again; with `from_step`, only what they did before that one.
         """
-        again = await self._again(run_id)
+        again = await self._again(run_id, actor)
         if keep_steps or from_step is not None:
             return await self.store.enqueue_keeping(again, from_step)
         return (await self.store.enqueue([again]))[0]
 
-    async def _again(self, run_id: str) -> NewRun:
+    async def _again(self, run_id: str, actor: str | None) -> NewRun:
         old = await self.get(run_id)
         if not old.state.is_final:
             raise RunNotFinal(old.id, old.state)
@@ -208,6 +211,7 @@ class Client:
             copy,
             id=self.store.new_id(),
             retry_of=old.id,
+            actor=checked_actor(actor),
             origin_id=copy.origin_id or old.id,
             holds=strict,
             gates=await self._gates_again(old, gates_of(definition, old.scope, copy.payload)),
@@ -246,8 +250,8 @@ class Client:
         progress: SoFar | None = None,
     ) -> BulkResult:
         """All that match, did not go well (unless the filter says otherwise) and were not retried since."""
-        checked_actor(actor)
-        return await self._bulk.retry(to_retry(wanted, everything=everything), expected, progress)
+        chosen = to_retry(wanted, everything=everything)
+        return await self._bulk.retry(chosen, checked_actor(actor), expected, progress)
 
     def subscribe(self, topics: Iterable[str]) -> Subscription:
         """Hints that something changed: of `run:<id>`, or of any of the `runs`, `schedules`, `workers`, `queues`."""
@@ -289,18 +293,43 @@ class Client:
         await self.job(name)
         return await self.store.cancel_job(name, reason, checked_actor(actor))
 
-    async def retry_job(self, name: str) -> Enqueued:
+    async def retry_job(self, name: str, *, actor: str | None = None) -> Enqueued:
         """Its newest run once more, if that failed, timed out, expired or was cancelled."""
         await self.job(name)
         run_id, state = await self.store.newest_run(name) or (None, None)
         if run_id is None or state not in RETRIED_BY_HAND:
             raise NothingToRetry(name, run_id, state)
-        return await self.retry(run_id)
+        return await self.retry(run_id, actor=actor)
 
     async def explain(self, run_id: str) -> Explanation:
         """Why a run is in the state that it is in."""
         run_id = await self.store.find_run(run_id)
         return await self.store.ledger.explain_run(run_id, in_micros(self.config.lease))
+
+    async def events(self, run_id: str) -> Sequence[Event]:
+        """Every change of a run's state, the oldest first: when, by whom, under which fence."""
+        return await self.store.events.of_run(await self.store.find_run(run_id))
+
+    async def audit(
+        self,
+        *,
+        kind: str | None = None,
+        subject: str | None = None,
+        actor: str | None = None,
+        limit: int = 50,
+        before: int | None = None,
+    ) -> Sequence[Event]:
+        """What people and policies did, the newest first; `before` is the last `seq` of the page before.
+
+        `subject` is the whole id of a run or a worker, or the name of a job, a schedule or a queue.
+        """
+        if not 1 <= limit <= MOST_LISTED:
+            raise Invalid(f"limit must be 1 to {MOST_LISTED}, not {limit}")
+        if kind is not None and kind not in KINDS:
+            raise Invalid(f"there are no events of kind {kind!r}", hint=did_you_mean(kind, KINDS))
+        wanted = {"kind": kind, "subject": subject, "actor": actor}
+        asked = {column: value for column, value in wanted.items() if value is not None}
+        return await self.store.events.audit(asked, limit, before)
 
     async def prune(self) -> int:
         return await prune(self.store)
@@ -313,9 +342,9 @@ class Client:
         """Nothing of it is claimed until it is resumed; what runs, runs on."""
         await self.store.pause_queue(checked_name(queue, "queue"), reason, checked_actor(actor))
 
-    async def resume_queue(self, queue: str) -> bool:
+    async def resume_queue(self, queue: str, *, actor: str | None = None) -> bool:
         """Whether it was paused."""
-        return await self.store.resume_queue(checked_name(queue, "queue"))
+        return await self.store.resume_queue(checked_name(queue, "queue"), checked_actor(actor))
 
     async def paused_queues(self) -> Sequence[Pause]:
         return await self.store.paused_queues()

@@ -145,7 +145,9 @@ async def applied(store: Store, draft: Draft, actor: str | None) -> None:
     acts: dict[str, Callable[[str], Awaitable[object]]] = {
         CREATE: lambda name: _create(store, draft, name, actor),
         CHANGE: lambda name: store.schedules.update(
-            name, draft.definitions[name], Change(note=f"applied by {draft.owner}", actor=actor)
+            name,
+            draft.definitions[name],
+            Change(note=f"applied by {draft.owner}", actor=actor, details={"owner": draft.owner}),
         ),
         DELETE: lambda name: store.schedules.delete(name, actor),
     }

@@ -156,12 +156,14 @@ class Schedules(Accounts):
         *,
         scope: Scope | tuple[str, str] | None = None,
         force: bool = False,
+        actor: str | None = None,
     ) -> Sequence[str]:
         """Run it now, for each of its scopes or for one; `Overlapping` if its policy forbids that, unless forced.
 
         Returns the ids of the runs. They belong to the schedule, but to no plan time.
         """
-        return await self._store.schedules.trigger(name, None if scope is None else scope_of(scope), force=force)
+        wanted = None if scope is None else scope_of(scope)
+        return await self._store.schedules.trigger(name, wanted, force=force, actor=checked_actor(actor))
 
     async def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
         """The next plan times, with what daylight saving does to them."""

@@ -188,10 +188,10 @@ async def test_two_who_retry_at_once_make_one_retry_of_each(store: Store, client
 
 async def test_a_retry_that_was_committed_unheard_is_not_made_twice(store: Store, client: Client) -> None:
     run_id = await failed(store)
-    again = [await client._again(run_id)]
+    again = [await client._again(run_id, None)]
     assert await store.bulk.retry(again) == {}
     assert await store.bulk.retry(again) == {}, "the same, asked again after an unknown outcome"
-    late = await store.bulk.retry([await client._again(run_id)])
+    late = await store.bulk.retry([await client._again(run_id, None)])
     assert late[run_id].code == "already-retried"
     assert await retries_of(store, run_id) == [again[0].id]
 
@@ -212,7 +212,7 @@ async def test_runs_by_worker_error_age_and_retry(store: Store, client: Client, 
     (mine,) = await claim(store) if await put(store) else []
     clock.advance(60 * SECOND)
     (theirs,) = await claim(store, worker="worker-2") if await put(store) else []
-    await store.enqueue([await client._again(old)])
+    await store.enqueue([await client._again(old, None)])
     now = instant(clock.micros())
 
     async def found(**wanted: object) -> list[str]:

@@ -173,7 +173,7 @@ async def retry(request: Request) -> Response:
     if await json_body(request, default={}) != {}:
         raise Invalid("a retry takes no options", hint="enqueue a new run to change something")
     client = await client_of(request)
-    enqueued = await client.retry(request.path_params["id"])
+    enqueued = await client.retry(request.path_params["id"], actor=_ACTOR)
     return _created(await client.get(enqueued.id))
 
 

@@ -74,7 +74,7 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     """A run about to be enqueued: everything decided, JSON already text, in the order its table wants it.
 
     Due at `run_at`, or `delay` after the database's now; both in microseconds. A run made from another, `like` it in
-    all but id and payload, says so: that saves a bulk enqueue from comparing them.
+    all but id and payload, says so: that saves a bulk enqueue from comparing them. `actor`: who asked for a retry.
     """
 
     id: str
@@ -98,6 +98,7 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     holds: tuple[KeyHold, ...] = ()
     gates: tuple[Gate, ...] = ()
     like: NewRun | None = None
+    actor: str | None = None
 
     @property
     def limit_key(self) -> str | None:

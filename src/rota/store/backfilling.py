@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from rota.core.backfilling import MOST_LOOKED_AT, MOST_RUNS, SAMPLE, Backfill, Choice, Missing, choose, cut_all
+from rota.core.events import BACKFILLED
 from rota.core.ledger import BACKFILL, History, Range
 from rota.core.limits import Gate, Gated
 from rota.core.model import NewRun
@@ -16,7 +17,7 @@ from rota.core.scope import Scope
 from rota.core.templates import filled
 from rota.errors import Invalid, JobDisabled, UnknownJob
 from rota.instants import instant
-from rota.store import enqueueing, limits, schedules
+from rota.store import enqueueing, events, limits, schedules
 from rota.store.database import Row, Tx
 from rota.store.ledger import history_of, planned_run, range_of, range_row
 from rota.store.making import Pattern, patterns_of
@@ -44,6 +45,7 @@ async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tup
         raise Invalid(f"schedule {row.name!r} follows its own runs: it named no plan times in the past")
     pattern = await _pattern(tx, row)
     scopes = tuple(await open_scopes(tx, row.id)) if row.provider else row.definition.lanes
+    before = row.revision
     row, decided = await _decided(tx, row, order, new_id)
     plan_times = _plan_times(row, order, decided, len(scopes))
     pending = row.standing.times.count(max(decided, order.from_at - 1), order.to_at) * len(scopes)
@@ -55,6 +57,9 @@ async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tup
     made = {} if order.dry_run else await _make(tx, row, pattern, order, choice.missing, new_id)
     if made:
         await _cut(tx, history, ranges, list(made.values()))
+    rested = row.revision if row.revision != before else None
+    if made or rested:
+        await _note(tx, row, order, len(made), rested)
     queue = {pattern.model.queue} if made and pattern.model else set()
     chosen = choice.missing if order.dry_run else list(made.values())
     told = Backfill(
@@ -70,6 +75,12 @@ async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tup
         dry_run=order.dry_run,
     )
     return told, queue
+
+
+async def _note(tx: Tx, row: ScheduleRow, order: Order, count: int, rested: int | None) -> None:
+    """One line, though a schedule that rests has got a revision for it, too."""
+    told = {"schedule_id": row.id, "revision": rested, "from_at": order.from_at, "to_at": order.to_at, "count": count}
+    await events.note(tx, "schedule", row.name, BACKFILLED, order.actor, told)
 
 
 async def _pattern(tx: Tx, row: ScheduleRow) -> Pattern:

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 import msgspec
 
 from rota.core.actors import is_policy
+from rota.core.events import CANCEL_ASKED
 from rota.core.model import CancelPolicy, JobDefinition
 from rota.core.states import RunState
 from rota.durations import in_micros
 from rota.errors import NotCancellable, RunIsFinal, Unavailable, UnknownRun
-from rota.store import waits
+from rota.store import events, waits
 from rota.store.database import Tx
 
 _TRIES = 5
@@ -39,10 +40,13 @@ async def cancel(
         policy = _cancel_policy(definition)
         if not policy.supported:
             raise NotCancellable(run_id, job)
-        for (asked_at,) in await tx.fetch("lock_lease", id=run_id):
+        for asked_at, fence in await tx.fetch("lock_lease", id=run_id):
             if asked_at is None or not is_policy(actor):  # what a person asked for stays theirs
                 await tx.fetch("ask_to_cancel", id=run_id, grace=in_micros(policy.grace))
                 await tx.fetch("note_cancel", id=run_id, reason=reason, actor=actor)
+            if asked_at is None:
+                change = {"from": RunState.RUNNING, "to": RunState.CANCELLING, "reason": reason}
+                await events.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)
             return RunState.CANCELLING
     raise Unavailable(f"run {run_id} kept changing while it was being cancelled", hint="try again")
 
@@ -101,9 +105,12 @@ async def _end_unclaimed(
     ready = await tx.fetch("drop_ready", id=run_id)
     if not ready:
         return False
-    attempt, fence = ready[0]
+    attempt, fence, hold = ready[0]
     values = {"state": state.value, "attempt": attempt, "fence": fence, "reason": reason, "actor": actor}
     await tx.fetch("end_unclaimed", id=run_id, **values)
+    what = "superseded" if state is RunState.SKIPPED else state.value
+    change = {"from": events.waiting_state(hold), "to": state, "reason": reason}
+    await events.note(tx, "run", run_id, what, actor, change, fence=fence + 1)
     await tx.fetch("drop_gates", [(run_id,)])
     await waits.bequeath(tx, run_id)
     released = await waits.release(tx, [run_id])

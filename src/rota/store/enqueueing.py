@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from rota.core.events import REPLACED, RETRIED
 from rota.core.limits import Gated
 from rota.core.model import Enqueued, NewRun
 from rota.core.unique import KeyHold
 from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable
-from rota.store import limits
-from rota.store.database import AlreadyThere, Tx
+from rota.store import events, limits
+from rota.store.database import AlreadyThere, Row, Tx
 from rota.store.limits import Admitted, Refused, Skipped
 
 
@@ -81,6 +82,8 @@ async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     if retries:
         await tx.fetch("inherit_plans", retries)
         await tx.fetch("inherit_lanes", retries)
+        noted = [(run.id, run.actor, 0, {"retry_of": run.retry_of}) for run in runs if run.retry_of]
+        await events.note_runs(tx, RETRIED, noted)
     return [Enqueued(run.id, True, now, now + run.delay if run.run_at is None else run.run_at) for run in runs]
 
 
@@ -176,28 +179,42 @@ async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, placed: 
         raise NotRepeatable(run.job, holder)
     if hold.on_conflict == "reject":
         raise DuplicateRun(run.job, holder)
-    if hold.on_conflict == "replace" and placed is not None and await tx.fetch("lock_ready", id=holder):
-        values = {
-            "id": holder,
-            "queue": run.queue,
-            "priority": run.priority,
-            "job_version": run.job_version,
-            "run_at": run.run_at,
-            "delay": run.delay,
-            "on_lost": run.on_lost,
-        }
-        await tx.fetch("replace_ready", limit_key=run.limit_key, **values)
-        await tx.fetch("drop_gates", [(holder,)])
-        replaced = Gated(holder, run.job, run.gates)
-        await limits.place(tx, [replaced])
-        placed.append(replaced)
-        await tx.fetch(
-            "replace_run",
-            payload=run.payload,
-            tags=run.tags,
-            metadata=run.metadata,
-            overrides=run.overrides,
-            max_attempts=run.max_attempts,
-            **values,
-        )
+    if hold.on_conflict == "replace" and placed is not None:
+        for was in await tx.fetch("lock_ready", id=holder):
+            await _replace(tx, run, holder, was, placed)
     return Enqueued(holder, False)
+
+
+async def _replace(tx: Tx, run: NewRun, holder: str, was: Row, placed: list[Gated]) -> None:
+    values = {
+        "id": holder,
+        "queue": run.queue,
+        "priority": run.priority,
+        "job_version": run.job_version,
+        "run_at": run.run_at,
+        "delay": run.delay,
+        "on_lost": run.on_lost,
+    }
+    fence, hold, first_due_at = was
+    ((holds_now, due_at),) = await tx.fetch("replace_ready", limit_key=run.limit_key, **values)
+    change = {
+        "from": events.waiting_state(hold),
+        "to": events.waiting_state(holds_now),
+        "first_due_at": first_due_at,
+        "due_at": due_at,
+        "act": run.id,
+    }
+    await events.note_once(tx, "run", holder, REPLACED, run.actor, change, fence=fence)
+    await tx.fetch("drop_gates", [(holder,)])
+    replaced = Gated(holder, run.job, run.gates)
+    await limits.place(tx, [replaced])
+    placed.append(replaced)
+    await tx.fetch(
+        "replace_run",
+        payload=run.payload,
+        tags=run.tags,
+        metadata=run.metadata,
+        overrides=run.overrides,
+        max_attempts=run.max_attempts,
+        **values,
+    )

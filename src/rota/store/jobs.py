@@ -12,7 +12,7 @@ from rota.core.jobstatus import JobFacts, next_at
 from rota.core.states import RunState
 from rota.core.statistics import JobStats, stats_of
 from rota.errors import NotCancellable, RunIsFinal, UnknownRun
-from rota.store import control, schedules, statistics
+from rota.store import control, events, schedules, statistics
 from rota.store.database import Database, Row, Tx
 from rota.store.planning import NewId
 from rota.store.statistics import FIRST_ID
@@ -25,7 +25,12 @@ _WALK = 50_000
 
 async def pause(database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId) -> None:
     """Nothing is claimed from now on; its schedules follow in bites. What was cut short, another pause finishes."""
-    await database.transact(lambda tx: tx.fetch("pause_job", job=job, reason=reason, actor=actor))
+
+    async def body(tx: Tx) -> None:
+        if await tx.fetch("pause_job", job=job, reason=reason, actor=actor):
+            await events.note(tx, "job", job, "paused", actor, {"reason": reason})
+
+    await database.transact(body)
     after: str | None = FIRST_ID
     while after is not None:
         after = await database.transact(
@@ -46,42 +51,65 @@ async def resume(database: Database, job: str, mode: str, actor: str | None, new
 async def _resume_some(tx: Tx, job: str, after: str, mode: str, actor: str | None, new_id: NewId) -> str | bool:
     """Where to go on, or whether the job was paused."""
     last = await schedules.resume_schedules_of(tx, job, after, mode, actor, new_id)
-    return last if last is not None else bool(await tx.fetch("resume_job", job=job))
+    if last is not None:
+        return last
+    resumed = bool(await tx.fetch("resume_job", job=job))
+    if resumed:
+        await events.note(tx, "job", job, "resumed", actor, {"catch_up": mode})
+    return resumed
 
 
 async def cancel(database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId) -> int:
     """Its schedules first, so that no new runs come; then its live runs, in bites, so that workers come in between."""
+    order = _Order(job, reason, actor, new_id())
     after: str | None = FIRST_ID
     while after is not None:
-        after = await database.transact(
-            partial(schedules.disable_schedules_of, job=job, after=after, actor=actor, new_id=new_id)
-        )
+        after = await database.transact(partial(_disable_some, order=order, after=after, new_id=new_id))
     total = 0
     for _ in range(_ROUNDS):  # a run that changed places between two looks is met in the next round
-        count = await _cancel_running(database, job, reason, actor)
-        count += await _cancel_waiting(database, job, reason, actor)
+        count = await _cancel_running(database, order) + await _cancel_waiting(database, order)
         total += count
         if not count:
             break
     return total
 
 
-async def _cancel_running(database: Database, job: str, reason: str | None, actor: str | None) -> int:
+class _Order(msgspec.Struct, frozen=True):
+    """A job's cancel. `act` names it, because it takes many transactions: the first that changes anything notes it."""
+
+    job: str
+    reason: str | None
+    actor: str | None
+    act: str
+
+    async def note(self, tx: Tx) -> None:
+        told = {"reason": self.reason, "act": self.act}
+        await events.note_once(tx, "job", self.job, "cancelled", self.actor, told)
+
+
+async def _disable_some(tx: Tx, order: _Order, after: str, new_id: NewId) -> str | None:
+    last = await schedules.disable_schedules_of(tx, order.job, after, order.actor, new_id)
+    if last is not None:
+        await order.note(tx)
+    return last
+
+
+async def _cancel_running(database: Database, order: _Order) -> int:
     """One transaction each: a completion holds many leases at once, in an order of its own."""
-    running = await database.read(lambda tx: tx.fetch("running_of", job=job))
+    running = await database.read(lambda tx: tx.fetch("running_of", job=order.job))
     count = 0
     for row in running:
-        count += await database.transact(partial(_cancel_all, rows=[row], reason=reason, actor=actor))
+        count += await database.transact(partial(_cancel_all, rows=[row], order=order))
     return count
 
 
-async def _cancel_waiting(database: Database, job: str, reason: str | None, actor: str | None) -> int:
+async def _cancel_waiting(database: Database, order: _Order) -> int:
     """Those that are there at the beginning: whoever enqueues faster than this cancels does not keep it busy."""
     newest = await database.read(lambda tx: tx.fetch("last_waiting"))
     last = str(newest[0][0]) if newest else FIRST_ID
     after, count = FIRST_ID, 0
-    while bite := await database.read(partial(_waiting, job=job, after=after, last=last)):
-        count += await database.transact(partial(_cancel_all, rows=bite, reason=reason, actor=actor))
+    while bite := await database.read(partial(_waiting, job=order.job, after=after, last=last)):
+        count += await database.transact(partial(_cancel_all, rows=bite, order=order))
         after = str(bite[-1][0])
         await asyncio.sleep(0)
     return count
@@ -91,14 +119,16 @@ async def _waiting(tx: Tx, job: str, after: str, last: str) -> Sequence[Row]:
     return await tx.fetch("waiting_of", job=job, after=after, last=last, limit=_BITE)
 
 
-async def _cancel_all(tx: Tx, rows: Sequence[Row], reason: str | None, actor: str | None) -> int:
+async def _cancel_all(tx: Tx, rows: Sequence[Row], order: _Order) -> int:
     count = 0
     for (run_id,) in rows:
         try:
-            await control.cancel(tx, str(run_id), reason, actor)
+            await control.cancel(tx, str(run_id), order.reason, order.actor)
         except (NotCancellable, RunIsFinal, UnknownRun):  # it goes on to its end, or has ended meanwhile
             continue
         count += 1
+    if count:
+        await order.note(tx)
     return count
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from uuid import UUID
 
 from rota.core.model import Retention
@@ -12,7 +13,9 @@ from rota.store import folding, statistics
 from rota.store.database import Row, Tx, Work
 
 _BITE = 1_000
-_BELONGINGS = ("drop_attempts", "drop_steps", "drop_progress", "drop_run_logs")
+_BELONGINGS = ("drop_attempts", "drop_events_of_runs", "drop_steps", "drop_progress", "drop_run_logs")
+_AUDITED = timedelta(days=400)
+"""A year, and time to look back on it."""
 
 
 async def jobs_with_runs(tx: Tx) -> list[str]:
@@ -61,6 +64,19 @@ async def stale_keys(tx: Tx) -> Sequence[Row]:
 def drop_keys(rows: Sequence[Row]) -> Work[int]:
     async def body(tx: Tx) -> int:
         return len(await tx.fetch("drop_keys", rows))
+
+    return body
+
+
+async def old_events(tx: Tx) -> Sequence[Row]:
+    """One bite of what operators did long ago. What happened to a run is known as long as the run."""
+    return await tx.fetch("old_events", age=in_micros(_AUDITED), limit=_BITE)
+
+
+def drop_events(rows: Sequence[Row]) -> Work[int]:
+    async def body(tx: Tx) -> int:
+        await tx.fetch("drop_events", rows)
+        return len(rows)
 
     return body
 

@@ -114,7 +114,7 @@ async def _apply(tx: Tx, endings: list[_Ending], freed: list[Row]) -> set[str]:
     if not endings:
         return set()
     await tx.fetch("drop_leases", [(ending.lease.run_id, ending.lease.fence) for ending in endings])
-    await tx.fetch("record_attempts", [_attempt_row(ending.lease, ending.report) for ending in endings])
+    await tx.fetch("record_attempts", [_attempt_row(ending) for ending in endings])
     again = [
         (e.lease.run_id, e.next.delay, e.next.attempt, e.next.fence, int(e.next.keeps_place))
         for e in endings
@@ -131,7 +131,8 @@ async def _apply(tx: Tx, endings: list[_Ending], freed: list[Row]) -> set[str]:
     return await waits.release(tx, ended) | _waiting_again(endings)
 
 
-def _attempt_row(lease: Lease, report: Report) -> Row:
+def _attempt_row(ending: _Ending) -> Row:
+    lease, report = ending.lease, ending.report
     return (
         lease.run_id,
         lease.fence,
@@ -142,7 +143,15 @@ def _attempt_row(lease: Lease, report: Report) -> Row:
         report.outcome.value,
         report.error,
         report.measures,
+        *_left(ending.next),
     )
+
+
+def _left(following: Requeue | End) -> tuple[str, int | None]:
+    """The state that the run is in now, and for how long if it is not due: its trail is read off this."""
+    if isinstance(following, End):
+        return following.state.value, None
+    return (RunState.SCHEDULED.value, following.delay) if following.delay > 0 else (RunState.QUEUED.value, None)
 
 
 def _end_row(lease: Lease, report: Report, end: End) -> Row:

@@ -142,11 +142,12 @@ class ScheduleStore:
 
         await self._transact(body)
 
-    async def trigger(self, name: str, scope: Scope | None, *, force: bool) -> list[str]:
+    async def trigger(self, name: str, scope: Scope | None, *, force: bool, actor: str | None = None) -> list[str]:
         """Not repeated by itself: it would trigger twice."""
 
         async def body(tx: Tx) -> tuple[Planning, list[str]]:
-            return await triggering.trigger(tx, await schedules.locked(tx, name), self._new_id, scope, force=force)
+            row = await schedules.locked(tx, name)
+            return await triggering.trigger(tx, row, self._new_id, scope, force=force, actor=actor)
 
         planning, run_ids = await self._database.transact(body, repeatable=False)
         self._database.notify(planning.queues)

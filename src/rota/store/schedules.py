@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from rota.core.events import type_of
 from rota.core.ledger import is_zoned
 from rota.core.planning import SECOND
 from rota.core.policies import CatchUp
@@ -14,6 +15,7 @@ from rota.core.triggers import Once
 from rota.core.zones import tzdata_version
 from rota.durations import in_micros
 from rota.errors import DuplicateSchedule, Invalid, UnknownSchedule
+from rota.store import events
 from rota.store.database import Tx
 from rota.store.planning import MOST_RUNS, NewId, Providers, plan_rows
 from rota.store.schedule_rows import ScheduleRow, encoded, schedule_row
@@ -23,9 +25,15 @@ _BITE = 200
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """Who changes a schedule and why: what its revision tells."""
+    """Who changes a schedule and why: what its revision tells. `noted`: it is an act of its own, not part of another.
+
+    `type` is that of its event, if the note does not say it.
+    """
 
     note: str
+    type: str | None = None
+    noted: bool = True
+    details: dict[str, Any] = {}
     actor: str | None = None
     declared: str | None = None
     owner: str | None = None
@@ -73,7 +81,8 @@ async def create(
         row = _placed(msgspec.structs.replace(row, job_paused=1, cursor_no=no), int(now))
         await _write(tx, row)
         active = False
-    await _note(tx, row, Change(note="created", actor=actor), valid_from=cursor, active=active)
+    change = Change(note="created", actor=actor, details={"job": definition.job, "owner": owner})
+    await _note(tx, row, change, valid_from=cursor, active=active)
 
 
 def _first_cursor(definition: ScheduleDefinition, now: int) -> int:
@@ -116,6 +125,8 @@ async def update(tx: Tx, row: ScheduleRow, definition: ScheduleDefinition, chang
     if definition.job != row.definition.job:
         await tx.fetch("lock_job", job=definition.job)
         changed["job_paused"] = len(await tx.fetch("job_is_paused", job=definition.job))
+    if definition.enabled != bool(row.enabled) and change.note == "edited":
+        change = msgspec.structs.replace(change, type="enabled" if definition.enabled else "disabled")
     if msgspec.structs.replace(row, **changed) != row:
         await _revise(tx, row, change, new_id, **changed)
 
@@ -123,14 +134,14 @@ async def update(tx: Tx, row: ScheduleRow, definition: ScheduleDefinition, chang
 async def pause(
     tx: Tx, row: ScheduleRow, new_id: NewId, *, reason: str | None, actor: str | None, until: int | None
 ) -> None:
-    """Paused already: the newer reason and end count."""
+    """Paused already: the newer reason and end count; if they are the same, this is a repetition."""
+    facts = {"paused_by": actor, "pause_reason": reason}
+    if row.paused_at is not None and row.resume_at == until and await _pause_facts(tx, row) == facts:
+        return
     ((now,),) = await tx.fetch("now")
     note = f"paused: {reason}" if reason else "paused"
-    facts = {"paused_by": actor, "pause_reason": reason}
-    await _revise(
-        tx, row, Change(note=note, actor=actor), new_id, facts=facts, paused_at=row.paused_at or int(now),
-        resume_at=until,
-    )  # fmt: skip
+    change = Change(note=note, actor=actor, details={"reason": reason, "resume_at": until})
+    await _revise(tx, row, change, new_id, facts=facts, paused_at=row.paused_at or int(now), resume_at=until)
 
 
 async def resume(tx: Tx, row: ScheduleRow, new_id: NewId, *, mode: str, actor: str | None) -> None:
@@ -141,9 +152,10 @@ async def resume(tx: Tx, row: ScheduleRow, new_id: NewId, *, mode: str, actor: s
 
 async def _resume(tx: Tx, row: ScheduleRow, new_id: NewId, mode: str, actor: str | None, **changed: Any) -> None:
     after = msgspec.structs.replace(row, **changed)
+    change = Change(note="resumed", actor=actor, noted="job_paused" not in changed, details={"catch_up": mode})
     if mode == "skip" or not after.active or after.definition.follows is not None:
         facts = None if after.paused_at is None else await _pause_facts(tx, row)
-        await _revise(tx, row, Change(note="resumed", actor=actor), new_id, facts=facts, **changed)
+        await _revise(tx, row, change, new_id, facts=facts, **changed)
         return
     ((now,),) = await tx.fetch("now")
     await tx.fetch("reopen_revisions", id=row.id, valid_from=row.cursor_at, note=f"paused, and caught up with ({mode})")
@@ -156,7 +168,7 @@ async def _resume(tx: Tx, row: ScheduleRow, new_id: NewId, mode: str, actor: str
     if after.active:  # else catching up has paused it again, and made the revision that says so
         after = msgspec.structs.replace(after, revision=after.revision + 1)
         await tx.fetch("revise_schedule", id=after.id, revision=after.revision)
-        await _note(tx, after, Change(note="resumed", actor=actor), valid_from=after.cursor_at, active=after.names)
+        await _note(tx, after, change, valid_from=after.cursor_at, active=after.names)
 
 
 async def delete(tx: Tx, row: ScheduleRow, new_id: NewId, actor: str | None) -> None:
@@ -168,7 +180,7 @@ async def rest_anew(tx: Tx, row: ScheduleRow, actor: str | None, new_id: NewId) 
     """What passed while it rested is decided: nothing of it is caught up with when it is resumed."""
     ((note,),) = await tx.fetch("newest_note", id=row.id)
     facts = await _pause_facts(tx, row)
-    await _revise(tx, row, Change(note=note, actor=actor), new_id, facts=facts)
+    await _revise(tx, row, Change(note=note, actor=actor, noted=False), new_id, facts=facts)
 
 
 async def pause_schedules_of(tx: Tx, job: str, after: str, actor: str | None, new_id: NewId) -> str | None:
@@ -176,7 +188,8 @@ async def pause_schedules_of(tx: Tx, job: str, after: str, actor: str | None, ne
     rows, last = await _of_job(tx, job, after, job_paused=0)
     for row in rows:
         facts = await _pause_facts(tx, row)
-        await _revise(tx, row, Change(note="job paused", actor=actor), new_id, facts=facts, job_paused=1)
+        change = Change(note="job paused", actor=actor, noted=False)
+        await _revise(tx, row, change, new_id, facts=facts, job_paused=1)
     return last
 
 
@@ -193,7 +206,7 @@ async def disable_schedules_of(tx: Tx, job: str, after: str, actor: str | None, 
     rows, last = await _of_job(tx, job, after, enabled=1)
     for row in rows:
         definition = msgspec.structs.replace(row.definition, enabled=False)
-        await update(tx, row, definition, Change(note="job cancelled", actor=actor), new_id)
+        await update(tx, row, definition, Change(note="job cancelled", actor=actor, noted=False), new_id)
     return last
 
 
@@ -359,3 +372,6 @@ async def _note(tx: Tx, row: ScheduleRow, change: Change, *, valid_from: int, ac
         note=change.note,
         actor=change.actor,
     )
+    if change.noted:
+        told = {"schedule_id": row.id, "revision": row.revision, **change.details}
+        await events.note(tx, "schedule", row.name, change.type or type_of(change.note), change.actor, told)

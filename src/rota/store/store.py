@@ -20,6 +20,7 @@ from rota.store import (
     control,
     counting,
     enqueueing,
+    events,
     folding,
     jobs,
     limits,
@@ -74,6 +75,7 @@ class Store:
         self.bulk = BulkStore(database)
         self.watch = Watch(database)
         self.workers = WorkerStore(database)
+        self.events = events.EventStore(database)
         self._looked_to = NIL_ID
 
     def twin(self) -> Store:
@@ -247,13 +249,25 @@ class Store:
 
     async def pause_queue(self, queue: str, reason: str | None, actor: str | None) -> None:
         """No run is claimed from it until it is resumed; what runs, runs on."""
-        await self.database.transact(lambda tx: tx.fetch("pause_queue", queue=queue, reason=reason, actor=actor))
 
-    async def resume_queue(self, queue: str) -> bool:
+        async def body(tx: Tx) -> None:
+            if await tx.fetch("pause_queue", queue=queue, reason=reason, actor=actor):
+                await events.note(tx, "queue", queue, "paused", actor, {"reason": reason})
+
+        await self.database.transact(body)
+
+    async def resume_queue(self, queue: str, actor: str | None = None) -> bool:
         """Whether it was paused."""
-        resumed = await self.database.transact(lambda tx: tx.fetch("resume_queue", queue=queue))
+
+        async def body(tx: Tx) -> bool:
+            resumed = bool(await tx.fetch("resume_queue", queue=queue))
+            if resumed:
+                await events.note(tx, "queue", queue, "resumed", actor, {})
+            return resumed
+
+        resumed = await self.database.transact(body)
         self.database.notify({queue})
-        return bool(resumed)
+        return resumed
 
     async def paused_queues(self) -> list[Pause]:
         return await self.database.read(reading.paused_queues)
@@ -296,6 +310,7 @@ class Store:
                     log.warning("job %s: %s", job, error)
                     troubles.append(error)
         await self._in_bites(folding.long_deleted, folding.drop_schedules)
+        await self._in_bites(pruning.old_events, pruning.drop_events)
         if await self.database.read(pruning.silent_workers):
             await self.database.transact(pruning.drop_silent_workers)
         if troubles:

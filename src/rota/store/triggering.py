@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from rota.core.deciding import Create, Skip, decide
+from rota.core.events import TRIGGERED
 from rota.core.planning import Planned, Tick, after_decision
 from rota.core.policies import Failure
 from rota.core.scope import Scope
 from rota.errors import Invalid, JobDisabled, NotTriggered, Overlapping, UnknownJob
+from rota.store import events
 from rota.store.database import Tx
 from rota.store.lanes import changed_lanes, read_lanes
 from rota.store.limits import SUPERSEDED
@@ -17,7 +19,7 @@ from rota.store.spans import open_scopes
 
 
 async def trigger(
-    tx: Tx, row: ScheduleRow, new_id: NewId, scope: Scope | None, *, force: bool
+    tx: Tx, row: ScheduleRow, new_id: NewId, scope: Scope | None, *, force: bool, actor: str | None = None
 ) -> tuple[Planning, list[str]]:
     """Overlap is obeyed unless forced; whether the schedule is paused, or its last run failed, does not matter."""
     (pattern,) = await patterns_of(tx, [row])
@@ -49,7 +51,10 @@ async def trigger(
     saved = changed_lanes(row.id, lanes, after)
     if saved:
         await tx.fetch("save_lanes", saved)
-    return Planning(1, len(planned), queues), [one.run_id for one in planned]
+    run_ids = [one.run_id for one in planned]
+    told = {"schedule_id": row.id, "runs": run_ids, "forced": force or None}
+    await events.note(tx, "schedule", row.name, TRIGGERED, actor, told)
+    return Planning(1, len(planned), queues), run_ids
 
 
 async def _refuse_skipped(tx: Tx, schedule: str, run_ids: list[str]) -> None:

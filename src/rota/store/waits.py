@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from rota.core.events import RELEASED
+from rota.core.states import RunState
+from rota.store import events
 from rota.store.database import Row, Tx
 
 
@@ -35,7 +38,8 @@ async def release(tx: Tx, ended: Sequence[str]) -> set[str]:
     if not ended:
         return set()
     waiting = await tx.fetch("end_waits_for", [(id,) for id in ended])
-    return await go_on(tx, sorted({str(row[0]) for row in waiting})) if waiting else set()
+    after = {str(run_id): str(after_id) for run_id, after_id in waiting}
+    return await go_on(tx, sorted(after), after) if after else set()
 
 
 async def bequeath(tx: Tx, run_id: str) -> None:
@@ -43,13 +47,23 @@ async def bequeath(tx: Tx, run_id: str) -> None:
     await follow(tx, [(str(row[0]), run_id) for row in await tx.fetch("waiting_for", id=run_id)])
 
 
-async def go_on(tx: Tx, run_ids: Sequence[str]) -> set[str]:
+async def go_on(tx: Tx, run_ids: Sequence[str], after: Mapping[str, str] | None = None) -> set[str]:
+    """Those of them that wait for no other run; `after` says whose end they waited for, as far as that is known."""
     rows = [(id,) for id in run_ids]
     # Two predecessors that end at once must not each see the other's wait: the second one waits here for the first.
     await tx.fetch("lock_waiting", rows)
     gone_on = await tx.fetch("go_on", rows)
-    await _come(tx, [(id, key) for id, _, hold, key in gone_on if hold == 2 and key is not None])
-    return {queue for _, queue, _, _ in gone_on}
+    await _come(tx, [(id, key) for id, _, hold, key, _ in gone_on if hold == 2 and key is not None])
+    await _note_released(tx, gone_on, after or {})
+    return {queue for _, queue, _, _, _ in gone_on}
+
+
+async def _note_released(tx: Tx, gone_on: Sequence[Row], after: Mapping[str, str]) -> None:
+    """When that was cannot be read off anything; those that wait for their time now are due when it comes."""
+    change = {"from": RunState.SCHEDULED, "to": RunState.QUEUED}
+    released = [(str(id), fence) for id, _, hold, _, fence in gone_on if hold in (0, 2)]
+    rows = [(id, None, fence, {**change, "after": after.get(id)}) for id, fence in released]
+    await events.note_runs(tx, RELEASED, rows)
 
 
 async def promote(tx: Tx, limit: int) -> list[str]:

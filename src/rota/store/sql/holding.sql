@@ -164,7 +164,7 @@ where true
 on conflict (after_id, run_id) do nothing;
 
 -- name: end_waits_for
-delete from rota_wait where after_id in (select rows.id from {rows id id}) returning run_id;
+delete from rota_wait where after_id in (select rows.id from {rows id id}) returning run_id, after_id;
 
 -- name: lock_waiting
 select w.run_id from {rows id id} join rota_ready w on w.run_id = rows.id order by w.run_id {for_update w};
@@ -183,7 +183,7 @@ update rota_ready set hold = case when limit_key is not null then case when run_
     when run_at > :now then 1 else 0 end
 where run_id in (select rows.id from {rows id id}) and hold = 3
     and not exists (select 1 from rota_wait a where a.run_id = rota_ready.run_id)
-returning run_id, queue, hold, limit_key;
+returning run_id, queue, hold, limit_key, fence;
 
 -- name: ended_awaited_runs
 select a.after_id from rota_wait a left join rota_run r on r.id = a.after_id
@@ -198,7 +198,8 @@ limit :limit;
 -- name: pause_queue
 -- Paused twice, it is paused since the first time.
 insert into rota_pause (kind, name, paused_at, paused_by, reason) values ('queue', :queue, :now, :actor, :reason)
-on conflict (kind, name) do nothing;
+on conflict (kind, name) do nothing
+returning name;
 
 -- name: resume_queue
 delete from rota_pause where kind = 'queue' and name = :queue returning name;

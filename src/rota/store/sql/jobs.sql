@@ -3,7 +3,8 @@
 -- name: pause_job
 -- Paused twice, it is paused since the first time.
 insert into rota_pause (kind, name, paused_at, paused_by, reason) values ('job', :job, :now, :actor, :reason)
-on conflict (kind, name) do nothing;
+on conflict (kind, name) do nothing
+returning name;
 
 -- name: resume_job
 delete from rota_pause where kind = 'job' and name = :job returning name;

@@ -36,7 +36,7 @@ where key = :key;
 update rota_unique set run_id = :run_id where key = :key;
 
 -- name: lock_ready
-select run_id from rota_ready where run_id = :id {for_update};
+select w.fence, w.hold, r.run_at from rota_ready w join rota_run r on r.id = w.run_id where w.run_id = :id {for_update w};
 
 -- name: replace_run
 update rota_run set payload = :payload, priority = :priority, queue = :queue, job_version = :job_version,
@@ -51,7 +51,8 @@ update rota_ready set queue = :queue, rank = -cast(:priority as int), job_versio
         when coalesce(:run_at, :now + :delay) > :now then case when cast(:limit_key as text) is null then 1 else 4 end
         when cast(:limit_key as text) is not null then 2 else 0 end,
     solo = case when :on_lost = 'fail' then 1 else 0 end
-where run_id = :id;
+where run_id = :id
+returning hold, run_at;
 
 -- name: lock_leases
 -- Fenced: a zombie's report finds no row.
@@ -76,11 +77,12 @@ where (run_id, fence) in (select rows.id, rows.fence from {rows id id, fence int
 returning run_id;
 
 -- name: record_attempts
-insert into rota_attempt (run_id, fence, no, worker_id, claimed_at, started_at, ended_at, outcome, error, measures)
+insert into rota_attempt (run_id, fence, no, worker_id, claimed_at, started_at, ended_at, outcome, error, measures,
+    left_as, due_at)
 select rows.id, rows.fence, rows.no, rows.worker_id, rows.claimed_at, :now - rows.busy, :now, rows.outcome,
-    rows.error, rows.measures
+    rows.error, rows.measures, rows.left_as, :now + rows.delay
 from {rows id id, fence int, no int, worker_id text, claimed_at bigint, busy bigint, outcome text, error text,
-    measures text}
+    measures text, left_as text, delay bigint}
 where true;
 
 -- name: requeue
@@ -141,7 +143,7 @@ select min(due.at) - :now from (
     select min(run_at) from rota_ready where hold = 4) as due;
 
 -- name: drop_ready
-delete from rota_ready where run_id = :id returning attempt, fence;
+delete from rota_ready where run_id = :id returning attempt, fence, hold;
 
 -- name: end_unclaimed
 update rota_run set state = :state, attempt = :attempt, fence = :fence + 1, finished_at = :now, reason = :reason,
@@ -149,7 +151,7 @@ update rota_run set state = :state, attempt = :attempt, fence = :fence + 1, fini
 where id = :id;
 
 -- name: lock_lease
-select cancel_at from rota_lease where run_id = :id {for_update};
+select cancel_at, fence from rota_lease where run_id = :id {for_update};
 
 -- name: ask_to_cancel
 update rota_lease set cancel_at = coalesce(cancel_at, :now + :grace) where run_id = :id;

@@ -50,6 +50,7 @@ create table rota_event (
     details text
 ) {wide};
 create index rota_event_subject on rota_event (kind, subject, seq);
+create index rota_event_old on rota_event (at) where kind <> 'run'; -- those of a run go with it
 
 -- Whether a run was retried already; the end of a run touches it no more than it does the others.
 create index rota_run_retry on rota_run (retry_of) where retry_of is not null;

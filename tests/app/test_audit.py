@@ -1,0 +1,75 @@
+"""The audit trail through the clients: who retried, triggered and resumed; what may be asked, and what may not."""
+
+import pytest
+
+from rota import Invalid, NotFound, Rota
+from rota.core.triggers import every
+from rota.testing import Harness
+
+
+async def test_retries_triggers_and_resumes_have_an_actor() -> None:
+    async with Harness() as harness:
+        await harness.declare("work")
+        client = harness.client
+        await client.schedules.create("s", "work", every("1h"), actor="ann")
+        first = await harness.enqueue("work")
+        await client.cancel(first.id, reason="wrong", actor="ann")
+        again = await client.retry(first.id, actor="bob")
+        created, *_ = await client.events(again.id[:20])
+        assert (created.type, created.actor, created.details) == ("created", "bob", {"retry_of": first.id})
+        await client.cancel(again.id, actor="ann")
+        third = await client.retry_job("work", actor="carl")
+        assert (await client.events(third.id))[0].actor == "carl"
+        (triggered,) = await client.schedules.trigger("s", actor="dora")
+        assert (await client.events(triggered))[0].actor == "dora"
+        assert [event.type for event in await client.schedules.events("s")] == ["created", "triggered"]
+        await client.pause_queue("default", actor="ann")
+        await client.resume_queue("default", actor="bob")
+        newest, *_ = await client.audit(kind="queue")
+        assert (newest.type, newest.actor) == ("resumed", "bob")
+        assert [event.type for event in await client.audit(actor="bob")] == ["resumed", "retried"]
+        assert len(await client.audit(subject=first.id)) == 1
+
+
+async def test_nobody_signs_as_a_policy_there_either() -> None:
+    async with Harness() as harness:
+        await harness.declare("work")
+        client = harness.client
+        await client.schedules.create("s", "work", every("1h"))
+        run = await harness.enqueue("work")
+        await client.cancel(run.id)
+        for verb in (
+            client.retry(run.id, actor="policy:x"),
+            client.retry_job("work", actor="policy:x"),
+            client.resume_queue("default", actor="policy:x"),
+            client.schedules.trigger("s", actor="policy:x"),
+        ):
+            with pytest.raises(Invalid, match="policy:"):
+                await verb
+        assert [event.type for event in await client.audit(kind="run")] == ["cancelled"]
+
+
+async def test_what_may_be_asked() -> None:
+    async with Harness() as harness:
+        for limit in (0, 501):
+            with pytest.raises(Invalid, match="limit must be 1 to 500"):
+                await harness.client.audit(limit=limit)
+        with pytest.raises(Invalid, match="no events of kind 'scheduel'") as refused:
+            await harness.client.audit(kind="scheduel")
+        assert "schedule" in (refused.value.hint or "")
+        with pytest.raises(NotFound):
+            await harness.client.events("01a1e2ee")
+        with pytest.raises(NotFound):
+            await harness.client.schedules.events("nothing")
+
+
+def test_the_blocking_client_echoes_it(app: Rota) -> None:
+    @app.job
+    def work() -> None: ...
+
+    run = work.enqueue()
+    app.blocking.cancel(run.id, actor="ann")
+    assert [event.type for event in app.blocking.events(run.id)] == ["created", "cancelled"]
+    assert [event.subject for event in app.blocking.audit(actor="ann")] == [run.id]
+    app.blocking.schedules.create("s", "work", every("1h"), actor="ann")
+    assert [event.actor for event in app.blocking.schedules.events("s")] == ["ann"]
