@@ -6,6 +6,7 @@ import click
 
 from rota.cli.cron import cron
 from rota.cli.doctor import doctor
+from rota.cli.events import audit
 from rota.cli.explaining import explain
 from rota.cli.importing import import_group
 from rota.cli.jobs import job
@@ -69,6 +70,7 @@ for command in (
     queue,
     workers,
     explain,
+    audit,
     cron,
     import_group,
     prune,

@@ -94,7 +94,7 @@ def retry(name: str, database: str | None, as_json: bool) -> None:
     """Do the work of a job's newest run again, if that did not succeed."""
 
     async def command(client: Client) -> Run:
-        return await client.get((await client.retry_job(name)).id)
+        return await client.get((await client.retry_job(name, actor=actor())).id)
 
     print_new_run(ask(database, command), as_json=as_json)
 

@@ -61,7 +61,7 @@ def pause_queue(name: str, reason: str | None, database: str | None, as_json: bo
 @shared
 def resume_queue(name: str, database: str | None, as_json: bool) -> None:
     """Let runs be claimed from a queue again."""
-    was_paused = ask(database, lambda client: client.resume_queue(name))
+    was_paused = ask(database, lambda client: client.resume_queue(name, actor=actor()))
     said = f"queue {name} goes on" if was_paused else f"queue {name} was not paused"
     _tell({"queue": name, "paused": False}, said, as_json=as_json)
 

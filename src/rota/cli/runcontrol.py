@@ -114,7 +114,7 @@ def retry(id: str | None, database: str | None, as_json: bool, waiting: bool, **
 
 
 async def _retry_one(client: Client, id: str, waiting: bool) -> Run:
-    new = await client.retry(id)
+    new = await client.retry(id, actor=actor())
     return await (ended(client, new.id, None) if waiting else client.get(new.id))
 
 

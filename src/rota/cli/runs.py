@@ -8,6 +8,7 @@ import click
 
 from rota.cli.adding import add
 from rota.cli.connecting import ask
+from rota.cli.events import events
 from rota.cli.filtering import filter_of, filters
 from rota.cli.options import cursor_of, examples, shared
 from rota.cli.output import on_terminal, plain_value, print_facts, print_json, print_rows
@@ -26,7 +27,7 @@ def run() -> None:
     """
 
 
-for command in (add, *COMMANDS):
+for command in (add, events, *COMMANDS):
     run.add_command(command)
 
 

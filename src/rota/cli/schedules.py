@@ -11,6 +11,7 @@ import click
 from rota.cli import foretelling, schedule_editing, schedule_files, schedule_past
 from rota.cli.connecting import actor, ask
 from rota.cli.consenting import require_consent, yes_option
+from rota.cli.events import schedule_events
 from rota.cli.options import catching_up, examples, instant_of, scope_of, shared
 from rota.cli.output import emit, on_terminal, print_facts, print_json, print_rows
 from rota.cli.schedule_words import (
@@ -49,6 +50,7 @@ def schedule() -> None:
 
 for _command in (
     *schedule_editing.COMMANDS, *foretelling.COMMANDS, *schedule_files.COMMANDS, *schedule_past.COMMANDS,
+    schedule_events,
 ):  # fmt: skip
     schedule.add_command(_command)
 
@@ -210,7 +212,7 @@ def trigger(
 
     async def command(client: Client) -> Any:
         try:
-            ids = await client.schedules.trigger(name, scope=scope, force=force)
+            ids = await client.schedules.trigger(name, scope=scope, force=force, actor=actor())
         except RotaError as error:
             if error.hint == "force it, or wait":
                 error.hint = "--force runs it all the same; or wait until it has ended"
