@@ -91,6 +91,8 @@ async def test_a_schedule_from_its_creation_to_its_deletion(store: Store, clock:
         ("created", "code"), ("updated", None), ("paused", "ann"), ("resumed", "bob"), ("disabled", None),
         ("enabled", None), ("applied", "ann"), ("deleted", "bob"),
     ]  # fmt: skip
+    assert events[1].details == {"revision": 2, "changed": ["rule"]}
+    assert events[6].details == {"revision": 7, "owner": "file:x", "changed": ["rule"]}
     assert events[2].details == {"revision": 3, "reason": "why", "resume_at": instant(until)}
     assert [line[1] for line in await audit(store, kind="schedule", subject="s")] == [event.type for event in events]
     await store.schedules.create("s", await definition_of(store), "code", actor="carl")

@@ -125,10 +125,16 @@ async def update(tx: Tx, row: ScheduleRow, definition: ScheduleDefinition, chang
     if definition.job != row.definition.job:
         await tx.fetch("lock_job", job=definition.job)
         changed["job_paused"] = len(await tx.fetch("job_is_paused", job=definition.job))
-    if definition.enabled != bool(row.enabled) and change.note == "edited":
-        change = msgspec.structs.replace(change, type="enabled" if definition.enabled else "disabled")
     if msgspec.structs.replace(row, **changed) != row:
-        await _revise(tx, row, change, new_id, **changed)
+        await _revise(tx, row, _telling(change, row.definition, definition), new_id, **changed)
+
+
+def _telling(change: Change, was: ScheduleDefinition, definition: ScheduleDefinition) -> Change:
+    """With what differs now. Switched on or off is a word of its own."""
+    fields = [name for name in definition.__struct_fields__ if getattr(was, name) != getattr(definition, name)]
+    switched = "enabled" in fields and change.note == "edited"
+    what = ("enabled" if definition.enabled else "disabled") if switched else change.type
+    return msgspec.structs.replace(change, type=what, details={**change.details, "changed": fields})
 
 
 async def pause(
