@@ -137,7 +137,7 @@ async def test_running_runs_are_counted_not_read(
         await client.enqueue(Order("hello", {"name": "Ada"}, {"queue": queue}))
     await client.enqueue(Order("hello", {"name": "Ada"}, {"queue": "slow", "delay": "1h"}))
     asks = (Ask("mail", 10), Ask("slow", 10))
-    claims = await client.store.claim(ClaimRequest("worker-1", asks, {"hello": 1}, 30_000_000, True))
+    claims = await client.store.claim(ClaimRequest("worker-1", asks, {"hello": 1}, 30_000_000, 1))
     failed = next(claim for claim in claims if claim.queue == "mail")
     await client.store.report([Report(failed.run_id, failed.fence, Outcome.FAILED, retry_in=0)])
     page = (await http.get("/")).text

@@ -62,6 +62,10 @@ class RotaProcess:
         wait_for(said)
         return self
 
+    @property
+    def descendants(self) -> list[int]:
+        return _descendants(self.pid)
+
     def memory_mb(self) -> float:
         """What is resident, of it and of all its descendants."""
         return sum(map(_resident_mb, [self.pid, *_descendants(self.pid)]))

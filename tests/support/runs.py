@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rota.core.claims import START, Ask, Claim, ClaimRequest, LimitedRequest, Watermark
+from rota.core.claims import START, SUSPECTS, Ask, Claim, ClaimRequest, LimitedRequest, Watermark
 from rota.core.endings import Report
 from rota.core.model import JobDefinition, NewRun, Run, RunError, WorkerInfo
 from rota.core.publishing import new_run
@@ -43,7 +43,7 @@ async def claim(
     worker: str = WORKER.id,
     queues: Iterable[str] = ("default",),
     known: dict[str, int] | None = None,
-    solo: bool = True,
+    solo: int = SUSPECTS,
     after: Watermark = START,
 ) -> list[Claim]:
     asks = tuple(Ask(queue, wanted, after) for queue in queues)
@@ -57,9 +57,10 @@ async def claim_limited(
     worker: str = WORKER.id,
     queues: Iterable[str] = ("default",),
     known: dict[str, int] | None = None,
+    solo: int = SUSPECTS,
 ) -> list[Claim]:
     """Runs under limits, in the order of their claims."""
-    request = LimitedRequest(worker, tuple(queues), known or {"work": 1}, LEASE_MICROS, slots)
+    request = LimitedRequest(worker, tuple(queues), known or {"work": 1}, LEASE_MICROS, slots, solo)
     return (await store.claim_limited(request)).claims
 
 

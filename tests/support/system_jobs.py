@@ -178,6 +178,14 @@ def die(ctx: Context, by: Literal["exit", "kill"], times: int) -> int:
         raise AssertionError("unreachable")
 
 
+@app.job(max_attempts=3)
+def poison(ctx: Context) -> None:
+    """In a thread: it takes the whole worker with it."""
+    with entered(ctx):
+        os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(60)
+
+
 @app.job(max_attempts=2, backoff="1500ms")
 def fail_at_first(ctx: Context) -> None:
     with entered(ctx):

@@ -13,7 +13,7 @@ from typing import Any
 from rota import Client, Config, Order, Outcome, Run, RunState, Unavailable
 from rota.store import Store, open_database, open_store
 from tests.support import system_jobs
-from tests.support.processes import Processes, RotaProcess
+from tests.support.processes import Processes, RotaProcess, wait_for
 from tests.support.system_jobs import LEDGER, Entry, Ledger
 
 LEASE, HEARTBEAT, REAPER, POLL = 1.5, 0.5, 0.3, 0.2
@@ -45,6 +45,13 @@ class Site:
         flags = ["--name", name, "--concurrency", str(concurrency)]
         environment = self.environment(**(settings or {}))
         return self.processes.rota("worker", *flags, APP, environment=environment).until_said(f" runs {APP}")
+
+    def supervised(self, processes: int, concurrency: int) -> RotaProcess:
+        """So many workers as one command starts and keeps them; all of them claiming."""
+        flags = ["--processes", str(processes), "--concurrency", str(concurrency)]
+        started = self.processes.rota("worker", *flags, APP, environment=self.environment())
+        wait_for(lambda: started.log.count(f" runs {APP}") == processes)
+        return started
 
     async def enqueue(self, job: str, options: Mapping[str, Any] | None = None, /, **payload: Any) -> str:
         return (await self.client.enqueue(Order(job, payload, options or {}))).id

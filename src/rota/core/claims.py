@@ -24,6 +24,8 @@ class Watermark(msgspec.Struct, frozen=True, order=True):
 
 START = Watermark()
 
+PLAIN, AT_ONCE, SUSPECTS = 0, 1, 2
+
 
 class Ask(msgspec.Struct, frozen=True):
     queue: str
@@ -34,24 +36,29 @@ class Ask(msgspec.Struct, frozen=True):
 class ClaimRequest(msgspec.Struct, frozen=True):
     """`known` maps each job to the newest version this worker can run; `lease` is in microseconds.
 
-    `solo` runs must start at once, so they are only claimed into free slots.
+    `solo` says how delicate the runs may be, up to: `PLAIN` ones, those that must begin at once (`AT_ONCE`: they are
+    only claimed into free slots), and `SUSPECTS`, of which a worker has one at a time.
     """
 
     worker_id: str
     asks: tuple[Ask, ...]
     known: Mapping[str, int]
     lease: int
-    solo: bool
+    solo: int
 
 
 class LimitedRequest(msgspec.Struct, frozen=True):
-    """For runs under limits: they must start at once, so no more than there are free `slots`."""
+    """For runs under limits: they must start at once, so no more than there are free `slots`.
+
+    Of `SUSPECTS` it brings one at most.
+    """
 
     worker_id: str
     queues: tuple[str, ...]
     known: Mapping[str, int]
     lease: int
     slots: int
+    solo: int
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):
@@ -77,7 +84,13 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     plan_time: int | None = None
     covers_from: int | None = None
     missed_count: int | None = None
+    solo: int = PLAIN
     limited: bool = False
+
+    @property
+    def suspect(self) -> bool:
+        """An attempt of it was lost: it may be what killed its worker, or have been beside it."""
+        return self.solo == SUSPECTS
 
 
 def shares(

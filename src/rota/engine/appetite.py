@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from rota.core.claims import START, Ask, Claim, Watermark, busy_of, shares, still_owed
+from rota.core.model import JobDefinition
 
 _MOST_BUFFERED = 3_000
 LARGEST_CLAIM = 2_000
 _HORIZON = 0.1
 _RESCAN = 0.5
+_SOLO_EVERY = 0.5
+_SOLO_BY_OTHERS = 5.0  # suspects, and runs that were solo by an older declaration of their job
 
 
 class Rate:
@@ -40,6 +43,11 @@ def buffer_target(rate: float) -> int:
     return min(_MOST_BUFFERED, int(rate * _HORIZON))
 
 
+def solo_every(definitions: Iterable[JobDefinition]) -> float:
+    """How often the buffer is let run dry to look for runs that never go there."""
+    return _SOLO_EVERY if any(definition.on_lost == "fail" for definition in definitions) else _SOLO_BY_OTHERS
+
+
 class Lookout:
     """Where in each queue to look next, and which queues had something lately; `weights` only if they differ."""
 
@@ -67,6 +75,14 @@ class Lookout:
         if self._weights:
             self._owed = still_owed(split, busy_of(in_turn, self._hungry), self._weights, self._owed)
         return tuple(Ask(queue, count, self._marks.get(queue, START)) for queue, count in split.items())
+
+    def looks(self, free: int) -> tuple[Ask, ...]:
+        """One place in each queue, from its start; with fewer places than queues, each has its turn."""
+        if free <= 0:
+            return ()
+        queues = self.queues[self._turn :] + self.queues[: self._turn]
+        self._turn = (self._turn + 1) % max(1, len(queues))
+        return tuple(Ask(queue, 1) for queue in queues[:free])
 
     def learn(self, asks: tuple[Ask, ...], claims: list[Claim], took: float) -> bool:
         """True when all queues were looked through from their start and had no more."""

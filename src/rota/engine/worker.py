@@ -17,7 +17,7 @@ from rota.core.model import WorkerInfo
 from rota.core.states import Outcome
 from rota.core.steps import StepDefinition
 from rota.durations import in_micros
-from rota.engine.appetite import LARGEST_CLAIM, Rate, buffer_target
+from rota.engine.appetite import LARGEST_CLAIM, Rate, buffer_target, solo_every
 from rota.engine.attempts import Attempt, Reports, describe
 from rota.engine.buffer import Buffer
 from rota.engine.calls import Calls
@@ -26,6 +26,7 @@ from rota.engine.heartbeat import Beat, HeartbeatThread
 from rota.engine.notebook import Notebook
 from rota.engine.orders import Orders
 from rota.engine.reporter import Reporter
+from rota.engine.suspects import Suspects
 from rota.errors import RotaError
 from rota.registry.jobs import Registry
 from rota.store import Store
@@ -33,11 +34,9 @@ from rota.store import Store
 log = logging.getLogger("rota.worker")
 
 _DOUBT = 40.0
-_SOLO_EVERY = 0.5
 _LIMITED_EVERY = 0.2
 _LIMITED_AGAIN = 0.02
 _LIMITED_LOOKS = 10
-_SOLO_BY_OTHERS = 30.0  # runs that were solo by an older declaration of their job
 _TROUBLE = 0.5
 _LONGEST_COURTESY = 5.0
 _LAST_WORDS = 1.0
@@ -62,14 +61,14 @@ class Worker:
         self.asked_to_stop: Callable[[], None] = lambda: None
         self._clock = store.clock
         self._known = registry.known()
-        own_solo = any(definition.on_lost == "fail" for definition in registry.definitions())
-        self._solo_every = _SOLO_EVERY if own_solo else _SOLO_BY_OTHERS
+        self._solo_every = solo_every(registry.definitions())
         self._buffer = Buffer()
         self._rate = Rate()
         self._wake = asyncio.Event()
         self._stopping = False
         self._doubt_until = 0.0
         self._solo_at = 0.0
+        self._suspects = Suspects(store, info.id, self._known, in_micros(config.lease))
         self._limited_at = 0.0
         self._limited_waits = False
         self._cancels_at = 0.0
@@ -197,12 +196,14 @@ class Worker:
         self._low_water = buffer_target(self._rate.per_second) // 3
         if self._limited_waits or (self._more and now >= self._limited_at):
             await self._claim_limited(now)
+        if self._suspects.due(now):
+            await self._claim_suspect(now)
         wanted, solo = self._appetite(now)
         if wanted <= 0:
             self._more = True
             return self._config.poll.total_seconds()
         asks = lookout.asks(wanted, now)
-        request = ClaimRequest(self.info.id, asks, self._known, in_micros(self._config.lease), solo)
+        request = ClaimRequest(self.info.id, asks, self._known, in_micros(self._config.lease), int(solo))
         claims = await self._store.claim(request)
         exhausted = lookout.learn(asks, claims, self._clock.monotonic() - now)
         if exhausted and not solo:
@@ -211,7 +212,14 @@ class Worker:
         self._accept(claims, now)
         if self._more:
             return 0
+        await self._claim_suspect(now)
         return _LIMITED_AGAIN if await self._claim_limited(now) else self._config.poll.total_seconds()
+
+    async def _claim_suspect(self, now: float) -> None:
+        asks = self._orders.lookout.looks(0 if self._buffer else self._free())
+        self._accept(await self._suspects.claim(asks, now), now)
+        if asks and self._free() <= 0:  # it was a look for solo runs, too, and as good as another
+            self._solo_at = max(self._solo_at, now + self._solo_every)
 
     async def _claim_limited(self, now: float) -> bool:
         """Runs under limits, into free slots only. While the buffer takes those, this is but a look, and if one waits,
@@ -221,13 +229,13 @@ class Worker:
             return False
         self._limited_at = now + _LIMITED_EVERY
         lease = in_micros(self._config.lease)
-        request = LimitedRequest(self.info.id, self.info.queues, self._known, lease, slots)
+        request = LimitedRequest(self.info.id, self.info.queues, self._known, lease, slots, self._suspects.level)
         found = await self._store.claim_limited(request)
         for _ in range(_LIMITED_LOOKS):  # what a look finds may be limits to shut, and no run
             if found.claims or not found.waiting or not slots:
                 break
             found = await self._store.claim_limited(request)
-        self._accept(found.claims, now)
+        self._accept(self._suspects.noted(found.claims), now)
         self._limited_waits = found.waiting and not slots
         return found.waiting and slots > 0
 
@@ -307,9 +315,10 @@ class Worker:
 
     def began(self, attempt: Attempt) -> None:
         """The handler's own time begins, not that of the process it had to wait for."""
+        if attempt.began_at is not None:  # a local retry
+            return
         attempt.began_at = self._clock.monotonic()
-        timeout = attempt.timeout
-        if timeout is not None:
+        if (timeout := attempt.timeout) is not None:
             attempt.after(timeout.total_seconds(), self._interrupt, Outcome.TIMED_OUT)
 
     def _finish(self, attempt: Attempt, report: Report | None) -> None:
@@ -415,3 +424,6 @@ class Worker:
     def _release(self, run_id: str, fence: int) -> None:
         if self.held.get(run_id) == fence:
             del self.held[run_id]
+            if self._suspects.let_go(run_id, fence):
+                self._solo_at = 0.0
+                self._wake.set()

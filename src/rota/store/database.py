@@ -66,7 +66,7 @@ class HotForms(Protocol):
     async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, int]:
         """Limits to see to, locked, least recently served first: key and maximum."""
 
-    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[tuple[str, str]]:
+    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[tuple[str, str, int]]:
         """Of each limit up to so many runs, locked, in their order: key and run."""
 
     async def take(self, request: LimitedRequest, run_ids: Sequence[str]) -> list[Claim]: ...

@@ -73,7 +73,7 @@ class PostgresHotForms:
             ranks=[ask.after.rank for ask in asks],
             run_ats=[ask.after.run_at for ask in asks],
             ids=[ask.after.id for ask in asks],
-            solo=int(request.solo),
+            solo=request.solo,
             jobs=list(request.known),
             versions=list(request.known.values()),
             worker_id=request.worker_id,
@@ -92,10 +92,10 @@ class PostgresHotForms:
         rows = await self._tx.fetch("open_keys", limit=limit, idle=_EMPTY_FOR, **_wanted(request))
         return {row[0]: row[1] for row in rows}
 
-    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[tuple[str, str]]:
+    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[tuple[str, str, int]]:
         keys, wanted = list(asked), list(asked.values())
         rows = await self._tx.fetch("limited_candidates", keys=keys, wanted=wanted, **_wanted(request))
-        return [(key, str(id)) for key, id in rows]
+        return [(key, str(id), solo) for key, id, solo in rows]
 
     async def take(self, request: LimitedRequest, run_ids: Sequence[str]) -> list[Claim]:
         ids = [(id,) for id in run_ids]
@@ -115,4 +115,9 @@ def _in_order(claims: list[Claim], queues: Sequence[str]) -> list[Claim]:
 
 def _wanted(request: LimitedRequest) -> dict[str, object]:
     known = request.known
-    return {"queues": list(request.queues), "jobs": list(known), "versions": list(known.values())}
+    return {
+        "queues": list(request.queues),
+        "jobs": list(known),
+        "versions": list(known.values()),
+        "solo": request.solo,
+    }

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import msgspec
 
-from rota.core.claims import NIL_ID, Claim, LimitedRequest
+from rota.core.claims import NIL_ID, SUSPECTS, Claim, LimitedRequest
 from rota.core.limits import Candidate, HandedOut, hand_out
 from rota.durations import in_micros
 from rota.store import waits
@@ -72,7 +72,7 @@ def _by_key(rows: Iterable[Row]) -> dict[str, int]:
 
 
 async def _candidates(tx: Tx, request: LimitedRequest, asked: dict[str, int]) -> dict[str, list[Candidate]]:
-    found = await tx.hot.candidates(request, asked) if asked else []
+    found = _one_suspect(await tx.hot.candidates(request, asked)) if asked else []
     if not found:
         return {}
     wider: dict[str, list[str]] = {}
@@ -82,6 +82,12 @@ async def _candidates(tx: Tx, request: LimitedRequest, asked: dict[str, int]) ->
     for key, run_id in found:
         waiting.setdefault(key, []).append(Candidate(run_id, key, tuple(wider.get(run_id, ()))))
     return waiting
+
+
+def _one_suspect(found: Sequence[tuple[str, str, int]]) -> list[tuple[str, str]]:
+    """All that are beyond suspicion, and the first that is not."""
+    first = next((run_id for _, run_id, solo in found if solo == SUSPECTS), None)
+    return [(key, run_id) for key, run_id, solo in found if solo != SUSPECTS or run_id == first]
 
 
 async def _leave_open_or_shut(

@@ -62,7 +62,7 @@ class SqliteHotForms:
                 rank=ask.after.rank,
                 run_at=ask.after.run_at,
                 id=ask.after.id,
-                solo=int(request.solo),
+                solo=request.solo,
                 known=known,
             )
             if found[0] == "[]":
@@ -94,19 +94,20 @@ class SqliteHotForms:
     async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, int]:
         allowed = await self._not_paused(request.known, request.queues)
         known, queues = (msgspec.json.encode(part).decode() for part in allowed)
-        rows = await self._tx.fetch("open_keys", known=known, queues=queues, idle=_EMPTY_FOR, limit=limit)
+        values = {"known": known, "queues": queues, "solo": request.solo, "idle": _EMPTY_FOR, "limit": limit}
+        rows = await self._tx.fetch("open_keys", **values)
         return {row[0]: row[1] for row in rows}
 
-    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[tuple[str, str]]:
+    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[tuple[str, str, int]]:
         jobs, queues = await self._not_paused(request.known, request.queues)
         known = msgspec.json.encode(jobs).decode()
-        found: list[tuple[int, int, str, str]] = []
+        found: list[tuple[int, int, str, str, int]] = []
         for key, wanted in asked.items():
             for queue in queues:
-                values = {"key": key, "queue": queue, "wanted": wanted, "known": known}
+                values = {"key": key, "queue": queue, "wanted": wanted, "known": known, "solo": request.solo}
                 rows = await self._tx.fetch("limited_candidates", **values)
-                found += [(rank, run_at, id, key) for id, rank, run_at in rows]
-        return [(key, id) for _, _, id, key in sorted(found)]
+                found += [(rank, run_at, id, key, solo) for id, rank, run_at, solo in rows]
+        return [(key, id, solo) for _, _, id, key, solo in sorted(found)]
 
     async def take(self, request: LimitedRequest, run_ids: Sequence[str]) -> list[Claim]:
         ((claims,),) = await self._tx.fetch("limited_claims", ids=msgspec.json.encode(run_ids).decode())

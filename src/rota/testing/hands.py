@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from rota.client import Client
-from rota.core.claims import Ask, Claim, ClaimRequest, LimitedRequest
+from rota.core.claims import PLAIN, SUSPECTS, Ask, Claim, ClaimRequest, LimitedRequest
 from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
 from rota.core.model import Enqueued, Run, WorkerInfo
@@ -52,9 +52,10 @@ class HandWorker:
         """Claim up to `wanted` runs from each queue, and as many under limits; returns itself. `claims` tells what."""
         asks = tuple(Ask(queue, wanted) for queue in (self.info.queues if queues is None else queues))
         known = self._registry.known()
-        found = await self._store.claim(ClaimRequest(self.id, asks, known, self._lease, solo))
+        found = await self._store.claim(ClaimRequest(self.id, asks, known, self._lease, SUSPECTS if solo else PLAIN))
         if solo:
-            limited = LimitedRequest(self.id, tuple(ask.queue for ask in asks), known, self._lease, wanted)
+            queues = tuple(ask.queue for ask in asks)
+            limited = LimitedRequest(self.id, queues, known, self._lease, wanted, SUSPECTS)
             found += (await self._store.claim_limited(limited)).claims
         for claim in found:
             handler = self._registry.for_run(claim.job, claim.job_version)

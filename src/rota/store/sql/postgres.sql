@@ -47,13 +47,13 @@ candidate as (
     where asked.queue <> all(array(select name from rota_pause where kind = 'queue'))),
 taken as (
     delete from rota_ready where ctid = any(array(select place from candidate))
-    returning run_id, rank, run_at, attempt, fence),
+    returning run_id, rank, run_at, attempt, fence, solo),
 leased as (
     insert into rota_lease (run_id, fence, attempt, worker_id, claimed_at, expires_at, cancel_at)
     select run_id, fence + 1, attempt + 1, :worker_id, at.now, at.now + :lease, null from taken, at)
 select r.id, taken.fence + 1, taken.attempt + 1, r.job, r.job_version, r.payload, r.queue, taken.rank, taken.run_at,
     r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id::text, r.max_attempts, r.on_lost, r.created_at,
-    r.plan_time, r.covers_from, r.missed_count
+    r.plan_time, r.covers_from, r.missed_count, taken.solo
 from taken join rota_run r on r.id = taken.run_id;
 
 -- name: complete
@@ -118,6 +118,7 @@ where l.shut = 0 and (
         select 1 from rota_ready w
         where w.hold = 2 and w.limit_key = l.key and w.queue = any(:queues::text[]) and w.job = any(:jobs::text[])
             and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
+            and w.solo <= :solo
             and w.job <> all(array(select name from rota_pause where kind = 'job'))
             and w.queue <> all(array(select name from rota_pause where kind = 'queue'))
         limit 1)
@@ -128,12 +129,13 @@ limit :limit
 for update of l skip locked;
 
 -- name: limited_candidates
-select asked.key, found.run_id
+select asked.key, found.run_id, found.solo
 from unnest(:keys::text[], :wanted::int[]) as asked(key, wanted)
 cross join unnest(:queues::text[]) as place(queue)
 cross join lateral (
-    select w.run_id, w.rank, w.run_at from rota_ready w
+    select w.run_id, w.rank, w.run_at, w.solo from rota_ready w
     where w.hold = 2 and w.limit_key = asked.key and w.queue = place.queue and w.job = any(:jobs::text[])
+        and w.solo <= :solo
         and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
         and w.job <> all(array(select name from rota_pause where kind = 'job'))
     order by w.rank, w.run_at, w.run_id
@@ -146,13 +148,13 @@ order by found.rank, found.run_at, found.run_id;
 with at as materialized (select :now as now),
 taken as (
     delete from rota_ready w using {rows id id} where w.run_id = rows.id
-    returning w.run_id, w.rank, w.run_at, w.attempt, w.fence),
+    returning w.run_id, w.rank, w.run_at, w.attempt, w.fence, w.solo),
 leased as (
     insert into rota_lease (run_id, fence, attempt, worker_id, claimed_at, expires_at, cancel_at)
     select run_id, fence + 1, attempt + 1, :worker_id, at.now, at.now + :lease, null from taken, at)
 select r.id, taken.fence + 1, taken.attempt + 1, r.job, r.job_version, r.payload, r.queue, taken.rank, taken.run_at,
     r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id::text, r.max_attempts, r.on_lost, r.created_at,
-    r.plan_time, r.covers_from, r.missed_count
+    r.plan_time, r.covers_from, r.missed_count, taken.solo
 from taken join rota_run r on r.id = taken.run_id;
 
 -- name: insert_planned

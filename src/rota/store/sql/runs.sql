@@ -50,7 +50,7 @@ update rota_ready set queue = :queue, rank = -cast(:priority as int), job_versio
     hold = case when hold = 3 then 3
         when coalesce(:run_at, :now + :delay) > :now then case when cast(:limit_key as text) is null then 1 else 4 end
         when cast(:limit_key as text) is not null then 2 else 0 end,
-    solo = case when :on_lost = 'fail' then 1 else 0 end
+    solo = case when :on_lost = 'fail' then 1 when solo = 2 then 2 else 0 end
 where run_id = :id
 returning hold, run_at;
 
@@ -86,10 +86,14 @@ from {rows id id, fence int, no int, worker_id text, claimed_at bigint, busy big
 where true;
 
 -- name: requeue
+-- A run with a lost attempt is a suspect. `limit 1` keeps that a probe; an `exists` may be answered by a hash of all.
 insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
 select r.id, r.queue, -r.priority, case when rows.keeps_place = 1 then r.run_at else :now + rows.delay end,
     case when g.key is not null then case when rows.delay > 0 then 4 else 2 end when rows.delay > 0 then 1 else 0 end,
-    case when r.on_lost = 'fail' then 1 else 0 end, rows.attempt, rows.fence, r.job, r.job_version, g.key
+    case when r.on_lost = 'fail' then 1
+        when (select 1 from rota_attempt a where a.run_id = r.id and a.outcome = 'lost' limit 1) = 1 then 2
+        else 0 end,
+    rows.attempt, rows.fence, r.job, r.job_version, g.key
 from {rows id id, delay bigint, attempt int, fence int, keeps_place int} join rota_run r on r.id = rows.id
 left join rota_gate g on g.run_id = rows.id and g.place = 0
 where true;

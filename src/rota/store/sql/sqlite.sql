@@ -6,11 +6,12 @@ select kind, name from rota_pause;
 
 -- name: claim_candidates
 select json_group_array(json_array(run_id, fence, attempt, job, job_version, payload, queue, rank, run_at, scope_kind,
-    scope_id, key, overrides, origin_id, max_attempts, on_lost, created_at, plan_time, covers_from, missed_count))
+    scope_id, key, overrides, origin_id, max_attempts, on_lost, created_at, plan_time, covers_from, missed_count,
+    solo))
 from (
     select w.run_id, w.fence + 1 as fence, w.attempt + 1 as attempt, r.job, r.job_version, r.payload, r.queue, w.rank,
         w.run_at, r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id, r.max_attempts, r.on_lost, r.created_at,
-        r.plan_time, r.covers_from, r.missed_count
+        r.plan_time, r.covers_from, r.missed_count, w.solo
     from rota_ready w join rota_run r on r.id = w.run_id
     where w.hold = 0 and w.queue = :queue and (w.rank, w.run_at, w.run_id) > (:rank, :run_at, :id) and w.solo <= :solo
         and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0)
@@ -67,6 +68,7 @@ where l.shut = 0 and (
     (l.job is null or l.job in (select key from json_each(:known))) and exists (
         select 1 from rota_ready w
         where w.hold = 2 and w.limit_key = l.key and w.queue in (select value from json_each(:queues))
+            and w.solo <= :solo
             and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0))
     or l.served_at < :now - :idle
         and not exists (select 1 from rota_ready w where w.hold = 2 and w.limit_key = l.key))
@@ -74,8 +76,8 @@ order by l.served_at, l.key
 limit :limit;
 
 -- name: limited_candidates
-select w.run_id, w.rank, w.run_at from rota_ready w
-where w.hold = 2 and w.limit_key = :key and w.queue = :queue
+select w.run_id, w.rank, w.run_at, w.solo from rota_ready w
+where w.hold = 2 and w.limit_key = :key and w.queue = :queue and w.solo <= :solo
     and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0)
 order by w.rank, w.run_at, w.run_id
 limit :wanted;
@@ -83,7 +85,7 @@ limit :wanted;
 -- name: limited_claims
 select json_group_array(json_array(w.run_id, w.fence + 1, w.attempt + 1, r.job, r.job_version, r.payload, r.queue,
     w.rank, w.run_at, r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id, r.max_attempts, r.on_lost,
-    r.created_at, r.plan_time, r.covers_from, r.missed_count))
+    r.created_at, r.plan_time, r.covers_from, r.missed_count, w.solo))
 from json_each(:ids) as ids join rota_ready w on w.run_id = ids.value join rota_run r on r.id = w.run_id;
 
 -- name: insert_planned

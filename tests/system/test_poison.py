@@ -1,0 +1,45 @@
+"""A run that kills its worker, again and again: it spends its attempts, and nobody else's."""
+
+from __future__ import annotations
+
+from rota import Outcome, RunState
+from tests.support.waiting import until
+from tests.system.site import APP, Site
+
+
+async def test_a_poison_run_expires_and_takes_nobody_with_it(site: Site) -> None:
+    supervisor = site.supervised(2, concurrency=4)
+    runs = await site.enqueue_many(20, "nap_in_thread", seconds=[0.3])
+    poison = await site.enqueue("poison", {"priority": 5})
+    done = await site.final(poison)
+    assert (done.state, done.attempt) == (RunState.EXPIRED, 3)
+    assert done.error is not None
+    assert done.error.code == "stale_timeout"
+    assert await site.outcomes(poison) == [Outcome.LOST] * 3
+    assert len({entry.pid for entry in site.ledger.entries("begin", poison)}) == 3, "each cost a process its life"
+    await site.all_succeed(runs)
+    await site.agree(runs)
+    for run in runs:
+        assert (await site.outcomes(run)).count(Outcome.LOST) <= 1, await site.outcomes(run)
+    await until(lambda: len(supervisor.descendants) == 2)
+    assert supervisor.log.count("a worker process ended with 137; another starts in ") == 3
+    await until(lambda: supervisor.log.count(f" runs {APP}") == 5)
+    assert supervisor.exit_code is None
+    await site.all_succeed(await site.enqueue_many(10, "quick"))
+
+
+async def test_ten_suspects_are_done_one_at_a_time_but_soon(site: Site) -> None:
+    """The victims of a worker that was killed from outside: innocent, all of them."""
+    doomed = site.worker("doomed", concurrency=10)
+    runs = await site.enqueue_many(10, "nap_in_thread", seconds=[60.0, 0.2])
+    await until(lambda: len(site.ledger.entries("begin")) == 10)
+    doomed.kill()
+    heir = site.worker("heir", concurrency=10)
+    fresh = await site.enqueue_many(5, "nap_in_thread", seconds=[0.2])
+    await site.all_succeed(runs + fresh)
+    await site.agree(runs + fresh)
+    times = [
+        (entry.at, entry.what) for entry in site.ledger.entries() if entry.run_id in runs and entry.pid == heir.pid
+    ]
+    assert [what for _, what in sorted(times)] == ["begin", "end"] * 10
+    assert max(times)[0] - min(times)[0] < 10 * 0.2 + 3
