@@ -201,7 +201,7 @@ async def test_kill_ends_a_busy_loop_and_says_what_it_used(pool: ProcessPool, me
     await messages.first("held")
     pool.kill("a")
     outcome = await running
-    assert (outcome.status, value(outcome)) == ("died", {"exit_code": None, "signal": signal.SIGKILL})
+    assert (outcome.status, value(outcome)) == ("died", {"exit_code": None, "signal": signal.SIGKILL, "ours": True})
     assert outcome.cpu_time_ms is not None
     assert 190 <= outcome.cpu_time_ms < 2_000
     if sys.platform == "linux":
@@ -225,7 +225,7 @@ async def test_kill_before_a_child_is_there(pool: ProcessPool) -> None:
     await asyncio.sleep(0)
     pool.kill("a")
     outcome = await running
-    assert (outcome.status, value(outcome)) == ("died", {"exit_code": None, "signal": signal.SIGKILL})
+    assert (outcome.status, value(outcome)) == ("died", {"exit_code": None, "signal": signal.SIGKILL, "ours": True})
 
 
 async def test_cancelling_the_caller_kills_the_child(pool: ProcessPool, messages: Messages) -> None:

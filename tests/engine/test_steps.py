@@ -422,3 +422,23 @@ async def test_steps_go_with_their_run(either: Harness) -> None:
     for table in ("rota_run", "rota_step", "rota_log", "rota_progress"):
         rows = await either.store.database.read(lambda tx, table=table: tx.fetch_sql(f"select * from {table}"))  # type: ignore[misc]
         assert len(rows) == 0, table
+
+
+async def test_a_local_retry_opens_them_again_and_keeps_what_was_done(either: Harness) -> None:
+    done: list[str] = []
+
+    async def note(name: str) -> str:
+        done.append(name)
+        if done == ["fetch", "parse"]:
+            raise LookupError("not yet")
+        return name
+
+    async def crawl(ctx: Context) -> list[str]:
+        return [await ctx.step(name, note, name) for name in ("fetch", "parse")]
+
+    either.app.job(local_retries=1, max_attempts=1)(crawl)
+    run = await either.enqueue("crawl")
+    await either.drain()
+    assert (await either.run(run)).result == ["fetch", "parse"]
+    assert done == ["fetch", "parse", "parse"]
+    assert await states_of(either, run) == {"fetch": StepState.SUCCEEDED, "parse": StepState.SUCCEEDED}

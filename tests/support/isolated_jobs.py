@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -81,3 +82,29 @@ def pay_plainly(ctx: SyncContext) -> None:
     with ctx.transaction() as tx:
         tx.execute("insert into account values ('bob', 5)")
         tx.finish("paid plainly")
+
+
+def burn(seconds: float) -> None:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+def hold(megabytes: int) -> int:
+    return len(bytearray(b"x") * (megabytes << 20))
+
+
+def kill_self() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(60)
+
+
+def fail_until(ctx: Context, path: str, tries: int) -> int:
+    """Raises until it has been called `tries` times, by whatever process."""
+    file = Path(path)
+    count = len(file.read_text()) + 1 if file.exists() else 1
+    file.write_text("x" * count)
+    ctx.count("calls")
+    if count < tries:
+        raise LookupError(f"call {count}")
+    return count

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import mmap
 import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -142,3 +144,37 @@ def outer() -> object:
     def inner() -> None: ...
 
     return inner
+
+
+def hold_mapped(megabytes: int) -> int:
+    return len(mmap.mmap(-1, megabytes << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+
+
+_kept: list[bytearray] = []
+
+
+def keep(megabytes: int) -> int:
+    _kept.append(bytearray(b"x") * (megabytes << 20))
+    return os.getpid()
+
+
+def many_threads(count: int) -> int:
+    """Each takes a little, of memory that is reserved in large pieces."""
+    release = threading.Event()
+    threads = [threading.Thread(target=lambda: (bytes(1000), release.wait())) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    release.set()
+    for thread in threads:
+        thread.join()
+    return count
+
+
+def soft_limits() -> list[int]:
+    return [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_CPU, resource.RLIMIT_DATA)]
+
+
+def kill_self(number: int) -> NoReturn:
+    os.kill(os.getpid(), number)
+    time.sleep(60)
+    raise AssertionError("unreachable")

@@ -16,6 +16,7 @@ from rota.client import Client
 from rota.core.jobstatus import JobStatus
 from rota.core.model import JobDefinition
 from rota.durations import format_duration
+from rota.sizes import format_size
 
 _JOB_COLUMNS = Columns(
     ("job", "state", "last", "next", "version", "queue", "enabled", "description"),
@@ -113,6 +114,9 @@ def _facts(definition: JobDefinition) -> list[tuple[str, Cell]]:
         ("timeout", text_cell(format_duration(definition.timeout) if definition.timeout else None)),
         ("on_lost", text_cell(definition.on_lost)),
         ("isolation", text_cell(definition.isolation)),
+        ("cpu_limit", text_cell(format_duration(definition.cpu_limit) if definition.cpu_limit else None)),
+        ("memory_limit", text_cell(format_size(definition.memory_limit) if definition.memory_limit else None)),
+        ("local_retries", text_cell(definition.local_retries or None)),
         ("cancellable", text_cell("yes" if definition.cancel.supported else "no")),
         ("unique", text_cell(json_text(definition.unique) if definition.unique else None)),
         ("limits", text_cell(json_text(definition.limits) if definition.limits else None)),

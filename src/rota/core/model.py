@@ -48,6 +48,9 @@ class JobDefinition(msgspec.Struct, frozen=True, kw_only=True):
     timeout: timedelta | None = None
     on_lost: str = "retry"
     isolation: str = "thread"
+    cpu_limit: timedelta | None = None
+    memory_limit: int | None = None
+    local_retries: int = 0
     cancel: CancelPolicy = CancelPolicy()
     retention: Retention = Retention()
     unique: Unique | None = None

@@ -20,6 +20,7 @@ from rota.engine.capture import speaker
 from rota.engine.context import context_for
 from rota.engine.desk import WorkerDesk
 from rota.engine.notebook import Notebook
+from rota.engine.repeating import repeated, timed
 from rota.engine.threads import HandlerThreads
 from rota.errors import BadPayload
 from rota.store import Store
@@ -76,6 +77,9 @@ class Calls:
                 pool.grow(worker.slots)
 
     async def call(self, attempt: Attempt) -> object:
+        return await repeated(attempt, self._call)
+
+    async def _call(self, attempt: Attempt) -> object:
         handler = attempt.handler
         if handler.definition.isolation == "process":
             return await self._in_process(attempt)
@@ -91,7 +95,7 @@ class Calls:
         try:
             if handler.is_async:
                 return await handler.fn(**arguments)
-            return await self.in_thread(attempt, partial(handler.fn, **arguments))
+            return await self.in_thread(attempt, partial(timed, attempt, partial(handler.fn, **arguments)))
         finally:
             speaker.reset(speaking)
 

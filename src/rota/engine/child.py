@@ -14,7 +14,7 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
@@ -24,6 +24,7 @@ from typing import cast
 
 import msgspec
 
+from rota.engine.confining import confined, out_of_memory
 from rota.engine.frames import (
     Answer,
     Began,
@@ -205,11 +206,13 @@ def execute(call: ProcessCall, link: Link, wire: Wire, invoke: str) -> Answer:
         target = find(call.module, call.qualname, call.main_path)
         usage = Usage(link.serial)  # after the imports, which are no call's own work
         wire.send(Began(link.serial, usage.cpu_ms, usage.memory_fresh))
-        value = run(getattr(target, "fn", target), call.payload, call.context, link)
+        with confined(call.cpu_limit, call.memory_limit):
+            value = run(getattr(target, "fn", target), call.payload, call.context, link)
         return Answer(link.serial, "returned", value, usage.cpu_time_ms(), usage.memory_peak_mb())
     except BaseException as error:  # SystemExit too: a handler may end its call, not its process
         cpu, memory = (usage.cpu_time_ms(), usage.memory_peak_mb()) if usage else (None, None)
-        return Answer(link.serial, "raised", describe(error), cpu, memory)
+        limit = out_of_memory(error, call.memory_limit, memory)
+        return Answer(link.serial, "raised", describe(error, limit), cpu, memory)
 
 
 def find(module: str, qualname: str, main_path: str | None = None) -> object:
@@ -244,8 +247,11 @@ def _main_module(path: str | None) -> ModuleType:
     return module
 
 
-def describe(error: BaseException) -> bytes:
-    """An exception with a `__rota_signal__` (a JSON-able dict) passes it on: it asks for something, such as a retry."""
+def describe(error: BaseException, instead: Mapping[str, str]) -> bytes:
+    """An exception with a `__rota_signal__` (a JSON-able dict) passes it on: it asks for something, such as a retry.
+
+    `instead` has what is known better than the exception says it.
+    """
     kind = type(error)
     lines = traceback.format_exception(kind, error, _without_own_frames(error.__traceback__))
     report = {
@@ -253,6 +259,7 @@ def describe(error: BaseException) -> bytes:
         "message": _last_part(_text(error)),
         "traceback": _last_part("".join(lines)),
         "signal": getattr(error, "__rota_signal__", None),
+        **instead,
     }
     return msgspec.json.encode(report)
 

@@ -117,6 +117,12 @@ class WorkerDesk:
         self._page.step(self._note(opened, StepState.RUNNING), opened.begun)
         return Opened(False, timeout=definition.timeout, shielded=not definition.cancelable)
 
+    def begin_again(self) -> None:
+        """The handler is called once more in the same attempt: its steps may be opened once more."""
+        self._seen.clear()
+        for id in list(self._open):
+            self._ended(id)
+
     def _first_time(self, id: str) -> StepDefinition:
         definition = definition_of(self._attempt.handler.definition.steps, id)
         if id in self._seen:
@@ -165,6 +171,7 @@ class WorkerDesk:
         opened = self._ended(id)
         self._page.forget_step(id)
         await self._record(opened, self._note(opened, StepState.SUCCEEDED, result=text))
+        (await self._steps_before())[id] = (opened.no, StepState.SUCCEEDED, text)
 
     async def leave_step(self, id: str, error: BaseException | None) -> None:
         begun_again = error is None or isinstance(error, Snooze)

@@ -14,13 +14,18 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 class ProcessCall(msgspec.Struct, frozen=True):
-    """A handler by name and its arguments; `payload` and `context` are JSON objects."""
+    """A handler by name, its arguments and its limits; `payload` and `context` are JSON objects.
+
+    `cpu_limit` is in seconds, `memory_limit` in bytes, for the whole process.
+    """
 
     module: str
     qualname: str
     main_path: str | None
     payload: bytes
     context: bytes
+    cpu_limit: float | None = None
+    memory_limit: int | None = None
 
 
 class Setup(msgspec.Struct, frozen=True, tag=True):
@@ -70,6 +75,17 @@ class Answer(msgspec.Struct, frozen=True, tag=True):
     memory_peak_mb: int | None
 
 
+class Death(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a process ended instead of answering; `ours`: this worker killed it."""
+
+    exit_code: int | None
+    signal: int | None
+    ours: bool = False
+    cpu_time_ms: int | None = None
+    cpu_limit: float | None = None
+    memory_limit: int | None = None
+
+
 Downward = Setup | Call | Cancel | Reply
 Upward = Began | Note | Answer
 Message = TypeVar("Message")
@@ -100,9 +116,20 @@ class Frames(Generic[Message]):
 
 def memory_peak_mb(pid: int) -> int | None:
     """From VmHWM: `ru_maxrss` would count what the parent held when it forked. None where there is no /proc."""
+    peak = _kilobytes(pid, "VmHWM:")
+    return None if peak is None else -(-peak // 1024)
+
+
+def data_size(pid: int | str) -> int | None:
+    """What RLIMIT_DATA counts, in bytes."""
+    size = _kilobytes(pid, "VmData:")
+    return None if size is None else size * 1024
+
+
+def _kilobytes(pid: int | str, field: str) -> int | None:
     with suppress(OSError, ValueError):
         status = Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
-        _, found, after = status.partition("VmHWM:")
+        _, found, after = status.partition(field)
         if found:
-            return -(-int(after.split(maxsplit=1)[0]) // 1024)
+            return int(after.split(maxsplit=1)[0])
     return None

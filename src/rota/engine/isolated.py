@@ -21,8 +21,9 @@ from rota.engine.attempts import RaisedElsewhere, UnreadablePayload
 from rota.engine.capture import capture, speaker
 from rota.engine.child import Link
 from rota.engine.childdesk import ChildDesk
+from rota.engine.confining import told
 from rota.engine.context import RunContext, Standing, context_for
-from rota.engine.frames import ProcessCall
+from rota.engine.frames import Death, ProcessCall
 from rota.errors import BadPayload
 from rota.registry.jobs import Handler
 from rota.registry.signature import PayloadType
@@ -40,13 +41,15 @@ class Passport(msgspec.Struct, frozen=True):
 def call_of(
     handler: Handler, claim: Claim, worker_id: str, limits: Limits, database_url: str | None = None
 ) -> ProcessCall:
-    fn = handler.fn
+    fn, cpu_limit = handler.fn, handler.definition.cpu_limit
     return ProcessCall(
         module=fn.__module__,
         qualname=fn.__qualname__,
         main_path=_main_path() if fn.__module__ == "__main__" else None,
         payload=claim.payload.encode(),
         context=msgspec.json.encode(Passport(claim, worker_id, limits.max_bytes, database_url)),
+        cpu_limit=cpu_limit.total_seconds() if cpu_limit is not None else None,
+        memory_limit=handler.definition.memory_limit,
     )
 
 
@@ -115,9 +118,14 @@ def _signal(error: BaseException) -> dict[str, Any]:
 
 def raised(value: bytes) -> BaseException:
     """In the parent: the exception that the child described, as something the worker understands."""
-    told = msgspec.json.decode(value)
-    error = RunError(type=told["type"].rpartition(".")[2], message=told["message"], traceback=told["traceback"])
-    signal = told.get("signal") or {}
+    report = msgspec.json.decode(value)
+    error = RunError(
+        type=report["type"].rpartition(".")[2],
+        message=report["message"],
+        traceback=report["traceback"],
+        code=report.get("code"),
+    )
+    signal = report.get("signal") or {}
     after = timedelta(microseconds=signal["after"]) if signal.get("after") is not None else None
     match signal.get("kind"):
         case "retry":
@@ -135,6 +143,4 @@ def raised(value: bytes) -> BaseException:
 
 
 def died(value: bytes) -> RaisedElsewhere:
-    how = msgspec.json.decode(value)
-    what = f"signal {how['signal']}" if how["signal"] else f"exit code {how['exit_code']}"
-    return RaisedElsewhere(RunError(type="ProcessDied", message=f"the process ended with {what}", code="process_died"))
+    return RaisedElsewhere(told(msgspec.json.decode(value, type=Death)))

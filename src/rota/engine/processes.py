@@ -23,12 +23,14 @@ from rota.engine.frames import (
     Began,
     Call,
     Cancel,
+    Death,
     Frames,
     Note,
     ProcessCall,
     Reply,
     Setup,
     Upward,
+    data_size,
     frame,
     memory_peak_mb,
 )
@@ -76,6 +78,8 @@ class _Child(asyncio.Protocol):
         self._on_note: Callable[[str, bytes], None] | None = None
         self._ended = False
         self._lost = False
+        self._killed = False
+        self._call: ProcessCall | None = None
         self._peak: int | None = None
 
     @property
@@ -89,6 +93,7 @@ class _Child(asyncio.Protocol):
     def call(self, call: ProcessCall, on_note: Callable[[str, bytes], None]) -> asyncio.Future[ProcessOutcome]:
         self.calls += 1
         self.began = None
+        self._call = call
         self._on_note = on_note
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(frame(Call(self.calls, call)))
@@ -105,6 +110,7 @@ class _Child(asyncio.Protocol):
     def kill(self) -> None:
         if self._lost:
             return
+        self._killed = True
         if self.began is not None and self.began.memory_fresh:
             self._peak = memory_peak_mb(self.pid)
         self._kill_group()
@@ -166,7 +172,7 @@ class _Child(asyncio.Protocol):
         cpu = None
         if self.began is not None and ended.cpu_ms is not None:
             cpu = max(0, ended.cpu_ms - self.began.cpu_ms)
-        return ProcessOutcome("died", _how_it_died(ended), cpu, self._peak)
+        return ProcessOutcome("died", _how_it_died(ended, self._killed, self._call, cpu), cpu, self._peak)
 
     def _kill_group(self) -> None:
         with suppress(ProcessLookupError, PermissionError):  # macOS refuses a group that holds only zombies
@@ -264,7 +270,7 @@ class ProcessPool:
 
     async def _run(self, key: str, run: _Run, call: ProcessCall) -> ProcessOutcome:
         while True:
-            child = await self._take()
+            child = await self._take(call.memory_limit)
             outcome = await self._call(child, key, run, call)
             died_while_idle = outcome.status == "died" and child.began is None and child.calls > 1
             if run.killed or self._closed or not died_while_idle:
@@ -277,7 +283,7 @@ class ProcessPool:
 
         if run.killed:
             self._give_back(child)
-            return ProcessOutcome("died", _how_it_died(_Exit(signal=signal.SIGKILL)))
+            return ProcessOutcome("died", _how_it_died(_Exit(signal=signal.SIGKILL), ours=True))
         answer = child.call(call, on_note)
         run.child = child
         if run.cancelled:
@@ -291,12 +297,14 @@ class ProcessPool:
             run.child = None
             self._give_back(child)
 
-    async def _take(self) -> _Child:
+    async def _take(self, memory_limit: int | None) -> _Child:
         self._refuse_if_closed()
         while self._idle:
             child = self._idle.pop()  # the last used, so that the ones too many grow old and end
             assert child.rest is not None
             child.rest.cancel()
+            if memory_limit is not None and (data_size(child.pid) or 0) > memory_limit // 2:
+                child.end()  # what earlier calls left behind is not this one's to pay for
             if child.usable:
                 return child
         return await self._start_unless_cancelled()
@@ -383,5 +391,15 @@ def _reap(popen: subprocess.Popen[bytes]) -> _Exit:
     return _Exit(None, -code, cpu_ms) if code < 0 else _Exit(code, None, cpu_ms)
 
 
-def _how_it_died(ended: _Exit) -> bytes:
-    return msgspec.json.encode({"exit_code": ended.code, "signal": ended.signal})
+def _how_it_died(ended: _Exit, ours: bool, call: ProcessCall | None = None, cpu_ms: int | None = None) -> bytes:
+    cpu_limit = call.cpu_limit if call else None
+    return msgspec.json.encode(
+        Death(
+            exit_code=ended.code,
+            signal=ended.signal,
+            ours=ours,
+            cpu_time_ms=cpu_ms if cpu_limit is not None else None,
+            cpu_limit=cpu_limit,
+            memory_limit=call.memory_limit if call else None,
+        )
+    )

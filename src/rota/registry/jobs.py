@@ -21,8 +21,10 @@ from rota.core.retry import DEFAULT_MAX_ATTEMPTS, Backoff, Exponential, retry_po
 from rota.core.steps import StepOption, steps_of
 from rota.durations import Duration, parse_duration
 from rota.errors import Conflict, Invalid, UnknownJob, UnknownOption, did_you_mean
+from rota.registry.confinement import cpu_limit, local_retries, memory_limit
 from rota.registry.schedules import Schedules
 from rota.registry.signature import PayloadType
+from rota.sizes import Size
 
 ISOLATIONS = ("thread", "process")
 
@@ -39,6 +41,9 @@ class JobOptions(TypedDict, total=False):
     timeout: Duration
     on_lost: str
     isolation: str
+    cpu_limit: Duration
+    memory_limit: Size
+    local_retries: int
     cancellable: bool
     cancel_grace: Duration
     unique: UniqueOption
@@ -88,6 +93,9 @@ def declare(fn: Callable[..., Any], context_type: type, options: Mapping[str, An
         timeout=checked_timeout(options["timeout"]) if options.get("timeout") is not None else None,
         on_lost=_one_of(options.get("on_lost", "retry"), ON_LOST, "on_lost"),
         isolation=_one_of(options.get("isolation", "thread"), ISOLATIONS, "isolation"),
+        cpu_limit=cpu_limit(options),
+        memory_limit=memory_limit(options),
+        local_retries=local_retries(options.get("local_retries", 0)),
         cancel=CancelPolicy(options.get("cancellable", True), parse_duration(options.get("cancel_grace", "30s"))),
         retention=Retention(
             _positive(options.get("keep", 100), "keep", least=0), parse_duration(options.get("keep_for", "30d"))
