@@ -6,15 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from rota.core.deciding import Create, Skip
 from rota.core.ledger import is_zoned
 from rota.core.planning import Standing, following_plan, tick
 from rota.core.policies import CatchUp
 from rota.core.scope import Scope
+from rota.core.tallying import Tally, skip_kind
 from rota.core.zones import tzdata_version
 from rota.errors import RotaError
 from rota.store.database import Row, Tx
 from rota.store.lanes import Lanes, changed_lanes, read_lanes
-from rota.store.making import Pattern, Work, lane_run, make_runs, patterns_of
+from rota.store.making import Pair, Pattern, Work, lane_run, make_runs, patterns_of
 from rota.store.schedule_rows import ScheduleRow
 from rota.store.spans import newcomers_of, note_spans
 
@@ -28,11 +30,12 @@ NewId = Callable[[], str]
 
 
 class Planning(msgspec.Struct, frozen=True):
-    """What a planning transaction did: schedules looked at, runs made, where they wait."""
+    """What a planning transaction did: schedules looked at, runs made, where they wait, what was decided."""
 
     schedules: int
     runs: int
     queues: set[str]
+    tally: Tally = msgspec.field(default_factory=Tally)
 
 
 NOTHING = Planning(0, 0, set())
@@ -142,7 +145,28 @@ async def _apply(tx: Tx, works: Sequence[Work], now: int, providers: Providers) 
     for work in works:
         if work.row.tzdata != tzdata or work.tick.next_plan is None:
             await _note_changes(tx, work)
-    return Planning(len(works), len(runs), queues)
+    return Planning(len(works), len(runs), queues, _tally(works, made, now))
+
+
+def _tally(works: Sequence[Work], made: Sequence[Pair], now: int) -> Tally:
+    """What a tick wanted to run and was not made, a limit, a key or a later plan time did not let be."""
+    tally, there = Tally(), {planned.run_id for _, planned in made}
+    for work in works:
+        tally.missed_in(work.tick.missed)
+        for planned in work.tick.planned:
+            if planned.run_id in there:
+                tally.ran_or_waits(planned, now)
+            elif isinstance(planned.decision, Skip):
+                tally.skipped_for(skip_kind(planned.decision), planned)
+            elif work.pattern.is_checked and not _superseded(work, planned.run_id):
+                tally.skipped_for("limit" if work.pattern.limited else "unique", planned)
+            else:
+                tally.skipped_for("overlap", planned)
+    return tally
+
+
+def _superseded(work: Work, run_id: str) -> bool:
+    return any(run_id in one.decision.supersedes for one in work.tick.planned if isinstance(one.decision, Create))
 
 
 def _is_alone(work: Work) -> bool:

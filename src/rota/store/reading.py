@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -33,6 +34,11 @@ async def copy_of(tx: Tx, run_id: str) -> NewRun:
         raise UnknownRun(run_id)
     facts: list[Any] = [str(fact) if isinstance(fact, UUID) else fact for fact in rows[0]]
     return NewRun(*facts)
+
+
+async def metadata_of(tx: Tx, run_ids: Sequence[str]) -> list[str | None]:
+    found = {str(id): text for id, text in await tx.fetch("metadata_of", [(id,) for id in run_ids])}
+    return [found.get(id) for id in run_ids]
 
 
 def _text(id: object) -> str | None:

@@ -14,16 +14,21 @@ from rota.store.database import Completed, Row, Tx
 
 
 class Reported(msgspec.Struct, frozen=True):
-    """`refused`: reports whose fence was not current. `queues`: where runs wait again, or may go on because of it."""
+    """`refused`: reports whose fence was not current. `queues`: where runs wait again, or may go on because of it.
+
+    `settled`: attempts that did not succeed, and how their runs ended with them, if they did.
+    """
 
     refused: list[Report]
     queues: set[str]
+    settled: list[tuple[Outcome, RunState | None]] = []
 
 
 class Reaped(msgspec.Struct, frozen=True):
     requeued: int
     ended: int
     queues: set[str]
+    states: list[RunState] = []
 
 
 class _Ending(msgspec.Struct, frozen=True):
@@ -36,7 +41,9 @@ async def report(tx: Tx, reports: Sequence[Report]) -> Reported:
     freed: list[Row] = []
     told = [await _report_each_run_once(tx, turn, freed) for turn in _turns(reports)]
     queues = {queue for one in told for queue in one.queues}
-    return Reported([stale for one in told for stale in one.refused], queues | await slots.open_limits(tx, freed))
+    settled = [end for one in told for end in one.settled]
+    queues |= await slots.open_limits(tx, freed)
+    return Reported([stale for one in told for stale in one.refused], queues, settled)
 
 
 def _turns(reports: Sequence[Report]) -> Iterator[Sequence[Report]]:
@@ -59,13 +66,14 @@ async def _report_each_run_once(tx: Tx, reports: Sequence[Report], freed: list[R
     limited = [report.run_id for report in successes if report.limited and report.run_id in settled]
     if limited:
         freed += await slots.leave(tx, ended=limited)
+    endings: list[_Ending] = []
     if others:
         leases = {lease.run_id: lease for lease in map(_lease, await _lock(tx, others))}
         endings = [_ending(leases[report.run_id], report) for report in others if report.run_id in leases]
         queues |= await _apply(tx, endings, freed)
         settled |= leases.keys()
     unsettled = [report for report in reports if report.run_id not in settled]
-    return Reported(await _not_repeated(tx, unsettled), queues)
+    return Reported(await _not_repeated(tx, unsettled), queues, [(e.report.outcome, _final(e)) for e in endings])
 
 
 async def _lock(tx: Tx, reports: Sequence[Report]) -> Sequence[Row]:
@@ -88,7 +96,12 @@ async def reap(tx: Tx, limit: int) -> Reaped:
     freed: list[Row] = []
     queues = await _apply(tx, endings, freed) | await slots.open_limits(tx, freed)
     requeued = sum(isinstance(ending.next, Requeue) for ending in endings)
-    return Reaped(requeued, len(endings) - requeued, queues)
+    states = [state for ending in endings if (state := _final(ending)) is not None]
+    return Reaped(requeued, len(endings) - requeued, queues, states)
+
+
+def _final(ending: _Ending) -> RunState | None:
+    return ending.next.state if isinstance(ending.next, End) else None
 
 
 def _ending(lease: Lease, report: Report) -> _Ending:

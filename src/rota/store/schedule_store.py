@@ -10,6 +10,7 @@ import msgspec
 
 from rota.core.schedules import Schedule, ScheduleDefinition
 from rota.core.scope import Scope
+from rota.core.tallying import Tally
 from rota.instants import instant
 from rota.store import due, schedules, triggering
 from rota.store.database import Database, Row, Tx, Work
@@ -25,10 +26,11 @@ PLANNER = "\x01planner"
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """How many schedules were looked at, and how many runs made."""
+    """How many schedules were looked at, how many runs made, and what was decided."""
 
     schedules: int
     runs: int
+    tally: Tally = msgspec.field(default_factory=Tally)
 
 
 class Declared(msgspec.Struct, frozen=True):
@@ -65,7 +67,7 @@ class ScheduleStore:
         """A batch of due schedules becomes runs."""
         planning = await self._database.transact(lambda tx: due.plan_due(tx, limit, providers, self._new_id))
         self._database.notify(planning.queues)
-        return Planned(planning.schedules, planning.runs)
+        return Planned(planning.schedules, planning.runs, planning.tally)
 
     async def due_providers(self, providers: Collection[str]) -> list[str]:
         return await self._database.read(lambda tx: due.due_providers(tx, providers))

@@ -13,6 +13,7 @@ import uuid_utils
 from rota.core.claims import NIL_ID, Claim, ClaimRequest, LimitedRequest
 from rota.core.endings import Report
 from rota.core.jobstatus import JobFacts
+from rota.core.levels import Levels
 from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Pause, Retention, Run, RunFilter, WorkerInfo
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
@@ -23,6 +24,7 @@ from rota.store import (
     events,
     folding,
     jobs,
+    levels,
     limits,
     migrating,
     pruning,
@@ -225,9 +227,17 @@ class Store:
         """The same work, to be enqueued again: due at once."""
         return await self.database.read(lambda tx: reading.copy_of(tx, run_id))
 
+    async def metadata_of(self, run_ids: Sequence[str]) -> list[str | None]:
+        """The text of each, in their order."""
+        return await self.database.read(lambda tx: reading.metadata_of(tx, run_ids))
+
     async def queue_counts(self) -> list[tuple[str, int, int, int]]:
         """(queue, running, queued, scheduled)."""
         return await self.database.read(reading.queue_counts)
+
+    async def levels(self, silence: int) -> Levels:
+        """How full it is now; a worker silent for longer than `silence` (µs) is not counted as alive."""
+        return await self.database.read(lambda tx: levels.levels(tx, silence))
 
     async def save_jobs(self, definitions: Iterable[JobDefinition]) -> None:
         async def body(tx: Tx) -> None:

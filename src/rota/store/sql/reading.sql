@@ -8,6 +8,9 @@ select id, job, job_version, queue, priority, scope_kind, scope_id, key, payload
     max_attempts, on_lost, retry_of, origin_id
 from rota_run where id = :id;
 
+-- name: metadata_of
+select r.id, r.metadata from {rows id id} join rota_run r on r.id = rows.id;
+
 -- name: runs_by_prefix
 select id from rota_run where id >= :low and id <= :high order by id limit 6;
 

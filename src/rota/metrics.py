@@ -1,0 +1,187 @@
+"""Metrics: counters, gauges and histograms with few labels, and their text for Prometheus (format 0.0.4).
+
+Instruments belong to a registry of their own, so several engines in one process do not count for each other. Adding is
+one statement on one attribute: while there is a global interpreter lock, no other thread comes in between.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+MOST_SERIES = 200
+"""Of one instrument. What comes beyond is counted together, with this in the place of every label:"""
+OTHER = "other"
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_ESCAPED = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
+_ESCAPED_HELP = str.maketrans({"\\": r"\\", "\n": r"\n"})
+
+Labels = tuple[tuple[str, str], ...]
+Sample = tuple[str, Labels, float]
+"""What is added to the instrument's name, labels, value."""
+
+
+class Counter:
+    """Only grows."""
+
+    kind = "counter"
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value: float = 0
+
+    def add(self, amount: float = 1) -> None:
+        self.value += amount
+
+    def samples(self) -> Iterator[Sample]:
+        yield "", (), self.value
+
+
+class Gauge:
+    """What it is now."""
+
+    kind = "gauge"
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value: float = 0
+
+    def set(self, value: float) -> None:
+        self.value = value
+
+    def samples(self) -> Iterator[Sample]:
+        yield "", (), self.value
+
+
+class Histogram:
+    """How many observations were not larger than each bound. They are told in `unit`s, bounds and sum are not."""
+
+    kind = "histogram"
+    __slots__ = ("_bounds", "_counts", "_sum", "_told", "_unit")
+
+    def __init__(self, bounds: Sequence[float], unit: float = 1.0) -> None:
+        self._told = (*bounds, math.inf)
+        self._bounds = tuple(bound / unit for bound in bounds)
+        self._counts = [0] * len(self._told)
+        self._sum: float = 0
+        self._unit = unit
+
+    def observe(self, value: float) -> None:
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._sum += value
+
+    def observe_all(self, values: Sequence[float]) -> None:
+        """Of a batch, most often all fall between the same two bounds: then it costs little more than one."""
+        if not values:
+            return
+        first, last = bisect_left(self._bounds, min(values)), bisect_left(self._bounds, max(values))
+        if first == last:
+            self._counts[first] += len(values)
+        else:
+            for value in values:
+                self._counts[bisect_left(self._bounds, value)] += 1
+        self._sum += sum(values)
+
+    def observe_since(self, times: Sequence[float], now: float) -> None:
+        """How long ago each of them was; none of them is thought to be in the future."""
+        first, last = bisect_left(self._bounds, now - max(times)), bisect_left(self._bounds, now - min(times))
+        if first == last and max(times) <= now:
+            self._counts[first] += len(times)
+            self._sum += now * len(times) - sum(times)
+        else:
+            self.observe_all([max(0, now - time) for time in times])
+
+    @property
+    def count(self) -> int:
+        return sum(self._counts)
+
+    def samples(self) -> Iterator[Sample]:
+        total = 0
+        for bound, count in zip(self._told, list(self._counts), strict=True):
+            total += count
+            yield "_bucket", (("le", number(bound)),), total
+        yield "_sum", (), self._sum * self._unit
+        yield "_count", (), total
+
+
+Instrument = TypeVar("Instrument", bound=Counter | Gauge | Histogram)
+
+
+class Family(Generic[Instrument]):
+    """The instruments of one name, one for each combination of labels."""
+
+    def __init__(self, name: str, about: str, labels: tuple[str, ...], make: Callable[[], Instrument]) -> None:
+        for word in (name, *labels):
+            if not _NAME.fullmatch(word):
+                raise ValueError(f"{word!r} cannot be the name of a metric or a label")
+        self.name = name
+        self.about = about
+        self.labels = labels
+        self._make = make
+        self._children: dict[tuple[str, ...], Instrument] = {}
+        self.kind = make().kind
+
+    def __call__(self, *values: str) -> Instrument:
+        """The instrument with these labels; once there are too many, the one that stands for all others."""
+        found = self._children.get(values)
+        if found is not None:
+            return found
+        if len(values) != len(self.labels):
+            raise ValueError(f"{self.name} has the labels {self.labels}, not {values}")
+        if len(self._children) >= MOST_SERIES:
+            values = (OTHER,) * len(values)
+        return self._children.setdefault(values, self._make())
+
+    def clear(self) -> None:
+        self._children = {}
+
+    def lines(self) -> Iterator[str]:
+        yield f"# HELP {self.name} {self.about.translate(_ESCAPED_HELP)}"
+        yield f"# TYPE {self.name} {self.kind}"
+        for values, child in sorted(self._children.items()):
+            own = tuple(zip(self.labels, values, strict=True))
+            for suffix, more, value in child.samples():
+                yield f"{self.name}{suffix}{_labelled((*own, *more))} {number(value)}"
+
+
+class Metrics:
+    """A registry: instruments in the order in which they were made."""
+
+    def __init__(self) -> None:
+        self.families: dict[str, Family[Any]] = {}
+
+    def counter(self, name: str, about: str, *labels: str) -> Family[Counter]:
+        return self._added(Family(name, about, labels, Counter))
+
+    def gauge(self, name: str, about: str, *labels: str) -> Family[Gauge]:
+        return self._added(Family(name, about, labels, Gauge))
+
+    def histogram(
+        self, name: str, about: str, *labels: str, bounds: Sequence[float], unit: float = 1.0
+    ) -> Family[Histogram]:
+        return self._added(Family(name, about, labels, lambda: Histogram(bounds, unit)))
+
+    def _added(self, family: Family[Instrument]) -> Family[Instrument]:
+        if family.name in self.families:
+            raise ValueError(f"there is a metric {family.name} already")
+        self.families[family.name] = family
+        return family
+
+    def text(self) -> str:
+        return "".join(f"{line}\n" for family in self.families.values() for line in family.lines())
+
+
+def number(value: float) -> str:
+    if math.isfinite(value):
+        return str(int(value)) if value == int(value) else repr(value)
+    return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+
+
+def _labelled(labels: Iterable[tuple[str, str]]) -> str:
+    text = ",".join(f'{name}="{value.translate(_ESCAPED)}"' for name, value in labels)
+    return f"{{{text}}}" if text else ""

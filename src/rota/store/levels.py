@@ -1,0 +1,30 @@
+"""How full an installation is now, read in one go for those who watch it."""
+
+from __future__ import annotations
+
+from rota.core.levels import Levels, QueueLevel
+from rota.store.database import Tx
+
+MOST = 1_000_000
+"""Runs that are counted: whoever watches must not make a queue that is too long slower still."""
+_LATE = 10_000_000
+_STATES = ("active", "paused", "job_paused", "disabled", "ended")
+
+
+async def levels(tx: Tx, silence: int) -> Levels:
+    """`silence`: how long a living worker may be silent."""
+    queues = await tx.fetch("queue_levels", most=MOST)
+    ((alive, silent, slots),) = await tx.fetch("worker_levels", silence=silence)
+    schedules = {state: int(count) for state, count in await tx.fetch("schedule_levels")}
+    ((overdue,),) = await tx.fetch("count_overdue", late=_LATE, most=MOST)
+    return Levels(
+        queues=[
+            QueueLevel(queue, state, int(runs), None if state == "scheduled" else int(oldest))
+            for queue, state, runs, oldest in queues
+        ],
+        workers_alive=int(alive),
+        workers_silent=int(silent),
+        slots=int(slots),
+        schedules={state: schedules.get(state, 0) for state in _STATES},
+        overdue=int(overdue),
+    )
