@@ -14,7 +14,7 @@ from proof.jobs import registry
 from proof.loop import Node
 from rota.client import Client
 from rota.config import Config
-from rota.engine.engine import Engine
+from rota.engine.engine import Engine, Simulated
 from rota.engine.heartbeat import Answer, HeartbeatThread
 from rota.errors import RotaError
 from rota.store import Store
@@ -85,9 +85,8 @@ class EngineProcess(Process):
     async def live(self) -> None:
         """As a server does: try until the database lets it start."""
         while True:
-            engine = Engine(
-                self.store, registry(), CONFIG, name=self.name, boot=str(self.boot), heartbeat=HeartbeatTask
-            )
+            simulated = Simulated(str(self.boot), HeartbeatTask)
+            engine = Engine(self.store, registry(), CONFIG, name=self.name, simulated=simulated)
             try:
                 await engine.start()
             except RotaError:

@@ -11,17 +11,19 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
+from rota import tracing
 from rota.blocking import BlockingClient
 from rota.client import Client, Order
 from rota.config import Config, changed, load_config
 from rota.core.jsonvalue import Limits
 from rota.core.model import NewRun
-from rota.core.publishing import new_run
+from rota.core.publishing import carrying, new_run
 from rota.core.schedules import ScheduleOptions
 from rota.core.triggers import Trigger
 from rota.core.workers import Queues
 from rota.engine.context import Context, RunContext, SyncContext
 from rota.engine.engine import Engine
+from rota.engine.meters import Meters
 from rota.errors import Conflict
 from rota.job import Job
 from rota.registry.jobs import JobOptions, Registry, declare
@@ -65,6 +67,7 @@ class Rota:
         )
         self._blocking: BlockingClient | None = None
         self._engine: Engine | None = None
+        self.meters = Meters()
 
     def configure(self, **settings: object) -> None:
         """Settings that win over those the app was made with, as a program's flags do; None was not given."""
@@ -144,7 +147,7 @@ class Rota:
         if self._opener is not None:
             return await self._opener()
         store = await open_store(self._database_url, deadline=self.config.deadline)
-        return Client(store, self.registry, self.config)
+        return Client(store, self.registry, self.config, self.meters)
 
     @contextmanager
     def diverted(
@@ -176,14 +179,21 @@ class Rota:
         """A run made without asking the database, for use inside somebody else's transaction."""
         handler = self.registry.newest(order.job)
         payload = handler.payload.encode(order.arguments, Limits(self.config.max_payload))
-        return new_run(handler.definition, new_id(), payload, order.options)
+        run = new_run(handler.definition, new_id(), payload, order.options)
+        return carrying(run, tracing.traceparent()) if self.config.tracing and tracing.turn_on() else run
+
+    async def metrics(self) -> str:
+        """For Prometheus: what this process has counted for this app, and how full its database is."""
+        return await (await self.connect()).metrics()
 
     async def start(self, *, name: str | None = None, queues: Queues | None = None) -> None:
         """Run the loops and a worker in this process, on the running event loop, until `stop()`."""
         if self._engine is not None:
             raise Conflict("this app has been started already", hint="stop it first")
         client = await self.connect()
-        engine = self._engine = Engine(client.store, self.registry, self.config, name=name, queues=queues)
+        engine = self._engine = Engine(
+            client.store, self.registry, self.config, name=name, queues=queues, meters=self.meters
+        )
         try:
             await engine.start()
         except BaseException:

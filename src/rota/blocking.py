@@ -76,6 +76,9 @@ class BlockingClient:
     def time(self) -> datetime:
         return self._call(lambda client: client.time())
 
+    def metrics(self) -> str:
+        return self._call(lambda client: client.metrics())
+
     def enqueue(self, order: Order) -> Enqueued:
         return self._call(lambda client: client.enqueue(order))
 

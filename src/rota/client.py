@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from rota import tracing
 from rota.bulk import Bulk, SoFar
 from rota.config import Config
 from rota.core import jsonvalue
@@ -22,7 +23,7 @@ from rota.core.limits import Gate
 from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Overrides, Pause, Run, RunFilter
 from rota.core.names import checked_name
 from rota.core.notes import LogLine, Progress, checked_count, progress_of
-from rota.core.publishing import gates_of, key_holds, new_run, with_limit_of_schedule
+from rota.core.publishing import carrying, gates_of, key_holds, new_run, with_limit_of_schedule
 from rota.core.scope import Scope
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
@@ -30,6 +31,8 @@ from rota.core.steps import Step
 from rota.core.unique import Unique
 from rota.durations import Duration, in_micros, parse_duration
 from rota.engine.janitor import prune
+from rota.engine.levelling import LevelReader
+from rota.engine.meters import Meters
 from rota.errors import Invalid, NothingToRetry, RunNotFinal, StillRunning, UnknownJob, did_you_mean
 from rota.hinting import Hints, Subscription
 from rota.instants import instant
@@ -54,10 +57,13 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Client:
-    def __init__(self, store: Store, registry: Registry, config: Config) -> None:
+    def __init__(self, store: Store, registry: Registry, config: Config, meters: Meters | None = None) -> None:
         self.store = store
         self.registry = registry
         self.config = config
+        self.meters = meters or Meters()
+        self._levels = LevelReader(store, config.lease)
+        self._traced = config.tracing and tracing.turn_on()
         self._limits = Limits(config.max_payload)
         self.schedules = Schedules(store, registry, config, self.job)
         self._bulk = Bulk(store, self._again)
@@ -74,16 +80,35 @@ class Client:
     async def time(self) -> datetime:
         return instant(await self.store.now())
 
+    async def metrics(self) -> str:
+        """For Prometheus: what this process has counted, and how full the database is; that it is away, if it is."""
+        return self.meters.text(await self._levels.read())
+
     async def enqueue(self, order: Order) -> Enqueued:
         """Callers that enqueue at the same moment share a transaction; each is answered when it is committed."""
+        if self._traced:
+            with tracing.enqueue_span(order.job):
+                return await self._enqueue(order)
+        return await self._enqueue(order)
+
+    async def _enqueue(self, order: Order) -> Enqueued:
         run = await self.prepare(order)
         if run.holds or any(gate.decides for gate in run.gates):  # refused, it must not spoil it for others
-            return (await self.store.enqueue([run]))[0]
-        return await self._gatherer.add(run)
+            answer = (await self.store.enqueue([run]))[0]
+        else:
+            answer = await self._gatherer.add(run)
+        self.meters.enqueued.add(answer.created)
+        return answer
 
     async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
         """All or nothing."""
         kept = list(orders)  # while they live, no two options share an id
+        if self._traced and kept:
+            with tracing.enqueue_span(kept[0].job):
+                return await self._enqueue_many(kept)
+        return await self._enqueue_many(kept)
+
+    async def _enqueue_many(self, kept: Sequence[Order]) -> Sequence[Enqueued]:
         models: dict[tuple[str, int], NewRun] = {}
         runs = []
         for order in kept:
@@ -93,7 +118,9 @@ class Client:
                 runs.append(model)
             else:
                 runs.append(self._another(model, order))
-        return await self.store.enqueue(runs) if runs else []
+        answers = await self.store.enqueue(runs) if runs else []
+        self.meters.enqueued.add(sum([answer.created for answer in answers]))
+        return answers
 
     def _another(self, model: NewRun, order: Order) -> NewRun:
         """Orders that share their job and options differ in id and payload only, unless a key depends on it."""
@@ -107,12 +134,12 @@ class Client:
         """Checked completely; nothing is written."""
         if order.job in self.registry:
             handler = self.registry.newest(order.job)
-            payload = handler.payload.encode(order.arguments, self._limits)
-            return new_run(handler.definition, self.store.new_id(), payload, order.options)
-        definition = await self.job(order.job)
-        payload = jsonvalue.encode(order.arguments, self._limits)
-        check_schema(definition.payload_schema, payload, self._limits)
-        return new_run(definition, self.store.new_id(), payload, order.options)
+            definition, payload = handler.definition, handler.payload.encode(order.arguments, self._limits)
+        else:
+            definition, payload = await self.job(order.job), jsonvalue.encode(order.arguments, self._limits)
+            check_schema(definition.payload_schema, payload, self._limits)
+        run = new_run(definition, self.store.new_id(), payload, order.options)
+        return carrying(run, tracing.traceparent()) if self._traced else run
 
     async def job(self, name: str) -> JobDefinition:
         if name in self.registry:
@@ -183,7 +210,11 @@ class Client:
 
     async def cancel(self, run_id: str, *, reason: str | None = None, actor: str | None = None) -> RunState:
         checked_actor(actor)
-        return await self.store.cancel(await self.store.find_run(run_id), reason, actor)
+        state = await self.store.cancel(await self.store.find_run(run_id), reason, actor)
+        self.meters.cancels.add()
+        if state is RunState.CANCELLED:
+            self.meters.runs[state].add()
+        return state
 
     async def retry(
         self, run_id: str, *, keep_steps: bool = False, from_step: str | None = None, actor: str | None = None
@@ -194,8 +225,11 @@ class Client:
         """
         again = await self._again(run_id, actor)
         if keep_steps or from_step is not None:
-            return await self.store.enqueue_keeping(again, from_step)
-        return (await self.store.enqueue([again]))[0]
+            answer = await self.store.enqueue_keeping(again, from_step)
+        else:
+            (answer,) = await self.store.enqueue([again])
+        self.meters.enqueued.add(answer.created)
+        return answer
 
     async def _again(self, run_id: str, actor: str | None) -> NewRun:
         old = await self.get(run_id)
@@ -291,7 +325,9 @@ class Client:
     async def cancel_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> int:
         """Its schedules are disabled; its live runs end, or are asked to stop. How many that were."""
         await self.job(name)
-        return await self.store.cancel_job(name, reason, checked_actor(actor))
+        count = await self.store.cancel_job(name, reason, checked_actor(actor))
+        self.meters.cancels.add(count)
+        return count
 
     async def retry_job(self, name: str, *, actor: str | None = None) -> Enqueued:
         """Its newest run once more, if that failed, timed out, expired or was cancelled."""
@@ -332,7 +368,9 @@ class Client:
         return await self.store.events.audit(asked, limit, before)
 
     async def prune(self) -> int:
-        return await prune(self.store)
+        pruned = await prune(self.store)
+        self.meters.pruned.add(pruned)
+        return pruned
 
     async def queues(self) -> Sequence[tuple[str, int, int, int]]:
         """(queue, running, queued, scheduled); those that are being cancelled are running still."""

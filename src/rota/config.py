@@ -14,6 +14,7 @@ import msgspec
 from rota.durations import parse_duration
 from rota.errors import BadConfig, BadDuration, did_you_mean
 
+LOG_FORMATS = ("text", "json")
 _SECOND = timedelta(seconds=1)
 _BOUNDS = {
     "concurrency": (1, 10_000),
@@ -21,6 +22,7 @@ _BOUNDS = {
     "max_payload": (64, 16_777_216),
     "log_limit": (0, 67_108_864),
 }
+_WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +41,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     log_limit: int = 1_048_576
     host: str = "127.0.0.1"
     port: int = 7682
+    log_format: str = "text"
+    log_runs: bool = False
+    tracing: bool = False
 
     def __post_init__(self) -> None:
         for name in ("lease", "heartbeat", "reaper", "poll", "deadline", "janitor"):
@@ -55,6 +60,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         for name, (low, high) in _BOUNDS.items():
             if not low <= getattr(self, name) <= high:
                 raise BadConfig(f"{name} must be {low} to {high}, not {getattr(self, name)}")
+        if self.log_format not in LOG_FORMATS:
+            raise BadConfig(f"log_format must be {' or '.join(LOG_FORMATS)}, not {self.log_format!r}")
 
 
 SETTINGS = tuple(field.name for field in msgspec.structs.fields(Config))
@@ -110,8 +117,10 @@ def _typed(name: str, value: Any) -> object:
     try:
         if kind is timedelta:
             return parse_duration(value)
+        if kind is bool:
+            return _WORDS[str(value).lower()]
         if kind is int:
             return int(str(value))
         return str(value)
-    except (BadDuration, ValueError) as error:
+    except (BadDuration, ValueError, KeyError) as error:
         raise BadConfig(f"{name} cannot be {value!r}", hint=getattr(error, "hint", None)) from error

@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
+import msgspec
 import uvicorn
 from starlette.applications import Starlette
 
@@ -42,6 +43,7 @@ async def serve(
     app: Rota,
     *,
     http: bool = True,
+    metrics_port: int | None = None,
     working: bool = True,
     name: str | None = None,
     queues: Queues | None = None,
@@ -51,13 +53,17 @@ async def serve(
     """Until SIGTERM or SIGINT; a second one ends the process at once. Returns the exit code. Without `http`, also until
     the worker is asked to stop.
 
-    `on_ready` gets the address, or an empty text without `http`. A database that cannot be used at the start is
+    Without `http`, a `metrics_port` serves metrics and probes alone.
+
+    `on_ready` gets the address, or an empty text if there is none. A database that cannot be used at the start is
     an error, because a typo in its URL should be seen; one that goes away later is waited for.
 
     `on_signal` gets the seconds that the end may take, and sees to it that the process ends by then: handlers that
     block the loop or refuse to be cancelled can keep `serve`, or the loop, from ending. Called in a signal handler.
     """
     listener = listen(app.config) if http else None
+    if not http and metrics_port is not None:
+        listener = listen(msgspec.structs.replace(app.config, port=metrics_port))
     with contextlib.ExitStack() as stack:
         if listener:
             stack.callback(listener.close)
@@ -66,9 +72,9 @@ async def serve(
         try:
             engine = await _unless(signals.stopped, _start(app, name=name, queues=queues, working=working))
             if engine is not None:
-                web = _Web(asgi(app), listener) if listener else None
-                await _run(engine, web, signals, on_ready)
-                if on_signal and not web and engine.stop_asked.is_set():
+                web = _Web(asgi(app) if http else api.probes(app), listener) if listener else None
+                await _run(web, signals, on_ready, None if http else engine.stop_asked)
+                if on_signal and not http and engine.stop_asked.is_set():
                     on_signal(grace + BEYOND_GRACE)
                 await _stop(engine, web, grace)
         finally:
@@ -85,24 +91,27 @@ def _log_of(working: bool) -> logging.Logger:
 
 async def _start(app: Rota, *, name: str | None, queues: Queues | None, working: bool) -> Engine:
     client = await app.connect()
-    engine = Engine(client.store, app.registry, app.config, name=name, queues=queues, working=working)
+    engine = Engine(
+        client.store, app.registry, app.config, name=name, queues=queues, working=working, meters=app.meters
+    )
     await engine.start()
     return engine
 
 
-async def _run(engine: Engine, web: _Web | None, signals: _Signals, on_ready: Callable[[str], None] | None) -> None:
-    """Returns when a signal came, a worker without pages was asked to stop, or the web server ended, which it does not
-    do by itself."""
+async def _run(
+    web: _Web | None, signals: _Signals, on_ready: Callable[[str], None] | None, asked: asyncio.Event | None
+) -> None:
+    """Returns when a signal came, it was `asked` to stop, or the web server ended, which it does not do by itself."""
     ends: list[asyncio.Task[Any]] = [asyncio.create_task(signals.stopped.wait())]
+    if asked:
+        ends.append(asyncio.create_task(asked.wait()))
+    served = [web.start()] if web else []
     if web:
-        ends.append(web.start())
         await _unless(signals.stopped, web.ready.wait())
-    else:
-        ends.append(asyncio.create_task(engine.stop_asked.wait()))
     if on_ready and not signals.stopped.is_set():
         on_ready(web.url if web else "")
-    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-    for waiting in ends[:1] if web else ends:
+    await asyncio.wait([*ends, *served], return_when=asyncio.FIRST_COMPLETED)
+    for waiting in ends:
         waiting.cancel()
 
 
@@ -218,6 +227,6 @@ def listen(config: Config) -> socket.socket:
     except OSError as error:
         where = f"{config.host}:{config.port}"
         if error.errno == errno.EADDRINUSE:
-            hint = "another rota may be running there; --port or ROTA_PORT chooses another port, 0 any free one"
+            hint = "another rota may be running there; --port, ROTA_PORT or --metrics-port name another, 0 any free one"
             raise Unavailable(f"{where} is in use already", hint=hint) from None
         raise Unavailable(f"cannot listen on {where}: {error.strerror or error}") from None

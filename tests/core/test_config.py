@@ -31,11 +31,13 @@ def test_flags_win_over_environment_wins_over_file(toml: Path) -> None:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_every_setting_can_come_from_everywhere(setting: str, toml: Path) -> None:
-    values = {timedelta: "12s", int: "100", str: "sqlite:///x.db"}
+    values = {timedelta: "12s", int: "100", str: "sqlite:///x.db", bool: "true"}
     field = next(field for field in msgspec.structs.fields(Config) if field.name == setting)
     written = values[field.type] if setting != "heartbeat" else "2s"
     if setting == "lease":
         written = "45s"
+    if setting == "log_format":
+        written = "json"
     toml.write_text(f"{setting} = {written if field.type is int else repr(written)}\n")
     from_flag = load_config({setting: written}, {})
     assert load_config(None, {f"ROTA_{setting.upper()}": written}) == from_flag
@@ -116,3 +118,14 @@ def test_settings_can_be_changed_as_they_are_written() -> None:
         changed(Config(), {"lese": "1m"})
     with pytest.raises(BadConfig, match="3 × heartbeat"):
         changed(Config(), {"lease": "2s"})
+
+
+@pytest.mark.parametrize(("word", "means"), [("1", True), ("on", True), ("False", False), ("no", False)])
+def test_yes_and_no_have_several_words(word: str, means: bool) -> None:
+    assert load_config(environment={"ROTA_TRACING": word}).tracing is means
+
+
+@pytest.mark.parametrize(("setting", "value"), [("ROTA_TRACING", "perhaps"), ("ROTA_LOG_FORMAT", "xml")])
+def test_other_words_are_refused(setting: str, value: str) -> None:
+    with pytest.raises(BadConfig, match=value):
+        load_config(environment={setting: value})

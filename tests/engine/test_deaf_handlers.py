@@ -76,7 +76,7 @@ async def test_it_is_cancelled_and_the_worker_lives_on(
     await real.has_state(await harness.enqueue(after), RunState.SUCCEEDED)
     release.set()
     await real.idle()
-    await until(lambda: real.worker._calls.zombies == 0)
+    await until(lambda: real.worker._executor.slots_taken == 0)
     assert (await harness.run(run)).state is RunState.CANCELLED, "its late return changes nothing"
 
 

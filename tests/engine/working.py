@@ -32,7 +32,8 @@ class Working:
         self.store = store or harness.store
         self.harness = harness
         registry = harness.app.registry
-        self.worker = Worker(self.store, registry, worker_info(registry, self.config, "real", queues), self.config)
+        info = worker_info(registry, self.config, "real", queues)
+        self.worker = Worker(self.store, registry, info, self.config, meters=harness.app.meters)
 
     async def __aenter__(self) -> Self:
         await self.harness.store.save_jobs(self.harness.app.registry.definitions())

@@ -28,6 +28,7 @@ from rota.core.publishing import RUN_OPTIONS
 from rota.core.schedules import SCHEDULE_OPTIONS
 from rota.core.states import FINAL_STATES, Outcome, RunState
 from rota.core.workers import Worker, WorkerState
+from rota.engine.meters import Meters
 from rota.errors import RotaError
 from rota.registry.jobs import JOB_OPTIONS
 from rota.scheduling import Schedules
@@ -196,6 +197,14 @@ def test_both_clients_have_the_same_verbs_for_workers() -> None:
 
 def test_every_setting_is_documented() -> None:
     assert named_in_first_column("configuration.md", "# Configuration") == set(SETTINGS)
+
+
+def test_every_metric_is_documented() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) \|", text_of("metrics.md"), re.MULTILINE)
+    families = Meters().metrics.families.values()
+    assert rows == [
+        (family.name, family.kind, ", ".join(f"`{label}`" for label in family.labels)) for family in families
+    ]
 
 
 def test_the_sample_configuration_is_accepted(tmp_path: Path) -> None:

@@ -6,17 +6,20 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
 from rota.app import Rota
 from rota.cli import root
 from rota.cli.loading import load_app
+from rota.cli.working import Wanted
 from rota.errors import Conflict, Invalid
 
 PATIENCE = 30.0
@@ -176,6 +179,37 @@ def test_a_process_that_dies_is_replaced(folder: Path) -> None:
         assert json.loads(line_of(child))["jobs"] == ["pid", "slow"]
         child.send_signal(signal.SIGINT)
         assert child.wait(PATIENCE) == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_worker_can_be_watched_and_logs_for_programs() -> None:
+    flags = ["--metrics-port", "0", "--log-format", "json", "--name", "w", "--json"]
+    with started("worker", "shop_jobs:app", *flags) as child:
+        address = json.loads(line_of(child))["metrics"]
+        rota("run", "add", "pid", "--wait")
+        with urllib.request.urlopen(address, timeout=10) as answer:
+            text = answer.read().decode()
+            assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(address.replace("/metrics", "/api/v1/runs"), timeout=10)
+        assert 'rota_runs_total{status="succeeded"} 1\n' in text
+        assert 'rota_workers{state="alive"} 1\n' in text
+        child.terminate()
+        assert child.wait(PATIENCE) == 0
+        assert child.stderr is not None
+        lines = [json.loads(line) for line in child.stderr]
+    assert {"time", "level", "logger", "message"} <= lines[0].keys()
+    assert lines[-1]["message"] == "stopped"
+
+
+def test_processes_are_watched_one_port_after_the_other(folder: Path) -> None:
+    wanted = Wanted(
+        target="a:b", name="w", queues=None, concurrency=None, database=None, log_level="info", log_format="json",
+        metrics_port=9200, as_json=False,
+    )  # fmt: skip
+    assert "--metrics-port=9201" in wanted.command(2)
+    assert "--log-format=json" in wanted.command(2)
+    assert "--metrics-port=0" in msgspec.structs.replace(wanted, metrics_port=0).command(2)
 
 
 @pytest.mark.usefixtures("folder")

@@ -18,8 +18,17 @@ from rota.app import Rota
 def asgi(app: Rota, pages: Sequence[BaseRoute] = ()) -> Starlette:
     """The API of `app` and `pages` beside it, behind one guard. It connects when it is first asked something."""
     resources = Router([*health.ROUTES, *runs.ROUTES, *jobs.ROUTES], redirect_slashes=False)
+    return _guarded(app, [*health.PROBES, Mount("/api/v1", resources), *pages])
+
+
+def probes(app: Rota) -> Starlette:
+    """What watches a process that has no API: whether it is alive and ready, and its metrics."""
+    return _guarded(app, health.PROBES)
+
+
+def _guarded(app: Rota, routes: Sequence[BaseRoute]) -> Starlette:
     api = Starlette(
-        routes=[*health.PROBES, Mount("/api/v1", resources), *pages],
+        routes=routes,
         middleware=[Middleware(Guard, host=app.config.host)],
         exception_handlers={HTTPException: http_problem},
     )

@@ -1,4 +1,4 @@
-"""Is it alive, is it ready, and what time is it in the database."""
+"""Is it alive, is it ready, what has it counted, and what time is it in the database."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from starlette.routing import Route
 from rota.api.answers import answer
 from rota.api.requests import client_of
 from rota.errors import DeadlineExceeded
+from rota.metrics import CONTENT_TYPE
 
 _PATIENCE = 3.0
 
@@ -30,10 +31,15 @@ async def readyz(request: Request) -> Response:
     return answer({"status": "ready"})
 
 
+async def metrics(request: Request) -> Response:
+    client = await client_of(request)
+    return Response(await client.metrics(), headers={"content-type": CONTENT_TYPE})
+
+
 async def time(request: Request) -> Response:
     client = await client_of(request)
     return answer({"now": await client.time()})
 
 
-PROBES = [Route("/healthz", healthz), Route("/readyz", readyz)]
+PROBES = [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)]
 ROUTES = [Route("/time", time)]

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from rota.config import LOG_FORMATS
 from rota.core.jobstatus import RESUME_MODES
 from rota.core.states import RunState
 from rota.errors import Invalid, did_you_mean
@@ -46,7 +47,9 @@ def staying(command: F) -> F:
     level = click.Choice(["debug", "info", "warning", "error"], case_sensitive=False)
     say = click.option("--log-level", type=level, default="info", show_default=True, help="How much to say on stderr.")
     ready = click.option("--json", "as_json", is_flag=True, help="Say in one JSON document when it is ready.")
-    return _database(ready(say(command)))
+    forms = click.Choice(LOG_FORMATS)
+    form = click.option("--log-format", type=forms, help="Lines for people, or for programs.  [default: text]")
+    return _database(ready(say(form(command))))
 
 
 concurrency = click.option("--concurrency", type=int, metavar="N", help="Runs at a time.  [default: 10]")

@@ -17,8 +17,9 @@ from rota.cli.connecting import without_password
 from rota.cli.loading import load_app
 from rota.cli.options import concurrency, examples, staying
 from rota.cli.output import emit, print_json
-from rota.cli.staying import EndWithin, log_to_stderr, run_loop
+from rota.cli.staying import EndWithin, run_loop
 from rota.config import load_config
+from rota.engine.logs import log_to_stderr
 
 _host = click.option("--host", metavar="ADDRESS", help="Where to listen.  [default: 127.0.0.1]")
 _port = click.option("--port", type=int, metavar="PORT", help="0 takes a free one.  [default: 7682]")
@@ -37,8 +38,8 @@ def dev(target: str | None, database: str | None, log_level: str, as_json: bool,
 
     Without MODULE it runs an example.
     """
-    log_to_stderr(log_level)
     settings["database_url"] = database
+    log_to_stderr(log_level, load_config({"log_format": settings["log_format"]}).log_format)
     app = _configured(target, settings) if target else _example(settings)
     return run_loop(lambda end_within: _develop(app, end_within, sowing=target is None, as_json=as_json))
 
@@ -83,8 +84,8 @@ def server(target: str | None, database: str | None, log_level: str, as_json: bo
     """
     from rota.server import serve
 
-    log_to_stderr(log_level)
     settings["database_url"] = database
+    log_to_stderr(log_level, load_config({"log_format": settings["log_format"]}).log_format)
     app = _configured(target, settings) if target else Rota(config=load_config(settings))
 
     def ready(url: str) -> None:

@@ -1,4 +1,4 @@
-"""What commands that stay need: an event loop to run in, an end in time, and a log."""
+"""What commands that stay need: an event loop to run in, and an end in time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import queue
-import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -60,13 +59,3 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     except ImportError:
         return asyncio.new_event_loop
     return uvloop.new_event_loop
-
-
-def log_to_stderr(level: str) -> None:
-    form = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)-7s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
-    form.converter = time.gmtime
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(form)
-    logging.basicConfig(level=level.upper(), handlers=[handler])
-    # Its "Started server process" under the name "uvicorn.error" alarms people for nothing.
-    logging.getLogger("uvicorn").setLevel(max(logging.WARNING, logging.root.level))

@@ -15,7 +15,9 @@ import msgspec
 from rota.cli.loading import full_name, load_app
 from rota.cli.options import concurrency, examples, queues_of, staying
 from rota.cli.output import print_json
-from rota.cli.staying import EndWithin, log_to_stderr, run_loop
+from rota.cli.staying import EndWithin, run_loop
+from rota.config import load_config
+from rota.engine.logs import log_to_stderr
 
 log = logging.getLogger("rota.worker")
 
@@ -29,6 +31,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int | None
     database: str | None
     log_level: str
+    log_format: str | None
+    metrics_port: int | None
     as_json: bool
 
     def command(self, number: int) -> list[str]:
@@ -38,10 +42,16 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
             "--concurrency": self.concurrency,
             "--database": self.database,
             "--log-level": self.log_level,
+            "--log-format": self.log_format,
+            "--metrics-port": self._port(number),
         }
         given = [f"{flag}={value}" for flag, value in flags.items() if value]
         more = ["--json"] if self.as_json else []
         return [sys.executable, "-m", "rota", "worker", "--with-parent", *given, *more, self.target]
+
+    def _port(self, number: int) -> str | None:
+        """One after the other from the given one; 0 is a free one for each."""
+        return None if self.metrics_port is None else str(self.metrics_port and self.metrics_port + number - 1)
 
 
 @click.command(
@@ -50,6 +60,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         "rota worker jobs:app --queues mail,default --concurrency 50",
         "rota worker jobs:app --queues critical:4,default:1",
         "rota worker jobs:app --processes 4 --name crawler",
+        "rota worker jobs:app --metrics-port 9200 --log-format json",
     )
 )
 @click.argument("target", metavar="MODULE[:APP]")
@@ -68,6 +79,12 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     help="Start N worker processes and keep them alive; each has --concurrency.",
 )
 @click.option("--name", metavar="NAME", help="How lists call it.  [default: the host's name]")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65_535),
+    metavar="PORT",
+    help="Serve /metrics, /healthz and /readyz there; of several processes, each takes the next port.",
+)
 @click.option("--with-parent", is_flag=True, hidden=True)
 @staying
 def worker(processes: int, with_parent: bool, **given: Any) -> int:
@@ -76,7 +93,7 @@ def worker(processes: int, with_parent: bool, **given: Any) -> int:
     SIGTERM, Ctrl-C or `rota workers stop` stops claiming and lets runs end; a second signal stops at once.
     """
     wanted = Wanted(**given)
-    log_to_stderr(wanted.log_level)
+    log_to_stderr(wanted.log_level, load_config({"log_format": wanted.log_format}).log_format)
     if processes > 1:
         from rota.cli.supervisor import supervise
 
@@ -94,13 +111,23 @@ def work(wanted: Wanted) -> int:
     app = load_app(wanted.target)
     app.configure(database_url=wanted.database, concurrency=wanted.concurrency)
 
-    def ready(_: str) -> None:
+    def ready(url: str) -> None:
         name, jobs = wanted.name or socket.gethostname(), sorted(app.registry.known())
         log.info("worker %s runs %s: %s", name, full_name(wanted.target), ", ".join(jobs) or "it declares no jobs")
+        if url:
+            log.info("metrics are at %s/metrics", url)
         if wanted.as_json:
-            print_json({"worker": name, "jobs": jobs})
+            print_json({"worker": name, "jobs": jobs} | ({"metrics": f"{url}/metrics"} if url else {}))
 
     def main(end_within: EndWithin) -> Coroutine[Any, Any, int]:
-        return serve(app, http=False, name=wanted.name, queues=wanted.queues, on_ready=ready, on_signal=end_within)
+        return serve(
+            app,
+            http=False,
+            metrics_port=wanted.metrics_port,
+            name=wanted.name,
+            queues=wanted.queues,
+            on_ready=ready,
+            on_signal=end_within,
+        )
 
     return run_loop(main)

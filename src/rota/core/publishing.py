@@ -79,6 +79,14 @@ def new_run(definition: JobDefinition, id: str, payload: str, options: Mapping[s
     )
 
 
+def carrying(run: NewRun, traceparent: str | None) -> NewRun:
+    """The same run with the trace that it belongs to in its metadata; one that the caller put there stays."""
+    if traceparent is None:
+        return run
+    known: dict[str, Any] = msgspec.json.decode(run.metadata) if run.metadata else {}
+    return msgspec.structs.replace(run, metadata=_json({"traceparent": traceparent, **known}))
+
+
 def _retry_override(definition: JobDefinition, options: Mapping[str, Any]) -> RetryPolicy | None:
     if "max_attempts" not in options and "backoff" not in options:
         return None

@@ -18,6 +18,7 @@ from rota.engine.answering import answer, take_words
 from rota.engine.attempts import Attempt, UnreadablePayload
 from rota.engine.capture import speaker
 from rota.engine.context import context_for
+from rota.engine.current import current_run
 from rota.engine.desk import WorkerDesk
 from rota.engine.notebook import Notebook
 from rota.engine.repeating import repeated, timed
@@ -91,13 +92,14 @@ class Calls:
             arguments[handler.payload.wants_context] = kind(
                 attempt.claim, self._worker.id, attempt, desk, self._host.renew
             )
-        speaking = speaker.set(partial(self._say, attempt))
+        speaking, running = speaker.set(partial(self._say, attempt)), current_run.set(attempt.claim)
         try:
             if handler.is_async:
                 return await handler.fn(**arguments)
             return await self.in_thread(attempt, partial(timed, attempt, partial(handler.fn, **arguments)))
         finally:
             speaker.reset(speaking)
+            current_run.reset(running)
 
     def desk(self, attempt: Attempt) -> WorkerDesk:
         """Made when it is first needed: most handlers say nothing."""

@@ -23,6 +23,7 @@ from rota.engine.tracking import BREATH, Breath, Items, Tracked
 from rota.engine.transacting import SyncTransaction, Transaction
 from rota.errors import Invalid, LeaseLost
 from rota.instants import instant, maybe_instant
+from rota.tracing import step_span
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -241,7 +242,8 @@ class Context(RunContext):
         watch = asyncio.timeout(None if opened.timeout is None else opened.timeout.total_seconds())
         try:
             async with watch:
-                value = await self._do(partial(fn, *args, **kwargs), threaded=not inspect.iscoroutinefunction(fn))
+                with step_span(id):
+                    value = await self._do(partial(fn, *args, **kwargs), threaded=not inspect.iscoroutinefunction(fn))
         except Exception as error:
             is_late = isinstance(error, TimeoutError) and watch.expired()
             failure = step_timed_out(id, opened.timeout) if is_late and opened.timeout else error
@@ -290,9 +292,10 @@ class SyncContext(RunContext):
         if opened.is_done:
             return opened.result
         try:
-            value = fn(*args, **kwargs)
-            if inspect.iscoroutine(value):
-                value = asyncio.run(value)
+            with step_span(id):
+                value = fn(*args, **kwargs)
+                if inspect.iscoroutine(value):
+                    value = asyncio.run(value)
         except Exception as error:
             self._desk.wait(self._desk.leave_step(id, error))
             raise

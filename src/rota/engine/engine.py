@@ -9,6 +9,8 @@ import socket
 from collections.abc import Callable
 from datetime import timedelta
 
+import msgspec
+
 from rota.config import Config
 from rota.core.model import WorkerInfo
 from rota.core.names import checked_name
@@ -17,6 +19,7 @@ from rota.engine.declaring import declare_schedules
 from rota.engine.heartbeat import HeartbeatThread
 from rota.engine.janitor import Janitor
 from rota.engine.loops import Loop
+from rota.engine.meters import Meters
 from rota.engine.planner import Planner, is_for_planner
 from rota.engine.promoter import Promoter
 from rota.engine.reaper import Reaper
@@ -45,6 +48,13 @@ def worker_info(
     )
 
 
+class Simulated(msgspec.Struct, frozen=True):
+    """What a simulation does differently: there, nothing is random and there are no threads."""
+
+    boot: str
+    heartbeat: type[HeartbeatThread]
+
+
 class Engine:
     def __init__(
         self,
@@ -55,26 +65,29 @@ class Engine:
         name: str | None = None,
         queues: Queues | None = None,
         working: bool = True,
-        boot: str | None = None,
-        heartbeat: type[HeartbeatThread] = HeartbeatThread,
+        meters: Meters | None = None,
+        simulated: Simulated | None = None,
     ) -> None:
-        """`boot` and `heartbeat` are for simulations, where nothing is random and there are no threads."""
         self._store = store
         self._registry = registry
+        meters = meters or Meters()
         self.worker: Worker | None = None
         if working:
-            self.worker = Worker(store, registry, worker_info(registry, config, name, queues, boot), config, heartbeat)
+            info = worker_info(registry, config, name, queues, simulated.boot if simulated else None)
+            heartbeat = simulated.heartbeat if simulated else HeartbeatThread
+            self.worker = Worker(store, registry, info, config, heartbeat, meters)
             self.worker.asked_to_stop = self._stop_worker
         self.stop_asked = asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
-        self._promoter = Loop("promoter", Promoter(store, config.poll))
-        self._planning = Planner(store, registry.schedules.providers, config.poll)
-        self._planner = Loop("planner", self._planning)
+        clock = store.clock
+        self._promoter = Loop("promoter", Promoter(store, config.poll, meters), meters, clock)
+        self._planning = Planner(store, registry.schedules.providers, config.poll, meters)
+        self._planner = Loop("planner", self._planning, meters, clock)
         self._loops = [
             self._planner,
             self._promoter,
-            Loop("reaper", Reaper(store, config.reaper, config.heartbeat)),
-            Loop("janitor", Janitor(store, config.janitor)),
+            Loop("reaper", Reaper(store, config.reaper, config.heartbeat, meters), meters, clock),
+            Loop("janitor", Janitor(store, config.janitor, meters), meters, clock),
         ]
         self._unlisten: Callable[[], None] | None = None
 

@@ -13,6 +13,7 @@ import msgspec
 
 from rota.core.model import WorkerInfo
 from rota.durations import in_micros
+from rota.engine.meters import Meters
 from rota.errors import RotaError
 from rota.store import Extended, Store
 
@@ -46,13 +47,20 @@ class Heartbeat:
 
 class HeartbeatThread:
     def __init__(
-        self, store: Store, worker: WorkerInfo, held: Mapping[str, int], lease: timedelta, interval: timedelta
+        self,
+        store: Store,
+        worker: WorkerInfo,
+        held: Mapping[str, int],
+        lease: timedelta,
+        interval: timedelta,
+        meters: Meters | None = None,
     ) -> None:
         self._parent = store
         self._worker = worker
         self._held = held
         self._lease = lease
         self._interval = interval.total_seconds()
+        self._meters = meters or Meters()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._now: asyncio.Event | None = None
         self._stopping = False
@@ -99,7 +107,9 @@ class HeartbeatThread:
             try:
                 async with asyncio.timeout(self._interval):  # a half-open socket must not cost the lease
                     deliver(await Heartbeat(store, self._worker, self._held, self._lease).step())
+                self._meters.beats_ok.add()
             except Exception as error:
+                self._meters.beats_failed.add()
                 rest = min(1.0, self._interval / 3)
                 expected = isinstance(error, RotaError | TimeoutError)
                 reason = str(error) or f"no answer within {self._interval:g}s"

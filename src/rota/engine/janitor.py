@@ -6,6 +6,7 @@ import logging
 from datetime import timedelta
 
 from rota.core.model import Retention
+from rota.engine.meters import Meters
 from rota.errors import RotaError
 from rota.store import Store
 
@@ -15,8 +16,9 @@ _BETWEEN_THOROUGH = 3_600.0
 
 
 class Janitor:
-    def __init__(self, store: Store, interval: timedelta) -> None:
+    def __init__(self, store: Store, interval: timedelta, meters: Meters | None = None) -> None:
         self._store = store
+        self._meters = meters or Meters()
         self._interval = interval
         self._thorough_at = 0.0
 
@@ -33,6 +35,7 @@ class Janitor:
         except RotaError as error:
             log.warning("not everything was pruned: %s", error)
             return self._interval
+        self._meters.pruned.add(pruned)
         if pruned:
             log.info("pruned %d runs", pruned)
         return self._interval

@@ -8,6 +8,8 @@ import logging
 from datetime import timedelta
 from typing import Protocol
 
+from rota.clock import Clock, HostClock
+from rota.engine.meters import Meters
 from rota.errors import RotaError
 
 log = logging.getLogger("rota.engine")
@@ -24,9 +26,11 @@ class Stepping(Protocol):
 
 
 class Loop:
-    def __init__(self, name: str, stepping: Stepping) -> None:
+    def __init__(self, name: str, stepping: Stepping, meters: Meters | None = None, clock: Clock | None = None) -> None:
         self._name = name
         self._stepping = stepping
+        self._meters = meters or Meters()
+        self._clock = clock or HostClock()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -51,10 +55,13 @@ class Loop:
 
     async def _step(self) -> timedelta:
         try:
-            return await self._stepping.step()
+            rest = await self._stepping.step()
+            self._meters.last_step(self._name).set(self._clock.micros() / 1_000_000)
+            return rest
         except RotaError as error:
             log.warning("%s: %s; trying again", self._name, error)
         except Exception:
             log.exception("%s failed; trying again", self._name)
+        self._meters.loop_errors(self._name).add()
         self._stepping.troubled()
         return _TROUBLE

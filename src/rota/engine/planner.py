@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from rota.core.schedules import checked_scopes
 from rota.core.scope import Scope
+from rota.engine.meters import Meters
 from rota.errors import Unavailable
 from rota.registry.schedules import ScopeProvider
 from rota.store import Store
@@ -29,11 +30,14 @@ _LONGEST_UNSEEN = 5.0
 class Planner:
     """Rests until the next schedule is due; woken by changes. Providers of scopes are asked anew each time."""
 
-    def __init__(self, store: Store, providers: Mapping[str, ScopeProvider], poll: timedelta) -> None:
+    def __init__(
+        self, store: Store, providers: Mapping[str, ScopeProvider], poll: timedelta, meters: Meters | None = None
+    ) -> None:
         self._store = store
         self._clock = store.clock
         self._providers = providers
         self._poll = poll
+        self._meters = meters or Meters()
         self._zones_checked = False
         self._more = False
         self._troubles = 0
@@ -78,9 +82,12 @@ class Planner:
             if batch > 1:
                 raise
             log.exception("a schedule cannot be planned, and is set aside")
+            self._meters.set_aside.add()
             await self._store.schedules.set_aside(scopes, _storable(f"{type(error).__name__}: {error}"))
             return 1
         self._troubles = 0
+        for one in planned:
+            self._meters.planned(one.tally)
         self.runs += sum(one.runs for one in planned)
         self._more = all(one.schedules == batch for one in planned)
         return sum(one.schedules for one in planned)
@@ -126,6 +133,7 @@ class Planner:
         except Exception as error:
             trouble = f"scope provider {name!r}: {type(error).__name__}: {error}"
             log.warning("%s; its schedules wait", trouble)
+            self._meters.provider_errors.add()
             self._resting[name] = self._clock.monotonic() + _PROVIDER_REST
             await self._store.schedules.note_provider_trouble(name, _storable(trouble))
             return None

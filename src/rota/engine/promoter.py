@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from rota.engine.meters import Meters
 from rota.store import Store
 
 _BATCH = 1_000
@@ -12,8 +13,9 @@ _BATCH = 1_000
 class Promoter:
     """Rests until the next run is due; woken by hints, since a new one may be due sooner."""
 
-    def __init__(self, store: Store, poll: timedelta) -> None:
+    def __init__(self, store: Store, poll: timedelta, meters: Meters | None = None) -> None:
         self._store = store
+        self._meters = meters or Meters()
         self._poll = poll
 
     def troubled(self) -> None:
@@ -21,6 +23,7 @@ class Promoter:
 
     async def step(self) -> timedelta:
         promoted = await self._store.promote(_BATCH)
+        self._meters.promoted.add(promoted.count)
         if promoted.next_in is None:
             return self._poll
         return min(self._poll, max(timedelta(0), timedelta(microseconds=promoted.next_in)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 
+from rota.engine.meters import Meters
 from rota.store import Store
 
 log = logging.getLogger("rota.reaper")
@@ -20,10 +21,11 @@ class Reaper:
     was: it first waits one heartbeat, or an outage longer than a lease would run everything again.
     """
 
-    def __init__(self, store: Store, interval: timedelta, heartbeat: timedelta) -> None:
+    def __init__(self, store: Store, interval: timedelta, heartbeat: timedelta, meters: Meters | None = None) -> None:
         self._store = store
         self._clock = store.clock
         self._interval = interval
+        self._meters = meters or Meters()
         self._caution = heartbeat + min(heartbeat, timedelta(seconds=1))
         self._seen: tuple[int, float] | None = None
         self._wait_until: float | None = None
@@ -34,6 +36,7 @@ class Reaper:
 
     async def step(self) -> timedelta:
         wall, steady = await self._store.now(), self._clock.monotonic()
+        self._meters.learn_time(wall, steady)
         if self._knows_nothing(wall, steady) or (self._wait_until is None and self._slept(steady)):
             self._wait_until = steady + self._caution.total_seconds()
         self._seen = (wall, steady)
@@ -59,7 +62,12 @@ class Reaper:
         await self._store.tidy()
         count = reaped.requeued + reaped.ended
         self.taken += count
+        self._meters.reaped(reaped)
         if count:
             leases = "1 lease" if count == 1 else f"{count} leases"
-            log.warning("took %s away: %d queued again, %d ended", leases, reaped.requeued, reaped.ended)
+            log.warning(
+                "took %s away: %d queued again, %d ended",
+                *(leases, reaped.requeued, reaped.ended),
+                extra={"requeued": reaped.requeued, "ended": reaped.ended},
+            )
         return timedelta(0) if count >= _BATCH else self._interval

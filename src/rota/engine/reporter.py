@@ -12,6 +12,7 @@ import msgspec
 from rota.core.endings import Report
 from rota.core.model import RunError
 from rota.core.states import Outcome
+from rota.engine.meters import Meters
 from rota.errors import DeadlineExceeded, Invalid, RotaError
 from rota.store import Store
 
@@ -26,12 +27,17 @@ class Reporter:
     """A report leaves the worker's hands only when the store has said accepted or stale."""
 
     def __init__(
-        self, store: Store, settled: Callable[[Report], None], before: Callable[[], Awaitable[None]] | None = None
+        self,
+        store: Store,
+        settled: Callable[[Report], None],
+        meters: Meters | None = None,
+        before: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """`before`: what has to be said of runs before their ends are."""
         self._store = store
         self._before = before
         self._settled = settled
+        self._meters = meters or Meters()
         self.pending: list[Report] = []
         self._wake = asyncio.Event()
         self._empty = asyncio.Event()
@@ -69,9 +75,14 @@ class Reporter:
             raise
         self._size = min(_BATCH, 2 * self._size)
         del self.pending[: len(batch)]
+        self._meters.reported(batch, reported)
         for report in reported.refused:
             self.refused += 1
-            log.warning("run %s: report %s refused, fence %d is stale", report.run_id, report.outcome, report.fence)
+            log.warning(
+                "run %s: report %s refused, fence %d is stale",
+                *(report.run_id, report.outcome, report.fence),
+                extra={"run_id": report.run_id, "fence": report.fence},
+            )
         for report in batch:
             self._settled(report)
         if not self.pending:

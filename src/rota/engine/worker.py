@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 import logging
 from collections.abc import Callable
 from datetime import timedelta
@@ -15,14 +14,15 @@ from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
 from rota.core.model import WorkerInfo
 from rota.core.states import Outcome
-from rota.core.steps import StepDefinition
 from rota.durations import in_micros
 from rota.engine.appetite import LARGEST_CLAIM, Rate, buffer_target, solo_every
 from rota.engine.attempts import Attempt, Reports, describe
 from rota.engine.buffer import Buffer
-from rota.engine.calls import Calls
 from rota.engine.capture import capture
+from rota.engine.current import RunFields
+from rota.engine.executor import Executor
 from rota.engine.heartbeat import Beat, HeartbeatThread
+from rota.engine.meters import Meters
 from rota.engine.notebook import Notebook
 from rota.engine.orders import Orders
 from rota.engine.reporter import Reporter
@@ -38,8 +38,6 @@ _LIMITED_EVERY = 0.2
 _LIMITED_AGAIN = 0.02
 _LIMITED_LOOKS = 10
 _TROUBLE = 0.5
-_LONGEST_COURTESY = 5.0
-_LAST_WORDS = 1.0
 _LAST_REPORTS = 3.0
 
 
@@ -51,9 +49,9 @@ class Worker:
         info: WorkerInfo,
         config: Config,
         heartbeat: type[HeartbeatThread] = HeartbeatThread,
+        meters: Meters | None = None,
     ) -> None:
         self.held: dict[str, int] = {}
-        self.active: dict[str, Attempt] = {}
         self._store = store
         self._registry = registry
         self._orders = Orders(info, config)
@@ -75,17 +73,17 @@ class Worker:
         self._lease = config.lease.total_seconds()
         self._renewed_at = self._clock.monotonic()
         self._reports = Reports(self._clock, Limits(config.max_payload))
+        self._meters = meters or Meters()
         self._notebook = Notebook(store, config.log_limit, self._refused)
         self._reporter = Reporter(
-            store, lambda report: self._release(report.run_id, report.fence), self._notebook.flush
+            store, lambda told: self._release(told.run_id, told.fence), self._meters, self._notebook.flush
         )
-        self._heartbeat = heartbeat(store, self.info, self.held, config.lease, config.heartbeat)
-        self.renew, self.freed, self.busy = self._heartbeat.renew_now, self._refill, self._reports.busy
-        self._calls = Calls(store, info, Limits(config.max_payload), self._notebook, self)
+        self._heartbeat = heartbeat(store, self.info, self.held, config.lease, config.heartbeat, self._meters)
+        self.renew = self._heartbeat.renew_now
+        self._executor = Executor(store, info, config, self._notebook, self._reports, self)
+        self.active = self._executor.active
         self._tasks: list[asyncio.Task[None]] = []
         self._unlisten: Callable[[], None] = lambda: None
-        self._context = contextvars.copy_context()
-        self._loop = asyncio.get_running_loop()
         self._low_water = 0
         self._more = True
 
@@ -104,15 +102,8 @@ class Worker:
         self._stopping = True
         self._orders.stop()
         self._obey()
-        for attempt in self.active.values():
-            attempt.shutting_down = True
         limit = self._config.shutdown_grace if grace is None else grace
-        await self._wait_for_handlers(limit.total_seconds())
-        for attempt in list(self.active.values()):
-            self._interrupt(attempt, Outcome.HANDED_BACK)
-        await self._wait_for_handlers(_LAST_WORDS)
-        for attempt in list(self.active.values()):
-            self._abandon(attempt)
+        await self._executor.end(limit.total_seconds())
         await self._wait_for_claim()
         await self._reporter.flush(_LAST_REPORTS)
         await self._close()
@@ -128,7 +119,7 @@ class Worker:
             pass
         claimed = list(self.held)
         while self.active:
-            await self._wait_for_handlers(None)
+            await self._executor.wait(None)
         while self._reporter.pending:
             await self._reporter.step()
         return claimed
@@ -141,15 +132,10 @@ class Worker:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._heartbeat.stop()
-        await self._calls.close()
+        await self._executor.close()
         with contextlib.suppress(RotaError, TimeoutError):
             async with asyncio.timeout(2):
                 await self._store.worker_gone(self.info.id)
-
-    async def _wait_for_handlers(self, seconds: float | None) -> None:
-        tasks = [attempt.task for attempt in self.active.values() if attempt.task]
-        if tasks:
-            await asyncio.wait(tasks, timeout=seconds)
 
     def _hinted(self, queue: str | None) -> None:
         if queue is None or queue in self.info.queues:
@@ -163,6 +149,7 @@ class Worker:
                 rest = await self.step()
             except Exception as error:
                 log.warning("cannot claim, trying again: %s", error, exc_info=not isinstance(error, RotaError))
+                self._meters.claims_failed.add()
                 self._doubt_until = self._clock.monotonic() + _DOUBT
                 rest = _TROUBLE
             if rest:
@@ -181,7 +168,7 @@ class Worker:
     def _cancel_if_held(self, run_id: str, fence: int) -> None:
         attempt = self.active.get(run_id)
         if attempt is not None and attempt.claim.fence == fence:
-            self._cancel(attempt)
+            self._executor.cancel(attempt)
         elif self.held.get(run_id) == fence and self._buffer.take(run_id):
             self._reporter.add(Report(run_id, fence, Outcome.CANCELLED, began=False))
 
@@ -254,9 +241,10 @@ class Worker:
         return (room if worth_it else 0), not self._buffer and room <= free
 
     def _free(self) -> int:
-        return self._config.concurrency - len(self.active) - self._calls.zombies
+        return self._config.concurrency - self._executor.slots_taken
 
     def _accept(self, claims: list[Claim], now: float) -> None:
+        self._meters.claimed(claims, self._clock.monotonic())
         for claim in claims:
             if claim.run_id in self.held:  # its lease was lost, and is claimed anew before the heartbeat could tell
                 self._lost(claim.run_id)
@@ -283,7 +271,7 @@ class Worker:
             for _ in range(min(free, len(buffer))):
                 self._begin(buffer.popleft(), fresh)
 
-    def _refill(self) -> None:
+    def freed(self) -> None:
         """A slot became free."""
         self._fill()
         if self._more and len(self._buffer) <= self._low_water:
@@ -295,67 +283,17 @@ class Worker:
         if handler is None or not fresh:
             self._reporter.add(self._reports.hand_back(claim))
             return
-        attempt = Attempt(claim, handler)
-        self.active[claim.run_id] = attempt
-        # Begun perhaps by the end of another attempt, whose context variables are not this one's business.
-        attempt.task = self._loop.create_task(self._run(attempt), context=self._context.copy())
+        self._executor.begin(claim, handler)
 
-    async def _run(self, attempt: Attempt) -> None:
-        report: Report | None
-        try:
-            try:
-                result = await self._calls.call(attempt)
-            except BaseException as error:
-                report = self._reports.failure(attempt, error)
-            else:
-                report = None if attempt.lost else self._reports.success(attempt, result)
-        except Exception as error:  # the handler's own objects would not even be described
-            report = self._reports.indescribable(attempt, error)
-        self._finish(attempt, report)
-
-    def began(self, attempt: Attempt) -> None:
-        """The handler's own time begins, not that of the process it had to wait for."""
-        if attempt.began_at is not None:  # a local retry
-            return
-        attempt.began_at = self._clock.monotonic()
-        if (timeout := attempt.timeout) is not None:
-            attempt.after(timeout.total_seconds(), self._interrupt, Outcome.TIMED_OUT)
-
-    def _finish(self, attempt: Attempt, report: Report | None) -> None:
-        attempt.cancel_timers()
-        if attempt.reported:  # an abandoned handler came back at last
-            return
-        attempt.reported = True
-        run_id = attempt.claim.run_id
-        if self.active.get(run_id) is attempt:
-            del self.active[run_id]
+    def ended(self, attempt: Attempt, report: Report | None) -> None:
         self._rate.add()
-        if report is None or attempt.finished:
-            self._release(run_id, attempt.claim.fence)
+        if report is None:
+            self._release(attempt.claim.run_id, attempt.claim.fence)
         else:
             self._reporter.add(report)
             if report.error is not None:
-                log.warning("%s", describe(attempt, report))
-        self._refill()
-
-    def _interrupt(self, attempt: Attempt, outcome: Outcome) -> None:
-        """Stop an attempt now, by the hardest means its isolation has; what resists is abandoned."""
-        if attempt.reported or attempt.stopped is not None:
-            return
-        attempt.stopped = outcome
-        attempt.cancelled = True
-        if self._calls.interrupt(attempt):
-            attempt.after(attempt.handler.definition.cancel.grace.total_seconds(), self._abandon)
-        else:
-            self._abandon(attempt)
-
-    def _abandon(self, attempt: Attempt) -> None:
-        """Report without waiting any longer. Its slot stays taken until the handler really returns."""
-        if attempt.reported:
-            return
-        self._calls.abandon(attempt)
-        report = None if attempt.lost else self._reports.stopped(attempt, attempt.stopped or Outcome.HANDED_BACK)
-        self._finish(attempt, report)
+                log.warning("%s", describe(attempt, report), extra=RunFields(attempt.claim))
+        self.freed()
 
     def heard(self, beat: Beat) -> None:
         self._renewed_at = max(self._renewed_at, beat.began_at)
@@ -372,7 +310,7 @@ class Worker:
         self.info, self._config = self._orders.info, self._orders.config
         at_once = bool(self.active) or not self._stopping  # an end that takes no time needs no word
         self._heartbeat.change(self.info, self._config.heartbeat, at_once=at_once)
-        self._calls.grow(self.info)
+        self._executor.grow(self.info)
         self._wake.set()
         if not self._orders.may_claim:
             self._hand_back_buffer()
@@ -382,36 +320,12 @@ class Worker:
     def _lost(self, run_id: str) -> None:
         attempt = self.active.get(run_id)
         if attempt is not None:
-            log.warning("run %s: the lease is lost, the attempt is stopped", run_id)
-            attempt.lost = True
-            self._interrupt(attempt, Outcome.LOST)
+            log.warning("run %s: the lease is lost, the attempt is stopped", run_id, extra=RunFields(attempt.claim))
+            self._meters.lost.add(not attempt.lost)  # the next heartbeat may tell it again
+            self._executor.lose(attempt)
         elif self._buffer.take(run_id):
+            self._meters.lost.add()
             self._release(run_id, self.held[run_id])
-
-    def _cancel(self, attempt: Attempt) -> None:
-        """Told first; a handler that takes the context has a part of the grace to stop by itself."""
-        if attempt.cancelled:
-            return
-        attempt.cancelled = True
-        self._calls.tell(attempt)
-        attempt.after(self._courtesy(attempt), self._interrupt_cancelled)
-
-    def _courtesy(self, attempt: Attempt) -> float:
-        cooperative = attempt.handler.payload.wants_context is not None
-        grace = attempt.handler.definition.cancel.grace.total_seconds()
-        return min(grace / 3, _LONGEST_COURTESY) if cooperative else 0
-
-    def _interrupt_cancelled(self, attempt: Attempt) -> None:
-        if self._calls.can_interrupt(attempt) and not attempt.shields:
-            self._interrupt(attempt, Outcome.CANCELLED)
-
-    def unshielded(self, attempt: Attempt) -> None:
-        if attempt.cancelled and not attempt.shields:
-            attempt.after(self._courtesy(attempt), self._interrupt_cancelled)
-
-    def overdue(self, attempt: Attempt, step: StepDefinition) -> None:
-        attempt.overdue = step
-        self._interrupt(attempt, Outcome.TIMED_OUT)
 
     def _refused(self, run_id: str, fence: int) -> None:
         if self.held.get(run_id) == fence:

@@ -20,6 +20,7 @@ from rota.core.states import RunState
 from rota.engine.declaring import declare_schedules
 from rota.engine.engine import worker_info
 from rota.engine.janitor import Janitor
+from rota.engine.meters import Meters
 from rota.engine.planner import Planner
 from rota.engine.promoter import Promoter
 from rota.job import Job
@@ -34,13 +35,15 @@ _BATCH = 500
 class HastyReaper:
     """The reaper without the real one's caution: under a clock moved by hand, nobody was merely cut off."""
 
-    def __init__(self, store: Store, interval: timedelta) -> None:
+    def __init__(self, store: Store, interval: timedelta, meters: Meters | None = None) -> None:
         self._store = store
         self._interval = interval
+        self._meters = meters or Meters()
 
     async def step(self) -> timedelta:
         while True:
             reaped = await self._store.reap(_BATCH)
+            self._meters.reaped(reaped)
             if reaped.requeued + reaped.ended < _BATCH:
                 await self._store.tidy()
                 return self._interval
@@ -98,10 +101,11 @@ class Harness:
             exiting.push_async_callback(self.app.aclose)
             self.client = await self.app.connect()
             self.store = self.client.store
-            self.reaper = HastyReaper(self.store, config.reaper)
-            self.planner = Planner(self.store, self.app.registry.schedules.providers, config.poll)
-            self.promoter = Promoter(self.store, config.poll)
-            self.janitor = Janitor(self.store, config.janitor)
+            meters = self.app.meters
+            self.reaper = HastyReaper(self.store, config.reaper, meters)
+            self.planner = Planner(self.store, self.app.registry.schedules.providers, config.poll, meters)
+            self.promoter = Promoter(self.store, config.poll, meters)
+            self.janitor = Janitor(self.store, config.janitor, meters)
             await self.store.save_jobs(self.app.registry.definitions())
             await declare_schedules(self.store, self.app.registry.schedules)
             self._exit = exiting.pop_all()
@@ -114,7 +118,7 @@ class Harness:
 
     async def _open(self) -> Client:
         store = await open_store(self.config.database_url, manual_clock=self.clock)
-        return Client(store, self.app.registry, self.config)
+        return Client(store, self.app.registry, self.config, self.app.meters)
 
     async def declare(self, name: str, /, **options: Any) -> None:
         """A job that does nothing, for workers driven by hand; `options` are those of `@app.job(...)`."""
