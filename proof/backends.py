@@ -16,9 +16,10 @@ from rota.clock import Clock, HostClock
 from rota.errors import Invalid
 from rota.store import Store, new_id
 from rota.store.database import Hint, Row, Session, Work
+from rota.store.driving import drive
 from rota.store.postgres import PostgresDatabase
 from rota.store.sqlite import SqliteTx
-from rota.store.sqlite_thread import Job, drive, read_each, translated, write_group
+from rota.store.sqlite_thread import Job, read_each, translated, write_group
 from rota.store.statements import POSTGRES, SQLITE, Dialect
 
 T = TypeVar("T")

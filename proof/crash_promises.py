@@ -13,7 +13,7 @@ from proof.diary import Call
 from proof.observing import Change, Seen
 from proof.script import Enqueue
 from rota.engine.janitor import prune
-from rota.store.sqlite_thread import drive
+from rota.store.driving import drive
 
 Promise = Callable[[CrashWorld], Iterator[str]]
 

@@ -18,7 +18,7 @@ from proof.script import Enqueue
 from rota.core.actors import POLICY
 from rota.durations import parse_duration
 from rota.errors import RotaError
-from rota.store.sqlite_thread import drive
+from rota.store.driving import drive
 
 if TYPE_CHECKING:
     from proof.world import World

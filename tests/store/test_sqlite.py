@@ -105,7 +105,7 @@ async def test_plans_do_not_depend_on_bound_values(sqlite_database: SqliteDataba
     """Else a statement that is run for each row of a batch is planned again for each."""
 
     async def stable(tx: Any) -> int:
-        return int(tx._connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1))
+        return int(tx.connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1))
 
     assert await sqlite_database.transact(stable) == await sqlite_database.read(stable) == 1
 

@@ -23,7 +23,7 @@ from rota.engine.describing import error_of
 from rota.engine.transacting import SyncTransaction, Transaction, sync_transaction, transaction
 from rota.errors import BadPayload, Invalid, LeaseLost, Unavailable
 from rota.store import Store, open_database
-from rota.store.sqlite_thread import drive
+from rota.store.driving import drive
 
 T = TypeVar("T")
 

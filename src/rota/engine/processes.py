@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -23,7 +22,6 @@ from rota.engine.frames import (
     Began,
     Call,
     Cancel,
-    Death,
     Frames,
     Note,
     ProcessCall,
@@ -34,6 +32,7 @@ from rota.engine.frames import (
     frame,
     memory_peak_mb,
 )
+from rota.engine.spawning import Exit, how_it_died, reap, spawn
 from rota.errors import Unavailable
 
 __all__ = ["ProcessCall", "ProcessOutcome", "ProcessPool"]
@@ -53,15 +52,6 @@ class ProcessOutcome:
     memory_peak_mb: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Exit:
-    """How a process ended; all None if somebody else in this process has reaped it."""
-
-    code: int | None = None
-    signal: int | None = None
-    cpu_ms: int | None = None
-
-
 class _Child(asyncio.Protocol):
     """One child process, the parent's end of its socket, and the call it is busy with."""
 
@@ -69,7 +59,7 @@ class _Child(asyncio.Protocol):
         self.pid = popen.pid
         self.calls = 0
         self.began: Began | None = None
-        self.gone: asyncio.Future[_Exit] = asyncio.get_running_loop().create_future()
+        self.gone: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
         self.rest: asyncio.TimerHandle | None = None
         self._popen = popen
         self._executor = executor
@@ -159,20 +149,20 @@ class _Child(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._lost = True
         self._kill_group()  # before it is reaped: until then its number cannot belong to another group
-        reaping = asyncio.get_running_loop().run_in_executor(self._executor, _reap, self._popen)
+        reaping = asyncio.get_running_loop().run_in_executor(self._executor, reap, self._popen)
         reaping.add_done_callback(self._reaped)
 
-    def _reaped(self, reaping: asyncio.Future[_Exit]) -> None:
+    def _reaped(self, reaping: asyncio.Future[Exit]) -> None:
         ended = reaping.result()
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(self._died(ended))
         self.gone.set_result(ended)
 
-    def _died(self, ended: _Exit) -> ProcessOutcome:
+    def _died(self, ended: Exit) -> ProcessOutcome:
         cpu = None
         if self.began is not None and ended.cpu_ms is not None:
             cpu = max(0, ended.cpu_ms - self.began.cpu_ms)
-        return ProcessOutcome("died", _how_it_died(ended, self._killed, self._call, cpu), cpu, self._peak)
+        return ProcessOutcome("died", how_it_died(ended, self._killed, self._call, cpu), cpu, self._peak)
 
     def _kill_group(self) -> None:
         with suppress(ProcessLookupError, PermissionError):  # macOS refuses a group that holds only zombies
@@ -283,7 +273,7 @@ class ProcessPool:
 
         if run.killed:
             self._give_back(child)
-            return ProcessOutcome("died", _how_it_died(_Exit(signal=signal.SIGKILL), ours=True))
+            return ProcessOutcome("died", how_it_died(Exit(signal=signal.SIGKILL), ours=True))
         answer = child.call(call, on_note)
         run.child = child
         if run.cancelled:
@@ -328,7 +318,7 @@ class ProcessPool:
     async def _start(self) -> _Child:
         loop = asyncio.get_running_loop()
         try:
-            sock, popen = await loop.run_in_executor(self._executor, _spawn, self._invoke)
+            sock, popen = await loop.run_in_executor(self._executor, spawn, self._invoke)
         except OSError as error:
             raise Unavailable(f"no child process could be started: {error}") from error
         child = _Child(popen, self._executor)
@@ -361,45 +351,3 @@ class ProcessPool:
             self._idle.remove(child)
         if child.rest is not None:
             child.rest.cancel()
-
-
-def _spawn(invoke: str) -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    # The parent's sys.path serves from the first import on; the child then puts its PYTHONPATH back as it was.
-    environ = os.environ | {"PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
-    ours, theirs = socket.socketpair()
-    with theirs:
-        argv = [sys.executable, "-P", "-m", "rota.engine.child", "--fd", str(theirs.fileno()), "--invoke", invoke]
-        try:
-            popen = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, start_new_session=True, pass_fds=[theirs.fileno()], env=environ
-            )
-        except BaseException:
-            ours.close()
-            raise
-    ours.setblocking(False)
-    return ours, popen
-
-
-def _reap(popen: subprocess.Popen[bytes]) -> _Exit:
-    try:
-        _, status, usage = os.wait4(popen.pid, 0)
-    except ChildProcessError:
-        popen.returncode = 0
-        return _Exit()
-    code = popen.returncode = os.waitstatus_to_exitcode(status)
-    cpu_ms = round((usage.ru_utime + usage.ru_stime) * 1000)
-    return _Exit(None, -code, cpu_ms) if code < 0 else _Exit(code, None, cpu_ms)
-
-
-def _how_it_died(ended: _Exit, ours: bool, call: ProcessCall | None = None, cpu_ms: int | None = None) -> bytes:
-    cpu_limit = call.cpu_limit if call else None
-    return msgspec.json.encode(
-        Death(
-            exit_code=ended.code,
-            signal=ended.signal,
-            ours=ours,
-            cpu_time_ms=cpu_ms if cpu_limit is not None else None,
-            cpu_limit=cpu_limit,
-            memory_limit=call.memory_limit if call else None,
-        )
-    )

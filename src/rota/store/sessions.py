@@ -13,7 +13,7 @@ from rota.core.endings import Report
 from rota.errors import LeaseLost
 from rota.store import reporting
 from rota.store.database import Tx, Work
-from rota.store.sqlite_thread import drive
+from rota.store.driving import drive
 
 if TYPE_CHECKING:
     from rota.store.sqlite import SqliteTx

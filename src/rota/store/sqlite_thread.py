@@ -15,6 +15,7 @@ import msgspec
 from rota.errors import BadConfig, Invalid, RotaError, Unavailable
 from rota.store import forking
 from rota.store.database import Work
+from rota.store.driving import drive
 
 if TYPE_CHECKING:
     from rota.store.sqlite import SqliteTx
@@ -140,16 +141,6 @@ def read_each(tx: SqliteTx, jobs: list[Job]) -> None:
             _settle(job.future, error=error)
         finally:
             tx.control("commit")
-
-
-def drive(body: Any) -> Any:
-    """Run a coroutine that never suspends."""
-    try:
-        body.send(None)
-    except StopIteration as stop:
-        return stop.value
-    body.close()
-    raise RuntimeError("a transaction's body waited for something other than its statements")
 
 
 def _settle(future: Future[Any], *, result: Any = None, error: BaseException | None = None) -> None:

@@ -16,7 +16,7 @@ from rota.core.steps import StepDefinition, definition_of
 from rota.engine.context import Opened
 from rota.engine.transacting import SyncTransaction, Transaction
 from rota.errors import BadPayload, StepTwice, Unavailable, UnknownStep
-from rota.store.sqlite_thread import drive
+from rota.store.driving import drive
 
 T = TypeVar("T")
 
