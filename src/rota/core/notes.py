@@ -15,6 +15,7 @@ from rota.errors import Invalid
 
 LONGEST_LINE = 8_000
 MOST_LINES = 10_000
+LONGEST_LOGGER = 200
 LONGEST_SUMMARY = 500
 _WHOLE = 100
 

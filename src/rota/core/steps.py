@@ -102,6 +102,25 @@ def definition_of(declared: Sequence[StepDefinition], id: str) -> StepDefinition
     return StepDefinition(checked_name(id, "step id"))
 
 
+def number_of(fence: int, count: int) -> int:
+    """By which steps are in order: those that an attempt opens come after all that came before it."""
+    return fence * _NUMBERS + count
+
+
+_NUMBERS = 10 * MOST_STEPS
+
+
+def kept_of(declared: Sequence[StepDefinition], recorded: Sequence[str], from_step: str | None) -> list[str]:
+    """Which steps a retry need not do again: all that are recorded, or those before one, as declared or as opened."""
+    if from_step is None:
+        return list(recorded)
+    order = [step.id for step in declared] or list(recorded)
+    if from_step not in order:
+        raise UnknownStep(from_step, order)
+    before = set(order[: order.index(from_step)])
+    return [id for id in recorded if id in before]
+
+
 def left_open(attempt: Outcome | None, run: RunState | None) -> StepState:
     """What became of a step that was running when its attempt ended; `run` is how that ended, if it has."""
     if attempt is Outcome.CANCELLED or run is RunState.CANCELLED:

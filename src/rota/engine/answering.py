@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,6 +14,9 @@ from rota.errors import RotaError, UnknownStep
 if TYPE_CHECKING:
     from rota.engine.attempts import Attempt
     from rota.engine.desk import WorkerDesk
+
+
+log = logging.getLogger("rota.worker")
 
 
 def take_words(desk: WorkerDesk, body: bytes) -> None:
@@ -34,14 +38,16 @@ async def answer(desk: WorkerDesk, attempt: Attempt, body: bytes) -> tuple[int, 
         told = await _answer(desk, attempt, ask)
     except (RotaError, Cancelled) as error:
         told = refusal_of(error)
+    except Exception as error:  # whatever it is, somebody waits for an answer
+        log.exception("what run %s asked could not be done", attempt.claim.run_id)
+        told = refusal_of(error)
     return ask.no, msgspec.json.encode(told)
 
 
 async def _answer(desk: WorkerDesk, attempt: Attempt, ask: Ask) -> Told:
     match ask.verb:
         case "open_step":
-            opened = await desk.open_step(ask.id, interruptible=ask.interruptible)
-            return Told(opened=opened, shielded=opened.shielded)
+            return Told(opened=await desk.open_step(ask.id, interruptible=ask.interruptible))
         case "close_step":
             await desk.keep_result(ask.id, ask.text or "null")
         case "leave_step":

@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -50,7 +50,7 @@ class Attempt(Standing):
 
     __slots__ = (
         "began_at", "claim", "desk", "finished", "handler", "measures", "overdue", "reported", "stopped", "task",
-        "thread", "timers",
+        "timers",
     )  # fmt: skip
 
     def __init__(self, claim: Claim, handler: Handler) -> None:
@@ -60,7 +60,6 @@ class Attempt(Standing):
         self.stopped: Outcome | None = None
         self.began_at: float | None = None
         self.task: asyncio.Task[None] | None = None
-        self.thread: asyncio.Future[Any] | None = None
         self.timers: list[asyncio.TimerHandle] | None = None
         self.reported = False
         self.finished = False
@@ -114,7 +113,6 @@ class Reports:
         self._jitter = jitter
 
     def success(self, attempt: Attempt, result: object) -> Report:
-        claim = attempt.claim
         if result is None:
             text = None
         else:
@@ -122,12 +120,17 @@ class Reports:
                 text = jsonvalue.encode(result, self._limits)
             except BadPayload as error:
                 return self._unusable_result(attempt, error)
+        return self.succeeded(attempt, text)
+
+    def succeeded(self, attempt: Attempt, result: str | None) -> Report:
+        """With a result that is JSON already."""
+        claim = attempt.claim
         return Report(
             claim.run_id,
             claim.fence,
             Outcome.SUCCEEDED,
             self.busy(attempt),
-            text,
+            result,
             measures=_measured(attempt),
             limited=claim.limited,
         )

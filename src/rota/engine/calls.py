@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -11,17 +12,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
 from rota.core.model import Measures, WorkerInfo
 from rota.core.steps import StepDefinition
 from rota.engine.answering import answer, take_words
 from rota.engine.attempts import Attempt, UnreadablePayload
-from rota.engine.capture import speaker
+from rota.engine.capture import capture, speaker
 from rota.engine.context import context_for
 from rota.engine.current import current_run
 from rota.engine.desk import WorkerDesk
 from rota.engine.notebook import Notebook
 from rota.engine.repeating import repeated, timed
+from rota.engine.shielding import Guard
 from rota.engine.threads import HandlerThreads
 from rota.errors import BadPayload
 from rota.store import Store
@@ -32,8 +35,8 @@ if TYPE_CHECKING:
 _CLOSING = timedelta(seconds=1)
 
 
-class Host(Protocol):
-    """The worker that the calls are made for."""
+class Host(Guard, Protocol):
+    """Who has the calls made."""
 
     def began(self, attempt: Attempt) -> None: ...
 
@@ -41,11 +44,9 @@ class Host(Protocol):
 
     def renew(self) -> None: ...
 
-    def busy(self, attempt: Attempt) -> int: ...
-
     def overdue(self, attempt: Attempt, step: StepDefinition) -> None: ...
 
-    def unshielded(self, attempt: Attempt) -> None: ...
+    def success(self, attempt: Attempt, result: str | None) -> Report: ...
 
 
 class Calls:
@@ -53,8 +54,9 @@ class Calls:
         self.store = store
         self.limits = limits
         self.notebook = notebook
-        self.busy = host.busy
+        self.cancel = host.cancel
         self.overdue = host.overdue
+        self.success = host.success
         self.unshielded = host.unshielded
         self._host = host
         self._isolated: dict[str, Attempt] = {}
@@ -64,6 +66,7 @@ class Calls:
         self._counters: dict[str, dict[str, float]] = {}
         self._abandoned: set[asyncio.Future[Any]] = set()
         self._replying: set[asyncio.Task[None]] = set()
+        self._making = threading.Lock()
 
     @property
     def zombies(self) -> int:
@@ -92,19 +95,22 @@ class Calls:
             arguments[handler.payload.wants_context] = kind(
                 attempt.claim, self._worker.id, attempt, desk, self._host.renew
             )
+        if self.notebook.keeps_logs:
+            capture.put_back()
         speaking, running = speaker.set(partial(self._say, attempt)), current_run.set(attempt.claim)
         try:
             if handler.is_async:
                 return await handler.fn(**arguments)
-            return await self.in_thread(attempt, partial(timed, attempt, partial(handler.fn, **arguments)))
+            return await self.in_thread(attempt, partial(timed, attempt, partial(_complete, handler.fn, arguments)))
         finally:
             speaker.reset(speaking)
             current_run.reset(running)
 
     def desk(self, attempt: Attempt) -> WorkerDesk:
-        """Made when it is first needed: most handlers say nothing."""
+        """Made when it is first needed, perhaps by two threads at once: most handlers say nothing."""
         if attempt.desk is None:
-            attempt.desk = WorkerDesk(attempt, self)
+            with self._making:
+                attempt.desk = attempt.desk or WorkerDesk(attempt, self)
         return attempt.desk
 
     def _say(self, attempt: Attempt, level: int, logger: str, text: str) -> None:
@@ -113,9 +119,11 @@ class Calls:
     async def in_thread(self, attempt: Attempt, call: Callable[[], Any]) -> object:
         if self._threads is None:
             self._threads = HandlerThreads(self._worker.slots)
-        future = asyncio.wrap_future(self._threads.submit(partial(_complete, call)))
-        attempt.thread = future
-        return await asyncio.shield(future)
+        future = asyncio.wrap_future(self._threads.submit(call))
+        try:
+            return await asyncio.shield(future)
+        finally:
+            self._leave(future)
 
     async def _in_process(self, attempt: Attempt) -> object:
         from rota.engine import isolated
@@ -144,6 +152,8 @@ class Calls:
             self._counters[key] = msgspec.json.decode(body)
         elif kind == "said":
             take_words(self.desk(self._isolated[key]), body)
+        elif kind == "renew":
+            self._host.renew()
         elif kind == "ask":
             task = asyncio.create_task(self._reply(key, body))
             self._replying.add(task)
@@ -159,6 +169,10 @@ class Calls:
         """A cooperative request to stop; coroutines and threads see it in their context already."""
         if self._processes:
             self._processes.request_cancel(attempt.key)
+
+    def tell_of_shutdown(self, attempt: Attempt) -> None:
+        if self._processes:
+            self._processes.tell_of_shutdown(attempt.key)
 
     def can_interrupt(self, attempt: Attempt) -> bool:
         return attempt.handler.is_async or attempt.handler.definition.isolation == "process"
@@ -178,8 +192,12 @@ class Calls:
         return False
 
     def abandon(self, attempt: Attempt) -> None:
-        left = attempt.thread if attempt.thread is not None else attempt.task
-        if left is not None and not left.done():
+        if attempt.task is not None:
+            self._leave(attempt.task)
+
+    def _leave(self, left: asyncio.Future[Any]) -> None:
+        """If it goes on, its slot stays taken."""
+        if not left.done() and left not in self._abandoned:
             self._abandoned.add(left)
             left.add_done_callback(self._returned)
 
@@ -203,7 +221,7 @@ def _arguments(attempt: Attempt) -> dict[str, Any]:
         raise UnreadablePayload(error) from error
 
 
-def _complete(call: Callable[[], Any]) -> object:
+def _complete(fn: Callable[..., Any], arguments: dict[str, Any]) -> object:
     """A plain function may still hand out a coroutine: a decorator did it. It gets an event loop of its own."""
-    value = call()
+    value = fn(**arguments)
     return asyncio.run(value) if inspect.iscoroutine(value) else value

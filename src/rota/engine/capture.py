@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from contextvars import ContextVar
 
@@ -19,10 +20,11 @@ class Capture(logging.Handler):
         super().__init__(logging.INFO)
         self.setFormatter(logging.Formatter("%(message)s"))
         self._users = 0
+        self._process = os.getpid()
 
     def emit(self, record: logging.LogRecord) -> None:
         say = speaker.get()
-        if say is not None:
+        if say is not None and os.getpid() == self._process:  # not what a handler forked: nobody there writes it down
             try:
                 say(record.levelno, record.name, self.format(record))
             except Exception:
@@ -33,7 +35,12 @@ class Capture(logging.Handler):
     def install(self) -> None:
         """Once for all workers of the process."""
         self._users += 1
-        if self._users == 1:
+        self._process = os.getpid()
+        self.put_back()
+
+    def put_back(self) -> None:
+        """A program that configures its logging anew takes all handlers away."""
+        if self not in logging.root.handlers:
             logging.root.addHandler(self)
 
     def remove(self) -> None:

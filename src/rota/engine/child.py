@@ -36,6 +36,7 @@ from rota.engine.frames import (
     ProcessCall,
     Reply,
     Setup,
+    Shutdown,
     Upward,
     frame,
     memory_peak_mb,
@@ -55,6 +56,7 @@ class Link:
     def __init__(self, serial: int, send: Callable[[Upward], None]) -> None:
         self.serial = serial
         self.cancelled = False
+        self.on_shutdown: Callable[[], None] = lambda: None
         self._send = send
         self._callbacks: list[Callable[[], None]] = []
         self._lock = threading.Lock()
@@ -150,6 +152,8 @@ class Wire:
                 self.calls.put((self._link, message.call))
             case Cancel() if self._link is not None and self._link.serial == message.serial:
                 self._link.cancel()
+            case Shutdown() if self._link is not None and self._link.serial == message.serial:
+                self._link.on_shutdown()
             case Reply() if self._link is not None and self._link.serial == message.serial:
                 self._link.reply(message.no, message.body)
 

@@ -5,23 +5,25 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 import msgspec
 
-from rota.core import jsonvalue
 from rota.core.claims import Claim
+from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
-from rota.core.model import RunError
-from rota.core.notes import LONGEST_LINE, RawLine, storable
-from rota.core.signals import Cancelled, Fail, Snooze
+from rota.core.model import Measures, RunError
+from rota.core.notes import LONGEST_LINE, LONGEST_LOGGER, Notes, RawLine, storable
+from rota.core.signals import Cancelled, Snooze
+from rota.core.states import Outcome
 from rota.engine.child import Link
-from rota.engine.context import Opened, Standing
+from rota.engine.context import Opened, Standing, stored
 from rota.engine.describing import error_of
+from rota.engine.threads import HandlerThreads
 from rota.engine.transacting import SyncTransaction, Transaction, sync_transaction, transaction
-from rota.errors import BadPayload, Invalid, LeaseLost, Unavailable
+from rota.errors import Invalid, LeaseLost, Unavailable
 from rota.store import Store, open_database
 from rota.store.driving import drive
 
@@ -29,6 +31,7 @@ T = TypeVar("T")
 
 _EVERY = 0.2
 _MOST_LINES = 10_000
+_MOST_THREADS = 100
 
 
 class Said(msgspec.Struct, omit_defaults=True):
@@ -53,13 +56,13 @@ class Told(msgspec.Struct):
     """The answer, or why there is none."""
 
     opened: Opened | None = None
-    shielded: bool = False
-    text: str | None = None
     refusal: str | None = None
     kind: str = ""
 
 
 class ChildDesk:
+    stops_threads = True
+
     def __init__(self, link: Link, claim: Claim, standing: Standing, limits: Limits, database_url: str | None) -> None:
         self._link = link
         self._claim = claim
@@ -70,10 +73,12 @@ class ChildDesk:
         self._said = Said()
         self._lines: list[tuple[float, int, str, str]] = []
         self._lock = threading.Lock()
+        self._sending_now = threading.Lock()
         self._wake = threading.Event()
         self._closed = False
         self._thread: threading.Thread | None = None
         self._shielded: set[str] = set()
+        self._threads: HandlerThreads | None = None
         self._transacting = False
 
     def progress(self, done: int | None, summary: str | None, step: str | None) -> None:
@@ -87,9 +92,10 @@ class ChildDesk:
         self._send_soon()
 
     def say(self, level: int, logger: str, text: str) -> None:
+        words = storable(text, LONGEST_LINE)
         with self._lock:
             if len(self._lines) < _MOST_LINES:
-                self._lines.append((time.monotonic(), level, logger, storable(text, LONGEST_LINE)))
+                self._lines.append((time.monotonic(), level, storable(logger, LONGEST_LOGGER), words))
         self._send_soon()
 
     def _send_soon(self) -> None:
@@ -106,9 +112,11 @@ class ChildDesk:
             time.sleep(_EVERY)
 
     def _send(self) -> None:
-        with self._lock:
-            said, self._said = self._said, Said()
-            lines, self._lines = self._lines, []
+        """One at a time, and whoever has something new to say need not wait for it."""
+        with self._sending_now:
+            with self._lock:
+                said, self._said = self._said, Said()
+                lines, self._lines = self._lines, []
             now = time.monotonic()
             said.lines = [(int((now - at) * 1_000_000), level, name, text) for at, level, name, text in lines]
             if said != Said():
@@ -128,18 +136,17 @@ class ChildDesk:
             raise Invalid("a step cannot be opened inside a transaction", hint="open it before, or after")
         told = await self._ask("open_step", id, interruptible=interruptible)
         assert told.opened is not None
-        if told.shielded:
+        if told.opened.shielded:
             self._shielded.add(id)
             self._standing.shields += 1
         return told.opened
 
     async def close_step(self, id: str, result: object) -> Any:
         try:
-            text = jsonvalue.encode(result, self._limits)
-        except BadPayload as error:
-            failure = Fail(f"the result of step {id!r} cannot be stored: {error.problem}")
-            await self.leave_step(id, failure)
-            raise failure from error
+            text = stored(id, result, self._limits)
+        except Exception as error:
+            await self.leave_step(id, error)
+            raise
         await self._ask_and_lower(id, "close_step", text)
         return msgspec.json.decode(text)
 
@@ -186,41 +193,41 @@ class ChildDesk:
         return result
 
     async def in_thread(self, call: Callable[[], Any]) -> Any:
-        return await asyncio.to_thread(call)
+        if self._threads is None:
+            self._threads = HandlerThreads(_MOST_THREADS)
+        return await asyncio.wrap_future(self._threads.submit(call))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
         if self._database_url is None:
             raise Unavailable("a child process cannot reach this database")
-        await self._ask("flush")
-        store = Store(open_database(self._database_url))
+        if self._transacting:
+            raise Invalid("a transaction is open already in this run")
         self._transacting = True
-        finished: list[bool] = []
+        store = Store(open_database(self._database_url))
         try:
-            opening = transaction(store, self._claim, self._limits, self._busy, lambda: finished.append(True))
-            async with opening as tx:
+            await self._ask("flush")
+            async with transaction(store, self._claim, self._limits, self._end_of_run) as tx:
                 yield tx
+            if tx.is_finished:
+                await self._ask("finished")
         finally:
             self._transacting = False
             await store.close()
-        if finished:
-            await self._ask("finished")
 
-    def sync_transaction(self) -> AbstractContextManager[SyncTransaction]:
-        return sync_transaction(self.transaction(), _Waiting())
+    def _end_of_run(self, result: str | None) -> tuple[Report, Notes]:
+        claim, busy = self._claim, int((time.monotonic() - self._began) * 1_000_000)
+        counters = self._standing.counters
+        measures = msgspec.json.encode(Measures(counters=counters)).decode() if counters else None
+        limited = claim.limited
+        report = Report(claim.run_id, claim.fence, Outcome.SUCCEEDED, busy, result, measures=measures, limited=limited)
+        return report, Notes()
 
-    def _busy(self) -> int:
-        return int((time.monotonic() - self._began) * 1_000_000)
-
-
-class _Waiting:
-    """An event loop for as long as a transaction lasts."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-
-    def __call__(self, act: Coroutine[Any, Any, T], /) -> T:
-        return self._loop.run_until_complete(act)
+    @contextmanager
+    def sync_transaction(self) -> Iterator[SyncTransaction]:
+        """On an event loop for as long as it lasts."""
+        with asyncio.Runner() as runner, sync_transaction(self.transaction(), runner.run) as tx:
+            yield tx
 
 
 def refusal_of(error: BaseException) -> Told:

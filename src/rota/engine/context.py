@@ -14,14 +14,16 @@ from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 import msgspec
 
+from rota.core import jsonvalue
 from rota.core.claims import Claim
+from rota.core.jsonvalue import Limits
 from rota.core.names import checked_name
 from rota.core.notes import LONGEST_SUMMARY, hundredths, storable
 from rota.core.scope import Scope
-from rota.core.signals import Cancelled, step_timed_out
+from rota.core.signals import Cancelled, Fail, step_timed_out
 from rota.engine.tracking import BREATH, Breath, Items, Tracked
 from rota.engine.transacting import SyncTransaction, Transaction
-from rota.errors import Invalid, LeaseLost
+from rota.errors import BadPayload, Invalid, LeaseLost
 from rota.instants import instant, maybe_instant
 from rota.tracing import step_span
 
@@ -52,7 +54,9 @@ class Opened(msgspec.Struct, frozen=True):
 
 
 class Desk(Protocol):
-    """Where a handler's words arrive, wherever it runs."""
+    """Where a handler's words arrive, wherever it runs. `stops_threads`: with the whole process, if need be."""
+
+    stops_threads: bool
 
     def progress(self, done: int | None, summary: str | None, step: str | None) -> None: ...
 
@@ -236,14 +240,15 @@ class Context(RunContext):
         The result is given as JSON makes it, the first time as well.
         """
         self.checkpoint()
-        opened = await self._desk.open_step(id, interruptible=True)
+        threaded = not inspect.iscoroutinefunction(fn)
+        opened = await self._desk.open_step(id, interruptible=not (threaded and self._desk.stops_threads))
         if opened.is_done:
             return opened.result
         watch = asyncio.timeout(None if opened.timeout is None else opened.timeout.total_seconds())
         try:
             async with watch:
                 with step_span(id):
-                    value = await self._do(partial(fn, *args, **kwargs), threaded=not inspect.iscoroutinefunction(fn))
+                    value = await self._do(partial(fn, *args, **kwargs), threaded=threaded)
         except Exception as error:
             is_late = isinstance(error, TimeoutError) and watch.expired()
             failure = step_timed_out(id, opened.timeout) if is_late and opened.timeout else error
@@ -251,6 +256,9 @@ class Context(RunContext):
             if failure is error:
                 raise
             raise failure from error
+        except BaseException:  # interrupted; if that is not the end of the attempt, it may be opened again
+            await asyncio.shield(self._desk.leave_step(id, None))
+            raise
         result = await self._desk.close_step(id, value)
         self.checkpoint()
         return result
@@ -296,8 +304,8 @@ class SyncContext(RunContext):
                 value = fn(*args, **kwargs)
                 if inspect.iscoroutine(value):
                     value = asyncio.run(value)
-        except Exception as error:
-            self._desk.wait(self._desk.leave_step(id, error))
+        except BaseException as error:
+            self._desk.wait(self._desk.leave_step(id, error if isinstance(error, Exception) else None))
             raise
         result = self._desk.wait(self._desk.close_step(id, value))
         self.checkpoint()
@@ -312,8 +320,16 @@ def context_for(is_async: bool) -> type[RunContext]:
     return Context if is_async else SyncContext
 
 
+def stored(step: str, result: object, limits: Limits) -> str:
+    """The result of a step as JSON. What cannot be kept would be done again and again: that is no way out."""
+    try:
+        return jsonvalue.encode(result, limits)
+    except BadPayload as error:
+        raise Fail(f"the result of step {step!r} cannot be stored: {error.problem}") from error
+
+
 def job_logger(job: str) -> logging.Logger:
     logger = logging.getLogger(f"rota.job.{job}")
     if logger.level == logging.NOTSET:
-        logger.setLevel(logging.DEBUG)
+        logger.setLevel(logging.INFO)
     return logger

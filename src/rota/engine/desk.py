@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from rota.core import jsonvalue
+from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
 from rota.core.model import RunError
 from rota.core.notes import Notes, StepNote
-from rota.core.signals import Cancelled, Fail, Snooze
-from rota.core.steps import MOST_STEPS, StepDefinition, StepState, definition_of
-from rota.durations import in_micros
-from rota.engine.context import Opened
+from rota.core.signals import Snooze
+from rota.core.steps import MOST_STEPS, StepDefinition, StepState, definition_of, number_of
+from rota.engine.context import Opened, stored
 from rota.engine.describing import error_of
 from rota.engine.notebook import Notebook
+from rota.engine.shielding import Guard, Shield
 from rota.engine.transacting import SyncTransaction, Transaction, sync_transaction, transaction
-from rota.errors import BadPayload, Invalid, LeaseLost, StepTwice, Unavailable, UnknownStep
+from rota.errors import Invalid, LeaseLost, StepTwice, Unavailable, UnknownStep
 from rota.store import Store
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ T = TypeVar("T")
 _REST_AFTER_TROUBLE = 0.5
 
 
-class Floor(Protocol):
+class Floor(Guard, Protocol):
     """What a desk needs of the worker that it stands in."""
 
     store: Store
@@ -43,43 +43,44 @@ class Floor(Protocol):
     def overdue(self, attempt: Attempt, step: StepDefinition) -> None:
         """A step took too long, and nobody but the worker can stop it."""
 
-    def unshielded(self, attempt: Attempt) -> None:
-        """A cancel that had to wait need not wait any longer."""
-
-    def busy(self, attempt: Attempt) -> int:
-        """Microseconds since its handler began."""
+    def success(self, attempt: Attempt, result: str | None) -> Report:
+        """What a worker says of an attempt that has just succeeded; `result` is JSON."""
 
 
 class _Open(msgspec.Struct):
     definition: StepDefinition
     no: int
     begun: float
+    over: asyncio.Event
     timer: asyncio.TimerHandle | None = None
     done: int | None = None
     summary: str | None = None
 
 
 class WorkerDesk:
-    """Lives on its worker's event loop; only `progress`, `say` and `wait` are for other threads."""
+    """Lives on its worker's event loop; only `progress`, `skip_step`, `say` and `wait` are for other threads."""
+
+    stops_threads = False
 
     def __init__(self, attempt: Attempt, floor: Floor) -> None:
         self._attempt = attempt
         self._claim = attempt.claim
         self._floor = floor
         self._page = floor.notebook.page(attempt.claim)
-        self._before: dict[str, tuple[int, StepState, str | None]] | None = None
+        self._shield = Shield(attempt, floor.store, floor, self._surely)
+        self._results: dict[str, str | None] | None = None
         self._seen: set[str] = set()
+        self._opened = 0
         self._open: dict[str, _Open] = {}
-        self._last_no = 0
         self._transacting = False
 
     def progress(self, done: int | None, summary: str | None, step: str | None) -> None:
         if step is None:
             self._page.progress(done, summary)
             return
-        if step not in self._open:
+        opened = self._open.get(step)
+        if opened is None:
             raise UnknownStep(step, self._open)
-        opened = self._open[step]
         opened.done = opened.done if done is None else done
         opened.summary = opened.summary if summary is None else summary
         self._page.step(self._note(opened, StepState.RUNNING), opened.begun)
@@ -94,34 +95,30 @@ class WorkerDesk:
         return await self._floor.in_thread(self._attempt, call)
 
     def skip_step(self, id: str, reason: str | None) -> None:
-        definition = self._first_time(id)
-        opened = _Open(definition, self._next_no(), 0.0, summary=reason)
+        opened = _Open(self._first_time(id), self._next_no(), 0.0, asyncio.Event(), summary=reason)
         self._page.step(self._note(opened, StepState.SKIPPED), None)
 
     async def open_step(self, id: str, *, interruptible: bool) -> Opened:
         if self._transacting:
             raise Invalid("a step cannot be opened inside a transaction", hint="open it before, or after")
         definition = self._first_time(id)
-        no, state, result = (await self._steps_before()).get(id, (None, None, None))
-        if state is StepState.SUCCEEDED:
-            return Opened(True, None if result is None else msgspec.json.decode(result))
+        if id in self._open:  # left behind by the handler's last call, and still at work
+            await self._open[id].over.wait()
+        results = await self._results_before()
+        if id in results:
+            return Opened(True, _decoded(results[id]))
         if not definition.cancelable:
-            await self._shield()
-        opened = _Open(definition, self._next_no() if no is None else no, self._now())
-        self._open[id] = opened
+            await self._shield.up()
+        opened = self._open[id] = _Open(definition, self._next_no(), self._now(), asyncio.Event())
         if definition.timeout is not None and not interruptible:
             seconds = definition.timeout.total_seconds()
-            opened.timer = asyncio.get_running_loop().call_later(
-                seconds, self._floor.overdue, self._attempt, definition
-            )
+            opened.timer = self._floor.notebook.loop.call_later(seconds, self._floor.overdue, self._attempt, definition)
         self._page.step(self._note(opened, StepState.RUNNING), opened.begun)
         return Opened(False, timeout=definition.timeout, shielded=not definition.cancelable)
 
     def begin_again(self) -> None:
         """The handler is called once more in the same attempt: its steps may be opened once more."""
         self._seen.clear()
-        for id in list(self._open):
-            self._ended(id)
 
     def _first_time(self, id: str) -> StepDefinition:
         definition = definition_of(self._attempt.handler.definition.steps, id)
@@ -132,81 +129,71 @@ class WorkerDesk:
         self._seen.add(id)
         return definition
 
-    async def _steps_before(self) -> dict[str, tuple[int, StepState, str | None]]:
-        """What earlier attempts have recorded, or the run that this one is a retry of."""
-        if self._before is None:
-            found = []
-            if self._claim.fence > 1 or self._claim.origin_id is not None:
-                found = await self._surely(lambda: self._floor.store.notes.recorded_steps(self._claim.run_id))
-            self._before = {step.id: (step.no, step.state, step.result) for step in found}
-            self._last_no = max([self._last_no, *(step.no for step in found)])
-        return self._before
-
     def _next_no(self) -> int:
-        self._last_no += 1
-        return self._last_no
+        self._opened += 1
+        return number_of(self._claim.fence, self._opened)
 
-    async def _shield(self) -> None:
-        claim = self._claim
-        shielded = await self._surely(lambda: self._floor.store.notes.shield(claim.run_id, claim.fence))
-        if shielded is None:
-            raise LeaseLost(claim.run_id, claim.fence)
-        if not shielded:
-            self._attempt.cancelled = True
-            raise Cancelled(f"run {claim.run_id} was cancelled")
-        self._attempt.shields += 1
+    async def _results_before(self) -> dict[str, str | None]:
+        """Of steps that are done, by earlier attempts, by the run that this one is a retry of, or by this attempt."""
+        if self._results is None:
+            recorded = []
+            if self._claim.fence > 1 or self._claim.origin_id is not None:
+                recorded = await self._surely(lambda: self._floor.store.notes.recorded_steps(self._claim.run_id))
+            done = {step.id: step.result for step in recorded if step.state is StepState.SUCCEEDED}
+            self._results = {**done, **(self._results or {})}
+        return self._results
 
     async def close_step(self, id: str, result: object) -> Any:
         try:
-            text = jsonvalue.encode(result, self._floor.limits)
-        except BadPayload as error:
-            failure = Fail(f"the result of step {id!r} cannot be stored: {error.problem}")
-            await self.leave_step(id, failure)
-            raise failure from error
+            text = stored(id, result, self._floor.limits)
+        except Exception as error:
+            await self.leave_step(id, error)
+            raise
         await self.keep_result(id, text)
         return msgspec.json.decode(text)
 
     async def keep_result(self, id: str, text: str) -> None:
         """Of a step that is done, as JSON."""
-        opened = self._ended(id)
+        opened = self._open[id]
         self._page.forget_step(id)
-        await self._record(opened, self._note(opened, StepState.SUCCEEDED, result=text))
-        (await self._steps_before())[id] = (opened.no, StepState.SUCCEEDED, text)
+        try:
+            await self._record(opened, self._note(opened, StepState.SUCCEEDED, result=text))
+            (await self._results_before())[id] = text
+        finally:
+            self._end(id)
 
     async def leave_step(self, id: str, error: BaseException | None) -> None:
         begun_again = error is None or isinstance(error, Snooze)
         await self.keep_error(id, None if error is None or begun_again else error_of(error))
 
     async def keep_error(self, id: str, error: RunError | None) -> None:
-        opened = self._ended(id)
-        if error is None:
-            note = self._note(opened, StepState.RUNNING)
-        else:
-            note = self._note(opened, StepState.FAILED, error=msgspec.json.encode(error).decode())
-        if opened.definition.cancelable:
-            self._page.step(note, opened.begun)
-        else:
-            await self._record(opened, note)
+        """It may be opened again, in this attempt or the next."""
+        opened = self._open[id]
+        self._seen.discard(id)
+        text = None if error is None else msgspec.json.encode(error).decode()
+        note = self._note(opened, StepState.RUNNING if error is None else StepState.FAILED, error=text)
+        try:
+            if opened.definition.cancelable:
+                self._page.step(note, opened.begun)
+            else:
+                await self._record(opened, note)
+        finally:
+            self._end(id)
 
-    def _ended(self, id: str) -> _Open:
+    def _end(self, id: str) -> None:
         opened = self._open.pop(id)
+        opened.over.set()
         if opened.timer is not None:
             opened.timer.cancel()
-        return opened
 
     async def _record(self, opened: _Open, note: StepNote) -> None:
-        """At once. The last step that must not be cancelled also lets a cancel through again."""
-        claim, floor = self._claim, self._floor
-        if opened.definition.cancelable or self._attempt.shields > 1:
-            written = await self._surely(lambda: floor.notebook.write_step(note))
+        """At once, and to the end even if the handler is interrupted: what it did is done."""
+        if opened.definition.cancelable:
+            writing = self._surely(lambda: self._floor.notebook.write_step(note))
         else:
-            grace = in_micros(self._attempt.handler.definition.cancel.grace)
-            written = not await self._surely(lambda: floor.store.notes.unshield(Notes(steps=(note,)), grace))
-        if not opened.definition.cancelable:
-            self._attempt.shields -= 1
-            floor.unshielded(self._attempt)
-        if not written:
-            raise LeaseLost(claim.run_id, claim.fence)
+            writing = self._shield.down(note)
+        if not await asyncio.shield(self._floor.notebook.see_to(writing)):
+            raise LeaseLost(self._claim.run_id, self._claim.fence)
 
     def _note(self, opened: _Open, state: StepState, **ending: str | None) -> StepNote:
         claim = self._claim
@@ -244,15 +231,21 @@ class WorkerDesk:
     async def transaction(self) -> AsyncIterator[Transaction]:
         if self._transacting:
             raise Invalid("a transaction is open already in this run")
-        floor, attempt = self._floor, self._attempt
-        await self.flush()
         self._transacting = True
         try:
-            opening = transaction(floor.store, self._claim, floor.limits, lambda: floor.busy(attempt), attempt.finish)
-            async with opening as tx:
+            await self.flush()
+            async with transaction(self._floor.store, self._claim, self._floor.limits, self._end_of_run) as tx:
                 yield tx
+            if tx.is_finished:
+                self._attempt.finish()
+                self._page.written()
+                self.close()
         finally:
             self._transacting = False
+
+    def _end_of_run(self, result: str | None) -> tuple[Report, Notes]:
+        """What is committed with the handler's own work: that it succeeded, and what it said meanwhile."""
+        return self._floor.success(self._attempt, result), self._page.take()
 
     def sync_transaction(self) -> AbstractContextManager[SyncTransaction]:
         return sync_transaction(self.transaction(), self.wait)
@@ -261,6 +254,12 @@ class WorkerDesk:
         await self._surely(self._floor.notebook.flush)
 
     def close(self) -> None:
+        """The attempt is over: nothing that it left behind has anything more to say."""
+        self._page.close()
         for opened in self._open.values():
             if opened.timer is not None:
                 opened.timer.cancel()
+
+
+def _decoded(text: str | None) -> Any:
+    return None if text is None else msgspec.json.decode(text)

@@ -43,7 +43,7 @@ class Executor:
         self, store: Store, info: WorkerInfo, config: Config, notebook: Notebook, reports: Reports, employer: Employer
     ) -> None:
         self.active: dict[str, Attempt] = {}
-        self.busy = reports.busy
+        self.success = reports.succeeded
         self._clock = store.clock
         self._reports = reports
         self._employer = employer
@@ -114,7 +114,9 @@ class Executor:
         self._finish(attempt, report)
 
     def lose(self, attempt: Attempt) -> None:
-        """Its lease is gone: whatever it does now, nobody wants to know."""
+        """Its lease is gone: whatever it does now, nobody wants to know. Unless it gave it up itself."""
+        if attempt.finished:
+            return
         attempt.lost = True
         self._interrupt(attempt, Outcome.LOST)
 
@@ -148,6 +150,7 @@ class Executor:
         """Everything is told, has its grace, and is given up."""
         for attempt in self.active.values():
             attempt.shutting_down = True
+            self._calls.tell_of_shutdown(attempt)
         await self.wait(grace)
         for attempt in list(self.active.values()):
             self._interrupt(attempt, Outcome.HANDED_BACK)

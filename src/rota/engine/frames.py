@@ -45,6 +45,12 @@ class Cancel(msgspec.Struct, frozen=True, tag=True):
     serial: int
 
 
+class Shutdown(msgspec.Struct, frozen=True, tag=True):
+    """The worker is stopping: the handler has its grace to end by itself."""
+
+    serial: int
+
+
 class Reply(msgspec.Struct, frozen=True, tag=True):
     """To what a handler asked under this number."""
 
@@ -86,7 +92,7 @@ class Death(msgspec.Struct, frozen=True, omit_defaults=True):
     memory_limit: int | None = None
 
 
-Downward = Setup | Call | Cancel | Reply
+Downward = Setup | Call | Cancel | Shutdown | Reply
 Upward = Began | Note | Answer
 Message = TypeVar("Message")
 

@@ -71,6 +71,7 @@ def invoke(target: object, payload: bytes, context: bytes, link: Link) -> bytes:
     passport = msgspec.json.decode(context, type=Passport)
     standing = Standing()
     link.on_cancel(lambda: setattr(standing, "cancelled", True))
+    link.on_shutdown = lambda: setattr(standing, "shutting_down", True)
     kind = _payload_type(target)
     limits = Limits(passport.max_result)
     desk = ChildDesk(link, passport.claim, standing, limits, passport.database_url)
@@ -80,7 +81,9 @@ def invoke(target: object, payload: bytes, context: bytes, link: Link) -> bytes:
         arguments = _arguments(kind, payload)
         if kind.wants_context:
             is_async = inspect.iscoroutinefunction(target)
-            arguments[kind.wants_context] = context_for(is_async)(passport.claim, passport.worker_id, standing, desk)
+            arguments[kind.wants_context] = context_for(is_async)(
+                passport.claim, passport.worker_id, standing, desk, lambda: link.send("renew", b"")
+            )
         result = target(**arguments)
         if inspect.iscoroutine(result):
             result = asyncio.run(result)

@@ -7,21 +7,25 @@ import contextlib
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
 from rota.clock import Clock
 from rota.core.claims import Claim
-from rota.core.notes import LONGEST_LINE, LogNote, Notes, ProgressNote, StepNote, encoded, storable
+from rota.core.notes import LONGEST_LINE, LONGEST_LOGGER, LogNote, Notes, ProgressNote, StepNote, encoded, storable
 from rota.errors import RotaError, Unavailable
 from rota.store import Store
 from rota.store.gathering import Gatherer
+
+T = TypeVar("T")
 
 log = logging.getLogger("rota.worker")
 
 EVERY = 0.4
 _REST_AFTER_TROUBLE = 0.5
+_BYTES = 4_000_000
 _PER_LINE = 40  # bytes that a line costs besides its words
 
 
@@ -100,8 +104,15 @@ class Page:
         self._begun: dict[str, float] = {}
         self._unsent: list[_Sheet] = []
         self._lock = threading.Lock()
+        self._is_closed = False
+
+    def close(self) -> None:
+        """What was said is written still, and nothing more."""
+        self._is_closed = True
 
     def progress(self, done: int | None, summary: str | None) -> None:
+        if self._is_closed:
+            return
         with self._lock:
             self._done = self._done if done is None else done
             self._summary = self._summary if summary is None else summary
@@ -109,15 +120,18 @@ class Page:
         self._changed(self)
 
     def line(self, level: int, logger: str, text: str, *, age: float = 0.0) -> None:
-        if self._log is None:
+        if self._log is None or self._is_closed:
             return
-        line = Line(self._clock.monotonic() - age, level, logger, storable(text, LONGEST_LINE))
+        words, name = storable(text, LONGEST_LINE), storable(logger, LONGEST_LOGGER)
+        line = Line(self._clock.monotonic() - age, level, name, words)
         with self._lock:
             self._log.add(line)
         self._changed(self)
 
     def step(self, note: StepNote, begun: float | None) -> None:
         """Replaces what is still to be written of that step."""
+        if self._is_closed:
+            return
         with self._lock:
             self._steps[note.id] = note
             if begun is not None:
@@ -134,7 +148,8 @@ class Page:
         now = self._clock.monotonic()
         with self._lock:
             sheet = self._log.sheet() if self._log else None
-            self._unsent += [sheet] if sheet else []
+            if sheet:
+                self._unsent = [one for one in self._unsent if one.no not in sheet.drops] + [sheet]
             progress = ProgressNote(self.run_id, self.fence, self._done, self._summary) if self._progressed else None
             self._progressed = False
             steps, self._steps = self._steps, {}
@@ -168,15 +183,17 @@ class Notebook:
 
     def __init__(self, store: Store, log_limit: int, lost: Callable[[str, int], None]) -> None:
         self.refused = 0
+        self.keeps_logs = log_limit > 0
+        self.loop = asyncio.get_running_loop()
         self._store = store
         self._log_limit = log_limit
         self._lost = lost
-        self.loop = asyncio.get_running_loop()
         self._dirty: set[Page] = set()
         self._lock = threading.Lock()
         self._wake = asyncio.Event()
         self._writing = asyncio.Lock()
         self._ends: Gatherer[StepNote, bool] = Gatherer(self._write_steps)
+        self._seen_to: set[asyncio.Task[Any]] = set()
 
     def page(self, claim: Claim) -> Page:
         return Page(claim, self._log_limit, self._store.clock, self._changed)
@@ -188,6 +205,14 @@ class Notebook:
     async def _write_steps(self, notes: Sequence[StepNote]) -> Sequence[bool]:
         gone = await self._store.notes.write(Notes(steps=tuple(notes)))
         return [(note.run_id, note.fence) not in gone for note in notes]
+
+    def see_to(self, writing: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Goes on whatever becomes of whoever began it; reports wait for it."""
+        task = asyncio.create_task(writing)
+        self._seen_to.add(task)
+        task.add_done_callback(self._seen_to.discard)
+        task.add_done_callback(_look_at)
+        return task
 
     def _changed(self, page: Page) -> None:
         with self._lock:
@@ -203,41 +228,69 @@ class Notebook:
             await asyncio.sleep(EVERY)
             self._wake.clear()
             try:
-                await self.flush()
+                await self._write_dirty()
             except Exception as error:
                 log.warning("cannot write notes yet: %s", error, exc_info=not isinstance(error, RotaError))
                 await asyncio.sleep(_REST_AFTER_TROUBLE)
 
     async def flush(self) -> None:
         """Write all that is pending, and wait for what is being written. What cannot be now, will be written again."""
-        if not self._dirty and not self._writing.locked():
-            return
+        if self._dirty or self._writing.locked():
+            await self._write_dirty()
+        if self._seen_to:
+            await asyncio.wait(self._seen_to)
+
+    async def _write_dirty(self) -> None:
         async with self._writing:
             with self._lock:
                 pages, self._dirty = self._dirty, set()
-            if not pages:
-                return
-            taken = {page: page.take() for page in sorted(pages, key=lambda page: page.run_id)}
+            left = sorted(pages, key=lambda page: page.run_id)
             try:
-                await self._write(taken)
-            except BaseException:
-                for page, notes in taken.items():
-                    page.give_back(notes)
-                raise
+                while left:
+                    left = left[await self._write_some(left) :]
+            finally:
+                for page in left:
+                    self._changed(page)
+
+    async def _write_some(self, pages: Sequence[Page]) -> int:
+        """As many as one statement can take well; how many that were."""
+        taken: dict[Page, Notes] = {}
+        size = 0
+        for page in pages:
+            notes = taken[page] = page.take()
+            size += sum(len(note.lines) for note in notes.logs)
+            if size > _BYTES:
+                break
+        try:
+            await self._write(taken)
+        except BaseException:
+            for page, notes in taken.items():
+                page.give_back(notes)
+            raise
+        return len(taken)
 
     async def _write(self, taken: dict[Page, Notes]) -> None:
         try:
             gone = await self._store.notes.write(_together(taken.values()))
         except Unavailable:
             raise
-        except Exception:  # nothing would make them storable, and no report must wait for them for ever
-            log.exception("some notes cannot be stored, and are dropped")
+        except Exception as error:  # one of them spoils it for all: each on its own
             gone = set()
+            for page, notes in taken.items() if len(taken) > 1 else ():
+                await self._write({page: notes})
+            if len(taken) == 1:
+                log.warning("notes of run %s cannot be stored, and are dropped: %s", next(iter(taken)).run_id, error)
         for page in taken:
             page.written()
             if (page.run_id, page.fence) in gone:
                 self.refused += 1
                 self._lost(page.run_id, page.fence)
+
+
+def _look_at(task: asyncio.Task[Any]) -> None:
+    """Perhaps nobody waits for it any more; without a look at it, asyncio would complain."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _together(notes: Iterable[Notes]) -> Notes:

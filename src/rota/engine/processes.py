@@ -27,6 +27,7 @@ from rota.engine.frames import (
     ProcessCall,
     Reply,
     Setup,
+    Shutdown,
     Upward,
     data_size,
     frame,
@@ -92,6 +93,10 @@ class _Child(asyncio.Protocol):
     def cancel(self) -> None:
         if self.usable:
             self._transport.write(frame(Cancel(self.calls)))
+
+    def tell_of_shutdown(self) -> None:
+        if self.usable:
+            self._transport.write(frame(Shutdown(self.calls)))
 
     def reply(self, no: int, body: bytes) -> None:
         if self.usable:
@@ -227,6 +232,11 @@ class ProcessPool:
             run.cancelled = True
             if run.child is not None:
                 run.child.cancel()
+
+    def tell_of_shutdown(self, key: str) -> None:
+        run = self._runs.get(key)
+        if run is not None and run.child is not None:
+            run.child.tell_of_shutdown()
 
     def reply(self, key: str, no: int, body: bytes) -> None:
         """To what the handler asked; nobody waits for it any more once the call has ended."""

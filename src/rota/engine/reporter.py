@@ -19,6 +19,8 @@ from rota.store import Store
 _BATCH = 2_000
 _BYTES = 8_000_000
 _REST_AFTER_TROUBLE = 0.5
+_PATIENCE = 3.0
+_TRIES = 3
 
 log = logging.getLogger("rota.worker")
 
@@ -43,6 +45,7 @@ class Reporter:
         self._empty = asyncio.Event()
         self._empty.set()
         self._size = _BATCH
+        self._unprepared = 0
         self.refused = 0
 
     def add(self, report: Report) -> None:
@@ -61,8 +64,7 @@ class Reporter:
         batch = self._next_batch()
         if not batch:
             return
-        if self._before:
-            await self._before()
+        await self._prepare()
         try:
             reported = await self._store.report(batch)
         except DeadlineExceeded:
@@ -87,6 +89,20 @@ class Reporter:
             self._settled(report)
         if not self.pending:
             self._empty.set()
+
+    async def _prepare(self) -> None:
+        """What is said before a report is not worth more than the report."""
+        if self._before is None:
+            return
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await self._before()
+        except Exception as error:
+            self._unprepared += 1
+            if self._unprepared < _TRIES:
+                raise
+            log.warning("reporting before all is written that was said before: %s", error or "no answer")
+        self._unprepared = 0
 
     def _next_batch(self) -> list[Report]:
         """The next few, and not more than the database can take in one statement."""

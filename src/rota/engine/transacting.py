@@ -10,7 +10,7 @@ from rota.core import jsonvalue
 from rota.core.claims import Claim
 from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
-from rota.core.states import Outcome
+from rota.core.notes import Notes
 from rota.errors import Invalid
 from rota.store import Store
 from rota.store.database import Session
@@ -70,18 +70,14 @@ class _Wait(Protocol):
 
 @contextlib.asynccontextmanager
 async def transaction(
-    store: Store, claim: Claim, limits: Limits, busy: Callable[[], int], finished: Callable[[], None]
+    store: Store, claim: Claim, limits: Limits, end: Callable[[str | None], tuple[Report, Notes]]
 ) -> AsyncIterator[Transaction]:
-    """`finished` is told when the run's end is committed: nobody need report it any more."""
+    """`end` tells, of a result, what is to be committed with the handler's own work if it finishes the run."""
     async with store.database.session() as session:
         tx = Transaction(session, limits)
         yield tx
-        report = None
-        if tx.is_finished:
-            report = Report(claim.run_id, claim.fence, Outcome.SUCCEEDED, busy(), tx.result, limited=claim.limited)
-        queues = await session.within(lambda inner: seal(inner, claim.run_id, claim.fence, report))
-    if tx.is_finished:
-        finished()
+        report, notes = end(tx.result) if tx.is_finished else (None, None)
+        queues = await session.within(lambda inner: seal(inner, (claim.run_id, claim.fence), report, notes))
     store.database.notify(queues)
 
 

@@ -319,6 +319,8 @@ class Worker:
 
     def _lost(self, run_id: str) -> None:
         attempt = self.active.get(run_id)
+        if attempt is not None and attempt.finished:
+            return
         if attempt is not None:
             log.warning("run %s: the lease is lost, the attempt is stopped", run_id, extra=RunFields(attempt.claim))
             self._meters.lost.add(not attempt.lost)  # the next heartbeat may tell it again

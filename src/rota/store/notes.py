@@ -19,8 +19,8 @@ from rota.core.notes import (
     percentage_of,
 )
 from rota.core.states import Outcome, RunState
-from rota.core.steps import Step, StepDefinition, StepState, in_order, left_open
-from rota.errors import Invalid, UnknownRun, UnknownStep
+from rota.core.steps import Step, StepDefinition, StepState, in_order, kept_of, left_open
+from rota.errors import Invalid, UnknownRun
 from rota.instants import instant, maybe_instant
 from rota.store.database import Database, Row, Tx
 
@@ -82,7 +82,8 @@ async def write(tx: Tx, notes: Notes) -> set[tuple[str, int]]:
     if told.progress:
         await tx.fetch("put_progress", [_progress_row(note) for note in told.progress])
     if told.steps:
-        await tx.fetch("put_steps", [_step_row(note) for note in told.steps])
+        # In one order for all: the same steps may be written by two at once.
+        await tx.fetch("put_steps", sorted(map(_step_row, told.steps), key=lambda row: (row[0], row[1])))
     if told.logs:
         await tx.fetch("put_logs", [_log_row(note) for note in told.logs])
         drops = [(note.run_id, note.fence, no) for note in told.logs for no in note.drops]
@@ -143,13 +144,11 @@ def _step(row: Row, ended: RunState | None) -> Step:
 
 async def keep_steps(tx: Tx, old_id: str, run_id: str, from_step: str | None) -> None:
     """What `old_id` has done need not be done again by its retry: all of it, or what came before a step."""
-    before = None
-    if from_step is not None:
-        recorded = {id: no for id, no, _, _ in await tx.fetch("recorded_steps", id=old_id)}
-        if from_step not in recorded:
-            raise UnknownStep(from_step, recorded)
-        before = recorded[from_step]
-    await tx.fetch("keep_steps", run_id=run_id, old_id=old_id, before=before)
+    ((_, definition),) = await tx.fetch("run_of_steps", id=old_id)
+    recorded = [id for id, *_ in await tx.fetch("recorded_steps", id=old_id)]
+    kept = [(id, no) for no, id in enumerate(kept_of(_declared(definition), recorded, from_step), 1)]
+    if kept:
+        await tx.fetch("keep_steps", kept, run_id=run_id, old_id=old_id)
 
 
 async def logs(tx: Tx, run_id: str, after: str | None) -> list[LogLine]:

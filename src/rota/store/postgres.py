@@ -236,7 +236,10 @@ class PostgresDatabase:
             try:
                 yield PostgresSession(connection, self._statements)
             except BaseException:
-                await asyncio.shield(connection.execute("rollback"))
+                try:
+                    await asyncio.shield(connection.execute("rollback"))
+                except Exception:  # what went wrong before says more
+                    connection.terminate()
                 raise
             await connection.execute("commit")
 

@@ -10,29 +10,33 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rota.core.endings import Report
-from rota.errors import LeaseLost
+from rota.core.notes import Notes
+from rota.errors import DeadlineExceeded, LeaseLost
 from rota.store import reporting
 from rota.store.database import Tx, Work
 from rota.store.driving import drive
+from rota.store.notes import write
 
 if TYPE_CHECKING:
     from rota.store.sqlite import SqliteTx
 
 T = TypeVar("T")
 
+_LONGEST = 8.0  # others wait for ten seconds before they say that the file is locked
 
-async def seal(tx: Tx, run_id: str, fence: int, report: Report | None) -> set[str]:
+
+async def seal(tx: Tx, lease: tuple[str, int], report: Report | None, notes: Notes | None) -> set[str]:
     """Under the run's current fence or not at all: its success, or only that the lease is still there.
 
     Returns the queues where something may begin because of it.
     """
+    if await write(tx, notes) if notes else not await tx.fetch("lock_noted", [lease]):
+        raise LeaseLost(*lease)
     if report is None:
-        if not await tx.fetch("lock_noted", [(run_id, fence)]):
-            raise LeaseLost(run_id, fence)
         return set()
     reported = await reporting.report(tx, [report])
     if reported.refused:
-        raise LeaseLost(run_id, fence)
+        raise LeaseLost(*lease)
     return reported.queues
 
 
@@ -56,16 +60,31 @@ class SqliteSession:
 
 @contextlib.asynccontextmanager
 async def sqlite_session(connect: Callable[[], SqliteTx]) -> AsyncIterator[SqliteSession]:
+    """Nobody else can write meanwhile: after a while it is rolled back, whatever it is at."""
     loop = asyncio.get_running_loop()
     with _thread() as thread:
         do = partial(loop.run_in_executor, thread)
         tx = await do(connect)
+        limit = loop.call_later(_LONGEST, _give_up, tx, thread)
         try:
             await do(tx.control, "begin immediate")
             yield SqliteSession(tx, thread)
+            if not await do(lambda: tx.in_transaction):
+                raise DeadlineExceeded("a transaction", _LONGEST)
             await do(tx.control, "commit")
         finally:
+            limit.cancel()
             await asyncio.shield(do(_close, tx))
+
+
+def _give_up(tx: SqliteTx, thread: ThreadPoolExecutor) -> None:
+    tx.connection.interrupt()
+    thread.submit(_roll_back, tx)
+
+
+def _roll_back(tx: SqliteTx) -> None:
+    if tx.in_transaction:
+        tx.control("rollback")
 
 
 @contextlib.contextmanager
@@ -78,6 +97,5 @@ def _thread() -> Iterator[ThreadPoolExecutor]:
 
 
 def _close(tx: SqliteTx) -> None:
-    if tx.in_transaction:
-        tx.control("rollback")
+    _roll_back(tx)
     tx.close()

@@ -9,13 +9,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from rota.core import jsonvalue
 from rota.core.jsonvalue import Limits
-from rota.core.signals import Fail
 from rota.core.steps import StepDefinition, definition_of
-from rota.engine.context import Opened
+from rota.engine.context import Opened, stored
 from rota.engine.transacting import SyncTransaction, Transaction
-from rota.errors import BadPayload, StepTwice, Unavailable, UnknownStep
+from rota.errors import StepTwice, Unavailable, UnknownStep
 from rota.store.driving import drive
 
 T = TypeVar("T")
@@ -23,6 +21,8 @@ T = TypeVar("T")
 
 class InlineDesk:
     """As strict as the real one."""
+
+    stops_threads = False
 
     def __init__(self, declared: Sequence[StepDefinition], limits: Limits) -> None:
         self._declared = declared
@@ -51,13 +51,11 @@ class InlineDesk:
 
     async def close_step(self, id: str, result: object) -> Any:
         self._open.discard(id)
-        try:
-            return msgspec.json.decode(jsonvalue.encode(result, self._limits))
-        except BadPayload as error:
-            raise Fail(f"the result of step {id!r} cannot be stored: {error.problem}") from error
+        return msgspec.json.decode(stored(id, result, self._limits))
 
     async def leave_step(self, id: str, error: BaseException | None) -> None:
         self._open.discard(id)
+        self._seen.discard(id)
 
     async def in_thread(self, call: Callable[[], Any]) -> Any:
         return await asyncio.to_thread(call)

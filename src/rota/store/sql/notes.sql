@@ -42,10 +42,10 @@ delete from rota_log
 where (run_id, fence, no) in (select rows.run_id, rows.fence, rows.no from {rows run_id id, fence int, no int});
 
 -- name: shield
--- Not if it was asked to stop before.
-update rota_lease set shielded = case when cancel_at is null then 1 else 0 end
+-- Not if it was asked to stop before; another step's shield stays as it is.
+update rota_lease set shielded = case when cancel_at is null then 1 else shielded end
 where run_id = :id and fence = :fence
-returning shielded;
+returning case when cancel_at is null then 1 else 0 end;
 
 -- name: unshield
 -- The grace of a cancel that came meanwhile begins now.
@@ -73,10 +73,10 @@ where r.id = :id;
 -- name: keep_steps
 insert into rota_step
     (run_id, id, no, state, fence, attempt, started_at, finished_at, done, summary, result, error, kept_from)
-select cast(:run_id as {id}), id, no, state, 0, attempt, started_at, finished_at, done, summary, result, error,
-    coalesce(kept_from, run_id)
-from rota_step
-where run_id = :old_id and state in ('succeeded', 'skipped') and (cast(:before as int) is null or no < :before)
+select cast(:run_id as {id}), s.id, rows.no, s.state, 0, s.attempt, s.started_at, s.finished_at, s.done, s.summary,
+    s.result, s.error, coalesce(s.kept_from, s.run_id)
+from {rows id text, no int} join rota_step s on s.run_id = :old_id and s.id = rows.id
+where s.state in ('succeeded', 'skipped')
 on conflict (run_id, id) do nothing;
 
 -- name: log_rows

@@ -77,7 +77,7 @@ from done;
 -- Skips leases that a completion holds at this moment: waiting for them could deadlock, and they need no renewal.
 with mine as (
     select l.run_id from {rows id id, fence int} join rota_lease l on l.run_id = rows.id and l.fence = rows.fence
-    for update of l skip locked)
+    for no key update of l skip locked)
 update rota_lease l set expires_at = :now + :lease from mine where l.run_id = mine.run_id
 returning l.run_id, case when l.cancel_at is null then 0 else 1 end;
 
