@@ -24,7 +24,7 @@ from rota.core.workers import Queues
 from rota.engine.context import Context, RunContext, SyncContext
 from rota.engine.engine import Engine
 from rota.engine.meters import Meters
-from rota.errors import Conflict
+from rota.errors import Conflict, Invalid
 from rota.job import Job
 from rota.registry.jobs import JobOptions, Registry, declare
 from rota.registry.schedules import ScopeProvider
@@ -90,6 +90,10 @@ class Rota:
 
         def decorate(fn: Callable[..., Any]) -> Job[..., Any]:
             handler = declare(fn, RunContext, options)
+            if handler.is_async and handler.payload.context_kind == SyncContext.__name__:
+                raise Invalid(
+                    f"{handler.definition.name} is a coroutine", hint="its context is a Context, not a SyncContext"
+                )
             self.registry.add(handler)
             return Job(self, handler)
 

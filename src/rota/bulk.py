@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from rota.core.bulking import BulkResult, Counted, Found
 from rota.core.model import NewRun, RunFilter
-from rota.errors import BulkMismatch, Invalid, RotaError, Unavailable
+from rota.errors import BulkMismatch, Invalid, NotCancellable, RotaError, RunIsFinal, Unavailable, UnknownRun
 from rota.store import Store
 from rota.store.bulk_store import Refusals
 
@@ -44,11 +44,20 @@ class Bulk:
         waiting = [run.id for run in found if not run.claimed]
         claimed = [run.id for run in found if run.claimed]
 
-        async def cancel(bite: Sequence[str]) -> Refusals:
-            return await self._store.bulk.cancel(bite, reason, actor)
+        async def cancel_each(run_ids: Sequence[str]) -> Refusals:
+            refused: Refusals = {}
+            for run_id in run_ids:
+                try:
+                    await self._store.cancel(run_id, reason, actor)
+                except (NotCancellable, RunIsFinal, UnknownRun) as error:
+                    refused[run_id] = error
+            return refused
 
-        result = await _in_bites(BulkResult(len(found)), waiting, _BITE, cancel, progress)
-        return await _in_bites(result, claimed, 1, cancel, progress)
+        async def cancel_waiting(run_ids: Sequence[str]) -> Refusals:
+            return await cancel_each(await self._store.bulk.cancel_waiting(run_ids, reason, actor))
+
+        result = await _in_bites(BulkResult(len(found)), waiting, _BITE, cancel_waiting, progress)
+        return await _in_bites(result, claimed, 1, cancel_each, progress)
 
     async def retry(
         self, wanted: RunFilter, actor: str | None, expected: int | None, progress: SoFar | None

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rota import Context, Fail, Job, NotFound, Order, Rota, RunState
+from rota import Context, Fail, Job, NotFound, Order, Rota, RunState, SyncContext
 from rota.core.limits import Limit
 from rota.core.model import JobDefinition
 from rota.errors import BadPayload, Conflict, Invalid, JobDisabled, NotRepeatable, UnknownJob, UnknownOption
@@ -254,3 +254,13 @@ def test_a_jobs_limits(app: Rota) -> None:
     def fetch(url: str) -> None: ...
 
     assert fetch.handler.definition.limits == (Limit(max=2, by=("scope", "url"), max_queued=10), Limit(max=5))
+
+
+def test_a_coroutine_cannot_have_the_context_of_plain_functions() -> None:
+    app = Rota("sqlite:///never-opened.db")
+
+    async def crawl(ctx: SyncContext) -> None:
+        """Its steps would be begun and never awaited."""
+
+    with pytest.raises(Invalid, match="not a SyncContext"):
+        app.job(crawl)

@@ -35,10 +35,12 @@ class _Field:
 class PayloadType:
     """Reads, writes and checks payloads; an omitted argument stays omitted, so that a later default applies to it."""
 
-    __slots__ = ("_decode", "_names", "_positional", "_required", "_rest", "_struct", "wants_context")
+    __slots__ = ("_decode", "_names", "_positional", "_required", "_rest", "_struct", "context_kind", "wants_context")
 
     def __init__(self, fields: Sequence[_Field], *, wants_context: str | None, rest: _Rest | None) -> None:
         self.wants_context = wants_context
+        self.context_kind: str | None = None
+        """By which name its annotation calls it, if it has one."""
         self._names = tuple(field.name for field in fields)
         self._positional = tuple(field.name for field in fields if field.positional)
         self._required = tuple(field.name for field in fields if field.required)
@@ -50,11 +52,11 @@ class PayloadType:
     def of(cls, fn: Callable[..., object], context_type: type) -> PayloadType:
         namespace = _namespace(fn)
         fields: list[_Field] = []
-        contexts: list[str] = []
+        contexts: list[inspect.Parameter] = []
         rest: _Rest | None = None
         for parameter in _parameters(fn):
             if _is_context(parameter, context_type, namespace):
-                contexts.append(parameter.name)
+                contexts.append(parameter)
                 continue
             annotation = _annotation(parameter, namespace)
             if parameter.kind is parameter.VAR_KEYWORD:
@@ -64,8 +66,11 @@ class PayloadType:
                 required = parameter.default is parameter.empty
                 fields.append(_Field(parameter.name, annotation, required, positional))
         if len(contexts) > 1:
-            raise Invalid(f"parameters {', '.join(contexts)} all want the context", hint="keep one")
-        return cls(fields, wants_context=contexts[0] if contexts else None, rest=rest)
+            names = ", ".join(parameter.name for parameter in contexts)
+            raise Invalid(f"parameters {names} all want the context", hint="keep one")
+        payload = cls(fields, wants_context=contexts[0].name if contexts else None, rest=rest)
+        payload.context_kind = _name_of(contexts[0]) if contexts else None
+        return payload
 
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
         """The payload of a call `fn(*args, **kwargs)`, written without the context."""
@@ -227,6 +232,11 @@ def _is_context(parameter: inspect.Parameter, context_type: type, namespace: dic
         return str(parameter.annotation).rpartition(".")[2] in {
             kind.__name__ for kind in (context_type, *context_type.__subclasses__())
         }
+
+
+def _name_of(parameter: inspect.Parameter) -> str:
+    annotation = parameter.annotation
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation).rpartition(".")[2]
 
 
 def _annotation(parameter: inspect.Parameter, namespace: dict[str, Any]) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rota.core.bulking import Found
 from rota.core.model import NewRun, RunFilter
 from rota.core.states import RunState
-from rota.errors import AlreadyRetried, NotCancellable, RotaError, RunIsFinal, UnknownRun
+from rota.errors import AlreadyRetried, RotaError
 from rota.store import control, enqueueing
 from rota.store.database import Database, Tx
 from rota.store.selecting import selection_of
@@ -43,22 +43,16 @@ class BulkStore:
 
         return await self._database.read(body)
 
-    async def cancel(self, run_ids: Sequence[str], reason: str | None, actor: str | None) -> Refusals:
-        """In one transaction."""
+    async def cancel_waiting(self, run_ids: Sequence[str], reason: str | None, actor: str | None) -> list[str]:
+        """In one transaction, those that nobody has; returns the others."""
         queues: set[str] = set()
 
-        async def body(tx: Tx) -> Refusals:
-            refused: Refusals = {}
-            for run_id in run_ids:
-                try:
-                    await control.cancel(tx, run_id, reason, actor, queues)
-                except (NotCancellable, RunIsFinal, UnknownRun) as error:
-                    refused[run_id] = error
-            return refused
+        async def body(tx: Tx) -> list[str]:
+            return [id for id in run_ids if not await control.cancel_unclaimed(tx, id, reason, actor, queues)]
 
-        refused = await self._database.transact(body)
+        left = await self._database.transact(body)
         self._database.notify(queues)
-        return refused
+        return left
 
     async def retry(self, runs: Sequence[NewRun]) -> Refusals:
         """In one transaction, which fails as a whole if a key or a limit refuses one of them.

@@ -51,6 +51,12 @@ async def cancel(
     raise Unavailable(f"run {run_id} kept changing while it was being cancelled", hint="try again")
 
 
+async def cancel_unclaimed(tx: Tx, run_id: str, reason: str | None, actor: str | None, queues: set[str]) -> bool:
+    """As `cancel`, of a run that nobody has; False: it is final, or somebody has it by now."""
+    await _reserve_awaited(tx, run_id)
+    return await _end_unclaimed(tx, run_id, RunState.CANCELLED, reason, actor, queues)
+
+
 async def supersede(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str] | None = None) -> RunState | None:
     """As `cancel`, but what was not claimed has been skipped. None: it is final, or cannot be stopped."""
     await _reserve_awaited(tx, run_id)
