@@ -169,3 +169,15 @@ async def test_a_row_of_an_older_program_is_shown(store: Store) -> None:
     await beat(store, worker(pace=None))
     (found,) = await store.workers.list()
     assert (found.heartbeat, found.poll, found.state) == (None, None, WorkerState.WORKING)
+
+
+async def test_who_asked_for_what_is_in_the_audit_log_once(store: Store) -> None:
+    for id in ("web@1", "web@2"):
+        await beat(store, worker(id))
+    await store.workers.ask("web", "ann", state=WorkerState.DRAINING)
+    await store.workers.ask("web", "bob", state=WorkerState.DRAINING)  # which changes nothing
+    await store.workers.ask("web@2", "bob", settings=WorkerSettings(slots=3))
+    noted = await store.events.audit({"kind": "worker"}, 10, None)
+    assert [(event.subject, event.actor) for event in noted] == [("web@2", "bob"), ("web@2", "ann"), ("web@1", "ann")]
+    assert noted[0].details == {"state": "draining", "settings": {"slots": 3}}
+    assert noted[1].details == {"state": "draining"}

@@ -26,6 +26,7 @@ from rota.core.workers import (
     write_asked,
 )
 from rota.instants import instant
+from rota.store import events
 from rota.store.database import Database, Row, Tx
 
 T = TypeVar("T")
@@ -95,6 +96,8 @@ async def _ask(
             rows.append((id, write_asked(after)))
     if rows:
         await tx.fetch("ask_workers", rows, actor=actor)
+        for id, asked in rows:
+            await events.note(tx, "worker", id, "asked", actor, msgspec.json.decode(asked))
 
 
 async def _list(tx: Tx, who: str | None) -> list[Worker]:
