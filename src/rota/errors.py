@@ -292,7 +292,8 @@ class UnknownStep(Invalid):
 
     def __init__(self, step: str, known: Iterable[str]) -> None:
         names = list(known)
-        hint = did_you_mean(step, names) or f"there is {', '.join(map(repr, names[:10]))}"
+        known_ones = f"there is {', '.join(map(repr, names[:10]))}" if names else "there are no steps"
+        hint = did_you_mean(step, names) or known_ones
         super().__init__(f"there is no step {step!r}", hint=hint)
 
 

@@ -48,6 +48,13 @@ def make(config: Config | None = None) -> Rota:
             raise ConnectionError(f"the other side hung up during attempt {ctx.attempt}")
         return f"{file} is uploaded"
 
+    @app.job(steps=["read", {"id": "convert", "timeout": "1m"}, {"id": "publish", "cancelable": False}])
+    async def import_catalog(ctx: Context, pages: int = 40) -> dict[str, int]:
+        """A longer one, in steps: watch it, read its log, cancel it, and retry it from where it was."""
+        products = await ctx.step("read", read_catalog, ctx, pages)
+        prices = await ctx.step("convert", convert_prices, ctx, products)
+        return {"products": products, "shops": await ctx.step("publish", publish, ctx, prices)}
+
     app.job(isolation="process", queue="reports", timeout="1m")(report)
     app.job(slow_sync)
 
@@ -90,6 +97,35 @@ def _schedule(app: Rota) -> None:
     app.schedule("sync", "slow_sync", every("15s"), overlap="skip", description="Every other one is skipped.")
 
 
+async def read_catalog(ctx: Context, pages: int) -> int:
+    products = 0
+    async for page in ctx.track(range(1, pages + 1), summary="pages", step="read"):
+        await asyncio.sleep(0.1)
+        products += 25
+        if page % 10 == 0:
+            ctx.log.info("%d products on %d pages so far", products, page)
+    return products
+
+
+async def convert_prices(ctx: Context, products: int) -> list[float]:
+    ctx.log.info("converting the prices of %d products", products)
+    prices = []
+    for share in range(0, 100, 4):
+        ctx.progress(share, step="convert")
+        await asyncio.sleep(0.1)
+        prices.append(round(random.uniform(1, 99), 2))
+    ctx.log.warning("%d prices were rounded", len(prices))
+    return prices
+
+
+async def publish(ctx: Context, prices: list[float]) -> int:
+    """Once begun it is not stopped halfway: a cancel waits until it is done."""
+    for shop in ("Berlin", "Lyon", "Porto"):
+        await asyncio.sleep(0.5)
+        ctx.log.info("%d prices are in the shop in %s", len(prices), shop)
+    return 3
+
+
 def report(month: int) -> dict[str, int]:
     """Heavy computing: it has a process of its own, which cannot slow the others down."""
     primes = [n for n in range(2, 20_000 + month) if all(n % k for k in range(2, int(n**0.5) + 1))]
@@ -111,7 +147,9 @@ async def sow(client: Client) -> None:
     if await client.list(RunFilter(job="pulse"), limit=1):
         return
     later = Order("cleanup", {}, {"delay": "5m", "tags": ["nightly"]})
-    await client.enqueue_many([*_orders(), later, Order("slow_sync", {}), Order("pulse", {})])
+    await client.enqueue_many(
+        [*_orders(), later, Order("slow_sync", {}), Order("import_catalog", {}), Order("pulse", {})]
+    )
 
 
 def _orders() -> list[Order]:

@@ -106,7 +106,7 @@ def test_a_share_of_steps() -> None:
 def test_what_a_run_says_counts_more_than_its_steps() -> None:
     steps = [Step(id="a", name="", state=StepState.SUCCEEDED), Step(id="b", name="", state=StepState.PENDING)]
     assert progress_of(None, steps, RunState.RUNNING).percentage == 50.0
-    said = Progress(percentage=10.0, summary="so far")
+    said = Progress(percentage=10.0, summary="so far", at=None)
     assert progress_of(said, steps, RunState.RUNNING).percentage == 10.0
     assert progress_of(said, steps, RunState.SUCCEEDED).percentage == 100.0
     assert progress_of(None, [], RunState.FAILED).percentage is None

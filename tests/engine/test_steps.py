@@ -442,3 +442,28 @@ async def test_a_local_retry_opens_them_again_and_keeps_what_was_done(either: Ha
     assert (await either.run(run)).result == ["fetch", "parse"]
     assert done == ["fetch", "parse", "parse"]
     assert await states_of(either, run) == {"fetch": StepState.SUCCEEDED, "parse": StepState.SUCCEEDED}
+
+
+async def test_a_retry_may_begin_at_a_step_that_was_never_reached(either: Harness) -> None:
+    done: list[str] = []
+
+    async def note(name: str) -> None:
+        done.append(name)
+
+    async def crawl(ctx: Context) -> None:
+        for name in ("fetch", "store") if not done else ("fetch", "parse", "store"):
+            await ctx.step(name, note, name)
+        if len(done) == 2:
+            raise Fail("parse was forgotten")
+
+    either.app.job(steps=["fetch", "parse", "store", "tell"])(crawl)
+    run = await either.enqueue("crawl")
+    await either.drain()
+    again = await either.client.retry(run.id, from_step="parse")
+    assert [step.id for step in await either.client.steps(again.id) if step.kept_from] == ["fetch"]
+    await either.drain()
+    assert done == ["fetch", "store", "parse", "store"]
+    last = await either.client.retry(run.id, from_step="tell")
+    assert [step.id for step in await either.client.steps(last.id) if step.kept_from] == ["fetch", "store"]
+    with pytest.raises(UnknownStep):
+        await either.client.retry(run.id, from_step="nothing like it")

@@ -20,6 +20,7 @@ from rota.api.problems import problem
 from rota.api.requests import Query, client_of, json_body, shaped
 from rota.client import Client, Order
 from rota.core.model import Run, RunFilter
+from rota.core.notes import progress_of
 from rota.core.scope import Scope
 from rota.core.states import RunState
 from rota.errors import BadPayload, Invalid, KeyReused, RotaError, did_you_mean
@@ -149,7 +150,10 @@ def run_before(cursor: str | None) -> str | None:
 async def get_run(request: Request) -> Response:
     Query(request, ())
     client = await client_of(request)
-    return answer(await client.get(request.path_params["id"]))
+    run = await client.get(request.path_params["id"])
+    steps = await client.steps(run.id)
+    said = progress_of(run.progress, steps, run.state) if run.progress or steps else None
+    return answer(msgspec.structs.replace(run, progress=said))
 
 
 async def list_attempts(request: Request) -> Response:

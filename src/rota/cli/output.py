@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
 from collections.abc import Sequence
 from datetime import timedelta
@@ -20,15 +21,30 @@ def on_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def emit(text: str) -> None:
-    """A reader that has gone away (`| head`) is content: the command still ends with its own exit code."""
+def emit(text: str) -> bool:
+    """A reader that has gone away (`| head`) is content: the command still ends with its own exit code.
+
+    False: nobody reads any more.
+    """
     try:
         click.echo(text)
     except BrokenPipeError:
         _write_no_more()
+        return False
     except OSError as error:
         _write_no_more()
         raise click.ClickException(f"cannot write the output: {error.strerror}") from None
+    return True
+
+
+def is_read() -> bool:
+    """Whether somebody is at the other end of the pipe; asked by those who may have nothing to write for long."""
+    try:
+        watched = select.poll()
+        watched.register(sys.stdout, 0)
+        return not any(event & select.POLLERR for _, event in watched.poll(0))
+    except (AttributeError, OSError, ValueError):  # no such thing on this system, or no file at all
+        return True
 
 
 def _write_no_more() -> None:

@@ -79,6 +79,7 @@ async def _cancel_one(client: Client, id: str, reason: str | None) -> Run:
 @click.command(
     epilog=examples(
         "rota run retry b3e52e11 --wait",
+        "rota run retry b3e52e11 --from-step parse",
         "rota run retry --job crawl --error 'ConnectionError'",
         "rota run retry --state failed --created-after 2026-01-31T08:00:00Z --yes --json",
     )
@@ -86,6 +87,8 @@ async def _cancel_one(client: Client, id: str, reason: str | None) -> Run:
 @click.argument("id", required=False)
 @filters
 @_everything
+@click.option("--keep-steps", is_flag=True, help="What its steps have done is not done again.")
+@click.option("--from-step", metavar="STEP", help="Likewise, but only what they did before this one.")
 @click.option("--wait", "waiting", is_flag=True, help="Wait for the new run's end.")
 @yes_option
 @shared
@@ -96,15 +99,18 @@ def retry(id: str | None, database: str | None, as_json: bool, waiting: bool, **
     Those are runs that failed, timed out, expired or were cancelled, unless --state says otherwise, and that nobody has
     retried yet: so an interrupted command can be repeated.
     """
+    steps = {"keep_steps": given.pop("keep_steps"), "from_step": given.pop("from_step")}
+    if all(steps.values()):
+        raise click.UsageError("--keep-steps or --from-step, not both")
     yes, everything, wanted = _choice(id, given)
     if id is not None:
-        again = ask(database, lambda client: _retry_one(client, id, waiting))
+        again = ask(database, lambda client: _retry_one(client, id, waiting, **steps))
         if waiting:
             return finish(again, as_json=as_json)
         print_new_run(again, as_json=as_json)
         return 0
-    if waiting:
-        raise Invalid("--wait waits for one run only", hint="give its id")
+    if waiting or any(steps.values()):
+        raise Invalid("--wait, --keep-steps and --from-step are for one run only", hint="give its id")
     many = _Many("retry", "retried", database, to_retry(wanted, everything=everything))
 
     async def act(client: Client, **how: Any) -> BulkResult:
@@ -113,8 +119,8 @@ def retry(id: str | None, database: str | None, as_json: bool, waiting: bool, **
     return many.done(act, yes=yes, as_json=as_json)
 
 
-async def _retry_one(client: Client, id: str, waiting: bool) -> Run:
-    new = await client.retry(id, actor=actor())
+async def _retry_one(client: Client, id: str, waiting: bool, **steps: Any) -> Run:
+    new = await client.retry(id, actor=actor(), **steps)
     return await (ended(client, new.id, None) if waiting else client.get(new.id))
 
 

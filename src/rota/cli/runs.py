@@ -1,4 +1,4 @@
-"""`rota run`: list, show and wait for runs."""
+"""`rota run`: list, show, watch and wait for runs."""
 
 from __future__ import annotations
 
@@ -10,24 +10,28 @@ from rota.cli.adding import add
 from rota.cli.connecting import ask
 from rota.cli.events import events
 from rota.cli.filtering import filter_of, filters
+from rota.cli.logs import logs
 from rota.cli.options import cursor_of, examples, shared
-from rota.cli.output import on_terminal, plain_value, print_facts, print_json, print_rows
+from rota.cli.output import on_terminal, print_facts, print_json, print_rows
+from rota.cli.progressing import STEP_COLUMNS, look, progress_facts, step_row
 from rota.cli.runcontrol import COMMANDS
 from rota.cli.showing import ATTEMPT_COLUMNS, RUN_COLUMNS, attempt_row, run_facts, run_row
+from rota.cli.steps import steps
 from rota.cli.waiting import ended, finish
+from rota.cli.watching import watch
 from rota.client import MOST_LISTED, Client
 
 
 @click.group()
 def run() -> None:
-    """Runs: enqueue, list, count, show, wait for, cancel, retry.
+    """Runs: enqueue, list, count, show, watch, wait for, cancel, retry.
 
     ID is a run's id, or the beginning or the end of it that no other run has. Runs that were enqueued together
     begin alike: take the end, of four characters or more.
     """
 
 
-for command in (add, events, *COMMANDS):
+for command in (add, watch, logs, steps, events, *COMMANDS):
     run.add_command(command)
 
 
@@ -64,21 +68,19 @@ def ls(limit: int, before: str | None, database: str | None, as_json: bool, **gi
 @click.argument("id")
 @shared
 def show(id: str, database: str | None, as_json: bool) -> None:
-    """Show a run with its attempts.
+    """Show a run with its progress, steps and attempts.
 
     ID is the beginning or the end of an id, or all of it.
     """
-
-    async def question(client: Client) -> Any:
-        found = await client.get(id)
-        return found, await client.attempts(found.id), await client.time()
-
-    found, attempts, now = ask(database, question)
+    seen = ask(database, lambda client: look(client, id))
     if as_json:
-        print_json({**plain_value(found), "attempts": attempts})
+        print_json(seen.document())
         return
-    print_facts(run_facts(found, now))
-    rows = [attempt_row(attempt, now) for attempt in attempts]
+    print_facts([*run_facts(seen.run, seen.at), *progress_facts(seen)])
+    if on_terminal() and seen.progress.steps:
+        click.echo()
+        print_rows(STEP_COLUMNS, [step_row(step, seen.at) for step in seen.progress.steps], none="")
+    rows = [attempt_row(attempt, seen.at) for attempt in seen.attempts]
     if on_terminal() and rows:
         click.echo()
     print_rows(ATTEMPT_COLUMNS, rows, none="")

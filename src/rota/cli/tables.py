@@ -21,7 +21,7 @@ _INDENT = (0, 0, 0, 4)
 
 
 def print_table(columns: Columns, rows: Sequence[Sequence[Cell]]) -> None:
-    console = _console()
+    console = terminal()
     in_table = [title for title in columns.titles if title not in columns.below]
     named = [dict(zip(columns.titles, row, strict=True)) for row in rows]
     fitting = _fitting(columns, in_table, named, console.width)
@@ -80,7 +80,7 @@ def print_grid(facts: Sequence[tuple[str, Cell]]) -> None:
     grid.add_column(overflow="fold")
     for name, cell in facts:
         grid.add_row(name, _text(cell))
-    _console().print(grid)
+    terminal().print(grid)
 
 
 def _shown(cell: Cell) -> str:
@@ -95,6 +95,7 @@ def _line(cell: Cell) -> Text:
     return Text(" ".join(_shown(cell).split()), style=cell.style, no_wrap=True, overflow="ellipsis")
 
 
-def _console() -> Console:
+def terminal() -> Console:
+    """Colours unless they are not wanted; words are never taken for markup."""
     plain = bool(os.environ.get("NO_COLOR"))
     return Console(color_system=None if plain else "auto", highlight=False, markup=False, emoji=False)

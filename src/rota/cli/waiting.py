@@ -10,14 +10,16 @@ from typing import Self
 import click
 
 from rota.cli.output import emit, json_text, on_terminal, print_json
+from rota.cli.progressing import bar, busy_with, percent
 from rota.cli.showing import error_line
-from rota.cli.words import one_field, state_cell, visible
+from rota.cli.words import one_field, one_line, state_cell, visible
 from rota.client import Client
 from rota.core.model import Run
 from rota.core.states import RunState
 from rota.durations import span
 
 _LOOK = 0.5
+_BAR = 20
 _CLEAR = "\r\x1b[K"
 _EXIT_CODES = {RunState.SUCCEEDED: 0, RunState.CANCELLED: 3, RunState.SKIPPED: 3}
 
@@ -38,7 +40,18 @@ class ProgressLine:
 
     def _write(self, text: str) -> None:
         if sys.stderr.isatty():
-            click.echo(f"{_CLEAR}{visible(text)}", err=True, nl=False)
+            click.echo(f"{_CLEAR}{_fitting(text) if text else ''}", err=True, nl=False)
+
+
+def _fitting(text: str) -> str:
+    """A line that wraps could not be wiped."""
+    from rich.text import Text
+
+    from rota.cli.tables import terminal
+
+    line = Text(visible(text))
+    line.truncate(max(1, terminal().width - 1), overflow="ellipsis")
+    return line.plain
 
 
 async def ended(client: Client, id: str, timeout: str | None) -> Run:
@@ -48,8 +61,18 @@ async def ended(client: Client, id: str, timeout: str | None) -> Run:
         while not (await asyncio.wait([waiting], timeout=_LOOK))[0]:
             run = await client.get(id)
             elapsed = span(await client.time() - run.created_at)
-            line.show(f"{state_cell(run.state).shown}  {run.job}  attempt {run.attempt}/{run.max_attempts}  {elapsed}")
+            tries = f"{run.job}  attempt {run.attempt}/{run.max_attempts}  {elapsed}"
+            line.show("  ".join([state_cell(run.state).shown or "", *await _progress(client, run), tries]))
     return await waiting
+
+
+async def _progress(client: Client, run: Run) -> list[str]:
+    """Nothing of a run that says nothing."""
+    said = await client.progress(run.id)
+    if said.percentage is None and said.summary is None:
+        return []
+    words = one_line(busy_with(said, run.state))
+    return [bar(said.percentage, _BAR), percent(said.percentage), *([words] if words else [])]
 
 
 def finish(run: Run, *, as_json: bool) -> int:
@@ -59,7 +82,7 @@ def finish(run: Run, *, as_json: bool) -> int:
     elif on_terminal():
         _print_ending(run)
     else:
-        emit("\t".join([run.id, run.state.value, one_field(_outcome(run))]))
+        emit("\t".join([run.id, run.state.value, one_field(outcome_of(run))]))
     return exit_code_of(run)
 
 
@@ -70,13 +93,17 @@ def exit_code_of(run: Run) -> int:
 def _print_ending(run: Run) -> None:
     took = f" in {span(run.finished_at - run.created_at)}" if run.finished_at else ""
     emit(visible(f"{state_cell(run.state).shown}  {run.job}  {run.id}{took}"))
-    if outcome := _outcome(run):
+    print_outcome(run)
+
+
+def print_outcome(run: Run) -> None:
+    if outcome := outcome_of(run):
         emit(visible(outcome))
     if run.error:
         click.echo(f"hint: rota run show {run.id}", err=True)
 
 
-def _outcome(run: Run) -> str:
+def outcome_of(run: Run) -> str:
     if run.error:
         return error_line(run.error)
     if run.result is not None:

@@ -8,6 +8,7 @@ import msgspec
 
 from rota.core.jobstatus import JobState
 from rota.core.states import RunState
+from rota.core.steps import StepState
 from rota.durations import age, span
 
 _SYMBOLS = {
@@ -31,6 +32,14 @@ _JOB_SYMBOLS = {
     JobState.COMPLETED: ("✓", "green"),
     JobState.FAILED: ("✗", "red"),
     JobState.CANCELLED: ("⊘", "yellow"),
+}
+_STEP_SYMBOLS = {
+    StepState.PENDING: ("○", "blue"),
+    StepState.RUNNING: ("▶", "cyan"),
+    StepState.SUCCEEDED: ("✓", "green"),
+    StepState.FAILED: ("✗", "red"),
+    StepState.SKIPPED: ("↷", "yellow"),
+    StepState.CANCELLED: ("⊘", "yellow"),
 }
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 _IN_A_CELL = {**_CONTROLS, ord("\\"): "\\\\", ord("\n"): "\\n", ord("\t"): "\\t"}
@@ -68,6 +77,11 @@ def one_field(text: str) -> str:
     return text.translate(_IN_A_CELL)
 
 
+def one_line(text: str) -> str:
+    """For people, where there is room for one line only."""
+    return visible(" ".join(text.split()))
+
+
 def text_cell(text: object) -> Cell:
     return Cell("" if text is None else str(text))
 
@@ -79,6 +93,11 @@ def state_cell(state: RunState) -> Cell:
 
 def job_state_cell(state: JobState) -> Cell:
     symbol, colour = _JOB_SYMBOLS[state]
+    return Cell(state.value, f"{symbol} {state.value}", colour)
+
+
+def step_state_cell(state: StepState) -> Cell:
+    symbol, colour = _STEP_SYMBOLS[state]
     return Cell(state.value, f"{symbol} {state.value}", colour)
 
 

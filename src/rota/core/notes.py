@@ -76,12 +76,12 @@ class Notes(msgspec.Struct, frozen=True):
         )
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a run says it is."""
+class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far a run says it is. `steps` are left out where many runs are listed."""
 
     percentage: float | None
     summary: str | None
-    at: datetime | None = None
+    at: datetime | None
     steps: Sequence[Step] = ()
 
 

@@ -147,10 +147,10 @@ def in_order(declared: Sequence[StepDefinition], opened: Mapping[str, Step], *, 
 
 
 def share_of(steps: Sequence[Step]) -> float | None:
-    """How far a run is that says nothing of it but has steps, in percent."""
+    """How far a run is that says nothing of it but has steps, in percent. What was never reached is not done."""
     if not steps:
         return None
-    over = sum(100.0 if step.state in _OVER else step.percentage or 0.0 for step in steps)
+    over = sum(100.0 if step.state in _OVER and step.attempt else step.percentage or 0.0 for step in steps)
     return round(over / len(steps), 2)
 
 
