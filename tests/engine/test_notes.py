@@ -12,6 +12,7 @@ import pytest
 
 from rota import Context, Retry, RunState, SyncContext
 from rota.core.notes import LONGEST_LINE
+from rota.engine.capture import capture
 from rota.errors import Invalid, UnknownStep
 from rota.testing import Harness
 from tests.engine.working import SECOND, Working
@@ -273,3 +274,14 @@ async def test_notes_under_a_lost_lease_are_refused_and_stop_the_attempt(either:
     await worker.stop()
     assert (await either.run(run)).progress is None
     assert await either.client.logs(run.id) == []
+
+
+async def test_draining_keeps_what_was_logged(harness: Harness) -> None:
+    async def crawl(ctx: Context) -> None:
+        ctx.log.info("hello")
+
+    harness.app.job(crawl)
+    run = await harness.enqueue("crawl")
+    await harness.drain()
+    assert [line.text for line in await harness.client.logs(run.id)] == ["hello"]
+    assert capture not in logging.root.handlers

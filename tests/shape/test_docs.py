@@ -11,7 +11,7 @@ import click
 import pytest
 from starlette.routing import BaseRoute, Mount, Route
 
-from rota import Attempt, BlockingClient, Client, Enqueued, Job, Rota, Run, RunFilter, Schedule
+from rota import Attempt, BlockingClient, Client, Context, Enqueued, Job, Rota, Run, RunFilter, Schedule, SyncContext
 from rota.accounting import Accounts
 from rota.api import asgi, refusals
 from rota.api.orders import RunBody
@@ -23,11 +23,14 @@ from rota.config import SETTINGS, load_config
 from rota.core.applying import read_file
 from rota.core.documents import parse
 from rota.core.limits import WHEN_FULL
+from rota.core.notes import LogLine, Progress
 from rota.core.policies import CATCH_UP, FAILURE, OVERLAP
 from rota.core.publishing import RUN_OPTIONS
 from rota.core.schedules import SCHEDULE_OPTIONS
 from rota.core.states import FINAL_STATES, Outcome, RunState
+from rota.core.steps import Step, StepState
 from rota.core.workers import Worker, WorkerState
+from rota.engine.context import RunContext
 from rota.engine.meters import Meters
 from rota.errors import RotaError
 from rota.registry.jobs import JOB_OPTIONS
@@ -112,6 +115,19 @@ def test_every_policy_is_documented() -> None:
 def test_every_final_state_is_documented() -> None:
     assert named_in_first_column("jobs.md", "## The states of a run") == {state.value for state in FINAL_STATES}
     assert unnamed("jobs.md", (f"`{state.value}`" for state in RunState)) == []
+
+
+def test_every_state_of_a_step_is_documented() -> None:
+    assert named_in_first_column("jobs.md", "## Steps") == {state.value for state in StepState}
+
+
+def test_what_a_handler_may_say_is_documented() -> None:
+    offered = {*public(RunContext), *public(Context)}
+    assert unnamed("jobs.md", offered) == []
+    assert set(public(Context)) == set(public(SyncContext))
+    for kind in (Step, Progress, LogLine):
+        assert unnamed("python.md", (f"`{name}`" for name in kind.__struct_fields__)) == []
+    assert unnamed("rest.md", (f"`{name}`" for name in {*Progress.__struct_fields__, *Step.__struct_fields__})) == []
 
 
 def unnamed(page: str, names: Iterable[str]) -> list[str]:

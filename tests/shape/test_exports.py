@@ -17,7 +17,8 @@ PUBLIC = {
     "Exponential",
     "Fail", "Invalid", "Job", "JobDefinition", "JobState", "JobStats", "JobStatus", "LeaseLost", "NotFound",
     "Order", "Outcome", "Retry", "Rota",
-    "RotaError", "Run", "RunError", "RunFilter", "RunState", "Schedule", "Scope", "Snooze", "Unavailable", "Unique",
+    "RotaError", "Run", "RunError", "RunFilter", "RunState", "Schedule", "Scope", "Snooze", "SyncContext",
+    "Unavailable", "Unique",
     "__version__", "after", "cron", "every", "once",
 }  # fmt: skip
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rota.app import Rota
 from rota.core.model import Run
+from rota.engine.capture import capture
 from rota.engine.declaring import declare_schedules
 from rota.engine.engine import worker_info
 from rota.engine.planner import Planner
@@ -28,10 +29,12 @@ async def adrain(app: Rota) -> Sequence[Run]:
     in_use = {queue for queue, *_ in await store.queue_counts()}
     queues = sorted({*app.registry.queues(), *in_use})
     worker = Worker(store, app.registry, worker_info(app.registry, app.config, "drain", queues), app.config)
+    capture.install()
     try:
         return await store.get_runs(await _work_off(worker, store, planner))
     finally:
         await worker.stop()
+        capture.remove()
 
 
 async def _work_off(worker: Worker, store: Store, planner: Planner) -> list[str]:
