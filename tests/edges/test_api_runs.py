@@ -10,8 +10,10 @@ import pytest
 from rota.api import asgi
 from rota.app import Rota
 from rota.core.signals import Fail
+from rota.engine.context import SyncContext
 from rota.store import open_database
 from rota.store.store import Store
+from rota.testing import adrain
 
 RUNS = "/api/v1/runs"
 
@@ -26,6 +28,12 @@ def make_app(url: str) -> Rota:
     @app.job
     def refuse() -> None:
         raise Fail("no")
+
+    @app.job(steps=["fetch", "store"])
+    def crawl(ctx: SyncContext) -> None:
+        ctx.progress(40, "fetching")
+        ctx.step("fetch", int, "7")
+        raise Fail("the disk is full")
 
     return app
 
@@ -257,3 +265,19 @@ async def test_jobs_write_durations_as_people_do(http: httpx2.AsyncClient) -> No
 async def test_the_time_is_the_databases(http: httpx2.AsyncClient) -> None:
     now = datetime.fromisoformat((await http.get("/api/v1/time")).json()["now"])
     assert abs((datetime.now(UTC) - now).total_seconds()) < 60
+
+
+async def test_a_run_says_how_far_it_is_and_alone_also_its_steps(app: Rota, http: httpx2.AsyncClient) -> None:
+    id = (await http.post(RUNS, json={"job": "crawl"})).json()["id"]
+    await adrain(app)
+    said = (await http.get(f"{RUNS}/{id}")).json()["progress"]
+    assert said.keys() == {"percentage", "summary", "at", "steps"}
+    assert (said["percentage"], said["summary"], said["at"][-1]) == (40.0, "fetching", "Z")
+    fetched, stored = said["steps"]
+    assert (fetched["id"], fetched["state"], fetched["result"]) == ("fetch", "succeeded", 7)
+    assert stored == {
+        "id": "store", "name": "", "state": "skipped", "attempt": None, "started_at": None, "finished_at": None,
+        "percentage": None, "summary": None, "result": None, "error": None, "kept_from": None,
+    }  # fmt: skip
+    (listed,) = (await http.get(RUNS)).json()["items"]
+    assert listed["progress"] == {name: said[name] for name in ("percentage", "summary", "at")}

@@ -9,14 +9,16 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, cast
 
 import pytest
 
-from rota import Client, Context, Fail, Order, Rota
-from rota.cli import patience
+from rota import Client, Context, Fail, Order, Rota, Run, RunState
+from rota.cli import logs, patience
 from rota.cli.patience import Patience
 from rota.cli.progressing import bar, percent
+from rota.core.notes import LogLine
 from rota.errors import SchemaOutdated, Unavailable
 from rota.store import Store, open_database
 from tests.edges.test_cli_runs import process
@@ -195,6 +197,38 @@ async def test_following_a_log_misses_nothing_that_was_said_before_the_end(datab
         rest, complaints = await child.communicate()
         assert rest.decode().endswith("\tthe last word\n")
         assert (child.returncode, complaints) == (0, b"")
+
+
+async def test_the_state_is_looked_at_before_the_log_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a line that is written between the two would be missed."""
+    monkeypatch.setattr(logs, "_EVERY", 0.0)
+    said: list[LogLine] = []
+    states = [RunState.RUNNING, RunState.RUNNING, RunState.SUCCEEDED]
+
+    class Racing:
+        """Each look at the log is followed by a line, and by a step of the run towards its end."""
+
+        state = RunState.QUEUED
+
+        async def get(self, id: str) -> Run:
+            facts: dict[str, Any] = {**dict.fromkeys(Run.__struct_fields__), "id": id, "state": self.state}
+            return Run(**facts)
+
+        async def logs(self, id: str, *, after: str | None) -> list[LogLine]:
+            page = [line for line in said if after is None or line.cursor > after]
+            if not page and states:
+                self.state = states.pop(0)
+                said.append(_line(f"1.{len(said) + 1}"))
+            return page
+
+    wanted = logs.Wanted(None, "debug", None, True)
+    found = [line.cursor async for line in logs._lines(cast("Client", Racing()), "1", wanted)]
+    assert found == ["1.1", "1.2", "1.3"]
+
+
+def _line(cursor: str) -> LogLine:
+    at = datetime.now(UTC)
+    return LogLine(at=at, level="info", logger="x", text="", attempt=1, fence=1, cursor=cursor)
 
 
 async def test_ctrl_c_ends_following_without_a_word(sqlite_url: str) -> None:

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from rota.cli.connecting import ask
-from rota.cli.options import examples, shared
+from rota.cli.options import examples, streamed
 from rota.cli.output import emit, is_read, json_text, on_terminal
 from rota.cli.patience import Patience
 from rota.cli.words import one_field, one_line, rfc3339, visible
@@ -49,8 +49,10 @@ class Wanted(msgspec.Struct, frozen=True):
 @click.option("-f", "--follow", is_flag=True, help="Go on until the run has ended.")
 @click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Only of this attempt.")
 @click.option("-n", "--tail", type=click.IntRange(min=1), metavar="N", help="Only the last N lines, and what follows.")
-@click.option("--level", type=click.Choice(_LEVELS), default="debug", help="Only this level and above.")
-@shared
+@click.option(
+    "--level", type=click.Choice(_LEVELS, case_sensitive=False), default="debug", help="Only this level and above."
+)
+@streamed
 def logs(id: str, database: str | None, as_json: bool, **given: object) -> int:
     """Show what a run has logged, oldest first.
 

@@ -38,6 +38,11 @@ def shared(command: F) -> F:
     return _database(click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command))
 
 
+def streamed(command: F) -> F:
+    """The same for commands that print as things happen."""
+    return _database(click.option("--json", "as_json", is_flag=True, help="Print a JSON document per line.")(command))
+
+
 def _database(command: F) -> F:
     return click.option("--database", metavar="URL", help="sqlite:///FILE or postgresql://USER@HOST/NAME.")(command)
 

@@ -12,7 +12,7 @@ from typing import Protocol, Self
 import click
 
 from rota.cli.connecting import ask
-from rota.cli.options import examples, shared
+from rota.cli.options import examples, streamed
 from rota.cli.output import emit, is_read, json_text, on_terminal
 from rota.cli.patience import Patience
 from rota.cli.progressing import Look, busy_with, look
@@ -65,7 +65,7 @@ class Lines:
 )
 @click.argument("id")
 @click.option("--timeout", metavar="DURATION", help='Give up after this long: "90s", "5m".')
-@shared
+@streamed
 def watch(id: str, timeout: str | None, database: str | None, as_json: bool) -> int:
     """Watch a run until it has ended: state, progress, steps, attempts.
 
