@@ -257,7 +257,7 @@ async def test_attempts_tell_how_it_went(app: Rota, http: httpx2.AsyncClient) ->
 
 async def test_jobs_write_durations_as_people_do(http: httpx2.AsyncClient) -> None:
     jobs = {job["name"]: job for job in (await http.get("/api/v1/jobs")).json()["items"]}
-    assert sorted(jobs) == ["greet", "refuse"]
+    assert sorted(jobs) == ["crawl", "greet", "refuse"]
     assert jobs["greet"]["timeout"] == "1m30s"
     assert jobs["greet"]["retry"]["backoff"]["base"] == "1m"
 
