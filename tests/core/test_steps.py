@@ -104,7 +104,10 @@ def test_a_share_of_steps() -> None:
 
 
 def test_what_a_run_says_counts_more_than_its_steps() -> None:
-    steps = [Step(id="a", name="", state=StepState.SUCCEEDED, attempt=1), Step(id="b", name="", state=StepState.PENDING)]
+    steps = [
+        Step(id="a", name="", state=StepState.SUCCEEDED, attempt=1),
+        Step(id="b", name="", state=StepState.PENDING),
+    ]
     assert progress_of(None, steps, RunState.RUNNING).percentage == 50.0
     said = Progress(percentage=10.0, summary="so far", at=None)
     assert progress_of(said, steps, RunState.RUNNING).percentage == 10.0

@@ -122,7 +122,7 @@ async def test_steps_as_they_stand(store: Store, clock: ManualClock) -> None:
     clock.advance(LEASE + SECOND)
     await store.reap(10)
     one, _ = await store.notes.steps(held.run_id)
-    assert one.state is StepState.PENDING
+    assert (one.state, one.percentage) == (StepState.PENDING, None)
     (again,) = await claim(store)
     await store.notes.write(step(again))
     await finish(store, again)
@@ -177,6 +177,7 @@ async def test_logs_are_read_a_page_at_a_time(store: Store, clock: ManualClock) 
     now = rest[-1].at + timedelta(seconds=1)
     assert now.timestamp() * 1e6 == clock.micros()
     assert [line.text for line in await store.notes.last_logs(held.run_id, 2)] == ["line 299", "line 300"]
+    assert len(await store.notes.last_logs(held.run_id, 250)) == 250
 
 
 async def test_a_gap_in_a_log_is_told(store: Store) -> None:

@@ -134,12 +134,18 @@ def _step(row: Row, ended: RunState | None) -> Step:
         attempt=attempt,
         started_at=maybe_instant(started_at),
         finished_at=maybe_instant(finished_at),
-        percentage=100.0 if stands is StepState.SUCCEEDED else percentage_of(done),
+        percentage=_percentage(stands, done),
         summary=summary,
         result=msgspec.json.decode(result) if result else None,
         error=msgspec.json.decode(error, type=RunError) if error else None,
         kept_from=None if kept_from is None else str(kept_from),
     )
+
+
+def _percentage(state: StepState, done: int | None) -> float | None:
+    if state is StepState.PENDING:  # it will be begun again, from nothing
+        return None
+    return 100.0 if state is StepState.SUCCEEDED else percentage_of(done)
 
 
 async def keep_steps(tx: Tx, old_id: str, run_id: str, from_step: str | None) -> None:
@@ -158,7 +164,7 @@ async def logs(tx: Tx, run_id: str, after: str | None) -> list[LogLine]:
 
 
 async def last_logs(tx: Tx, run_id: str, count: int) -> list[LogLine]:
-    rows = list(reversed(await tx.fetch("last_log_rows", id=run_id, limit=_ROWS)))
+    rows = list(reversed(await tx.fetch("last_log_rows", id=run_id, limit=count)))  # each has a line at least
     return _lines(rows[:1] + rows)[-count:] if rows else []
 
 
