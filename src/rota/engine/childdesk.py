@@ -155,11 +155,20 @@ class ChildDesk:
         text = None if again or error is None else msgspec.json.encode(error_of(error)).decode()
         await self._ask_and_lower(id, "leave_step", text)
 
-    async def _ask_and_lower(self, id: str, verb: str, text: str | None) -> None:
-        await self._ask(verb, id, text)
+    def give_up_step(self, id: str) -> None:
+        """The answer is nobody's."""
+        self._send()
+        self._link.send("ask", msgspec.json.encode(Ask(0, "leave_step", id)))
+        self._lower(id)
+
+    def _lower(self, id: str) -> None:
         if id in self._shielded:
             self._shielded.discard(id)
             self._standing.shields -= 1
+
+    async def _ask_and_lower(self, id: str, verb: str, text: str | None) -> None:
+        await self._ask(verb, id, text)
+        self._lower(id)
 
     async def _ask(self, verb: str, id: str = "", text: str | None = None, *, interruptible: bool = False) -> Told:
         self._send()  # what was said before comes first

@@ -71,6 +71,9 @@ class Desk(Protocol):
     async def leave_step(self, id: str, error: BaseException | None) -> None:
         """Without a result; with no error, it will be begun again."""
 
+    def give_up_step(self, id: str) -> None:
+        """Likewise, without waiting for it."""
+
     async def in_thread(self, call: Callable[[], Any]) -> Any: ...
 
     def wait(self, act: Coroutine[Any, Any, T]) -> T:
@@ -257,7 +260,7 @@ class Context(RunContext):
                 raise
             raise failure from error
         except BaseException:  # interrupted; if that is not the end of the attempt, it may be opened again
-            await asyncio.shield(self._desk.leave_step(id, None))
+            self._desk.give_up_step(id)
             raise
         result = await self._desk.close_step(id, value)
         self.checkpoint()

@@ -168,15 +168,28 @@ class WorkerDesk:
 
     async def keep_error(self, id: str, error: RunError | None) -> None:
         """It may be opened again, in this attempt or the next."""
+        if leaving := self._left(id, error):
+            await asyncio.shield(leaving)
+
+    def give_up_step(self, id: str) -> None:
+        if id in self._open:
+            self._left(id, None)
+
+    def _left(self, id: str, error: RunError | None) -> asyncio.Task[None] | None:
+        """Under way still, if its shield has to be lowered."""
         opened = self._open[id]
         self._seen.discard(id)
         text = None if error is None else msgspec.json.encode(error).decode()
         note = self._note(opened, StepState.RUNNING if error is None else StepState.FAILED, error=text)
+        if not opened.definition.cancelable:
+            return self._floor.notebook.see_to(self._lower(id, opened, note))
+        self._page.step(note, opened.begun)
+        self._end(id)
+        return None
+
+    async def _lower(self, id: str, opened: _Open, note: StepNote) -> None:
         try:
-            if opened.definition.cancelable:
-                self._page.step(note, opened.begun)
-            else:
-                await self._record(opened, note)
+            await self._record(opened, note)
         finally:
             self._end(id)
 

@@ -41,7 +41,8 @@ class Shield:
         """Not if the run was asked to stop, or is no longer ours."""
         claim = self._attempt.claim
         async with self._changing:
-            shielded = await self._surely(lambda: self._notes.shield(claim.run_id, claim.fence))
+            another = self._attempt.shields > 0
+            shielded = await self._surely(lambda: self._notes.shield(claim.run_id, claim.fence, another=another))
             if shielded is None:
                 raise LeaseLost(claim.run_id, claim.fence)
             if not shielded:

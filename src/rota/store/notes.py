@@ -45,9 +45,13 @@ class NoteStore:
         """Returns the leases that are gone: nothing of theirs was written."""
         return await self._database.transact(lambda tx: write(tx, notes))
 
-    async def shield(self, run_id: str, fence: int) -> bool | None:
-        """From now on a cancel waits. False: the run was asked to stop before; None: the lease is gone."""
-        rows = await self._database.transact(lambda tx: tx.fetch("shield", id=run_id, fence=fence))
+    async def shield(self, run_id: str, fence: int, *, another: bool = False) -> bool | None:
+        """From now on a cancel waits. False: the run was asked to stop before; None: the lease is gone.
+
+        `another`: it is shielded already, for a step that goes on.
+        """
+        values = {"id": run_id, "fence": fence, "another": int(another)}
+        rows = await self._database.transact(lambda tx: tx.fetch("shield", **values))
         return bool(rows[0][0]) if rows else None
 
     async def unshield(self, notes: Notes, grace: int) -> set[tuple[str, int]]:

@@ -54,6 +54,9 @@ class InlineDesk:
         return msgspec.json.decode(stored(id, result, self._limits))
 
     async def leave_step(self, id: str, error: BaseException | None) -> None:
+        self.give_up_step(id)
+
+    def give_up_step(self, id: str) -> None:
         self._open.discard(id)
         self._seen.discard(id)
 

@@ -42,8 +42,8 @@ delete from rota_log
 where (run_id, fence, no) in (select rows.run_id, rows.fence, rows.no from {rows run_id id, fence int, no int});
 
 -- name: shield
--- Not if it was asked to stop before; another step's shield stays as it is.
-update rota_lease set shielded = case when cancel_at is null then 1 else shielded end
+-- Not if it was asked to stop before; then it stays as it is only for another step that has one.
+update rota_lease set shielded = case when cancel_at is null then 1 else cast(:another as smallint) end
 where run_id = :id and fence = :fence
 returning case when cancel_at is null then 1 else 0 end;
 
