@@ -165,6 +165,20 @@ async def test_no_shield_for_a_run_that_was_asked_to_stop_or_is_gone(store: Stor
     assert await store.notes.unshield(step(held), 1) == {(held.run_id, held.fence)}
 
 
+async def test_a_shield_that_comes_too_late_leaves_another_where_it_is(store: Store, clock: ManualClock) -> None:
+    held = await put_and_claim(store)
+    await store.notes.shield(held.run_id, held.fence)
+    await store.cancel(held.run_id, None, None)
+    assert await store.notes.shield(held.run_id, held.fence, another=True) is False
+    clock.advance(LEASE - SECOND)
+    await store.extend(WORKER, [(held.run_id, held.fence)], LEASE_MICROS)
+    clock.advance(LEASE - SECOND)
+    assert (await store.reap(10)).ended == 0
+    # Its own, of which nobody has heard: asked for again, it goes.
+    assert await store.notes.shield(held.run_id, held.fence) is False
+    assert (await store.reap(10)).ended == 1
+
+
 async def test_logs_are_read_a_page_at_a_time(store: Store, clock: ManualClock) -> None:
     held = await put_and_claim(store)
     for no in range(1, 301):
