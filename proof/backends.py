@@ -25,6 +25,10 @@ from rota.store.statements import POSTGRES, SQLITE, Dialect
 T = TypeVar("T")
 Kind = Literal["transact", "alone", "glance", "read"]
 _LIMIT = 60.0
+_EFFECTS = """
+create table if not exists proof_effect (run_id text not null, fence integer not null, finishing integer not null)
+"""
+"""What handlers do in transactions of their own."""
 _DEADLINE = timedelta(seconds=30)
 
 
@@ -56,6 +60,7 @@ class SqliteBackend:
         self._changes = 0
         self._tx = SqliteTx(self._own, HostClock())
         drive(Direct(self, HostClock()).store().migrate())
+        self._own.execute(_EFFECTS).fetchall()
         tables = self.look("select name from sqlite_master where type = 'table' and name <> 'rota_migration'")
         self._clear = ";".join(f"delete from {name}" for (name,) in tables)
 
@@ -96,8 +101,9 @@ class PostgresBackend:
         self._database: PostgresDatabase | None = None
         self._eyes: asyncpg.Connection[asyncpg.Record] = self._wait(asyncpg.connect(url))
         self._wait(self._migrate())
+        self._wait(self._eyes.execute(_EFFECTS))
         rows = self._wait(self._eyes.fetch("select tablename from pg_tables where tablename like 'rota_%'"))
-        tables = ", ".join(sorted(row[0] for row in rows if row[0] != "rota_migration"))
+        tables = ", ".join(["proof_effect", *sorted(row[0] for row in rows if row[0] != "rota_migration")])
         self._clear = f"truncate {tables}"
 
     async def _migrate(self) -> None:

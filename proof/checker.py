@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proof import end_checks, lane_checks, run_checks
+from proof.diary import StepDeed
+from proof.note_checks import NoteChecks
+from proof.noting import Effect, Note
 from proof.observing import Change, Finding
 from proof.timing_checks import Timing
 
@@ -29,10 +32,12 @@ class Checker:
         self.violation: Violation | None = None
         self._world = world
         self._timing = Timing(world)
+        self._notes = NoteChecks(world)
         self._of_changes: list[Callable[[Change], Iterator[Finding]]] = [
             *run_checks.checks(world),
             *lane_checks.of_changes(world),
             *self._timing.of_changes(),
+            *self._notes.of_changes(),
         ]
         self._of_commits: list[Callable[[], Iterator[Finding]]] = [
             *lane_checks.of_commits(world),
@@ -48,6 +53,24 @@ class Checker:
         for check in self._of_commits:
             for promise, message in check():
                 self.violate(promise, f"{message}, after {op}")
+
+    def noted(self, before: Note | None, after: Note | None, op: str, worker: str) -> None:
+        """A commit changed something that a run says of itself."""
+        self._found(self._notes.noted(before, after, op, worker))
+
+    def kept(self, change: Change) -> None:
+        self._found(self._notes.kept(change))
+
+    def did(self, deed: StepDeed) -> None:
+        """A handler, in a step: at this moment it can be compared with what is recorded."""
+        self._found(self._notes.did(deed))
+
+    def did_in_transaction(self, effect: Effect) -> None:
+        self._found(self._notes.committed(effect))
+
+    def _found(self, findings: Iterator[Finding]) -> None:
+        for promise, message in findings:
+            self.violate(promise, message)
 
     def repeated(self, op: str, first: Callable[[], object], second: Callable[[], object]) -> None:
         """P10: what is said again gets the same answer."""

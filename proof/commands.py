@@ -9,8 +9,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from proof.diary import Call
-from proof.script import AddSchedule, Cancel, ChangeSchedule, Command, Enqueue, Hold, RetryByHand
+from proof.jobs import STEPPED
+from proof.script import AddSchedule, Bulk, Cancel, ChangeSchedule, Command, Enqueue, Hold, RetryByHand
 from rota.client import Order
+from rota.core.model import RunFilter
 from rota.core.triggers import Trigger, after, cron, every
 from rota.errors import RotaError, Unavailable
 
@@ -29,7 +31,9 @@ async def perform(process: ClientProcess, entry: Command, place: int) -> None:
         case Cancel():
             await _cancel(process, entry)
         case RetryByHand():
-            await _retry(process, entry)
+            await (_retry_keeping if entry.keep else _retry)(process, entry)
+        case Bulk():
+            await _bulk(process, entry)
         case AddSchedule():
             await _add(process, entry, place)
         case ChangeSchedule():
@@ -39,11 +43,17 @@ async def perform(process: ClientProcess, entry: Command, place: int) -> None:
 
 
 async def ask(
-    process: ClientProcess, verb: str, what: str, act: Callable[[], Awaitable[Any]], *, insist: bool = False
+    process: ClientProcess,
+    verb: str,
+    what: str,
+    act: Callable[[], Awaitable[Any]],
+    *,
+    insist: bool = False,
+    options: dict[str, Any] | None = None,
 ) -> Call:
     """With `insist`, again when nobody knows whether it was done; only for what may be repeated."""
     world = process.world
-    call = Call(world.loop.time(), process.name, verb, what)
+    call = Call(world.loop.time(), process.name, verb, what, options=options or {})
     world.diary.calls.append(call)
     for tries_left in reversed(range(_TRIES if insist else 1)):
         try:
@@ -110,6 +120,37 @@ async def _retry(process: ClientProcess, entry: RetryByHand) -> None:
             return (await process.client.retry(run_id)).id
 
         await ask(process, "retry", run_id, act)
+
+
+async def _retry_keeping(process: ClientProcess, entry: RetryByHand) -> None:
+    """Of runs that work in steps: all that was done, or what was done before one of the steps."""
+    world = process.world
+    known = [id for id, seen in sorted(world.observer.runs.items()) if seen.end and seen.job in STEPPED]
+    if not known:
+        return
+    run_id = known[int(entry.pick * len(known))]
+    steps = sorted(world.noting.steps_of(run_id))
+    options: dict[str, Any] = {"keep_steps": True}
+    if steps and entry.begin is not None:
+        options["from_step"] = steps[int(entry.begin * len(steps))]
+
+    async def act() -> str:
+        return (await process.client.retry(run_id, **options)).id
+
+    await ask(process, "retry", run_id, act, options=options)
+
+
+async def _bulk(process: ClientProcess, entry: Bulk) -> None:
+    wanted = RunFilter(job=entry.job)
+
+    async def act() -> tuple[int, int]:
+        if entry.verb == "cancel":
+            told = await process.client.cancel_many(wanted, reason="drawn", actor=process.name)
+        else:
+            told = await process.client.retry_many(wanted, actor=process.name)
+        return told.matched, told.done
+
+    await ask(process, f"{entry.verb}_many", entry.job, act, insist=True)
 
 
 def trigger_of(words: dict[str, Any]) -> Trigger:

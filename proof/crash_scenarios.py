@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from proof import crash_promises as must
-from proof.crash_promises import Promise, together
+from proof.crash_promises import together
+from proof.crash_working import WORKING
+from proof.scenario import FIRST, REPORTED, SECOND, TRIED, Scenario, enqueue
 from proof.script import (
     AddSchedule,
     Cancel,
     ChangeSchedule,
-    Enqueue,
     Freeze,
-    Happening,
     Hold,
     Jump,
     Kill,
@@ -22,30 +20,11 @@ from proof.script import (
     Stop,
 )
 
-
-class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """`subjects`: what it is about, each a process (or how its name begins) and an operation of its that writes."""
-
-    name: str
-    entries: list[Happening]
-    subjects: tuple[str, ...]
-    promise: Promise
-    span: float = 4.0
-    engines: int = 1
-
-
-FIRST, SECOND = "client-1", "client-2"
 CREATED = "client ScheduleStore.create"
 CHANGED = "ScheduleStore._changing"
 PLANNED = "engine ScheduleStore.plan"
-REPORTED = "engine Store.report"
 CLAIMED = "engine Store.claim"
-TRIED = together(must.all_succeed, must.trouble_repeats_nothing)
 ALL: dict[str, Any] = {"catch_up": {"mode": "all"}, "overlap": "allow"}
-
-
-def enqueue(at: float, job: str, *acts: str, client: str = FIRST, copies: int = 1, **options: Any) -> Enqueue:
-    return Enqueue(at, client, job, list(acts), options, copies)
 
 
 def schedule(*acts: str, every: int = 2, **options: Any) -> AddSchedule:
@@ -360,4 +339,4 @@ SCHEDULES = [
     ),
 ]
 
-SCENARIOS = {scenario.name: scenario for scenario in (*RUNS, *SCHEDULES)}
+SCENARIOS = {scenario.name: scenario for scenario in (*RUNS, *WORKING, *SCHEDULES)}

@@ -24,9 +24,10 @@ import msgspec
 
 from proof.backends import Backend, open_backend
 from proof.checker import Violation
-from proof.crash_scenarios import SCENARIOS, Scenario
+from proof.crash_scenarios import SCENARIOS
 from proof.crash_world import CrashWorld, Operation
 from proof.gate import BLOWS, Blow
+from proof.scenario import Scenario
 from proof.script import Script, Strike
 
 WRITING = BLOWS

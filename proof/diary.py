@@ -8,9 +8,14 @@ import msgspec
 
 if TYPE_CHECKING:
     from proof.processes import Process
+    from proof.stepping import Part
     from rota.engine.context import Context
 
 What = Literal["began", "effect", "returned", "stopped"]
+WhatOfStep = Literal["begins", "does", "cut", "gets", "leaves", "finishes"]
+"""Its function begins; has its effect; is interrupted, or raises before that. The handler gets its result, or an error;
+and means to end its run together with a transaction.
+"""
 
 
 class Deed(msgspec.Struct, frozen=True):
@@ -30,6 +35,25 @@ class Deed(msgspec.Struct, frozen=True):
         return f"{where} handler {self.what:16} {self.run_id[-6:]} {who} {self.detail}"
 
 
+class StepDeed(msgspec.Struct, frozen=True):
+    """Something that a handler did in a step, or heard of it; `result` is that, or the name of an exception."""
+
+    at: float
+    process: str
+    worker: str
+    what: WhatOfStep
+    run_id: str
+    job: str
+    fence: int
+    step: str
+    how: str
+    result: str = ""
+
+    def __str__(self) -> str:
+        where, what = f"{self.at:9.3f}s {self.process:9}", f"{self.what} {self.step}"
+        return f"{where} step    {what:16} {self.run_id[-6:]} (fence {self.fence}) {self.how} {self.result}"
+
+
 class Call(msgspec.Struct):
     """Something that a client asked: `answer` once it got one, `error` if it was refused, neither if nobody knows."""
 
@@ -40,6 +64,7 @@ class Call(msgspec.Struct):
     answer: Any = None
     error: str | None = None
     answered_at: float | None = None
+    options: dict[str, Any] = {}
 
     @property
     def acknowledged(self) -> bool:
@@ -47,7 +72,7 @@ class Call(msgspec.Struct):
 
     def __str__(self) -> str:
         end = "unanswered" if self.answered_at is None else f"{self.error or self.answer} at {self.answered_at:.3f}s"
-        return f"{self.at:9.3f}s {self.client:9} {self.verb} {self.what}: {end}"
+        return f"{self.at:9.3f}s {self.client:9} {self.verb} {self.what} {self.options or ''}: {end}"
 
 
 class Diary:
@@ -55,6 +80,10 @@ class Diary:
         self.deeds: list[Deed] = []
         self.calls: list[Call] = []
         self.begun: dict[str, int] = {}
+        self.steps: list[StepDeed] = []
+        self.said: dict[tuple[str, int], int] = {}
+        self.lines: dict[tuple[str, int], int] = {}
+        self.ended: set[tuple[str, int]] = set()
 
     def began(self, process: Process, ctx: Context, n: int, act: str) -> None:
         self.begun[ctx.run_id] = self.begun.get(ctx.run_id, 0) + 1
@@ -64,10 +93,27 @@ class Diary:
         self._note(process, ctx, "effect")
 
     def returned(self, process: Process, ctx: Context) -> None:
+        self.ended.add((ctx.run_id, ctx.fence))
         self._note(process, ctx, "returned")
 
     def stopped(self, process: Process, ctx: Context, why: str) -> None:
+        self.ended.add((ctx.run_id, ctx.fence))
         self._note(process, ctx, "stopped", why)
+
+    def says(self, ctx: Context, lines: int) -> None:
+        """How far it is, in numbers that grow and begin anew; and so many lines for its log."""
+        key = ctx.run_id, ctx.fence
+        self.said[key] = (self.said.get(key, 0) + 1) % 100
+        self.lines[key] = self.lines.get(key, 0) + lines
+
+    def step(self, process: Process, ctx: Context, what: WhatOfStep, part: Part, result: str = "") -> None:
+        world = process.world
+        if process.dead or world.over:
+            return
+        at, who = world.loop.time(), (process.name, process.worker_id)
+        deed = StepDeed(at, *who, what, ctx.run_id, ctx.job, ctx.fence, part.id, part.what, result)
+        self.steps.append(deed)
+        world.checker.did(deed)
 
     def _note(self, process: Process, ctx: Context, what: What, detail: str = "") -> None:
         if process.dead or process.world.over:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proof.backends import Direct
-from proof.jobs import JOBS
+from proof.jobs import JOBS, is_shielded
+from proof.note_checks import transactions_are_whole
 from proof.observing import Finding
 from proof.plan_checks import max_runs_is_kept, plan_times_are_answered
 from proof.processes import CONFIG
@@ -141,13 +142,18 @@ def begun_under_a_lease(world: World) -> Iterator[Finding]:
 def successes_are_true(world: World) -> Iterator[Finding]:
     """P10, P11: what succeeded did return, under the fence that is recorded."""
     returned = {(deed.run_id, deed.fence) for deed in world.diary.deeds if deed.what == "returned"}
+    returned |= {(deed.run_id, deed.fence) for deed in world.diary.steps if deed.what == "finishes"}
     for seen in world.observer.runs.values():
         if seen.end and seen.end.state == "succeeded" and (seen.id, seen.end.fence) not in returned:
             yield "P10", f"succeeded, and its handler never returned: {seen}"
 
 
 def cancellation_is_heard(world: World) -> Iterator[Finding]:
-    """P15: a handler that can be reached hears that it is to stop within a heartbeat, or has ended by then."""
+    """P15: a handler that can be reached hears that it is to stop within a heartbeat, or has ended by then.
+
+    While it is in a step that is not to be cancelled, it is not reached.
+    """
+    shields = _shields_end(world)
     ends = {(deed.run_id, deed.fence): deed.at for deed in world.diary.deeds if deed.what in ("returned", "stopped")}
     began = {(deed.run_id, deed.fence): deed for deed in world.diary.deeds if deed.what == "began"}
     for change in world.changes:
@@ -155,13 +161,24 @@ def cancellation_is_heard(world: World) -> Iterator[Finding]:
         if was is None or now is None or was.cancel_at is not None or now.cancel_at is None:
             continue
         heard = _heard(change.after.job if change.after else "")
-        key, by = (change.run_id, now.fence), change.at + heard
+        key = (change.run_id, now.fence)
+        asked = max(change.at, shields.get(key, 0.0))
+        by = asked + heard
         begun = began.get(key)
         reached = world.is_calm(change.at - _RECOVERY, by) and world.deaths.get(now.worker, by) >= by
         if begun is None or "stubborn" in begun.detail or not reached:
             continue
-        if ends.get(key, by + 1) > max(change.at, begun.at) + heard:
+        if ends.get(key, by + 1) > max(asked, begun.at) + heard:
             yield "P15", f"asked to stop, and went on until {ends.get(key)}: {change}"
+
+
+def _shields_end(world: World) -> dict[tuple[str, int], float]:
+    """When the last step that is not to be cancelled was over, by run and fence."""
+    ends = {}
+    for deed in world.diary.steps:
+        if deed.what != "finishes" and is_shielded(deed.job, deed.step):
+            ends[deed.run_id, deed.fence] = deed.at
+    return ends
 
 
 def cancels_are_meant(world: World) -> Iterator[Finding]:
@@ -170,6 +187,9 @@ def cancels_are_meant(world: World) -> Iterator[Finding]:
     for call in world.diary.calls:
         if call.verb == "cancel":
             who.setdefault(call.what, set(POLICIES)).add(call.client)
+        for seen in world.observer.runs.values() if call.verb == "cancel_many" else ():
+            if seen.job == call.what:
+                who.setdefault(seen.id, set(POLICIES)).add(call.client)
     for seen in world.observer.runs.values():
         if seen.end and seen.end.state == "cancelled" and seen.end.cancelled_by not in who.get(seen.id, POLICIES):
             yield "P17", f"cancelled by {seen.end.cancelled_by}, and {sorted(who.get(seen.id, ()))} asked: {seen}"
@@ -230,6 +250,7 @@ CHECKS: list[Callable[[World], Iterator[Finding]]] = [
     one_run_per_order,
     begun_under_a_lease,
     successes_are_true,
+    transactions_are_whole,
     cancellation_is_heard,
     cancels_are_meant,
     max_runs_is_kept,

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from proof import stepping
 from proof.loop import CURRENT
+from proof.stepping import MOST_SNOOZES, SHORT, SIGNALS
 from rota.app import Rota
 from rota.config import Config
-from rota.core.signals import Fail, Retry, Snooze
+from rota.core.signals import Retry
 from rota.engine.context import Context
 from rota.registry.jobs import Registry
 
@@ -18,9 +20,7 @@ if TYPE_CHECKING:
     from proof.processes import Process
 
 _STEP = 0.25
-_SHORT = 1.0
 _PROVIDER_TROUBLE = 0.1
-_MOST_SNOOZES = 4  # or it would never end
 
 # What the checks know of each job, besides what it declares to rota.
 JOBS: dict[str, dict[str, Any]] = {
@@ -35,15 +35,35 @@ JOBS: dict[str, dict[str, Any]] = {
     "fleeting": {"max_attempts": 2, "backoff": "1s", "keep": 1, "keep_for": "5s"},
     "planned": {"max_attempts": 2, "backoff": "2s", "cancel_grace": "3s"},
     "brief": {"max_attempts": 2, "backoff": "2s", "keep": 2, "keep_for": "5s"},
+    "stepped": {
+        "max_attempts": 4,
+        "backoff": "1s",
+        "cancel_grace": "3s",
+        "steps": [
+            "fetch",
+            {"id": "sign", "cancelable": False},
+            {"id": "pay", "cancelable": False},
+            {"id": "ship", "cancelable": False, "timeout": "5s"},
+            {"id": "store", "timeout": "4s"},
+        ],
+    },
+    "loose": {"max_attempts": 3, "backoff": "1s", "timeout": "9s", "cancel_grace": "2s"},
+    "payer": {"max_attempts": 4, "backoff": "1s", "cancel_grace": "3s"},
 }
+STEPPED = ("stepped", "loose", "payer")
+"""Jobs whose handlers work in steps."""
 
 
-_SIGNALS: dict[str, Callable[[], Exception]] = {
-    "raise": lambda: ValueError("as its payload says"),
-    "fail": lambda: Fail("for good"),
-    "retry": lambda: Retry(after="2s"),
-    "snooze": lambda: Snooze("2s"),
-}
+def is_shielded(job: str, step: str) -> bool:
+    """Whether a cancel waits for it."""
+    return any(
+        one["id"] == step and not one.get("cancelable", True)
+        for one in JOBS[job].get("steps", ())
+        if isinstance(one, dict)
+    )
+
+
+_SIGNALS: dict[str, Callable[[], Exception]] = {**SIGNALS, "retry": lambda: Retry(after="2s")}
 
 
 @cache
@@ -70,13 +90,9 @@ async def _handle(ctx: Context, n: int, acts: list[str]) -> dict[str, int]:
     process: Process = CURRENT.get()  # type: ignore[assignment]
     diary = process.world.diary
     act = acts[min(ctx.attempt, len(acts)) - 1]
-    word, _, amount = act.partition(":")
-    seconds = float(amount or 0)
-    if process.world.healed_at is not None:  # how long it all takes shall depend on rota
-        seconds = min(seconds, _SHORT)
     diary.began(process, ctx, n, act)
     try:
-        await _perform(process, ctx, word, seconds)
+        await (stepping.perform if ctx.job in STEPPED else _perform)(process, ctx, act)
     except BaseException as error:
         diary.stopped(process, ctx, type(error).__name__)
         raise
@@ -84,8 +100,12 @@ async def _handle(ctx: Context, n: int, acts: list[str]) -> dict[str, int]:
     return {"fence": ctx.fence, "attempt": ctx.attempt}
 
 
-async def _perform(process: Process, ctx: Context, word: str, seconds: float) -> None:
+async def _perform(process: Process, ctx: Context, act: str) -> None:
     diary = process.world.diary
+    word, _, amount = act.partition(":")
+    seconds = float(amount or 0)
+    if process.world.healed_at is not None:  # how long it all takes shall depend on rota
+        seconds = min(seconds, SHORT)
     if word == "stubborn":
         await _ignoring_cancellation(seconds)
     elif word == "polite":
@@ -96,7 +116,7 @@ async def _perform(process: Process, ctx: Context, word: str, seconds: float) ->
     if word == "crash" and process.world.healed_at is None:
         process.world.kill(process)
         await asyncio.get_running_loop().create_future()
-    if word == "snooze" and diary.begun[ctx.run_id] > _MOST_SNOOZES:
+    if word == "snooze" and diary.begun[ctx.run_id] > MOST_SNOOZES:
         return
     if word in _SIGNALS:
         signal = _SIGNALS[word]()

@@ -16,7 +16,7 @@ _SEEN = """
 select r.id, r.job, r.state, r.fence, r.attempt, r.finished_at, r.result, r.worker_id, r.cancelled_by, r.created_at,
     r.run_at, r.schedule_id, r.plan_time, r.scope_kind, r.scope_id, r.max_attempts, r.on_lost, r.retry_of, r.backfilled,
     r.payload, r.key, r.covers_from, l.fence, l.attempt, l.worker_id, l.claimed_at, l.expires_at, l.cancel_at,
-    w.fence, w.attempt, w.run_at, w.hold, w.limit_key
+    l.shielded, w.fence, w.attempt, w.run_at, w.hold, w.limit_key
 from rota_run r left join rota_lease l on l.run_id = r.id left join rota_ready w on w.run_id = r.id
 order by r.id
 """
@@ -29,6 +29,7 @@ class Lease(msgspec.Struct, frozen=True):
     claimed_at: int
     expires_at: int
     cancel_at: int | None
+    shielded: int = 0
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -119,6 +120,7 @@ def _brief(where: End | Lease | Place | None) -> str:
             return f"{where.state} (fence {where.fence}, attempt {where.attempt})"
         case Lease():
             asked = ", cancelling" if where.cancel_at is not None else ""
+            asked += ", shielded" if where.shielded else ""
             return f"leased to {where.worker} (fence {where.fence}, attempt {where.attempt}{asked})"
         case Place():
             return f"waiting (hold {where.hold}, fence {where.fence}, attempts {where.attempt})"
@@ -152,6 +154,6 @@ def _seen(row: tuple[Any, ...]) -> Seen:
         (scope_kind, scope_id), max_attempts, on_lost, None if retry_of is None else str(retry_of), bool(backfilled),
         payload, key, covers_from,
         None if state is None else End(state, fence, attempt, finished_at, result, worker, cancelled_by),
-        None if live[0] is None else Lease(*live[:6]),
-        None if live[6] is None else Place(*live[6:]),
+        None if live[0] is None else Lease(*live[:7]),
+        None if live[7] is None else Place(*live[7:]),
     )  # fmt: skip

@@ -58,6 +58,7 @@ class Process(Node):
         self.world = world
         self.boot = boot
         self.thaws_at = 0.0
+        self.stopping = False
         self.random = random.Random(f"{world.script.seed}/{name}/{boot}")
         self.clock = NodeClock(world, offset)
         self._ids = random.Random(f"{world.script.seed}/{name}/{boot}/ids")
@@ -98,6 +99,7 @@ class EngineProcess(Process):
                 return
 
     async def stop(self, then: Callable[[], None]) -> None:
+        self.stopping = True
         if self.engine:
             await self.engine.stop()
         then()

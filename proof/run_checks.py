@@ -89,7 +89,8 @@ class Memory:
         if now is not None:
             yield from self._still_held(change, was, now)
         elif change.op in TAKES_AWAY:
-            over = was.expires_at <= change.now or (was.cancel_at is not None and was.cancel_at <= change.now)
+            asked = was.cancel_at is not None and was.cancel_at <= change.now and not was.shielded
+            over = was.expires_at <= change.now or asked
             if not over:
                 yield (
                     "P10",
@@ -109,7 +110,8 @@ class Memory:
             yield "P12", f"renewed for {(now.expires_at - change.now) / 1e6:.3f}s"
         if was.cancel_at is not None and now.cancel_at is None:
             yield "P15", "a request to stop was forgotten"
-        if was.cancel_at is not None and now.cancel_at is not None and now.cancel_at > was.cancel_at:
+        unshielded = was.shielded and not now.shielded  # a check of its own looks at the grace
+        if was.cancel_at is not None and now.cancel_at is not None and now.cancel_at > was.cancel_at and not unshielded:
             yield "P15", "asked to stop again, its grace began anew"
 
     def _said_under_its_fence(self, seen: Seen, was: Lease) -> Iterator[Finding]:
@@ -153,9 +155,10 @@ class Memory:
         seen, was = change.after, change.before.lease if change.before else None
         if seen is None or was is None or seen.place is None:
             return
-        if self._outcome(seen.id, was.fence) not in ("failed", "timed_out", "snoozed"):
+        outcome = self._outcome(seen.id, was.fence)
+        if outcome not in ("failed", "timed_out", "snoozed"):
             return
-        least = self._backoff(seen, was)
+        least = SIGNALLED if outcome == "snoozed" else self._backoff(seen, was)
         if seen.place.run_at < change.now + least * 1e6:
             yield "P13", f"due again in {(seen.place.run_at - change.now) / 1e6:.3f}s, though it backs off {least:g}s"
 

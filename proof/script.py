@@ -32,8 +32,20 @@ class Cancel(Entry, frozen=True, tag=True):
 
 
 class RetryByHand(Entry, frozen=True, tag=True):
+    """With `keep`, what its steps have done is kept; `begin` picks one of them, to begin from there again."""
+
     client: str
     pick: float
+    keep: bool = False
+    begin: float | None = None
+
+
+class Bulk(Entry, frozen=True, tag=True):
+    """All runs of a job that can be, cancelled or retried."""
+
+    client: str
+    verb: str
+    job: str
 
 
 class AddSchedule(Entry, frozen=True, tag=True):
@@ -120,7 +132,7 @@ class Jump(Entry, frozen=True, tag=True):
     by: float
 
 
-Command = Enqueue | Cancel | RetryByHand | AddSchedule | ChangeSchedule | Hold
+Command = Enqueue | Cancel | RetryByHand | Bulk | AddSchedule | ChangeSchedule | Hold
 Fault = Kill | Stop | Freeze | Away | Mute | Strike | Hush | Jump
 Happening = Command | Fault
 
@@ -145,7 +157,22 @@ _ACTS = ("ok:0.1", "ok:0.6", "ok:2", "raise:0.2", "fail:0.1", "retry:0.1", "snoo
     "ok:30", "stubborn:8", "polite:5", "polite:16", "raise:1", "raise:6")  # fmt: skip
 _WEIGHTS = (26, 18, 10, 12, 2, 3, 3, 4, 5, 4, 1, 3, 3, 2, 4, 2)
 _ENQUEUED = ("plain", "plain", "plain", "hasty", "once", "careful", "careful", "timed", "narrow", "keyed", "nested",
-    "fleeting", "fleeting")  # fmt: skip
+    "fleeting", "fleeting", "stepped", "stepped", "stepped", "stepped", "loose", "payer", "payer")  # fmt: skip
+# What handlers do that work in steps: see `proof/stepping.py`.
+_STEPPED = {
+    "stepped": ("fetch:0.3,pay:1,store:0.3", "fetch:0.2,pay:6,store:0.2", "fetch:0.2,pay:0.4,store:0.2:raise",
+        "fetch:0.2,pay:0.5,store:0.5:crash", "fetch:0.2:die,pay:0.3,store:0.1", "fetch:0.1,pay:3:die,store:0.1",
+        "pay:1+ship:1,store:0.3", "pay:7+rest:2>ship:2,fetch:0.2", "fetch:0.2,pay:2:raise,store:0.1",
+        "pay:0.2,fetch:0.2:snooze", "pay:4:give_up,rest:9,store:0.1", "pay:0.5,rest:6:still", "fetch:0.5,store:6",
+        "pay:0.2,ship:7", "fetch:11:still,pay:4", "pay:9,rest:5:still", "fetch:0.2,pay:12", "ship:3+fetch:9:still",
+        "fetch:0.1+store:0.1,pay:0.2,rest:0.2:fail", "sign:0.5,pay:0.5,ship:0.5,rest:2", "sign:1,pay:1,ship:1,rest:1"),
+    "loose": ("one:0.2,two:0.2,three:0.2", "one:0.3,two:1:raise", "one:0.3,two:1:crash",
+        "one:0.1+two:0.1+three:0.1,four:5", "one:0.2,two:8:still,three:0.1", "one:0.2,two:0.5:die,three:0.1",
+        "one:2,two:2,three:2:raise"),
+    "payer": ("fetch:0.2,tx:0.1:finish", "tx:0.3:finish", "tx:3:finish", "fetch:0.2,tx:0.2,rest:1",
+        "tx:0.5,tx:0.2:finish", "fetch:0.3,tx:0.3:abort", "tx:0.1:finish,rest:3", "rest:9,tx:8:finish",
+        "rest:5:still,tx:6"),
+}  # fmt: skip
 _BURST = 0.02
 # Every few seconds, in hours that are left out or repeated there; once, at a time that is left out; on one day only.
 _ZONED = ("*/5 * * * * *", "*/4 * 2 * * *", "*/4 * 3 * * *", "0 2 * * *", "*/4 * * 29 2 *")
@@ -161,6 +188,8 @@ def draw(seed: int) -> Script:
     entries: list[Happening] = [_enqueue(rng, span) for _ in range(rng.choice((2, 5, 10, 15)))]
     entries += [Cancel(rng.uniform(0, span), _client(rng), rng.random()) for _ in range(rng.choice((0, 1, 2, 5)))]
     entries += [RetryByHand(rng.uniform(5, span), _client(rng), rng.random()) for _ in range(rng.choice((0, 0, 0, 2)))]
+    entries += [_retry_keeping(rng, span) for _ in range(rng.choice((0, 0, 1, 2)))]
+    entries += [_bulk(rng, span) for _ in range(rng.choice((0, 0, 0, 0, 0, 0, 0, 1)))]
     for number in range(rng.choice((0, 1, 1, 2))):
         entries += _schedule(rng, span, f"schedule-{number + 1}")
     entries += [_hold(rng, span) for _ in range(rng.choice((0, 0, 0, 1)))]
@@ -177,6 +206,16 @@ def draw(seed: int) -> Script:
     )
 
 
+def _retry_keeping(rng: random.Random, span: float) -> RetryByHand:
+    begin = rng.random() if rng.random() < 0.5 else None
+    return RetryByHand(rng.uniform(5, span), _client(rng), rng.random(), True, begin)
+
+
+def _bulk(rng: random.Random, span: float) -> Bulk:
+    job = rng.choice(("plain", "stepped", "careful", "planned"))
+    return Bulk(rng.uniform(3, span), _client(rng), rng.choice(("cancel", "retry")), job)
+
+
 def _hold(rng: random.Random, span: float) -> Hold:
     kind = rng.choice(("queue", "job"))
     name = rng.choice(HELD_QUEUES if kind == "queue" else HELD_JOBS)
@@ -188,8 +227,9 @@ def _client(rng: random.Random) -> str:
     return rng.choice(("client-1", "client-2"))
 
 
-def _acts(rng: random.Random) -> list[str]:
-    return rng.choices(_ACTS, _WEIGHTS, k=rng.choice((1, 1, 2, 3)))
+def _acts(rng: random.Random, job: str = "") -> list[str]:
+    count = rng.choice((1, 1, 2, 3))
+    return rng.choices(_STEPPED[job], k=count) if job in _STEPPED else rng.choices(_ACTS, _WEIGHTS, k=count)
 
 
 def _enqueue(rng: random.Random, span: float) -> Enqueue:
@@ -206,7 +246,7 @@ def _enqueue(rng: random.Random, span: float) -> Enqueue:
     if job == "plain" and rng.random() < 0.4:
         options["key"] = rng.choice(("one", "two"))
         options["unique"] = {"on_conflict": rng.choice(("existing", "replace", "reject"))}
-    at, acts = rng.uniform(0, span * 0.9), _acts(rng)
+    at, acts = rng.uniform(0, span * 0.9), _acts(rng, job)
     if rng.random() < _BURST:  # so many and so short that a worker claims more than it can begin
         return Enqueue(at, _client(rng), "plain", ["ok:0.05"], {}, 40)
     copies = 1 if rng.random() < 0.7 else rng.randrange(2, 7)
@@ -332,4 +372,12 @@ _KINDS = (
     "hush",
     "jump",
 )
-_MUTED = ("Store.extend", "Store.extend", "Store.report", "Store.claim", "Store.reap", "ScheduleStore.plan")
+_MUTED = (
+    "NoteStore.write",
+    "Store.extend",
+    "Store.extend",
+    "Store.report",
+    "Store.claim",
+    "Store.reap",
+    "ScheduleStore.plan",
+)

@@ -17,6 +17,7 @@ from proof.checker import Checker, Violation
 from proof.diary import Diary
 from proof.gate import Blow
 from proof.loop import Node, Stuck, VirtualLoop
+from proof.noting import NoteObserver
 from proof.observing import Change, Observer
 from proof.processes import CONFIG, ClientProcess, EngineProcess, Process
 from proof.script import (
@@ -81,6 +82,7 @@ class World:
         self.loop = VirtualLoop(script.seed)  # type: ignore[abstract]
         self.clock = DatabaseClock(self)
         self.observer = Observer(backend)
+        self.noting = NoteObserver(backend)
         self.diary = Diary()
         self.checker = Checker(self)
         self.processes: dict[str, Process] = {}
@@ -155,6 +157,7 @@ class World:
         lines = [(at, f"{at:9.3f}s {note}") for at, note in self.notes]
         lines += [(change.at, str(change)) for change in self.changes]
         lines += [(deed.at, str(deed)) for deed in self.diary.deeds]
+        lines += [(deed.at, str(deed)) for deed in self.diary.steps]
         lines += [(call.at, str(call)) for call in self.diary.calls]
         return [line for _, line in sorted(lines, key=lambda line: line[0])]
 
@@ -315,11 +318,24 @@ class World:
         if not self.backend.changed():
             self.checker.tick()
             return
+        made = []
         for before, after in self.observer.changes():
             change = Change(self.loop.time(), self.clock.micros(), node.name, worker, op, before, after)
             self.changes.append(change)
+            made.append(change)
             self.checker.changed(change)
+        self._noted(op, worker, made)
         self.checker.committed(op)
+
+    def _noted(self, op: str, worker: str, made: list[Change]) -> None:
+        for was, note in list(self.noting.changes(op)):
+            self.note(f"{worker:9} {op:24} {was or 'nothing'} -> {note or 'nothing'}")
+            self.checker.noted(was, note, op, worker)
+        for effect in self.noting.new_effects(op):
+            self.note(f"{worker:9} {op:24} {effect}")
+            self.checker.did_in_transaction(effect)
+        for change in made:
+            self.checker.kept(change)
 
     def is_calm(self, since: float, until: float) -> bool:
         """Nothing goes wrong meanwhile, and nobody is far away."""

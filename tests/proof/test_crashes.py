@@ -14,10 +14,13 @@ from proof.crash_scenarios import SCENARIOS
 from proof.crash_world import Operation
 from proof.crashes import LOOKING, WRITING, Result, enumerate_points, points_of
 from proof.gate import BLOWS
+from rota.core.endings import Report
+from rota.engine import transacting
+from rota.engine.desk import WorkerDesk
 from rota.engine.reporter import Reporter
 from rota.errors import RotaError
-from rota.store import backfilling, enqueueing, statements
-from rota.store.database import Database, Work
+from rota.store import backfilling, enqueueing, sessions, statements
+from rota.store.database import Database, Tx, Work
 from rota.store.schedule_store import ScheduleStore
 
 ON_POSTGRES = {
@@ -32,6 +35,12 @@ ON_POSTGRES = {
     "pause-and-catch-up": 9,
     "backfill": 9,
     "prune": 9,
+    "step-end": 9,
+    "shield-and-cancel": 9,
+    "transaction-with-the-end": 5,
+    "transaction-without-the-end": 7,
+    "retry-keeping-steps": 11,
+    "retry-many": 13,
 }
 """A sample, because a world is many times slower there: of these scenarios each so many-th point."""
 
@@ -151,7 +160,27 @@ def forgets_keys(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(enqueueing, "_take_key", nobody)
 
 
+def does_steps_again(patch: pytest.MonkeyPatch) -> None:
+    """An attempt does not ask what earlier ones have done."""
+
+    async def nothing(_: WorkerDesk) -> dict[str, Any]:
+        return {}
+
+    patch.setattr(WorkerDesk, "_steps_before", nothing)
+
+
+def ends_later(patch: pytest.MonkeyPatch) -> None:
+    """The end of a run is told by itself, after the transaction that it belongs to."""
+
+    async def seal(tx: Tx, run_id: str, fence: int, _: Report | None) -> set[str]:
+        return await sessions.seal(tx, run_id, fence, None)
+
+    patch.setattr(transacting, "seal", seal)
+
+
 PLANTED = {
+    "step-end": (does_steps_again, "P16"),
+    "transaction-with-the-end": (ends_later, "P10"),
     "zombie": (without_fences, "P10"),
     "finish": (reports_once, "P12"),
     "backfill": (backfills_again, "backfill"),
