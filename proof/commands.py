@@ -94,14 +94,17 @@ def _number(entry: Enqueue, place: int) -> int:
     return place * 100 if key is None else 1_000_000 + 100 * zlib.crc32(key.encode())
 
 
-def _pick(world: World, draw: float, *, final: bool) -> str | None:
+def _pick(world: World, draw: float, *, final: bool, at_work: bool = False) -> str | None:
     """A run that a client knows of, whether it is final or not."""
     known = [id for id, seen in sorted(world.observer.runs.items()) if (seen.end is not None) == final]
+    if at_work:
+        runs = world.observer.runs
+        known = [id for id in known if runs[id].lease and runs[id].job in STEPPED] or known
     return known[int(draw * len(known))] if known else None
 
 
 async def _cancel(process: ClientProcess, entry: Cancel) -> None:
-    run_id = _pick(process.world, entry.pick, final=False)
+    run_id = _pick(process.world, entry.pick, final=False, at_work=entry.at_work)
     if run_id is not None:
         await ask(
             process,

@@ -27,8 +27,11 @@ class Enqueue(Entry, frozen=True, tag=True):
 
 
 class Cancel(Entry, frozen=True, tag=True):
+    """`at_work`: of those that are working in steps, if there are any."""
+
     client: str
     pick: float
+    at_work: bool = False
 
 
 class RetryByHand(Entry, frozen=True, tag=True):
@@ -165,7 +168,8 @@ _STEPPED = {
         "pay:1+ship:1,store:0.3", "pay:7+rest:2>ship:2,fetch:0.2", "fetch:0.2,pay:2:raise,store:0.1",
         "pay:0.2,fetch:0.2:snooze", "pay:4:give_up,rest:9,store:0.1", "pay:0.5,rest:6:still", "fetch:0.5,store:6",
         "pay:0.2,ship:7", "fetch:11:still,pay:4", "pay:9,rest:5:still", "fetch:0.2,pay:12", "ship:3+fetch:9:still",
-        "fetch:0.1+store:0.1,pay:0.2,rest:0.2:fail", "sign:0.5,pay:0.5,ship:0.5,rest:2", "sign:1,pay:1,ship:1,rest:1"),
+        "fetch:0.1+store:0.1,pay:0.2,rest:0.2:fail", "sign:0.5,pay:0.5,ship:0.5,rest:2",
+        "sign:1,pay:1,ship:1,rest:1", "sign:0.3,fetch:0.3,pay:0.3,store:0.3,ship:0.3,rest:1"),
     "loose": ("one:0.2,two:0.2,three:0.2", "one:0.3,two:1:raise", "one:0.3,two:1:crash",
         "one:0.1+two:0.1+three:0.1,four:5", "one:0.2,two:8:still,three:0.1", "one:0.2,two:0.5:die,three:0.1",
         "one:2,two:2,three:2:raise"),
@@ -188,6 +192,8 @@ def draw(seed: int) -> Script:
     entries: list[Happening] = [_enqueue(rng, span) for _ in range(rng.choice((2, 5, 10, 15)))]
     entries += [Cancel(rng.uniform(0, span), _client(rng), rng.random()) for _ in range(rng.choice((0, 1, 2, 5)))]
     entries += [RetryByHand(rng.uniform(5, span), _client(rng), rng.random()) for _ in range(rng.choice((0, 0, 0, 2)))]
+    for _ in range(rng.choice((0, 1, 2))):
+        entries.append(Cancel(rng.uniform(0, span), _client(rng), rng.random(), True))
     entries += [_retry_keeping(rng, span) for _ in range(rng.choice((0, 0, 1, 2)))]
     entries += [_bulk(rng, span) for _ in range(rng.choice((0, 0, 0, 0, 0, 0, 0, 1)))]
     for number in range(rng.choice((0, 1, 1, 2))):

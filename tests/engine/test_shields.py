@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from rota import Context, RunState
+from rota import Cancelled, Context, RunState
 from rota.core.notes import Notes
 from rota.core.steps import StepOption
 from rota.testing import Harness
@@ -103,4 +103,31 @@ async def test_a_handler_that_gives_such_a_step_up_can_be_cancelled(either: Harn
 
     await until(unshielded)
     await either.cancel(run)
+    await worker.has_state(run, RunState.CANCELLED)
+
+
+async def test_whatever_else_goes_on_is_interrupted_when_such_a_step_is_refused(
+    either: Harness, working: Start
+) -> None:
+    reached, go_on, refused = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def deliver(ctx: Context) -> None:
+        reached.set()
+        await go_on.wait()
+        try:
+            await ctx.step("ship", asyncio.sleep, 0)
+        except Cancelled:
+            refused.set()
+
+    async def work(ctx: Context) -> None:
+        await asyncio.gather(asyncio.sleep(100), deliver(ctx))
+
+    either.app.job(steps=SHIELDED, cancel_grace=timedelta(milliseconds=30))(work)
+    run = await either.enqueue("work")
+    # The worker has not heard of the cancel yet: the step is the first to.
+    worker = await working(either, heartbeat=timedelta(seconds=10), poll=timedelta(seconds=60))
+    await until(reached.is_set)
+    await either.cancel(run)
+    go_on.set()
+    await until(refused.is_set)
     await worker.has_state(run, RunState.CANCELLED)
