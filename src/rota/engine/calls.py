@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -80,8 +80,10 @@ class Calls:
             if pool:
                 pool.grow(worker.slots)
 
-    async def call(self, attempt: Attempt) -> object:
-        return await repeated(attempt, self._call)
+    def call(self, attempt: Attempt) -> Awaitable[object]:
+        if attempt.handler.definition.local_retries:
+            return repeated(attempt, self._call)
+        return self._call(attempt)
 
     async def _call(self, attempt: Attempt) -> object:
         handler = attempt.handler
@@ -97,14 +99,11 @@ class Calls:
             )
         if self.notebook.keeps_logs:
             capture.put_back()
-        speaking, running = speaker.set(partial(self._say, attempt)), current_run.set(attempt.claim)
-        try:
-            if handler.is_async:
-                return await handler.fn(**arguments)
-            return await self.in_thread(attempt, partial(timed, attempt, partial(_complete, handler.fn, arguments)))
-        finally:
-            speaker.reset(speaking)
-            current_run.reset(running)
+        speaker.set((self, attempt))  # in this attempt's own context
+        current_run.set(attempt.claim)
+        if handler.is_async:
+            return await handler.fn(**arguments)
+        return await self.in_thread(attempt, partial(timed, attempt, partial(_complete, handler.fn, arguments)))
 
     def desk(self, attempt: Attempt) -> WorkerDesk:
         """Made when it is first needed, perhaps by two threads at once: most handlers say nothing."""
@@ -113,8 +112,9 @@ class Calls:
                 attempt.desk = attempt.desk or WorkerDesk(attempt, self)
         return attempt.desk
 
-    def _say(self, attempt: Attempt, level: int, logger: str, text: str) -> None:
-        self.desk(attempt).say(level, logger, text)
+    def say(self, attempt: Attempt, level: int, logger: str, text: str) -> None:
+        if not attempt.reported:  # what comes later is not the handler's, or nobody's any more
+            self.desk(attempt).say(level, logger, text)
 
     async def in_thread(self, attempt: Attempt, call: Callable[[], Any]) -> object:
         if self._threads is None:

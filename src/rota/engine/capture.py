@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
 from contextvars import ContextVar
+from typing import Any, Protocol
 
-Speaker = Callable[[int, str, str], None]
-"""Takes level, logger and text."""
 
-speaker: ContextVar[Speaker | None] = ContextVar("rota_speaker", default=None)
+class Listener(Protocol):
+    def say(self, attempt: Any, level: int, logger: str, text: str, /) -> None: ...
+
+
+speaker: ContextVar[tuple[Listener, Any] | None] = ContextVar("rota_speaker", default=None)
+"""Who listens, and to whom: set in the context that a handler runs in."""
 
 
 class Capture(logging.Handler):
@@ -23,10 +26,11 @@ class Capture(logging.Handler):
         self._process = os.getpid()
 
     def emit(self, record: logging.LogRecord) -> None:
-        say = speaker.get()
-        if say is not None and os.getpid() == self._process:  # not what a handler forked: nobody there writes it down
+        speaking = speaker.get()
+        if speaking is not None and os.getpid() == self._process:  # not in what a handler forked
             try:
-                say(record.levelno, record.name, self.format(record))
+                listener, attempt = speaking
+                listener.say(attempt, record.levelno, record.name, self.format(record))
             except Exception:
                 self.handleError(record)
         if logging.root.handlers == [self] and logging.lastResort and record.levelno >= logging.lastResort.level:

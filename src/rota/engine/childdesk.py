@@ -91,7 +91,7 @@ class ChildDesk:
                 self._said.steps[step] = new
         self._send_soon()
 
-    def say(self, level: int, logger: str, text: str) -> None:
+    def say(self, _attempt: object, level: int, logger: str, text: str) -> None:
         words = storable(text, LONGEST_LINE)
         with self._lock:
             if len(self._lines) < _MOST_LINES:

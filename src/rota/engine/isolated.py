@@ -76,7 +76,7 @@ def invoke(target: object, payload: bytes, context: bytes, link: Link) -> bytes:
     limits = Limits(passport.max_result)
     desk = ChildDesk(link, passport.claim, standing, limits, passport.database_url)
     capture.install()
-    speaking = speaker.set(desk.say)
+    speaking = speaker.set((desk, None))
     try:
         arguments = _arguments(kind, payload)
         if kind.wants_context:

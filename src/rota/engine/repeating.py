@@ -20,8 +20,6 @@ COUNTER = "local_retries"
 async def repeated(attempt: Attempt, call: Callable[[Attempt], Awaitable[object]]) -> object:
     """At once, under the attempt's one timeout; what it measured is that of all its calls together."""
     left = attempt.handler.definition.local_retries
-    if not left:
-        return await call(attempt)
     spent: Measures | None = None
     while True:
         try:
