@@ -18,7 +18,7 @@ from rota.core.model import Measures, WorkerInfo
 from rota.core.steps import StepDefinition
 from rota.engine.answering import answer, take_words
 from rota.engine.attempts import Attempt, UnreadablePayload
-from rota.engine.capture import capture, speaker
+from rota.engine.capture import speaker
 from rota.engine.context import context_for
 from rota.engine.current import current_run
 from rota.engine.desk import WorkerDesk
@@ -97,8 +97,6 @@ class Calls:
             arguments[handler.payload.wants_context] = kind(
                 attempt.claim, self._worker.id, attempt, desk, self._host.renew
             )
-        if self.notebook.keeps_logs:
-            capture.put_back()
         speaker.set((self, attempt))  # in this attempt's own context
         current_run.set(attempt.claim)
         if handler.is_async:

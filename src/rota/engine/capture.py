@@ -44,7 +44,7 @@ class Capture(logging.Handler):
 
     def put_back(self) -> None:
         """A program that configures its logging anew takes all handlers away."""
-        if self not in logging.root.handlers:
+        if self._users and self not in logging.root.handlers:
             logging.root.addHandler(self)
 
     def remove(self) -> None:

@@ -183,7 +183,6 @@ class Notebook:
 
     def __init__(self, store: Store, log_limit: int, lost: Callable[[str, int], None]) -> None:
         self.refused = 0
-        self.keeps_logs = log_limit > 0
         self.loop = asyncio.get_running_loop()
         self._store = store
         self._log_limit = log_limit

@@ -245,6 +245,7 @@ class Worker:
 
     def _accept(self, claims: list[Claim], now: float) -> None:
         self._meters.claimed(claims, self._clock.monotonic())
+        capture.put_back()
         for claim in claims:
             if claim.run_id in self.held:  # its lease was lost, and is claimed anew before the heartbeat could tell
                 self._lost(claim.run_id)
