@@ -15,7 +15,9 @@ from rota.core.steps import (
     StepState,
     definition_of,
     in_order,
+    kept_of,
     left_open,
+    number_of,
     share_of,
     steps_of,
 )
@@ -80,6 +82,35 @@ def test_what_becomes_of_a_step_that_was_left_open(
     attempt: Outcome | None, run: RunState | None, state: StepState
 ) -> None:
     assert left_open(attempt, run) is state
+
+
+@pytest.mark.parametrize(
+    ("declared", "recorded", "from_step", "kept"),
+    [
+        ("", "abc", None, "abc"),
+        ("", "abc", "a", ""),
+        ("", "abc", "c", "ab"),
+        ("abcd", "abc", None, "abc"),
+        ("abcd", "ab", "d", "ab"),  # never reached
+        ("abcd", "ab", "c", "ab"),
+        ("abcd", "ba", "b", "a"),  # opened in another order than declared
+        ("abcd", "", "d", ""),
+        ("abcd", "abx", "c", "ab"),  # an older version of the job had that one
+    ],
+)
+def test_what_a_retry_keeps(declared: str, recorded: str, from_step: str | None, kept: str) -> None:
+    assert kept_of(steps_of(list(declared)), list(recorded), from_step) == list(kept)
+
+
+@pytest.mark.parametrize(("declared", "recorded"), [("", "abc"), ("abc", "ab"), ("abc", "abd")])
+def test_a_retry_from_an_unknown_step(declared: str, recorded: str) -> None:
+    with pytest.raises(UnknownStep):
+        kept_of(steps_of(list(declared)), list(recorded), "d" if not declared or "d" not in recorded else "e")
+
+
+def test_later_attempts_number_their_steps_behind_earlier_ones() -> None:
+    numbers = [number_of(fence, count) for fence in (1, 2, 3) for count in (1, MOST_STEPS, 2 * MOST_STEPS)]
+    assert numbers == sorted(set(numbers))
 
 
 def test_declared_ones_come_first() -> None:

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from rota import Context, LeaseLost, Order, Outcome, Rota, RunState, SyncContext
+from rota.engine.heartbeat import Heartbeat
 from rota.errors import BadPayload, Invalid
 from rota.store import Store, open_database
 from rota.store.database import Row, Tx
@@ -163,6 +164,57 @@ async def test_what_was_said_before_is_kept(books: Harness) -> None:
     assert paid.state is RunState.SUCCEEDED
     assert paid.progress
     assert paid.progress.summary == "paying"
+
+
+async def test_what_is_said_inside_the_block_is_kept(books: Harness, working: Start) -> None:
+    async def pay(ctx: Context) -> None:
+        async with ctx.transaction() as tx:
+            ctx.log.info("inside")
+            ctx.progress(90, "paying")
+            ctx.count("coins", 5)
+            tx.finish()
+
+    books.app.job(pay)
+    run = await books.enqueue("pay")
+    worker = await working(books)
+    await worker.has_state(run, RunState.SUCCEEDED)
+    await worker.idle()
+    assert [line.text for line in await books.client.logs(run.id)] == ["inside"]
+    said = (await books.run(run)).progress
+    assert said
+    assert said.summary == "paying"
+    assert [attempt.counters for attempt in await books.attempts(run)] == [{"coins": 5}]
+
+
+async def test_after_the_end_the_handler_may_go_on(books: Harness, working: Start) -> None:
+    ended, go_on = asyncio.Event(), asyncio.Event()
+    interrupted: list[bool] = []
+
+    async def pay(ctx: Context) -> None:
+        async with ctx.transaction() as tx:
+            tx.finish("paid")
+        ctx.log.info("tidying up")
+        ended.set()
+        try:
+            await go_on.wait()
+        finally:
+            interrupted.append(not go_on.is_set())
+
+    books.app.job(pay)
+    run = await books.enqueue("pay")
+    worker = await working(books, heartbeat=timedelta(seconds=8), poll=timedelta(seconds=8))
+    await until(ended.is_set)
+    await worker.worker._notebook.flush()
+    beat = await Heartbeat(books.store, worker.worker.info, worker.worker.held, books.lease).step()
+    assert beat.extended.lost == {run.id}
+    worker.worker.heard(beat)
+    await asyncio.sleep(0)
+    go_on.set()
+    await worker.idle()
+    assert interrupted == [False]
+    assert worker.worker._notebook.refused == 0
+    assert (await books.run(run)).result == "paid"
+    assert await books.client.logs(run.id) == []
 
 
 async def test_errors_of_the_database_are_its_own(books: Harness) -> None:

@@ -112,3 +112,17 @@ async def test_a_lease_locked_by_a_completion_is_not_lost(
         answer = await postgres_store.extend(WORKER, [(held.run_id, held.fence)], LEASE_MICROS)
     await other.close()
     assert (answer.lost, answer.cancelling) == (set(), set())
+
+
+async def test_a_lease_whose_notes_are_being_written_is_renewed(
+    postgres_store: Store, postgres_database: PostgresDatabase, clock: ManualClock
+) -> None:
+    held = await put_and_claim(postgres_store)
+    clock.advance(LEASE - SECOND)
+    other = await asyncpg.connect(postgres_database.url)
+    async with other.transaction():
+        await other.execute("select run_id from rota_lease where run_id = $1 for key share", held.run_id)
+        await postgres_store.extend(WORKER, [(held.run_id, held.fence)], LEASE_MICROS)
+    await other.close()
+    clock.advance(2 * SECOND)
+    assert (await postgres_store.reap(10)).requeued == 0

@@ -5,14 +5,17 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+import asyncpg
 import pytest
 
 from rota.core.limits import Limit
 from rota.core.model import JobDefinition
+from rota.core.notes import Notes, StepNote
 from rota.core.states import Outcome, RunState
+from rota.core.steps import StepState
 from rota.store import Store, enqueueing, postgres, slots
 from rota.store.database import Row, Tx
-from rota.store.postgres import PostgresTx
+from rota.store.postgres import PostgresDatabase, PostgresTx
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import claim, claim_limited, finish, ids, make, put, put_and_claim, state_of, tell, until
 from tests.support.schedules import make_schedule, minutes, plan, runs_of, told
@@ -170,3 +173,26 @@ async def test_a_limit_is_dropped_while_an_enqueue_under_it_is_not_to_be_seen(
 
     await store.database.transact(enqueue)
     assert ids(await claim_limited(store)) == [run.id]
+
+
+async def test_two_who_write_notes_of_the_same_steps(
+    postgres_store: Store, postgres_database: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would hold an end and wait for the middle, which somebody else holds until both are there."""
+    monkeypatch.setattr(postgres, "_TRIES", 1)
+    held = sorted([await put_and_claim(postgres_store) for _ in range(3)], key=lambda claim: claim.run_id)
+    steps = [StepNote(one.run_id, one.fence, one.attempt, "one", 1, StepState.RUNNING, 0) for one in held]
+    await postgres_store.notes.write(Notes(steps=tuple(steps)))
+    waiting = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    other = await asyncpg.connect(postgres_database.url)
+
+    async def both_wait() -> bool:
+        return len(await postgres_store.database.read(lambda tx: tx.fetch_sql(waiting))) == 2
+
+    async with other.transaction():
+        await other.execute("select 1 from rota_step where run_id = $1 for update", held[1].run_id)
+        ways = [Notes(steps=tuple(steps)), Notes(steps=tuple(reversed(steps)))]
+        writing = [asyncio.create_task(postgres_store.notes.write(notes)) for notes in ways]
+        await until(both_wait)
+    await other.close()
+    assert await asyncio.gather(*writing) == [set(), set()]

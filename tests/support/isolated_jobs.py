@@ -108,3 +108,45 @@ def fail_until(ctx: Context, path: str, tries: int) -> int:
     if count < tries:
         raise LookupError(f"call {count}")
     return count
+
+
+async def slow_function(ctx: Context) -> None:
+    await ctx.step("slow", time.sleep, 60)
+
+
+async def fails_once(ctx: Context) -> int:
+    tried: list[int] = []
+
+    def fetch() -> int:
+        tried.append(1)
+        if len(tried) == 1:
+            raise LookupError
+        return len(tried)
+
+    try:
+        await ctx.step("fetch", fetch)
+    except LookupError:
+        return await ctx.step("fetch", fetch)
+    raise AssertionError("it did not fail")
+
+
+def name_a_logger_oddly() -> int:
+    logging.getLogger("\udcff").error("hello")
+    return 7
+
+
+def until_shutting_down(ctx: SyncContext, place: str) -> str:
+    _leave_pid(place)
+    while not ctx.shutting_down:
+        time.sleep(0.005)
+    return "told"
+
+
+def renew_when_told(ctx: SyncContext, place: str) -> None:
+    """Renews its lease once the file `go` is there, and ends once `end` is."""
+    _leave_pid(place)
+    for name in ("go", "end"):
+        while not Path(place).with_name(name).exists():
+            time.sleep(0.005)
+        if name == "go":
+            ctx.heartbeat()

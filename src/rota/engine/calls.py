@@ -108,6 +108,8 @@ class Calls:
         if attempt.desk is None:
             with self._making:
                 attempt.desk = attempt.desk or WorkerDesk(attempt, self)
+            if attempt.reported:  # by what it left behind
+                attempt.desk.close()
         return attempt.desk
 
     def say(self, attempt: Attempt, level: int, logger: str, text: str) -> None:

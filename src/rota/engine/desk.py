@@ -102,19 +102,41 @@ class WorkerDesk:
         if self._transacting:
             raise Invalid("a step cannot be opened inside a transaction", hint="open it before, or after")
         definition = self._first_time(id)
+        try:
+            return await self._open_step(definition, interruptible)
+        except BaseException:  # it was not opened, and may be
+            self._seen.discard(id)
+            raise
+
+    async def _open_step(self, definition: StepDefinition, interruptible: bool) -> Opened:
+        id = definition.id
         if id in self._open:  # left behind by the handler's last call, and still at work
             await self._open[id].over.wait()
         results = await self._results_before()
         if id in results:
             return Opened(True, _decoded(results[id]))
+        opened = _Open(definition, self._next_no(), self._now(), asyncio.Event())
         if not definition.cancelable:
-            await self._shield.up()
-        opened = self._open[id] = _Open(definition, self._next_no(), self._now(), asyncio.Event())
+            await self._raise_shield(opened)
+        self._open[id] = opened
         if definition.timeout is not None and not interruptible:
             seconds = definition.timeout.total_seconds()
             opened.timer = self._floor.notebook.loop.call_later(seconds, self._floor.overdue, self._attempt, definition)
         self._page.step(self._note(opened, StepState.RUNNING), opened.begun)
         return Opened(False, timeout=definition.timeout, shielded=not definition.cancelable)
+
+    async def _raise_shield(self, opened: _Open) -> None:
+        """If the handler is interrupted meanwhile, it is taken down as soon as it is up."""
+        rising = self._floor.notebook.see_to(self._shield.up())
+        try:
+            await asyncio.shield(rising)
+        except asyncio.CancelledError:
+            self._floor.notebook.see_to(self._lower_shield(rising, opened))
+            raise
+
+    async def _lower_shield(self, rising: asyncio.Task[None], opened: _Open) -> None:
+        await rising
+        await self._shield.down(self._note(opened, StepState.RUNNING))
 
     def begin_again(self) -> None:
         """The handler is called once more in the same attempt: its steps may be opened once more."""

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rota.core.endings import Report
@@ -46,45 +45,59 @@ class SqliteSession:
     def __init__(self, tx: SqliteTx, thread: ThreadPoolExecutor) -> None:
         self._tx = tx
         self._thread = thread
+        self._is_given_up = False
+        self._is_closed = False
         self.connection = tx.connection
 
     async def execute(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        return await self._do(lambda: self.connection.execute(sql, tuple(values)).fetchall())
+        return await self.do(lambda: self.connection.execute(sql, tuple(values)).fetchall())
 
     async def within(self, work: Work[T]) -> T:
-        return await self._do(lambda: drive(work(self._tx)))
+        return await self.do(lambda: drive(work(self._tx)))
 
-    async def _do(self, act: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, act)
+    async def do(self, act: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._in_time, act)
+
+    def _in_time(self, act: Callable[[], T]) -> T:
+        try:
+            return act()
+        except Exception as error:
+            if self._is_given_up:
+                raise DeadlineExceeded("a transaction", _LONGEST) from error
+            raise
+
+    def give_up(self) -> None:
+        """Whatever it is at; what comes later must not be committed by itself, so there is no connection any more."""
+        self._is_given_up = True
+        self.connection.interrupt()
+        self._thread.submit(self.close)
+
+    def close(self) -> None:
+        """What is not committed is rolled back. In its thread; a second time does nothing."""
+        if not self._is_closed:
+            self._is_closed = True
+            if self._tx.in_transaction:
+                self._tx.control("rollback")
+            self._tx.close()
 
 
 @contextlib.asynccontextmanager
 async def sqlite_session(connect: Callable[[], SqliteTx]) -> AsyncIterator[SqliteSession]:
-    """Nobody else can write meanwhile: after a while it is rolled back, whatever it is at."""
+    """Nobody else can write meanwhile: after a while it is given up."""
     loop = asyncio.get_running_loop()
     with _thread() as thread:
-        do = partial(loop.run_in_executor, thread)
-        tx = await do(connect)
-        limit = loop.call_later(_LONGEST, _give_up, tx, thread)
+        tx = await loop.run_in_executor(thread, connect)
+        session = SqliteSession(tx, thread)
         try:
-            await do(tx.control, "begin immediate")
-            yield SqliteSession(tx, thread)
-            if not await do(lambda: tx.in_transaction):
-                raise DeadlineExceeded("a transaction", _LONGEST)
-            await do(tx.control, "commit")
+            await session.do(lambda: tx.control("begin immediate"))
+            limit = loop.call_later(_LONGEST, session.give_up)  # its own time, without what it waited for others
+            try:
+                yield session
+                await session.do(lambda: tx.control("commit"))
+            finally:
+                limit.cancel()
         finally:
-            limit.cancel()
-            await asyncio.shield(do(_close, tx))
-
-
-def _give_up(tx: SqliteTx, thread: ThreadPoolExecutor) -> None:
-    tx.connection.interrupt()
-    thread.submit(_roll_back, tx)
-
-
-def _roll_back(tx: SqliteTx) -> None:
-    if tx.in_transaction:
-        tx.control("rollback")
+            await asyncio.shield(session.do(session.close))
 
 
 @contextlib.contextmanager
@@ -94,8 +107,3 @@ def _thread() -> Iterator[ThreadPoolExecutor]:
         yield thread
     finally:
         thread.shutdown(wait=False)
-
-
-def _close(tx: SqliteTx) -> None:
-    _roll_back(tx)
-    tx.close()
