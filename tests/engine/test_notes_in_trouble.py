@@ -9,7 +9,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -132,34 +132,14 @@ async def test_one_that_cannot_be_stored_does_not_spoil_it_for_others(either: Ha
     assert [progress and progress.summary for progress in said] == ["mine", None, "mine"]
 
 
-@pytest.fixture
-def odd_logger() -> Iterator[logging.Logger]:
-    """Captured as ever, but kept from handlers that cannot write down its name."""
-    logger = logging.getLogger("half a pair \ud800")
-    logger.propagate = False
-    logger.addHandler(capture)
-    yield logger
-    logger.removeHandler(capture)
-
-
-async def test_a_logger_whose_name_is_no_text(either: Harness, working: Start, odd_logger: logging.Logger) -> None:
-    async def talk(ctx: Context) -> None:
-        odd_logger.error("hello")
-
-    async def work(ctx: Context) -> None:
-        ctx.progress(40, "mine")
-
-    either.app.job(max_attempts=1)(talk)
-    either.app.job(work)
-    runs = [await either.enqueue(name) for name in ("talk", "work")]
-    worker = await working(either)
-    for run in runs:
-        await worker.has_state(run, RunState.SUCCEEDED)
-    (line,) = await either.client.logs(runs[0].id)
+async def test_a_logger_whose_name_is_no_text(either: Harness) -> None:
+    await either.enqueue("work")
+    ((_, claim),) = (await either.worker().claim()).claims.items()
+    page = Page(claim, 1_000_000, either.clock, lambda _: None)
+    page.line(20, "half a pair \ud800", "hello")
+    assert await either.store.notes.write(page.take()) == set()
+    (line,) = await either.client.logs(claim.run_id)
     assert (line.logger, line.text) == ("half a pair ?", "hello")
-    said = (await either.run(runs[1])).progress
-    assert said
-    assert said.summary == "mine"
 
 
 async def test_such_a_logger_in_a_process(harness: Harness, working: Start) -> None:

@@ -134,7 +134,11 @@ async def test_one_that_its_own_handler_interrupts_takes_it_down(
     run = await either.enqueue("pay")
     worker = await working(either, heartbeat=RARELY, poll=RARELY)  # it does not hear of the cancel: the reaper must act
     await until(went_on.is_set)
-    assert await shields_of(worker) == ([0], [0])
+
+    async def are_down() -> bool:
+        return await shields_of(worker) == ([0], [0])
+
+    await until(are_down)
     await either.cancel(run)
     either.clock.advance("2s")
     await either.reaper.step()
@@ -148,8 +152,8 @@ class LateShield(ShakyNotes):
         super().__init__(store)
         self.is_up = asyncio.Event()
 
-    async def shield(self, run_id: str, fence: int) -> bool | None:
-        answer = await super().shield(run_id, fence)
+    async def shield(self, run_id: str, fence: int, *, another: bool = False) -> bool | None:
+        answer = await super().shield(run_id, fence, another=another)
         self.is_up.set()
         await asyncio.sleep(0.2)
         return answer
