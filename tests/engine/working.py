@@ -16,7 +16,7 @@ from rota.testing import Harness
 from rota.testing.hands import RunReference
 from tests.support.waiting import until
 
-BEAT = timedelta(milliseconds=20)
+BEAT = timedelta(milliseconds=50)
 SECOND = timedelta(seconds=1)
 AT_ONCE = timedelta(0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-PATIENCE = 15.0
+PATIENCE = 40.0
 
 
 async def until(condition: Callable[[], bool | Awaitable[bool]]) -> None:
