@@ -76,7 +76,8 @@ async def test_a_record_on_its_way_arrives_although_the_attempt_is_interrupted(
     await until(records.under_way.is_set)
     await either.client.pause_queue("default")
     stopping = asyncio.create_task(worker.stop(AT_ONCE) if ending == "stop" else asyncio.sleep(0))
-    await until(lambda: bool(worker.worker._reporter.pending))
+    await until(lambda: not worker.worker.active)
+    await asyncio.sleep(0.1)  # a report that does not wait would be there by now
     records.go_on.set()
     await stopping
     await worker.has_state(run, RunState.QUEUED)

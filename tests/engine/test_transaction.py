@@ -257,6 +257,11 @@ async def test_from_a_process_of_its_own(database_url: str) -> None:
     runs = [await client.enqueue(Order(name, {})) for name in ("pay", "pay_plainly")]
     await adrain(app)
     assert [(await client.get(run.id)).result for run in runs] == ["paid", "paid plainly"]
+    for run in runs:
+        said = (await client.get(run.id)).progress
+        assert said
+        assert said.summary == "paying"
+        assert [line.text for line in await client.logs(run.id)] == ["inside"]
     rows = await store.database.read(lambda tx: tx.fetch_sql("select name from account order by name"))
     assert [row[0] for row in rows] == ["ada", "bob"]
     await app.aclose()

@@ -75,12 +75,16 @@ def talk(ctx: SyncContext) -> None:
 async def pay(ctx: Context) -> None:
     async with ctx.transaction() as tx:
         await tx.execute("insert into account values ('ada', 5)")
+        ctx.progress(90, "paying")
+        ctx.log.info("inside")
         tx.finish("paid")
 
 
 def pay_plainly(ctx: SyncContext) -> None:
     with ctx.transaction() as tx:
         tx.execute("insert into account values ('bob', 5)")
+        ctx.progress(90, "paying")
+        ctx.log.info("inside")
         tx.finish("paid plainly")
 
 

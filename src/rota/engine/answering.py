@@ -52,10 +52,14 @@ async def _answer(desk: WorkerDesk, attempt: Attempt, ask: Ask) -> Told:
             await desk.keep_result(ask.id, ask.text or "null")
         case "leave_step":
             await desk.keep_error(ask.id, described(ask.text))
+        case "give_up_step":
+            desk.give_up_step(ask.id)
         case "skip_step":
             desk.skip_step(ask.id, msgspec.json.decode(ask.text or "null", type=str | None))
         case "flush":
             await desk.flush()
+        case "last_words":
+            return Told(notes=desk.last_words())
         case "finished":
-            attempt.finish()
+            desk.finish()
     return Told()

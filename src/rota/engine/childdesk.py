@@ -56,6 +56,7 @@ class Told(msgspec.Struct):
     """The answer, or why there is none."""
 
     opened: Opened | None = None
+    notes: Notes | None = None
     refusal: str | None = None
     kind: str = ""
 
@@ -134,7 +135,11 @@ class ChildDesk:
     async def open_step(self, id: str, *, interruptible: bool) -> Opened:
         if self._transacting:
             raise Invalid("a step cannot be opened inside a transaction", hint="open it before, or after")
-        told = await self._ask("open_step", id, interruptible=interruptible)
+        try:
+            told = await self._ask("open_step", id, interruptible=interruptible)
+        except asyncio.CancelledError:
+            self.give_up_step(id)
+            raise
         assert told.opened is not None
         if told.opened.shielded:
             self._shielded.add(id)
@@ -158,7 +163,7 @@ class ChildDesk:
     def give_up_step(self, id: str) -> None:
         """The answer is nobody's."""
         self._send()
-        self._link.send("ask", msgspec.json.encode(Ask(0, "leave_step", id)))
+        self._link.send("ask", msgspec.json.encode(Ask(0, "give_up_step", id)))
         self._lower(id)
 
     def _lower(self, id: str) -> None:
@@ -167,8 +172,10 @@ class ChildDesk:
             self._standing.shields -= 1
 
     async def _ask_and_lower(self, id: str, verb: str, text: str | None) -> None:
-        await self._ask(verb, id, text)
-        self._lower(id)
+        try:
+            await self._ask(verb, id, text)
+        finally:
+            self._lower(id)
 
     async def _ask(self, verb: str, id: str = "", text: str | None = None, *, interruptible: bool = False) -> Told:
         self._send()  # what was said before comes first
@@ -224,13 +231,14 @@ class ChildDesk:
             self._transacting = False
             await store.close()
 
-    def _end_of_run(self, result: str | None) -> tuple[Report, Notes]:
+    async def _end_of_run(self, result: str | None) -> tuple[Report, Notes]:
         claim, busy = self._claim, int((time.monotonic() - self._began) * 1_000_000)
         counters = self._standing.counters
         measures = msgspec.json.encode(Measures(counters=counters)).decode() if counters else None
-        limited = claim.limited
-        report = Report(claim.run_id, claim.fence, Outcome.SUCCEEDED, busy, result, measures=measures, limited=limited)
-        return report, Notes()
+        report = Report(
+            claim.run_id, claim.fence, Outcome.SUCCEEDED, busy, result, measures=measures, limited=claim.limited
+        )
+        return report, (await self._ask("last_words")).notes or Notes()
 
     @contextmanager
     def sync_transaction(self) -> Iterator[SyncTransaction]:

@@ -70,6 +70,7 @@ class WorkerDesk:
         self._shield = Shield(attempt, floor.store, floor, self._surely)
         self._results: dict[str, str | None] | None = None
         self._seen: set[str] = set()
+        self._unwanted: set[str] = set()
         self._opened = 0
         self._open: dict[str, _Open] = {}
         self._transacting = False
@@ -123,6 +124,9 @@ class WorkerDesk:
             seconds = definition.timeout.total_seconds()
             opened.timer = self._floor.notebook.loop.call_later(seconds, self._floor.overdue, self._attempt, definition)
         self._page.step(self._note(opened, StepState.RUNNING), opened.begun)
+        if id in self._unwanted:
+            self._unwanted.discard(id)
+            self._left(id, None)
         return Opened(False, timeout=definition.timeout, shielded=not definition.cancelable)
 
     async def _raise_shield(self, opened: _Open) -> None:
@@ -196,6 +200,8 @@ class WorkerDesk:
     def give_up_step(self, id: str) -> None:
         if id in self._open:
             self._left(id, None)
+        elif id in self._seen:  # by a child that does not wait for it to be open
+            self._unwanted.add(id)
 
     def _left(self, id: str, error: RunError | None) -> asyncio.Task[None] | None:
         """Under way still, if its shield has to be lowered."""
@@ -272,15 +278,25 @@ class WorkerDesk:
             async with transaction(self._floor.store, self._claim, self._floor.limits, self._end_of_run) as tx:
                 yield tx
             if tx.is_finished:
-                self._attempt.finish()
-                self._page.written()
-                self.close()
+                self.finish()
         finally:
             self._transacting = False
 
-    def _end_of_run(self, result: str | None) -> tuple[Report, Notes]:
+    async def _end_of_run(self, result: str | None) -> tuple[Report, Notes]:
         """What is committed with the handler's own work: that it succeeded, and what it said meanwhile."""
-        return self._floor.success(self._attempt, result), self._page.take()
+        return self._floor.success(self._attempt, result), self.last_words()
+
+    def last_words(self) -> Notes:
+        """What is to be written now; until the end is committed, it is still to be written."""
+        notes = self._page.take()
+        self._page.give_back(notes)
+        return notes
+
+    def finish(self) -> None:
+        """The run has ended, by its handler's own transaction, with all that it said."""
+        self._attempt.finish()
+        self._page.written()
+        self.close()
 
     def sync_transaction(self) -> AbstractContextManager[SyncTransaction]:
         return sync_transaction(self.transaction(), self.wait)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from typing import Any, Protocol, TypeVar
 
 from rota.core import jsonvalue
@@ -70,13 +70,13 @@ class _Wait(Protocol):
 
 @contextlib.asynccontextmanager
 async def transaction(
-    store: Store, claim: Claim, limits: Limits, end: Callable[[str | None], tuple[Report, Notes]]
+    store: Store, claim: Claim, limits: Limits, end: Callable[[str | None], Awaitable[tuple[Report, Notes]]]
 ) -> AsyncIterator[Transaction]:
     """`end` tells, of a result, what is to be committed with the handler's own work if it finishes the run."""
     async with store.database.session() as session:
         tx = Transaction(session, limits)
         yield tx
-        report, notes = end(tx.result) if tx.is_finished else (None, None)
+        report, notes = await end(tx.result) if tx.is_finished else (None, None)
         queues = await session.within(lambda inner: seal(inner, (claim.run_id, claim.fence), report, notes))
     store.database.notify(queues)
 
