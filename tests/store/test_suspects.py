@@ -1,4 +1,4 @@
-"""Suspects: runs with a lost attempt, claimed only by whoever asks for them, one at a time under limits."""
+"""Suspects: runs with two lost attempts, claimed only by whoever asks for them, one at a time under limits."""
 
 from __future__ import annotations
 
@@ -16,11 +16,27 @@ LIMITED = JobDefinition(name="work", limits=(Limit(max=1, by=("customer",)),))
 
 
 async def lose(store: Store, clock: ManualClock) -> None:
+    """Whatever is held, by its worker and by the next."""
+    clock.advance(LEASE + SECOND)
+    await store.reap(100)
+    await claim(store)
+    await claim_limited(store)
     clock.advance(LEASE + SECOND)
     await store.reap(100)
 
 
-async def test_a_run_whose_attempt_was_lost_is_for_those_who_ask_for_suspects(store: Store, clock: ManualClock) -> None:
+async def test_one_lost_attempt_makes_no_suspect(store: Store, clock: ManualClock) -> None:
+    lost = await put(store)
+    await claim(store)
+    clock.advance(LEASE + SECOND)
+    await store.reap(100)
+    (again,) = await claim(store, solo=PLAIN)
+    assert (again.run_id, again.suspect) == (lost, False)
+
+
+async def test_a_run_whose_attempts_were_lost_is_for_those_who_ask_for_suspects(
+    store: Store, clock: ManualClock
+) -> None:
     lost = await put(store)
     (first,) = await claim(store)
     assert not first.suspect
@@ -29,7 +45,7 @@ async def test_a_run_whose_attempt_was_lost_is_for_those_who_ask_for_suspects(st
     assert ids(await claim(store, solo=AT_ONCE)) == [fresh]
     assert ids(await claim(store, solo=PLAIN)) == []
     (again,) = await claim(store, solo=SUSPECTS)
-    assert (again.run_id, again.suspect, again.attempt) == (lost, True, 2)
+    assert (again.run_id, again.suspect, again.attempt) == (lost, True, 3)
 
 
 async def test_a_suspect_keeps_its_place(store: Store, clock: ManualClock) -> None:

@@ -20,7 +20,7 @@ async def test_a_poison_run_expires_and_takes_nobody_with_it(site: Site) -> None
     await site.all_succeed(runs)
     await site.agree(runs)
     for run in runs:
-        assert (await site.outcomes(run)).count(Outcome.LOST) <= 1, await site.outcomes(run)
+        assert (await site.outcomes(run)).count(Outcome.LOST) <= 2, await site.outcomes(run)
     await until(lambda: len(supervisor.descendants) == 2)
     assert supervisor.log.count("a worker process ended with 137; another starts in ") == 3
     await until(lambda: supervisor.log.count(f" runs {APP}") == 5)
@@ -28,18 +28,14 @@ async def test_a_poison_run_expires_and_takes_nobody_with_it(site: Site) -> None
     await site.all_succeed(await site.enqueue_many(10, "quick"))
 
 
-async def test_ten_suspects_are_done_one_at_a_time_but_soon(site: Site) -> None:
-    """The victims of a worker that was killed from outside: innocent, all of them."""
+async def test_the_victims_of_one_worker_are_done_side_by_side(site: Site) -> None:
+    """Of one that was killed from outside: innocent, all of them, and nobody says otherwise."""
     doomed = site.worker("doomed", concurrency=10)
-    runs = await site.enqueue_many(10, "nap_in_thread", seconds=[60.0, 0.2])
+    runs = await site.enqueue_many(10, "nap_in_thread", seconds=[60.0, 1.0])
     await until(lambda: len(site.ledger.entries("begin")) == 10)
     doomed.kill()
     heir = site.worker("heir", concurrency=10)
-    fresh = await site.enqueue_many(5, "nap_in_thread", seconds=[0.2])
-    await site.all_succeed(runs + fresh)
-    await site.agree(runs + fresh)
-    times = [
-        (entry.at, entry.what) for entry in site.ledger.entries() if entry.run_id in runs and entry.pid == heir.pid
-    ]
-    assert [what for _, what in sorted(times)] == ["begin", "end"] * 10
-    assert max(times)[0] - min(times)[0] < 10 * 0.2 + 3
+    await site.all_succeed(runs)
+    await site.agree(runs)
+    times = sorted((entry.at, entry.what) for entry in site.ledger.entries() if entry.pid == heir.pid)
+    assert [what for _, what in times] == ["begin"] * 10 + ["end"] * 10

@@ -86,12 +86,13 @@ from {rows id id, fence int, no int, worker_id text, claimed_at bigint, busy big
 where true;
 
 -- name: requeue
--- A run with a lost attempt is a suspect. `limit 1` keeps that a probe; an `exists` may be answered by a hash of all.
+-- A run with two lost attempts is a suspect. The limit keeps that a probe.
 insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
 select r.id, r.queue, -r.priority, case when rows.keeps_place = 1 then r.run_at else :now + rows.delay end,
     case when g.key is not null then case when rows.delay > 0 then 4 else 2 end when rows.delay > 0 then 1 else 0 end,
     case when r.on_lost = 'fail' then 1
-        when (select 1 from rota_attempt a where a.run_id = r.id and a.outcome = 'lost' limit 1) = 1 then 2
+        when (select count(*) from (select 1 from rota_attempt a where a.run_id = r.id and a.outcome = 'lost' limit 2)
+            as lost) = 2 then 2
         else 0 end,
     rows.attempt, rows.fence, r.job, r.job_version, g.key
 from {rows id id, delay bigint, attempt int, fence int, keeps_place int} join rota_run r on r.id = rows.id
