@@ -109,7 +109,7 @@ async def test_of_several_queues_one_suspect_begins_and_the_others_go_back_first
 
     lost = [await either.enqueue(work, {"queue": queue}, name=queue) for queue in "abc"]
     await either.worker(queues=list("abc")).claim(1)
-    await lose_twice(either, "abc")
+    await lose_twice(either, list("abc"))
     real = await working(either, concurrency=5, queues=["a", "b", "c"])
     for run in lost:
         done = await real.has_state(run, RunState.SUCCEEDED)
