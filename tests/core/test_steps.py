@@ -42,6 +42,8 @@ def test_ids_or_dicts() -> None:
     ("given", "error", "words"),
     [
         (["a", "a"], Invalid, "declared twice"),
+        ("fetch", Invalid, "steps are a list"),
+        ({"id": "fetch"}, Invalid, "steps are a list"),
         ([""], Invalid, "step id must be text"),
         (["x" * 201], Invalid, "step id must be text"),
         ([{"name": "A"}], Invalid, "needs an id"),

@@ -113,11 +113,14 @@ async def test_runs_are_logged_for_those_who_want_it(
         ("rota.run", "INFO", 1),
         ("rota.run", "INFO", 1),
         ("rota.run", "INFO", 1),
+        ("rota.run", "INFO", 1),
         ("rota.worker", "WARNING", 1),
     ]
     begins, done = (record for record in caplog.records[:2])
     assert begins.getMessage().endswith("of work begins, attempt 1")
     assert vars(done)["duration_ms"] >= 0
+    assert " raised after " in caplog.records[3].getMessage()
+    assert await harness.client.logs(run.id) == [], "what the worker says is not what the run says"
 
 
 async def test_by_default_a_run_is_no_line(harness: Harness, working: Start, caplog: pytest.LogCaptureFixture) -> None:

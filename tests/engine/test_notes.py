@@ -13,7 +13,7 @@ import pytest
 from rota import Context, Retry, RunState, SyncContext
 from rota.core.notes import LONGEST_LINE
 from rota.engine.capture import capture
-from rota.errors import Invalid, UnknownStep
+from rota.errors import Invalid
 from rota.testing import Harness
 from tests.engine.working import SECOND, Working
 from tests.support import isolated_jobs
@@ -84,7 +84,7 @@ async def test_progress_of_a_step(either: Harness) -> None:
             ctx.progress(25, "half of the half", step="fetch")
             raise Retry(after="1h")
 
-        with pytest.raises(UnknownStep):
+        with pytest.raises(Invalid, match="not open"):
             ctx.progress(10, step="fetch")
         await ctx.step("fetch", fetch)
 
@@ -176,6 +176,16 @@ async def test_a_process_says_what_it_does(either: Harness, working: Start) -> N
     assert [line.text for line in await either.client.logs(run.id)] == ["hello", "from logging"]
 
 
+async def test_the_last_words_of_a_process_arrive(harness: Harness, working: Start) -> None:
+    harness.app.job(isolation="process", max_attempts=1)(isolated_jobs.last_words)
+    run = await harness.enqueue("last_words")
+    worker = await working(harness)
+    died = await worker.has_state(run, RunState.FAILED)
+    assert died.progress
+    assert died.progress.summary == "about to"
+    assert [line.text for line in await harness.client.logs(run.id)] == ["first", "about to die"]
+
+
 async def test_hostile_lines_are_cut_and_cleaned(either: Harness, working: Start) -> None:
     async def crawl(ctx: Context) -> None:
         ctx.log.info("x" * 1_000_000)
@@ -209,6 +219,7 @@ async def test_an_endless_log_keeps_its_head_and_its_tail(either: Harness, worki
     worker = await working(either, log_limit=20_000)
     await worker.has_state(run, RunState.SUCCEEDED)
     lines = [line.text for line in await either.client.logs(run.id)]
+    assert lines[:2] == ["line 0", "line 1"]
     assert lines[-1] == "line 4999"
     assert len(lines) < 1_000
     assert any("lines are missing here" in line for line in lines)

@@ -48,7 +48,11 @@ async def test_an_exception_is_repeated_inside_the_attempt(
     assert (done.result, done.attempt, calls) == (3, 1, [1, 1, 1])
     (attempt,) = await either.attempts(run)
     assert attempt.counters == {"calls": 3, "local_retries": 2}
-    assert len([one for one in caplog.messages if "raised LookupError and is repeated" in one]) == 2
+    told = [one.partition("raised ")[2] for one in caplog.messages if "is repeated here and now" in one]
+    assert [one.rpartition("; ")[2] for one in told] == [
+        f"it is repeated here and now ({number} of 3)" for number in (1, 2)
+    ]
+    assert all(one.startswith("LookupError: ") for one in told)
 
 
 async def test_in_a_process_too_and_the_measures_are_of_all_calls(

@@ -467,3 +467,14 @@ async def test_a_retry_may_begin_at_a_step_that_was_never_reached(either: Harnes
     assert [step.id for step in await either.client.steps(last.id) if step.kept_from] == ["fetch", "store"]
     with pytest.raises(UnknownStep):
         await either.client.retry(run.id, from_step="nothing like it")
+
+
+async def test_a_step_is_a_function(harness: Harness) -> None:
+    async def crawl(ctx: Context) -> None:
+        with pytest.raises(Invalid, match="a step is a function, not 5"):
+            await ctx.step("a", 5)  # type: ignore[call-overload]
+
+    harness.app.job(crawl)
+    run = await harness.enqueue("crawl")
+    await harness.drain()
+    assert await harness.state(run) is RunState.SUCCEEDED

@@ -10,7 +10,7 @@ import pytest
 
 from rota import Context, LeaseLost, Order, Outcome, Rota, RunState, SyncContext
 from rota.engine.heartbeat import Heartbeat
-from rota.errors import BadPayload, Invalid
+from rota.errors import Invalid
 from rota.store import Store, open_database
 from rota.store.database import Row, Tx
 from rota.testing import Harness, adrain
@@ -151,8 +151,10 @@ async def test_what_was_said_before_is_kept(books: Harness) -> None:
         async with ctx.transaction() as tx:
             with pytest.raises(Invalid, match="inside a transaction"):
                 await ctx.step("more", asyncio.sleep, 0)
-            with pytest.raises(BadPayload):
+            with pytest.raises(Invalid, match="the result cannot be stored"):
                 tx.finish(object())
+            with pytest.raises(Invalid, match="when its block is left"):
+                await tx.execute(" Commit")
             tx.finish()
             with pytest.raises(Invalid, match="already"):
                 tx.finish()

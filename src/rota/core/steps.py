@@ -59,6 +59,8 @@ StepOption = str | dict[str, Any] | StepDefinition
 
 def steps_of(given: Iterable[StepOption] | None) -> tuple[StepDefinition, ...]:
     """What `@app.job(steps=…)` takes: ids, or dicts of `id, name, timeout, cancelable`."""
+    if isinstance(given, str | Mapping):
+        raise Invalid("steps are a list", hint=f"write steps=[{given!r:.40}]")
     steps = tuple(_step_of(one) for one in given or ())
     ids = [step.id for step in steps]
     for id in ids:

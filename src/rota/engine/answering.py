@@ -9,7 +9,7 @@ import msgspec
 
 from rota.core.signals import Cancelled
 from rota.engine.childdesk import Ask, Said, Told, described, refusal_of
-from rota.errors import RotaError, UnknownStep
+from rota.errors import Invalid, RotaError
 
 if TYPE_CHECKING:
     from rota.engine.attempts import Attempt
@@ -28,7 +28,7 @@ def take_words(desk: WorkerDesk, body: bytes) -> None:
     for step, (done, summary) in said.steps.items():
         try:
             desk.progress(done, summary, step)
-        except UnknownStep as error:
+        except Invalid as error:
             desk.say(30, "rota", str(error))  # told too late for its handler to hear
 
 

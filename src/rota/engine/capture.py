@@ -26,7 +26,7 @@ class Capture(logging.Handler):
         self._process = os.getpid()
 
     def emit(self, record: logging.LogRecord) -> None:
-        speaking = speaker.get()
+        speaking = None if _is_our_own(record.name) else speaker.get()
         if speaking is not None and os.getpid() == self._process:  # not in what a handler forked
             try:
                 listener, attempt = speaking
@@ -51,6 +51,11 @@ class Capture(logging.Handler):
         self._users -= 1
         if not self._users:
             logging.root.removeHandler(self)
+
+
+def _is_our_own(logger: str) -> bool:
+    """What the worker says of a run is not what the run says."""
+    return logger.startswith("rota.") and not logger.startswith("rota.job.")
 
 
 capture = Capture()

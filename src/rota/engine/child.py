@@ -41,6 +41,7 @@ from rota.engine.frames import (
     frame,
     memory_peak_mb,
 )
+from rota.engine.logs import log_to_stderr
 from rota.errors import BadConfig
 
 MAIN_NAME = "__rota_main__"
@@ -188,6 +189,8 @@ def _reset_memory_peak() -> bool:
 def _set_up(setup: Setup) -> None:
     sys.path[:] = setup.sys_path
     sys.argv[:] = setup.argv
+    if setup.logs:
+        log_to_stderr(*setup.logs)
     if setup.pythonpath is None:
         os.environ.pop("PYTHONPATH", None)
     else:

@@ -30,6 +30,7 @@ from rota.store.driving import drive
 T = TypeVar("T")
 
 _EVERY = 0.2
+_WARNING = 30
 _MOST_LINES = 10_000
 _MOST_THREADS = 100
 
@@ -76,6 +77,7 @@ class ChildDesk:
         self._lock = threading.Lock()
         self._sending_now = threading.Lock()
         self._wake = threading.Event()
+        self._sent_at = 0.0
         self._closed = False
         self._thread: threading.Thread | None = None
         self._shielded: set[str] = set()
@@ -97,9 +99,13 @@ class ChildDesk:
         with self._lock:
             if len(self._lines) < _MOST_LINES:
                 self._lines.append((time.monotonic(), level, storable(logger, LONGEST_LOGGER), words))
-        self._send_soon()
+        self._send_soon(at_once=level >= _WARNING)
 
-    def _send_soon(self) -> None:
+    def _send_soon(self, *, at_once: bool = False) -> None:
+        """The first word after a silence goes out at once, and warnings always do: they may be the last ones."""
+        if at_once or time.monotonic() - self._sent_at > _EVERY:
+            self._send()
+            return
         if self._thread is None:
             self._thread = threading.Thread(target=self._sending, name="rota-words", daemon=True)
             self._thread.start()
@@ -115,6 +121,7 @@ class ChildDesk:
     def _send(self) -> None:
         """One at a time, and whoever has something new to say need not wait for it."""
         with self._sending_now:
+            self._sent_at = time.monotonic()
             with self._lock:
                 said, self._said = self._said, Said()
                 lines, self._lines = self._lines, []

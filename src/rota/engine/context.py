@@ -242,6 +242,7 @@ class Context(RunContext):
 
         The result is given as JSON makes it, the first time as well.
         """
+        _require_callable(fn)
         self.checkpoint()
         threaded = not inspect.iscoroutinefunction(fn)
         opened = await self._desk.open_step(id, interruptible=not (threaded and self._desk.stops_threads))
@@ -298,6 +299,7 @@ class SyncContext(RunContext):
 
         The result is given as JSON makes it, the first time as well.
         """
+        _require_callable(fn)
         self.checkpoint()
         opened = self._desk.wait(self._desk.open_step(id, interruptible=False))
         if opened.is_done:
@@ -321,6 +323,11 @@ class SyncContext(RunContext):
 
 def context_for(is_async: bool) -> type[RunContext]:
     return Context if is_async else SyncContext
+
+
+def _require_callable(fn: object) -> None:
+    if not callable(fn):
+        raise Invalid(f"a step is a function, not {fn!r:.60}", hint="ctx.step(id, function, its, arguments)")
 
 
 def stored(step: str, result: object, limits: Limits) -> str:

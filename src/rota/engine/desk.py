@@ -20,7 +20,7 @@ from rota.engine.describing import error_of
 from rota.engine.notebook import Notebook
 from rota.engine.shielding import Guard, Shield
 from rota.engine.transacting import SyncTransaction, Transaction, sync_transaction, transaction
-from rota.errors import Invalid, LeaseLost, StepTwice, Unavailable, UnknownStep
+from rota.errors import Invalid, LeaseLost, StepTwice, Unavailable
 from rota.store import Store
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class WorkerDesk:
             return
         opened = self._open.get(step)
         if opened is None:
-            raise UnknownStep(step, self._open)
+            raise Invalid(f"step {step!r} is not open", hint="progress of a step is told while it runs")
         opened.done = opened.done if done is None else done
         opened.summary = opened.summary if summary is None else summary
         self._page.step(self._note(opened, StepState.RUNNING), opened.begun)

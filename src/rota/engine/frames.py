@@ -34,6 +34,8 @@ class Setup(msgspec.Struct, frozen=True, tag=True):
     sys_path: list[str]
     argv: list[str]
     pythonpath: str | None
+    logs: tuple[str, str] | None = None
+    """The level and the format of the parent's log, if that is rota's own."""
 
 
 class Call(msgspec.Struct, frozen=True, tag=True):

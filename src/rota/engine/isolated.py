@@ -23,6 +23,7 @@ from rota.engine.child import Link
 from rota.engine.childdesk import ChildDesk
 from rota.engine.confining import told
 from rota.engine.context import RunContext, Standing, context_for
+from rota.engine.current import current_run, current_worker
 from rota.engine.frames import Death, ProcessCall
 from rota.errors import BadPayload
 from rota.registry.jobs import Handler
@@ -76,7 +77,8 @@ def invoke(target: object, payload: bytes, context: bytes, link: Link) -> bytes:
     limits = Limits(passport.max_result)
     desk = ChildDesk(link, passport.claim, standing, limits, passport.database_url)
     capture.install()
-    speaking = speaker.set((desk, None))
+    speaking, running = speaker.set((desk, None)), current_run.set(passport.claim)
+    working = current_worker.set(passport.worker_id)
     try:
         arguments = _arguments(kind, payload)
         if kind.wants_context:
@@ -93,6 +95,8 @@ def invoke(target: object, payload: bytes, context: bytes, link: Link) -> bytes:
         raise
     finally:
         speaker.reset(speaking)
+        current_run.reset(running)
+        current_worker.reset(working)
         capture.remove()
         desk.close()
         if standing.counters:

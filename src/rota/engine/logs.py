@@ -49,7 +49,13 @@ def text_lines() -> logging.Formatter:
     return form
 
 
+set_up: tuple[str, str] | None = None
+"""The level and format of this process's log, if it was set up here: its children log alike."""
+
+
 def log_to_stderr(level: str, log_format: str) -> None:
+    global set_up  # noqa: PLW0603  # as logging itself, it is the whole process's
+    set_up = (level, log_format)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if log_format == "json" else text_lines())
     logging.basicConfig(level=level.upper(), handlers=[handler])

@@ -52,41 +52,52 @@ class Log:
     """The log of an attempt: of all it says, the first quarter of its limit and the last three quarters are kept."""
 
     def __init__(self, limit: int) -> None:
-        self._head = limit // 4
-        self._tail = limit - self._head
-        self._fresh: deque[Line] = deque()
-        self._fresh_size = 0
+        self._head_left = limit // 4
+        self._tail = limit - self._head_left
+        self._first: list[Line] = []
+        self._last: deque[Line] = deque()
+        self._last_size = 0
         self._lost = False
         self._no = 0
         self._kept: deque[tuple[int, int]] = deque()
         self._kept_size = 0
 
     def add(self, line: Line) -> None:
-        self._fresh.append(line)
-        self._fresh_size += line.size
-        while self._fresh_size > self._head + self._tail and len(self._fresh) > 1:
-            self._fresh_size -= self._fresh.popleft().size
+        if line.size <= self._head_left:
+            self._head_left -= line.size
+            self._first.append(line)
+            return
+        self._head_left = 0
+        self._last.append(line)
+        self._last_size += line.size
+        while self._last_size > self._tail and len(self._last) > 1:
+            self._last_size -= self._last.popleft().size
             self._lost = True
 
-    def sheet(self) -> _Sheet | None:
-        """What was said since the last one."""
-        if not self._fresh:
-            return None
-        lines, size = tuple(self._fresh), self._fresh_size
-        self._no += 2 if self._lost else 1
-        self._fresh.clear()
-        self._fresh_size, self._lost = 0, False
-        if self._head >= size and not self._kept:
-            self._head -= size
-            return _Sheet(self._no, lines, ())
-        self._kept.append((self._no, size))
-        self._kept_size += size
+    def sheets(self) -> list[_Sheet]:
+        """What was said since the last time."""
+        sheets = []
+        if self._first:
+            self._no += 1
+            sheets.append(_Sheet(self._no, tuple(self._first), ()))
+            self._first.clear()
+        if self._last:
+            self._no += 2 if self._lost else 1
+            sheets.append(_Sheet(self._no, tuple(self._last), self._make_room()))
+            self._last.clear()
+            self._last_size, self._lost = 0, False
+        return sheets
+
+    def _make_room(self) -> tuple[int, ...]:
+        """The numbers of earlier sheets that go, since this one comes."""
+        self._kept.append((self._no, self._last_size))
+        self._kept_size += self._last_size
         drops = []
         while self._kept_size > self._tail and len(self._kept) > 1:
             no, size = self._kept.popleft()
             self._kept_size -= size
             drops.append(no)
-        return _Sheet(self._no, lines, tuple(drops))
+        return tuple(drops)
 
 
 class Page:
@@ -147,8 +158,7 @@ class Page:
         """Everything that is to be written now."""
         now = self._clock.monotonic()
         with self._lock:
-            sheet = self._log.sheet() if self._log else None
-            if sheet:
+            for sheet in self._log.sheets() if self._log else ():
                 self._unsent = [one for one in self._unsent if one.no not in sheet.drops] + [sheet]
             progress = ProgressNote(self.run_id, self.fence, self._done, self._summary) if self._progressed else None
             self._progressed = False

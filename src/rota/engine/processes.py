@@ -17,6 +17,7 @@ from typing import Literal, cast
 
 import msgspec
 
+from rota.engine import logs
 from rota.engine.frames import (
     Answer,
     Began,
@@ -119,7 +120,7 @@ class _Child(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        setup = Setup(list(sys.path), list(sys.argv), os.environ.get("PYTHONPATH"))
+        setup = Setup(list(sys.path), list(sys.argv), os.environ.get("PYTHONPATH"), logs.set_up)
         self._transport.write(frame(setup))
 
     def data_received(self, data: bytes) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from rota.core.model import Measures
 from rota.core.signals import Fail, Retry, Snooze, StepTimedOut
 from rota.engine.attempts import Attempt, RaisedElsewhere
+from rota.engine.describing import error_of
 from rota.errors import LeaseLost
 
 log = logging.getLogger("rota.worker")
@@ -47,11 +48,11 @@ def _worth_repeating(attempt: Attempt, error: Exception) -> bool:
 def _note(attempt: Attempt, error: Exception, left: int) -> None:
     counters = attempt.counters = attempt.counters if attempt.counters is not None else {}
     counters[COUNTER] = counters.get(COUNTER, 0) + 1
-    what = error.error.type if isinstance(error, RaisedElsewhere) else type(error).__qualname__
-    claim = attempt.claim
+    told = error.error if isinstance(error, RaisedElsewhere) else error_of(error)
+    claim, count = attempt.claim, attempt.handler.definition.local_retries
     log.warning(
-        "run %s of %s: attempt %d raised %s and is repeated here and now, %d more times at the most",
-        *(claim.run_id, claim.job, claim.attempt, what, left),
+        "run %s of %s: attempt %d raised %s: %.300s; it is repeated here and now (%d of %d)",
+        *(claim.run_id, claim.job, claim.attempt, told.type, told.message.partition("\n")[0], count - left, count),
     )
 
 

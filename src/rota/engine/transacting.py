@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from typing import Any, Protocol, TypeVar
 
@@ -11,7 +12,7 @@ from rota.core.claims import Claim
 from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
 from rota.core.notes import Notes
-from rota.errors import Invalid
+from rota.errors import BadPayload, Invalid
 from rota.store import Store
 from rota.store.database import Session
 from rota.store.sessions import seal
@@ -19,6 +20,8 @@ from rota.store.sessions import seal
 T = TypeVar("T")
 
 Rows = list[tuple[Any, ...]]
+
+_CONTROL = re.compile(r"\s*(begin|start\s+transaction|commit|end|rollback|abort)\b(?!\s+to\b)", re.IGNORECASE)
 
 
 class Transaction:
@@ -35,13 +38,18 @@ class Transaction:
 
     async def execute(self, sql: str, *values: object) -> Rows:
         """The rows, if it has any. Values as the database writes them: `$1` on PostgreSQL, `?` on SQLite."""
+        if _CONTROL.match(sql):
+            raise Invalid("the transaction is committed when its block is left", hint="an exception rolls it back")
         return await self._session.execute(sql, values)
 
     def finish(self, result: object = None) -> None:
         """The run will have succeeded, with this result, in the moment that all else here is committed."""
         if self.is_finished:
             raise Invalid("this transaction finishes its run already")
-        self.result = None if result is None else jsonvalue.encode(result, self._limits)
+        try:
+            self.result = None if result is None else jsonvalue.encode(result, self._limits)
+        except BadPayload as error:
+            raise Invalid(f"the result cannot be stored: {error.problem}") from error
         self.is_finished = True
 
 

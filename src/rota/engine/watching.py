@@ -36,10 +36,14 @@ def _logged(call: Call, monotonic: Callable[[], float]) -> Call:
             return await call(attempt)
         fields = RunFields(claim)
         log.info("run %s of %s begins, attempt %d", claim.run_id, claim.job, claim.attempt, extra=fields)
-        result = await call(attempt)  # what else may come of it, the worker tells
-        seconds = monotonic() - begins
-        more = {**fields, "duration_ms": round(seconds * 1_000, 3)}
-        log.info("run %s of %s is done after %.3fs", claim.run_id, claim.job, seconds, extra=more)
+        how = "raised"
+        try:
+            result = await call(attempt)
+            how = "is done"
+        finally:  # what becomes of it, the worker tells
+            seconds = monotonic() - begins
+            more = {**fields, "duration_ms": round(seconds * 1_000, 3)}
+            log.info("run %s of %s %s after %.3fs", claim.run_id, claim.job, how, seconds, extra=more)
         return result
 
     return logged

@@ -178,8 +178,9 @@ def _lines(rows: Sequence[Row]) -> list[LogLine]:
     for (last_fence, last_no, *_), (fence, no, attempt, at, text) in pairwise(rows):
         cursor = f"{fence}.{no}"
         is_gap = no > (last_no + 1 if fence == last_fence else 1)
-        raw = [(0, 30, "rota", _GAP)] if is_gap else []
-        for age, level, logger, words in [*raw, *decoded(text)]:
+        said = decoded(text)
+        gap = [(said[0][0], 30, "rota", _GAP)] if is_gap and said else []
+        for age, level, logger, words in [*gap, *said]:
             lines.append(
                 LogLine(
                     at=instant(at - age),

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 import asyncpg
 
 from rota.clock import Clock, HostClock
-from rota.errors import BadConfig, DeadlineExceeded, Invalid, RotaError, Unavailable
+from rota.errors import BadConfig, Conflict, DeadlineExceeded, Invalid, RotaError, Unavailable
 from rota.store.database import Hint, HotForms, Row, Work
 from rota.store.postgres_hot import PostgresHotForms
 from rota.store.statements import POSTGRES, Statement, compile_sql, compile_statement
@@ -91,6 +91,8 @@ class PostgresSession:
         return [tuple(row) for row in await self.connection.fetch(sql, *values)]
 
     async def within(self, work: Work[T]) -> T:
+        if not self.connection.is_in_transaction():
+            raise Conflict("the transaction was ended inside its block", hint="leave that to the block")
         await self.connection.execute(_PINNED)  # from here on: what comes before is not ours
         return await work(PostgresTx(self.connection, self._statements))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rota.core.endings import Report
 from rota.core.notes import Notes
-from rota.errors import DeadlineExceeded, LeaseLost
+from rota.errors import Conflict, DeadlineExceeded, LeaseLost
 from rota.store import reporting
 from rota.store.database import Tx, Work
 from rota.store.driving import drive
@@ -53,7 +53,13 @@ class SqliteSession:
         return await self.do(lambda: self.connection.execute(sql, tuple(values)).fetchall())
 
     async def within(self, work: Work[T]) -> T:
-        return await self.do(lambda: drive(work(self._tx)))
+        return await self.do(lambda: self._within(work))
+
+    def _within(self, work: Work[T]) -> T:
+        if not self._tx.in_transaction:
+            raise Conflict("the transaction was ended inside its block", hint="leave that to the block")
+        result: T = drive(work(self._tx))
+        return result
 
     async def do(self, act: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._in_time, act)

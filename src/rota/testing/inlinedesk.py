@@ -13,7 +13,7 @@ from rota.core.jsonvalue import Limits
 from rota.core.steps import StepDefinition, definition_of
 from rota.engine.context import Opened, stored
 from rota.engine.transacting import SyncTransaction, Transaction
-from rota.errors import StepTwice, Unavailable, UnknownStep
+from rota.errors import Invalid, StepTwice, Unavailable
 from rota.store.driving import drive
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ class InlineDesk:
 
     def progress(self, done: int | None, summary: str | None, step: str | None) -> None:
         if step is not None and step not in self._open:
-            raise UnknownStep(step, self._open)
+            raise Invalid(f"step {step!r} is not open", hint="progress of a step is told while it runs")
 
     def skip_step(self, id: str, reason: str | None) -> None:
         self._first_time(id)
