@@ -105,9 +105,10 @@ async def test_runs_are_logged_for_those_who_want_it(
 
     caplog.set_level(logging.INFO)
     real = await working(harness, log_runs=True)
+    runs = []
     for fails in (False, True):
-        run = await harness.enqueue(work, fails=fails)
-        await real.has_state(run, RunState.FAILED if fails else RunState.SUCCEEDED)
+        runs.append(await harness.enqueue(work, fails=fails))
+        await real.has_state(runs[-1], RunState.FAILED if fails else RunState.SUCCEEDED)
     told = [(r.name, r.levelname, vars(r).get("attempt")) for r in caplog.records if "run_id" in vars(r)]
     assert told == [
         ("rota.run", "INFO", 1),
@@ -120,7 +121,7 @@ async def test_runs_are_logged_for_those_who_want_it(
     assert begins.getMessage().endswith("of work begins, attempt 1")
     assert vars(done)["duration_ms"] >= 0
     assert " raised after " in caplog.records[3].getMessage()
-    assert await harness.client.logs(run.id) == [], "what the worker says is not what the run says"
+    assert await harness.client.logs(runs[1].id) == [], "what the worker says is not what the run says"
 
 
 async def test_by_default_a_run_is_no_line(harness: Harness, working: Start, caplog: pytest.LogCaptureFixture) -> None:
