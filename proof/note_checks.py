@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -127,18 +127,15 @@ class NoteChecks:
         seen = change.after
         if seen is None or change.before is not None or change.op != KEEPING:
             return
-        old = self._world.noting.steps_of(seen.retry_of or "")
-        there = {id: (note.no, note.state, note.result) for id, note in self._world.noting.steps_of(seen.id).items()}
+        old = _in_order(self._world.noting.steps_of(seen.retry_of or "").values())
+        kept = _in_order(self._world.noting.steps_of(seen.id).values())
+        there = [(note.id, note.state, note.result) for note in kept]
         wanted = []
         for call in self._world.diary.calls:
             if call.verb == "retry" and call.what == seen.retry_of and call.options:
-                first = call.options.get("from_step")
-                before = old[first].no if first else None
-                wanted.append({
-                    id: (note.no, note.state, note.result)
-                    for id, note in old.items()
-                    if note.state in _KEPT and (before is None or note.no < before)
-                })  # fmt: skip
+                before = _before(seen.job, old, call.options.get("from_step"))
+                done = [note for note in old if note.state in _KEPT and note.id in before]
+                wanted.append([(note.id, note.state, note.result) for note in done])
         if there not in wanted:
             yield "P16", f"a retry begins with the steps {there}, and {wanted} were to be kept"
 
@@ -190,6 +187,17 @@ class NoteChecks:
                 yield "P10", f"two transactions have ended one run: {seen}"
         elif self._lease(effect.run_id, effect.fence) is None:
             yield "P10", f"a transaction under fence {effect.fence} was committed, and it is {seen}"
+
+
+def _in_order(steps: Iterable[Note]) -> list[Note]:
+    return sorted(steps, key=lambda note: note.no)
+
+
+def _before(job: str, recorded: list[Note], first: str | None) -> set[str]:
+    """Steps that come before one, as the job declares them, or as they were opened."""
+    declared = [one["id"] if isinstance(one, dict) else one for one in JOBS[job].get("steps", ())]
+    order: list[str] = declared or [note.id for note in recorded]
+    return set(order if first is None else order[: order.index(first)])
 
 
 def transactions_are_whole(world: World) -> Iterator[Finding]:

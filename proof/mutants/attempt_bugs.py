@@ -235,11 +235,7 @@ _WORK = (
         "worker-is-never-told-to-cancel",
         "P15",
         _WORKER,
-        "        attempt = self.active.get(run_id)\n"
-        "        if attempt is not None and attempt.claim.fence == fence:\n"
-        "            self._cancel(attempt)\n",
-        "        attempt = self.active.get(run_id)\n"
-        "        if attempt is not None and attempt.claim.fence == fence:\n"
+        "            self._executor.cancel(attempt)\n",
         "            pass\n",
     ),
     planted(

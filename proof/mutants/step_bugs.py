@@ -5,6 +5,7 @@ from __future__ import annotations
 from proof.mutants.planting import Edit, Planted, planted
 
 _NOTES, _RUNS = "store/sql/notes.sql", "store/sql/runs.sql"
+_CORE_STEPS, _SHIELDING, _EXECUTOR = "core/steps.py", "engine/shielding.py", "engine/executor.py"
 _DESK, _NOTEBOOK, _CONTEXT = "engine/desk.py", "engine/notebook.py", "engine/context.py"
 _WORKER, _REPORTER = "engine/worker.py", "engine/reporter.py"
 _TRANSACTING, _SESSIONS = "engine/transacting.py", "store/sessions.py"
@@ -42,9 +43,9 @@ _STEPS = (
     planted(
         "steps-kept-include-the-one-to-begin-from",
         "P16",
-        _NOTES,
-        "(cast(:before as int) is null or no < :before)",
-        "(cast(:before as int) is null or no <= :before)",
+        _CORE_STEPS,
+        "before = set(order[: order.index(from_step)])",
+        "before = set(order[: order.index(from_step) + 1])",
     ),
     planted(
         "steps-kept-include-failed-ones",
@@ -57,8 +58,8 @@ _STEPS = (
         "steps-are-kept-without-their-results",
         "P16",
         _NOTES,
-        "no, state, 0, attempt, started_at, finished_at, done, summary, result, error,",
-        "no, state, 0, attempt, started_at, finished_at, done, summary, null, error,",
+        "    s.result, s.error, coalesce(s.kept_from, s.run_id)",
+        "    null, s.error, coalesce(s.kept_from, s.run_id)",
     ),
     planted(
         "steps-are-kept-in-a-transaction-of-their-own",
@@ -74,29 +75,31 @@ _STEPS = (
         "result-of-another-step-is-returned",
         "P16",
         _DESK,
-        "no, state, result = (await self._steps_before()).get(id, (None, None, None))",
-        "no, state, result = (lambda b: b.get(id) and b[min(b)] or (None, None, None))(await self._steps_before())",
+        "return Opened(True, _decoded(results[id]))",
+        "return Opened(True, _decoded(results[min(results)]))",
     ),
     planted(
         "end-of-a-step-is-written-with-the-next-notes",
         "P16",
         _DESK,
-        "        await self._record(opened, self._note(opened, StepState.SUCCEEDED, result=text))\n",
-        "        note = self._note(opened, StepState.SUCCEEDED, result=text)\n"
-        "        if opened.definition.cancelable:\n"
-        "            self._page.step(note, opened.begun)\n"
-        "        else:\n"
-        "            await self._record(opened, note)\n",
+        "            await self._record(opened, self._note(opened, StepState.SUCCEEDED, result=text))\n",
+        "            note = self._note(opened, StepState.SUCCEEDED, result=text)\n"
+        "            if opened.definition.cancelable:\n"
+        "                self._page.step(note, opened.begun)\n"
+        "            else:\n"
+        "                await self._record(opened, note)\n",
     ),
     planted(
         "end-of-a-step-is-given-up-on-trouble",
         "P16",
         _DESK,
-        "            written = await self._surely(lambda: self._floor.notebook.write_step(note))\n",
-        "            try:\n"
-        "                written = await self._floor.notebook.write_step(note)\n"
-        "            except Unavailable:\n"
-        "                written = True\n",
+        "            writing = self._surely(lambda: self._floor.notebook.write_step(note))\n",
+        "            async def once() -> bool:\n"
+        "                try:\n"
+        "                    return await self._floor.notebook.write_step(note)\n"
+        "                except Unavailable:\n"
+        "                    return True\n\n"
+        "            writing = once()\n",
     ),
     planted(
         "refused-end-of-a-step-is-taken-for-written",
@@ -153,19 +156,18 @@ _SHIELDS = (
     planted(
         "shields-are-not-set-and-lifted-in-turn",
         "P15",
-        _DESK,
-        "            async with self._shielding:\n                if attempt.shields > 1:",
-        "            async with asyncio.Lock():\n                if attempt.shields > 1:",
+        _SHIELDING,
+        "self._changing = asyncio.Lock()",
+        'self._changing = __import__("contextlib").nullcontext()',
     ),
-    planted(
-        "shield-is-not-lifted", "P15", _DESK, "                if attempt.shields > 1:", "                if True:"
-    ),
+    planted("shield-is-not-lifted", "P15", _SHIELDING, "if attempt.shields > 1:", "if True:"),
+    planted("end-of-a-shield-forgets-the-others", "P15", _SHIELDING, "attempt.shields -= 1", "attempt.shields = 0"),
     planted(
         "first-of-two-shields-to-end-lifts-both",
         "P15",
-        _DESK,
-        "                if attempt.shields > 1:",
-        "                if attempt.shields > 2:",
+        _SHIELDING,
+        "if attempt.shields > 1:",
+        "if attempt.shields > 2:",
     ),
     planted(
         "shield-is-lifted-under-any-fence",
@@ -184,22 +186,22 @@ _SHIELDS = (
     planted(
         "worker-interrupts-within-a-shield",
         "P15",
-        _WORKER,
+        _EXECUTOR,
         "if self._calls.can_interrupt(attempt) and not attempt.shields:",
         "if self._calls.can_interrupt(attempt):",
     ),
     planted(
         "worker-forgets-the-cancel-that-had-to-wait",
         "P15",
-        _DESK,
-        "            floor.unshielded(attempt)\n",
+        _SHIELDING,
+        "            self._guard.unshielded(attempt)\n",
         "            pass\n",
     ),
     planted(
         "step-that-is-given-up-keeps-its-shield",
         "P15",
         _CONTEXT,
-        "            self._give_up(id)\n",
+        "            self._desk.give_up_step(id)\n",
         "            pass\n",
     ),
 )
@@ -223,16 +225,31 @@ _SAID = (
         "report-does-not-wait-for-notes",
         "notes",
         _REPORTER,
-        "        if self._before:\n            await self._before()\n",
+        "        await self._prepare()\n",
         "",
     ),
     planted(
         "report-does-not-wait-for-notes-on-their-way",
         "notes",
         _NOTEBOOK,
-        "if not self._dirty and not self._writing.locked():",
-        "if not self._dirty:",
+        "if self._dirty or self._writing.locked():",
+        "if self._dirty:",
     ),
+    planted(
+        "report-does-not-wait-for-ends-of-steps-on-their-way",
+        "P16",
+        _NOTEBOOK,
+        "        if self._seen_to:\n            await asyncio.wait(self._seen_to)\n",
+        "",
+    ),
+    planted(
+        "end-of-a-step-is-given-up-with-its-handler",
+        "P16",
+        _DESK,
+        "if not await asyncio.shield(self._floor.notebook.see_to(writing)):",
+        "if not await writing:",
+    ),
+    planted("report-waits-for-notes-for-ever", "P12", _REPORTER, "if self._unprepared < _TRIES:", "if True:"),
     planted(
         "progress-is-dropped-on-trouble",
         "notes",
@@ -244,8 +261,8 @@ _SAID = (
         "log-is-dropped-on-trouble",
         "notes",
         _NOTEBOOK,
-        "            self._unsent += [sheet] if sheet else []\n",
-        "            self._unsent = [sheet] if sheet else []\n",
+        "self._unsent = [one for one in self._unsent if one.no not in sheet.drops] + [sheet]",
+        "self._unsent = [sheet]",
     ),
 )
 
@@ -254,32 +271,50 @@ _TRANSACTIONS = (
         "transaction-is-not-fenced",
         "P10",
         _SESSIONS,
-        'if not await tx.fetch("lock_noted", [(run_id, fence)]):',
-        "if False:",
+        'if await write(tx, notes) if notes else not await tx.fetch("lock_noted", [lease]):',
+        "if notes and await write(tx, notes):",
     ),
-    planted(
+    Planted(
         "transaction-goes-on-though-its-end-is-refused",
         "P10",
-        _SESSIONS,
-        "    if reported.refused:\n        raise LeaseLost(run_id, fence)\n",
-        "",
+        (
+            Edit(
+                _SESSIONS,
+                'if await write(tx, notes) if notes else not await tx.fetch("lock_noted", [lease]):',
+                "if not report and not await tx.fetch('lock_noted', [lease]) or notes and await write(tx, notes) is None:",
+            ),
+            Edit(_SESSIONS, "    if reported.refused:\n        raise LeaseLost(*lease)\n", ""),
+        ),
     ),
     Planted(
         "end-of-the-run-is-not-in-its-transaction",
         "P10",
         (
-            Edit(
-                _TRANSACTING, "        if tx.is_finished:\n            report", "        if False:\n            report"
-            ),
-            Edit(_TRANSACTING, "    if tx.is_finished:\n        finished()\n", ""),
+            Edit(_TRANSACTING, "end(tx.result) if tx.is_finished else (None, None)", "(None, None)"),
+            Edit(_DESK, "            if tx.is_finished:\n", "            if False:\n"),
         ),
     ),
     planted(
         "transaction-without-an-end-ends-its-run",
         "P10",
         _TRANSACTING,
-        "        if tx.is_finished:\n            report",
-        "        if True:\n            report",
+        "end(tx.result) if tx.is_finished else (None, None)",
+        "end(tx.result)",
+    ),
+    planted(
+        "last-words-are-not-in-the-transaction-that-ends-the-run",
+        "notes",
+        _DESK,
+        "return self._floor.success(self._attempt, result), self._page.take()",
+        "return self._floor.success(self._attempt, result), Notes()",
+    ),
+    Planted(
+        "handler-that-ended-its-run-is-taken-for-lost",
+        "P10",
+        (
+            Edit(_EXECUTOR, "        if attempt.finished:\n            return\n", ""),
+            Edit(_WORKER, "        if attempt is not None and attempt.finished:\n            return\n", ""),
+        ),
     ),
 )
 

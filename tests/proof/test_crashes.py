@@ -15,6 +15,7 @@ from proof.crash_world import Operation
 from proof.crashes import LOOKING, WRITING, Result, enumerate_points, points_of
 from proof.gate import BLOWS
 from rota.core.endings import Report
+from rota.core.notes import Notes
 from rota.engine import transacting
 from rota.engine.desk import WorkerDesk
 from rota.engine.reporter import Reporter
@@ -163,17 +164,17 @@ def forgets_keys(patch: pytest.MonkeyPatch) -> None:
 def does_steps_again(patch: pytest.MonkeyPatch) -> None:
     """An attempt does not ask what earlier ones have done."""
 
-    async def nothing(_: WorkerDesk) -> dict[str, Any]:
+    async def nothing(_: WorkerDesk) -> dict[str, str | None]:
         return {}
 
-    patch.setattr(WorkerDesk, "_steps_before", nothing)
+    patch.setattr(WorkerDesk, "_results_before", nothing)
 
 
 def ends_later(patch: pytest.MonkeyPatch) -> None:
     """The end of a run is told by itself, after the transaction that it belongs to."""
 
-    async def seal(tx: Tx, run_id: str, fence: int, _: Report | None) -> set[str]:
-        return await sessions.seal(tx, run_id, fence, None)
+    async def seal(tx: Tx, lease: tuple[str, int], _: Report | None, notes: Notes | None) -> set[str]:
+        return await sessions.seal(tx, lease, None, notes)
 
     patch.setattr(transacting, "seal", seal)
 
