@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proof import end_checks, lane_checks, run_checks
-from proof.diary import StepDeed
+from proof.diary import Deed, StepDeed
 from proof.note_checks import NoteChecks
 from proof.noting import Effect, Note
 from proof.observing import Change, Finding
+from proof.suspect_checks import SuspectChecks
 from proof.timing_checks import Timing
+from proof.trail_checks import trails_are_true
 
 if TYPE_CHECKING:
     from proof.world import World
@@ -33,11 +35,13 @@ class Checker:
         self._world = world
         self._timing = Timing(world)
         self._notes = NoteChecks(world)
+        self._suspects = SuspectChecks(world)
         self._of_changes: list[Callable[[Change], Iterator[Finding]]] = [
             *run_checks.checks(world),
             *lane_checks.of_changes(world),
             *self._timing.of_changes(),
             *self._notes.of_changes(),
+            *self._suspects.of_changes(),
         ]
         self._of_commits: list[Callable[[], Iterator[Finding]]] = [
             *lane_checks.of_commits(world),
@@ -60,6 +64,9 @@ class Checker:
 
     def kept(self, change: Change) -> None:
         self._found(self._notes.kept(change))
+
+    def began(self, deed: Deed) -> None:
+        self._found(self._suspects.began(deed))
 
     def did(self, deed: StepDeed) -> None:
         """A handler, in a step: at this moment it can be compared with what is recorded."""
@@ -92,8 +99,8 @@ class Checker:
 
     def before_the_end(self) -> None:
         """While everything still goes on by itself."""
-        for promise, message in self._timing.nothing_is_overdue():
-            self.violate(promise, message)
+        self._found(self._timing.nothing_is_overdue())
+        self._found(trails_are_true(self._world, live=True))
 
     def at_the_end(self) -> None:
         for check in end_checks.CHECKS:

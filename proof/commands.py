@@ -120,7 +120,7 @@ async def _retry(process: ClientProcess, entry: RetryByHand) -> None:
     if run_id is not None:
 
         async def act() -> str:
-            return (await process.client.retry(run_id)).id
+            return (await process.client.retry(run_id, actor=process.name)).id
 
         await ask(process, "retry", run_id, act)
 
@@ -138,7 +138,7 @@ async def _retry_keeping(process: ClientProcess, entry: RetryByHand) -> None:
         options["from_step"] = steps[int(entry.begin * len(steps))]
 
     async def act() -> str:
-        return (await process.client.retry(run_id, **options)).id
+        return (await process.client.retry(run_id, **options, actor=process.name)).id
 
     await ask(process, "retry", run_id, act, options=options)
 
@@ -190,8 +190,8 @@ async def _change(process: ClientProcess, entry: ChangeSchedule) -> None:
         if entry.verb == "backfill":
             now = await process.client.time()
             from_at = now - timedelta(seconds=options["back"])
-            return (await schedules.backfill(name, from_at, now, ran=options["again"])).count
-        answer = await getattr(schedules, entry.verb)(name, **options)
+            return (await schedules.backfill(name, from_at, now, ran=options["again"], actor=process.name)).count
+        answer = await getattr(schedules, entry.verb)(name, **options, actor=process.name)
         return getattr(answer, "revision", answer)
 
     await ask(process, entry.verb, f"{name} {entry.options or ''}", act)

@@ -119,4 +119,7 @@ class Diary:
         if process.dead or process.world.over:
             return
         at = process.world.loop.time()
-        self.deeds.append(Deed(at, process.name, process.worker_id, what, ctx.run_id, ctx.fence, ctx.attempt, detail))
+        deed = Deed(at, process.name, process.worker_id, what, ctx.run_id, ctx.fence, ctx.attempt, detail)
+        self.deeds.append(deed)
+        if what == "began":
+            process.world.checker.began(deed)

@@ -16,6 +16,7 @@ from proof.observing import Finding
 from proof.plan_checks import max_runs_is_kept, plan_times_are_answered
 from proof.processes import CONFIG
 from proof.script import Enqueue
+from proof.trail_checks import trails_are_true
 from rota.core.actors import POLICY
 from rota.durations import parse_duration
 from rota.errors import RotaError
@@ -257,6 +258,7 @@ CHECKS: list[Callable[[World], Iterator[Finding]]] = [
     plan_times_are_answered,
     ledgers_verify,
     attempts_are_told,
+    trails_are_true,
     delays_are_kept,
     zombies_stop,
     no_complaints,

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+import msgspec
+
 from proof.backends import Kind
 from proof.loop import Node
 from rota.clock import Clock
@@ -28,6 +30,14 @@ its caller gives up, and then it is done, as by a server that did not hear of th
 BLOWS: tuple[Blow, ...] = ("crash_before", "crash_after", "lost_reply", "repeated", "refused")
 _LATE = 5.0
 _MOSTLY, _OFTEN, _SELDOM = 0.8, 0.95, 0.99
+
+
+class Writing(msgspec.Struct):
+    """Of notes: how long it took, and whether it failed, or was given up."""
+
+    since: float
+    until: float | None = None
+    failed: bool = True
 
 
 class NodeClock:
@@ -67,7 +77,20 @@ class Gate:
         return await self._operate("read", work, True)
 
     async def _operate(self, kind: Kind, work: Work[T], repeatable: bool) -> T:
-        world, node, name = self._world, self._node, operation(work)
+        name = operation(work)
+        if not name.startswith("NoteStore"):
+            return await self._operate_as(name, kind, work, repeatable)
+        writing = Writing(self._world.loop.time())
+        self._world.writings.setdefault(self._node.name, []).append(writing)
+        try:
+            answer = await self._operate_as(name, kind, work, repeatable)
+            writing.failed = False
+        finally:
+            writing.until = self._world.loop.time()
+        return answer
+
+    async def _operate_as(self, name: str, kind: Kind, work: Work[T], repeatable: bool) -> T:
+        world, node = self._world, self._node
         await self._travel()
         blow = world.blow_for(node, name)
         if blow == "crash_before":

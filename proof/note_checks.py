@@ -12,6 +12,7 @@ from proof.jobs import JOBS, is_shielded
 from proof.noting import KEEPING, SEALING, Effect, Note
 from proof.observing import Change, Finding, Lease
 from proof.script import Strike
+from proof.stepping import SIGNALS
 from rota.durations import parse_duration
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 Key = tuple[str, int]
 _STEP_TIMEOUT = 5.0  # of the shielded step that has one
 _KEPT = ("succeeded", "skipped")
+_WITHOUT_RESULT = (*SIGNALS, "die")
+_PATIENCE, _TRIES, _LONG = 2.5, 3, 14.0  # that a report has with notes, and how long that may take
 
 
 class NoteChecks:
@@ -29,7 +32,7 @@ class NoteChecks:
         self._world = world
         self._open: dict[Key, dict[str, float]] = {}
         self._done: dict[tuple[str, str, int], str] = {}
-        self._effects: set[Effect] = set()
+        self._ended: dict[Key, dict[str, str]] = {}
         self._has_late = any(isinstance(entry, Strike) and entry.blow == "late" for entry in world.script.entries)
 
     def of_changes(self) -> list[Callable[[Change], Iterator[Finding]]]:
@@ -46,6 +49,7 @@ class NoteChecks:
                 yield from self._begins(deed)
             case "does":
                 self._done[deed.run_id, deed.step, deed.fence] = deed.result
+                self._ended.setdefault((deed.run_id, deed.fence), {})[deed.step] = deed.how
                 self._open.get((deed.run_id, deed.fence), {}).pop(deed.step, None)
             case "cut":
                 yield from self._cut(deed)
@@ -164,14 +168,31 @@ class NoteChecks:
         if was is None or change.after is None or change.after.lease or change.op not in ("Store.report", SEALING):
             return
         key, world = (change.run_id, was.fence), self._world
-        if change.op == "Store.report" and key not in world.diary.ended:
+        if change.op == "Store.report" and (key not in world.diary.ended or self._cannot_be_written(change)):
             return  # abandoned: it may say something at any time
+        yield from self._ends_come_before_reports(change, was.fence)
         said, progress = world.diary.said.get(key), world.noting.progress.get(change.run_id)
         told = progress.row[1:3] if progress else None
         if said is not None and not self._has_late and told != (was.fence, said * 100):
             yield "notes", f"its progress was {said} in the end, and {progress} is there"
         if world.noting.lines.get(key, 0) != world.diary.lines.get(key, 0):
             yield "notes", f"it logged {world.diary.lines.get(key)} lines, and {world.noting.lines.get(key)} are there"
+
+    def _ends_come_before_reports(self, change: Change, fence: int) -> Iterator[Finding]:
+        """P16: what a step has done is recorded to the end, even if its handler is interrupted meanwhile."""
+        recorded = self._world.noting.steps
+        for step, how in self._ended.get((change.run_id, fence), {}).items():
+            note = recorded.get((change.run_id, step))
+            if how not in _WITHOUT_RESULT and (note is None or note.state != "succeeded"):
+                yield "P16", f"step {step} had done its work, and its attempt is over before that is recorded: {note}"
+
+    def _cannot_be_written(self, change: Change) -> bool:
+        """A report goes without notes that could not be written thrice, or for long."""
+        now, weight = change.at, 0
+        for writing in reversed(self._world.writings.get(change.process, [])):
+            until = now if writing.until is None else writing.until
+            weight += (writing.failed + int((until - writing.since) / _PATIENCE)) if until > now - _LONG else 0
+        return weight >= _TRIES
 
     def committed(self, effect: Effect) -> Iterator[Finding]:
         """P10, P11: what a transaction did is there if its fence was current, and if it finishes its run, with that."""
@@ -208,3 +229,7 @@ def transactions_are_whole(world: World) -> Iterator[Finding]:
         end = seen.end
         if end and end.state == "succeeded" and (seen.id, end.fence) in meant - there:
             yield "P10", f"succeeded without the transaction that was to end it: {seen}"
+    for deed in world.diary.deeds:
+        has_ended = deed.what == "stopped" and (deed.run_id, deed.fence) in there
+        if has_ended and deed.detail in ("CancelledError", "LeaseLost") and not world.is_stopping(deed.worker):
+            yield "P10", f"it had ended its run, and was stopped as if it had lost it: {deed}"

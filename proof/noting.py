@@ -11,7 +11,8 @@ from proof.backends import Backend
 
 KEEPING = "Store.enqueue_keeping"
 SEALING = "GateSession.within"
-_WRITING = ("NoteStore.write", "NoteStore.unshield", KEEPING)
+NOTING = ("NoteStore.write", "NoteStore.unshield")
+_WRITING = (*NOTING, KEEPING)
 _PRUNING = "drop_runs"
 
 _STEPS = """

@@ -12,6 +12,7 @@ from proof.observing import Finding
 from proof.processes import CONFIG
 
 if TYPE_CHECKING:
+    from proof.diary import Deed
     from proof.observing import Change, Seen
     from proof.world import World
 
@@ -39,12 +40,19 @@ class Timing:
         self._renewed_at: dict[tuple[str, int], float] = {}
         self._definitions: dict[str, dict[str, Any]] = {}
         self._judged = 0
+        self._untold: dict[tuple[str, int], Deed] = {}
 
     def of_changes(self) -> list[Callable[[Change], Iterator[Finding]]]:
         return [self.planned_on_time, self.no_needless_loss]
 
     def of_commits(self) -> list[Callable[[], Iterator[Finding]]]:
-        return [self.not_left_waiting, self.begun_in_time, self.nothing_goes_on_in_vain, self.taken_away_in_time]
+        return [
+            self.not_left_waiting,
+            self.begun_in_time,
+            self.nothing_goes_on_in_vain,
+            self.taken_away_in_time,
+            self.told_in_time,
+        ]
 
     def _is_calm(self, span: float) -> bool:
         now = self._world.loop.time()
@@ -112,6 +120,16 @@ class Timing:
             if held is not None and now - held - _LEASE > _REAPED and self._is_calm(_REAPED + SETTLED):
                 yield "P12", f"its lease ended {now - held - _LEASE:.3f}s ago, and nobody takes it: {seen}"
 
+    def told_in_time(self) -> Iterator[Finding]:
+        """P12: that a handler has returned is told soon, even if what it said cannot be written."""
+        now, world = self._world.loop.time(), self._world
+        for (run_id, fence), deed in list(self._untold.items()):
+            seen = world.observer.runs.get(run_id)
+            if seen is None or seen.lease is None or seen.lease.fence != fence or deed.worker in world.deaths:
+                del self._untold[run_id, fence]
+            elif now > deed.at + LATE and world.is_calm(deed.at - SETTLED, now, grave=True):
+                yield "P12", f"returned {now - deed.at:.3f}s ago, and nobody is told: {deed}"
+
     def nothing_is_overdue(self) -> Iterator[Finding]:
         """P19: planners look by themselves, for what is due and for runs that somebody waits for."""
         if self._world.script.distance > 1.0 or not self._is_calm(LATE):
@@ -128,6 +146,8 @@ class Timing:
         deeds = self._world.diary.deeds
         for deed in deeds[self._judged :]:
             renewed = self._renewed_at.get((deed.run_id, deed.fence))
+            if deed.what == "returned":
+                self._untold[deed.run_id, deed.fence] = deed
             if deed.what == "began" and renewed is not None and deed.at > renewed + _LEASE + 0.001:
                 yield "P9", f"begun {deed.at - renewed:.3f}s after its lease was renewed: {deed}"
         self._judged = len(deeds)

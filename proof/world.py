@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
@@ -15,9 +16,9 @@ from proof import commands
 from proof.backends import Backend, Direct
 from proof.checker import Checker, Violation
 from proof.diary import Diary
-from proof.gate import Blow
+from proof.gate import Blow, Writing
 from proof.loop import Node, Stuck, VirtualLoop
-from proof.noting import NoteObserver
+from proof.noting import NOTING, NoteObserver
 from proof.observing import Change, Observer
 from proof.processes import CONFIG, ClientProcess, EngineProcess, Process
 from proof.script import (
@@ -89,7 +90,9 @@ class World:
         self.changes: list[Change] = []
         self.notes: list[tuple[float, str]] = []
         self.deaths: dict[str, float] = {}
+        self.writings: dict[str, list[Writing]] = {}
         self.troubles: list[tuple[float, float]] = []
+        self.graver_troubles: list[tuple[float, float]] = []  # than that notes cannot be written for a while
         self.over = False
         self.latest_micros = 0
         self.healed_at: float | None = None
@@ -133,8 +136,8 @@ class World:
             for task in process.tasks:
                 if not task.done():
                     task._log_destroy_pending = False  # type: ignore[attr-defined]
-                    with contextlib.suppress(BaseException):
-                        task.get_coro().close()
+                    with contextlib.suppress(BaseException), warnings.catch_warnings(action="ignore"):
+                        task.get_coro().close()  # what it would see to in the end, it cannot any more
             process.tasks.clear()
 
     def _outcome(self) -> Outcome:
@@ -217,7 +220,7 @@ class World:
         now = self.loop.time()
         self.note(f"fault: {entry}")
         if not isinstance(entry, Strike):
-            self._trouble(getattr(entry, "span", 0.0))
+            self._trouble(getattr(entry, "span", 0.0), grave=not (isinstance(entry, Mute) and entry.op in NOTING))
         match entry:
             case Kill():
                 self._down[entry.process] = entry.down
@@ -281,6 +284,10 @@ class World:
                 return
             await asyncio.sleep(1.0)
 
+    def is_stopping(self, worker: str) -> bool:
+        """Or has stopped, as it was asked to."""
+        return any(isinstance(one, Process) and one.worker_id == worker and one.stopping for one in self._all)
+
     def kill(self, node: Node) -> None:
         if node.dead or self.over:
             return
@@ -337,13 +344,17 @@ class World:
         for change in made:
             self.checker.kept(change)
 
-    def is_calm(self, since: float, until: float) -> bool:
-        """Nothing goes wrong meanwhile, and nobody is far away."""
-        disturbed = any(begin <= until and since <= end for begin, end in self.troubles)
+    def is_calm(self, since: float, until: float, *, grave: bool = False) -> bool:
+        """Nothing goes wrong meanwhile, or nothing grave, and nobody is far away."""
+        troubles = self.graver_troubles if grave else self.troubles
+        disturbed = any(begin <= until and since <= end for begin, end in troubles)
         return not disturbed and self.script.distance <= 1.0
 
-    def _trouble(self, span: float = 0.0) -> None:
-        self.troubles.append((self.loop.time(), self.loop.time() + span))
+    def _trouble(self, span: float = 0.0, *, grave: bool = True) -> None:
+        trouble = (self.loop.time(), self.loop.time() + span)
+        self.troubles.append(trouble)
+        if grave:
+            self.graver_troubles.append(trouble)
 
     @property
     def holds_anything(self) -> bool:

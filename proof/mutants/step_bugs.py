@@ -281,7 +281,7 @@ _TRANSACTIONS = (
             Edit(
                 _SESSIONS,
                 'if await write(tx, notes) if notes else not await tx.fetch("lock_noted", [lease]):',
-                "if not report and not await tx.fetch('lock_noted', [lease]) or notes and await write(tx, notes) is None:",
+                "if await write(tx, notes) is None if notes else not await tx.fetch('lock_noted', [lease]):",
             ),
             Edit(_SESSIONS, "    if reported.refused:\n        raise LeaseLost(*lease)\n", ""),
         ),

@@ -149,3 +149,19 @@ async def test_a_batch_that_takes_too_long_is_halved(harness: Harness) -> None:
             await reporter.step()
     assert reporter.pending == []
     assert sizes[:3] == [8, 4, 2]
+
+
+async def test_what_is_to_be_said_before_a_report_and_takes_too_long_is_an_expected_trouble(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told in words, without a traceback; and the third time the report goes without it."""
+    monkeypatch.setattr("rota.engine.reporter._PATIENCE", 0.01)
+    run = await harness.enqueue("work")
+    worker = await harness.worker("a").claim(1)
+    reporter = Reporter(harness.store, settled=lambda report: None, before=asyncio.Event().wait)
+    reporter.add(Report(run.id, worker.fence(run), Outcome.SUCCEEDED))
+    for _ in range(2):
+        with pytest.raises(DeadlineExceeded, match="did not finish within"):
+            await reporter.step()
+    await reporter.step()
+    assert reporter.pending == []

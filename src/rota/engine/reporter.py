@@ -33,7 +33,7 @@ class Reporter:
         store: Store,
         settled: Callable[[Report], None],
         meters: Meters | None = None,
-        before: Callable[[], Awaitable[None]] | None = None,
+        before: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
         """`before`: what has to be said of runs before their ends are."""
         self._store = store
@@ -95,14 +95,20 @@ class Reporter:
         if self._before is None:
             return
         try:
-            async with asyncio.timeout(_PATIENCE):
-                await self._before()
+            await self._do_before(self._before)
         except Exception as error:
             self._unprepared += 1
             if self._unprepared < _TRIES:
                 raise
-            log.warning("reporting before all is written that was said before: %s", error or "no answer")
+            log.warning("reporting before all is written that was said before: %s", error)
         self._unprepared = 0
+
+    async def _do_before(self, before: Callable[[], Awaitable[object]]) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await before()
+        except TimeoutError:
+            raise DeadlineExceeded("what is said before reports", _PATIENCE) from None
 
     def _next_batch(self) -> list[Report]:
         """The next few, and not more than the database can take in one statement."""
