@@ -84,6 +84,7 @@ class Diary:
         self.said: dict[tuple[str, int], int] = {}
         self.lines: dict[tuple[str, int], int] = {}
         self.ended: set[tuple[str, int]] = set()
+        self.finished: set[tuple[str, int]] = set()  # by a transaction, and the handler knows that it did
 
     def began(self, process: Process, ctx: Context, n: int, act: str) -> None:
         self.begun[ctx.run_id] = self.begun.get(ctx.run_id, 0) + 1

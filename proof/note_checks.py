@@ -230,6 +230,6 @@ def transactions_are_whole(world: World) -> Iterator[Finding]:
         if end and end.state == "succeeded" and (seen.id, end.fence) in meant - there:
             yield "P10", f"succeeded without the transaction that was to end it: {seen}"
     for deed in world.diary.deeds:
-        has_ended = deed.what == "stopped" and (deed.run_id, deed.fence) in there
+        has_ended = deed.what == "stopped" and (deed.run_id, deed.fence) in world.diary.finished
         if has_ended and deed.detail in ("CancelledError", "LeaseLost") and not world.is_stopping(deed.worker):
             yield "P10", f"it had ended its run, and was stopped as if it had lost it: {deed}"

@@ -156,3 +156,5 @@ async def _transaction(process: Process, ctx: Context, part: Part) -> None:
         if finishes:
             process.world.diary.step(process, ctx, "finishes", part)
             tx.finish({"fence": ctx.fence, "attempt": ctx.attempt})
+    if finishes:
+        process.world.diary.finished.add((ctx.run_id, ctx.fence))
