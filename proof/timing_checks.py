@@ -127,7 +127,7 @@ class Timing:
             seen = world.observer.runs.get(run_id)
             if seen is None or seen.lease is None or seen.lease.fence != fence or deed.worker in world.deaths:
                 del self._untold[run_id, fence]
-            elif now > deed.at + LATE and world.is_calm(deed.at - SETTLED, now, grave=True):
+            elif now > deed.at + LATE and world.is_calm(deed.at - _RECOVERED, now, grave=True):
                 yield "P12", f"returned {now - deed.at:.3f}s ago, and nobody is told: {deed}"
 
     def nothing_is_overdue(self) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from proof.mutants.catalogue import BUGS
 from proof.mutants.hunting import ROOT, Hunted, NoAnswer, false_alarm, hunt_all, hunt_one, try_seeds
 from proof.mutants.planting import SOURCE, DoesNotApply, Edit, Planted, edited, planted
 
-AT_LEAST = 125
+AT_LEAST = 150
 QUICKLY = 40
 SAMPLE = (
     "claim-keeps-the-fence",
