@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from proof import script
 from proof.diary import Call
 from proof.jobs import STEPPED
 from proof.script import AddSchedule, Bulk, Cancel, ChangeSchedule, Command, Enqueue, Hold, RetryByHand
@@ -40,6 +41,8 @@ async def perform(process: ClientProcess, entry: Command, place: int) -> None:
             await _change(process, entry)
         case Hold():
             await _hold(process, entry)
+        case script.Order():
+            await _order(process, entry)
 
 
 async def ask(
@@ -212,3 +215,13 @@ async def _hold(process: ClientProcess, entry: Hold) -> None:
     await ask(process, f"pause {entry.kind}", entry.name, pause, insist=True)
     await asyncio.sleep(entry.span)
     await ask(process, f"resume {entry.kind}", entry.name, resume, insist=True)
+
+
+async def _order(process: ClientProcess, entry: script.Order) -> None:
+    workers = process.client.workers
+
+    async def act() -> list[str]:
+        give = workers.drain if entry.verb == "drain" else workers.resume
+        return [worker.id for worker in await give(entry.engine, actor=process.name)]
+
+    await ask(process, entry.verb, entry.engine, act, insist=True)

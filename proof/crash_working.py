@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from proof import crash_promises as must
 from proof.crash_promises import Promise, calls, creations, runs_of, state_of, together
 from proof.crash_world import CrashWorld
+from proof.processes import CONFIG
 from proof.scenario import FIRST, REPORTED, SECOND, TRIED, Scenario, enqueue
-from proof.script import Bulk, Cancel, RetryByHand
+from proof.script import Bulk, Cancel, Order, RetryByHand
+
+_TRAVEL = 1.0
 
 
 def steps_begin_once(world: CrashWorld) -> Iterator[str]:
@@ -79,7 +82,32 @@ def each_retried_once(world: CrashWorld) -> Iterator[str]:
             yield f"{run} was retried {made[run.id]} times"
 
 
+def claims_nothing_while_drained(world: CrashWorld) -> Iterator[str]:
+    """From the next heartbeat on, whoever was told so; until it is asked to go on."""
+    until = min((call.at for call in calls(world, "resume")), default=world.loop.time())
+    for call in calls(world, "drain"):
+        since = (call.answered_at or until) + CONFIG.heartbeat.total_seconds() + _TRAVEL
+        for change in world.changes:
+            lease = change.after.lease if change.after else None
+            is_new = lease and (change.before is None or change.before.lease is None)
+            if lease and is_new and since < change.at < until and lease.worker in (call.answer or ()):
+                yield f"claimed by {lease.worker}, which was told to drain: {change}"
+
+
 WORKING = [
+    Scenario(
+        name="drain",
+        entries=[
+            enqueue(0.5, "plain", "ok:4", copies=2),
+            Order(1.0, FIRST, "drain", "engine-1"),
+            enqueue(7.0, "plain", "ok:0.1", client=SECOND, copies=2),
+            Order(9.0, SECOND, "resume", "engine-1"),
+            Order(10.0, FIRST, "resume", "engine-1"),  # whoever did so first may have died of it
+        ],
+        subjects=("client-1 WorkerStore.ask", "client-2 WorkerStore.ask", "engine Store.extend"),
+        promise=together(TRIED, claims_nothing_while_drained),
+        span=12.0,
+    ),
     Scenario(
         name="step-end",
         entries=[enqueue(0.5, "stepped", "fetch:0.3,store:0.3")],

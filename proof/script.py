@@ -77,6 +77,14 @@ class Hold(Entry, frozen=True, tag=True):
     catch_up: str = "skip"
 
 
+class Order(Entry, frozen=True, tag=True):
+    """What is asked of an engine's worker: `drain` or `resume`."""
+
+    client: str
+    verb: str
+    engine: str
+
+
 class Kill(Entry, frozen=True, tag=True):
     process: str
     down: float
@@ -135,7 +143,7 @@ class Jump(Entry, frozen=True, tag=True):
     by: float
 
 
-Command = Enqueue | Cancel | RetryByHand | Bulk | AddSchedule | ChangeSchedule | Hold
+Command = Enqueue | Cancel | RetryByHand | Bulk | AddSchedule | ChangeSchedule | Hold | Order
 Fault = Kill | Stop | Freeze | Away | Mute | Strike | Hush | Jump
 Happening = Command | Fault
 

@@ -18,6 +18,7 @@ from rota.core.endings import Report
 from rota.core.notes import Notes
 from rota.engine import transacting
 from rota.engine.desk import WorkerDesk
+from rota.engine.orders import Orders
 from rota.engine.reporter import Reporter
 from rota.errors import RotaError
 from rota.store import backfilling, enqueueing, sessions, statements
@@ -42,6 +43,7 @@ ON_POSTGRES = {
     "transaction-without-the-end": 7,
     "retry-keeping-steps": 11,
     "retry-many": 13,
+    "drain": 17,
 }
 """A sample, because a world is many times slower there: of these scenarios each so many-th point."""
 
@@ -179,7 +181,13 @@ def ends_later(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(transacting, "seal", seal)
 
 
+def never_drains(patch: pytest.MonkeyPatch) -> None:
+    """A worker claims whatever it was asked."""
+    patch.setattr(Orders, "may_claim", True)
+
+
 PLANTED = {
+    "drain": (never_drains, "drain"),
     "step-end": (does_steps_again, "P16"),
     "transaction-with-the-end": (ends_later, "P10"),
     "zombie": (without_fences, "P10"),
