@@ -131,8 +131,8 @@ _WAITS_FOR_OTHERS = (
         "run-goes-on-before-its-time",
         "P2",
         _HOLDING,
-        "    when run_at > :now then 1 else 0 end\nwhere run_id in (select rows.id from {rows id id}) and hold = 3",
-        "    else 0 end\nwhere run_id in (select rows.id from {rows id id}) and hold = 3",
+        "    then case when limit_key is not null then 4 else 1 end\n",
+        "    then case when limit_key is not null then 4 else 0 end\n",
     ),
     planted(
         "loss-releases-nobody",

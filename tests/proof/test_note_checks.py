@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from proof.diary import Call, Diary, StepDeed
+from proof.gate import Writing
 from proof.note_checks import NoteChecks, transactions_are_whole
 from proof.noting import Effect, Note
 from proof.observing import Change, Seen
@@ -49,6 +50,8 @@ def a_world(seen: Seen | None = None, *notes: Note, effects: tuple[Effect, ...] 
         diary=Diary(),
         script=SimpleNamespace(entries=[]),
         processes={"a": SimpleNamespace(stopping=stopping)},
+        is_stopping=lambda _worker: stopping,
+        writings={},
         deaths={},
     )
     return cast("World", world)
@@ -180,6 +183,29 @@ def test_what_was_said_is_there_when_the_end_is_told(fence: int, done: int, line
     checks = NoteChecks(world)
     assert list(checks.notes_come_before_reports(one)) == [], "its handler still goes on"
     world.diary.ended.add((STEPPED.id, 1))
+    assert [promise for promise, _ in checks.notes_come_before_reports(one)] == promises
+
+
+@pytest.mark.parametrize(("how", "recorded", "promises"), [("", "succeeded", []), ("", "running", ["P16"]),
+    ("raise", "running", [])])  # fmt: skip
+def test_what_a_step_has_done_is_recorded_when_the_end_is_told(how: str, recorded: str, promises: list[str]) -> None:
+    world = a_world(ended(), step(state=recorded))
+    world.diary.ended.add((STEPPED.id, 1))
+    checks = NoteChecks(world)
+    list(checks.did(deed("does", result="got", how=how)))
+    one = Change(10.0, NOW, "a", "a@1", "Store.report", held(), ended())
+    assert [promise for promise, _ in checks.notes_come_before_reports(one)] == promises
+
+
+@pytest.mark.parametrize(("writings", "promises"), [(2 * [Writing(9.0, 9.1)], ["P16"]), (3 * [Writing(9.0, 9.1)], []),
+    ([Writing(2.0)], []), (3 * [Writing(9.0, 9.1, failed=False)], ["P16"])])  # fmt: skip
+def test_a_report_goes_without_what_could_not_be_written(writings: list[Writing], promises: list[str]) -> None:
+    world = a_world(ended())
+    world.diary.ended.add((STEPPED.id, 1))
+    world.writings["a"] = writings
+    checks = NoteChecks(world)
+    list(checks.did(deed("does", result="got")))
+    one = Change(10.0, NOW, "a", "a@1", "Store.report", held(), ended())
     assert [promise for promise, _ in checks.notes_come_before_reports(one)] == promises
 
 

@@ -228,6 +228,17 @@ async def test_a_run_released_before_its_time_is_due_at_its_time(store: Store, c
     assert (due.type, due.at) == ("due", created.at + MINUTE)
 
 
+async def test_a_run_that_was_due_when_it_was_made_is_released_though_the_clock_was_set_back(
+    store: Store, clock: ManualClock
+) -> None:
+    held = await put_and_claim(store)
+    waiting = await put_after(store, held.run_id)
+    clock.advance(-MINUTE)
+    await finish(store, held)
+    assert words(await store.events.of_run(waiting)) == ["created → scheduled", "released → queued"]
+    assert [claim.run_id for claim in await claim(store)] == [waiting]
+
+
 async def test_many_are_released_by_one_statement(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     held = await put_and_claim(store)
     waiting = [await put_after(store, held.run_id) for _ in range(20)]

@@ -179,8 +179,11 @@ select a.run_id, a.after_id from {rows id id} join rota_wait a on a.run_id = row
 select after_id from rota_wait where run_id = :id;
 
 -- name: go_on
-update rota_ready set hold = case when limit_key is not null then case when run_at > :now then 4 else 2 end
-    when run_at > :now then 1 else 0 end
+-- Not before their time. What had none of its own was due when it was made, even if the clock was set back since.
+update rota_ready set hold = case
+    when run_at > :now and run_at > (select r.created_at from rota_run r where r.id = rota_ready.run_id)
+    then case when limit_key is not null then 4 else 1 end
+    else case when limit_key is not null then 2 else 0 end end
 where run_id in (select rows.id from {rows id id}) and hold = 3
     and not exists (select 1 from rota_wait a where a.run_id = rota_ready.run_id)
 returning run_id, queue, hold, limit_key, fence;
