@@ -15,7 +15,6 @@ from proof.trail_checks import trails_are_true
 from proof.world import World
 from tests.proof.test_checker import NOW, held, seen, waiting
 
-
 _COLUMNS = "at, kind, subject, type, actor, fence, details"
 
 
