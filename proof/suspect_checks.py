@@ -1,7 +1,8 @@
-"""A run whose attempt was lost may have killed its worker: a worker begins one of those at a time, and not two."""
+"""A run with two lost attempts may have killed its workers: a worker begins one of those at a time, and not two."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from proof.world import World
 
 _SUSPECT = 2
+_TWICE = 2
 
 
 class SuspectChecks:
@@ -19,7 +21,7 @@ class SuspectChecks:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._lost: set[str] = set()
+        self._lost: Counter[str] = Counter()
         self._claimed: set[tuple[str, int]] = set()
 
     def of_changes(self) -> list[Callable[[Change], Iterator[Finding]]]:
@@ -31,11 +33,12 @@ class SuspectChecks:
         if now is None:
             return
         if was and was.lease and not now.lease and change.op == "Store.reap":
-            self._lost.add(now.id)
-        if now.place and now.id in self._lost and now.on_lost != "fail" and now.place.solo != _SUSPECT:
-            yield "P12", f"an attempt of it was lost, and it waits among all others: {now}"
-        if now.place and now.place.solo == _SUSPECT and now.id not in self._lost:
-            yield "P12", f"no attempt of it was lost, and it waits as a suspect: {now}"
+            self._lost[now.id] += 1
+        twice = self._lost[now.id] >= _TWICE
+        if now.place and twice and now.on_lost != "fail" and now.place.solo != _SUSPECT:
+            yield "P12", f"two attempts of it were lost, and it waits among all others: {now}"
+        if now.place and now.place.solo == _SUSPECT and not twice:
+            yield "P12", f"{self._lost[now.id]} attempts of it were lost, and it waits as a suspect: {now}"
         if now.lease and was and was.place and was.place.solo == _SUSPECT:
             self._claimed.add((now.id, now.lease.fence))
 

@@ -305,7 +305,7 @@ _TRANSACTIONS = (
         "last-words-are-not-in-the-transaction-that-ends-the-run",
         "notes",
         _DESK,
-        "return self._floor.success(self._attempt, result), self._page.take()",
+        "return self._floor.success(self._attempt, result), self.last_words()",
         "return self._floor.success(self._attempt, result), Notes()",
     ),
     Planted(

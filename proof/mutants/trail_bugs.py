@@ -106,8 +106,8 @@ _LOST = (
         "lost-runs-are-not-suspected",
         "P12",
         _RUNS,
-        "a.outcome = 'lost' limit 1) = 1 then 2",
-        "a.outcome = 'lost' limit 1) = 1 then 0",
+        "as lost) = 2 then 2",
+        "as lost) = 2 then 0",
     ),
     planted(
         "suspects-of-several-queues-are-begun-together",
