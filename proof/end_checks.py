@@ -18,6 +18,7 @@ from proof.processes import CONFIG
 from proof.script import Enqueue
 from proof.trail_checks import trails_are_true
 from rota.core.actors import POLICY
+from rota.core.signals import Cancelled
 from rota.durations import parse_duration
 from rota.errors import RotaError
 from rota.store.driving import drive
@@ -240,7 +241,7 @@ def no_complaints(world: World) -> Iterator[Finding]:
         yield "engine", complaint
     for task in world.tasks():
         error = None if not task.done() or task.cancelled() else task.exception()
-        if error is not None and not isinstance(error, RotaError):
+        if error is not None and not isinstance(error, RotaError | Cancelled):
             yield "engine", f"{task}: {error!r}"
 
 
