@@ -9,7 +9,7 @@ import pytest
 
 from rota.core.deciding import Lane, LiveRun
 from rota.core.explaining import PlanTimeFacts, explain_plan_time
-from rota.core.explaining_runs import WAITS_FOR_RUNS, RunFacts, explain_run
+from rota.core.explaining_runs import WAITS_FOR_RUNS, LiveWorker, RunFacts, explain_run
 from rota.core.ledger import History, Range, Revision
 from rota.core.model import Run
 from rota.core.policies import Failure, Overlap
@@ -18,6 +18,7 @@ from rota.core.schedules import Schedule, ScheduleDefinition
 from rota.core.scope import GLOBAL
 from rota.core.states import RunState
 from rota.core.triggers import every
+from rota.core.workers import WorkerState
 from rota.instants import instant
 
 MINUTE = 60_000_000
@@ -118,3 +119,30 @@ def test_many_runs_that_are_waited_for() -> None:
 def test_a_run_whose_time_came() -> None:
     late = run(RunState.SCHEDULED, run_at=instant(NOW) - timedelta(seconds=1))
     assert "Its time came at" in explain_run(RunFacts(run=late, now=instant(NOW), hold=1)).words[0]
+
+
+MAIL, OTHER_MAIL = LiveWorker("m", ("mail",), ("work",)), LiveWorker("n", ("mail",), ("work",))
+DRAINING = LiveWorker("d", ("default",), ("work",), WorkerState.DRAINING)
+STOPPING = LiveWorker("s", ("default",), ("work",), WorkerState.STOPPING)
+WORKING = LiveWorker("w", ("default",), ("work",))
+
+
+@pytest.mark.parametrize(
+    ("workers", "words"),
+    [
+        ([MAIL], ["The only worker that is alive does not take runs of queue 'default'."]),
+        ([MAIL, OTHER_MAIL], ["None of the 2 workers that are alive takes runs of queue 'default'."]),
+        ([MAIL, DRAINING], ["Worker d would take it, but is draining: `rota workers resume d`."]),
+        ([STOPPING], ["Worker s would take it, but is stopping."]),
+        ([DRAINING, WORKING], ["Nothing holds it back: the next free worker takes it."]),
+    ],
+)
+def test_workers_that_do_not_take_it(workers: list[LiveWorker], words: list[str]) -> None:
+    found = explain_run(RunFacts(run=run(RunState.QUEUED), now=instant(NOW), workers=workers))
+    assert list(found.words) == words
+
+
+def test_runs_that_come_before_it_are_counted() -> None:
+    one, two = (RunFacts(run=run(RunState.QUEUED), now=instant(NOW), workers=[WORKING], before=n) for n in (1, 2))
+    assert explain_run(one).words == ("1 run of its queue comes before it.",)
+    assert explain_run(two).words == ("2 runs of its queue come before it.",)

@@ -9,8 +9,10 @@ import pytest
 from rota.core.explaining import Explanation
 from rota.core.limits import Limit
 from rota.core.model import JobDefinition, Retention
+from rota.core.notes import Notes, StepNote
 from rota.core.scope import Scope
 from rota.core.states import Outcome
+from rota.core.steps import StepState
 from rota.core.triggers import after, cron, every
 from rota.core.workers import WorkerState
 from rota.errors import UnknownRun, UnknownSchedule
@@ -159,14 +161,16 @@ async def test_why_a_run_is_queued(store: Store) -> None:
     second = await put(store)
     assert "No worker is alive" in said(await of_run(store, first))
     await worker(store, queues=("mail",))
-    assert "takes runs of queue 'default'" in said(await of_run(store, first))
+    assert "The only worker that is alive does not take runs of queue 'default'." in said(await of_run(store, first))
     await worker(store, id="worker-2", jobs=("else",))
     assert "knows job 'work'" in said(await of_run(store, first))
-    await worker(store, id="worker-2", state=WorkerState.DRAINING)
-    assert "takes runs of queue 'default'" in said(await of_run(store, first))
+    await worker(store, id="worker-4", state=WorkerState.DRAINING)
+    drained = await of_run(store, first)
+    assert "Worker worker-4 would take it, but is draining: `rota workers resume worker-4`." in drained.words
+    assert drained.facts["workers"] == []
     await worker(store, id="worker-3")
     assert said(await of_run(store, first)) == "Nothing holds it back: the next free worker takes it."
-    assert said(await of_run(store, second)) == "1 run of its queue come before it."
+    assert said(await of_run(store, second)) == "1 run of its queue comes before it."
     await store.pause_job("work", "too loud", "ada")
     await store.pause_queue("default", None, None)
     paused = await of_run(store, second)
@@ -223,6 +227,22 @@ async def test_why_a_run_goes_on_or_has_ended(store: Store, clock: ManualClock) 
     assert "never began" in cancelled
     with pytest.raises(UnknownRun):
         await of_run(store, "00000000-0000-7000-8000-000000000000")
+
+
+async def test_a_step_that_is_not_to_be_cancelled_finishes_before_the_grace_begins(
+    store: Store,
+) -> None:
+    run = await put(store)
+    (held,) = await claim(store)
+    await store.notes.shield(held.run_id, held.fence)
+    await store.cancel(run, None, "ada")
+    shielded = await of_run(store, run)
+    assert "that finishes first, and its grace begins then" in said(shielded)
+    assert "it ends at" not in said(shielded)
+    assert shielded.facts["shielded"] is True
+    done = StepNote(run, held.fence, 1, "one", 1, StepState.SUCCEEDED)
+    await store.notes.unshield(Notes(steps=(done,)), LEASE_MICROS)
+    assert "If it does not stop, it ends at" in said(await of_run(store, run))
 
 
 async def test_a_pruned_plan_time_is_known_as_such(store: Store, clock: ManualClock) -> None:

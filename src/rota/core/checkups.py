@@ -95,7 +95,7 @@ def _stuck(found: Symptoms) -> Check:
 
 
 def _queues(found: Symptoms) -> Check:
-    served = {queue for worker in found.workers for queue in worker.queues}
+    served = {queue for worker in found.workers if worker.claims for queue in worker.queues}
     left = {queue: count for queue, count in sorted(found.queues.items()) if queue not in served}
     if not left:
         words = f"every queue with runs has a live worker ({_many(len(found.workers), 'worker', 'workers')})"

@@ -11,6 +11,7 @@ import msgspec
 from rota.core.explaining import Explanation, written
 from rota.core.model import Attempt, Run
 from rota.core.states import RunState
+from rota.core.workers import WorkerState
 from rota.durations import age, span
 
 _SHOWN = 5
@@ -37,11 +38,18 @@ class LiveWorker(msgspec.Struct, frozen=True):
     id: str
     queues: tuple[str, ...]
     jobs: tuple[str, ...]
+    state: WorkerState = WorkerState.WORKING
+
+    @property
+    def claims(self) -> bool:
+        """One that drains or stops takes from no queue."""
+        return self.state is WorkerState.WORKING
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """`hold` as in the table of ready runs; `waits_for`: runs and their final state, None while they go on;
-    `before`: how many runs of its queue are to be claimed first."""
+    `before`: how many runs of its queue are to be claimed first; `shielded`: it is in a step that is not to be
+    cancelled."""
 
     run: Run
     now: datetime
@@ -55,6 +63,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     cancelled_by: str | None = None
     lease_until: datetime | None = None
     cancel_until: datetime | None = None
+    shielded: bool = False
 
 
 def explain_run(facts: RunFacts) -> Explanation:
@@ -112,7 +121,6 @@ _OUTCOMES = {
 
 
 def _queued(facts: RunFacts, more: dict[str, Any]) -> list[str]:
-    run = facts.run
     words = []
     for pause in facts.pauses:
         by, why = f" by {pause.by}" if pause.by else "", f": {pause.reason}" if pause.reason else ""
@@ -121,25 +129,39 @@ def _queued(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     full = [limit for limit in facts.limits if limit.held >= limit.max]
     more["limits"] = msgspec.to_builtins(list(facts.limits))
     words += [f"Limit {limit.key!r} is full: {limit.held} of {limit.max} run." for limit in full]
-    able = [worker for worker in facts.workers if run.queue in worker.queues]
-    knowing = [worker for worker in able if run.job in worker.jobs]
-    more["workers"] = [worker.id for worker in knowing[:_SHOWN]]
-    if not facts.workers:
-        words.append("No worker is alive: start one with `rota worker`.")
-    elif not able:
-        words.append(f"None of the {len(facts.workers)} workers that are alive takes runs of queue {run.queue!r}.")
-    elif not knowing:
-        words.append(f"No worker of queue {run.queue!r} knows job {run.job!r}.")
+    words += _workers(facts, more)
     more["before"] = facts.before
     if facts.before:
-        words.append(f"{facts.before} {_runs(facts.before)} of its queue come before it.")
+        come = "run of its queue comes" if facts.before == 1 else "runs of its queue come"
+        words.append(f"{facts.before} {come} before it.")
     if not words:
         words.append("Nothing holds it back: the next free worker takes it.")
     return words
 
 
-def _runs(count: int) -> str:
-    return "run" if count == 1 else "runs"
+def _workers(facts: RunFacts, more: dict[str, Any]) -> list[str]:
+    """Nothing if there is one that takes it."""
+    run, alive = facts.run, facts.workers
+    able = [worker for worker in alive if run.queue in worker.queues]
+    knowing = [worker for worker in able if run.job in worker.jobs]
+    claiming = [worker for worker in knowing if worker.claims]
+    more["workers"] = [worker.id for worker in claiming[:_SHOWN]]
+    if claiming:
+        return []
+    if not alive:
+        return ["No worker is alive: start one with `rota worker`."]
+    if not able:
+        none = f"None of the {len(alive)} workers that are alive takes"
+        who = "The only worker that is alive does not take" if len(alive) == 1 else none
+        return [f"{who} runs of queue {run.queue!r}."]
+    if not knowing:
+        return [f"No worker of queue {run.queue!r} knows job {run.job!r}."]
+    return [_claims_nothing(worker) for worker in knowing[:_SHOWN]]
+
+
+def _claims_nothing(worker: LiveWorker) -> str:
+    way_out = f": `rota workers resume {worker.id}`" if worker.state is WorkerState.DRAINING else ""
+    return f"Worker {worker.id} would take it, but is {worker.state.value}{way_out}."
 
 
 def _running(facts: RunFacts, more: dict[str, Any]) -> list[str]:
@@ -157,7 +179,10 @@ def _running(facts: RunFacts, more: dict[str, Any]) -> list[str]:
         more["cancelled_by"] = facts.cancelled_by
         by, why = f" by {facts.cancelled_by}" if facts.cancelled_by else "", f": {run.reason}" if run.reason else ""
         words.append(f"It was asked to stop{by}{why}.")
-        if facts.cancel_until is not None:
+        more["shielded"] = facts.shielded
+        if facts.shielded:
+            words.append("It is in a step that is not to be cancelled: that finishes first, and its grace begins then.")
+        elif facts.cancel_until is not None:
             words.append(f"If it does not stop, it ends at {written(facts.cancel_until)}.")
     return words
 

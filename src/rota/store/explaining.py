@@ -9,6 +9,7 @@ from rota.core.explaining import Explanation, PlanTimeFacts, Told, explain_plan_
 from rota.core.explaining_runs import LimitFacts, LiveWorker, Paused, RunFacts, explain_run
 from rota.core.schedules import Schedule
 from rota.core.scope import Scope
+from rota.core.workers import WorkerState
 from rota.errors import UnknownSchedule
 from rota.instants import instant
 from rota.store import reading
@@ -69,7 +70,7 @@ async def explain_one_run(tx: Tx, run_id: str, silence: int) -> Explanation:
     await snapshot(tx)
     run = await reading.get_run(tx, run_id)
     ((now,),) = await tx.fetch("now")
-    ((cancelled_by, hold, expires_at, cancel_at),) = await tx.fetch("run_details", id=run_id)
+    ((cancelled_by, hold, expires_at, cancel_at, shielded),) = await tx.fetch("run_details", id=run_id)
     workers = await live_workers(tx, silence)
     return explain_run(
         RunFacts(
@@ -88,13 +89,17 @@ async def explain_one_run(tx: Tx, run_id: str, silence: int) -> Explanation:
             cancelled_by=cancelled_by,
             lease_until=None if expires_at is None else instant(expires_at),
             cancel_until=None if cancel_at is None else instant(cancel_at),
+            shielded=bool(shielded),
         )
     )
 
 
 async def live_workers(tx: Tx, silence: int) -> list[LiveWorker]:
     rows = await tx.fetch("live_workers", silence=silence)
-    return [LiveWorker(id, tuple(_names(queues)), tuple(_names(jobs))) for id, queues, jobs in rows]
+    return [
+        LiveWorker(id, tuple(_names(queues)), tuple(_names(jobs)), WorkerState(state))
+        for id, queues, jobs, state in rows
+    ]
 
 
 def _names(text: str) -> list[str]:

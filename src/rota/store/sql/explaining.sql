@@ -17,12 +17,10 @@ where n.schedule_id = :id and n.retry_of is null and n.plan_time > :at and n.cov
 order by n.scope_kind, n.scope_id limit :limit;
 
 -- name: live_workers
--- One that drains or stops takes from no queue.
-select id, case when state = 'working' then queues else '[]' end, jobs from rota_worker
-where seen_at > :now - :silence order by id;
+select id, queues, jobs, state from rota_worker where seen_at > :now - :silence order by id;
 
 -- name: run_details
-select r.cancelled_by, w.hold, l.expires_at, l.cancel_at
+select r.cancelled_by, w.hold, l.expires_at, l.cancel_at, l.shielded
 from rota_run r left join rota_ready w on w.run_id = r.id left join rota_lease l on l.run_id = r.id
 where r.id = :id;
 
