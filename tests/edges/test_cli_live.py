@@ -82,7 +82,7 @@ async def test_watch_is_drawn_in_place_and_stays_at_the_end(sqlite_url: str) -> 
         assert (state, far) == (f"✓ succeeded  crawl  {id}", "█" * 30 + "  100 %")
         assert tries.startswith("attempt 1/1  ")
         assert [step.split()[:3] for step in steps] == [
-            ["✓", "succeeded", "fetch"], ["✓", "succeeded", "Parse"], ["✓", "succeeded", "store"],
+            ["✓", "succeeded", "fetch"], ["✓", "succeeded", "parse"], ["✓", "succeeded", "store"],
         ]  # fmt: skip
         assert result == '["fetch", "parse", "store"]'
         assert screen.child.returncode == 0
@@ -135,7 +135,7 @@ async def test_show_has_steps_with_shape_and_word(sqlite_url: str) -> None:
             assert re.search(r"store +↷ skipped", shown)
             assert "\x1b" not in shown
         async with on_terminal(sqlite_url, "run", "steps", id) as screen:
-            assert re.search(r"Parse it +✓ succeeded", await screen.rest())
+            assert re.search(r"parse \(Parse it\) +✓ succeeded", await screen.rest())
 
 
 async def test_of_hundreds_of_steps_those_around_the_open_one_are_drawn(sqlite_url: str) -> None:

@@ -13,6 +13,7 @@ from rota.app import Rota
 from rota.cli.showing import RUN_COLUMNS
 from rota.client import Order
 from rota.engine.context import Context
+from tests.edges.test_cli_workers import beat
 
 ESCAPE = "\x1b["
 TITLE = "\\x1b]0;a new title\\x07"
@@ -87,6 +88,37 @@ def test_a_column_that_does_not_fit_is_cut_or_named_but_never_dropped_silently(r
     assert "description" in header
     assert "Always fails" in row
     assert row.endswith("…")
+
+
+def test_events_say_by_whom_in_80_columns(run_id: str) -> None:
+    header, row, *_ = on_terminal("run", "events", run_id, columns=80, NO_COLOR="1").splitlines()
+    assert header.split()[-1] == "by"
+    assert row.split()[-1] == "client"
+    header, *_, note = on_terminal("run", "events", run_id, columns=60, NO_COLOR="1").splitlines()
+    assert header.split() == ["at", "event", "to", "by"]
+    assert note.startswith("too narrow for: from, fence")
+
+
+def test_the_audit_log_names_a_run_by_what_commands_take_for_it(run_id: str) -> None:
+    waiting = on_terminal("run", "add", "boom", "--delay", "1h", NO_COLOR="1").splitlines()[1].split()[0]
+    on_terminal("run", "cancel", waiting)
+    _, row, *_ = on_terminal("audit", columns=80, NO_COLOR="1").splitlines()
+    assert waiting[-8:] in row.split()
+    assert waiting in on_terminal("run", "show", waiting[-8:], NO_COLOR="1")
+
+
+@pytest.mark.usefixtures("run_id")
+def test_a_workers_id_stays_whole_whatever_is_asked_of_it(sqlite_url: str) -> None:
+    id = "crawler-7d9c5b6f4-x2lqp@5be1a0c3"
+    asyncio.run(beat(sqlite_url, id, queues=("a-long-name-of-a-queue", "another-one")))
+    set_more = ["--slots", "3", "--queues", "critical:4,default:1", "--heartbeat", "5s", "--poll", "500ms"]
+    shown = on_terminal("workers", "set", id, *set_more, columns=80, NO_COLOR="1")
+    header, row, asked, note = shown.splitlines()
+    assert row.split()[0] == id
+    assert header.split()[:3] == ["id", "state", "held"]
+    assert asked.strip() == "asked: slots 3, queues critical:4,default:1, heartbeat 5s, poll 500ms"
+    assert note.startswith("too narrow for: host")
+    assert id in on_terminal("workers", "ls", columns=50, NO_COLOR="1")
 
 
 @pytest.mark.parametrize("command", [["run", "ls"], ["job", "ls"], ["queue", "ls"]], ids=" ".join)

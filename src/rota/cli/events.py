@@ -12,22 +12,22 @@ import msgspec
 from rota.cli.connecting import ask
 from rota.cli.options import examples, shared
 from rota.cli.output import json_text, on_terminal, print_json, print_rows
-from rota.cli.words import Cell, Columns, instant_cell, rfc3339, state_cell, text_cell
-from rota.client import MOST_LISTED, Client
+from rota.cli.words import Cell, Columns, rfc3339, run_id_cell, state_cell, text_cell, time_cell
+from rota.client import MOST_LISTED
 from rota.core.events import KINDS, Event
 from rota.core.states import RunState
 
 _RUN_COLUMNS = Columns(
     ("at", "event", "from", "to", "fence", "by", "details"),
     cut=("by",),
-    spare=("fence", "by"),
+    spare=("from", "fence"),
     below=("details",),
 )
 _SCHEDULE_COLUMNS = Columns(("at", "event", "by", "details"), cut=("by",), below=("details",))
 _AUDIT_COLUMNS = Columns(
     ("seq", "at", "kind", "subject", "event", "by", "details"),
     cut=("subject", "by"),
-    spare=("seq",),
+    spare=("kind", "seq"),
     below=("details",),
 )
 
@@ -40,12 +40,7 @@ def events(id: str, database: str | None, as_json: bool) -> None:
 
     ID is the beginning or the end of an id, or all of it.
     """
-
-    async def question(client: Client) -> Any:
-        return await client.events(id), await client.time()
-
-    found, now = ask(database, question)
-    _print(found, now, _RUN_COLUMNS, as_json=as_json)
+    _print(ask(database, lambda client: client.events(id)), _RUN_COLUMNS, as_json=as_json)
 
 
 @click.command("events", epilog=examples("rota schedule events news", "rota schedule events news --json"))
@@ -56,12 +51,7 @@ def schedule_events(name: str, database: str | None, as_json: bool) -> None:
 
     Also to one that was deleted, as long as no other has its name.
     """
-
-    async def question(client: Client) -> Any:
-        return await client.schedules.events(name), await client.time()
-
-    found, now = ask(database, question)
-    _print(found, now, _SCHEDULE_COLUMNS, as_json=as_json)
+    _print(ask(database, lambda client: client.schedules.events(name)), _SCHEDULE_COLUMNS, as_json=as_json)
 
 
 @click.command(
@@ -78,34 +68,33 @@ def schedule_events(name: str, database: str | None, as_json: bool) -> None:
 @click.option("--before", type=int, metavar="SEQ", help="The page after the one that ended with this number.")
 @shared
 def audit(limit: int, database: str | None, as_json: bool, **wanted: Any) -> None:
-    """Show what people and policies did, newest first."""
+    """Show what people and policies did, newest first.
 
-    async def question(client: Client) -> Any:
-        return await client.audit(limit=limit, **wanted), await client.time()
-
-    found, now = ask(database, question)
+    On a terminal a run is named by the end of its id, which every other command takes for all of it.
+    """
+    found = ask(database, lambda client: client.audit(limit=limit, **wanted))
     following = found[-1].seq if len(found) == limit else None
     if as_json:
         print_json({"items": found, "next_cursor": following})
         return
-    print_rows(_AUDIT_COLUMNS, [_row(event, now, _AUDIT_COLUMNS) for event in found], none="nothing of the kind")
+    print_rows(_AUDIT_COLUMNS, [_row(event, _AUDIT_COLUMNS) for event in found], none="nothing of the kind")
     if following and on_terminal():
         click.echo(f"more: --before {following}", err=True)
 
 
-def _print(found: Sequence[Event], now: datetime, columns: Columns, *, as_json: bool) -> None:
+def _print(found: Sequence[Event], columns: Columns, *, as_json: bool) -> None:
     if as_json:
         print_json({"items": found, "next_cursor": None})
     else:
-        print_rows(columns, [_row(event, now, columns) for event in found], none="nothing is known of it")
+        print_rows(columns, [_row(event, columns) for event in found], none="nothing is known of it")
 
 
-def _row(event: Event, now: datetime, columns: Columns) -> list[Cell]:
+def _row(event: Event, columns: Columns) -> list[Cell]:
     cells = {
         "seq": text_cell(event.seq),
-        "at": instant_cell(event.at, now),
+        "at": time_cell(event.at),
         "kind": text_cell(event.kind),
-        "subject": text_cell(event.subject),
+        "subject": run_id_cell(event.subject) if event.kind == "run" else text_cell(event.subject),
         "event": Cell(event.type, event.type.replace("_", " ")),
         "from": _state_cell(event.from_state),
         "to": _state_cell(event.to_state),

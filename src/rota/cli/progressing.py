@@ -87,7 +87,7 @@ def progress_facts(seen: Look) -> list[tuple[str, Cell]]:
 
 def step_row(step: Step, now: datetime) -> list[Cell]:
     return [
-        Cell(step.id, step.name or step.id),
+        Cell(step.id, f"{step.id} ({step.name})" if step.name else step.id),
         step_state_cell(step.state),
         _took(step, now),
         text_cell(step.attempt),

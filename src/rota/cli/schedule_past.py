@@ -15,7 +15,7 @@ from rota.cli.options import examples, instant_of, shared
 from rota.cli.output import emit, on_terminal, print_json, print_rows
 from rota.cli.recalling import LONGEST_PAGE, Recalled, recall
 from rota.cli.schedule_words import local_time
-from rota.cli.words import Cell, Columns, rfc3339, text_cell
+from rota.cli.words import Cell, Columns, rfc3339, run_id_cell, text_cell
 from rota.client import Client
 from rota.core.backfilling import RAN, Backfill
 from rota.core.occurrences import Occurrence
@@ -23,7 +23,7 @@ from rota.core.schedules import Schedule
 
 _COLUMNS = Columns(
     ("from", "to", "what", "count", "scope", "state", "run", "reason"),
-    cut=("scope", "reason", "run"),
+    cut=("scope", "reason"),
     spare=("scope", "run", "reason"),
 )
 _STYLES = {"ran": "green", "missed": "red", "skipped": "yellow", "paused": "yellow", "pending": "blue"}
@@ -82,7 +82,7 @@ def _row(one: Occurrence, schedule: Schedule) -> list[Cell]:
         text_cell(one.count),
         text_cell("" if whole or one.scope is None else f"{one.scope.kind}/{one.scope.id}"),
         text_cell(one.state),
-        text_cell(one.run_id),
+        run_id_cell(one.run_id),
         text_cell(one.reason),
     ]
 

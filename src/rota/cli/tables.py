@@ -44,7 +44,7 @@ def print_table(columns: Columns, rows: Sequence[Sequence[Cell]]) -> None:
 def _fitting(columns: Columns, titles: list[str], rows: Sequence[dict[str, Cell]], room: int) -> list[str]:
     """Whole ids are worth more than the columns that can be spared."""
     fitting = list(titles)
-    spare = [title for title in titles if title in columns.spare]
+    spare = [title for title in columns.spare if title in titles]
     least = {title: min(_width(title, rows), _least(columns, title, room)) for title in titles}
     while spare and _total([least[title] for title in fitting]) > room:
         fitting.remove(spare.pop())

@@ -41,6 +41,7 @@ _STEP_SYMBOLS = {
     StepState.SKIPPED: ("↷", "yellow"),
     StepState.CANCELLED: ("⊘", "yellow"),
 }
+_ENOUGH_OF_AN_ID = 8
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 _IN_A_CELL = {**_CONTROLS, ord("\\"): "\\\\", ord("\n"): "\\n", ord("\t"): "\\t"}
 
@@ -86,6 +87,11 @@ def text_cell(text: object) -> Cell:
     return Cell("" if text is None else str(text))
 
 
+def run_id_cell(id: str | None) -> Cell:
+    """Where there is no room for all of it: its end, which commands take for it."""
+    return Cell("") if id is None else Cell(id, id[-_ENOUGH_OF_AN_ID:])
+
+
 def state_cell(state: RunState) -> Cell:
     symbol, colour = _SYMBOLS[state]
     return Cell(state.value, f"{symbol} {state.value.replace('_', ' ')}", colour)
@@ -111,6 +117,11 @@ def age_cell(at: datetime | None, now: datetime) -> Cell:
 
 def instant_cell(at: datetime | None, now: datetime) -> Cell:
     return Cell("") if at is None else Cell(rfc3339(at), f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC ({age(at, now)})")
+
+
+def time_cell(at: datetime) -> Cell:
+    """For lists where who and what matter more than how long ago."""
+    return Cell(rfc3339(at), f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
 
 
 def span_cell(began: datetime | None, ended: datetime | None, now: datetime) -> Cell:

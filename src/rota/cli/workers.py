@@ -19,8 +19,9 @@ from rota.durations import format_duration
 
 _COLUMNS = Columns(
     ("id", "state", "host", "held", "slots", "queues", "seen", "version", "asked"),
-    cut=("id", "host", "queues"),
-    spare=("version", "host"),
+    cut=("host", "queues"),
+    spare=("slots", "seen", "queues", "host", "version"),
+    below=("asked",),
 )
 _RUN_COLUMNS = Columns(("run", "job", "attempt", "for"), cut=("job",))
 _SYMBOLS = {
@@ -151,8 +152,12 @@ def _row(worker: Worker, now: datetime) -> list[Cell]:
         _queues_cell(worker.queues),
         age_cell(worker.seen_at, now),
         text_cell(worker.version),
-        _asked_cell(worker.asked),
+        _below(_asked_cell(worker.asked)),
     ]
+
+
+def _below(asked: Cell) -> Cell:
+    return Cell(asked.plain, f"asked: {asked.plain}" if asked.plain else "")
 
 
 def _facts(worker: Worker, now: datetime) -> list[tuple[str, Cell]]:
