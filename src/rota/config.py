@@ -15,6 +15,7 @@ from rota.durations import parse_duration
 from rota.errors import BadConfig, BadDuration, did_you_mean
 
 LOG_FORMATS = ("text", "json")
+_FILE = "rota.toml"
 _SECOND = timedelta(seconds=1)
 _BOUNDS = {
     "concurrency": (1, 10_000),
@@ -75,11 +76,11 @@ def load_config(
 ) -> Config:
     """`flags` that are None were not given. Without `file`, `rota.toml` in the working directory, if there."""
     environment = os.environ if environment is None else environment
-    values: dict[str, object] = {}
-    values.update(_from_file(file))
-    values.update(_from_environment(environment))
-    values.update({name: value for name, value in (flags or {}).items() if value is not None})
-    typed: dict[str, Any] = {name: _typed(name, value) for name, value in values.items()}
+    given: dict[str, tuple[object, str]] = {}
+    given |= {name: (value, f"{name} in {file or _FILE}") for name, value in _from_file(file).items()}
+    given |= {name: (value, _variable(name)) for name, value in _from_environment(environment).items()}
+    given |= {name: (value, name) for name, value in (flags or {}).items() if value is not None}
+    typed: dict[str, Any] = {name: _typed(name, value, told) for name, (value, told) in given.items()}
     return Config(**typed)
 
 
@@ -90,7 +91,7 @@ def changed(config: Config, settings: Mapping[str, object]) -> Config:
 
 
 def _from_file(file: Path | None) -> dict[str, object]:
-    path = file or Path("rota.toml")
+    path = file or Path(_FILE)
     if not path.exists():
         if file:
             raise BadConfig(f"there is no file {file}")
@@ -107,10 +108,15 @@ def _from_file(file: Path | None) -> dict[str, object]:
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
     """Unknown `ROTA_…` names are left alone: other programs may own them."""
-    return {name: environment[key] for name in SETTINGS if (key := f"ROTA_{name.upper()}") in environment}
+    return {name: environment[key] for name in SETTINGS if (key := _variable(name)) in environment}
 
 
-def _typed(name: str, value: Any) -> object:
+def _variable(name: str) -> str:
+    return f"ROTA_{name.upper()}"
+
+
+def _typed(name: str, value: Any, told: str | None = None) -> object:
+    """`told`: where it was set, in words for whoever has to correct it."""
     if name not in _TYPES:
         raise BadConfig(f"rota has no setting {name!r}", hint=did_you_mean(name, SETTINGS))
     kind = _TYPES[name]
@@ -123,4 +129,5 @@ def _typed(name: str, value: Any) -> object:
             return int(str(value))
         return str(value)
     except (BadDuration, ValueError, KeyError) as error:
-        raise BadConfig(f"{name} cannot be {value!r}", hint=getattr(error, "hint", None)) from error
+        hint = getattr(error, "hint", None) or ("write true or false" if kind is bool else "write a whole number")
+        raise BadConfig(f"{told or name} cannot be {value!r}", hint=hint) from error

@@ -129,3 +129,12 @@ def test_yes_and_no_have_several_words(word: str, means: bool) -> None:
 def test_other_words_are_refused(setting: str, value: str) -> None:
     with pytest.raises(BadConfig, match=value):
         load_config(environment={setting: value})
+
+
+def test_what_is_refused_is_named_as_it_was_set(toml: Path) -> None:
+    with pytest.raises(BadConfig, match=r"ROTA_LOG_RUNS cannot be 'maybe' \(write true or false\)"):
+        load_config(environment={"ROTA_LOG_RUNS": "maybe"})
+    toml.write_text('concurrency = "many"\n')
+    with pytest.raises(BadConfig, match=r"concurrency in .*rota\.toml cannot be 'many' \(write a whole number\)"):
+        load_config(None, {}, toml)
+    assert load_config({"concurrency": 3}, {}, toml).concurrency == 3

@@ -53,6 +53,10 @@ def test_help_is_quick_to_load() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_the_help_of_runs_names_the_command_that_explains_them() -> None:
+    assert "rota explain ID" in rota("run", "--help").stdout
+
+
 def test_help_lists_every_exit_code() -> None:
     listed = {int(code) for code in re.findall(r"^ +(\d+)  ", rota("--help").stdout, re.MULTILINE)}
     raised = {
@@ -60,7 +64,7 @@ def test_help_lists_every_exit_code() -> None:
         for error in vars(errors).values()
         if isinstance(error, type(errors.RotaError)) and issubclass(error, errors.RotaError)
     }
-    assert listed == {0, 3, 130, *raised}
+    assert listed == {0, 3, 130, 141, *raised}
 
 
 def test_the_commands_to_type_next_work_where_rota_is_not_on_the_path(
@@ -104,6 +108,10 @@ def test_completion_prints_a_script(shell: str) -> None:
         (["run", "add", "x", "--metadata", "[1]"], "--metadata must be an object", ""),
         (["run", "ls", "--tag", "\udcff"], "is not text", ""),
         (["worker", "jobs:app", "--queues", "a,,b"], "empty name", "commas"),
+        (["worker", "ls"], "no module 'ls' here", "did you mean `rota workers ls`?"),
+        (["worker", "drain", "web-1"], "no module 'drain' here", "did you mean `rota workers drain web-1`?"),
+        (["worker", "small.py"], "is a file", "did you mean 'small'?"),
+        (["worker", "small.py:"], "is a file", "did you mean 'small'?"),
     ],
 )
 def test_what_cannot_be_parsed_exits_2_with_a_hint(arguments: list[str], error: str, hint: str) -> None:

@@ -144,7 +144,7 @@ async def test_watch_ends_when_told_and_tells_how(sqlite_url: str) -> None:
         await line_with(child, "Parse it")
         child.send_signal(signal.SIGINT)
         _, complaints = await child.communicate()
-        assert (child.returncode, complaints.strip()) == (130, b"error: interrupted")
+        assert (child.returncode, complaints.strip()) == (130, b"error: interrupted; the run goes on")
         watching = asyncio.create_task(crawling.rota("run", "watch", id))
         assert (await crawling.rota("run", "cancel", id, "--reason", "enough")).code == 0
         done = await watching
@@ -162,7 +162,7 @@ async def test_a_reader_that_goes_away_ends_it_quietly(sqlite_url: str, command:
         transport = child._transport.get_pipe_transport(1)  # type: ignore[attr-defined]
         transport.close()
         async with asyncio.timeout(10):
-            assert await child.wait() == (75 if command == ["watch"] else 0)
+            assert await child.wait() == (141 if command == ["watch"] else 0)
         assert child.stderr
         assert await child.stderr.read() == b""
 
@@ -231,13 +231,13 @@ def _line(cursor: str) -> LogLine:
     return LogLine(at=at, level="info", logger="x", text="", attempt=1, fence=1, cursor=cursor)
 
 
-async def test_ctrl_c_ends_following_without_a_word(sqlite_url: str) -> None:
+async def test_ctrl_c_ends_following_and_not_the_run(sqlite_url: str) -> None:
     async with at_work(sqlite_url) as crawling:
         child = await started("run", "logs", await crawling.enqueue(), "-f", url=sqlite_url)
         await line_with(child, "fetching")
         child.send_signal(signal.SIGINT)
         _, complaints = await child.communicate()
-        assert (child.returncode, complaints) == (130, b"")
+        assert (child.returncode, complaints) == (130, b"error: interrupted; the run goes on\n")
 
 
 async def test_steps_are_listed_and_shown_with_their_run(database_url: str) -> None:

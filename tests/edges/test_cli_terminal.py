@@ -160,7 +160,7 @@ def test_ctrl_c_ends_waiting_with_130(run_id: str) -> None:
     while "scheduled" not in os.read(terminal, 4096).decode():
         pass
     os.write(terminal, b"\x03")
-    assert "error: interrupted" in rest_of(terminal)
+    assert "error: interrupted; the run goes on" in rest_of(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 130
 
 

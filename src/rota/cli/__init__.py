@@ -34,7 +34,8 @@ Exit codes:
   69   the database cannot be reached, or the port is taken
   75   the run is still running after --timeout
   78   bad configuration, or tables that need `rota migrate`
-  130  interrupted"""
+  130  interrupted
+  141  nobody reads on what `rota run watch` prints"""
 
 
 @click.group(

@@ -25,7 +25,8 @@ def load_app(target: str) -> Rota:
     if not module_name or not all(part.isidentifier() for part in module_name.split(".")):
         raise Invalid(f"{target!r} names no module", hint=_FORM)
     if module_name.endswith(".py"):
-        raise Invalid(f"{module_name!r} is a file, not a module", hint=f"did you mean '{module_name[:-3]}:{path}'?")
+        meant = target.replace(".py", "", 1).rstrip(":")
+        raise Invalid(f"{module_name!r} is a file, not a module", hint=f"did you mean '{meant}'?")
     module = _module(module_name)
     found: object = module
     for name in (path or _DEFAULT).split("."):
@@ -61,9 +62,16 @@ def _broken(name: str, error: Exception) -> Invalid:
     return Invalid(f"importing {name!r} failed: {type(error).__name__}: {error}", hint=f"{file}, line {line}")
 
 
+def is_module_here(name: str) -> bool:
+    return name in _modules_here()
+
+
+def _modules_here() -> list[str]:
+    return [module.name for module in pkgutil.iter_modules(["."])]
+
+
 def _near_modules(name: str) -> str:
-    here = [module.name for module in pkgutil.iter_modules(["."])]
-    return did_you_mean(name.partition(".")[0], here) or "run it in the folder that holds the module"
+    return did_you_mean(name.partition(".")[0], _modules_here()) or "run it in the folder that holds the module"
 
 
 def _apps_of(module: ModuleType, wanted: str) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from contextlib import nullcontext
 from datetime import UTC
 
 import click
@@ -15,12 +16,12 @@ from rota.cli.connecting import ask
 from rota.cli.options import examples, streamed
 from rota.cli.output import emit, is_read, json_text, on_terminal
 from rota.cli.patience import Patience
+from rota.cli.waiting import only_looking
 from rota.cli.words import one_field, one_line, rfc3339, visible
 from rota.client import Client
 from rota.core.notes import LogLine
 
 _EVERY = 0.4
-_INTERRUPTED = 130
 _LEVELS = ("debug", "info", "warning", "error", "critical")
 _COLOURS = {"debug": "bright_black", "warning": "yellow", "error": "red", "critical": "red"}
 _MARGIN = " " * 24
@@ -53,7 +54,7 @@ class Wanted(msgspec.Struct, frozen=True):
     "--level", type=click.Choice(_LEVELS, case_sensitive=False), default="debug", help="Only this level and above."
 )
 @streamed
-def logs(id: str, database: str | None, as_json: bool, **given: object) -> int:
+def logs(id: str, database: str | None, as_json: bool, **given: object) -> None:
     """Show what a run has logged, oldest first.
 
     In a pipe a line has its time, level, attempt, logger and text; with --json it is one JSON object.
@@ -61,13 +62,10 @@ def logs(id: str, database: str | None, as_json: bool, **given: object) -> int:
     """
     wanted = msgspec.convert(given, Wanted)
     line_of = _json_line if as_json else Painter() if on_terminal() else _plain_line
-    try:
+    with only_looking() if wanted.follow else nullcontext():
         count = ask(database, lambda client: _tell(client, id, wanted, line_of))
-    except KeyboardInterrupt:
-        return _INTERRUPTED
     if not count and on_terminal() and not as_json:
         emit("nothing was logged")
-    return 0
 
 
 async def _tell(client: Client, id: str, wanted: Wanted, line_of: Callable[[LogLine], str]) -> int:

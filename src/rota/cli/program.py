@@ -34,9 +34,9 @@ class Program(click.Group):
         except Declined as declined:
             code = declined.exit_code
             _say_nothing_was_done(code, as_json=_wants_json(arguments))
-        except click.Abort:
+        except click.Abort as abort:
             code = _INTERRUPTED
-            show_problem(Problem("interrupted", "interrupted", code), as_json=_wants_json(arguments))
+            show_problem(Problem("interrupted", str(abort) or "interrupted", code), as_json=_wants_json(arguments))
         except (RotaError, click.ClickException) as error:
             problem = problem_of(error)
             show_problem(problem, as_json=_wants_json(arguments))

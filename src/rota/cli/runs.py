@@ -17,7 +17,7 @@ from rota.cli.progressing import STEP_COLUMNS, look, progress_facts, step_row
 from rota.cli.runcontrol import COMMANDS
 from rota.cli.showing import ATTEMPT_COLUMNS, RUN_COLUMNS, attempt_row, run_facts, run_row
 from rota.cli.steps import steps
-from rota.cli.waiting import ended, finish
+from rota.cli.waiting import ended, finish, only_looking
 from rota.cli.watching import watch
 from rota.client import MOST_LISTED, Client
 
@@ -27,7 +27,7 @@ def run() -> None:
     """Runs: enqueue, list, count, show, watch, wait for, cancel, retry.
 
     ID is a run's id, or the beginning or the end of it that no other run has. Runs that were enqueued together
-    begin alike: take the end, of four characters or more.
+    begin alike: take the end, of four characters or more. Why a run is in its state says `rota explain ID`.
     """
 
 
@@ -101,4 +101,6 @@ def wait(id: str, timeout: str | None, database: str | None, as_json: bool) -> i
     0 succeeded, 1 failed, timed out or expired, 3 cancelled or skipped, 75 still going on after --timeout.
     ID is the beginning or the end of an id, or all of it.
     """
-    return finish(ask(database, lambda client: ended(client, id, timeout)), as_json=as_json)
+    with only_looking():
+        run = ask(database, lambda client: ended(client, id, timeout))
+    return finish(run, as_json=as_json)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -22,6 +24,15 @@ _LOOK = 0.5
 _BAR = 20
 _CLEAR = "\r\x1b[K"
 _EXIT_CODES = {RunState.SUCCEEDED: 0, RunState.CANCELLED: 3, RunState.SKIPPED: 3}
+
+
+@contextmanager
+def only_looking() -> Iterator[None]:
+    """Ctrl-C ends the looking, and not what is looked at: who presses it may want to know."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise click.Abort("interrupted; the run goes on") from None
 
 
 class ProgressLine:

@@ -16,14 +16,15 @@ from rota.cli.options import examples, streamed
 from rota.cli.output import emit, is_read, json_text, on_terminal
 from rota.cli.patience import Patience
 from rota.cli.progressing import Look, busy_with, look
-from rota.cli.waiting import exit_code_of, outcome_of, print_outcome
+from rota.cli.waiting import exit_code_of, only_looking, outcome_of, print_outcome
 from rota.cli.words import one_field, rfc3339
 from rota.client import Client
 from rota.durations import parse_duration
 from rota.errors import StillRunning
 
 _EVERY = 0.4
-_STILL_RUNNING = 75
+_NOBODY_READS = 141
+"""As of a program that SIGPIPE ended: the run has not, which 0 would say."""
 
 
 class ReaderGone(Exception):
@@ -71,16 +72,17 @@ def watch(id: str, timeout: str | None, database: str | None, as_json: bool) -> 
 
     On a terminal it is drawn in place. In a pipe there is a line for each change: time, state, attempt, percentage,
     what it is busy with; in the last one, its result or error. With --json each line is what `rota run show --json`
-    prints. The exit code tells how it ended, as that of `rota run wait`.
+    prints. The exit code tells how it ended, as that of `rota run wait`; it is 141 if nobody reads on (`| head`).
 
     ID is the beginning or the end of an id, or all of it.
     """
     seconds = None if timeout is None else parse_duration(timeout).total_seconds()
     drawn = not as_json and _can_redraw()
     try:
-        last = ask(database, lambda client: _watch(client, id, seconds, _shower(drawn=drawn, as_json=as_json)))
+        with only_looking():
+            last = ask(database, lambda client: _watch(client, id, seconds, _shower(drawn=drawn, as_json=as_json)))
     except ReaderGone:
-        return _STILL_RUNNING
+        return _NOBODY_READS
     if drawn:
         print_outcome(last.run)
     return exit_code_of(last.run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 import socket
 import sys
 from collections.abc import Coroutine
@@ -12,12 +13,14 @@ from typing import Any
 import click
 import msgspec
 
-from rota.cli.loading import full_name, load_app
+from rota.cli.loading import full_name, is_module_here, load_app
 from rota.cli.options import concurrency, examples, queues_of, staying
 from rota.cli.output import print_json
 from rota.cli.staying import EndWithin, run_loop
+from rota.cli.workers import workers
 from rota.config import load_config
 from rota.engine.logs import log_to_stderr
+from rota.errors import Invalid
 
 log = logging.getLogger("rota.worker")
 
@@ -54,14 +57,25 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.metrics_port is None else str(self.metrics_port and self.metrics_port + number - 1)
 
 
+class WorkerCommand(click.Command):
+    """One letter away from `rota workers`: who meant that is told so."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] in workers.commands and not is_module_here(args[0]):
+            problem = f"`rota worker` runs jobs, and there is no module {args[0]!r} here"
+            raise Invalid(problem, hint=f"did you mean `rota workers {shlex.join(args)}`?")
+        return super().parse_args(ctx, args)
+
+
 @click.command(
+    cls=WorkerCommand,
     epilog=examples(
         "rota worker jobs:app",
         "rota worker jobs:app --queues mail,default --concurrency 50",
         "rota worker jobs:app --queues critical:4,default:1",
         "rota worker jobs:app --processes 4 --name crawler",
         "rota worker jobs:app --metrics-port 9200 --log-format json",
-    )
+    ),
 )
 @click.argument("target", metavar="MODULE[:APP]")
 @click.option(
