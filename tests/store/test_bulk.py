@@ -220,6 +220,7 @@ async def test_runs_by_worker_error_age_and_retry(store: Store, client: Client, 
 
     assert await found(worker="worker-2") == [theirs.run_id]
     assert await found(worker="worker-1") == [mine.run_id, old]
+    assert await found(worker="worker") == []
     for said in ("no luck", "ValueError", "Error: no"):
         assert await found(error=said) == [old]
     for unsaid in ("message", "type", "NO LUCK", "%"):
@@ -230,3 +231,19 @@ async def test_runs_by_worker_error_age_and_retry(store: Store, client: Client, 
     assert old not in await found(retried=False)
     with pytest.raises(Invalid, match="has no zone"):
         await found(created_after=now.replace(tzinfo=None))
+
+
+async def test_runs_by_the_name_that_several_workers_have(store: Store, client: Client) -> None:
+    for _ in range(4):
+        await put(store)
+    held = {
+        id: (await claim(store, 1, worker=id))[0].run_id for id in ("web@aa11", "web@bb22", "web-2@aa11", "Web@aa11")
+    }
+
+    async def found(worker: str) -> set[str]:
+        return set(ids(await client.list(RunFilter(worker=worker))))
+
+    assert await found("web") == {held["web@aa11"], held["web@bb22"]}
+    assert await found("web@aa11") == {held["web@aa11"]}
+    for other in ("we", "web@", "w%", "%", "_eb", ""):
+        assert await found(other) == set()

@@ -236,7 +236,8 @@ def with_empty_queues(counts: Iterable[QueueCount], jobs: Iterable[JobDefinition
 
 
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs that are all of this; `error` is a part of what their error says, `retried` whether another repeats them."""
+    """Runs that are all of this; `error` is a part of what their error says, `retried` whether another repeats them;
+    `worker` an id, or a name that several may have."""
 
     states: tuple[RunState, ...] = ()
     job: str | None = None

@@ -23,6 +23,8 @@ _LIVE_CONDITIONS = {
     RunState.WAITING: "false",
 }
 _RETRIED = "exists (select 1 from rota_run again where again.retry_of = rota_run_now.id)"
+_BY_WORKER = "(worker_id = :worker or strpos(worker_id, :worker_named) = 1)"
+"""By its id; or by a name, which stands before the @ of an id. Not with `like`, which SQLite answers in any case."""
 _SKEW = in_micros(timedelta(days=1))
 """Ids tell the time of the host that made them, `created_at` that of the database: so far apart, at most."""
 
@@ -44,11 +46,14 @@ def selection_of(wanted: RunFilter, clock: Clock) -> Selection:
     values: dict[str, object] = {}
     if wanted.states:
         conditions.append("(" + " or ".join(_state_condition(state) for state in wanted.states) + ")")
-    for name in ("job", "queue", "key", "worker"):
+    for name in ("job", "queue", "key"):
         value = getattr(wanted, name)
         if value is not None:
-            conditions.append(f"{'worker_id' if name == 'worker' else name} = :{name}")
+            conditions.append(f"{name} = :{name}")
             values[name] = value
+    if wanted.worker is not None:
+        conditions.append(_BY_WORKER)
+        values.update(worker=wanted.worker, worker_named=f"{wanted.worker}@")
     if wanted.schedule is not None:
         conditions.append("schedule_id in (select id from rota_schedule where name = :schedule)")
         values["schedule"] = wanted.schedule
