@@ -114,7 +114,7 @@ def _ending(lease: Lease, report: Report) -> _Ending:
 def _lost_report(lease: Lease) -> Report:
     message = f"worker {lease.worker_id} did not renew its lease"
     if lease.cancel_at is not None:
-        message = f"worker {lease.worker_id} was asked to stop, and did not say that it had"
+        message = f"the run was asked to stop, and worker {lease.worker_id} did not say within its grace that it has"
     return Report(lease.run_id, lease.fence, Outcome.LOST, error=_stale(message))
 
 
