@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import random
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
@@ -15,6 +14,7 @@ import msgspec
 from proof import commands
 from proof.backends import Backend, Direct
 from proof.checker import Checker, Violation
+from proof.complaints import listening
 from proof.diary import Diary
 from proof.gate import Blow, Writing
 from proof.loop import Node, Stuck, VirtualLoop
@@ -114,7 +114,7 @@ class World:
     def run(self) -> Outcome:
         self.backend.begin(self.clock)
         random.seed(self.script.seed)  # the jitter of backoffs
-        with _listening() as complaints:
+        with listening() as complaints:
             try:
                 self.loop.run_until_complete(self.loop.spawn(self.loop.world, self._live()))
             except Stuck as stuck:
@@ -379,28 +379,3 @@ class World:
             times = 0 if draw < _LOST_HINTS else 2 if draw < _LOST_HINTS + _DOUBLED_HINTS else 1
             for _ in range(times):
                 self.loop.call_later(rng.random() * _HINT_DELAY, hint, queue, context=node.context())
-
-
-class _Complaints(logging.Handler):
-    """What the engine logs of drawn troubles interests nobody, unless it did not expect them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.heard: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.exc_info and record.exc_info[1] is not None:
-            self.heard.append(f"{record.name}: {record.getMessage()}: {record.exc_info[1]!r}")
-
-
-@contextlib.contextmanager
-def _listening() -> Iterator[list[str]]:
-    log, complaints = logging.getLogger("rota"), _Complaints()
-    before = log.propagate, log.handlers[:], logging.getLogger("asyncio").level
-    log.propagate, log.handlers[:] = False, [complaints]
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL + 1)
-    try:
-        yield complaints.heard
-    finally:
-        log.propagate, log.handlers[:] = before[0], before[1]
-        logging.getLogger("asyncio").setLevel(before[2])
