@@ -10,6 +10,7 @@ import msgspec
 
 from proof.observing import Finding
 from proof.processes import CONFIG
+from proof.script import Jump
 
 if TYPE_CHECKING:
     from proof.diary import Deed
@@ -117,8 +118,14 @@ class Timing:
         now = self._world.loop.time()
         for seen in self._world.observer.runs.values():
             held = self._renewed_at.get((seen.id, seen.lease.fence)) if seen.lease else None
+            if held is not None and self._was_set_back(held):  # until the clock comes there again
+                continue
             if held is not None and now - held - _LEASE > _REAPED and self._is_calm(_REAPED + SETTLED):
                 yield "P12", f"its lease ended {now - held - _LEASE:.3f}s ago, and nobody takes it: {seen}"
+
+    def _was_set_back(self, since: float) -> bool:
+        jumps = [entry for entry in self._world.script.entries if isinstance(entry, Jump)]
+        return any(jump.by < 0 and since <= jump.at <= self._world.loop.time() for jump in jumps)
 
     def told_in_time(self) -> Iterator[Finding]:
         """P12: that a handler has returned is told soon, even if what it said cannot be written."""
