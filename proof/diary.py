@@ -81,6 +81,7 @@ class Diary:
         self.calls: list[Call] = []
         self.begun: dict[str, int] = {}
         self.steps: list[StepDeed] = []
+        self.opening: set[tuple[str, int, str]] = set()  # steps whose functions have not begun yet
         self.said: dict[tuple[str, int], int] = {}
         self.lines: dict[tuple[str, int], int] = {}
         self.ended: set[tuple[str, int]] = set()
@@ -111,6 +112,7 @@ class Diary:
         world = process.world
         if process.dead or world.over:
             return
+        self.opening.discard((ctx.run_id, ctx.fence, part.id))
         at, who = world.loop.time(), (process.name, process.worker_id)
         deed = StepDeed(at, *who, what, ctx.run_id, ctx.job, ctx.fence, part.id, part.what, result)
         self.steps.append(deed)

@@ -94,7 +94,8 @@ class NoteChecks:
             yield "P15", f"the step is over, and its shield is still there: {deed}"
 
     def _shields_of(self, run_id: str, fence: int) -> set[str]:
-        """Steps that are not to be cancelled, and were begun, and whose handlers have not heard of their end."""
+        """Steps that are not to be cancelled, and were begun, and whose handlers have not heard of their end; and any
+        that are about to be."""
         found: set[str] = set()
         for deed in self._world.diary.steps:
             if (deed.run_id, deed.fence) == (run_id, fence) and is_shielded(deed.job, deed.step):
@@ -102,7 +103,7 @@ class NoteChecks:
                     found.add(deed.step)
                 elif deed.what in ("gets", "leaves"):
                     found.discard(deed.step)
-        return found
+        return found | {step for run, its, step in self._world.diary.opening if (run, its) == (run_id, fence)}
 
     def noted(self, before: Note | None, after: Note | None, op: str, worker: str) -> Iterator[Finding]:
         note = after or before

@@ -16,7 +16,7 @@ _SEEN = """
 select r.id, r.job, r.state, r.fence, r.attempt, r.finished_at, r.result, r.worker_id, r.cancelled_by, r.created_at,
     r.run_at, r.schedule_id, r.plan_time, r.scope_kind, r.scope_id, r.max_attempts, r.on_lost, r.retry_of, r.backfilled,
     r.payload, r.key, r.covers_from, l.fence, l.attempt, l.worker_id, l.claimed_at, l.expires_at, l.cancel_at,
-    l.shielded, w.fence, w.attempt, w.run_at, w.hold, w.limit_key, w.solo
+    case when l.shielded > 0 then 1 else 0 end, w.fence, w.attempt, w.run_at, w.hold, w.limit_key, w.solo
 from rota_run r left join rota_lease l on l.run_id = r.id left join rota_ready w on w.run_id = r.id
 order by r.id
 """

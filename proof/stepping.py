@@ -102,6 +102,7 @@ async def _step(process: Process, ctx: Context, part: Part) -> None:
         _end(process, ctx, part)
         return result
 
+    diary.opening.add((ctx.run_id, ctx.fence, part.id))
     try:
         got = await ctx.step(part.id, work)
     except BaseException as error:

@@ -122,7 +122,7 @@ _SHIELDS = (
         "reaper-does-not-look-at-shields",
         "P15",
         _RUNS,
-        "(l.cancel_at < :now and l.shielded = 0)",
+        "(l.cancel_at < :now and l.shielded <= 0)",
         "l.cancel_at < :now",
     ),
     planted(
@@ -136,8 +136,8 @@ _SHIELDS = (
         "shield-though-a-cancel-was-asked-for",
         "P15",
         _NOTES,
-        "case when cancel_at is null then 1 else cast(:another as smallint) end",
-        "1",
+        "case when cancel_at is null and shielded > -cast(:no as int) then",
+        "case when shielded > -cast(:no as int) then",
     ),
     planted(
         "shield-that-is-refused-is-taken-for-set",
@@ -150,8 +150,8 @@ _SHIELDS = (
         "second-shield-lifts-the-first",
         "P15",
         _NOTES,
-        "then 1 else cast(:another as smallint) end",
-        "then 1 else 0 end",
+        "    when cast(:another as int) = 1 then shielded else -cast(:no as int) end\n",
+        "    else -cast(:no as int) end\n",
     ),
     planted(
         "shields-are-not-set-and-lifted-in-turn",
@@ -173,8 +173,15 @@ _SHIELDS = (
         "shield-is-lifted-under-any-fence",
         "P15",
         _NOTES,
-        "where run_id = :id and fence = :fence and shielded = 1",
-        "where run_id = :id and shielded = 1",
+        "where run_id = :id and fence = :fence and shielded between",
+        "where run_id = :id and shielded between",
+    ),
+    planted(
+        "late-end-of-a-shield-lifts-the-next",
+        "P15",
+        _NOTES,
+        "shielded between 1 and cast(:no as int)",
+        "shielded > 0 and :no > 0",
     ),
     planted(
         "checkpoint-raises-within-a-shield",

@@ -28,7 +28,7 @@ async def shields_of(working: Working) -> tuple[list[int], list[int]]:
     """As the database has them, and as the worker counts them."""
 
     async def body(tx: Tx) -> list[int]:
-        return [int(row[0]) for row in await tx.fetch_sql("select shielded from rota_lease")]
+        return [int(row[0]) for row in await tx.fetch_sql("select case when shielded > 0 then 1 else 0 end from rota_lease")]
 
     counted = [attempt.shields for attempt in working.worker.active.values()]
     return await working.harness.store.database.read(body), counted
@@ -152,8 +152,8 @@ class LateShield(ShakyNotes):
         super().__init__(store)
         self.is_up = asyncio.Event()
 
-    async def shield(self, run_id: str, fence: int, *, another: bool = False) -> bool | None:
-        answer = await super().shield(run_id, fence, another=another)
+    async def shield(self, run_id: str, fence: int, no: int, *, another: bool = False) -> bool | None:
+        answer = await super().shield(run_id, fence, no, another=another)
         self.is_up.set()
         await asyncio.sleep(0.2)
         return answer

@@ -22,7 +22,9 @@ SHIELDED: list[StepOption] = [{"id": id, "cancelable": False} for id in ("pay", 
 
 
 async def shields(harness: Harness) -> list[int]:
-    rows = await harness.store.database.read(lambda tx: tx.fetch_sql("select shielded from rota_lease"))
+    rows = await harness.store.database.read(
+        lambda tx: tx.fetch_sql("select case when shielded > 0 then 1 else 0 end from rota_lease")
+    )
     return [row[0] for row in rows]
 
 
@@ -66,11 +68,11 @@ async def test_the_end_of_one_does_not_lift_the_shield_of_the_next(
     notes = either.store.notes
     unshield = notes.unshield
 
-    async def slowly(told: Notes, grace: int) -> set[tuple[str, int]]:
+    async def slowly(told: Notes, grace: int, no: int) -> set[tuple[str, int]]:
         writing.set()
         with contextlib.suppress(TimeoutError):  # it should not begin now, but if it did, this would be the moment
             await asyncio.wait_for(shipping.wait(), 0.1)
-        gone = await unshield(told, grace)
+        gone = await unshield(told, grace, no)
         lifted.set()
         return gone
 

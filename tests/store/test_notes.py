@@ -134,13 +134,13 @@ async def test_steps_as_they_stand(store: Store, clock: ManualClock) -> None:
 
 async def test_a_shield_holds_the_reaper_off_a_cancelled_run(store: Store, clock: ManualClock) -> None:
     held = await put_and_claim(store)
-    assert await store.notes.shield(held.run_id, held.fence) is True
+    assert await store.notes.shield(held.run_id, held.fence, 1) is True
     await store.cancel(held.run_id, None, None)
     for _ in range(3):
         clock.advance(20 * SECOND)
         await store.extend(WORKER, [(held.run_id, held.fence)], LEASE_MICROS)
         assert (await store.reap(10)).ended == 0
-    assert await store.notes.unshield(step(held), LEASE_MICROS) == set()
+    assert await store.notes.unshield(step(held), LEASE_MICROS, 1) == set()
     clock.advance(29 * SECOND)
     await store.extend(WORKER, [(held.run_id, held.fence)], LEASE_MICROS)
     assert (await store.reap(10)).ended == 0
@@ -150,7 +150,7 @@ async def test_a_shield_holds_the_reaper_off_a_cancelled_run(store: Store, clock
 
 async def test_a_shield_does_not_keep_an_expired_lease(store: Store, clock: ManualClock) -> None:
     held = await put_and_claim(store)
-    await store.notes.shield(held.run_id, held.fence)
+    await store.notes.shield(held.run_id, held.fence, 1)
     await store.cancel(held.run_id, None, None)
     clock.advance(LEASE + SECOND)
     assert (await store.reap(10)).ended == 1
@@ -159,24 +159,44 @@ async def test_a_shield_does_not_keep_an_expired_lease(store: Store, clock: Manu
 async def test_no_shield_for_a_run_that_was_asked_to_stop_or_is_gone(store: Store) -> None:
     held = await put_and_claim(store)
     await store.cancel(held.run_id, None, None)
-    assert await store.notes.shield(held.run_id, held.fence) is False
+    assert await store.notes.shield(held.run_id, held.fence, 1) is False
     await tell(store, held, Outcome.CANCELLED)
-    assert await store.notes.shield(held.run_id, held.fence) is None
-    assert await store.notes.unshield(step(held), 1) == {(held.run_id, held.fence)}
+    assert await store.notes.shield(held.run_id, held.fence, 1) is None
+    assert await store.notes.unshield(step(held), 1, 1) == {(held.run_id, held.fence)}
 
 
 async def test_a_shield_that_comes_too_late_leaves_another_where_it_is(store: Store, clock: ManualClock) -> None:
     held = await put_and_claim(store)
-    await store.notes.shield(held.run_id, held.fence)
+    await store.notes.shield(held.run_id, held.fence, 1)
     await store.cancel(held.run_id, None, None)
-    assert await store.notes.shield(held.run_id, held.fence, another=True) is False
+    assert await store.notes.shield(held.run_id, held.fence, 2, another=True) is False
     clock.advance(LEASE - SECOND)
     await store.extend(WORKER, [(held.run_id, held.fence)], LEASE_MICROS)
     clock.advance(LEASE - SECOND)
     assert (await store.reap(10)).ended == 0
     # Its own, of which nobody has heard: asked for again, it goes.
-    assert await store.notes.shield(held.run_id, held.fence) is False
+    assert await store.notes.shield(held.run_id, held.fence, 2) is False
     assert (await store.reap(10)).ended == 1
+
+
+async def test_what_arrives_late_neither_lifts_the_next_shield_nor_sets_one_again(store: Store) -> None:
+    """Whoever asked gave up, asked again and went on; then the server did what it was asked first."""
+    held = await put_and_claim(store)
+
+    async def shielded() -> bool:
+        ((value,),) = await store.database.read(lambda tx: tx.fetch_sql("select shielded from rota_lease"))
+        return bool(value > 0)
+
+    assert await store.notes.shield(held.run_id, held.fence, 1)
+    await store.notes.unshield(step(held), LEASE_MICROS, 1)
+    await store.notes.shield(held.run_id, held.fence, 1)
+    assert not await shielded()
+    assert await store.notes.shield(held.run_id, held.fence, 2)
+    await store.notes.unshield(step(held), LEASE_MICROS, 1)
+    await store.notes.shield(held.run_id, held.fence, 1)
+    assert await shielded()
+    await store.notes.unshield(step(held), LEASE_MICROS, 2)
+    assert not await shielded()
 
 
 async def test_logs_are_read_a_page_at_a_time(store: Store, clock: ManualClock) -> None:

@@ -36,13 +36,15 @@ class Shield:
         self._guard = guard
         self._surely = surely
         self._changing = asyncio.Lock()
+        self._no = 0
 
     async def up(self) -> None:
         """Not if the run was asked to stop, or is no longer ours."""
         claim = self._attempt.claim
         async with self._changing:
-            another = self._attempt.shields > 0
-            shielded = await self._surely(lambda: self._notes.shield(claim.run_id, claim.fence, another=another))
+            self._no += 1
+            lease, another = (claim.run_id, claim.fence), self._attempt.shields > 0
+            shielded = await self._surely(lambda: self._notes.shield(*lease, self._no, another=another))
             if shielded is None:
                 raise LeaseLost(claim.run_id, claim.fence)
             if not shielded:
@@ -59,7 +61,7 @@ class Shield:
                 if attempt.shields > 1:
                     gone = await self._surely(lambda: self._notes.write(notes))
                 else:
-                    gone = await self._surely(lambda: self._notes.unshield(notes, grace))
+                    gone = await self._surely(lambda: self._notes.unshield(notes, grace, self._no))
             finally:
                 attempt.shields -= 1
             self._guard.unshielded(attempt)

@@ -45,21 +45,21 @@ class NoteStore:
         """Returns the leases that are gone: nothing of theirs was written."""
         return await self._database.transact(lambda tx: write(tx, notes))
 
-    async def shield(self, run_id: str, fence: int, *, another: bool = False) -> bool | None:
+    async def shield(self, run_id: str, fence: int, no: int, *, another: bool = False) -> bool | None:
         """From now on a cancel waits. False: the run was asked to stop before; None: the lease is gone.
 
-        `another`: it is shielded already, for a step that goes on.
+        `no` counts the shields of an attempt; `another`: it is shielded already, for a step that goes on.
         """
-        values = {"id": run_id, "fence": fence, "another": int(another)}
+        values = {"id": run_id, "fence": fence, "no": no, "another": int(another)}
         rows = await self._database.transact(lambda tx: tx.fetch("shield", **values))
         return bool(rows[0][0]) if rows else None
 
-    async def unshield(self, notes: Notes, grace: int) -> set[tuple[str, int]]:
-        """The step that was not to be cancelled is over, which is what `notes` say."""
+    async def unshield(self, notes: Notes, grace: int, no: int) -> set[tuple[str, int]]:
+        """The step that was not to be cancelled is over, which is what `notes` say; `no` is that of the last shield."""
 
         async def body(tx: Tx) -> set[tuple[str, int]]:
             for run_id, fence in notes.leases:
-                await tx.fetch("unshield", id=run_id, fence=fence, grace=grace)
+                await tx.fetch("unshield", id=run_id, fence=fence, grace=grace, no=no)
             return await write(tx, notes)
 
         return await self._database.transact(body)

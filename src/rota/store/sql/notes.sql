@@ -42,15 +42,18 @@ delete from rota_log
 where (run_id, fence, no) in (select rows.run_id, rows.fence, rows.no from {rows run_id id, fence int, no int});
 
 -- name: shield
--- Not if it was asked to stop before; then it stays as it is only for another step that has one.
-update rota_lease set shielded = case when cancel_at is null then 1 else cast(:another as smallint) end
-where run_id = :id and fence = :fence
+-- Not if it was asked to stop before; then it stays as it is only for another step that has one. Shields of an attempt
+-- are numbered, and one that was lifted leaves its number: what arrives late neither sets it again nor lifts the next.
+update rota_lease set shielded = case when cancel_at is null and shielded > -cast(:no as int) then cast(:no as int)
+    when cast(:another as int) = 1 then shielded else -cast(:no as int) end
+where run_id = :id and fence = :fence and abs(shielded) <= cast(:no as int)
 returning case when cancel_at is null then 1 else 0 end;
 
 -- name: unshield
 -- The grace of a cancel that came meanwhile begins now.
-update rota_lease set shielded = 0, cancel_at = case when cancel_at is null then null else :now + :grace end
-where run_id = :id and fence = :fence and shielded = 1
+update rota_lease set shielded = -cast(:no as int),
+    cancel_at = case when cancel_at is null then null else :now + :grace end
+where run_id = :id and fence = :fence and shielded between 1 and cast(:no as int)
 returning run_id;
 
 -- name: recorded_steps

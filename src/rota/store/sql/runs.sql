@@ -66,7 +66,7 @@ order by l.run_id
 -- name: lock_expired
 select l.run_id, l.fence, l.attempt, l.worker_id, l.claimed_at, l.cancel_at, r.max_attempts, r.on_lost, r.queue
 from rota_lease l join rota_run r on r.id = l.run_id
-where l.expires_at < :now or (l.cancel_at < :now and l.shielded = 0)
+where l.expires_at < :now or (l.cancel_at < :now and l.shielded <= 0)
 order by l.expires_at
 limit :limit
 {for_update_skip l};

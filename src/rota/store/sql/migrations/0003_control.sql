@@ -58,8 +58,8 @@ create index rota_run_retry on rota_run (retry_of) where retry_of is not null;
 alter table rota_attempt add column left_as text;   -- the state that its end put the run in
 alter table rota_attempt add column due_at bigint;  -- scheduled: until then
 
--- 1: within a step that is not to be cancelled; the grace of a cancel begins when it ends
-alter table rota_lease add column shielded smallint not null default 0;
+-- Above 0: within a step that is not to be cancelled; the grace of a cancel begins when it ends. Below: it was.
+alter table rota_lease add column shielded int not null default 0;
 
 alter table rota_worker add column state text not null default 'working';
 alter table rota_worker add column weights text;    -- of its queues, where they differ
