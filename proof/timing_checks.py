@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from proof.noting import Effect
 from proof.observing import Finding
 from proof.processes import CONFIG
 from proof.script import Jump
@@ -173,6 +174,8 @@ class Timing:
         for (run_id, fence), deed in running.items():
             seen = world.observer.runs.get(run_id)
             alive = deed.worker not in world.deaths and "stubborn" not in deed.detail
+            if Effect(run_id, fence, 1) in world.noting.effects:  # it gave it up itself, with a transaction
+                continue
             if alive and (seen is None or seen.lease is None or seen.lease.fence != fence):
                 yield "P9", f"goes on though its lease is lost: {deed}"
 
