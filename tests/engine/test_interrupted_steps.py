@@ -43,9 +43,9 @@ class SlowRecords(ShakyNotes):
         await self._hold(notes)
         return await NoteStore.write(self, notes)
 
-    async def unshield(self, notes: Notes, grace: int) -> set[tuple[str, int]]:
+    async def unshield(self, notes: Notes, grace: int, no: int) -> set[tuple[str, int]]:
         await self._hold(notes)
-        return await super().unshield(notes, grace)
+        return await super().unshield(notes, grace, no)
 
     async def _hold(self, notes: Notes) -> None:
         if any(note.state is StepState.SUCCEEDED for note in notes.steps):

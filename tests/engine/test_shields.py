@@ -28,7 +28,9 @@ async def shields_of(working: Working) -> tuple[list[int], list[int]]:
     """As the database has them, and as the worker counts them."""
 
     async def body(tx: Tx) -> list[int]:
-        return [int(row[0]) for row in await tx.fetch_sql("select case when shielded > 0 then 1 else 0 end from rota_lease")]
+        return [
+            int(row[0]) for row in await tx.fetch_sql("select case when shielded > 0 then 1 else 0 end from rota_lease")
+        ]
 
     counted = [attempt.shields for attempt in working.worker.active.values()]
     return await working.harness.store.database.read(body), counted

@@ -234,14 +234,14 @@ async def test_a_step_that_is_not_to_be_cancelled_finishes_before_the_grace_begi
 ) -> None:
     run = await put(store)
     (held,) = await claim(store)
-    await store.notes.shield(held.run_id, held.fence)
+    await store.notes.shield(held.run_id, held.fence, 1)
     await store.cancel(run, None, "ada")
     shielded = await of_run(store, run)
     assert "that finishes first, and its grace begins then" in said(shielded)
     assert "it ends at" not in said(shielded)
     assert shielded.facts["shielded"] is True
     done = StepNote(run, held.fence, 1, "one", 1, StepState.SUCCEEDED)
-    await store.notes.unshield(Notes(steps=(done,)), LEASE_MICROS)
+    await store.notes.unshield(Notes(steps=(done,)), LEASE_MICROS, 1)
     assert "If it does not stop, it ends at" in said(await of_run(store, run))
 
 

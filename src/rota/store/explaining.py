@@ -89,7 +89,7 @@ async def explain_one_run(tx: Tx, run_id: str, silence: int) -> Explanation:
             cancelled_by=cancelled_by,
             lease_until=None if expires_at is None else instant(expires_at),
             cancel_until=None if cancel_at is None else instant(cancel_at),
-            shielded=bool(shielded),
+            shielded=shielded is not None and shielded > 0,
         )
     )
 
