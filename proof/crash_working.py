@@ -173,7 +173,7 @@ WORKING = [
             enqueue(0.5, "plain", "polite:5", client=SECOND, copies=2),
             Bulk(2.0, FIRST, "cancel", "plain"),
         ],
-        subjects=("client-1 BulkStore.cancel",),
+        subjects=("client-1 BulkStore.cancel_waiting", "client-1 Store.cancel"),
         promise=together(must.all_end("succeeded", "cancelled"), all_cancelled_if_told),
     ),
     Scenario(

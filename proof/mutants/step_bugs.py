@@ -297,7 +297,7 @@ _TRANSACTIONS = (
         "end-of-the-run-is-not-in-its-transaction",
         "P10",
         (
-            Edit(_TRANSACTING, "end(tx.result) if tx.is_finished else (None, None)", "(None, None)"),
+            Edit(_TRANSACTING, "await end(tx.result) if tx.is_finished else (None, None)", "(None, None)"),
             Edit(_DESK, "            if tx.is_finished:\n", "            if False:\n"),
         ),
     ),
@@ -305,8 +305,8 @@ _TRANSACTIONS = (
         "transaction-without-an-end-ends-its-run",
         "P10",
         _TRANSACTING,
-        "end(tx.result) if tx.is_finished else (None, None)",
-        "end(tx.result)",
+        "await end(tx.result) if tx.is_finished else (None, None)",
+        "await end(tx.result)",
     ),
     planted(
         "last-words-are-not-in-the-transaction-that-ends-the-run",
