@@ -102,7 +102,7 @@ async def test_a_drain_hands_back_what_has_not_begun(harness: Harness, working: 
     await store.claims_done.wait()
     tell(real.worker, WorkerState.DRAINING)  # while the answer of a claim is under way
     store.claims_answered.set()
-    await until(lambda: len(store.reports) == 3)
+    await until(lambda: len(store.reports) >= 1)
     await real.idle()
     assert [await harness.state(run) for run in runs] == [RunState.QUEUED] * 3
     assert [(await harness.run(run)).attempt for run in runs] == [0] * 3

@@ -58,7 +58,9 @@ def change(op: str, before: Seen, after: Seen) -> Change:
 
 def test_a_lost_run_is_a_suspect_and_no_other_is() -> None:
     def promises(op: str, solo: int) -> list[str]:
+        """After the second time; the first makes no suspect."""
         checks = suspects()
+        assert list(checks.lost_is_suspect(change(op, held(), waiting(solo=0)))) == []
         return [promise for promise, _ in checks.lost_is_suspect(change(op, held(), waiting(solo=solo)))]
 
     assert promises("Store.reap", 2) == []

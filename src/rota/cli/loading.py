@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import sys
 import traceback
@@ -67,7 +68,8 @@ def is_module_here(name: str) -> bool:
 
 
 def _modules_here() -> list[str]:
-    return [module.name for module in pkgutil.iter_modules(["."])]
+    # Not by ".": what Python once found there, it would find again in every other folder.
+    return [module.name for module in pkgutil.iter_modules([os.getcwd()])]
 
 
 def _near_modules(name: str) -> str:
