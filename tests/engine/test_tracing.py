@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import msgspec
@@ -11,7 +12,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from rota import Order, RunState, tracing
+from rota import Context, Order, RunState, SyncContext, tracing
 from rota.errors import Unavailable
 from rota.testing import Harness
 from tests.engine.working import Working
@@ -51,9 +52,8 @@ async def test_an_attempt_is_a_child_of_the_enqueue(
     traced: Harness, working: Start, spans: InMemorySpanExporter
 ) -> None:
     @traced.app.job
-    async def work() -> None:
-        with tracing.step_span("fetch"):
-            pass
+    async def work(ctx: Context) -> None:
+        await ctx.step("fetch", asyncio.sleep, 0)
 
     run = await traced.enqueue(work, {"metadata": {"mine": 1}})
     await (await working(traced)).has_state(run, RunState.SUCCEEDED)
@@ -164,3 +164,18 @@ async def test_without_opentelemetry_it_is_said_and_nothing_is_traced(
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     assert not tracing.turn_on()
     assert "rota[tracing]" in caplog.text
+
+
+async def test_steps_of_plain_functions_are_in_the_trace_of_their_attempt(
+    traced: Harness, working: Start, spans: InMemorySpanExporter
+) -> None:
+    @traced.app.job
+    def plain(ctx: SyncContext) -> None:
+        ctx.step("fetch", lambda: None)
+
+    run = await traced.enqueue(plain)
+    await (await working(traced)).has_state(run, RunState.SUCCEEDED)
+    attempt, step = named(spans, "run plain"), named(spans, "step fetch")
+    assert attempt.context is not None
+    assert step.parent is not None
+    assert step.parent.span_id == attempt.context.span_id
