@@ -138,8 +138,8 @@ _WAITS_FOR_OTHERS = (
         "loss-releases-nobody",
         "P12",
         _REPORTING,
-        "return await waits.release(tx, ended) | _waiting_again(endings)",
-        "return _waiting_again(endings)",
+        "queues = await waits.release(tx, ended) | _waiting_again(endings)",
+        "queues = _waiting_again(endings)",
     ),
     planted(
         "cancel-releases-nobody", "P12", _CONTROL, "released = await waits.release(tx, [run_id])", "released = set()"

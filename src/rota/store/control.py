@@ -14,6 +14,7 @@ from rota.durations import in_micros
 from rota.errors import NotCancellable, RunIsFinal, Unavailable, UnknownRun
 from rota.store import events, waits
 from rota.store.database import Tx
+from rota.store.listening import telling
 
 _TRIES = 5
 
@@ -120,6 +121,7 @@ async def _end_unclaimed(
     await tx.fetch("drop_gates", [(run_id,)])
     await waits.bequeath(tx, run_id)
     released = await waits.release(tx, [run_id])
+    await telling(tx, [run_id], released)
     if queues is not None:
         queues |= released
     return True

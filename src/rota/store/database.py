@@ -44,10 +44,14 @@ class AlreadyThere(Conflict):
 
 
 class Completed(msgspec.Struct, frozen=True):
-    """`ids` of runs whose lease was current; `followed`, those of them that others wait for."""
+    """`ids` of runs whose lease was current; `followed`, those of them that others wait for.
+
+    `told`: somebody listens to some of them, and the messenger has something to do.
+    """
 
     ids: set[str]
     followed: list[str]
+    told: bool = False
 
 
 class HotForms(Protocol):

@@ -9,7 +9,7 @@ from rota.core.limits import Gated
 from rota.core.model import Enqueued, NewRun
 from rota.core.unique import KeyHold
 from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable
-from rota.store import events, limits
+from rota.store import events, limits, listening
 from rota.store.database import AlreadyThere, Row, Tx
 from rota.store.limits import Admitted, Refused, Skipped
 
@@ -64,6 +64,7 @@ async def _insert_gated(tx: Tx, runs: Sequence[NewRun], placed: list[Gated]) -> 
         await tx.fetch(
             "end_unclaimed", id=run_id, state="skipped", attempt=0, fence=-1, reason=reason, actor=limits.POLICY
         )
+    await listening.tell(tx, list(skipped))
     there = [run for run in gated if run.id not in skipped]
     await limits.place(tx, there)
     placed += there

@@ -44,7 +44,7 @@ async def note_runs(tx: Tx, what: str, rows: Iterable[tuple[str, str | None, int
 
 def waiting_state(hold: int) -> RunState:
     """That of a run in `rota_ready`."""
-    return RunState.QUEUED if hold in (0, 2) else RunState.SCHEDULED
+    return RunState.QUEUED if hold in (0, 2, 6) else RunState.SCHEDULED
 
 
 def _text(details: Details) -> str | None:

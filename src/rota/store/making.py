@@ -18,7 +18,7 @@ from rota.core.schedules import ScheduleDefinition
 from rota.core.scope import Scope
 from rota.core.templates import check_template, filled
 from rota.errors import RotaError, UnreadableSchedule
-from rota.store import control, enqueueing, limits, waits
+from rota.store import control, enqueueing, limits, listening, waits
 from rota.store.database import Row, Tx
 from rota.store.lanes import Lanes
 from rota.store.limits import Admitted
@@ -138,7 +138,10 @@ async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str]) -
         pairs = await _admitted(tx, _without_each_other(pairs), gates)
         behind = await _clear_the_way(tx, pairs, queues)
     there = await tx.hot.insert_planned([_run_row(work, planned, now) for work, planned in pairs])
-    creates = [pair for pair in pairs if creates_run(pair[1]) and (there is None or pair[1].run_id in there)]
+    made = [pair for pair in pairs if there is None or pair[1].run_id in there]
+    creates = [pair for pair in made if creates_run(pair[1])]
+    if len(creates) < len(made):
+        await listening.telling(tx, [one.run_id for _, one in made if not creates_run(one)], queues)
     if not creates:
         return []
     waiting = await waits.follow(tx, behind) if behind else set()

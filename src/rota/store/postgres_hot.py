@@ -84,9 +84,9 @@ class PostgresHotForms:
     async def complete(self, reports: Sequence[Report]) -> Completed:
         # In the order of ids: two reports of the same runs, repeated after an unknown outcome, must not deadlock.
         rows = sorted((r.run_id, r.fence, r.busy, r.result, r.measures) for r in reports)
-        ((count, some, followed),) = await self._tx.fetch("complete", rows, expected=len(rows))
+        ((count, some, followed, told),) = await self._tx.fetch("complete", rows, expected=len(rows))
         ids = {row[0] for row in rows} if count == len(rows) else {str(id) for id in some or ()}
-        return Completed(ids, [str(id) for id in followed or ()])
+        return Completed(ids, [str(id) for id in followed or ()], told)
 
     async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, int]:
         rows = await self._tx.fetch("open_keys", limit=limit, idle=_EMPTY_FOR, **_wanted(request))

@@ -15,12 +15,17 @@ from rota.durations import in_micros
 from rota.errors import Invalid
 from rota.instants import micros_at
 
+
+def _anywhere(condition: str, *tables: str) -> str:
+    return f"({' or '.join(f'id in (select run_id from {table} where {condition})' for table in tables)})"
+
+
 _LIVE_CONDITIONS = {
-    RunState.SCHEDULED: "hold in (1, 3, 4)",
-    RunState.QUEUED: "hold in (0, 2)",
+    RunState.SCHEDULED: "hold in (1, 3, 4, 5, 7)",
+    RunState.QUEUED: "hold in (0, 2, 6)",
     RunState.RUNNING: "id in (select run_id from rota_lease where cancel_at is null)",
-    RunState.CANCELLING: "id in (select run_id from rota_lease where cancel_at is not null)",
-    RunState.WAITING: "false",
+    RunState.CANCELLING: _anywhere("cancel_at is not null", "rota_lease", "rota_outside", "rota_conduct"),
+    RunState.WAITING: _anywhere("cancel_at is null", "rota_outside", "rota_conduct"),
 }
 _RETRIED = "exists (select 1 from rota_run again where again.retry_of = rota_run_now.id)"
 _BY_WORKER = "(worker_id = :worker or strpos(worker_id, :worker_named) = 1)"

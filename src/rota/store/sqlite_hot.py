@@ -13,6 +13,7 @@ from rota.core.claims import Claim, ClaimRequest, LimitedRequest
 from rota.core.endings import Report
 from rota.core.model import NewRun
 from rota.durations import in_micros
+from rota.store import listening
 from rota.store.database import AlreadyThere, Completed, Row
 from rota.store.ready import ready_row
 
@@ -74,11 +75,13 @@ class SqliteHotForms:
 
     async def complete(self, reports: Sequence[Report]) -> Completed:
         rows = [(r.run_id, r.fence, r.busy, r.result, r.measures) for r in reports]
-        ((current, any_waits),) = await self._tx.fetch("current_leases", rows)
+        ((current, any_waits, heard),) = await self._tx.fetch("current_leases", rows)
         await self._tx.fetch("end_successes", rows)
         await self._tx.fetch("release", current=current)
         followed = await self._tx.fetch("followed_among", current=current) if any_waits else []
-        return Completed(set(msgspec.json.decode(current, type=list[str])), [row[0] for row in followed])
+        done = msgspec.json.decode(current, type=list[str])
+        told = await listening.tell(self._tx, done) if heard else False
+        return Completed(set(done), [row[0] for row in followed], told)
 
     async def _not_paused(self, known: Known, queues: Sequence[str]) -> tuple[Known, Sequence[str]]:
         """Once for all rows: mostly nothing is. There is one writer, so nobody pauses anything meanwhile."""

@@ -54,10 +54,10 @@ order by next_at limit :limit;
 select run_id, worker_id, expires_at from rota_lease where expires_at < :now - :late order by expires_at limit :limit;
 
 -- name: claimable_by_queue
-select queue, count(*) from rota_ready where hold in (0, 2) group by queue;
+select queue, count(*) from rota_ready where hold in (0, 2, 6) group by queue;
 
 -- name: claimable_by_job
-select job, count(*) from rota_ready where hold in (0, 2) group by job;
+select job, count(*) from rota_ready where hold in (0, 2, 6) group by job;
 
 -- name: orphaned_waits
 -- Those of a run that is over itself go when the run does that it waited for.

@@ -67,10 +67,17 @@ ended as (
         claimed_at = done.claimed_at, started_at = at.now - done.busy, finished_at = at.now,
         worker_id = done.worker_id, result = done.result, measures = done.measures
     from done, at where r.id = done.run_id
-    returning case when r.followed = 1 then r.id end as followed)
+    returning r.id, r.job, r.schedule_id, case when r.followed = 1 then r.id end as followed),
+told as (
+    insert into rota_signal (at, type, kind, subject, job, schedule)
+    select at.now, 'succeeded', 'run', cast(ended.id as text), ended.job,
+        (select name from rota_schedule s where s.id = ended.schedule_id)
+    from ended, at where ended.job = any(array(select job from rota_listener))
+        or exists (select 1 from rota_listener where job = '*')
+    returning 1)
 -- Mostly all of them: then their number says enough.
 select count(*), case when count(*) < :expected then array_agg(run_id) end,
-    (select array_agg(followed) from ended where followed is not null)
+    (select array_agg(followed) from ended where followed is not null), exists (select 1 from told)
 from done;
 
 -- name: extend

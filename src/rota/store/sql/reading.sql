@@ -51,7 +51,7 @@ order by j.name;
 -- One statement, so that a run that is being claimed is counted once.
 select queue, sum(running), sum(queued), sum(scheduled)
 from (
-    select queue, 0 as running, sum(case when hold in (0, 2) then 1 else 0 end) as queued,
+    select queue, 0 as running, sum(case when hold in (0, 2, 6) then 1 else 0 end) as queued,
         sum(case when hold in (1, 3, 4) then 1 else 0 end) as scheduled
     from rota_ready group by queue
     union all

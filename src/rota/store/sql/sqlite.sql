@@ -41,7 +41,7 @@ select distinct after_id from rota_wait where after_id in (select value from jso
 delete from rota_lease where run_id in (select value from json_each(:current));
 
 -- name: current_leases
-select json_group_array(l.run_id), exists (select 1 from rota_wait)
+select json_group_array(l.run_id), exists (select 1 from rota_wait), exists (select 1 from rota_listener)
 from {rows id id, fence int} join rota_lease l on l.run_id = rows.id and l.fence = rows.fence;
 
 -- name: insert_run
