@@ -138,18 +138,26 @@ _WAITS_FOR_OTHERS = (
         "loss-releases-nobody",
         "P12",
         _REPORTING,
-        "queues = await waits.release(tx, ended) | _waiting_again(endings)",
+        "queues = await waits.release(tx, {row[0]: row[1] for row in over}) | _waiting_again(endings)",
         "queues = _waiting_again(endings)",
     ),
     planted(
-        "cancel-releases-nobody", "P12", _CONTROL, "released = await waits.release(tx, [run_id])", "released = set()"
+        "cancel-releases-nobody",
+        "P12",
+        _CONTROL,
+        "released = await waits.release(tx, {run_id: state.value})",
+        "released = set()",
     ),
     planted("cancelled-run-lets-its-follower-overtake", "P6", _CONTROL, "    await waits.bequeath(tx, run_id)\n", ""),
     Planted(
         "success-releases-nobody-and-nobody-tidies",
         "P12",
         (
-            Edit(_REPORTING, "queues = await waits.release(tx, done.followed)", "queues: set[str] = set()"),
+            Edit(
+                _REPORTING,
+                "queues = await waits.release(tx, dict.fromkeys(done.followed, RunState.SUCCEEDED.value))",
+                "queues: set[str] = set()",
+            ),
             Edit(_SLOTS, "        queues |= await waits.release(tx, found.awaited)\n", "        pass\n"),
         ),
     ),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rota.blocking import BlockingClient
     from rota.client import Client, Order
     from rota.config import Config
+    from rota.core.dependencies import Follows
     from rota.core.jobstatus import JobState, JobStatus
     from rota.core.model import Attempt, Enqueued, JobDefinition, Run, RunError, RunFilter
     from rota.core.retry import Exponential
@@ -36,6 +37,7 @@ __all__ = [
     "Enqueued",
     "Exponential",
     "Fail",
+    "Follows",
     "Invalid",
     "Job",
     "JobDefinition",
@@ -72,6 +74,7 @@ _HOMES = {
     "rota.blocking": ("BlockingClient",),
     "rota.client": ("Client", "Order"),
     "rota.config": ("Config",),
+    "rota.core.dependencies": ("Follows",),
     "rota.core.jobstatus": ("JobState", "JobStatus"),
     "rota.core.model": ("Attempt", "Enqueued", "JobDefinition", "Run", "RunError", "RunFilter"),
     "rota.core.retry": ("Exponential",),

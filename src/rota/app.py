@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
@@ -16,7 +16,7 @@ from rota.blocking import BlockingClient
 from rota.client import Client, Order
 from rota.config import Config, changed, load_config
 from rota.core.jsonvalue import Limits
-from rota.core.model import NewRun
+from rota.core.model import Enqueued, NewRun
 from rota.core.publishing import carrying, new_run
 from rota.core.schedules import ScheduleOptions
 from rota.core.triggers import Trigger
@@ -185,6 +185,13 @@ class Rota:
         payload = handler.payload.encode(order.arguments, Limits(self.config.max_payload))
         run = new_run(handler.definition, new_id(), payload, order.options)
         return carrying(run, tracing.traceparent()) if self.config.tracing and tracing.turn_on() else run
+
+    def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
+        """Runs of any jobs, all or none: `app.enqueue_many([fetch.options(ref="a").order(url), …])`."""
+        return self.blocking.enqueue_many(orders)
+
+    async def aenqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
+        return await (await self.connect()).enqueue_many(orders)
 
     async def metrics(self) -> str:
         """For Prometheus: what this process has counted for this app, and how full its database is."""

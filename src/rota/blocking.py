@@ -12,6 +12,7 @@ from rota.client import Client, Order
 from rota.core.applying import Difference
 from rota.core.backfilling import Backfill
 from rota.core.bulking import BulkResult, Counted
+from rota.core.dependencies import Related
 from rota.core.events import Event
 from rota.core.explaining import Explanation
 from rota.core.jobstatus import JobStatus
@@ -96,6 +97,12 @@ class BlockingClient:
 
     def attempts(self, run_id: str) -> Sequence[Attempt]:
         return self._call(lambda client: client.attempts(run_id))
+
+    def parents(self, run_id: str) -> Sequence[Related]:
+        return self._call(lambda client: client.parents(run_id))
+
+    def children(self, run_id: str) -> Sequence[Related]:
+        return self._call(lambda client: client.children(run_id))
 
     def wait(self, run_id: str, timeout: Duration | None = None) -> Run:
         return self._call(lambda client: client.wait(run_id, timeout))

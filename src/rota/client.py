@@ -15,20 +15,20 @@ from rota.config import Config
 from rota.core import jsonvalue
 from rota.core.actors import checked_actor
 from rota.core.bulking import BulkResult, Counted, to_cancel, to_retry
+from rota.core.dependencies import Related
 from rota.core.events import KINDS, Event
 from rota.core.explaining import Explanation
 from rota.core.jobstatus import RETRIED_BY_HAND, JobStatus, resume_mode, status_of
 from rota.core.jsonvalue import Limits
 from rota.core.limits import Gate
-from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Overrides, Pause, Run, RunFilter
+from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Pause, Run, RunFilter
 from rota.core.names import checked_name
 from rota.core.notes import LogLine, Progress, checked_count, progress_of
-from rota.core.publishing import carrying, gates_of, key_holds, new_run, with_limit_of_schedule
+from rota.core.publishing import carrying, gates_of, key_holds, new_run, own_unique, with_limit_of_schedule
 from rota.core.scope import Scope
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
 from rota.core.steps import Step
-from rota.core.unique import Unique
 from rota.durations import Duration, in_micros, parse_duration
 from rota.engine.janitor import prune
 from rota.engine.levelling import LevelReader
@@ -36,6 +36,7 @@ from rota.engine.meters import Meters
 from rota.errors import Invalid, NothingToRetry, RunNotFinal, StillRunning, UnknownJob, did_you_mean
 from rota.hinting import Hints, Subscription
 from rota.instants import instant
+from rota.linking import linked
 from rota.registry.jobs import Registry
 from rota.registry.signature import check_schema
 from rota.scheduling import Schedules
@@ -93,15 +94,15 @@ class Client:
 
     async def _enqueue(self, order: Order) -> Enqueued:
         run = await self.prepare(order)
-        if run.holds or any(gate.decides for gate in run.gates):  # refused, it must not spoil it for others
-            answer = (await self.store.enqueue([run]))[0]
+        if run.may_be_refused:  # it must not spoil it for others
+            (answer,) = await self.store.enqueue(await linked(self.store.find_run, [order.options], [run]))
         else:
             answer = await self._gatherer.add(run)
         self.meters.enqueued.add(answer.created)
         return answer
 
     async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
-        """All or nothing."""
+        """All or nothing. Runs that have a `ref` may be followed by others of the same call (`after`)."""
         kept = list(orders)  # while they live, no two options share an id
         if self._traced and kept:
             with tracing.enqueue_span(kept[0].job):
@@ -110,7 +111,7 @@ class Client:
 
     async def _enqueue_many(self, kept: Sequence[Order]) -> Sequence[Enqueued]:
         models: dict[tuple[str, int], NewRun] = {}
-        runs = []
+        runs: list[NewRun] = []
         for order in kept:
             model = models.get((order.job, id(order.options)))
             if model is None or model.holds or order.job not in self.registry:
@@ -118,6 +119,8 @@ class Client:
                 runs.append(model)
             else:
                 runs.append(self._another(model, order))
+        if any(model.after for model in models.values()):
+            runs = await linked(self.store.find_run, [order.options for order in kept], runs)
         answers = await self.store.enqueue(runs) if runs else []
         self.meters.enqueued.add(sum([answer.created for answer in answers]))
         return answers
@@ -193,6 +196,14 @@ class Client:
             return await self.store.notes.last_logs(found, checked_count(last, "last"))
         return await self.store.notes.logs(found, after)
 
+    async def parents(self, run_id: str) -> Sequence[Related]:
+        """The runs that it follows, or has followed, in the order given."""
+        return await self.store.dependencies.parents(await self.store.find_run(run_id))
+
+    async def children(self, run_id: str) -> Sequence[Related]:
+        """The runs that follow it, the oldest first."""
+        return await self.store.dependencies.children(await self.store.find_run(run_id))
+
     async def wait(self, run_id: str, timeout: Duration | None = None) -> Run:
         """The run once it is final; `StillRunning` after `timeout`."""
         run_id = await self.store.find_run(run_id)
@@ -237,7 +248,7 @@ class Client:
             raise RunNotFinal(old.id, old.state)
         definition = await self.job(old.job)
         copy = await self.store.copy_of(old.id)
-        own = _own_unique(copy)
+        own = own_unique(copy)
         options = {} if own is None else {"unique": own}
         holds = key_holds(definition, old.scope, old.key, copy.payload, options)
         strict = tuple(msgspec.structs.replace(hold, on_conflict="reject") for hold in holds)
@@ -386,7 +397,3 @@ class Client:
 
     async def paused_queues(self) -> Sequence[Pause]:
         return await self.store.paused_queues()
-
-
-def _own_unique(run: NewRun) -> Unique | bool | None:
-    return msgspec.json.decode(run.overrides, type=Overrides).unique if run.overrides else None

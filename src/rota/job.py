@@ -64,6 +64,10 @@ class Job(Generic[P, R]):
             [Order(self.name, dict(payload), self._options) for payload in payloads]
         )
 
+    def order(self, *args: P.args, **kwargs: P.kwargs) -> Order:
+        """A run that is not enqueued yet, for `app.enqueue_many([...])`: several jobs at once, some after others."""
+        return self._order(args, kwargs)
+
     def enqueue_in(self, connection: Any, *args: P.args, **kwargs: P.kwargs) -> str:
         """Enqueue inside a transaction of yours: the run exists if, and as soon as, you commit. Returns its id.
 

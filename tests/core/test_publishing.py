@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from rota.core.dependencies import Need
 from rota.core.model import JobDefinition, NewRun, Overrides
 from rota.core.publishing import RUN_OPTIONS, new_run
 from rota.core.retry import Delays, Exponential, RetryPolicy
@@ -53,6 +54,8 @@ WISHES: dict[str, tuple[Any, dict[str, Any]]] = {
     "tags": (["a", "b"], {"tags": '["a","b"]'}),
     "metadata": ({"by": "me"}, {"metadata": '{"by":"me"}'}),
     "idempotency_key": ("abc", {"key": None}),
+    "after": (["a"], {"after": (Need("a", 1),)}),
+    "ref": ("a", {"key": None}),
 }
 
 

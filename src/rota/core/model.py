@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from rota.core.dependencies import Need
 from rota.core.limits import Gate, Limit
 from rota.core.notes import Progress
 from rota.core.retry import RetryPolicy
@@ -78,6 +79,7 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
 
     Due at `run_at`, or `delay` after the database's now; both in microseconds. A run made from another, `like` it in
     all but id and payload, says so: that saves a bulk enqueue from comparing them. `actor`: who asked for a retry.
+    `after`: the runs that it follows.
     """
 
     id: str
@@ -102,10 +104,16 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     gates: tuple[Gate, ...] = ()
     like: NewRun | None = None
     actor: str | None = None
+    after: tuple[Need, ...] = ()
 
     @property
     def limit_key(self) -> str | None:
         return self.gates[0].key if self.gates else None
+
+    @property
+    def may_be_refused(self) -> bool:
+        """By the database: for what it follows, for a key, or for a limit."""
+        return bool(self.after or self.holds) or any(gate.decides for gate in self.gates)
 
 
 class Enqueued(msgspec.Struct, frozen=True, gc=False):

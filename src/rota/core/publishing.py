@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from rota.core import jsonvalue
+from rota.core.dependencies import AfterOption, Need, checked_ref, needs_of
 from rota.core.jsonvalue import Limits
 from rota.core.limits import Gate, Limit, gate_of
 from rota.core.model import MAX_PRIORITY, MIN_PRIORITY, JobDefinition, NewRun, Overrides
@@ -40,6 +41,8 @@ class RunOptions(TypedDict, total=False):
     tags: list[str] | tuple[str, ...]
     metadata: dict[str, Any]
     idempotency_key: str
+    after: AfterOption
+    ref: str
 
 
 UniqueOption = bool | str | list[str] | tuple[str, ...] | dict[str, Any] | Unique | None
@@ -57,6 +60,7 @@ def new_run(definition: JobDefinition, id: str, payload: str, options: Mapping[s
     scope = scope_of(options.get("scope"))
     key = checked_name(options["key"], "key") if options.get("key") is not None else None
     policy = _retry_override(definition, options)
+    holds = key_holds(definition, scope, key, payload, options)
     return NewRun(
         id=id,
         job=definition.name,
@@ -74,9 +78,21 @@ def new_run(definition: JobDefinition, id: str, payload: str, options: Mapping[s
         on_lost=definition.on_lost,
         run_at=_run_at(options),
         delay=in_micros(parse_duration(options.get("delay", timedelta(0)))),
-        holds=key_holds(definition, scope, key, payload, options),
+        holds=holds,
         gates=gates_of(definition, scope, payload),
+        after=_after(options, holds),
     )
+
+
+def _after(options: Mapping[str, Any], holds: Iterable[KeyHold]) -> tuple[Need, ...]:
+    if options.get("ref") is not None:
+        checked_ref(options["ref"])
+    after = needs_of(options.get("after"))
+    if after and any(hold.on_conflict == "replace" for hold in holds):
+        raise Invalid(
+            "a run that follows others cannot replace one", hint='unique={"on_conflict": "existing"}, or "reject"'
+        )
+    return after
 
 
 def carrying(run: NewRun, traceparent: str | None) -> NewRun:
@@ -192,7 +208,10 @@ def _check_fields(fields: Iterable[str], definition: JobDefinition) -> None:
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, str]:
-    return {name: str(value) for name, value in options.items() if name != "idempotency_key"}
+    """What makes two requests the same. An answer of an enqueue in `after` means the run that it names."""
+    plain = {name: str(value) for name, value in options.items() if name not in ("idempotency_key", "after", "ref")}
+    after = needs_of(options.get("after"))
+    return {**plain, "after": str(after)} if after else plain
 
 
 def unique_of(value: UniqueOption) -> Unique | None:
@@ -221,6 +240,11 @@ def unique_of(value: UniqueOption) -> Unique | None:
             return Unique(tuple(checked_name(field, "a field of unique") for field in value))
         case _:
             raise Invalid(f"unique cannot be {value!r:.80}", hint="True, a field, a list of fields, or a Unique")
+
+
+def own_unique(run: NewRun) -> Unique | bool | None:
+    """What was given for this run instead of its job's."""
+    return msgspec.json.decode(run.overrides, type=Overrides).unique if run.overrides else None
 
 
 def scope_of(value: Scope | tuple[str, str] | None) -> Scope:

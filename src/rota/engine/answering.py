@@ -60,6 +60,8 @@ async def _answer(desk: WorkerDesk, attempt: Attempt, ask: Ask) -> Told:
             await desk.flush()
         case "last_words":
             return Told(notes=desk.last_words())
+        case "parents":
+            return Told(parents=list(await desk.parents()))
         case "finished":
             desk.finish()
     return Told()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 import msgspec
 
 from rota.core.claims import Claim
+from rota.core.dependencies import Related
 from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
 from rota.core.model import Measures, RunError
@@ -58,6 +59,7 @@ class Told(msgspec.Struct):
 
     opened: Opened | None = None
     notes: Notes | None = None
+    parents: list[Related] = []
     refusal: str | None = None
     kind: str = ""
 
@@ -210,6 +212,9 @@ class ChildDesk:
                 return Invalid(message)
             case _:
                 return Unavailable(message)
+
+    async def parents(self) -> Sequence[Related]:
+        return (await self._ask("parents")).parents
 
     def wait(self, act: Coroutine[Any, Any, T]) -> T:
         result: T = drive(act)

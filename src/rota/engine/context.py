@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 import math
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,6 +16,7 @@ import msgspec
 
 from rota.core import jsonvalue
 from rota.core.claims import Claim
+from rota.core.dependencies import Related
 from rota.core.jsonvalue import Limits
 from rota.core.names import checked_name
 from rota.core.notes import LONGEST_SUMMARY, hundredths, storable
@@ -73,6 +74,8 @@ class Desk(Protocol):
 
     def give_up_step(self, id: str) -> None:
         """Likewise, without waiting for it."""
+
+    async def parents(self) -> Sequence[Related]: ...
 
     async def in_thread(self, call: Callable[[], Any]) -> Any: ...
 
@@ -271,6 +274,10 @@ class Context(RunContext):
         value = await self._desk.in_thread(call) if threaded else call()
         return await value if inspect.isawaitable(value) else value
 
+    async def parents(self) -> Sequence[Related]:
+        """The runs that this one was to come after, in the order given: id, job, state, result."""
+        return await self._desk.parents()
+
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """`async with ctx.transaction() as tx`: your SQL and `tx.finish(result)` are committed together, or neither."""
         return self._desk.transaction()
@@ -315,6 +322,10 @@ class SyncContext(RunContext):
         result = self._desk.wait(self._desk.close_step(id, value))
         self.checkpoint()
         return result
+
+    def parents(self) -> Sequence[Related]:
+        """The runs that this one was to come after, in the order given: id, job, state, result."""
+        return self._desk.wait(self._desk.parents())
 
     def transaction(self) -> AbstractContextManager[SyncTransaction]:
         """`with ctx.transaction() as tx`: your SQL and `tx.finish(result)` are committed together, or neither."""

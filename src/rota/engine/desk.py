@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
+from rota.core.dependencies import Related
 from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
 from rota.core.model import RunError
@@ -91,6 +92,9 @@ class WorkerDesk:
 
     def wait(self, act: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(act, self._floor.notebook.loop).result()
+
+    async def parents(self) -> Sequence[Related]:
+        return await self._surely(lambda: self._floor.store.dependencies.parents(self._claim.run_id))
 
     async def in_thread(self, call: Callable[[], Any]) -> Any:
         return await self._floor.in_thread(self._attempt, call)

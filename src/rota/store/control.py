@@ -120,7 +120,7 @@ async def _end_unclaimed(
     await events.note(tx, "run", run_id, what, actor, change, fence=fence + 1)
     await tx.fetch("drop_gates", [(run_id,)])
     await waits.bequeath(tx, run_id)
-    released = await waits.release(tx, [run_id])
+    released = await waits.release(tx, {run_id: state.value})
     await telling(tx, [run_id], released)
     if queues is not None:
         queues |= released

@@ -9,31 +9,35 @@ from rota.core.limits import Gated
 from rota.core.model import Enqueued, NewRun
 from rota.core.unique import KeyHold
 from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable
-from rota.store import events, limits, listening
+from rota.store import dependencies, events, limits, listening
 from rota.store.database import AlreadyThere, Row, Tx
 from rota.store.limits import Admitted, Refused, Skipped
 
 
 async def enqueue(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     """In the order asked for; `AlreadyThere` if this has been done before."""
-    # One order for all: runs that may give way and limits that decide, then keys, then what the runs come under.
-    await limits.lock(tx, [_gated(run) for run in runs if run.gates])
+    # One order for all: runs that are followed or may give way, limits that decide, then keys, then what the runs come
+    # under.
+    followed = dependencies.outside(runs)
+    await limits.lock(tx, [_gated(run) for run in runs if run.gates], followed)
+    if followed:
+        await dependencies.lock(tx, followed)
     keyed = [run for run in runs if run.holds]
-    if not keyed:
-        placed: list[Gated] = []
-        plain = await _insert(tx, runs, placed)
-        await limits.open_for(tx, placed)
-        return plain
-    return await _enqueue_keyed(tx, runs, keyed)
-
-
-async def _enqueue_keyed(tx: Tx, runs: Sequence[NewRun], keyed: Sequence[NewRun]) -> list[Enqueued]:
-    fresh = await _lock_keys(tx, keyed)
     placed: list[Gated] = []
+    answers = await (_enqueue_keyed(tx, runs, keyed, placed) if keyed else _insert(tx, runs, placed))
+    if any(run.after for run in runs):
+        await dependencies.attach(tx, runs, answers)
+    await limits.open_for(tx, placed)
+    return answers
+
+
+async def _enqueue_keyed(
+    tx: Tx, runs: Sequence[NewRun], keyed: Sequence[NewRun], placed: list[Gated]
+) -> list[Enqueued]:
+    fresh = await _lock_keys(tx, keyed)
     answers = {answer.id: answer for answer in await _insert(tx, [run for run in runs if not run.holds], placed)}
     for run in keyed:
         answers[run.id] = await _first_met(tx, run, fresh, placed) or (await _insert(tx, [run], placed))[0]
-    await limits.open_for(tx, placed)
     return [answers[run.id] for run in runs]
 
 
@@ -83,6 +87,7 @@ async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     if retries:
         await tx.fetch("inherit_plans", retries)
         await tx.fetch("inherit_lanes", retries)
+        await tx.fetch("inherit_followed", retries)
         noted = [(run.id, run.actor, 0, {"retry_of": run.retry_of}) for run in runs if run.retry_of]
         await events.note_runs(tx, RETRIED, noted)
     return [Enqueued(run.id, True, now, now + run.delay if run.run_at is None else run.run_at) for run in runs]

@@ -26,6 +26,11 @@ def statements(run: NewRun, dialect: Dialect, style: str) -> list[tuple[str, Any
             "a run with a unique or idempotency key cannot be enqueued inside another transaction",
             hint="whether the key is free is decided under a lock of rota's own: enqueue it after your commit",
         )
+    if run.after:
+        raise Invalid(
+            "a run that follows others cannot be enqueued inside another transaction",
+            hint="the runs that it follows are held until it is there: enqueue it after your commit",
+        )
     if any(gate.decides for gate in run.gates):
         raise Invalid(
             "a run whose limit decides at its enqueue cannot be enqueued inside another transaction",

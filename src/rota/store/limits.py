@@ -33,14 +33,15 @@ class Refused(msgspec.Struct, frozen=True):
     reason: str
 
 
-async def lock(tx: Tx, runs: Sequence[Gated]) -> None:
+async def lock(tx: Tx, runs: Sequence[Gated], followed: Iterable[str] = ()) -> None:
     """Lock the limits that have a say in an enqueue: all at once and in the order of keys, so that none deadlock.
 
-    Before that the runs that will have to give way: whoever ends one holds it, and comes to its limits last.
+    Before that the runs that will have to give way, and those that are `followed`: whoever ends one holds it, and comes
+    to its limits last.
     """
     gates = {gate.key: (run.job, gate) for run in runs for gate in run.gates if gate.decides}
     if gates:
-        await control.reserve(tx, await _giving_way(tx, runs))
+        await control.reserve(tx, [*followed, *await _giving_way(tx, runs)])
         rows = [(key, job, gate.max, _NOBODY_WAITS) for key, (job, gate) in sorted(gates.items())]
         await tx.fetch("make_limits", rows)
         await tx.fetch("lock_limits", [(key,) for key in sorted(gates)])

@@ -13,7 +13,7 @@ from rota.store import folding, statistics
 from rota.store.database import Row, Tx, Work
 
 _BITE = 1_000
-_BELONGINGS = ("drop_attempts", "drop_events_of_runs", "drop_steps", "drop_progress", "drop_run_logs")
+_BELONGINGS = ("drop_attempts", "drop_events_of_runs", "drop_steps", "drop_progress", "drop_run_logs", "drop_followed")
 _AUDITED = timedelta(days=400)
 """A year, and time to look back on it."""
 

@@ -63,7 +63,9 @@ async def _report_each_run_once(tx: Tx, reports: Sequence[Report], freed: list[R
     others = [report for report in reports if report.outcome is not Outcome.SUCCEEDED]
     done = await tx.hot.complete(successes) if successes else Completed(set(), [])
     settled = done.ids
-    queues = await waits.release(tx, done.followed) | ({MESSENGER} if done.told else set())
+    queues = await waits.release(tx, dict.fromkeys(done.followed, RunState.SUCCEEDED.value)) | (
+        {MESSENGER} if done.told else set()
+    )
     limited = [report.run_id for report in successes if report.limited and report.run_id in settled]
     if limited:
         freed += await slots.leave(tx, ended=limited)
@@ -142,7 +144,7 @@ async def _apply(tx: Tx, endings: list[_Ending], freed: list[Row]) -> set[str]:
     ended = [row[0] for row in over]
     left = [(e.lease.run_id, e.lease.fence) for e in endings if isinstance(e.next, Requeue)]
     freed += await slots.leave(tx, ended=ended, again=left)
-    queues = await waits.release(tx, ended) | _waiting_again(endings)
+    queues = await waits.release(tx, {row[0]: row[1] for row in over}) | _waiting_again(endings)
     await telling(tx, ended, queues)
     return queues
 

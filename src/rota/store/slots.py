@@ -144,7 +144,7 @@ class Astray(msgspec.Struct, frozen=True):
     again: list[tuple[str, int]]
     forgotten: list[Row]
     unused: list[Row]
-    awaited: list[str]
+    awaited: dict[str, str | None]
     idle: list[str]
     looked_to: str
 
@@ -161,7 +161,7 @@ async def look_astray(tx: Tx, looked_to: str = NIL_ID) -> Astray:
         again=sorted({(str(id), fence) for id, fence, live in gates if live}),
         forgotten=list(await tx.fetch("forgotten_limits", limit=_BITE)),
         unused=list(await tx.fetch("unused_limits", limit=_BITE, idle=_UNUSED)),
-        awaited=[str(row[0]) for row in await tx.fetch("ended_awaited_runs", limit=_BITE)],
+        awaited={str(id): state for id, state in await tx.fetch("ended_awaited_runs", limit=_BITE)},
         idle=[str(row[0]) for row in await tx.fetch("waiting_for_nothing", limit=_BITE)],
         looked_to=str(slotless[-1][0]) if len(slotless) == _BITE else NIL_ID,
     )

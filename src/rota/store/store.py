@@ -35,6 +35,7 @@ from rota.store import (
 )
 from rota.store.bulk_store import BulkStore
 from rota.store.database import AlreadyThere, Database, Hint, Row, Tx, Work
+from rota.store.dependencies import DependencyStore
 from rota.store.ledger_store import LedgerStore
 from rota.store.notes import NoteStore, keep_steps
 from rota.store.reporting import Reaped, Reported
@@ -75,6 +76,7 @@ class Store:
         self.ledger = LedgerStore(database, new_id)
         self.notes = NoteStore(database)
         self.bulk = BulkStore(database)
+        self.dependencies = DependencyStore(database)
         self.watch = Watch(database)
         self.workers = WorkerStore(database)
         self.events = events.EventStore(database)
@@ -102,7 +104,7 @@ class Store:
         await migrating.require_current(self.database)
 
     async def enqueue(self, runs: Sequence[NewRun]) -> list[Enqueued]:
-        plain = not any(run.holds or run.gates or run.retry_of for run in runs)
+        plain = not any(run.holds or run.gates or run.retry_of or run.after for run in runs)
         door = self.database.alone if plain else self.database.transact
         try:
             answers = await door(lambda tx: enqueueing.enqueue(tx, runs))

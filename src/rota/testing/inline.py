@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -18,14 +19,18 @@ from rota.blocking import BlockingClient
 from rota.client import Client, Order
 from rota.core import jsonvalue
 from rota.core.claims import Claim
+from rota.core.dependencies import Need, Related, in_vain, is_met, written
 from rota.core.jsonvalue import Limits
-from rota.core.model import Enqueued
+from rota.core.model import Enqueued, NewRun
 from rota.core.publishing import new_run
 from rota.core.signals import Cancelled
+from rota.core.states import RunState
 from rota.engine.context import Standing, context_for
-from rota.errors import Unavailable
+from rota.errors import Unavailable, UnknownRun
+from rota.linking import linked
 from rota.registry.jobs import Handler
 from rota.store import Store, new_id
+from rota.store.driving import drive
 from rota.testing.absent import AbsentDatabase
 from rota.testing.inlinedesk import InlineDesk
 
@@ -33,7 +38,10 @@ T = TypeVar("T")
 
 
 class InlineRun(msgspec.Struct):
-    """What became of one enqueue. `error` is what the handler raised; `result` is as a client would read it."""
+    """What became of one enqueue. `error` is what the handler raised; `result` is as a client would read it.
+
+    `skipped` says why it was not called: a run that it follows (`after`) did not succeed.
+    """
 
     id: str
     job: str
@@ -41,50 +49,83 @@ class InlineRun(msgspec.Struct):
     options: dict[str, Any]
     result: Any = None
     error: BaseException | None = None
+    skipped: str | None = None
+
+    @property
+    def state(self) -> RunState:
+        """One that is still at it is taken for one that will succeed: nobody can wait for it here."""
+        if self.skipped is not None:
+            return RunState.SKIPPED
+        return RunState.SUCCEEDED if self.error is None else RunState.FAILED
 
 
 class Inlined:
-    """What `inline(app)` gives: `runs`, in the order of their enqueues."""
+    """What `inline(app)` gives: `runs`, in the order of their enqueues; those that follow others come after them."""
 
     def __init__(self, app: Rota) -> None:
         self.runs: list[InlineRun] = []
         self._app = app
         self._limits = Limits(app.config.max_payload)
 
-    def run(self, order: Order) -> Enqueued:
+    def run(self, orders: Sequence[Order]) -> list[Enqueued]:
         """For sync callers; a coroutine gets an event loop of its own."""
-        run, call = self._begin(order)
-        with self._recording(run):
-            value = call()
-            self._keep(run, _complete(value) if inspect.iscoroutine(value) else value)
-        return Enqueued(run.id, True)
+        prepared = self._prepared(orders)
+        for run, call in self._calls(prepared):
+            with self._recording(run):
+                value = call()
+                self._keep(run, _complete(value) if inspect.iscoroutine(value) else value)
+        return [Enqueued(one.new.id, True) for one in prepared]
 
-    async def arun(self, order: Order) -> Enqueued:
-        run, call = self._begin(order)
-        with self._recording(run):
-            value = call()
-            self._keep(run, await value if inspect.iscoroutine(value) else value)
-        return Enqueued(run.id, True)
+    async def arun(self, orders: Sequence[Order]) -> list[Enqueued]:
+        prepared = self._prepared(orders)
+        for run, call in self._calls(prepared):
+            with self._recording(run):
+                value = call()
+                self._keep(run, await value if inspect.iscoroutine(value) else value)
+        return [Enqueued(one.new.id, True) for one in prepared]
 
-    def _begin(self, order: Order) -> tuple[InlineRun, Callable[[], Any]]:
+    def _prepared(self, orders: Sequence[Order]) -> list[_Prepared]:
         """Checked as the real enqueue would."""
-        handler = self._app.registry.newest(order.job)
-        text = handler.payload.encode(handler.payload.bind((), order.arguments), self._limits)
-        claim = _claim(handler, text, order)
-        run = InlineRun(claim.run_id, order.job, msgspec.json.decode(text), dict(order.options))
-        self.runs.append(run)
+        handlers = [self._app.registry.newest(order.job) for order in orders]
+        runs: list[NewRun] = []
+        for handler, order in zip(handlers, orders, strict=True):
+            text = handler.payload.encode(handler.payload.bind((), order.arguments), self._limits)
+            runs.append(new_run(handler.definition, new_id(), text, order.options))
+        if any(run.after for run in runs):
+            runs = drive(linked(self._find, [order.options for order in orders], runs))
+            known = {run.id for run in self.runs} | {run.id for run in runs}
+            for need in (need for run in runs for need in run.after if need.run not in known):
+                raise UnknownRun(need.run)
+        return [_Prepared(*one) for one in zip(orders, handlers, runs, strict=True)]
 
-        def call() -> Any:
-            arguments = handler.payload.arguments(text)
-            if handler.payload.wants_context:
-                standing = Standing()
-                desk = InlineDesk(handler.definition.steps, self._limits)
-                arguments[handler.payload.wants_context] = context_for(handler.is_async)(
-                    claim, "inline", standing, desk
-                )
-            return handler.fn(**arguments)
+    async def _find(self, part: str) -> str:
+        found = [run.id for run in self.runs if run.id.startswith(part) or run.id.endswith(part)]
+        if not found:
+            raise UnknownRun(part)
+        return found[0]
 
-        return run, call
+    def _calls(self, prepared: Sequence[_Prepared]) -> Iterator[tuple[InlineRun, Callable[[], Any]]]:
+        follow = any(one.new.after for one in prepared)
+        for one in sorted(prepared, key=lambda one: one.new.id) if follow else prepared:
+            new = one.new
+            run = InlineRun(new.id, new.job, msgspec.json.decode(new.payload), dict(one.order.options))
+            self.runs.append(run)
+            earlier = {known.id: known for known in self.runs} if new.after else {}
+            failed = [(new.id, n.run, n.kind) for n in new.after if not is_met(n.kind, earlier[n.run].state)]
+            for vain in in_vain(failed, {id: known.state for id, known in earlier.items()}, ()):
+                run.skipped = vain.reason
+            if run.skipped is None:
+                yield run, partial(self._call, one, [_related(earlier[n.run], n) for n in new.after])
+
+    def _call(self, one: _Prepared, parents: Sequence[Related]) -> Any:
+        payload = one.handler.payload
+        arguments = payload.arguments(one.new.payload)
+        if payload.wants_context:
+            desk = InlineDesk(one.handler.definition.steps, self._limits, parents)
+            arguments[payload.wants_context] = context_for(one.handler.is_async)(
+                _claim(one.new), "inline", Standing(), desk
+            )
+        return one.handler.fn(**arguments)
 
     def _keep(self, run: InlineRun, value: object) -> None:
         run.result = msgspec.json.decode(jsonvalue.encode(value, self._limits))
@@ -98,9 +139,19 @@ class Inlined:
             run.error = error
 
 
-def _claim(handler: Handler, payload: str, order: Order) -> Claim:
-    """As a worker would hold it at the first attempt; checks the options."""
-    run = new_run(handler.definition, new_id(), payload, order.options)
+class _Prepared(msgspec.Struct, frozen=True):
+    order: Order
+    handler: Handler
+    new: NewRun
+
+
+def _related(run: InlineRun, need: Need) -> Related:
+    on, otherwise = written(need.kind)
+    return Related(id=run.id, job=run.job, state=run.state, result=run.result, on=on, otherwise=otherwise)
+
+
+def _claim(run: NewRun) -> Claim:
+    """As a worker would hold it at the first attempt."""
     return Claim(
         run_id=run.id,
         fence=1,
@@ -138,10 +189,10 @@ class _InlineClient(Client):
         self._inlined = inlined
 
     async def enqueue(self, order: Order) -> Enqueued:
-        return await self._inlined.arun(order)
+        return (await self._inlined.arun([order]))[0]
 
     async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
-        return [await self._inlined.arun(order) for order in orders]
+        return await self._inlined.arun(list(orders))
 
 
 class _InlineBlockingClient(BlockingClient):
@@ -155,10 +206,10 @@ class _InlineBlockingClient(BlockingClient):
         """Nothing is open."""
 
     def enqueue(self, order: Order) -> Enqueued:
-        return self._inlined.run(order)
+        return self._inlined.run([order])[0]
 
     def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
-        return [self._inlined.run(order) for order in orders]
+        return self._inlined.run(list(orders))
 
 
 _active: WeakKeyDictionary[Rota, Inlined] = WeakKeyDictionary()
@@ -176,8 +227,9 @@ def inline(app: Rota) -> Iterator[Inlined]:
             sign_up("ada@example.com")           # enqueues `welcome`
         assert inlined.runs[0].result == "sent"
 
-    Delays, priorities and unique keys are checked and recorded, but change nothing; failures are recorded and not
-    tried again. What a handler enqueues runs inside it.
+    Runs that follow others (`after`) are called after them, or not at all. Delays, priorities and unique keys are
+    checked and recorded, but change nothing; failures are recorded and not tried again. What a handler enqueues runs
+    inside it.
     """
     inlined = Inlined(app)
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from rota.core.dependencies import Related
 from rota.core.jsonvalue import Limits
 from rota.core.steps import StepDefinition, definition_of
 from rota.engine.context import Opened, stored
@@ -24,8 +25,9 @@ class InlineDesk:
 
     stops_threads = False
 
-    def __init__(self, declared: Sequence[StepDefinition], limits: Limits) -> None:
+    def __init__(self, declared: Sequence[StepDefinition], limits: Limits, parents: Sequence[Related] = ()) -> None:
         self._declared = declared
+        self._parents = parents
         self._limits = limits
         self._seen: set[str] = set()
         self._open: set[str] = set()
@@ -59,6 +61,9 @@ class InlineDesk:
     def give_up_step(self, id: str) -> None:
         self._open.discard(id)
         self._seen.discard(id)
+
+    async def parents(self) -> Sequence[Related]:
+        return self._parents
 
     async def in_thread(self, call: Callable[[], Any]) -> Any:
         return await asyncio.to_thread(call)

@@ -164,19 +164,20 @@ where true
 on conflict (after_id, run_id) do nothing;
 
 -- name: end_waits_for
-delete from rota_wait where after_id in (select rows.id from {rows id id}) returning run_id, after_id;
+delete from rota_wait where after_id in (select rows.id from {rows id id}) returning run_id, after_id, kind;
 
 -- name: lock_waiting
 select w.run_id from {rows id id} join rota_ready w on w.run_id = rows.id order by w.run_id {for_update w};
 
 -- name: waiting_for
-select run_id from rota_wait where after_id = :id;
+select run_id from rota_wait where after_id = :id and kind = 0;
 
 -- name: awaited_by_each
-select a.run_id, a.after_id from {rows id id} join rota_wait a on a.run_id = rows.id;
+select a.run_id, a.after_id from {rows id id} join rota_wait a on a.run_id = rows.id and a.kind = 0;
 
 -- name: awaited_by
-select after_id from rota_wait where run_id = :id;
+-- Whose turn comes before its own: whoever waits for it would wait for them in its place.
+select after_id from rota_wait where run_id = :id and kind = 0;
 
 -- name: go_on
 -- Not before their time. What had none of its own was due when it was made, even if the clock was set back since.
@@ -189,7 +190,7 @@ where run_id in (select rows.id from {rows id id}) and hold = 3
 returning run_id, queue, hold, limit_key, fence;
 
 -- name: ended_awaited_runs
-select a.after_id from rota_wait a left join rota_run r on r.id = a.after_id
+select a.after_id, r.state from rota_wait a left join rota_run r on r.id = a.after_id
 where r.id is null or r.state is not null
 limit :limit;
 

@@ -36,7 +36,8 @@ where exists (select 1 from rota_cursor c where c.next_at <= :now and c.provider
 -- One snapshot of where each run is, so that one which is just being claimed is seen once.
 select m.schedule_id, m.scope_kind, m.scope_id, m.run_id, r.id, r.state, r.attempt, r.finished_at, r.cancelled_by,
     case when r.followed = 1 and exists (
-        select 1 from rota_wait a join rota_ready b on b.run_id = a.run_id where a.after_id = m.run_id) then 1 else 0 end,
+        select 1 from rota_wait a join rota_ready b on b.run_id = a.run_id where a.after_id = m.run_id
+            and a.kind = 0) then 1 else 0 end,
     l.run_id, w.fence, null
 from {rows id id}
 join rota_lane_run m on m.schedule_id = rows.id
@@ -48,7 +49,8 @@ left join rota_ready w on w.run_id = m.run_id;
 -- The same of runs that are found by their plan time. One that ended well tells nothing of a lane that was well before.
 select r.schedule_id, r.scope_kind, r.scope_id, r.id, r.id, r.state, r.attempt, r.finished_at, r.cancelled_by,
     case when r.followed = 1 and exists (
-        select 1 from rota_wait a join rota_ready b on b.run_id = a.run_id where a.after_id = r.id) then 1 else 0 end,
+        select 1 from rota_wait a join rota_ready b on b.run_id = a.run_id where a.after_id = r.id
+            and a.kind = 0) then 1 else 0 end,
     l.run_id, w.fence, r.plan_time
 from {rows id id, kind text, name text, plan_time bigint, well int}
 join rota_run r on r.schedule_id = rows.id and r.scope_kind = rows.kind and r.scope_id = rows.name

@@ -14,10 +14,12 @@ select id from rota_run where job >= :job and job <= :job order by job desc, id 
 -- name: prunable
 -- Not while a key still leads to the run: whoever repeats the enqueue gets an answer that names it. Nor the newest
 -- finished run of a schedule's lane, unless its provider has not named the scope for long, or one that planning has
--- not looked at since it ended.
+-- not looked at since it ended; nor one that a live run follows, and may ask for its result.
 select r.id from rota_run r
 where r.job >= :job and (r.job, r.id) <= (:job, :newest) and r.state is not null and r.finished_at < :now - :keep_for
     and not exists (select 1 from rota_unique u where u.run_id = r.id and u.held_until > :now)
+    and not exists (
+        select 1 from rota_followed f join rota_run c on c.id = f.run_id where f.after_id = r.id and c.state is null)
     and (r.schedule_id is null or r.retry_of is not null or r.state = 'skipped'
         or not exists (select 1 from rota_schedule s where s.id = r.schedule_id and s.deleted_at is null)
         or exists (

@@ -5,6 +5,16 @@
 -- else it is cancelled; 3 any end of it; 4 it conducts that one, its replica.
 alter table rota_wait add column kind smallint not null default 0;
 
+-- Whom a run has followed, in the order given; waits go when they are over, this stays as long as the run.
+create table rota_followed (
+    run_id {id} not null,
+    no integer not null,
+    after_id {id} not null,
+    kind smallint not null,
+    primary key (run_id, no)
+) {keyed};
+create index rota_followed_after on rota_followed (after_id);
+
 -- Runs in other hands: no lease, no slot. The fence is the right to end it.
 create table rota_outside (
     run_id {id} primary key,
