@@ -109,11 +109,38 @@ def test_every_state_has_words(state: RunState) -> None:
 
 
 def test_many_runs_that_are_waited_for() -> None:
-    waits = [(f"r{number}", None) for number in range(7)]
+    waits = [(f"r{number}", None, 0) for number in range(7)]
     found = explain_run(RunFacts(run=run(RunState.SCHEDULED), now=instant(NOW), hold=WAITS_FOR_RUNS, waits_for=waits))
     assert found.words == ("It waits for the end of runs r0, r1, r2, r3, r4 and 2 more.",)
     over = explain_run(RunFacts(run=run(RunState.SCHEDULED), now=instant(NOW), hold=WAITS_FOR_RUNS))
     assert "have ended" in over.words[0]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "words"),
+    [
+        ([3], "It waits for the end of run r0."),
+        ([1], "It waits for the success of run r0. If that does not succeed, it is skipped."),
+        ([2, 2], "It waits for the success of runs r0, r1. If one of them does not succeed, it is cancelled."),
+        (
+            [1, 2],
+            "It waits for the success of runs r0, r1. If one of them does not succeed, it is skipped or cancelled.",
+        ),
+        ([0, 3], "It waits for the end of runs r0, r1."),
+    ],
+)
+def test_what_it_needs_of_the_runs_that_it_follows(kinds: list[int], words: str) -> None:
+    waits = [(f"r{place}", None, kind) for place, kind in enumerate(kinds)]
+    found = explain_run(RunFacts(run=run(RunState.SCHEDULED), now=instant(NOW), hold=WAITS_FOR_RUNS, waits_for=waits))
+    assert " ".join(found.words) == words
+
+
+def test_who_waits_for_it() -> None:
+    one = explain_run(RunFacts(run=run(RunState.RUNNING), now=instant(NOW), awaited_by=["a"]))
+    assert one.words[-1] == "Run a waits for it."
+    two = explain_run(RunFacts(run=run(RunState.RUNNING), now=instant(NOW), awaited_by=["a", "b"]))
+    assert two.words[-1] == "Runs a, b wait for it."
+    assert two.facts["awaited_by"] == ["a", "b"]
 
 
 def test_a_run_whose_time_came() -> None:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PUBLIC = {
     "Attempt", "BadPayload", "BlockingClient", "Cancelled", "Client", "Config", "Conflict", "Context", "Enqueued",
     "Exponential",
-    "Fail", "Invalid", "Job", "JobDefinition", "JobState", "JobStats", "JobStatus", "LeaseLost", "NotFound",
+    "Fail", "Follows", "Invalid", "Job", "JobDefinition", "JobState", "JobStats", "JobStatus", "LeaseLost", "NotFound",
     "Order", "Outcome", "Retry", "Rota",
     "RotaError", "Run", "RunError", "RunFilter", "RunState", "Schedule", "Scope", "Snooze", "SyncContext",
     "Unavailable", "Unique",

@@ -161,3 +161,11 @@ def last_words(ctx: SyncContext) -> None:
     ctx.log.info("first")
     ctx.log.warning("about to die")
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def results_of_parents(ctx: Context) -> list[object]:
+    return [parent.result for parent in await ctx.parents()]
+
+
+def results_of_parents_at_once(ctx: SyncContext) -> list[object]:
+    return [parent.result for parent in ctx.parents()]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rota import Context, Order, Rota, RunState
-from rota.errors import BadPayload, JobDisabled, Unavailable, UnknownJob, UnknownOption
+from rota import Context, Follows, Invalid, Order, Rota, RunState
+from rota.errors import BadPayload, JobDisabled, Unavailable, UnknownJob, UnknownOption, UnknownRun
 from rota.testing import InlineRun, adrain, assert_enqueued, inline
 
 
@@ -154,3 +154,39 @@ async def test_outside_of_inline_the_database_is_asked(app: Rota) -> None:
     assert [run.state for run in await adrain(app)] == [RunState.SUCCEEDED]
     app.close()
     await app.aclose()
+
+
+def test_runs_that_follow_others_are_called_after_them_or_not_at_all(app: Rota) -> None:
+    @app.job
+    def number(n: int) -> int:
+        if n < 0:
+            raise ValueError("no luck")
+        return n
+
+    @app.job
+    async def total(ctx: Context) -> int:
+        return sum(parent.result or 0 for parent in await ctx.parents())
+
+    with inline(app) as inlined:
+        good, vain, anyway, *_ = app.enqueue_many(
+            [
+                total.options(after=["one", "two"]).order(),
+                total.options(after=["one", "bad"]).order(),
+                total.options(after=["one", Follows("bad", on="end")]).order(),
+                number.options(ref="one").order(1),
+                number.options(ref="two").order(2),
+                number.options(ref="bad").order(-1),
+            ]
+        )
+        found = {run.id: run for run in inlined.runs}
+        assert (found[good.id].result, found[anyway.id].result) == (3, 1)
+        assert (found[vain.id].result, found[vain.id].state) == (None, RunState.SKIPPED)
+        assert "failed" in (found[vain.id].skipped or "")
+        total.options(after=[good, good.id]).enqueue()
+        assert inlined.runs[-1].result == 3
+        total.options(after=[vain]).enqueue()
+        assert inlined.runs[-1].skipped == f"run {vain.id} was skipped"
+        with pytest.raises(UnknownRun):
+            total.options(after=["beef"]).enqueue()
+        with pytest.raises(Invalid, match="ring"):
+            app.enqueue_many([number.options(ref=a, after=[b]).order(1) for a, b in ("xy", "yx")])

@@ -55,6 +55,8 @@ class RunBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     timeout: str | None = None
     tags: list[str] | None = None
     metadata: dict[str, Any] | None = None
+    after: list[str | dict[str, str]] | None = None
+    ref: str | None = None
 
 
 class ManyRunsBody(msgspec.Struct, forbid_unknown_fields=True):

@@ -31,6 +31,7 @@ _KINDS = {
         'rota run add crawl \'{"url": "https://example.com"}\' --wait',
         "rota run add crawl @payload.json --delay 10m --tag nightly",
         "make-payload | rota run add crawl - --json",
+        "rota run add publish --after 71e1f057,b3e52e11 --otherwise cancel",
         "rota run add report --key march --scope account/42 --at 2026-04-01T06:00:00Z",
     )
 )
@@ -48,6 +49,11 @@ _KINDS = {
 @click.option("--metadata", metavar="JSON", help="An object kept with the run.")
 @click.option("--max-attempts", type=int, metavar="N", help="1 means no retry.")
 @click.option("--timeout", metavar="DURATION", help="For each attempt.")
+@click.option("--after", multiple=True, metavar="ID[,ID]", help="Not before these runs have succeeded; repeatable.")
+@click.option("--after-any-end", is_flag=True, help="With --after: however they end.")
+@click.option(
+    "--otherwise", type=click.Choice(["skip", "cancel"]), help="If one of them does not succeed; default skip."
+)
 @click.option("--idempotency-key", metavar="KEY", help="Asked again within 24h with this key, it is the same run.")
 @click.option("--wait", "waiting", is_flag=True, help="Wait for its end; the exit code tells how (see `run wait`).")
 @shared
@@ -79,9 +85,21 @@ def run_options(*, unique: bool, unique_by: tuple[str, ...], metadata: str | Non
         raise Invalid("give --delay or --at, not both")
     if unique or unique_by:
         given["unique"] = list(unique_by) or True
+    given["after"] = _after(given["after"], given.pop("after_any_end"), given.pop("otherwise"))
     if metadata is not None:
         given["metadata"] = _metadata(metadata)
     return {name: value for name, value in given.items() if value is not None and value != ()}
+
+
+def _after(ids: tuple[str, ...], any_end: bool, otherwise: str | None) -> list[dict[str, str]] | None:
+    if not ids and (any_end or otherwise):
+        raise Invalid(
+            f"{'--after-any-end' if any_end else '--otherwise'} says how to follow, not whom", hint="--after ID"
+        )
+    if any_end and otherwise:
+        raise Invalid("give --after-any-end or --otherwise, not both")
+    how = {"on": "end"} if any_end else {"otherwise": otherwise or "skip"}
+    return [{"run": id.strip(), **how} for part in ids for id in part.split(",")] or None
 
 
 def _metadata(text: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from rota.cli.output import on_terminal, plain_value
 from rota.cli.showing import error_line
 from rota.cli.words import Cell, Columns, span_cell, step_state_cell, text_cell
 from rota.client import Client
+from rota.core.dependencies import Related
 from rota.core.model import Attempt, Run, RunError
 from rota.core.notes import Progress, progress_of
 from rota.core.states import RunState
@@ -32,6 +33,8 @@ class Look(msgspec.Struct, frozen=True):
     progress: Progress
     attempts: Sequence[Attempt]
     at: datetime
+    parents: Sequence[Related] = ()
+    children: Sequence[Related] = ()
 
     @property
     def told(self) -> object:
@@ -44,7 +47,9 @@ class Look(msgspec.Struct, frozen=True):
         """As the API answers, and the attempts. A run that says nothing has no progress."""
         says_something = self.run.progress or self.progress.steps
         run = msgspec.structs.replace(self.run, progress=self.progress if says_something else None)
-        return {**plain_value(run), "attempts": plain_value(self.attempts)}
+        follows = {"after": self.parents, "followed_by": self.children}
+        related = {name: [_told(one) for one in runs] for name, runs in follows.items() if runs}
+        return {**plain_value(run), **related, "attempts": plain_value(self.attempts)}
 
 
 async def look(client: Client, id: str) -> Look:
@@ -52,6 +57,28 @@ async def look(client: Client, id: str) -> Look:
     run = await client.get(id)
     said = progress_of(run.progress, await client.steps(run.id), run.state)
     return Look(run, said, await client.attempts(run.id), await client.time())
+
+
+async def look_around(client: Client, id: str) -> Look:
+    """With the runs that it follows, and those that follow it."""
+    seen = await look(client, id)
+    parents, children = await client.parents(seen.run.id), await client.children(seen.run.id)
+    return msgspec.structs.replace(seen, parents=parents, children=children)
+
+
+def _told(run: Related) -> dict[str, object]:
+    """Without its result, which is its own."""
+    return {"id": run.id, "job": run.job, "state": run.state, "on": run.on, "otherwise": run.otherwise}
+
+
+def related_facts(seen: Look) -> list[tuple[str, Cell]]:
+    return [("after", _runs_cell(seen.parents)), ("followed_by", _runs_cell(seen.children))]
+
+
+def _runs_cell(runs: Sequence[Related]) -> Cell:
+    """In a pipe their ids; for people a line for each."""
+    lines = [f"{run.id}  {run.state or 'pruned'}  {run.job or ''}".rstrip() for run in runs]
+    return Cell(", ".join(run.id for run in runs), "\n".join(lines))
 
 
 def bar(percentage: float | None, width: int) -> str:

@@ -13,7 +13,7 @@ from rota.cli.filtering import filter_of, filters
 from rota.cli.logs import logs
 from rota.cli.options import cursor_of, examples, shared
 from rota.cli.output import on_terminal, print_facts, print_json, print_rows
-from rota.cli.progressing import STEP_COLUMNS, look, progress_facts, step_row
+from rota.cli.progressing import STEP_COLUMNS, look_around, progress_facts, related_facts, step_row
 from rota.cli.runcontrol import COMMANDS
 from rota.cli.showing import ATTEMPT_COLUMNS, RUN_COLUMNS, attempt_row, run_facts, run_row
 from rota.cli.steps import steps
@@ -68,15 +68,15 @@ def ls(limit: int, before: str | None, database: str | None, as_json: bool, **gi
 @click.argument("id")
 @shared
 def show(id: str, database: str | None, as_json: bool) -> None:
-    """Show a run with its progress, steps and attempts.
+    """Show a run with its progress, steps and attempts, what it follows, and what follows it.
 
     ID is the beginning or the end of an id, or all of it.
     """
-    seen = ask(database, lambda client: look(client, id))
+    seen = ask(database, lambda client: look_around(client, id))
     if as_json:
         print_json(seen.document())
         return
-    print_facts([*run_facts(seen.run, seen.at), *progress_facts(seen)])
+    print_facts([*run_facts(seen.run, seen.at), *related_facts(seen), *progress_facts(seen)])
     if on_terminal() and seen.progress.steps:
         click.echo()
         print_rows(STEP_COLUMNS, [step_row(step, seen.at) for step in seen.progress.steps], none="")

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from rota.core.dependencies import NEEDS_SUCCESS, SUCCESS_OR_SKIP
 from rota.core.explaining import Explanation, written
 from rota.core.model import Attempt, Run
 from rota.core.states import RunState
@@ -47,14 +48,15 @@ class LiveWorker(msgspec.Struct, frozen=True):
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """`hold` as in the table of ready runs; `waits_for`: runs and their final state, None while they go on;
-    `before`: how many runs of its queue are to be claimed first; `shielded`: it is in a step that is not to be
-    cancelled."""
+    """`hold` as in the table of ready runs; `waits_for`: runs, their final state, None while they go on, and what it
+    needs of them (`rota_wait.kind`); `awaited_by`: runs that wait for it; `before`: how many runs of its queue are
+    to be claimed first; `shielded`: it is in a step that is not to be cancelled."""
 
     run: Run
     now: datetime
     hold: int | None = None
-    waits_for: Sequence[tuple[str, str | None]] = ()
+    waits_for: Sequence[tuple[str, str | None, int]] = ()
+    awaited_by: Sequence[str] = ()
     limits: Sequence[LimitFacts] = ()
     pauses: Sequence[Paused] = ()
     workers: Sequence[LiveWorker] = ()
@@ -77,6 +79,10 @@ def explain_run(facts: RunFacts) -> Explanation:
         words = _running(facts, more)
     else:
         words = _ended(facts)
+    if facts.awaited_by:
+        more["awaited_by"] = list(facts.awaited_by)
+        one = len(facts.awaited_by) == 1
+        words.append(f"{_runs(facts.awaited_by).capitalize()} {'waits' if one else 'wait'} for it.")
     common = {
         "run_id": run.id,
         "job": run.job,
@@ -91,12 +97,7 @@ def explain_run(facts: RunFacts) -> Explanation:
 def _scheduled(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     run = facts.run
     if facts.hold == WAITS_FOR_RUNS:
-        live = [id for id, state in facts.waits_for if state is None]
-        more["waits_for"] = live
-        if not live:
-            return ["The runs that it waited for have ended: it will go on within seconds."]
-        shown = ", ".join(live[:_SHOWN]) + (f" and {len(live) - _SHOWN} more" if len(live) > _SHOWN else "")
-        return [f"It waits for the end of {'run' if len(live) == 1 else 'runs'} {shown}."]
+        return _waiting(facts, more)
     more["run_at"] = written(run.run_at)
     when = f"{written(run.run_at)} ({age(run.run_at, facts.now)})"
     if run.run_at <= facts.now:
@@ -108,6 +109,29 @@ def _scheduled(facts: RunFacts, more: dict[str, Any]) -> list[str]:
         words = f"It rests after attempt {run.attempt} of {run.max_attempts}{how}{why}."
         return [words, f"It is tried again at {when}."]
     return [f"It waits for its time, {when}."]
+
+
+def _waiting(facts: RunFacts, more: dict[str, Any]) -> list[str]:
+    live = [(id, kind) for id, state, kind in facts.waits_for if state is None]
+    more["waits_for"] = [id for id, _ in live]
+    if not live:
+        return ["The runs that it waited for have ended: it will go on within seconds."]
+    words = []
+    for what, ids in (
+        ("the end", [id for id, kind in live if kind not in NEEDS_SUCCESS]),
+        ("the success", [id for id, kind in live if kind in NEEDS_SUCCESS]),
+    ):
+        words += [f"It waits for {what} of {_runs(ids)}."] if ids else []
+    skipped = [kind == SUCCESS_OR_SKIP for _, kind in live if kind in NEEDS_SUCCESS]
+    if skipped:
+        end = "skipped" if all(skipped) else "skipped or cancelled" if any(skipped) else "cancelled"
+        words.append(f"If {'that' if len(skipped) == 1 else 'one of them'} does not succeed, it is {end}.")
+    return words
+
+
+def _runs(ids: Sequence[str]) -> str:
+    shown = ", ".join(ids[:_SHOWN]) + (f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else "")
+    return f"{'run' if len(ids) == 1 else 'runs'} {shown}"
 
 
 _OUTCOMES = {

@@ -77,7 +77,8 @@ async def explain_one_run(tx: Tx, run_id: str, silence: int) -> Explanation:
             run=run,
             now=instant(int(now)),
             hold=hold,
-            waits_for=[(str(id), state) for id, state in await tx.fetch("awaited_runs", id=run_id)],
+            waits_for=[(str(id), state, kind) for id, state, kind in await tx.fetch("awaited_runs", id=run_id)],
+            awaited_by=[str(row[0]) for row in await tx.fetch("runs_waiting_for", id=run_id, limit=_MOST)],
             limits=[LimitFacts(key, most, int(held)) for key, most, held in await tx.fetch("limits_of_run", id=run_id)],
             pauses=[
                 Paused(kind, name, instant(at), by, reason)

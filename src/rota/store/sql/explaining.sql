@@ -25,8 +25,12 @@ from rota_run r left join rota_ready w on w.run_id = r.id left join rota_lease l
 where r.id = :id;
 
 -- name: awaited_runs
-select a.after_id, r.state from rota_wait a left join rota_run r on r.id = a.after_id
+select a.after_id, r.state, a.kind from rota_wait a left join rota_run r on r.id = a.after_id
 where a.run_id = :id order by a.after_id;
+
+-- name: runs_waiting_for
+select a.run_id from rota_wait a join rota_ready w on w.run_id = a.run_id
+where a.after_id = :id order by a.run_id limit :limit;
 
 -- name: limits_of_run
 select g.key, coalesce(l.max, g.max),

@@ -1,0 +1,130 @@
+"""Runs that follow others, from the command line and over REST."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from click.testing import CliRunner, Result
+
+from rota.api import asgi
+from rota.app import Rota
+from rota.cli import root
+from rota.store import Store, open_database
+
+
+def app_on(url: str) -> Rota:
+    app = Rota(url)
+
+    @app.job
+    async def greet(name: str = "you") -> str:
+        return f"hello {name}"
+
+    return app
+
+
+async def introduce(url: str) -> None:
+    app = app_on(url)
+    store = Store(open_database(url))
+    await store.migrate()
+    await store.save_jobs(app.registry.definitions())
+    await store.close()
+
+
+@pytest.fixture
+def known_url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
+    asyncio.run(introduce(database_url))
+    return database_url
+
+
+def rota(*arguments: str) -> Result:
+    return CliRunner().invoke(root, arguments)
+
+
+def answer(*arguments: str) -> Any:
+    done = rota(*arguments, "--json")
+    assert done.exit_code == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def related(id: str, on: str = "success", otherwise: str = "skip", state: str = "queued") -> dict[str, str]:
+    return {"id": id, "job": "greet", "state": state, "on": on, "otherwise": otherwise}
+
+
+@pytest.mark.usefixtures("known_url")
+def test_show_and_explain_tell_who_follows_whom() -> None:
+    first, second = (answer("run", "add", "greet")["id"] for _ in range(2))
+    both = answer("run", "add", "greet", "--after", f"{first[-12:]}, {second}")
+    assert both["state"] == "scheduled"
+    last = answer("run", "add", "greet", "--after", both["id"], "--after", first, "--otherwise", "cancel")
+    anyway = answer("run", "add", "greet", "--after", both["id"], "--after-any-end")
+    seen = answer("run", "show", both["id"])
+    assert seen["after"] == [related(first), related(second)]
+    assert seen["followed_by"] == [
+        related(last["id"], "success", "cancel", "scheduled"),
+        related(anyway["id"], "end", "skip", "scheduled"),
+    ]
+    assert f"after\t{first}, {second}\n" in rota("run", "show", both["id"]).stdout
+    words = rota("explain", both["id"]).stdout
+    assert f"waits for the success of runs {first}, {second}." in words
+    assert f"Runs {last['id']}, {anyway['id']} wait for it." in words
+    assert answer("run", "cancel", second)["state"] == "cancelled"
+    states = [answer("run", "show", run["id"])["state"] for run in (both, last, anyway)]
+    assert states == ["skipped", "cancelled", "queued"]
+    assert f"run {second} was cancelled" in rota("explain", both["id"]).stdout
+    assert "policy:dependency" in rota("run", "events", both["id"]).stdout
+
+
+@pytest.mark.usefixtures("known_url")
+@pytest.mark.parametrize(
+    ("given", "code", "words"),
+    [
+        (["--after", "beef"], 4, "there is no run 'beef'"),
+        (["--after-any-end"], 2, "--after-any-end says how to follow"),
+        (["--otherwise", "cancel"], 2, "--otherwise says how to follow"),
+        (["--after", "beef", "--after-any-end", "--otherwise", "skip"], 2, "not both"),
+        (["--after", "nobody"], 2, "has the ref 'nobody'"),
+    ],
+)
+def test_what_cannot_be_followed(given: list[str], code: int, words: str) -> None:
+    done = rota("run", "add", "greet", *given)
+    assert done.exit_code == code
+    assert words in done.stderr
+    assert answer("run", "ls")["items"] == []
+
+
+@pytest.fixture
+async def http(database_url: str) -> Any:
+    await introduce(database_url)
+    app = app_on(database_url)
+    transport = httpx2.ASGITransport(asgi(app))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        yield client
+    await app.aclose()
+
+
+async def test_over_rest(http: httpx2.AsyncClient) -> None:
+    runs = [
+        {"job": "greet", "ref": "last", "after": ["first", {"run": "other", "on": "end"}]},
+        {"job": "greet", "ref": "first"},
+        {"job": "greet", "ref": "other"},
+    ]
+    last, first, _ = (await http.post("/api/v1/runs", json={"runs": runs})).json()["items"]
+    assert (last["state"], first["state"]) == ("scheduled", "queued")
+    alone = await http.post("/api/v1/runs", json={"job": "greet", "after": [first["id"]]})
+    assert (alone.status_code, alone.json()["state"]) == (201, "scheduled")
+    await http.post(f"/api/v1/runs/{first['id']}/cancel")
+    assert (await http.get(f"/api/v1/runs/{last['id']}")).json()["state"] == "skipped"
+
+
+async def test_a_ring_over_rest(http: httpx2.AsyncClient) -> None:
+    runs = [{"job": "greet", "ref": "a", "after": ["b"]}, {"job": "greet", "ref": "b", "after": ["a"]}]
+    refused = await http.post("/api/v1/runs", json={"runs": runs})
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
+    assert "a → b → a" in refused.json()["detail"]
+    unknown = await http.post("/api/v1/runs", json={"job": "greet", "after": ["0196f0a0-0000-7000-8000-000000000001"]})
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "unknown-run")
