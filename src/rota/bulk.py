@@ -10,6 +10,7 @@ from rota.core.model import NewRun, RunFilter
 from rota.errors import BulkMismatch, Invalid, NotCancellable, RotaError, RunIsFinal, Unavailable, UnknownRun
 from rota.store import Store
 from rota.store.bulk_store import Refusals
+from rota.store.waits import DEPENDENCY
 
 SoFar = Callable[[BulkResult], None]
 """Told after each bite how far it is."""
@@ -49,7 +50,10 @@ class Bulk:
             for run_id in run_ids:
                 try:
                     await self._store.cancel(run_id, reason, actor)
-                except (NotCancellable, RunIsFinal, UnknownRun) as error:
+                except RunIsFinal as error:
+                    if not await self._followed_in_vain(run_id):
+                        refused[run_id] = error
+                except (NotCancellable, UnknownRun) as error:
                     refused[run_id] = error
             return refused
 
@@ -58,6 +62,10 @@ class Bulk:
 
         result = await _in_bites(BulkResult(len(found)), waiting, _BITE, cancel_waiting, progress)
         return await _in_bites(result, claimed, 1, cancel_each, progress)
+
+    async def _followed_in_vain(self, run_id: str) -> bool:
+        """It ended with one that was cancelled before it: that is as good."""
+        return (await self._store.get_run(run_id)).cancelled_by == DEPENDENCY
 
     async def retry(
         self, wanted: RunFilter, actor: str | None, expected: int | None, progress: SoFar | None

@@ -1,19 +1,20 @@
 """Runs that follow others: every way to follow, every way to end, and whoever comes at the same moment."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
-from rota import Follows
+from rota import Client, Config, Follows
 from rota.core.dependencies import MOST_FOLLOWED
 from rota.core.limits import Limit
-from rota.core.model import JobDefinition, NewRun
+from rota.core.model import JobDefinition, NewRun, Retention, RunFilter
 from rota.core.states import Outcome, RunState
 from rota.errors import Invalid, UnknownRun
 from rota.linking import linked
+from rota.registry.jobs import Registry
 from rota.store import Store, control, new_id, waits
 from rota.store.database import Row, Tx
 from rota.store.postgres import PostgresTx
@@ -29,8 +30,9 @@ from tests.support.runs import (
     put_and_claim,
     state_of,
     tell,
-    until,
 )
+from tests.support.schedules import make_schedule, minutes, plan, runs_of
+from tests.support.trails import trail, words
 
 OTHER = "other"
 SKIP, CANCEL, ANY_END = Follows("", "success"), Follows("", "success", "cancel"), Follows("", "end")
@@ -203,6 +205,7 @@ async def test_a_diamond(store: Store) -> None:
         right={"after": ["first"]},
         first={},
     )
+    assert sorted(call.values()) == [call[ref] for ref in ("first", "left", "right", "last")]
     for expected in (["first"], ["left", "right"], ["last"]):
         claims = await claim(store, known={OTHER: 1})
         assert ids(claims) == [call[ref] for ref in expected]
@@ -477,123 +480,6 @@ async def test_as_many_as_may_be(store: Store) -> None:
     assert len(await left_over(store)) == MOST_FOLLOWED - 1
 
 
-async def test_an_end_and_a_follower_at_once(store: Store, second: Store) -> None:
-    for outcome in (Outcome.SUCCEEDED, Outcome.FAILED) * 10:
-        held = await put_and_claim(store)
-        follower, _ = await asyncio.gather(put_after(second, held.run_id), tell(store, held, outcome))
-        if outcome is Outcome.SUCCEEDED:
-            assert await others(store) == [follower]
-        else:
-            assert await state_of(store, follower) is RunState.SKIPPED
-
-
-async def test_predecessors_that_end_at_once(store: Store, second: Store) -> None:
-    for outcome in (Outcome.SUCCEEDED, Outcome.FAILED) * 10:
-        first, other = await put(store), await put(store)
-        follower = await put_after(store, first, other)
-        one, two = await claim(store)
-        await asyncio.gather(finish(store, one), tell(second, two, outcome))
-        if outcome is Outcome.SUCCEEDED:
-            assert await others(store) == [follower]
-        else:
-            assert await state_of(store, follower) is RunState.SKIPPED
-        assert await left_over(store) == []
-
-
-async def somebody_waits(store: Store) -> bool:
-    sql = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-    return bool(await store.database.read(lambda tx: tx.fetch_sql(sql)))
-
-
-class Resting:
-    """The first transaction that sends `statement` rests after it until told to go on."""
-
-    def __init__(self, statement: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.came, self.go = asyncio.Event(), asyncio.Event()
-        fetch = PostgresTx.fetch
-
-        async def resting(tx: PostgresTx, name: str, rows: Any = None, /, **values: object) -> Any:
-            found = await fetch(tx, name, rows, **values)
-            if name == statement and not self.came.is_set():
-                self.came.set()
-                await self.go.wait()
-            return found
-
-        monkeypatch.setattr(PostgresTx, "fetch", resting)
-
-
-@pytest.mark.parametrize("outcome", [Outcome.SUCCEEDED, Outcome.FAILED])
-@pytest.mark.parametrize("statement", ["lock_followed", "insert_needs"])
-async def test_an_end_waits_for_a_follower_that_is_about_to_be(
-    postgres_store: Store, monkeypatch: pytest.MonkeyPatch, outcome: Outcome, statement: str
-) -> None:
-    held = await put_and_claim(postgres_store)
-    resting = Resting(statement, monkeypatch)
-    following = asyncio.create_task(put_after(postgres_store, held.run_id))
-    await resting.came.wait()
-    ending = asyncio.create_task(tell(postgres_store, held, outcome))
-    await until(lambda: somebody_waits(postgres_store))
-    resting.go.set()
-    follower, _ = await asyncio.gather(following, ending)
-    wanted = RunState.QUEUED if outcome is Outcome.SUCCEEDED else RunState.SKIPPED
-    assert await state_of(postgres_store, follower) is wanted
-
-
-@pytest.mark.parametrize(("outcome", "statement"), [(Outcome.SUCCEEDED, "complete"), (Outcome.FAILED, "end_runs")])
-async def test_a_follower_waits_for_an_end_that_is_under_way(
-    postgres_store: Store, monkeypatch: pytest.MonkeyPatch, outcome: Outcome, statement: str
-) -> None:
-    held = await put_and_claim(postgres_store)
-    resting = Resting(statement, monkeypatch)
-    ending = asyncio.create_task(tell(postgres_store, held, outcome))
-    await resting.came.wait()
-    following = asyncio.create_task(put_after(postgres_store, held.run_id))
-    await until(lambda: somebody_waits(postgres_store))
-    resting.go.set()
-    follower, _ = await asyncio.gather(following, ending)
-    wanted = RunState.QUEUED if outcome is Outcome.SUCCEEDED else RunState.SKIPPED
-    assert await state_of(postgres_store, follower) is wanted
-
-
-async def test_whoever_comes_to_follow_one_that_is_just_ending_in_vain(
-    postgres_store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It came after the end had looked for those that it ends, and before it had ended the one that is followed."""
-    store = postgres_store
-    held = await put_and_claim(store)
-    middle = await put_after(store, held.run_id)
-    resting = Resting("beyond", monkeypatch)
-    ending = asyncio.create_task(tell(store, held, Outcome.FAILED))
-    await resting.came.wait()
-    last = await put_after(store, middle)
-    resting.go.set()
-    await ending
-    assert [await state_of(store, id) for id in (middle, last)] == [RunState.SKIPPED, RunState.SKIPPED]
-
-
-async def test_two_ends_that_end_the_same_runs_in_vain(postgres_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each finds the other's first: in the order of ids they wait, and do not deadlock."""
-    store = postgres_store
-    monkeypatch.setattr("rota.store.postgres._TRIES", 1)
-    first, second = await put(store), await put(store)
-    call = await enqueue(
-        store,
-        m={"after": [first]},
-        n={"after": [second]},
-        x={"after": [first, "n"]},
-        y={"after": [second, "m"]},
-    )
-    one, two = await claim(store)
-    resting = Resting("lock_waiting", monkeypatch)
-    ending = asyncio.create_task(tell(store, one, Outcome.FAILED))
-    await resting.came.wait()
-    other = asyncio.create_task(tell(store, two, Outcome.FAILED))
-    await until(lambda: somebody_waits(store))
-    resting.go.set()
-    await asyncio.gather(ending, other)
-    assert {await state_of(store, id) for id in call.values()} == {RunState.SKIPPED}
-
-
 async def test_the_hook_of_replicas_hears_of_their_ends(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[str, str]] = []
 
@@ -619,3 +505,81 @@ def test_a_run_that_follows_is_asked_for_by_itself() -> None:
     run: NewRun = make(after=["a"])
     assert run.may_be_refused
     assert not make().may_be_refused
+
+
+async def test_the_trail_of_a_run_that_follows(store: Store, clock: ManualClock) -> None:
+    held = await put_and_claim(store)
+    at_once, later = await put_after(store, held.run_id), await put_after(store, held.run_id, delay="10s")
+    await finish(store, held)
+    ended = await put_after(store, held.run_id)
+    clock.advance(11 * SECOND)
+    await store.promote(10)
+    assert words(await trail(store, at_once)) == ["created → scheduled", "released → queued"]
+    assert (await trail(store, at_once))[1].details == {"after": held.run_id}
+    assert words(await trail(store, later)) == ["created → scheduled", "due → queued"]
+    assert words(await trail(store, ended)) == ["created → queued"], "there was nothing to wait for"
+
+
+@WAYS
+async def test_the_trail_of_a_run_that_followed_in_vain(store: Store, way: Follows) -> None:
+    held = await put_and_claim(store)
+    waiting = await put_after(store, after(held.run_id, way))
+    assert await tell(store, held, Outcome.FAILED)
+    late = await put_after(store, after(held.run_id, way))
+    for run_id in (waiting, late):
+        state = await state_of(store, run_id)
+        told = words(await trail(store, run_id))
+        if way is not ANY_END:
+            assert told == ["created → scheduled", f"{state} → {state}"]
+
+
+async def test_whoever_listens_is_told_of_an_end_in_vain(store: Store) -> None:
+    await store.database.transact(
+        lambda tx: tx.fetch_sql("insert into rota_listener (job, what, subject) values ('other', 'schedule', 's')")
+    )
+    held = await put_and_claim(store)
+    waiting = await put_after(store, held.run_id)
+    last = await put_after(store, after(waiting, CANCEL))
+    assert await tell(store, held, Outcome.FAILED)
+    late = await put_after(store, held.run_id)
+    signals = await store.database.read(lambda tx: tx.fetch_sql("select subject, type from rota_signal order by no"))
+    assert sorted(map(tuple, signals)) == sorted([(waiting, "skipped"), (last, "cancelled"), (late, "skipped")])
+
+
+async def test_a_run_that_a_live_one_follows_is_not_pruned(store: Store) -> None:
+    first = await put_and_claim(store)
+    other = await put(store)
+    follower = await put_after(store, first.run_id, other)
+    await finish(store, first)
+    everything = Retention(keep=0, keep_for=-timedelta(days=365 * 100))
+    await store.prune(lambda _: everything)
+    assert [one.state for one in await store.dependencies.parents(follower)] == [RunState.SUCCEEDED, RunState.QUEUED]
+    await store.cancel(other, None, None)
+    assert await state_of(store, follower) is RunState.SKIPPED
+    await store.prune(lambda job: everything if job == "work" else Retention())
+    assert [(one.job, one.state) for one in await store.dependencies.parents(follower)] == [(None, None)] * 2
+    await store.prune(lambda _: everything)
+    assert await left_over(store, "rota_followed") == []
+
+
+async def test_a_schedule_keeps_its_own_order_whoever_follows_its_runs(store: Store, clock: ManualClock) -> None:
+    """`queue_one` lets one run wait for its turn; one that follows for other reasons is not it."""
+    await make_schedule(store, overlap="queue_one")
+    clock.advance(minutes(1))
+    await plan(store)
+    (held,) = await claim(store)
+    follower = await put_after(store, held.run_id)
+    clock.advance(minutes(1))
+    await plan(store)
+    assert [run.state for run in await runs_of(store)] == [RunState.RUNNING, RunState.SCHEDULED]
+    assert await tell(store, held, Outcome.FAILED)
+    assert [run.state for run in await runs_of(store)] == [RunState.FAILED, RunState.QUEUED]
+    assert await state_of(store, follower) is RunState.SKIPPED
+
+
+async def test_all_of_a_graph_cancelled_at_once(store: Store) -> None:
+    await enqueue(store, a={}, b={"after": ["a"]}, c={"after": ["b"]}, d={})
+    client = Client(store, Registry(), Config())
+    done = await client.cancel_many(RunFilter(job=OTHER))
+    assert (done.done, done.refused) == (4, ())
+    assert await left_over(store, "rota_ready") == []

@@ -37,7 +37,7 @@ class Follows(msgspec.Struct, frozen=True):
     `otherwise`: what becomes of a run whose predecessor did not succeed: `skip` or `cancel`.
     """
 
-    run: str | Any
+    run: str | Identified
     on: Literal["success", "end"] = "success"
     otherwise: Literal["skip", "cancel"] = "skip"
 
