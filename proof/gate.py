@@ -128,7 +128,7 @@ class Gate:
     async def _travel(self) -> None:
         draw, far = self._random.random(), self._world.script.distance
         span = 0.003 if draw < _MOSTLY else 0.05 if draw < _OFTEN else 0.5 if draw < _SELDOM else 3.0
-        await asyncio.sleep(self._random.random() * span * far)
+        await self._world.loop.rest(self._random.random() * span * far)
 
     async def _die(self) -> None:
         self._world.kill(self._node)
