@@ -164,6 +164,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             handle._run()
 
     def _choose(self) -> Node | None:
+        if not self._busy:
+            return None
         able = [node for node in self._busy if not node.frozen]  # the dead are not among them
         if not able:
             return None

@@ -90,7 +90,7 @@ class Timing:
     def _delay(self, id: str) -> float:
         ((text,),) = self._world.backend.look(f"select definition from rota_schedule where id = '{id}'")
         self._definitions[id] = msgspec.json.decode(text)
-        return 2.0 if self._definitions[id].get("delay") == "PT2S" else 0.0
+        return msgspec.convert(self._definitions[id].get("delay", "PT0S"), timedelta).total_seconds()
 
     def no_needless_loss(self, change: Change) -> Iterator[Finding]:
         """P12: whoever lives and can reach the database keeps what it holds, and knows of all of it."""

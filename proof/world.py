@@ -17,7 +17,7 @@ from proof.backends import Backend, Direct
 from proof.checker import Checker, Violation
 from proof.complaints import listening
 from proof.diary import Diary
-from proof.gate import Blow, Writing
+from proof.gate import SLOW, Blow, Writing
 from proof.loop import Node, Stuck, VirtualLoop
 from proof.noting import NOTING, NoteObserver
 from proof.observing import Change, Observer
@@ -114,7 +114,7 @@ class World:
         self._all: list[Node] = [self.loop.world]
         self._boots: dict[str, int] = {}
         self._down: dict[str, float] = {}
-        self._strikes: dict[str, list[tuple[int, Blow]]] = {}
+        self._strikes: dict[str, list[Strike]] = {}
         self._away: dict[str | None, float] = {}
         self._hushed_until = 0.0
         self._listeners: dict[int, tuple[Node, Hint]] = {}
@@ -248,7 +248,7 @@ class World:
             case Away() | Mute():
                 self._away[entry.whom] = max(now + entry.span, self._away.get(entry.whom, 0.0))
             case Strike():
-                self._strikes.setdefault(entry.process, []).append((entry.skip, entry.blow))  # type: ignore[arg-type]
+                self._strikes.setdefault(entry.process, []).append(entry)
             case Hush():
                 self._hushed_until = now + entry.span
             case Jump():
@@ -316,16 +316,16 @@ class World:
     def blow_for(self, node: Node, op: str) -> Blow | None:
         self.operations += 1
         waiting = self._strikes.get(node.name)
-        if not waiting:
+        meant = next((one for one in waiting if one.op in ("", op)), None) if waiting else None
+        if not waiting or not meant:
             return None
-        skip, blow = waiting[0]
-        if skip > 0:
-            waiting[0] = (skip - 1, blow)
+        if meant.skip > 0:
+            waiting[waiting.index(meant)] = msgspec.structs.replace(meant, skip=meant.skip - 1)
             return None
-        waiting.pop(0)
-        self.note(f"{node.name}: {blow} {op}")
-        self._trouble()
-        return blow
+        waiting.remove(meant)
+        self.note(f"{node.name}: {meant.blow} {op}")
+        self._trouble(SLOW if meant.blow == "slow" else 0.0)
+        return meant.blow  # type: ignore[return-value]
 
     def is_away(self, node: Node, op: str) -> bool:
         """Whether the database cannot be reached from a process, at least for this operation."""
