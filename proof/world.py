@@ -338,19 +338,19 @@ class World:
         if not self.backend.changed():
             self.checker.tick()
             return
-        made = []
+        made, noted = [], list(self.noting.changes(op))  # first: what a report says of them is compared with these
         for before, after in self.observer.changes():
             change = Change(self.loop.time(), self.clock.micros(), node.name, worker, op, before, after)
             self.changes.append(change)
             made.append(change)
             self.checker.changed(change)
-        self._noted(op, worker, made)
-        self.checker.committed(op)
-
-    def _noted(self, op: str, worker: str, made: list[Change]) -> None:
-        for was, note in list(self.noting.changes(op)):
+        for was, note in noted:
             self.note(f"{worker:9} {op:24} {was or 'nothing'} -> {note or 'nothing'}")
             self.checker.noted(was, note, op, worker)
+        self._effected(op, worker, made)
+        self.checker.committed(op)
+
+    def _effected(self, op: str, worker: str, made: list[Change]) -> None:
         for effect in self.noting.new_effects(op):
             self.note(f"{worker:9} {op:24} {effect}")
             self.checker.did_in_transaction(effect)
