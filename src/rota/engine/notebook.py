@@ -164,7 +164,7 @@ class Page:
         return notes
 
     def last_words(self) -> Notes:
-        """Everything that is not known to be written. What is on its way may come too late: after the end of the run."""
+        """Everything that is not known to be written. What is on its way may come after the end of the run."""
         with self._lock:
             return self._told(self._taken)
 
