@@ -62,6 +62,7 @@ class _Hand:
         self._theme = theme
         self._engines = [f"engine-{number + 1}" for number in range(rng.choice(theme.engines))]
         self._span = rng.uniform(*theme.span)
+        self._enqueued_at: list[float] = []
 
     def script(self, seed: int) -> Script:
         rng, theme = self._random, self._theme
@@ -94,6 +95,7 @@ class _Hand:
     def _commands(self) -> list[Happening]:
         rng, theme = self._random, self._theme
         entries: list[Happening] = [self._enqueue() for _ in self._times(theme.enqueues)]
+        self._enqueued_at = [entry.at for entry in entries]
         entries += [Cancel(self._at(), self._client(), rng.random()) for _ in self._times(theme.cancels)]
         entries += [Cancel(self._at(), self._client(), rng.random(), True) for _ in self._times(theme.cancels_at_work)]
         entries += [RetryByHand(self._at(5), self._client(), rng.random()) for _ in self._times(theme.retries)]
@@ -124,7 +126,7 @@ class _Hand:
         rng, theme = self._random, self._theme
         if self._chance(theme.idempotent):
             return self._idempotent()
-        at, job, options = rng.uniform(0, self._span * 0.9), rng.choice(theme.jobs), dict[str, Any]()
+        at, job, options = rng.uniform(0, self._span * self._theme.busy), rng.choice(theme.jobs), dict[str, Any]()
         if self._chance(theme.bursts):  # so many and so short that a worker claims more than it can begin
             return Enqueue(at, self._client(), "plain", ["ok:0.05"], {}, 40)
         if self._chance(theme.delayed):
@@ -141,7 +143,7 @@ class _Hand:
     def _idempotent(self) -> Enqueue:
         """Mostly the same request again; at times another one under the same key."""
         rng = self._random
-        at, key = rng.uniform(0, self._span * 0.9), rng.choice(("first", "second", "third"))
+        at, key = rng.uniform(0, self._span * self._theme.busy), rng.choice(("first", "second", "third"))
         acts = ["ok:0.6"] if self._chance(0.7) else self._acts()
         return Enqueue(at, self._client(), rng.choice(("plain", "plain", "hasty")), acts, {"idempotency_key": key})
 
@@ -186,7 +188,7 @@ class _Hand:
 
     def _fault(self) -> Happening:
         rng, theme = self._random, self._theme
-        at, engine = rng.uniform(0, self._span * 0.9), rng.choice(self._engines)
+        at, engine = rng.uniform(0, self._span * self._theme.busy), rng.choice(self._engines)
         match rng.choice(theme.kinds):
             case "kill":
                 return Kill(at, engine, rng.uniform(0.1, 8))
@@ -197,13 +199,14 @@ class _Hand:
             case "away":
                 return Away(at, rng.choice((engine, None)), rng.choice((0.5, 3.0, 12.0)))
             case "mute":
-                return Mute(at, engine, rng.choice(theme.muted), rng.choice((4.0, 14.0)))
+                return Mute(at, engine, rng.choice(theme.muted), rng.choice(theme.mutes))
             case "strike":
                 struck = rng.choice((*self._engines, *self._engines, "client-1"))
                 return Strike(at, struck, rng.choice((*BLOWS, "late")), rng.randrange(0, 12))
             case "aimed":
                 who, op, blow = rng.choice(theme.aims)
-                return Strike(at, engine if who == "engine" else who, blow, rng.randrange(0, 3), op)
+                at = rng.choice(self._enqueued_at or [at])  # when there is something to do
+                return Strike(at, engine if who == "engine" else who, blow, rng.randrange(0, 2), op)
             case "hush":
                 return Hush(at, rng.uniform(1, 15))
             case _:

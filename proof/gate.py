@@ -32,6 +32,7 @@ BLOWS: tuple[Blow, ...] = ("crash_before", "crash_after", "lost_reply", "repeate
 _LATE = 5.0
 SLOW = 13.0
 _MOSTLY, _OFTEN, _SELDOM = 0.8, 0.95, 0.99
+_LONGEST = 9.0  # seconds: there and back, an operation has its deadline
 
 
 class Writing(msgspec.Struct):
@@ -130,7 +131,7 @@ class Gate:
     async def _travel(self) -> None:
         draw, far = self._random.random(), self._world.script.distance
         span = 0.003 if draw < _MOSTLY else 0.05 if draw < _OFTEN else 0.5 if draw < _SELDOM else 3.0
-        await self._world.loop.rest(self._random.random() * span * far)
+        await self._world.loop.rest(min(self._random.random() * span * far, _LONGEST))
 
     async def _die(self) -> None:
         self._world.kill(self._node)

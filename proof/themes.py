@@ -60,6 +60,8 @@ LOOSE = ("one:0.2,two:0.2,three:0.2", "one:0.3,two:1:raise", "one:0.3,two:1:cras
 PAYER = ("fetch:0.2,tx:0.1:finish", "tx:0.3:finish", "tx:3:finish", "fetch:0.2,tx:0.2,rest:1",
     "tx:0.5,tx:0.2:finish", "fetch:0.3,tx:0.3:abort", "tx:0.1:finish,rest:3", "rest:9,tx:8:finish",
     "rest:5:still,tx:6")  # fmt: skip
+# So many that the end of one is nearly always on its way, also when the job's time is over.
+_TINY = ",".join(f"step-{number}:0.05:still" for number in range(45))
 NOT_TO_BE_CANCELLED = tuple(act for act in STEPPED if "pay" in act or "sign" in act or "ship" in act)
 
 
@@ -74,6 +76,7 @@ class Theme(msgspec.Struct, frozen=True, kw_only=True):
     span: tuple[float, float] = (10, 22)
     distance: tuple[float, ...] = (0.2, 1.0, 1.0, 3.0)
     hints: float = 0.8
+    busy: float = 0.9  # the part of its span in which runs are enqueued, and faults begin
 
     jobs: tuple[str, ...] = ("plain",)
     acts: dict[str, tuple[str, ...]] = {}
@@ -105,6 +108,7 @@ class Theme(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[int, ...] = (0, 1, 2, 4)
     kinds: tuple[str, ...] = FAULTS
     freezes: tuple[float, ...] = (1.0, 4.0, 12.0, 20.0)
+    mutes: tuple[float, ...] = (4.0, 14.0)
     muted: tuple[str, ...] = ("NoteStore.write", "Store.extend", "Store.extend", "Store.report", "Store.claim",
         "Store.reap", "ScheduleStore.plan")  # fmt: skip
     aims: tuple[tuple[str, str, str], ...] = ()
@@ -112,7 +116,7 @@ class Theme(msgspec.Struct, frozen=True, kw_only=True):
 
 EVERYTHING = Theme(
     name="everything",
-    weight=60,
+    weight=50,
     span=(15, 32),
     jobs=("plain", "plain", "plain", "hasty", "once", "careful", "careful", "timed", "narrow", "keyed", "nested",
         "fleeting", "fleeting", "stepped", "stepped", "stepped", "stepped", "loose", "payer", "payer"),
@@ -136,15 +140,15 @@ EVERYTHING = Theme(
 
 STEPS = Theme(
     name="steps",
-    weight=12,
+    weight=16,
     engines=(1, 2),
-    distance=(0.2, 1.0, 4.0, 12.0),
+    distance=(0.2, 1.0, 3.0, 6.0, 6.0),
     jobs=("stepped", "loose"),
     acts={
         "stepped": (*STEPPED, "fetch:0.2,store:0.2:fail", "fetch:0.3,pay:0.3,store:0.3:fail"),
-        "loose": (*LOOSE, "one:0.1,two:0.1,three:0.1,four:0.1,five:0.1", "one:0.2,two:0.2:fail"),
+        "loose": (*LOOSE, _TINY, _TINY, "one:0.2,two:0.2:fail"),
     },
-    enqueues=(4, 8),
+    enqueues=(3, 6),
     cancels_at_work=(1, 3),
     retries_keeping=(1, 3, 5),
     kinds=("stop", "kill", "mute", "strike", "strike", "freeze"),
@@ -174,21 +178,25 @@ SHIELDS = Theme(
 ZOMBIES = Theme(
     name="zombies",
     weight=18,
-    engines=(2, 2, 3),
+    engines=(2, 3),
+    span=(26, 32),
+    busy=0.4,
     jobs=("plain", "stepped", "loose", "payer"),
     acts={
-        "": ("ok:13", "ok:14", "ok:16", "ok:9", "polite:16"),
+        "": ("ok:11", "ok:14", "ok:17", "ok:20", "polite:16"),
         "stepped": ("pay:13,store:0.3", "pay:14,ship:1", "fetch:4,store:3,pay:9", "fetch:14:still,pay:1",
             "fetch:4,rest:4,fetch:0.1+store:2"),
-        "loose": ("one:2,two:2,three:2,four:2", "one:8"),
+        "loose": ("one:2,two:2,three:2,four:2", "one:8", "one:14:still,two:1", "one:17:still"),
         "payer": ("rest:5:still,tx:9", "tx:14", "tx:14:finish", "rest:5:still,tx:9:finish", "fetch:6,tx:7:finish"),
     },
     attempts=(1,),
-    enqueues=(3, 6),
+    enqueues=(4, 6),
+    copies=(1,),
     delayed=0.0,
     faults=(2, 3),
-    kinds=("mute", "mute", "mute", "freeze", "freeze", "aimed"),
+    kinds=("mute", "mute", "freeze", "aimed"),
     freezes=(12.0, 15.0),
+    mutes=(15.0, 20.0),
     muted=("Store.extend",),
     aims=(("engine", "Store.claim", "slow"), ("engine", "Store.claim_limited", "slow")),
 )  # fmt: skip

@@ -47,6 +47,7 @@ SETTLING = 10 * CONFIG.lease.total_seconds()
 """After the last fault, everything has to be final within ten leases."""
 _GOING_ON, _GOING_ON_PLANNING = 4.0, 13.0
 _DOWN = 2.0
+_FAR = 3.0
 _HINT_DELAY = 0.03
 _LOST_HINTS, _DOUBLED_HINTS = 0.05, 0.05
 
@@ -292,8 +293,9 @@ class World:
             await store.resume_job(job, "skip", None)
         self.committed(self.loop.world, "quieten")
         assert self.healed_at is not None
+        settling = SETTLING * max(1.0, self.script.distance / _FAR)  # beyond that, it is the way that takes the time
         while self.observer.live:
-            if self.loop.time() > max(self.healed_at, *self.deaths.values(), 0.0) + SETTLING:
+            if self.loop.time() > max(self.healed_at, *self.deaths.values(), 0.0) + settling:
                 return
             await asyncio.sleep(1.0)
 
