@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 
 from proof.backends import open_backend
 from proof.campaign import Tally, campaign, failure_of
-from proof.script import draw
+from proof.drawing import draw
 from proof.world import World
 
 CORES = os.cpu_count() or 1
@@ -77,6 +77,7 @@ def one(seed: int, keep: str | None, *, postgres: bool) -> int:
     with databases(1 if postgres else 0) as urls:
         backend = open_backend(urls[0] if urls else None)
         outcome = World(script, backend).run()
+        print(f"theme: {script.theme}")
         for place, entry in enumerate(script.entries):
             print(f"entry {place}: {entry}")
         print("\n".join(outcome.history))

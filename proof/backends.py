@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 import apsw
 import asyncpg
@@ -49,6 +49,45 @@ class Backend(Protocol):
     def close(self) -> None: ...
 
 
+class WorldsClock:
+    """The one of the world that the database is in at present: worlds come and go, what is prepared stays."""
+
+    def __init__(self) -> None:
+        self.current: Clock = HostClock()
+
+    def micros(self) -> int:
+        return self.current.micros()
+
+    def monotonic(self) -> float:
+        return self.current.monotonic()
+
+
+class _Answer:
+    """A future as far as a group commit needs one: whoever waits for it is this thread, and there already."""
+
+    def __init__(self) -> None:
+        self._error: BaseException | None = None
+        self._result: Any = None
+        self._done = False
+
+    def done(self) -> bool:
+        return self._done
+
+    def set_running_or_notify_cancel(self) -> bool:
+        return True
+
+    def set_result(self, result: Any) -> None:
+        self._result, self._done = result, True
+
+    def set_exception(self, error: BaseException) -> None:
+        self._error, self._done = error, True
+
+    def result(self) -> Any:
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
 class SqliteBackend:
     """In memory, on this thread, through the same group commit as in production."""
 
@@ -56,9 +95,11 @@ class SqliteBackend:
 
     def __init__(self) -> None:
         self._own = apsw.Connection(":memory:", statementcachesize=500)
+        self._own.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # as in production, and three times as fast
         self._own.execute("pragma foreign_keys = on; pragma temp_store = memory").fetchall()
         self._changes = 0
-        self._tx = SqliteTx(self._own, HostClock())
+        self._clock = WorldsClock()
+        self._tx = SqliteTx(self._own, self._clock)
         drive(Direct(self, HostClock()).store().migrate())
         self._own.execute(_EFFECTS).fetchall()
         tables = self.look("select name from sqlite_master where type = 'table' and name <> 'rota_migration'")
@@ -66,13 +107,14 @@ class SqliteBackend:
 
     def begin(self, clock: Clock) -> None:
         self._own.execute(self._clear).fetchall()
-        self._tx = SqliteTx(self._own, clock)
+        self._clock.current = clock
 
     def do(self, kind: Kind, work: Work[T], *, repeatable: bool = True) -> T:
-        job = Job(work, Future())
+        answer = _Answer()
         try:
+            job = Job(work, cast("Future[Any]", answer))
             (write_group if kind in ("transact", "alone") else read_each)(self._tx, [job])
-            result: T = job.future.result(0)
+            result: T = answer.result()
         except apsw.Error as error:
             raise translated(error, "the database") from error
         except (UnicodeError, OverflowError) as error:
@@ -98,13 +140,14 @@ class PostgresBackend:
     def __init__(self, url: str) -> None:
         self._url = url
         self._loop = asyncio.new_event_loop()
-        self._database: PostgresDatabase | None = None
+        self._clock = WorldsClock()
         self._eyes: asyncpg.Connection[asyncpg.Record] = self._wait(asyncpg.connect(url))
         self._wait(self._migrate())
         self._wait(self._eyes.execute(_EFFECTS))
         rows = self._wait(self._eyes.fetch("select tablename from pg_tables where tablename like 'rota_%'"))
         tables = ", ".join(["proof_effect", *sorted(row[0] for row in rows if row[0] != "rota_migration")])
         self._clear = f"truncate {tables}"
+        self._database = self._wait(self._open())
 
     async def _migrate(self) -> None:
         store = Store(PostgresDatabase(self._url, deadline=_DEADLINE))
@@ -122,16 +165,13 @@ class PostgresBackend:
 
     def begin(self, clock: Clock) -> None:
         self._wait(self._eyes.execute(self._clear))
-        if self._database:
-            self._wait(self._database.close())
-        self._database = self._wait(self._open(clock))
+        self._clock.current = clock
 
-    async def _open(self, clock: Clock) -> PostgresDatabase:
-        return PostgresDatabase(self._url, clock, deadline=_DEADLINE)
+    async def _open(self) -> PostgresDatabase:
+        return PostgresDatabase(self._url, self._clock, deadline=_DEADLINE)
 
     def do(self, kind: Kind, work: Work[T], *, repeatable: bool = True) -> T:
         database = self._database
-        assert database is not None
         if kind == "transact":
             return self._wait(database.transact(work, repeatable=repeatable))
         door = {"alone": database.alone, "glance": database.glance, "read": database.read}[kind]
@@ -144,8 +184,7 @@ class PostgresBackend:
         return [tuple(row) for row in self._wait(self._eyes.fetch(sql))]
 
     def close(self) -> None:
-        if self._database:
-            self._wait(self._database.close())
+        self._wait(self._database.close())
         self._wait(self._eyes.close())
         self._loop.close()
 

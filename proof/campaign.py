@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 
 from proof.backends import Backend, open_backend
-from proof.script import draw
+from proof.drawing import draw
 from proof.shrinking import reproducer, shrink
 from proof.world import Outcome, World
 

@@ -32,10 +32,13 @@ _RECOVERY = 5.0
 _TRAVEL = 3.0  # that an operation may take
 
 
-def _heard(job: str) -> float:
-    """How soon a handler hears of it: by the heartbeat, after the part of its grace in which it may stop by itself."""
+_TOLD = CONFIG.heartbeat.total_seconds() + _TRAVEL  # how soon a worker hears of a cancel, or of a lease that is lost
+
+
+def _courtesy(job: str) -> float:
+    """How soon it interrupts a handler then: after the part of its grace in which that may stop by itself."""
     grace = parse_duration(JOBS[job].get("cancel_grace", "30s")).total_seconds()
-    return CONFIG.heartbeat.total_seconds() + min(grace / 3, _COURTESY) + 1.0 + _TRAVEL
+    return min(grace / 3, _COURTESY) + 1.0
 
 
 def all_is_final(world: World) -> Iterator[Finding]:
@@ -162,15 +165,14 @@ def cancellation_is_heard(world: World) -> Iterator[Finding]:
         was, now = (seen.lease if seen else None for seen in (change.before, change.after))
         if was is None or now is None or was.cancel_at is not None or now.cancel_at is None:
             continue
-        heard = _heard(change.after.job if change.after else "")
         key = (change.run_id, now.fence)
-        asked = max(change.at, shields.get(key, 0.0))
-        by = asked + heard
         begun = began.get(key)
+        told = max(change.at, begun.at if begun else 0.0) + _TOLD
+        by = max(told, shields.get(key, 0.0)) + _courtesy(change.after.job if change.after else "")
         reached = world.is_calm(change.at - _RECOVERY, by) and world.deaths.get(now.worker, by) >= by
         if begun is None or "stubborn" in begun.detail or not reached:
             continue
-        if ends.get(key, by + 1) > max(asked, begun.at) + heard:
+        if ends.get(key, by + 1) > by:
             yield "P15", f"asked to stop, and went on until {ends.get(key)}: {change}"
 
 
@@ -227,7 +229,7 @@ def zombies_stop(world: World) -> Iterator[Finding]:
             continue
         key = (change.run_id, was.fence)
         since = max([change.at, *(end for begin, end in world.troubles if begin <= change.at)])
-        by = since + _heard(change.before.job if change.before else "")
+        by = since + _TOLD + _courtesy(change.before.job if change.before else "")
         alive = world.deaths.get(was.worker, by) >= by and world.loop.time() > by
         if key not in began or "stubborn" in began[key].detail or not alive:
             continue

@@ -22,14 +22,17 @@ if TYPE_CHECKING:
     from proof.world import World
 
 T = TypeVar("T")
-Blow = Literal["crash_before", "crash_after", "lost_reply", "repeated", "refused", "late"]
+Blow = Literal["crash_before", "crash_after", "lost_reply", "repeated", "refused", "late", "slow"]
 """`lost_reply`: it was done, and nobody is told. `repeated`: so it is done again, as drivers do, if it may be. `late`:
-its caller gives up, and then it is done, as by a server that did not hear of that.
+its caller gives up, and then it is done, as by a server that did not hear of that. `slow`: it was done, and its answer
+takes longer than a lease.
 """
 
 BLOWS: tuple[Blow, ...] = ("crash_before", "crash_after", "lost_reply", "repeated", "refused")
 _LATE = 5.0
+SLOW = 13.0
 _MOSTLY, _OFTEN, _SELDOM = 0.8, 0.95, 0.99
+_LONGEST = 9.0  # seconds: there and back, an operation has its deadline
 
 
 class Writing(msgspec.Struct):
@@ -107,7 +110,7 @@ class Gate:
         if blow == "repeated":
             first, answer = answer, self._do(kind, work, name, repeatable)
             world.checker.repeated(name, first, answer)
-        await self._travel()
+        await (self._world.loop.rest(SLOW) if blow == "slow" else self._travel())
         return answer()
 
     def _do(self, kind: Kind, work: Work[T], name: str, repeatable: bool) -> Callable[[], T]:
@@ -128,7 +131,7 @@ class Gate:
     async def _travel(self) -> None:
         draw, far = self._random.random(), self._world.script.distance
         span = 0.003 if draw < _MOSTLY else 0.05 if draw < _OFTEN else 0.5 if draw < _SELDOM else 3.0
-        await asyncio.sleep(self._random.random() * span * far)
+        await self._world.loop.rest(min(self._random.random() * span * far, _LONGEST))
 
     async def _die(self) -> None:
         self._world.kill(self._node)

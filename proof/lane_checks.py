@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -41,7 +41,7 @@ class Lanes:
 
     def limits(self) -> Iterator[Finding]:
         """Never more leases of a key than its limit."""
-        held = [seen for seen in self._world.observer.runs.values() if seen.lease]
+        held = [seen for seen in self._live() if seen.lease]
         narrow = [seen for seen in held if seen.job == "narrow"]
         if len(narrow) > 2:
             yield "P6", f"{len(narrow)} runs of a job with a limit of 2 at once: {_ids(narrow)}"
@@ -64,8 +64,8 @@ class Lanes:
             if count > 1:
                 yield "P8", f"{count} live runs of {key}"
 
-    def _live(self) -> list[Seen]:
-        return [seen for seen in self._world.observer.runs.values() if seen.end is None]
+    def _live(self) -> Iterable[Seen]:
+        return self._world.observer.live.values()
 
     def pauses(self) -> Iterator[Finding]:
         """What is paused is not claimed."""
@@ -82,7 +82,7 @@ class Lanes:
 
     def one_at_a_time(self) -> Iterator[Finding]:
         """Unless a policy lets them, two runs of a lane are not held at once."""
-        lanes = Counter((seen.schedule_id, seen.scope) for seen in self._world.observer.runs.values() if _held(seen))
+        lanes = Counter((seen.schedule_id, seen.scope) for seen in self._live() if _held(seen))
         for (id, scope), count in lanes.items():
             name, definition = self._schedule(str(id))
             mode = definition.get("overlap", {}).get("mode", "skip")
@@ -110,7 +110,7 @@ class Lanes:
         if seen.backfilled or seen.retry_of or name not in self._steady or "limit" in definition:
             return
         mode = definition.get("overlap", {}).get("mode", "skip")
-        others = [one for one in self._world.observer.runs.values() if _live_beside(one, seen)]
+        others = [one for one in self._live() if _live_beside(one, seen)]
         created = seen.end is None
         if created and mode == "skip" and others:
             yield "P6", f"a run beside {_ids(others)}, though overlap is skip"

@@ -44,6 +44,11 @@ class Node:
         return f"<{self.name}>"
 
 
+def _wake(sleeper: asyncio.Future[None]) -> None:
+    if not sleeper.done():
+        sleeper.set_result(None)
+
+
 class Stuck(Exception):
     """Nothing is left to do, and what was waited for has not happened."""
 
@@ -116,6 +121,12 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)
 
+    def rest(self, seconds: float) -> asyncio.Future[None]:
+        """As `asyncio.sleep`, for half of its price: most of what happens in a world is that something takes time."""
+        future: asyncio.Future[None] = asyncio.Future(loop=self)
+        self.call_at(self._now + seconds, _wake, future)
+        return future
+
     def create_task(  # type: ignore[override]
         self, coro: Coroutine[Any, Any, T], *, name: str | None = None, context: contextvars.Context | None = None
     ) -> asyncio.Task[T]:
@@ -153,7 +164,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             handle._run()
 
     def _choose(self) -> Node | None:
-        able = [node for node in self._busy if node.runs]
+        if not self._busy:
+            return None
+        able = [node for node in self._busy if not node.frozen]  # the dead are not among them
         if not able:
             return None
         return able[0] if len(able) == 1 else able[int(self._random.random() * len(able))]

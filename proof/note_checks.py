@@ -33,7 +33,8 @@ class NoteChecks:
         self._open: dict[Key, dict[str, float]] = {}
         self._done: dict[tuple[str, str, int], str] = {}
         self._ended: dict[Key, dict[str, str]] = {}
-        self._has_late = any(isinstance(entry, Strike) and entry.blow == "late" for entry in world.script.entries)
+        strikes = (entry for entry in world.script.entries if isinstance(entry, Strike))
+        self._has_late = any(one.blow == "late" and one.op in ("", "NoteStore.write") for one in strikes)
 
     def of_changes(self) -> list[Callable[[Change], Iterator[Finding]]]:
         return [self.shields_and_cancels, self.notes_come_before_reports]
@@ -118,6 +119,9 @@ class NoteChecks:
         if op == KEEPING:
             return
         lease = seen.lease if seen else None
+        end = seen.end if seen and op == SEALING else None
+        if end is not None and (end.fence, end.worker) == (after.fence, worker):
+            return  # the last words, together with the end
         if lease is None or lease.fence != after.fence:
             yield "P10", f"written under fence {after.fence}, which is not current: {after}; {seen}"
         elif lease.worker != worker:
@@ -159,6 +163,8 @@ class NoteChecks:
         if was.shielded and not now.shielded:
             if at_work and change.worker not in self._world.deaths:
                 yield "P15", f"its shield is gone, and {sorted(at_work)} is still at work"
+            if change.op == "NoteStore.shield":  # raised without its worker's knowing, and given back: no step began
+                return
             grace = parse_duration(JOBS[change.after.job].get("cancel_grace", "30s")) if change.after else None
             if now.cancel_at is not None and grace and now.cancel_at != change.now + int(grace.total_seconds() * 1e6):
                 yield "P15", "the step that was not to be cancelled is over, and the grace does not begin"

@@ -12,7 +12,7 @@ from proof.backends import Backend
 KEEPING = "Store.enqueue_keeping"
 SEALING = "GateSession.within"
 NOTING = ("NoteStore.write", "NoteStore.unshield")
-_WRITING = (*NOTING, KEEPING)
+_WRITING = (*NOTING, KEEPING, SEALING)
 _PRUNING = "drop_runs"
 
 _STEPS = """

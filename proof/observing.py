@@ -132,6 +132,7 @@ class Observer:
         self._backend = backend
         self._rows: dict[str, tuple[Any, ...]] = {}
         self.runs: dict[str, Seen] = {}
+        self.live: dict[str, Seen] = {}  # those of them that are not over
 
     def changes(self) -> Iterator[tuple[Seen | None, Seen | None]]:
         """(before, after) of every run that is not as it was when last looked at."""
@@ -141,8 +142,13 @@ class Observer:
             if known.get(id) != row:
                 before, after = self.runs.get(id), _seen(row)
                 self.runs[id] = after
+                if after.end is None or after.lease or after.place:
+                    self.live[id] = after
+                else:
+                    self.live.pop(id, None)
                 yield before, after
         for id in sorted(known.keys() - rows.keys()):
+            self.live.pop(id, None)
             yield self.runs.pop(id), None
 
 

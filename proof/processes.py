@@ -26,7 +26,7 @@ CONFIG = Config(
     lease=timedelta(seconds=9),
     heartbeat=timedelta(seconds=3),
     reaper=timedelta(seconds=2),
-    poll=timedelta(seconds=1),
+    poll=timedelta(seconds=2),
     janitor=timedelta(seconds=10),
     deadline=timedelta(seconds=15),
     shutdown_grace=timedelta(seconds=3),

@@ -118,14 +118,19 @@ async def _work(process: Process, ctx: Context, part: Part) -> None:
         await asyncio.sleep(seconds)
         return
     for tick in range(_TICKS):
-        process.world.diary.says(ctx, lines=int(tick == 0))
-        if tick == 0:
-            log.info("%s of %s", part.id, ctx.run_id[-6:])
-        ctx.progress(float(process.world.diary.said[ctx.run_id, ctx.fence]))
+        _say(process, ctx, part, lines=int(tick == 0))
         if part.id != REST:
             ctx.progress(10.0 * tick, step=part.id)
         await asyncio.sleep(seconds / _TICKS)
         await _die(process, part, "crash")
+
+
+def _say(process: Process, ctx: Context, part: Part, lines: int = 1) -> None:
+    """How far it is, and a line for its log."""
+    process.world.diary.says(ctx, lines=lines)
+    for _ in range(lines):
+        log.info("%s of %s", part.id, ctx.run_id[-6:])
+    ctx.progress(float(process.world.diary.said[ctx.run_id, ctx.fence]))
 
 
 def _seconds(process: Process, part: Part) -> float:
@@ -151,6 +156,7 @@ async def _transaction(process: Process, ctx: Context, part: Part) -> None:
     finishes = part.what == "finish"
     async with ctx.transaction() as tx:
         await tx.execute(f"insert into proof_effect values ('{ctx.run_id}', {ctx.fence}, {int(finishes)})")
+        _say(process, ctx, part)  # which is to be there when the run is over
         await asyncio.sleep(_seconds(process, part))
         if part.what == "abort":
             raise ValueError("all of it is to be undone")

@@ -42,6 +42,7 @@ class Timing:
         self._renewed_at: dict[tuple[str, int], float] = {}
         self._definitions: dict[str, dict[str, Any]] = {}
         self._judged = 0
+        self._set_back_at = [one.at for one in world.script.entries if isinstance(one, Jump) and one.by < 0]
         self._untold: dict[tuple[str, int], Deed] = {}
 
     def of_changes(self) -> list[Callable[[Change], Iterator[Finding]]]:
@@ -89,7 +90,7 @@ class Timing:
     def _delay(self, id: str) -> float:
         ((text,),) = self._world.backend.look(f"select definition from rota_schedule where id = '{id}'")
         self._definitions[id] = msgspec.json.decode(text)
-        return 2.0 if self._definitions[id].get("delay") == "PT2S" else 0.0
+        return msgspec.convert(self._definitions[id].get("delay", "PT0S"), timedelta).total_seconds()
 
     def no_needless_loss(self, change: Change) -> Iterator[Finding]:
         """P12: whoever lives and can reach the database keeps what it holds, and knows of all of it."""
@@ -104,7 +105,7 @@ class Timing:
     def not_left_waiting(self) -> Iterator[Finding]:
         """P12, P19: what is due and held back by nothing does not wait while everybody is idle."""
         now, micros = self._world.loop.time(), self._world.clock.micros()
-        runs = self._world.observer.runs.values()
+        runs = self._world.observer.live.values()
         busy = any(seen.lease for seen in runs) or self._world.holds_anything
         waiting = {seen.id for seen in runs if seen.place and seen.place.hold != 3 and seen.place.run_at <= micros}
         for id in self._idle_since.keys() - waiting if not busy else list(self._idle_since):
@@ -117,7 +118,7 @@ class Timing:
     def taken_away_in_time(self) -> Iterator[Finding]:
         """P12: what a dead worker held can be claimed again soon after its lease has ended."""
         now = self._world.loop.time()
-        for seen in self._world.observer.runs.values():
+        for seen in self._world.observer.live.values():
             held = self._renewed_at.get((seen.id, seen.lease.fence)) if seen.lease else None
             if held is not None and self._was_set_back(held):  # until the clock comes there again
                 continue
@@ -125,8 +126,7 @@ class Timing:
                 yield "P12", f"its lease ended {now - held - _LEASE:.3f}s ago, and nobody takes it: {seen}"
 
     def _was_set_back(self, since: float) -> bool:
-        jumps = [entry for entry in self._world.script.entries if isinstance(entry, Jump)]
-        return any(jump.by < 0 and since <= jump.at <= self._world.loop.time() for jump in jumps)
+        return any(since <= at <= self._world.loop.time() for at in self._set_back_at)
 
     def told_in_time(self) -> Iterator[Finding]:
         """P12: that a handler has returned is told soon, even if what it said cannot be written."""

@@ -124,6 +124,8 @@ def _in_order(trail: Sequence[Event], *, is_steady: bool) -> Iterator[str]:
             yield f"its fence fell: {_line(before)}, {_line(event)}"
         if before is not None and event.at < before.at and is_steady:
             yield f"its time fell: {_line(before)}, {_line(event)}"
+        if before is not None and event.type == "due" and before.at == event.at and before.type != "created":
+            yield f"it was due already, and is told to have become so: {_line(before)}, {_line(event)}"
         before = event
 
 

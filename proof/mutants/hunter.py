@@ -13,7 +13,7 @@ import msgspec
 
 import rota
 from proof.backends import Backend, open_backend
-from proof.script import draw
+from proof.drawing import draw
 from proof.world import World
 
 LONGEST_WORLD = 30.0

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from rota import Context, LeaseLost, Order, Outcome, Rota, RunState, SyncContext
+from rota.core.notes import Notes
 from rota.engine.heartbeat import Heartbeat
 from rota.errors import Invalid
 from rota.store import Store, open_database
@@ -268,3 +269,35 @@ async def test_from_a_process_of_its_own(database_url: str) -> None:
     assert [row[0] for row in rows] == ["ada", "bob"]
     await app.aclose()
     await store.close()
+
+
+async def test_what_was_on_its_way_when_the_run_ended_is_there(
+    books: Harness, working: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On SQLite it would have to wait for the transaction, and after that the lease is gone."""
+    on_its_way, ended = asyncio.Event(), asyncio.Event()
+    write = books.store.notes.write
+
+    async def late(notes: Notes) -> set[tuple[str, int]]:
+        on_its_way.set()
+        await ended.wait()
+        return await write(notes)
+
+    monkeypatch.setattr(books.store.notes, "write", late)
+
+    async def pay(ctx: Context) -> None:
+        async with ctx.transaction() as tx:
+            ctx.progress(50)
+            ctx.log.info("paid")
+            await on_its_way.wait()
+            tx.finish()
+
+    books.app.job(pay)
+    run = await books.enqueue("pay")
+    worker = await working(books)
+    paid = await worker.has_state(run, RunState.SUCCEEDED)
+    ended.set()
+    await worker.idle()
+    assert paid.progress is not None
+    assert paid.progress.percentage == 50.0
+    assert [line.text for line in await books.client.logs(run.id)] == ["paid"]

@@ -9,7 +9,8 @@ import pytest
 from proof.__main__ import main
 from proof.backends import Backend, open_backend
 from proof.campaign import run_seeds
-from proof.script import Kill, draw
+from proof.drawing import draw
+from proof.script import Kill
 from proof.shrinking import reproducer, shrink
 from proof.world import World
 from rota.core import endings

@@ -11,7 +11,7 @@ import pytest
 
 from proof.backends import Backend, open_backend
 from proof.campaign import run_seeds
-from proof.script import draw
+from proof.drawing import draw
 from proof.world import World
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +50,7 @@ def test_a_seed_is_a_world(backend: Backend) -> None:
     program = """
 import hashlib, sys
 from proof.backends import open_backend
-from proof.script import draw
+from proof.drawing import draw
 from proof.world import World
 history = World(draw(int(sys.argv[1])), open_backend(None)).run().history
 print(hashlib.sha256("\\n".join(history).encode()).hexdigest())

@@ -8,8 +8,8 @@ import pytest
 
 from proof.backends import SqliteBackend
 from proof.diary import Deed
+from proof.drawing import draw
 from proof.observing import Change, Seen
-from proof.script import draw
 from proof.suspect_checks import SuspectChecks
 from proof.trail_checks import trails_are_true
 from proof.world import World

@@ -291,15 +291,13 @@ class WorkerDesk:
         return self._floor.success(self._attempt, result), self.last_words()
 
     def last_words(self) -> Notes:
-        """What is to be written now; until the end is committed, it is still to be written."""
-        notes = self._page.take()
-        self._page.give_back(notes)
-        return notes
+        """What is not known to be written; until the end is committed, it is still to be."""
+        return self._page.last_words()
 
     def finish(self) -> None:
         """The run has ended, by its handler's own transaction, with all that it said."""
         self._attempt.finish()
-        self._page.written()
+        self._page.written(self._page.take())
         self.close()
 
     def sync_transaction(self) -> AbstractContextManager[SyncTransaction]:

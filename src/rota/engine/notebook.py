@@ -114,6 +114,7 @@ class Page:
         self._steps: dict[str, StepNote] = {}
         self._begun: dict[str, float] = {}
         self._unsent: list[_Sheet] = []
+        self._taken = Notes()  # on their way
         self._lock = threading.Lock()
         self._is_closed = False
 
@@ -153,18 +154,28 @@ class Page:
         """Its end is being written by itself."""
         with self._lock:
             self._steps.pop(id, None)
+            self._taken = Notes(self._taken.progress, tuple(note for note in self._taken.steps if note.id != id))
 
     def take(self) -> Notes:
         """Everything that is to be written now."""
-        now = self._clock.monotonic()
         with self._lock:
-            for sheet in self._log.sheets() if self._log else ():
-                self._unsent = [one for one in self._unsent if one.no not in sheet.drops] + [sheet]
-            progress = ProgressNote(self.run_id, self.fence, self._done, self._summary) if self._progressed else None
-            self._progressed = False
-            steps, self._steps = self._steps, {}
+            notes = self._taken = self._told(Notes())
+            self._progressed, self._steps = False, {}
+        return notes
+
+    def last_words(self) -> Notes:
+        """Everything that is not known to be written. What is on its way may come after the end of the run."""
+        with self._lock:
+            return self._told(self._taken)
+
+    def _told(self, besides: Notes) -> Notes:
+        now = self._clock.monotonic()
+        for sheet in self._log.sheets() if self._log else ():
+            self._unsent = [one for one in self._unsent if one.no not in sheet.drops] + [sheet]
+        progress = ProgressNote(self.run_id, self.fence, self._done, self._summary)
+        steps = {note.id: note for note in besides.steps} | self._steps
         return Notes(
-            (progress,) if progress else (),
+            (progress,) if self._progressed or besides.progress else (),
             tuple(self._aged(note, now) for note in steps.values()),
             tuple(self._log_note(sheet, now) for sheet in self._unsent),
         )
@@ -177,12 +188,16 @@ class Page:
         lines = [(_micros(now - line.at), line.level, line.logger, line.text) for line in sheet.lines]
         return LogNote(self.run_id, self.fence, self.attempt, sheet.no, encoded(lines), sheet.drops)
 
-    def written(self) -> None:
-        self._unsent.clear()
+    def written(self, notes: Notes) -> None:
+        sent = {note.no for note in notes.logs}
+        with self._lock:
+            self._taken = Notes()
+            self._unsent = [sheet for sheet in self._unsent if sheet.no not in sent]
 
     def give_back(self, notes: Notes) -> None:
         """They were not written; what was said since then counts more."""
         with self._lock:
+            self._taken = Notes()
             self._progressed = self._progressed or bool(notes.progress)
             self._steps = {note.id: note for note in notes.steps} | self._steps
         self._changed(self)
@@ -289,8 +304,8 @@ class Notebook:
                 await self._write({page: notes})
             if len(taken) == 1:
                 log.warning("notes of run %s cannot be stored, and are dropped: %s", next(iter(taken)).run_id, error)
-        for page in taken:
-            page.written()
+        for page, notes in taken.items():
+            page.written(notes)
             if (page.run_id, page.fence) in gone:
                 self.refused += 1
                 self._lost(page.run_id, page.fence)

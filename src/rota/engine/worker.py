@@ -251,7 +251,7 @@ class Worker:
                 self._lost(claim.run_id)
             self.held[claim.run_id] = claim.fence
         if claims:
-            self._renewed_at = max(self._renewed_at, now) if not self._buffer else self._renewed_at
+            self._renewed_at = min(self._renewed_at, now) if self._buffer else now
             self._buffer.extend(claims)
         if not self._orders.may_claim:
             self._hand_back_buffer()
@@ -297,7 +297,8 @@ class Worker:
         self.freed()
 
     def heard(self, beat: Beat) -> None:
-        self._renewed_at = max(self._renewed_at, beat.began_at)
+        if all(beat.held.get(claim.run_id) == claim.fence for claim in self._buffer):  # not of claims that came since
+            self._renewed_at = max(self._renewed_at, beat.began_at)
         for run_id in beat.extended.lost:
             if self.held.get(run_id) == beat.held[run_id]:
                 self._lost(run_id)
