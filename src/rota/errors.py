@@ -1,13 +1,15 @@
-"""Everything rota raises: four families, each one HTTP status and one exit code.
+"""Everything rota raises: five families, each one HTTP status and one exit code.
 
     RotaError
-    ├── NotFound        404   exit 4     UnknownJob, UnknownRun, UnknownSchedule, UnknownWorker
+    ├── NotFound        404   exit 4     UnknownJob, UnknownRun, UnknownSchedule, UnknownWorker,
+    │                                    UnknownToken
     ├── Conflict        409   exit 6     AmbiguousRun, LeaseLost, RunIsFinal, RunNotFinal, NotCancellable, DuplicateRun,
     │                                    JobDisabled, NotRepeatable, NotSchedulable, DuplicateSchedule, Overlapping,
     │                                    NotTriggered, NothingToRetry, AlreadyRetried, BulkMismatch, LimitReached,
     │                                    AmbiguousWorker
     ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, UnknownStep,
     │                                    StepTwice, KeyReused, BadConfig (exit 78)
+    ├── Denied          403   exit 5     Forbidden, NotSignedIn, TooManyTries
     └── Unavailable     503   exit 69    DeadlineExceeded, UnreadableSchedule, SchemaOutdated (exit 78),
                                          StillRunning (exit 75)
 
@@ -57,6 +59,10 @@ class Invalid(RotaError):
     status, exit_code, code = 422, 2, "invalid"
 
 
+class Denied(RotaError):
+    status, exit_code, code = 403, 5, "denied"
+
+
 class Unavailable(RotaError):
     status, exit_code, code = 503, 69, "unavailable"
 
@@ -87,6 +93,37 @@ class UnknownRun(NotFound):
     def __init__(self, run_id: str) -> None:
         hint = "give the beginning or the end of an id; it may have been pruned; `rota run ls` lists runs"
         super().__init__(f"there is no run {run_id!r}", hint=hint)
+
+
+class UnknownToken(NotFound):
+    code = "unknown-token"
+
+    def __init__(self, who: str, known: Iterable[str]) -> None:
+        hint = did_you_mean(who, known) or "`rota token ls` lists them"
+        super().__init__(f"no token is called {who!r:.80}", hint=hint)
+
+
+class Forbidden(Denied):
+    code = "forbidden"
+
+    def __init__(self, problem: str, hint: str | None = None) -> None:
+        super().__init__(problem, hint=hint)
+
+
+class NotSignedIn(Denied):
+    status, code = 401, "not-signed-in"
+
+    def __init__(self, problem: str = "nobody is signed in") -> None:
+        hint = "send Authorization: Bearer rota_…, a token from `rota token create`"
+        super().__init__(problem, hint=hint)
+
+
+class TooManyTries(Denied):
+    status, code = 429, "too-many-tries"
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__("too many wrong tokens came from this address", hint=f"try again in {seconds:.0f}s")
+        self.seconds = seconds
 
 
 class AmbiguousRun(Conflict):

@@ -20,6 +20,7 @@ from rota.blocking import BlockingSchedules, BlockingWorkers
 from rota.cli import root
 from rota.client import MOST_LISTED
 from rota.config import SETTINGS, load_config
+from rota.core.access import Role, Token
 from rota.core.applying import read_file
 from rota.core.documents import parse
 from rota.core.limits import WHEN_FULL
@@ -36,6 +37,7 @@ from rota.errors import RotaError
 from rota.registry.jobs import JOB_OPTIONS
 from rota.scheduling import Schedules
 from rota.staffing import Workers
+from rota.tokens import Tokens
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -198,6 +200,9 @@ def test_every_verb_is_documented() -> None:
     assert unnamed("python.md", (f"`{verb}(" for verb in public(Workers))) == []
     assert unnamed("python.md", (f"`{name}`" for name in Worker.__struct_fields__)) == []
     assert unnamed("cli.md", (f"`{state.value}`" for state in WorkerState)) == []
+    assert unnamed("python.md", (f"`{verb}(" for verb in public(Tokens))) == []
+    assert unnamed("python.md", (f"`{name}`" for name in Token.__struct_fields__)) == []
+    assert unnamed("access.md", (f"`{role.value}`" for role in Role)) == []
     assert unnamed("python.md", (f".{name}(" for name in public(Job))) == []
     assert unnamed("python.md", (f"`{name}`" for name in ("id", "created", "created_at", "run_at"))) == []
     assert {"id", "created", "created_at", "run_at"} <= set(dir(Enqueued))

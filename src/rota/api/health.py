@@ -6,10 +6,11 @@ import asyncio
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from rota.api.answers import answer
 from rota.api.requests import client_of
+from rota.api.routing import declared
+from rota.core.access import Role
 from rota.errors import DeadlineExceeded
 from rota.metrics import CONTENT_TYPE
 
@@ -41,5 +42,9 @@ async def time(request: Request) -> Response:
     return answer({"now": await client.time()})
 
 
-PROBES = [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)]
-ROUTES = [Route("/time", time)]
+PROBES = [
+    declared("/healthz", GET=(None, healthz)),
+    declared("/readyz", GET=(None, readyz)),
+    declared("/metrics", GET=(Role.VIEWER, metrics)),
+]
+ROUTES = [declared("/time", GET=(None, time))]

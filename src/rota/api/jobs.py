@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from rota.api.answers import answer, page, worded
 from rota.api.requests import Query, client_of
+from rota.api.routing import declared
+from rota.core.access import Role
 
 
 async def list_jobs(request: Request) -> Response:
@@ -16,4 +17,4 @@ async def list_jobs(request: Request) -> Response:
     return answer(page([worded(definition) for definition in await client.jobs()]))
 
 
-ROUTES = [Route("/jobs", list_jobs)]
+ROUTES = [declared("/jobs", GET=(Role.VIEWER, list_jobs))]

@@ -9,23 +9,23 @@ from typing import Annotated
 from uuid import UUID
 
 import msgspec
-from starlette.endpoints import HTTPEndpoint
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from rota.api.answers import answer, page
+from rota.api.identity import identity_of
 from rota.api.orders import order_of, orders_of
 from rota.api.problems import problem
 from rota.api.requests import Query, client_of, json_body, shaped
+from rota.api.routing import declared
 from rota.client import Client, Order
+from rota.core.access import Role
 from rota.core.model import Run, RunFilter
 from rota.core.notes import progress_of
 from rota.core.scope import Scope
 from rota.core.states import RunState
-from rota.errors import BadPayload, Invalid, KeyReused, RotaError, did_you_mean
+from rota.errors import BadPayload, Forbidden, Invalid, KeyReused, RotaError, UnknownRun, did_you_mean
 
-_ACTOR = "api"
 _FILTERS = (
     *("state", "job", "queue", "key", "tag", "scope", "schedule", "worker"),
     *("created_after", "created_before", "error", "retried"),
@@ -36,28 +36,28 @@ class CancelBody(msgspec.Struct, forbid_unknown_fields=True):
     reason: Annotated[str, msgspec.Meta(max_length=1_000)] | None = None
 
 
-class Runs(HTTPEndpoint):
-    """One endpoint for both methods, so that a third is told of both."""
-
-    async def get(self, request: Request) -> Response:
-        return await list_runs(request)
-
-    async def post(self, request: Request) -> Response:
-        return await enqueue(request)
-
-
 async def enqueue(request: Request) -> Response:
     """One run, or all or none of many."""
     Query(request, ())
     key = request.headers.get("idempotency-key")
     body = await json_body(request)
     client = await client_of(request)
+    scope = identity_of(request).scope
     try:
         if isinstance(body, dict) and "runs" in body:
-            return await _enqueue_many(client, orders_of(body, key))
-        return await _enqueue_one(client, order_of(body, "$", key))
+            return await _enqueue_many(client, [_within(scope, order) for order in orders_of(body, key)])
+        return await _enqueue_one(client, _within(scope, order_of(body, "$", key)))
     except KeyReused:
         raise KeyReused(key or "") from None
+
+
+def _within(scope: Scope | None, order: Order) -> Order:
+    """Whoever is for one scope only need not name it, and may name no other."""
+    if scope is None:
+        return order
+    if order.options.get("scope", (scope.kind, scope.id)) != (scope.kind, scope.id):
+        raise Forbidden(f"only runs of {scope.kind}/{scope.id} may be enqueued with this token")
+    return Order(order.job, order.arguments, {**order.options, "scope": (scope.kind, scope.id)})
 
 
 async def _enqueue_one(client: Client, order: Order) -> Response:
@@ -102,7 +102,7 @@ async def list_runs(request: Request) -> Response:
         queue=query.one("queue"),
         key=query.one("key"),
         tag=query.one("tag"),
-        scope=scope_of(query.one("scope")),
+        scope=_seen(request, scope_of(query.one("scope"))),
         schedule=query.one("schedule"),
         worker=query.one("worker"),
         created_after=query.instant("created_after"),
@@ -114,6 +114,22 @@ async def list_runs(request: Request) -> Response:
     before = run_before(query.one("cursor"))
     runs = await (await client_of(request)).list(wanted, limit=limit, before=before)
     return answer(page(runs, cursor_after(runs[-1]) if len(runs) == limit else None))
+
+
+def _seen(request: Request, asked: Scope | None) -> Scope | None:
+    own = identity_of(request).scope
+    if own is not None and asked not in (None, own):
+        raise Forbidden(f"only runs of {own.kind}/{own.id} may be seen with this token")
+    return own or asked
+
+
+async def _run_of(request: Request, client: Client) -> Run:
+    """The one that the address names, as if there were no others than those of the caller's scope."""
+    run = await client.get(request.path_params["id"])
+    own = identity_of(request).scope
+    if own is not None and run.scope != own:
+        raise UnknownRun(request.path_params["id"])
+    return run
 
 
 def state_of(text: str) -> RunState:
@@ -150,7 +166,7 @@ def run_before(cursor: str | None) -> str | None:
 async def get_run(request: Request) -> Response:
     Query(request, ())
     client = await client_of(request)
-    run = await client.get(request.path_params["id"])
+    run = await _run_of(request, client)
     steps = await client.steps(run.id)
     said = progress_of(run.progress, steps, run.state) if run.progress or steps else None
     return answer(msgspec.structs.replace(run, progress=said))
@@ -159,7 +175,8 @@ async def get_run(request: Request) -> Response:
 async def list_attempts(request: Request) -> Response:
     Query(request, ())
     client = await client_of(request)
-    return answer(page(await client.attempts(request.path_params["id"])))
+    run = await _run_of(request, client)
+    return answer(page(await client.attempts(run.id)))
 
 
 async def cancel(request: Request) -> Response:
@@ -167,8 +184,8 @@ async def cancel(request: Request) -> Response:
     Query(request, ())
     body = shaped(await json_body(request, default={}), CancelBody)
     client = await client_of(request)
-    run = await client.get(request.path_params["id"])
-    await client.cancel(run.id, reason=body.reason, actor=_ACTOR)
+    run = await _run_of(request, client)
+    await client.cancel(run.id, reason=body.reason, actor=identity_of(request).actor)
     return answer(await client.get(run.id))
 
 
@@ -177,14 +194,15 @@ async def retry(request: Request) -> Response:
     if await json_body(request, default={}) != {}:
         raise Invalid("a retry takes no options", hint="enqueue a new run to change something")
     client = await client_of(request)
-    enqueued = await client.retry(request.path_params["id"], actor=_ACTOR)
+    run = await _run_of(request, client)
+    enqueued = await client.retry(run.id, actor=identity_of(request).actor)
     return _created(await client.get(enqueued.id))
 
 
 ROUTES = [
-    Route("/runs", Runs),
-    Route("/runs/{id}", get_run),
-    Route("/runs/{id}/attempts", list_attempts),
-    Route("/runs/{id}/cancel", cancel, methods=["POST"]),
-    Route("/runs/{id}/retry", retry, methods=["POST"]),
+    declared("/runs", GET=(Role.VIEWER, list_runs), POST=(Role.ENQUEUE, enqueue), scoped=True),
+    declared("/runs/{id}", GET=(Role.VIEWER, get_run), scoped=True),
+    declared("/runs/{id}/attempts", GET=(Role.VIEWER, list_attempts), scoped=True),
+    declared("/runs/{id}/cancel", POST=(Role.OPERATOR, cancel), scoped=True),
+    declared("/runs/{id}/retry", POST=(Role.OPERATOR, retry), scoped=True),
 ]
