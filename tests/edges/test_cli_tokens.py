@@ -27,7 +27,7 @@ async def checked(url: str, secret: str) -> str | None:
     await store.migrate()
     token = await Tokens(store).check(secret)
     await store.close()
-    return token and token.role.value
+    return None if token is None else token.role.value
 
 
 def rota(*arguments: str) -> Result:
