@@ -6,7 +6,7 @@
     ├── Conflict        409   exit 6     AmbiguousRun, LeaseLost, RunIsFinal, RunNotFinal, NotCancellable, DuplicateRun,
     │                                    JobDisabled, NotRepeatable, NotSchedulable, DuplicateSchedule, Overlapping,
     │                                    NotTriggered, NothingToRetry, AlreadyRetried, BulkMismatch, LimitReached,
-    │                                    AmbiguousWorker
+    │                                    AmbiguousWorker, ChangedMeanwhile
     ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, UnknownStep,
     │                                    StepTwice, KeyReused, BadConfig (exit 78)
     ├── Denied          403   exit 5     Forbidden, NotSignedIn, TooManyTries
@@ -145,6 +145,15 @@ class LeaseLost(Conflict):
         self.fence = fence
 
 
+class ChangedMeanwhile(Conflict):
+    """Whoever changes something as they saw it wants to know that it is not like that any more."""
+
+    status, code = 412, "changed-meanwhile"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} was changed meanwhile", hint="look at it again, and decide anew")
+
+
 class RunIsFinal(Conflict):
     code = "run-is-final"
 
@@ -209,9 +218,9 @@ class AlreadyRetried(Conflict):
 class BulkMismatch(Conflict):
     code = "bulk-mismatch"
 
-    def __init__(self, expected: int) -> None:
+    def __init__(self, expected: int, what: str = "runs") -> None:
         hint = "nothing was done; count again, and expect what you find"
-        super().__init__(f"more runs match than the {expected} that were expected", hint=hint)
+        super().__init__(f"more {what} match than the {expected} that were expected", hint=hint)
 
 
 class LimitReached(Conflict):

@@ -8,6 +8,7 @@ import pytest
 from rota import errors
 from rota.errors import (
     BadConfig,
+    ChangedMeanwhile,
     Conflict,
     Denied,
     Invalid,
@@ -26,7 +27,7 @@ FAMILIES: dict[type[RotaError], tuple[int, int]] = {
     Denied: (403, 5),
     Unavailable: (503, 69),
 }
-OWN: dict[type[RotaError], int] = {NotSignedIn: 401, TooManyTries: 429}
+OWN: dict[type[RotaError], int] = {NotSignedIn: 401, TooManyTries: 429, ChangedMeanwhile: 412}
 ALL = [
     kind
     for _, kind in inspect.getmembers(errors, inspect.isclass)

@@ -11,6 +11,7 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from rota import api, ui
 from rota.api.identity import COOKIE, Doorkeeper, Tries
+from rota.api.operations import operation
 from rota.api.routing import Declared, declared, require_declared
 from rota.app import Rota
 from rota.core.access import Role
@@ -22,7 +23,7 @@ BASE = "http://127.0.0.1:7682"
 OPEN = {
     ("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/api/v1/time"), ("GET", "/static/{name}"),
     ("GET", "/sign-in"), ("POST", "/sign-in"), ("POST", "/sign-out"),
-    ("POST", "/api/v1/session"), ("DELETE", "/api/v1/session"),
+    ("POST", "/api/v1/session"), ("DELETE", "/api/v1/session"), ("GET", "/openapi.json"), ("GET", "/docs"),
 }  # fmt: skip
 RANKS = {Role.VIEWER: 1, Role.OPERATOR: 2, Role.ADMIN: 3}
 
@@ -62,7 +63,7 @@ def all_routes(routes: list[BaseRoute], below: str = "") -> Iterator[tuple[str, 
             yield from all_routes(list(route.routes), below + route.path)
         else:
             assert isinstance(route, Declared)
-            for method in route.permits:
+            for method in route.operations:
                 yield method, below + route.path, route
 
 
@@ -71,7 +72,7 @@ def served() -> list[tuple[str, str, Declared]]:
 
 
 def test_only_these_are_open_to_everybody() -> None:
-    found = {(method, path) for method, path, route in served() if route.permits[method][0] is None}
+    found = {(method, path) for method, path, route in served() if route.operations[method].role is None}
     assert found == OPEN
 
 
@@ -80,7 +81,7 @@ async def test_every_route_knows_every_role(app: Rota, http: httpx2.AsyncClient,
     """Whoever may not gets 401 or 403; whoever may gets something else, be it 404 or 422."""
     headers = bearing(await token(app, role)) if role else {}
     for method, path, route in served():
-        needed = route.permits[method][0]
+        needed = route.operations[method].role
         answer = await http.request(
             method, path.replace("{id}", "nothing").replace("{name}", "rota.css"), headers=headers
         )
@@ -113,7 +114,7 @@ def test_a_route_that_does_not_say_who_may_use_it_is_not_served(sqlite_url: str)
     with pytest.raises(TypeError, match="does not say"):
         api.asgi(app, [*ui.routes(), Route("/forgotten", nothing)])
     with pytest.raises(TypeError, match="does not say"):
-        require_declared([Mount("/below", routes=[declared("/a", GET=(None, nothing)), Route("/b", nothing)])])
+        require_declared([Mount("/below", routes=[declared("/a", GET=operation(None)(nothing)), Route("/b", nothing)])])
 
 
 @pytest.mark.parametrize("path", ["/healthz/", "/api/v1/healthz", "/x/healthz", "/api/v1/runs/healthz", "/HEALTHZ"])

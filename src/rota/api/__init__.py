@@ -10,7 +10,20 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount, Router
 
-from rota.api import health, jobs, runs, session, tokens
+from rota.api import (
+    audit,
+    bulk,
+    executions,
+    health,
+    jobs,
+    openapi,
+    queues,
+    runs,
+    schedules,
+    session,
+    tokens,
+    workers,
+)
 from rota.api.guard import Guard, own_hosts
 from rota.api.identity import Doorkeeper
 from rota.api.problems import http_problem
@@ -20,9 +33,9 @@ from rota.app import Rota
 
 def asgi(app: Rota, pages: Sequence[BaseRoute] = ()) -> Starlette:
     """The API of `app` and `pages` beside it, behind one guard. It connects when it is first asked something."""
-    parts = (health, runs, jobs, tokens, session)
+    parts = (health, runs, bulk, jobs, executions, schedules, workers, queues, audit, tokens, session)
     resources = Router([route for part in parts for route in part.ROUTES], redirect_slashes=False)
-    return _guarded(app, [*health.PROBES, Mount("/api/v1", resources), *pages])
+    return _guarded(app, [*health.PROBES, *openapi.PAGES, Mount("/api/v1", resources), *pages])
 
 
 def probes(app: Rota) -> Starlette:

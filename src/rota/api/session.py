@@ -7,8 +7,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.answers import answer
+from rota.api.examples import IDENTITY
 from rota.api.identity import ANYBODY, COOKIE, Doorkeeper
-from rota.api.requests import Query, client_of, json_body, shaped
+from rota.api.operations import operation
+from rota.api.requests import client_of, json_body, shaped
 from rota.api.routing import declared
 from rota.core.access import Identity
 from rota.errors import NotSignedIn
@@ -18,15 +20,17 @@ class SessionBody(msgspec.Struct, forbid_unknown_fields=True):
     token: str
 
 
+@operation(None, body=SessionBody, answers=Identity, status=201, takes={"token": "rota_5be1c0ffee00_…"}, gives=IDENTITY)
 async def open_session(request: Request) -> Response:
-    Query(request, ())
+    """Sign a browser in: it gets a cookie that no script can read."""
     body = shaped(await json_body(request), SessionBody)
     identity, cookie = await signed_in(request, body.token)
     return with_cookie(request, answer(identity, 201), cookie)
 
 
+@operation(None, status=204)
 async def close_session(request: Request) -> Response:
-    Query(request, ())
+    """Sign a browser out."""
     return await signed_out(request, Response(status_code=204))
 
 
@@ -60,4 +64,4 @@ async def signed_out(request: Request, response: Response) -> Response:
     return response
 
 
-ROUTES = [declared("/session", POST=(None, open_session), DELETE=(None, close_session))]
+ROUTES = [declared("/session", POST=open_session, DELETE=close_session)]

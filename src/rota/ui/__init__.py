@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute
 
+from rota.api.operations import operation
 from rota.api.routing import declared
 from rota.core.access import Role
 from rota.ui.overview import overview
@@ -13,10 +14,11 @@ from rota.ui.static import static
 
 
 def routes() -> list[BaseRoute]:
+    see, anybody = operation(Role.VIEWER, query=None), operation(None, query=None)
     return [
-        declared("/", GET=(Role.VIEWER, overview), page=True),
-        declared("/runs/{id}", GET=(Role.VIEWER, run_page), page=True),
-        declared("/sign-in", GET=(None, sign_in_page), POST=(None, sign_in), page=True),
-        declared("/sign-out", POST=(None, sign_out), page=True),
-        declared("/static/{name}", GET=(None, static)),
+        declared("/", GET=see(overview), page=True),
+        declared("/runs/{id}", GET=see(run_page), page=True),
+        declared("/sign-in", GET=anybody(sign_in_page), POST=anybody(sign_in), page=True),
+        declared("/sign-out", POST=anybody(sign_out), page=True),
+        declared("/static/{name}", GET=anybody(static), page=True),
     ]
