@@ -14,13 +14,16 @@ from rota.api import (
     audit,
     bulk,
     executions,
+    export,
     health,
     jobs,
+    logs,
     openapi,
     queues,
     runs,
     schedules,
     session,
+    stream,
     tokens,
     workers,
 )
@@ -28,12 +31,28 @@ from rota.api.guard import Guard, own_hosts
 from rota.api.identity import Doorkeeper
 from rota.api.problems import http_problem
 from rota.api.routing import require_declared
+from rota.api.stream import Streams
 from rota.app import Rota
 
 
 def asgi(app: Rota, pages: Sequence[BaseRoute] = ()) -> Starlette:
     """The API of `app` and `pages` beside it, behind one guard. It connects when it is first asked something."""
-    parts = (health, runs, bulk, jobs, executions, schedules, workers, queues, audit, tokens, session)
+    parts = (
+        health,
+        runs,
+        logs,
+        bulk,
+        jobs,
+        executions,
+        schedules,
+        workers,
+        queues,
+        audit,
+        tokens,
+        session,
+        stream,
+        export,
+    )
     resources = Router([route for part in parts for route in part.ROUTES], redirect_slashes=False)
     return _guarded(app, [*health.PROBES, *openapi.PAGES, Mount("/api/v1", resources), *pages])
 
@@ -53,4 +72,5 @@ def _guarded(app: Rota, routes: Sequence[BaseRoute]) -> Starlette:
     api.router.redirect_slashes = False
     api.state.rota = app
     api.state.doorkeeper = Doorkeeper(time.monotonic)
+    api.state.streams = Streams()
     return api

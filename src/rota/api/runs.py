@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from rota.api.answers import answer, page
 from rota.api.cursors import cursor_after, run_before
-from rota.api.examples import ATTEMPT, EVENT, EXPLANATION, LOG_LINE, RUN, STEP
+from rota.api.examples import ATTEMPT, EVENT, EXPLANATION, RUN, STEP
 from rota.api.filters import RunQuery, filter_of
 from rota.api.identity import identity_of
 from rota.api.operations import operation
@@ -25,7 +25,7 @@ from rota.core.access import Role
 from rota.core.events import Event
 from rota.core.explaining import Explanation
 from rota.core.model import Attempt, Run
-from rota.core.notes import LogLine, progress_of
+from rota.core.notes import progress_of
 from rota.core.scope import Scope
 from rota.core.steps import Step
 from rota.errors import BadPayload, Forbidden, KeyReused, RotaError, UnknownRun
@@ -47,18 +47,6 @@ class RunListQuery(RunQuery, kw_only=True):
 
     limit: Limit = 50
     cursor: str | None = None
-
-
-class LogQuery(msgspec.Struct):
-    """`after` is the cursor of the last line seen, `last` asks for so many lines from the end."""
-
-    after: str | None = None
-    last: Annotated[int, msgspec.Meta(ge=1, le=10_000)] | None = None
-
-
-class LogPage(msgspec.Struct):
-    items: Sequence[LogLine]
-    next_cursor: str | None
 
 
 class EnqueuedRuns(msgspec.Struct):
@@ -193,16 +181,6 @@ async def list_events(request: Request) -> Response:
     return answer(page(await client.events((await run_of(request, client)).id)))
 
 
-@operation(Role.VIEWER, query=LogQuery, answers=LogPage, gives={"items": [LOG_LINE], "next_cursor": "3:1:0"})
-async def list_logs(request: Request) -> Response:
-    """What a run logged, the oldest line first, a page at a time."""
-    query = asked(request, LogQuery)
-    client = await client_of(request)
-    run = await run_of(request, client)
-    lines = await client.logs(run.id, after=query.after, last=query.last)
-    return answer(page(lines, lines[-1].cursor if lines else query.after))
-
-
 @operation(Role.VIEWER, answers=Explanation, gives=EXPLANATION)
 async def explain_run(request: Request) -> Response:
     """Why a run is in the state that it is in."""
@@ -242,7 +220,6 @@ ROUTES = [
     declared("/runs/{id}/attempts", GET=list_attempts, scoped=True),
     declared("/runs/{id}/steps", GET=list_steps, scoped=True),
     declared("/runs/{id}/events", GET=list_events, scoped=True),
-    declared("/runs/{id}/logs", GET=list_logs, scoped=True),
     declared("/runs/{id}/explain", GET=explain_run, scoped=True),
     declared("/runs/{id}/cancel", POST=cancel, scoped=True),
     declared("/runs/{id}/retry", POST=retry, scoped=True),
