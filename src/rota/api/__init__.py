@@ -34,26 +34,15 @@ from rota.api.routing import require_declared
 from rota.api.stream import Streams
 from rota.app import Rota
 
+_PARTS = (
+    *(health, runs, logs, bulk, jobs, executions, schedules, workers, queues, audit),
+    *(tokens, session, stream, export),
+)
+
 
 def asgi(app: Rota, pages: Sequence[BaseRoute] = ()) -> Starlette:
     """The API of `app` and `pages` beside it, behind one guard. It connects when it is first asked something."""
-    parts = (
-        health,
-        runs,
-        logs,
-        bulk,
-        jobs,
-        executions,
-        schedules,
-        workers,
-        queues,
-        audit,
-        tokens,
-        session,
-        stream,
-        export,
-    )
-    resources = Router([route for part in parts for route in part.ROUTES], redirect_slashes=False)
+    resources = Router([route for part in _PARTS for route in part.ROUTES], redirect_slashes=False)
     return _guarded(app, [*health.PROBES, *openapi.PAGES, Mount("/api/v1", resources), *pages])
 
 

@@ -25,7 +25,7 @@ from rota.core.notes import LogLine
 
 
 class LogQuery(msgspec.Struct):
-    """`after` is the cursor of the last line seen, `last` asks for so many lines from the end; `follow` for a stream."""
+    """`after` is the cursor of the last line seen, `last` asks for so many lines from the end, `follow` for more."""
 
     after: str | None = None
     last: Annotated[int, msgspec.Meta(ge=1, le=10_000)] | None = None
@@ -41,8 +41,8 @@ class LogPage(msgspec.Struct):
 async def list_logs(request: Request) -> Response:
     """What a run logged, the oldest line first, a page at a time.
 
-    With `follow=1`, as server-sent events while it grows: a `line` each, and `end` with the run's state when it is over. The
-    `id` of an event is a cursor: a browser that connects again goes on behind it.
+    With `follow=1`, as server-sent events while it grows: a `line` each, and `end` with the run's state when it is
+    over. The `id` of an event is a cursor: a browser that connects again goes on behind it.
     """
     query = asked(request, LogQuery)
     client = await client_of(request)
