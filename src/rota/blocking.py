@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from rota.client import Client, Order
+from rota.core.access import Token
 from rota.core.applying import Difference
 from rota.core.backfilling import Backfill
 from rota.core.bulking import BulkResult, Counted
@@ -30,6 +31,7 @@ from rota.core.triggers import Trigger
 from rota.core.workers import Worker
 from rota.drafting import Simulated, WhatIf
 from rota.durations import Duration
+from rota.tokens import Issued
 
 T = TypeVar("T")
 
@@ -59,6 +61,7 @@ class BlockingClient:
         self._connecting = asyncio.Lock()
         self.schedules = BlockingSchedules(self._call)
         self.workers = BlockingWorkers(self._call)
+        self.tokens = BlockingTokens(self._call)
 
     def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         async def connected() -> T:
@@ -277,3 +280,19 @@ class BlockingWorkers:
 
     def list(self) -> Sequence[Worker]:
         return self._call(lambda client: client.workers.list())
+
+
+class BlockingTokens:
+    """`client.tokens`, likewise; checking them is the server's business."""
+
+    def __init__(self, call: _Call) -> None:
+        self._call = call
+
+    def create(self, name: str, role: str, **options: Any) -> Issued:
+        return self._call(lambda client: client.tokens.create(name, role, **options))
+
+    def list(self) -> Sequence[Token]:
+        return self._call(lambda client: client.tokens.list())
+
+    def revoke(self, who: str, *, actor: str | None = None) -> Token:
+        return self._call(lambda client: client.tokens.revoke(who, actor=actor))

@@ -43,6 +43,7 @@ from rota.scheduling import Schedules
 from rota.staffing import Workers
 from rota.store import Store
 from rota.store.gathering import Gatherer
+from rota.tokens import Tokens
 
 MOST_LISTED = 500
 _FIRST_LOOK = 0.02
@@ -70,6 +71,7 @@ class Client:
         self._bulk = Bulk(store, self._again)
         self._hints = Hints(store)
         self.workers = Workers(store)
+        self.tokens = Tokens(store)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""

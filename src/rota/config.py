@@ -41,6 +41,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     max_payload: int = 262_144
     log_limit: int = 1_048_576
     host: str = "127.0.0.1"
+    auth: bool = False
+    allowed_hosts: str = ""
     port: int = 7682
     log_format: str = "text"
     log_runs: bool = False

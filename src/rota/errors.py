@@ -1,13 +1,15 @@
-"""Everything rota raises: four families, each one HTTP status and one exit code.
+"""Everything rota raises: five families, each one HTTP status and one exit code.
 
     RotaError
-    ├── NotFound        404   exit 4     UnknownJob, UnknownRun, UnknownSchedule, UnknownWorker
+    ├── NotFound        404   exit 4     UnknownJob, UnknownRun, UnknownSchedule, UnknownWorker,
+    │                                    UnknownToken
     ├── Conflict        409   exit 6     AmbiguousRun, LeaseLost, RunIsFinal, RunNotFinal, NotCancellable, DuplicateRun,
     │                                    JobDisabled, NotRepeatable, NotSchedulable, DuplicateSchedule, Overlapping,
     │                                    NotTriggered, NothingToRetry, AlreadyRetried, BulkMismatch, LimitReached,
-    │                                    AmbiguousWorker
+    │                                    AmbiguousWorker, ChangedMeanwhile
     ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, UnknownStep,
     │                                    StepTwice, KeyReused, BadConfig (exit 78)
+    ├── Denied          403   exit 5     Forbidden, NotSignedIn, TooManyTries
     └── Unavailable     503   exit 69    DeadlineExceeded, UnreadableSchedule, SchemaOutdated (exit 78),
                                          StillRunning (exit 75)
 
@@ -57,6 +59,10 @@ class Invalid(RotaError):
     status, exit_code, code = 422, 2, "invalid"
 
 
+class Denied(RotaError):
+    status, exit_code, code = 403, 5, "denied"
+
+
 class Unavailable(RotaError):
     status, exit_code, code = 503, 69, "unavailable"
 
@@ -89,6 +95,37 @@ class UnknownRun(NotFound):
         super().__init__(f"there is no run {run_id!r}", hint=hint)
 
 
+class UnknownToken(NotFound):
+    code = "unknown-token"
+
+    def __init__(self, who: str, known: Iterable[str]) -> None:
+        hint = did_you_mean(who, known) or "`rota token ls` lists them"
+        super().__init__(f"no token is called {who!r:.80}", hint=hint)
+
+
+class Forbidden(Denied):
+    code = "forbidden"
+
+    def __init__(self, problem: str, hint: str | None = None) -> None:
+        super().__init__(problem, hint=hint)
+
+
+class NotSignedIn(Denied):
+    status, code = 401, "not-signed-in"
+
+    def __init__(self, problem: str = "nobody is signed in") -> None:
+        hint = "send Authorization: Bearer rota_…, a token from `rota token create`"
+        super().__init__(problem, hint=hint)
+
+
+class TooManyTries(Denied):
+    status, code = 429, "too-many-tries"
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__("too many wrong tokens came from this address", hint=f"try again in {seconds:.0f}s")
+        self.seconds = seconds
+
+
 class AmbiguousRun(Conflict):
     code = "ambiguous-run"
 
@@ -106,6 +143,15 @@ class LeaseLost(Conflict):
         super().__init__(f"fence {fence} of run {run_id} is not current any more", hint="stop: another attempt owns it")
         self.run_id = run_id
         self.fence = fence
+
+
+class ChangedMeanwhile(Conflict):
+    """Whoever changes something as they saw it wants to know that it is not like that any more."""
+
+    status, code = 412, "changed-meanwhile"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} was changed meanwhile", hint="look at it again, and decide anew")
 
 
 class RunIsFinal(Conflict):
@@ -172,9 +218,9 @@ class AlreadyRetried(Conflict):
 class BulkMismatch(Conflict):
     code = "bulk-mismatch"
 
-    def __init__(self, expected: int) -> None:
+    def __init__(self, expected: int, what: str = "runs") -> None:
         hint = "nothing was done; count again, and expect what you find"
-        super().__init__(f"more runs match than the {expected} that were expected", hint=hint)
+        super().__init__(f"more {what} match than the {expected} that were expected", hint=hint)
 
 
 class LimitReached(Conflict):

@@ -22,7 +22,7 @@ from rota.core.scope import Scope
 from rota.core.triggers import Trigger
 from rota.drafting import Simulated, WhatIf, applied, drafted, simulated
 from rota.durations import Duration, in_micros, parse_duration
-from rota.errors import Conflict, Invalid, NotFound, Unavailable, UnknownSchedule
+from rota.errors import ChangedMeanwhile, Conflict, Invalid, NotFound, Unavailable, UnknownSchedule
 from rota.instants import micros_at
 from rota.registry.jobs import Registry
 from rota.registry.signature import check_schema
@@ -91,12 +91,18 @@ class Schedules(Accounts):
         job: str | None = None,
         trigger: Trigger | None = None,
         actor: str | None = None,
+        expected: ScheduleDefinition | None = None,
         **options: Any,
     ) -> Schedule:
-        """Only what is given changes; an option that is None goes back to its default."""
+        """Only what is given changes; an option that is None goes back to its default.
+
+        `expected`: it must still be like this, or it is a `ChangedMeanwhile`.
+        """
         change = Change(note="edited", actor=checked_actor(actor))
         for _ in range(_TRIES):  # two people may change different things at once, and both changes count
             old = await self.get(name)
+            if expected is not None and old.definition != expected:
+                raise ChangedMeanwhile(f"schedule {name!r}")
             definition = await self._changed(old, job, trigger, options)
             if await self._store.schedules.update(name, definition, change, expected=old.definition):
                 return await self.get(name)

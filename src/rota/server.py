@@ -215,10 +215,10 @@ class _Web(uvicorn.Server):
 
 
 def listen(config: Config) -> socket.socket:
-    if not is_loopback(config.host.lower()):
+    if not config.auth and not is_loopback(config.host.lower()):
         raise BadConfig(
-            f"host {config.host!r} can be reached from other machines, and rota cannot authenticate anybody yet",
-            hint="use 127.0.0.1; to share it, put a proxy that authenticates in front",
+            f"host {config.host!r} can be reached from other machines, and everybody there could do everything",
+            hint="set ROTA_AUTH=on and make a token with `rota token create`; or use 127.0.0.1",
         )
     try:
         places = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)

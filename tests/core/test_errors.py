@@ -1,4 +1,4 @@
-"""Errors: four families, each one status and one exit code, and a tree that is drawn as it is."""
+"""Errors: five families, each one status and one exit code, and a tree that is drawn as it is."""
 
 import inspect
 import re
@@ -6,14 +6,28 @@ import re
 import pytest
 
 from rota import errors
-from rota.errors import BadConfig, Conflict, Invalid, NotFound, RotaError, Unavailable, did_you_mean
+from rota.errors import (
+    BadConfig,
+    ChangedMeanwhile,
+    Conflict,
+    Denied,
+    Invalid,
+    NotFound,
+    NotSignedIn,
+    RotaError,
+    TooManyTries,
+    Unavailable,
+    did_you_mean,
+)
 
 FAMILIES: dict[type[RotaError], tuple[int, int]] = {
     NotFound: (404, 4),
     Conflict: (409, 6),
     Invalid: (422, 2),
+    Denied: (403, 5),
     Unavailable: (503, 69),
 }
+OWN: dict[type[RotaError], int] = {NotSignedIn: 401, TooManyTries: 429, ChangedMeanwhile: 412}
 ALL = [
     kind
     for _, kind in inspect.getmembers(errors, inspect.isclass)
@@ -34,7 +48,7 @@ def test_a_family_is_a_status_and_an_exit_code(family: type[RotaError]) -> None:
 
 @pytest.mark.parametrize("kind", SPECIFIC)
 def test_every_error_has_the_status_of_its_family(kind: type[RotaError]) -> None:
-    assert kind.status == family_of(kind).status
+    assert kind.status == OWN.get(kind, family_of(kind).status)
 
 
 def test_every_error_has_a_code_of_its_own() -> None:

@@ -8,9 +8,10 @@ import httpx2
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from rota.api import asgi
+from rota.api.operations import operation
+from rota.api.routing import declared
 from rota.app import Rota
 
 
@@ -21,7 +22,7 @@ async def broken(request: Request) -> Response:
 @pytest.fixture
 async def http(sqlite_url: str) -> AsyncIterator[httpx2.AsyncClient]:
     app = Rota(sqlite_url)
-    transport = httpx2.ASGITransport(app=asgi(app, [Route("/broken", broken)]))
+    transport = httpx2.ASGITransport(app=asgi(app, [declared("/broken", GET=operation(None)(broken))]))
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:7682") as client:
         yield client
     await app.aclose()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from starlette.applications import Starlette
@@ -9,16 +10,40 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount, Router
 
-from rota.api import health, jobs, runs
-from rota.api.guard import Guard
+from rota.api import (
+    audit,
+    bulk,
+    executions,
+    export,
+    health,
+    jobs,
+    logs,
+    openapi,
+    queues,
+    runs,
+    schedules,
+    session,
+    stream,
+    tokens,
+    workers,
+)
+from rota.api.guard import Guard, own_hosts
+from rota.api.identity import Doorkeeper
 from rota.api.problems import http_problem
+from rota.api.routing import require_declared
+from rota.api.stream import Streams
 from rota.app import Rota
+
+_PARTS = (
+    *(health, runs, logs, bulk, jobs, executions, schedules, workers, queues, audit),
+    *(tokens, session, stream, export),
+)
 
 
 def asgi(app: Rota, pages: Sequence[BaseRoute] = ()) -> Starlette:
     """The API of `app` and `pages` beside it, behind one guard. It connects when it is first asked something."""
-    resources = Router([*health.ROUTES, *runs.ROUTES, *jobs.ROUTES], redirect_slashes=False)
-    return _guarded(app, [*health.PROBES, Mount("/api/v1", resources), *pages])
+    resources = Router([route for part in _PARTS for route in part.ROUTES], redirect_slashes=False)
+    return _guarded(app, [*health.PROBES, *openapi.PAGES, Mount("/api/v1", resources), *pages])
 
 
 def probes(app: Rota) -> Starlette:
@@ -27,11 +52,14 @@ def probes(app: Rota) -> Starlette:
 
 
 def _guarded(app: Rota, routes: Sequence[BaseRoute]) -> Starlette:
+    require_declared(routes)
     api = Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, host=app.config.host)],
+        middleware=[Middleware(Guard, hosts=own_hosts(app.config))],
         exception_handlers={HTTPException: http_problem},
     )
     api.router.redirect_slashes = False
     api.state.rota = app
+    api.state.doorkeeper = Doorkeeper(time.monotonic)
+    api.state.streams = Streams()
     return api

@@ -11,13 +11,14 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rota.api.identity import SAFE_METHODS
 from rota.api.problems import problem, unexpected
 from rota.api.refusals import WrongHost, WrongOrigin
+from rota.config import Config
 from rota.errors import RotaError
 
 log = logging.getLogger("rota.api")
 
-_SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 _REQUEST_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 _HEADERS = {
     "content-security-policy": (
@@ -32,9 +33,10 @@ _HEADERS = {
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, host: str) -> None:
+    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
+        """`hosts`: by which names it may be called, besides those of this machine."""
         self._app = app
-        self._host = host
+        self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -43,7 +45,7 @@ class Guard:
         headers = Headers(scope=scope)
         answer = _Answer(send, request_id(headers))
         try:
-            check_host(headers, self._host)
+            check_host(headers, self._hosts)
             check_origin(scope["method"], headers)
             await self._app(scope, receive, answer.send)
         except ClientDisconnect:
@@ -82,15 +84,20 @@ def request_id(headers: Headers) -> str:
     return given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
 
 
-def check_host(headers: Headers, own: str) -> None:
+def own_hosts(config: Config) -> frozenset[str]:
+    named = (name.strip().lower() for name in config.allowed_hosts.split(","))
+    return frozenset({config.host.lower(), *(name for name in named if name)})
+
+
+def check_host(headers: Headers, own: frozenset[str]) -> None:
     given = headers.getlist("host")
-    if len(given) != 1 or not (is_loopback(host_name(given[0])) or host_name(given[0]) == own.lower()):
+    if len(given) != 1 or not (is_loopback(host_name(given[0])) or host_name(given[0]) in own):
         raise WrongHost(", ".join(given))
 
 
 def check_origin(method: str, headers: Headers) -> None:
     """Reading needs no check: without CORS headers a browser shows the answer to no other origin."""
-    if method in _SAFE_METHODS:
+    if method in SAFE_METHODS:
         return
     origin = headers.get("origin")
     if origin is not None and origin.partition("://")[2].lower() != headers["host"].lower():

@@ -1,19 +1,149 @@
-"""`/api/v1/jobs`: what can be run."""
+"""`/api/v1/jobs`: what can be run, how it stands, and what is done to a job as a whole."""
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from rota.api.answers import answer, page, worded
-from rota.api.requests import Query, client_of
+from rota.api.cursors import cursor_after, run_before
+from rota.api.examples import JOB_STATUS, RUN
+from rota.api.filters import filter_of
+from rota.api.identity import identity_of
+from rota.api.operations import operation
+from rota.api.queries import asked
+from rota.api.requests import client_of, json_body, shaped
+from rota.api.routing import declared
+from rota.api.runs import RunListQuery, created
+from rota.core.access import Role
+from rota.core.jobstatus import JobStatus
+from rota.core.model import JobDefinition, Run
+from rota.core.statistics import JobStats
+from rota.errors import Invalid
+
+Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
 
 
+class JobReasonBody(msgspec.Struct, forbid_unknown_fields=True):
+    reason: Reason | None = None
+
+
+class JobResumeBody(msgspec.Struct, forbid_unknown_fields=True):
+    catch_up: str = "skip"
+
+
+class CancelledJob(msgspec.Struct):
+    """`cancelled`: how many runs ended, or were asked to stop."""
+
+    job: str
+    cancelled: int
+    status: JobStatus
+
+
+def _document(definition: JobDefinition, status: JobStatus) -> dict[str, Any]:
+    return {**worded(definition), "status": worded(status)}
+
+
+@operation(Role.VIEWER, answers=dict[str, Any], lists=True)
 async def list_jobs(request: Request) -> Response:
-    Query(request, ())
+    """Jobs, by name: what each declares, the JSON Schema of its payload, and its `status`."""
     client = await client_of(request)
-    return answer(page([worded(definition) for definition in await client.jobs()]))
+    definitions = {definition.name: definition for definition in await client.jobs()}
+    statuses = {status.job: status for status in await client.job_statuses()}
+    return answer(page([_document(definitions[name], statuses[name]) for name in definitions if name in statuses]))
 
 
-ROUTES = [Route("/jobs", list_jobs)]
+@operation(Role.VIEWER, answers=dict[str, Any])
+async def get_job(request: Request) -> Response:
+    """One job: what it declares, and its `status`."""
+    client = await client_of(request)
+    name = request.path_params["name"]
+    return answer(_document(await client.job(name), await client.job_status(name)))
+
+
+@operation(
+    Role.OPERATOR,
+    body=JobReasonBody,
+    body_optional=True,
+    answers=JobStatus,
+    takes={"reason": "the site is down"},
+    gives={**JOB_STATUS, "state": "paused"},
+)
+async def pause_job(request: Request) -> Response:
+    """Nothing of a job begins, and its schedules rest, until it is resumed; what runs, runs on."""
+    body = shaped(await json_body(request, default={}), JobReasonBody)
+    client = await client_of(request)
+    actor = identity_of(request).actor
+    return answer(await client.pause_job(request.path_params["name"], reason=body.reason, actor=actor))
+
+
+@operation(
+    Role.OPERATOR,
+    body=JobResumeBody,
+    body_optional=True,
+    answers=JobStatus,
+    takes={"catch_up": "latest"},
+    gives=JOB_STATUS,
+)
+async def resume_job(request: Request) -> Response:
+    """Let a job go on; plan times of the pause are skipped, unless `catch_up` is `latest` or `all`."""
+    body = shaped(await json_body(request, default={}), JobResumeBody)
+    client = await client_of(request)
+    actor = identity_of(request).actor
+    return answer(await client.resume_job(request.path_params["name"], catch_up=body.catch_up, actor=actor))
+
+
+@operation(
+    Role.OPERATOR, body=JobReasonBody, body_optional=True, answers=CancelledJob, takes={"reason": "no longer needed"}
+)
+async def cancel_job(request: Request) -> Response:
+    """Disable a job's schedules and cancel its live runs."""
+    body = shaped(await json_body(request, default={}), JobReasonBody)
+    client = await client_of(request)
+    name = request.path_params["name"]
+    count = await client.cancel_job(name, reason=body.reason, actor=identity_of(request).actor)
+    return answer(CancelledJob(name, count, await client.job_status(name)))
+
+
+@operation(Role.OPERATOR, answers=Run, status=201, gives=RUN)
+async def retry_job(request: Request) -> Response:
+    """Do the work of a job's newest run again, if that did not succeed."""
+    client = await client_of(request)
+    enqueued = await client.retry_job(request.path_params["name"], actor=identity_of(request).actor)
+    return created(await client.get(enqueued.id))
+
+
+@operation(Role.VIEWER, query=RunListQuery, answers=Run, lists=True, gives=RUN)
+async def list_runs_of_job(request: Request) -> Response:
+    """The runs of a job, the newest first."""
+    query = asked(request, RunListQuery)
+    name = request.path_params["name"]
+    if query.job not in (None, name):
+        raise Invalid(f"job is {query.job!r:.80}, but the address says {name!r:.80}")
+    client = await client_of(request)
+    await client.job(name)
+    wanted = msgspec.structs.replace(filter_of(query, query.scope_wanted), job=name)
+    runs = await client.list(wanted, limit=query.limit, before=run_before(query.cursor))
+    return answer(page(runs, cursor_after(runs[-1]) if len(runs) == query.limit else None))
+
+
+@operation(Role.VIEWER, answers=JobStats)
+async def job_stats(request: Request) -> Response:
+    """How all runs of a job ended that ever did, and how long they took; pruned ones included."""
+    client = await client_of(request)
+    return answer(await client.job_stats(request.path_params["name"]))
+
+
+ROUTES = [
+    declared("/jobs", GET=list_jobs),
+    declared("/jobs/{name}", GET=get_job),
+    declared("/jobs/{name}/pause", POST=pause_job),
+    declared("/jobs/{name}/resume", POST=resume_job),
+    declared("/jobs/{name}/cancel", POST=cancel_job),
+    declared("/jobs/{name}/retry", POST=retry_job),
+    declared("/jobs/{name}/runs", GET=list_runs_of_job),
+    declared("/jobs/{name}/stats", GET=job_stats),
+]

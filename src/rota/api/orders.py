@@ -63,6 +63,9 @@ class ManyRunsBody(msgspec.Struct, forbid_unknown_fields=True):
     runs: Annotated[list[Any], msgspec.Meta(min_length=1, max_length=MOST_RUNS)]
 
 
+EnqueueBody = RunBody | ManyRunsBody
+
+
 def order_of(value: object, path: str, idempotency_key: str | PartKey | None) -> Order:
     """`path` is where `value` lies in the body."""
     body = shaped(value, RunBody, path)

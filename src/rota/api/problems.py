@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -13,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rota.errors import BadConfig, RotaError, Unavailable
+from rota.errors import BadConfig, NotSignedIn, RotaError, TooManyTries, Unavailable
 
 _RETRY_AFTER = {"retry-after": "2"}
 _LONGEST_DETAIL = 1_000  # messages quote what the caller sent
@@ -32,7 +33,17 @@ def problem(error: RotaError, pointer: str = "#") -> Response:
     path: str | None = getattr(error, "path", None)
     if path is not None or pointer != "#":
         facts["pointer"] = pointer + pointer_of(path or "$")
-    return _answer(status, error.code, facts, _RETRY_AFTER if status == Unavailable.status else None)
+    return _answer(status, error.code, facts, _headers(error, status))
+
+
+def _headers(error: RotaError, status: int) -> Mapping[str, str] | None:
+    match error:
+        case TooManyTries():
+            return {"retry-after": str(math.ceil(error.seconds))}
+        case NotSignedIn():
+            return {"www-authenticate": 'Bearer realm="rota"'}
+        case _:
+            return _RETRY_AFTER if status == Unavailable.status else None
 
 
 def unexpected(request_id: str) -> Response:
@@ -47,7 +58,10 @@ async def http_problem(request: Request, error: Exception) -> Response:
     if error.status_code == 404:
         detail = f"there is nothing at {request.url.path[:_LONGEST_DETAIL]}"
     code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
-    return _answer(error.status_code, code, {"detail": detail}, error.headers)
+    headers = dict(error.headers or {})
+    if "Allow" in headers:  # in an order that stays
+        headers["Allow"] = ", ".join(sorted(headers["Allow"].split(", ")))
+    return _answer(error.status_code, code, {"detail": detail}, headers)
 
 
 def pointer_of(path: str) -> str:

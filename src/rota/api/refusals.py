@@ -22,6 +22,13 @@ class WrongOrigin(Invalid):
         super().__init__(f"pages of {origin!r:.100} may not change anything here")
 
 
+class TooManyStreams(Invalid):
+    status, code = 429, "too-many-streams"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"{most} streams are open already", hint="close one, or watch several topics with one")
+
+
 class BodyTooLarge(Invalid):
     status, code = 413, "body-too-large"
 

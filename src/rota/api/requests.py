@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Sequence
-from datetime import datetime
 from typing import TypeVar
 
 import msgspec
@@ -14,8 +11,7 @@ from rota.api.refusals import BadBody, BodyTooLarge, NotJson, UnreadableBody
 from rota.app import Rota
 from rota.client import Client
 from rota.core.jsonvalue import Limits, decode, unreadable
-from rota.core.names import checked_name
-from rota.errors import BadPayload, Invalid, UnknownOption
+from rota.errors import BadPayload
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -62,46 +58,3 @@ def shaped(value: object, shape: type[T], path: str = "$") -> T:
     except msgspec.ValidationError as failure:
         error = unreadable(failure, shape.__struct_encode_fields__)
         raise BadBody(path + error.path[1:], error.problem, hint=error.hint) from None
-
-
-class Query:
-    """The parameters of the address; one that is unknown, or given twice where once is meant, is refused."""
-
-    def __init__(self, request: Request, known: Sequence[str]) -> None:
-        self._values = request.query_params
-        for name in self._values:
-            if name not in known:
-                raise UnknownOption(name[:100], known, where=f"{request.method} {request.url.path}")
-
-    def all(self, name: str) -> list[str]:
-        return self._values.getlist(name)
-
-    def one(self, name: str) -> str | None:
-        values = self.all(name)
-        if len(values) > 1:
-            raise Invalid(f"{name} is given {len(values)} times", hint="give it once")
-        return checked_name(values[0], name) if values else None
-
-    def instant(self, name: str) -> datetime | None:
-        text = self.one(name)
-        if text is None:
-            return None
-        with contextlib.suppress(ValueError):
-            at = datetime.fromisoformat(text)
-            if at.tzinfo is not None:
-                return at
-        raise Invalid(f"{name} cannot be {text!r:.80}", hint="write a time with a zone: 2026-01-31T08:00:00Z")
-
-    def flag(self, name: str) -> bool | None:
-        text = self.one(name)
-        if text not in (None, "true", "false"):
-            raise Invalid(f"{name} must be true or false, not {text!r:.80}")
-        return None if text is None else text == "true"
-
-    def number(self, name: str, default: int) -> int:
-        text = self.one(name)
-        if text is None:
-            return default
-        if not (text.isascii() and text.isdigit() and len(text) <= 9):
-            raise Invalid(f"{name} must be a number, not {text!r:.80}")
-        return int(text)

@@ -2,62 +2,91 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Sequence
-from typing import Annotated
-from uuid import UUID
+from typing import Annotated, Any
 
 import msgspec
-from starlette.endpoints import HTTPEndpoint
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from rota.api.answers import answer, page
-from rota.api.orders import order_of, orders_of
+from rota.api.cursors import cursor_after, run_before
+from rota.api.examples import ATTEMPT, EVENT, EXPLANATION, RUN, STEP
+from rota.api.filters import RunQuery, filter_of
+from rota.api.identity import identity_of
+from rota.api.operations import operation
+from rota.api.orders import EnqueueBody, order_of, orders_of
 from rota.api.problems import problem
-from rota.api.requests import Query, client_of, json_body, shaped
+from rota.api.queries import Limit, asked
+from rota.api.requests import client_of, json_body, shaped
+from rota.api.routing import declared
 from rota.client import Client, Order
-from rota.core.model import Run, RunFilter
+from rota.core.access import Role
+from rota.core.events import Event
+from rota.core.explaining import Explanation
+from rota.core.model import Attempt, Run
 from rota.core.notes import progress_of
 from rota.core.scope import Scope
-from rota.core.states import RunState
-from rota.errors import BadPayload, Invalid, KeyReused, RotaError, did_you_mean
-
-_ACTOR = "api"
-_FILTERS = (
-    *("state", "job", "queue", "key", "tag", "scope", "schedule", "worker"),
-    *("created_after", "created_before", "error", "retried"),
-)
+from rota.core.steps import Step
+from rota.errors import BadPayload, Forbidden, KeyReused, RotaError, UnknownRun
 
 
 class CancelBody(msgspec.Struct, forbid_unknown_fields=True):
     reason: Annotated[str, msgspec.Meta(max_length=1_000)] | None = None
 
 
-class Runs(HTTPEndpoint):
-    """One endpoint for both methods, so that a third is told of both."""
+class RetryBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What its steps did is kept if so asked; with `from_step`, only what was done before that one."""
 
-    async def get(self, request: Request) -> Response:
-        return await list_runs(request)
-
-    async def post(self, request: Request) -> Response:
-        return await enqueue(request)
+    keep_steps: bool = False
+    from_step: str | None = None
 
 
+class RunListQuery(RunQuery, kw_only=True):
+    """All of this must hold; `next_cursor` of the answer before is the cursor of the next."""
+
+    limit: Limit = 50
+    cursor: str | None = None
+
+
+class EnqueuedRuns(msgspec.Struct):
+    items: Sequence[Run]
+
+
+@operation(
+    Role.ENQUEUE,
+    body=EnqueueBody,
+    answers=Run | EnqueuedRuns,
+    status=201,
+    also=(200,),
+    takes={"job": "hello", "payload": {"name": "Ada"}, "delay": "10s"},
+    gives=RUN,
+)
 async def enqueue(request: Request) -> Response:
-    """One run, or all or none of many."""
-    Query(request, ())
+    """Enqueue a run, or all or none of many.
+
+    An `Idempotency-Key` header makes it safe to send the same request again for 24 hours: it is answered with what it
+    made the first time. 200: a key led to a run that was there already.
+    """
     key = request.headers.get("idempotency-key")
     body = await json_body(request)
     client = await client_of(request)
+    scope = identity_of(request).scope
     try:
         if isinstance(body, dict) and "runs" in body:
-            return await _enqueue_many(client, orders_of(body, key))
-        return await _enqueue_one(client, order_of(body, "$", key))
+            return await _enqueue_many(client, [_within(scope, order) for order in orders_of(body, key)])
+        return await _enqueue_one(client, _within(scope, order_of(body, "$", key)))
     except KeyReused:
         raise KeyReused(key or "") from None
+
+
+def _within(scope: Scope | None, order: Order) -> Order:
+    """Whoever is for one scope only need not name it, and may name no other."""
+    if scope is None:
+        return order
+    if order.options.get("scope", (scope.kind, scope.id)) != (scope.kind, scope.id):
+        raise Forbidden(f"only runs of {scope.kind}/{scope.id} may be enqueued with this token")
+    return Order(order.job, order.arguments, {**order.options, "scope": (scope.kind, scope.id)})
 
 
 async def _enqueue_one(client: Client, order: Order) -> Response:
@@ -65,7 +94,7 @@ async def _enqueue_one(client: Client, order: Order) -> Response:
         enqueued = await client.enqueue(order)
     except BadPayload as error:
         return problem(error, "#/payload")
-    return _created(await client.get(enqueued.id), new=enqueued.created)
+    return created(await client.get(enqueued.id), new=enqueued.created)
 
 
 async def _enqueue_many(client: Client, orders: Sequence[Order]) -> Response:
@@ -76,8 +105,7 @@ async def _enqueue_many(client: Client, orders: Sequence[Order]) -> Response:
     except RotaError as error:
         place = await _place_of(error, client, orders)
         return problem(error, place)
-    items = await client.get_many(run.id for run in enqueued)
-    return answer({"items": items}, 201)
+    return answer({"items": await client.get_many(run.id for run in enqueued)}, 201)
 
 
 async def _place_of(error: RotaError, client: Client, orders: Sequence[Order]) -> str:
@@ -90,101 +118,109 @@ async def _place_of(error: RotaError, client: Client, orders: Sequence[Order]) -
     return "#"
 
 
-def _created(run: Run, *, new: bool = True) -> Response:
+def created(run: Run, *, new: bool = True) -> Response:
     return answer(run, 201 if new else 200, {"location": f"/api/v1/runs/{run.id}"})
 
 
+@operation(Role.VIEWER, query=RunListQuery, answers=Run, lists=True, gives=RUN)
 async def list_runs(request: Request) -> Response:
-    query = Query(request, (*_FILTERS, "limit", "cursor"))
-    wanted = RunFilter(
-        states=tuple(state_of(text) for text in query.all("state")),
-        job=query.one("job"),
-        queue=query.one("queue"),
-        key=query.one("key"),
-        tag=query.one("tag"),
-        scope=scope_of(query.one("scope")),
-        schedule=query.one("schedule"),
-        worker=query.one("worker"),
-        created_after=query.instant("created_after"),
-        created_before=query.instant("created_before"),
-        error=query.one("error"),
-        retried=query.flag("retried"),
-    )
-    limit = query.number("limit", 50)
-    before = run_before(query.one("cursor"))
-    runs = await (await client_of(request)).list(wanted, limit=limit, before=before)
-    return answer(page(runs, cursor_after(runs[-1]) if len(runs) == limit else None))
+    """Runs, the newest first."""
+    query = asked(request, RunListQuery)
+    wanted = filter_of(query, _seen(request, query))
+    runs = await (await client_of(request)).list(wanted, limit=query.limit, before=run_before(query.cursor))
+    return answer(page(runs, cursor_after(runs[-1]) if len(runs) == query.limit else None))
 
 
-def state_of(text: str) -> RunState:
-    try:
-        return RunState(text)
-    except ValueError:
-        raise Invalid(
-            f"no run is ever {text!r:.80}", hint=did_you_mean(text[:80], [state.value for state in RunState])
-        ) from None
+def _seen(request: Request, query: RunQuery) -> Scope | None:
+    own, wanted = identity_of(request).scope, query.scope_wanted
+    if own is not None and wanted not in (None, own):
+        raise Forbidden(f"only runs of {own.kind}/{own.id} may be seen with this token")
+    return own or wanted
 
 
-def scope_of(text: str | None) -> Scope | None:
-    if text is None:
-        return None
-    kind, slash, id = text.partition("/")
-    if not (kind and slash and id):
-        raise Invalid(f"scope cannot be {text!r:.80}", hint="write kind/id, for example account/42")
-    return Scope(kind, id)
-
-
-def cursor_after(run: Run) -> str:
-    return base64.urlsafe_b64encode(UUID(run.id).bytes).rstrip(b"=").decode()
-
-
-def run_before(cursor: str | None) -> str | None:
-    if cursor is None:
-        return None
-    try:
-        return str(UUID(bytes=base64.b64decode(cursor.encode() + b"==", altchars=b"-_", validate=True)))
-    except (ValueError, binascii.Error):
-        raise Invalid(f"cursor {cursor!r:.80} is none of ours", hint="take next_cursor of the page before") from None
-
-
-async def get_run(request: Request) -> Response:
-    Query(request, ())
-    client = await client_of(request)
+async def run_of(request: Request, client: Client) -> Run:
+    """The one that the address names, as if there were no others than those of the caller's scope."""
     run = await client.get(request.path_params["id"])
+    own = identity_of(request).scope
+    if own is not None and run.scope != own:
+        raise UnknownRun(request.path_params["id"])
+    return run
+
+
+@operation(Role.VIEWER, answers=Run, gives=RUN)
+async def get_run(request: Request) -> Response:
+    """One run, with its steps in `progress`.
+
+    An id may be shortened to its beginning or its end while it names one run only.
+    """
+    client = await client_of(request)
+    run = await run_of(request, client)
     steps = await client.steps(run.id)
     said = progress_of(run.progress, steps, run.state) if run.progress or steps else None
     return answer(msgspec.structs.replace(run, progress=said))
 
 
+@operation(Role.VIEWER, answers=Attempt, lists=True, gives=ATTEMPT)
 async def list_attempts(request: Request) -> Response:
-    Query(request, ())
+    """The attempts of a run, the oldest first."""
     client = await client_of(request)
-    return answer(page(await client.attempts(request.path_params["id"])))
+    return answer(page(await client.attempts((await run_of(request, client)).id)))
 
 
+@operation(Role.VIEWER, answers=Step, lists=True, gives=STEP)
+async def list_steps(request: Request) -> Response:
+    """The steps of a run, in order: those that its job declares, and those that it has opened."""
+    client = await client_of(request)
+    return answer(page(await client.steps((await run_of(request, client)).id)))
+
+
+@operation(Role.VIEWER, answers=Event, lists=True, gives=EVENT)
+async def list_events(request: Request) -> Response:
+    """Every change of a run's state, the oldest first: when, by whom, under which fence."""
+    client = await client_of(request)
+    return answer(page(await client.events((await run_of(request, client)).id)))
+
+
+@operation(Role.VIEWER, answers=Explanation, gives=EXPLANATION)
+async def explain_run(request: Request) -> Response:
+    """Why a run is in the state that it is in."""
+    client = await client_of(request)
+    return answer(await client.explain((await run_of(request, client)).id))
+
+
+@operation(Role.OPERATOR, body=CancelBody, body_optional=True, answers=Run, takes={"reason": "a mistake"}, gives=RUN)
 async def cancel(request: Request) -> Response:
-    """The run as it stands then: `cancelled`, or `cancelling` while its worker has its grace."""
-    Query(request, ())
+    """Cancel a run.
+
+    The answer is the run as it stands then: `cancelled`, or `cancelling` while its worker has its grace.
+    """
     body = shaped(await json_body(request, default={}), CancelBody)
     client = await client_of(request)
-    run = await client.get(request.path_params["id"])
-    await client.cancel(run.id, reason=body.reason, actor=_ACTOR)
+    run = await run_of(request, client)
+    await client.cancel(run.id, reason=body.reason, actor=identity_of(request).actor)
     return answer(await client.get(run.id))
 
 
+@operation(
+    Role.OPERATOR, body=RetryBody, body_optional=True, answers=Run, status=201, takes={"keep_steps": True}, gives=RUN
+)
 async def retry(request: Request) -> Response:
-    Query(request, ())
-    if await json_body(request, default={}) != {}:
-        raise Invalid("a retry takes no options", hint="enqueue a new run to change something")
+    """Do the work of a run that has ended again, as a new run whose `retry_of` names the old one."""
+    body = shaped(await json_body(request, default={}), RetryBody)
     client = await client_of(request)
-    enqueued = await client.retry(request.path_params["id"], actor=_ACTOR)
-    return _created(await client.get(enqueued.id))
+    run = await run_of(request, client)
+    options: dict[str, Any] = {"keep_steps": body.keep_steps, "from_step": body.from_step}
+    enqueued = await client.retry(run.id, actor=identity_of(request).actor, **options)
+    return created(await client.get(enqueued.id))
 
 
 ROUTES = [
-    Route("/runs", Runs),
-    Route("/runs/{id}", get_run),
-    Route("/runs/{id}/attempts", list_attempts),
-    Route("/runs/{id}/cancel", cancel, methods=["POST"]),
-    Route("/runs/{id}/retry", retry, methods=["POST"]),
+    declared("/runs", GET=list_runs, POST=enqueue, scoped=True),
+    declared("/runs/{id}", GET=get_run, scoped=True),
+    declared("/runs/{id}/attempts", GET=list_attempts, scoped=True),
+    declared("/runs/{id}/steps", GET=list_steps, scoped=True),
+    declared("/runs/{id}/events", GET=list_events, scoped=True),
+    declared("/runs/{id}/explain", GET=explain_run, scoped=True),
+    declared("/runs/{id}/cancel", POST=cancel, scoped=True),
+    declared("/runs/{id}/retry", POST=retry, scoped=True),
 ]

@@ -16,6 +16,7 @@ from rota.cli.queues import queue
 from rota.cli.runs import run
 from rota.cli.schedules import schedule
 from rota.cli.serving import dev, server
+from rota.cli.tokens import token
 from rota.cli.upkeep import completion, migrate, prune
 from rota.cli.workers import workers
 from rota.cli.working import worker
@@ -30,6 +31,7 @@ Exit codes:
   2    wrong usage, or a payload that is refused
   3    the run was cancelled or skipped; a question was answered no; `plan --exit-code` found changes
   4    not found
+  5    not allowed
   6    conflict
   69   the database cannot be reached, or the port is taken
   75   the run is still running after --timeout
@@ -70,6 +72,7 @@ for command in (
     job,
     queue,
     workers,
+    token,
     explain,
     audit,
     cron,

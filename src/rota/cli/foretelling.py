@@ -10,11 +10,11 @@ import click
 from rota.cli.connecting import ask
 from rota.cli.options import examples, instant_of, shared
 from rota.cli.output import emit, on_terminal, print_json, print_rows
-from rota.cli.schedule_options import document_from, merged, policy_options, trigger_options
+from rota.cli.schedule_options import document_from, policy_options, trigger_options
 from rota.cli.schedule_words import print_fires
 from rota.cli.words import Cell, Columns, rfc3339, span_cell, text_cell
 from rota.client import Client
-from rota.core.documents import document_of, parse
+from rota.core.documents import document_of, merged, parse
 from rota.core.preview import zone_of
 from rota.core.schedules import SCHEDULE_OPTIONS
 from rota.core.viewing import policies

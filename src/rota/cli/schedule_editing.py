@@ -12,12 +12,12 @@ from rota.cli.adding import arguments_of
 from rota.cli.connecting import actor, ask
 from rota.cli.options import examples, shared
 from rota.cli.output import emit, json_text, on_terminal, print_json, print_rows
-from rota.cli.schedule_options import definition_options, document_from, merged
+from rota.cli.schedule_options import definition_options, document_from
 from rota.cli.schedule_words import local_time, print_fires, print_schedule
 from rota.cli.words import Cell, Columns, rfc3339, text_cell
 from rota.client import Client
 from rota.core.applying import FieldChange, changes
-from rota.core.documents import document_of, parse
+from rota.core.documents import document_of, merged, parse
 from rota.core.jsonvalue import Limits
 from rota.core.preview import Fire, upcoming
 from rota.core.schedules import SCHEDULE_OPTIONS, Schedule

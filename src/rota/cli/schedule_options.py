@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from rota.core.documents import DETAIL_KEYS, INTERVAL_KEYS, KEYS, TRIGGER_KEYS
+from rota.core.documents import KEYS
 from rota.core.limits import WHEN_FULL
 from rota.core.policies import CATCH_UP, FAILURE, OVERLAP
 from rota.errors import Invalid, UnknownOption
@@ -103,12 +103,3 @@ def _json_or_text(text: str) -> Any:
                 f"--set: {text!r:.80} is no JSON", hint="""in the shell's single quotes: '{"mode": "all"}'"""
             ) from None
         return text
-
-
-def merged(old: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The old document with what was given; another trigger replaces the old one and what belongs to it."""
-    kept = dict(old)
-    if any(key in given for key in TRIGGER_KEYS):
-        for key in (*TRIGGER_KEYS, *INTERVAL_KEYS, *DETAIL_KEYS):
-            kept.pop(key, None)
-    return {key: value for key, value in {**kept, **given}.items() if value is not None}

@@ -320,3 +320,12 @@ def written_instant(at: datetime) -> str:
 
 def _some(given: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     return {key: given[key] for key in keys if key in given}
+
+
+def merged(old: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The old document with what was given; another trigger replaces the old one and what belongs to it."""
+    kept = dict(old)
+    if any(key in given for key in TRIGGER_KEYS):
+        for key in (*TRIGGER_KEYS, *INTERVAL_KEYS, *DETAIL_KEYS):
+            kept.pop(key, None)
+    return {key: value for key, value in {**kept, **given}.items() if value is not None}

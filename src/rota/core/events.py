@@ -11,7 +11,7 @@ import msgspec
 from rota.core.states import FINAL_STATES, Outcome, RunState
 from rota.instants import instant
 
-KINDS = ("run", "job", "schedule", "queue", "worker")
+KINDS = ("run", "job", "schedule", "queue", "worker", "token")
 
 PLANNER, CLIENT, PROMOTER, REAPER = "planner", "client", "promoter", "reaper"
 """Who acts when no person does, besides workers and policies."""

@@ -36,7 +36,7 @@ CURSOR_FACTS = "cursor_at, next_plan, open_plan, fired, tzdata, provider, awaits
 _SHARED = (
     "runs.sql", "reading.sql", "pruning.sql", "holding.sql", "schedules.sql", "planning.sql", "ledger.sql", "jobs.sql",
     "backfilling.sql", "folding.sql", "explaining.sql", "notes.sql", "bulk.sql", "watching.sql", "workers.sql",
-    "events.sql", "levels.sql", "listening.sql", "dependencies.sql",
+    "events.sql", "levels.sql", "listening.sql", "dependencies.sql", "tokens.sql",
 )  # fmt: skip
 _BLOCK = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
@@ -154,10 +154,12 @@ def blocks(dialect_name: str) -> dict[str, str]:
 
 
 def migrations(dialect: Dialect) -> list[tuple[int, str, str]]:
-    """(version, name, script) in order."""
+    """(version, name, script) in order. What only one database has to do is in a file of its own beside the shared."""
     folder = resources.files("rota.store") / "sql" / "migrations"
-    files = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
-    return [(int(file.name[:4]), file.name[5:-4], _translate(file.read_text(), dialect)) for file in files]
+    scripts = {file.name: file.read_text() for file in folder.iterdir() if file.name.endswith(".sql")}
+    shared = sorted(name for name in scripts if name.count(".") == 1)
+    own = {name: scripts.get(f"{name[:-4]}.{dialect.name}.sql", "") for name in shared}
+    return [(int(name[:4]), name[5:-4], _translate(scripts[name] + own[name], dialect)) for name in shared]
 
 
 def compile_statement(name: str, dialect: Dialect, *, manual_clock: bool) -> Statement:

@@ -42,6 +42,7 @@ from rota.store.reporting import Reaped, Reported
 from rota.store.schedule_store import ScheduleStore
 from rota.store.selecting import selection_of
 from rota.store.slots import Limited
+from rota.store.tokens import TokenStore
 from rota.store.watching import Watch
 from rota.store.workers import WorkerStore, save_worker
 
@@ -79,6 +80,7 @@ class Store:
         self.dependencies = DependencyStore(database)
         self.watch = Watch(database)
         self.workers = WorkerStore(database)
+        self.tokens = TokenStore(database)
         self.events = events.EventStore(database)
         self._looked_to = NIL_ID
 

@@ -1,0 +1,59 @@
+"""One example of everything that the API answers with, for its documentation. Tests hold them to the shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_AT = "2026-01-31T08:00:00Z"
+
+RUN: dict[str, Any] = {
+    "id": "019c1a2b-7d1e-7c3a-9f00-5d1f3c2b1a00", "job": "hello", "job_version": 1, "queue": "default", "priority": 0,
+    "scope": {"kind": "global", "id": "global"}, "key": None, "state": "succeeded", "reason": None, "fence": 1,
+    "attempt": 1, "max_attempts": 4, "payload": {"name": "Ada"}, "result": "hello, Ada", "error": None,
+    "created_at": _AT, "run_at": _AT, "started_at": _AT, "finished_at": _AT, "retry_of": None,
+    "worker_id": "web-1@5be1c0ffee00", "tags": ["demo"], "metadata": {},
+}  # fmt: skip
+ATTEMPT: dict[str, Any] = {
+    "no": 1, "fence": 1, "worker_id": "web-1@5be1c0ffee00", "claimed_at": _AT, "lease_until": None, "started_at": _AT,
+    "ended_at": _AT, "outcome": "failed", "error": {"type": "Timeout", "message": "no answer"}, "cpu_time_ms": 12,
+    "memory_peak_mb": None, "counters": {"pages": 3},
+}  # fmt: skip
+STEP: dict[str, Any] = {"id": "fetch", "name": "fetch", "state": "succeeded", "attempt": 1, "result": {"items": 25}}
+EVENT: dict[str, Any] = {
+    "seq": 1, "at": _AT, "kind": "run", "subject": RUN["id"], "type": "claimed", "from": "queued", "to": "running",
+    "fence": 1, "actor": "web-1@5be1c0ffee00", "details": {},
+}  # fmt: skip
+LOG_LINE: dict[str, Any] = {
+    "at": _AT, "level": "info", "logger": "crawler", "text": "page 3 of 9", "attempt": 1, "fence": 1, "cursor": "1:1:0",
+}  # fmt: skip
+EXPLANATION: dict[str, Any] = {
+    "verdict": "queued", "words": ["It may be claimed since 12s, and no worker serves queue 'mail'."],
+    "facts": {"queue": "mail", "workers": 0},
+}  # fmt: skip
+JOB_STATUS: dict[str, Any] = {
+    "job": "crawl", "state": "scheduled", "running": 0, "waiting": 1, "last_run_at": _AT, "next_at": _AT,
+    "paused_at": None, "paused_by": None, "pause_reason": None,
+}  # fmt: skip
+SCHEDULE_BODY: dict[str, Any] = {
+    "name": "news", "job": "crawl", "every": "30m", "payload": {"url": "https://example.com"}, "overlap": "skip",
+}  # fmt: skip
+SCHEDULE: dict[str, Any] = {
+    "id": "019c1a2b-7d1e-7c3a-9f00-5d1f3c2b1a01", "name": "news", "job": "crawl", "state": "active", "owner": "api",
+    "revision": 1, "enabled": True, "paused_at": None, "paused_by": None, "pause_reason": None, "resume_at": None,
+    "job_paused": False, "next_plan": _AT, "awaits": None, "fired": 3, "trouble": None, "created_at": _AT,
+    "updated_at": _AT, "rule": "every 30 minutes", "timezone": "UTC",
+    "definition": {"job": "crawl", "every": "30m", "payload": {"url": "https://example.com"}}, "last": None,
+}  # fmt: skip
+FIRE: dict[str, Any] = {"plan_time": _AT, "local": "2026-01-31T09:00:00+01:00", "eligible_at": _AT, "marks": []}
+OCCURRENCE: dict[str, Any] = {"kind": "ran", "plan_time": _AT, "run_id": RUN["id"], "state": "succeeded"}
+QUEUE: dict[str, Any] = {"queue": "mail", "running": 2, "queued": 17, "scheduled": 4, "paused": None}
+WORKER: dict[str, Any] = {
+    "id": "web-1@5be1c0ffee00", "name": "web-1", "host": "web-1", "pid": 17, "version": "0.1.0", "state": "working",
+    "queues": {"default": 1}, "jobs": ["hello"], "slots": 10, "held": 0, "runs": [], "started_at": _AT, "seen_at": _AT,
+    "heartbeat": "10s", "poll": "1s", "asked": None, "asked_by": None,
+}  # fmt: skip
+TOKEN: dict[str, Any] = {
+    "id": "5be1c0ffee00", "name": "ci", "role": "enqueue", "scope": None, "created_at": _AT, "created_by": "cli:ada",
+    "expires_at": "2026-05-01T08:00:00Z", "revoked_at": None, "revoked_by": None, "used_at": None,
+}  # fmt: skip
+IDENTITY: dict[str, Any] = {"actor": "token:ci", "role": "enqueue", "scope": None}

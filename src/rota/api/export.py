@@ -1,0 +1,89 @@
+"""`/api/v1/export`: everything of a kind, a JSON object on each line."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from rota.api.filters import RunQuery, filter_of
+from rota.api.operations import operation
+from rota.api.queries import asked
+from rota.api.requests import client_of
+from rota.api.routing import declared
+from rota.client import MOST_LISTED, Client
+from rota.core.access import Role
+from rota.core.model import Run, RunFilter
+
+_LINES = "application/x-ndjson"
+
+
+@operation(Role.VIEWER, query=RunQuery, media=_LINES)
+async def export_runs(request: Request) -> Response:
+    """All runs that match, the newest first, one on each line."""
+    client = await client_of(request)
+    return _stream(_runs(client, _wanted(request)))
+
+
+@operation(Role.VIEWER, query=RunQuery, media=_LINES)
+async def export_attempts(request: Request) -> Response:
+    """The attempts of all runs that match, one on each line with its `run_id`."""
+    client, wanted = await client_of(request), _wanted(request)
+
+    async def each() -> AsyncIterator[bytes]:
+        async for page in _pages(client, wanted):
+            for run in page:
+                for attempt in await client.attempts(run.id):
+                    yield _line({"run_id": run.id, **msgspec.to_builtins(attempt)})
+
+    return _stream(each())
+
+
+@operation(Role.VIEWER, media=_LINES)
+async def export_events(request: Request) -> Response:
+    """The whole audit, the newest first, one event on each line."""
+    client = await client_of(request)
+
+    async def each() -> AsyncIterator[bytes]:
+        before: int | None = None
+        while page := await client.audit(limit=MOST_LISTED, before=before):
+            yield b"".join(map(_line, page))
+            before = page[-1].seq
+
+    return _stream(each())
+
+
+def _wanted(request: Request) -> RunFilter:
+    query = asked(request, RunQuery)
+    return filter_of(query, query.scope_wanted)
+
+
+async def _runs(client: Client, wanted: RunFilter) -> AsyncIterator[bytes]:
+    async for page in _pages(client, wanted):
+        yield b"".join(map(_line, page))
+
+
+async def _pages(client: Client, wanted: RunFilter) -> AsyncIterator[Sequence[Run]]:
+    before: str | None = None
+    while page := await client.list(wanted, limit=MOST_LISTED, before=before):
+        yield page
+        if len(page) < MOST_LISTED:
+            return
+        before = page[-1].id
+
+
+def _stream(lines: AsyncIterator[bytes]) -> Response:
+    return StreamingResponse(lines, media_type=_LINES)
+
+
+def _line(value: object) -> bytes:
+    return msgspec.json.encode(value) + b"\n"
+
+
+ROUTES = [
+    declared("/export/runs", GET=export_runs),
+    declared("/export/attempts", GET=export_attempts),
+    declared("/export/events", GET=export_events),
+]

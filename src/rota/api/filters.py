@@ -1,0 +1,48 @@
+"""Which runs are meant: the same words in lists, bulk commands and exports."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from rota.api.queries import Instant
+from rota.core.model import RunFilter
+from rota.core.scope import Scope
+from rota.core.states import RunState
+from rota.errors import Invalid
+
+
+class RunQuery(msgspec.Struct, kw_only=True):
+    """Runs that are all of this; `state` may be given more than once."""
+
+    state: list[RunState] = []
+    job: str | None = None
+    queue: str | None = None
+    key: str | None = None
+    tag: str | None = None
+    scope: Annotated[str, msgspec.Meta(description="kind/id")] | None = None
+    schedule: str | None = None
+    worker: Annotated[str, msgspec.Meta(description="An id, or a name that several may have")] | None = None
+    created_after: Instant | None = None
+    created_before: Instant | None = None
+    error: Annotated[str, msgspec.Meta(description="A part of `Type: message`")] | None = None
+    retried: bool | None = None
+
+    @property
+    def scope_wanted(self) -> Scope | None:
+        return scope_of(self.scope)
+
+
+def filter_of(query: RunQuery, scope: Scope | None) -> RunFilter:
+    given = {name: getattr(query, name) for name in RunQuery.__struct_fields__ if name not in ("state", "scope")}
+    return RunFilter(states=tuple(query.state), scope=scope, **given)
+
+
+def scope_of(text: str | None) -> Scope | None:
+    if text is None:
+        return None
+    kind, slash, id = text.partition("/")
+    if not (kind and slash and id):
+        raise Invalid(f"scope cannot be {text!r:.80}", hint="write kind/id, for example account/42")
+    return Scope(kind, id)

@@ -1,0 +1,127 @@
+"""Who asks: by a token in the header, by a session's cookie, or, where nobody has to say it, anybody."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+
+from rota.api.refusals import WrongOrigin
+from rota.api.requests import client_of
+from rota.client import Client
+from rota.core.access import Identity, Role
+from rota.errors import NotSignedIn, TooManyTries
+
+COOKIE = "rota_session"
+ANYBODY = Identity("api", Role.ADMIN)
+_KEY = "rota.identity"
+_KNOWN_FOR = 2.0
+_MOST_KNOWN = 10_000
+_WINDOW = 60.0
+_TRIES = 10
+_MOST_ADDRESSES = 50_000
+
+
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+
+
+async def identify(request: Request) -> Identity:
+    """Asked once for a request; `identity_of` remembers it. Raises if nobody, or the wrong one, says who they are."""
+    if not request.app.state.rota.config.auth:
+        found: Identity | None = ANYBODY
+    else:
+        keeper: Doorkeeper = request.app.state.doorkeeper
+        address = request.client.host if request.client else ""
+        given = _given(request.headers, request.cookies)
+        if given is not None and given[0] == "cookie":
+            _require_own_page(request)
+        found = None if given is None else await keeper.identify(given, address, await client_of(request))
+    if found is None:
+        raise NotSignedIn
+    request.scope[_KEY] = found
+    return found
+
+
+def identity_of(request: Request) -> Identity:
+    found: Identity = request.scope[_KEY]
+    return found
+
+
+def _require_own_page(request: Request) -> None:
+    """A cookie comes with every request of a browser: that it is a page of ours that asks must be shown."""
+    if request.method in SAFE_METHODS or request.headers.get("sec-fetch-site") == "same-origin":
+        return
+    if "origin" not in request.headers:  # one that is another's is refused for everybody
+        raise WrongOrigin("an unknown origin")
+
+
+class Tries:
+    """Wrong tokens by address: ten within a minute, and nobody there is listened to until the first is a minute old."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._now = monotonic
+        self._failed: dict[str, deque[float]] = {}
+
+    def require_patience(self, address: str) -> None:
+        failed = self._recent(address)
+        if len(failed) >= _TRIES:
+            raise TooManyTries(_WINDOW - (self._now() - failed[0]))
+
+    def failed(self, address: str) -> None:
+        if len(self._failed) >= _MOST_ADDRESSES:  # the oldest of them go first
+            self._failed.pop(next(iter(self._failed)))
+        self._failed.setdefault(address, deque(maxlen=_TRIES)).append(self._now())
+
+    def _recent(self, address: str) -> deque[float]:
+        failed = self._failed.get(address)
+        if failed is None:
+            return deque()
+        while failed and self._now() - failed[0] >= _WINDOW:
+            failed.popleft()
+        if not failed:
+            del self._failed[address]
+        return failed
+
+
+class Doorkeeper:
+    """Knows who was good a moment ago: a token is looked up every other second, not for every request."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._now = monotonic
+        self._known: dict[tuple[str, str], tuple[float, Identity]] = {}
+        self._tries = Tries(monotonic)
+
+    async def identify(self, given: tuple[str, str], address: str, client: Client) -> Identity | None:
+        """None: a session that has ended. Whoever says it wrongly is told so."""
+        seen = self._known.get(given)
+        if seen is not None and self._now() - seen[0] < _KNOWN_FOR:
+            return seen[1]
+        self._tries.require_patience(address)
+        kind, text = given
+        token = await (client.tokens.check_session(text) if kind == "cookie" else client.tokens.check(text))
+        if token is None:
+            self._known.pop(given, None)
+            if kind == "cookie":  # it has ended: nobody guesses those
+                return None
+            self._tries.failed(address)
+            raise NotSignedIn("this token is unknown, revoked, or has expired")
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[given] = (self._now(), token.identity)
+        return token.identity
+
+    def forget(self, session: str) -> None:
+        self._known.pop(("cookie", session), None)
+
+
+def _given(headers: Headers, cookies: dict[str, str]) -> tuple[str, str] | None:
+    """A header is meant; a cookie comes by itself."""
+    header = headers.get("authorization")
+    if header is not None:
+        scheme, _, text = header.partition(" ")
+        if scheme.lower() != "bearer" or not text.strip():
+            raise NotSignedIn("this is no way to sign in here")
+        return ("bearer", text.strip())
+    return ("cookie", cookies[COOKIE]) if cookies.get(COOKIE) else None

@@ -1,0 +1,85 @@
+"""What stands behind the question mark of an address, as a shape: nothing unknown, nothing twice, everything typed."""
+
+from __future__ import annotations
+
+import types
+from datetime import datetime
+from functools import cache
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from starlette.requests import Request
+
+from rota.core.names import checked_name
+from rota.core.states import RunState
+from rota.errors import Invalid, UnknownOption, did_you_mean
+
+Q = TypeVar("Q", bound=msgspec.Struct)
+
+Instant = Annotated[datetime, msgspec.Meta(tz=True, description="A time with a zone: 2026-01-31T08:00:00Z")]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=500, description="How many")]
+
+
+class Nothing(msgspec.Struct, forbid_unknown_fields=True):
+    """No parameters at all."""
+
+
+class Page(msgspec.Struct, kw_only=True):
+    """A part of a list: `next_cursor` of the answer before is the cursor of the next."""
+
+    limit: Limit = 50
+    cursor: str | None = None
+
+
+def asked(request: Request, shape: type[Q]) -> Q:
+    """What the route has read of it."""
+    found = request.state.query
+    assert isinstance(found, shape)
+    return found
+
+
+def query_of(request: Request, shape: type[Q]) -> Q:
+    """The parameters of the address; one that is unknown, or given twice where once is meant, is refused."""
+    kinds = _kinds(shape)
+    given: dict[str, Any] = {}
+    for name in request.query_params:
+        if name not in kinds:
+            raise UnknownOption(name[:100], tuple(kinds), where=f"{request.method} {request.url.path}")
+        values = [checked_name(value, name) for value in request.query_params.getlist(name)]
+        if not kinds[name] and len(values) > 1:
+            raise Invalid(f"{name} is given {len(values)} times", hint="give it once")
+        given[name] = values if kinds[name] else values[0]
+    try:
+        return msgspec.convert(given, shape, strict=False)
+    except msgspec.ValidationError as error:
+        raise _refusal(str(error), given) from None
+
+
+@cache
+def _kinds(shape: type[msgspec.Struct]) -> dict[str, bool]:
+    """Whether each parameter may be given more than once, by the name it has outside."""
+    hints = get_type_hints(shape, include_extras=False)
+    fields = msgspec.structs.fields(shape)
+    return {field.encode_name: _is_list(hints[field.name]) for field in fields}
+
+
+def _is_list(hint: Any) -> bool:
+    parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    return any(get_origin(part) in (list, tuple) for part in parts)
+
+
+def _refusal(told: str, given: dict[str, Any]) -> Invalid:
+    """msgspec names the place behind a `$`."""
+    problem, _, place = told.rpartition(" - at `$.")
+    name = place.rstrip("`").partition("[")[0]
+    if not problem:
+        return Invalid(told)
+    value = given.get(name)
+    hint = problem
+    if name == "state":
+        wrong = [text for text in value or [] if text not in list(RunState)]
+        value = wrong[0] if wrong else value
+        hint = did_you_mean(str(value), [state.value for state in RunState]) or problem
+    elif "RFC3339" in problem or "timezone" in problem:
+        hint = "write a time with a zone: 2026-01-31T08:00:00Z"
+    return Invalid(f"{name} cannot be {value!r:.80}", hint=hint)

@@ -1,0 +1,73 @@
+"""Routes that say who may use them. One that does not say it cannot be served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+
+from rota.api.identity import identify
+from rota.api.operations import Operation
+from rota.api.queries import query_of
+from rota.core.access import Role
+from rota.errors import Forbidden, NotSignedIn
+
+
+class Declared(Route):
+    """One operation for each method. `scoped`: it heeds the scope of whoever asks; others refuse them.
+
+    `page`: for people, who are sent to sign in.
+    """
+
+    def __init__(
+        self, path: str, operations: Mapping[str, Operation], *, scoped: bool = False, page: bool = False
+    ) -> None:
+        self.operations = dict(operations)
+        self.scoped = scoped
+        self.page = page
+        super().__init__(path, self._answer, methods=list(operations))
+
+    async def _answer(self, request: Request) -> Response:
+        operation = self.operations["GET" if request.method == "HEAD" else request.method]
+        if operation.role is not None:
+            try:
+                await self._require(request, operation.role)
+            except NotSignedIn:
+                if not self.page:
+                    raise
+                return RedirectResponse(f"/sign-in?{urlencode({'next': request.url.path})}", 303)
+        if operation.query is not None:
+            request.state.query = query_of(request, operation.query)
+        return await operation.endpoint(request)
+
+    async def _require(self, request: Request, role: Role) -> None:
+        identity = await identify(request)
+        identity.require(role)
+        if identity.scope is not None and not self.scoped:
+            of = f"{identity.scope.kind}/{identity.scope.id}"
+            raise Forbidden(f"{identity.actor} is for the runs of {of} only, which this is not about")
+
+
+def declared(path: str, *, scoped: bool = False, page: bool = False, **operations: Operation) -> Declared:
+    """`declared("/runs", GET=list_runs, POST=enqueue)`."""
+    return Declared(path, operations, scoped=scoped, page=page)
+
+
+def require_declared(routes: Iterable[BaseRoute]) -> None:
+    """What nobody thought about is denied: it does not even start."""
+    for _ in walk(routes):
+        pass
+
+
+def walk(routes: Iterable[BaseRoute], below: str = "") -> Iterator[tuple[str, Declared]]:
+    """Every route with its whole path."""
+    for route in routes:
+        if isinstance(route, Mount):
+            yield from walk(route.routes, below + route.path)
+        elif isinstance(route, Declared):
+            yield below + route.path, route
+        else:
+            raise TypeError(f"{route!r} does not say who may use it")

@@ -1,0 +1,358 @@
+"""`/api/v1/schedules`: make, change, stop, and look ahead and back."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.api.answers import answer, page, worded
+from rota.api.cursors import cursor_of_name, name_after
+from rota.api.examples import EVENT, EXPLANATION, FIRE, OCCURRENCE, RUN, SCHEDULE, SCHEDULE_BODY
+from rota.api.filters import scope_of
+from rota.api.identity import identity_of
+from rota.api.operations import operation
+from rota.api.queries import Instant, Page, asked
+from rota.api.refusals import BadBody
+from rota.api.requests import client_of, json_body, shaped
+from rota.api.revisions import etag, require_revision
+from rota.api.routing import declared
+from rota.client import Client
+from rota.core.access import Role
+from rota.core.backfilling import Backfill
+from rota.core.documents import document_of, merged, parse
+from rota.core.events import Event
+from rota.core.explaining import Explanation
+from rota.core.model import Run
+from rota.core.occurrences import Occurrence
+from rota.core.preview import Fire
+from rota.core.schedules import SCHEDULE_OPTIONS, Schedule
+from rota.core.viewing import view
+from rota.core.wording import describe
+from rota.drafting import Simulated, WhatIf
+from rota.errors import DuplicateSchedule, Invalid, UnknownSchedule
+
+Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
+Document = dict[str, Any]
+"""As in `schedules.toml`: name, job, one trigger, and options; checked by the same reader."""
+
+
+class ScheduleQuery(Page, kw_only=True):
+    job: str | None = None
+    owner: str | None = None
+
+
+class PauseBody(msgspec.Struct, forbid_unknown_fields=True):
+    """`until`: an instant, or how long from now."""
+
+    reason: Reason | None = None
+    until: str | None = None
+
+
+class ResumeBody(msgspec.Struct, forbid_unknown_fields=True):
+    catch_up: str = "skip"
+
+
+class TriggerBody(msgspec.Struct, forbid_unknown_fields=True):
+    scope: str | None = None
+    force: bool = False
+
+
+class PreviewQuery(msgspec.Struct):
+    n: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 10
+    after: Instant | None = None
+
+
+class OccurrenceQuery(msgspec.Struct, rename={"from_at": "from", "to_at": "to"}):
+    from_at: Instant | None = None
+    to_at: Instant | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 100
+
+
+class ExplainQuery(msgspec.Struct):
+    at: Instant
+
+
+class BackfillBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename={"from_at": "from", "to_at": "to"}):
+    from_at: Instant
+    to_at: Instant
+    ran: str = "none"
+    concurrency: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
+    dry_run: bool = False
+
+
+class SimulateBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """`changes`: another trigger or other options, as a document has them."""
+
+    span: str = "1d"
+    start: Instant | None = None
+    duration: str = "1s"
+    fail_every: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    outages: list[tuple[Instant, Instant]] = []
+    workers: Annotated[int, msgspec.Meta(ge=1, le=10_000)] | None = None
+    changes: Document = {}
+
+
+class TriggeredRuns(msgspec.Struct):
+    items: list[Run]
+
+
+async def _answered(client: Client, schedule: Schedule, status: int = 200) -> Response:
+    """With its revision, by which a change can be made to depend on nobody having changed it meanwhile."""
+    headers = {"etag": etag(schedule.revision)}
+    if status == 201:
+        headers["location"] = f"/api/v1/schedules/{schedule.name}"
+    return answer(view(schedule, now=await client.time()), status, headers)
+
+
+def _document(value: object, name: str | None = None) -> Document:
+    if not isinstance(value, dict):
+        raise BadBody("$", "must be an object")
+    if name is not None and value.get("name", name) != name:
+        raise BadBody("$.name", f"is {value['name']!r:.80}, but the address says {name!r:.80}")
+    return {**value, "name": value.get("name", name)}
+
+
+@operation(Role.VIEWER, query=ScheduleQuery, answers=Document, lists=True, gives=SCHEDULE)
+async def list_schedules(request: Request) -> Response:
+    """Schedules, by name."""
+    query = asked(request, ScheduleQuery)
+    client = await client_of(request)
+    after = name_after(query.cursor)
+    found = await client.schedules.list(job=query.job, owner=query.owner, limit=query.limit, after=after)
+    now = await client.time()
+    following = cursor_of_name(found[-1].name) if len(found) == query.limit else None
+    return answer(page([view(schedule, now=now) for schedule in found], following))
+
+
+@operation(Role.ADMIN, body=Document, answers=Document, status=201, takes=SCHEDULE_BODY, gives=SCHEDULE)
+async def create_schedule(request: Request) -> Response:
+    """Make a schedule."""
+    parsed = parse(_document(await json_body(request)))
+    client = await client_of(request)
+    made = await client.schedules.create(
+        parsed.name, parsed.job, parsed.trigger, actor=identity_of(request).actor, **parsed.options
+    )
+    return await _answered(client, made, 201)
+
+
+@operation(Role.VIEWER, answers=Document, gives=SCHEDULE)
+async def get_schedule(request: Request) -> Response:
+    """One schedule: `rule` in words, and `definition`, the document that would make it."""
+    client = await client_of(request)
+    return await _answered(client, await client.schedules.get(request.path_params["name"]))
+
+
+@operation(
+    Role.ADMIN, body=Document, answers=Document, also=(201,), takes={"job": "crawl", "every": "1h"}, gives=SCHEDULE
+)
+async def put_schedule(request: Request) -> Response:
+    """Make or replace a schedule: what the document does not say is as by default.
+
+    With `If-Match`, only if nobody has changed it since that `ETag`; with `If-None-Match: *`, only if there is none.
+    """
+    name = request.path_params["name"]
+    parsed = parse(_document(await json_body(request), name))
+    client, actor = await client_of(request), identity_of(request).actor
+    try:
+        old = await client.schedules.get(name)
+    except UnknownSchedule:
+        require_revision(request, None)
+        made = await client.schedules.create(name, parsed.job, parsed.trigger, actor=actor, **parsed.options)
+        return await _answered(client, made, 201)
+    require_revision(request, old.revision)
+    if request.headers.get("if-none-match") == "*":
+        raise DuplicateSchedule(name)
+    options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
+    changed = await client.schedules.update(
+        name, job=parsed.job, trigger=parsed.trigger, actor=actor, expected=old.definition, **options
+    )
+    return await _answered(client, changed)
+
+
+@operation(Role.ADMIN, body=Document, answers=Document, takes={"overlap": "allow", "jitter": None}, gives=SCHEDULE)
+async def patch_schedule(request: Request) -> Response:
+    """Change some of a schedule: `null` goes back to the default.
+
+    With `If-Match`, only if nobody has changed it since that `ETag`.
+    """
+    name = request.path_params["name"]
+    changes = _document(await json_body(request), name)
+    client = await client_of(request)
+    old = await client.schedules.get(name)
+    require_revision(request, old.revision)
+    parsed = parse(merged(document_of(name, old.definition), changes))
+    options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
+    changed = await client.schedules.update(
+        name,
+        job=parsed.job,
+        trigger=parsed.trigger,
+        actor=identity_of(request).actor,
+        expected=old.definition,
+        **options,
+    )
+    return await _answered(client, changed)
+
+
+@operation(Role.ADMIN, status=204)
+async def delete_schedule(request: Request) -> Response:
+    """Delete a schedule; its runs stay."""
+    name = request.path_params["name"]
+    client = await client_of(request)
+    require_revision(request, (await client.schedules.get(name)).revision)
+    await client.schedules.delete(name, actor=identity_of(request).actor)
+    return Response(status_code=204)
+
+
+@operation(
+    Role.OPERATOR,
+    body=PauseBody,
+    body_optional=True,
+    answers=Document,
+    takes={"reason": "maintenance", "until": "2h"},
+    gives=SCHEDULE,
+)
+async def pause_schedule(request: Request) -> Response:
+    """Let a schedule rest, until it is resumed or `until`."""
+    body = shaped(await json_body(request, default={}), PauseBody)
+    client = await client_of(request)
+    until = _until(body.until)
+    actor = identity_of(request).actor
+    paused = await client.schedules.pause(request.path_params["name"], reason=body.reason, until=until, actor=actor)
+    return await _answered(client, paused)
+
+
+def _until(given: str | None) -> datetime | str | None:
+    if given is not None and given[:4].isdigit() and "T" in given:
+        try:
+            return msgspec.convert(given, Instant)
+        except msgspec.ValidationError:
+            raise Invalid(f"until cannot be {given!r:.80}", hint="a time with a zone, or a duration") from None
+    return given
+
+
+@operation(
+    Role.OPERATOR, body=ResumeBody, body_optional=True, answers=Document, takes={"catch_up": "latest"}, gives=SCHEDULE
+)
+async def resume_schedule(request: Request) -> Response:
+    """Let a schedule go on; what passed meanwhile is skipped, unless `catch_up` is `latest` or `all`."""
+    body = shaped(await json_body(request, default={}), ResumeBody)
+    client = await client_of(request)
+    name, actor = request.path_params["name"], identity_of(request).actor
+    return await _answered(client, await client.schedules.resume(name, catch_up=body.catch_up, actor=actor))
+
+
+@operation(
+    Role.OPERATOR,
+    body=TriggerBody,
+    body_optional=True,
+    answers=TriggeredRuns,
+    status=201,
+    takes={"scope": "tenant/42"},
+    gives={"items": [RUN]},
+)
+async def trigger_schedule(request: Request) -> Response:
+    """Run a schedule now, for each of its scopes or for one; a conflict if its overlap policy forbids it."""
+    body = shaped(await json_body(request, default={}), TriggerBody)
+    client = await client_of(request)
+    name, actor = request.path_params["name"], identity_of(request).actor
+    ids = await client.schedules.trigger(name, scope=scope_of(body.scope), force=body.force, actor=actor)
+    return answer({"items": await client.get_many(ids)}, 201)
+
+
+@operation(Role.VIEWER, query=PreviewQuery, answers=Fire, lists=True, gives=FIRE)
+async def preview_schedule(request: Request) -> Response:
+    """The next plan times, with what daylight saving does to them."""
+    query = asked(request, PreviewQuery)
+    client = await client_of(request)
+    return answer(page(await client.schedules.preview(request.path_params["name"], query.n, after=query.after)))
+
+
+@operation(Role.VIEWER, query=OccurrenceQuery, answers=Occurrence, lists=True, gives=OCCURRENCE)
+async def list_occurrences(request: Request) -> Response:
+    """What became of each plan time, the oldest first: of the last day, unless told otherwise."""
+    query = asked(request, OccurrenceQuery)
+    client = await client_of(request)
+    found = await client.schedules.occurrences(
+        request.path_params["name"], query.from_at, query.to_at, limit=query.limit
+    )
+    return answer(page(found))
+
+
+@operation(Role.VIEWER, query=ExplainQuery, answers=Explanation, gives=EXPLANATION)
+async def explain_schedule(request: Request) -> Response:
+    """Why a plan time did or did not run, will or will not."""
+    client = await client_of(request)
+    return answer(await client.schedules.explain(request.path_params["name"], asked(request, ExplainQuery).at))
+
+
+@operation(Role.VIEWER, answers=Event, lists=True, gives=EVENT)
+async def list_schedule_events(request: Request) -> Response:
+    """What was done to a schedule and with it, the oldest first."""
+    client = await client_of(request)
+    return answer(page(await client.schedules.events(request.path_params["name"])))
+
+
+@operation(
+    Role.OPERATOR,
+    body=BackfillBody,
+    answers=Backfill,
+    takes={"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "dry_run": True},
+)
+async def backfill_schedule(request: Request) -> Response:
+    """Runs for plan times of the past that have none; with `ran`, also for those that failed, or for all."""
+    body = shaped(await json_body(request), BackfillBody)
+    client = await client_of(request)
+    done = await client.schedules.backfill(
+        request.path_params["name"],
+        body.from_at,
+        body.to_at,
+        ran=body.ran,
+        concurrency=body.concurrency,
+        dry_run=body.dry_run,
+        actor=identity_of(request).actor,
+    )
+    return answer(worded(done))
+
+
+@operation(
+    Role.VIEWER,
+    body=SimulateBody,
+    body_optional=True,
+    answers=Simulated,
+    takes={"span": "1d", "duration": "20m", "changes": {"overlap": "queue_all"}},
+)
+async def simulate_schedule(request: Request) -> Response:
+    """What a schedule would do, with other policies if so asked; nothing is stored."""
+    body = shaped(await json_body(request, default={}), SimulateBody)
+    client = await client_of(request)
+    name = request.path_params["name"]
+    old = await client.schedules.get(name)
+    parsed = parse(merged(document_of(name, old.definition), body.changes))
+    options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
+    what_if = WhatIf(
+        duration=body.duration, fail_every=body.fail_every, outages=tuple(body.outages), workers=body.workers
+    )
+    found = await client.schedules.simulate(
+        name, body.span, what_if, start=body.start, trigger=parsed.trigger, **options
+    )
+    definition = await client.schedules.define(*parsed)
+    return answer({"rule": describe(definition.rule, name), **worded(found)})
+
+
+ROUTES = [
+    declared("/schedules", GET=list_schedules, POST=create_schedule),
+    declared("/schedules/{name}", GET=get_schedule, PUT=put_schedule, PATCH=patch_schedule, DELETE=delete_schedule),
+    declared("/schedules/{name}/pause", POST=pause_schedule),
+    declared("/schedules/{name}/resume", POST=resume_schedule),
+    declared("/schedules/{name}/trigger", POST=trigger_schedule),
+    declared("/schedules/{name}/backfill", POST=backfill_schedule),
+    declared("/schedules/{name}/simulate", POST=simulate_schedule),
+    declared("/schedules/{name}/preview", GET=preview_schedule),
+    declared("/schedules/{name}/occurrences", GET=list_occurrences),
+    declared("/schedules/{name}/explain", GET=explain_schedule),
+    declared("/schedules/{name}/events", GET=list_schedule_events),
+]

@@ -1,0 +1,280 @@
+"""Schedules, jobs, workers, queues and the audit over HTTP, on both databases."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+
+from rota.app import Rota
+from rota.core.triggers import every
+from rota.server import asgi
+from rota.store import Store, open_database
+from tests.support.runs import LEASE_MICROS, WORKER
+
+API = "/api/v1"
+NEWS = {"name": "news", "job": "crawl", "every": "30m", "payload": {"url": "https://example.com"}}
+
+
+@pytest.fixture
+async def app(database_url: str) -> AsyncIterator[Rota]:
+    store = Store(open_database(database_url))
+    await store.migrate()
+    await store.close()
+    app = Rota(database_url)
+
+    @app.job
+    def crawl(url: str) -> None: ...
+
+    client = await app.connect()
+    await client.store.save_jobs(app.registry.definitions())
+    yield app
+    await app.aclose()
+
+
+@pytest.fixture
+async def http(app: Rota) -> AsyncIterator[httpx2.AsyncClient]:
+    transport = httpx2.ASGITransport(app=asgi(app))
+    async with httpx2.AsyncClient(transport=transport, base_url=f"http://127.0.0.1:7682{API}") as client:
+        yield client
+
+
+async def news(http: httpx2.AsyncClient, **changes: Any) -> dict[str, Any]:
+    answer = await http.post("/schedules", json={**NEWS, **changes})
+    assert answer.status_code == 201, answer.text
+    made: dict[str, Any] = answer.json()
+    return made
+
+
+async def test_a_schedule_is_made_seen_changed_and_deleted(http: httpx2.AsyncClient) -> None:
+    made = await news(http)
+    assert (made["state"], made["rule"], made["definition"]["every"]) == ("active", "every 30 minutes", "30m")
+    assert (await http.get("/schedules/news")).json() == made
+    patched = (await http.patch("/schedules/news", json={"every": "1h", "overlap": "allow"})).json()
+    assert (patched["rule"], patched["definition"]["overlap"]) == ("every hour", "allow")
+    assert patched["definition"]["payload"] == NEWS["payload"]
+    back = (await http.patch("/schedules/news", json={"overlap": None})).json()
+    assert "overlap" not in back["definition"]
+    put = (await http.put("/schedules/news", json={"job": "crawl", "every": "2h", "payload": NEWS["payload"]})).json()
+    assert put["rule"] == "every 2 hours"
+    assert (await http.delete("/schedules/news")).status_code == 204
+    assert (await http.get("/schedules/news")).json()["code"] == "unknown-schedule"
+
+
+async def test_put_makes_what_is_not_there(http: httpx2.AsyncClient) -> None:
+    body = {"job": "crawl", "every": "2h", "payload": NEWS["payload"]}
+    only_new = {"If-None-Match": "*"}
+    made = await http.put("/schedules/fresh", json=body, headers=only_new)
+    assert (made.status_code, made.headers["location"]) == (201, f"{API}/schedules/fresh")
+    assert (await http.put("/schedules/fresh", json=body, headers=only_new)).status_code == 409
+    assert (await http.put("/schedules/fresh", json={**body, "name": "other"})).json()["pointer"] == "#/name"
+
+
+async def test_a_change_may_depend_on_nobody_having_been_faster(http: httpx2.AsyncClient) -> None:
+    await news(http)
+    seen = (await http.get("/schedules/news")).headers["etag"]
+    first = await http.patch("/schedules/news", json={"every": "1h"}, headers={"If-Match": seen})
+    assert first.status_code == 200
+    assert first.headers["etag"] != seen
+    for attempt in (
+        http.patch("/schedules/news", json={"every": "3h"}, headers={"If-Match": seen}),
+        http.put("/schedules/news", json=NEWS, headers={"If-Match": seen}),
+        http.delete("/schedules/news", headers={"If-Match": seen}),
+        http.put("/schedules/none", json={**NEWS, "name": "none"}, headers={"If-Match": "*"}),
+    ):
+        late = await attempt
+        assert (late.status_code, late.json()["code"]) == (412, "changed-meanwhile")
+    assert (await http.get("/schedules/news")).json()["definition"]["every"] == "1h"
+    assert (await http.delete("/schedules/news", headers={"If-Match": "*"})).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"every": "0s"}, "invalid"),
+        ({"every": None}, "invalid"),
+        ({"every": "1h", "cron": "* * * * *"}, "invalid"),
+        ({"cron": "61 * * * *", "every": None}, "invalid"),
+        ({"job": "nothing"}, "unknown-job"),
+        ({"evry": "1h"}, "unknown-option"),
+        ({"payload": {"link": "x"}}, "bad-payload"),
+        ({"overlap": "sometimes"}, "invalid"),
+        ({"name": ""}, "invalid"),
+    ],
+)
+async def test_a_bad_schedule_is_refused_whole(http: httpx2.AsyncClient, change: dict[str, Any], code: str) -> None:
+    answer = await http.post("/schedules", json={**NEWS, **change})
+    assert answer.json()["code"] == code, answer.text
+    assert (await http.get("/schedules")).json()["items"] == []
+
+
+async def test_lists_are_paged_by_name(http: httpx2.AsyncClient) -> None:
+    for name in ("c", "a/b", "é", "b"):
+        await news(http, name=name)
+    seen: list[str] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = (await http.get("/schedules", params={"limit": 1, **cursor})).json()
+        seen += [item["name"] for item in page["items"]]
+        if page["next_cursor"] is None:
+            break
+        cursor = {"cursor": page["next_cursor"]}
+    assert seen == sorted(seen)
+    assert set(seen) == {"c", "a/b", "é", "b"}
+    assert (await http.get("/schedules?cursor=%21")).status_code == 422
+
+
+async def test_pause_resume_and_trigger(http: httpx2.AsyncClient) -> None:
+    await news(http)
+    paused = (await http.post("/schedules/news/pause", json={"reason": "rest", "until": "2h"})).json()
+    assert (paused["state"], paused["pause_reason"], paused["paused_by"]) == ("paused", "rest", "api")
+    assert paused["resume_at"] is not None
+    assert (await http.post("/schedules/news/pause", json={"until": "2020-01-01T00:00:00Z"})).status_code == 422
+    assert (await http.post("/schedules/news/resume")).json()["state"] == "active"
+    triggered = await http.post("/schedules/news/trigger")
+    assert (triggered.status_code, len(triggered.json()["items"])) == (201, 1)
+    again = await http.post("/schedules/news/trigger")
+    assert (again.status_code, again.json()["code"]) == (409, "overlapping")
+    assert (await http.post("/schedules/news/trigger", json={"force": True})).status_code == 201
+    told = [event["type"] for event in (await http.get("/schedules/news/events")).json()["items"]]
+    assert "triggered" in told
+
+
+async def test_looking_ahead_and_back(http: httpx2.AsyncClient) -> None:
+    await news(http, cron="30 2 * * *", timezone="Europe/Berlin", every=None)
+    fires = (await http.get("/schedules/news/preview", params={"n": 400})).json()["items"]
+    assert len(fires) == 400
+    assert any("gap" in fire["marks"] for fire in fires)
+    assert (await http.get("/schedules/news/occurrences")).json()["items"] is not None
+    at = fires[0]["plan_time"]
+    explained = (await http.get("/schedules/news/explain", params={"at": at})).json()
+    assert explained["verdict"]
+    assert explained["words"]
+    assert (await http.get("/schedules/news/explain")).status_code == 422
+    simulated = await http.post("/schedules/news/simulate", json={"span": "3d", "changes": {"cron": "0 * * * *"}})
+    assert sum(simulated.json()["counts"].values()) == 72
+    assert (await http.get("/schedules/news")).json()["definition"]["cron"] == "30 2 * * *"
+
+
+async def test_backfill_counts_first(http: httpx2.AsyncClient) -> None:
+    await news(http)
+    span = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T02:00:00Z"}
+    dry = (await http.post("/schedules/news/backfill", json={**span, "dry_run": True})).json()
+    assert (await http.get("/runs")).json()["items"] == []
+    done = (await http.post("/schedules/news/backfill", json=span)).json()
+    made = len((await http.get("/runs")).json()["items"])
+    assert made == 5
+    assert dry["count"] == done["count"] == made
+    assert (
+        await http.post("/schedules/news/backfill", json={"from": span["to"], "to": span["from"]})
+    ).status_code == 422
+
+
+async def test_many_schedules_at_once(http: httpx2.AsyncClient) -> None:
+    for name in ("a", "b", "c"):
+        await news(http, name=name)
+    body = {"action": "pause", "job": "crawl", "reason": "maintenance"}
+    assert (await http.post("/schedules:bulk", json={**body, "expected": 2})).json()["code"] == "bulk-mismatch"
+    assert (await http.post("/schedules:bulk", json={**body, "dry_run": True})).json()["matched"] == 3
+    assert (await http.get("/schedules/a")).json()["state"] == "active"
+    assert (await http.post("/schedules:bulk", json=body)).json() == {"matched": 3, "done": 3, "refused": []}
+    assert (await http.get("/schedules/b")).json()["pause_reason"] == "maintenance"
+    some = {"action": "resume", "names": ["a", "nothing"]}
+    result = (await http.post("/schedules:bulk", json=some)).json()
+    assert (result["done"], result["refused"][0]["code"]) == (1, "unknown-schedule")
+    assert (await http.post("/schedules:bulk", json={"action": "pause"})).status_code == 422
+
+
+async def test_many_runs_at_once(http: httpx2.AsyncClient) -> None:
+    runs = {"runs": [{"job": "crawl", "payload": {"url": str(n)}, "delay": "1h"} for n in range(5)]}
+    await http.post("/runs", json=runs)
+    body = {"action": "cancel", "filter": {"job": "crawl"}}
+    assert (await http.post("/runs:bulk", json={**body, "dry_run": True})).json() == {"count": 5, "exact": True}
+    assert (await http.post("/runs:bulk", json={**body, "expected": 4})).json()["code"] == "bulk-mismatch"
+    assert (await http.post("/runs:bulk", json={"action": "cancel"})).status_code == 422
+    told = await http.post("/runs:bulk", json=body, headers={"Accept": "application/x-ndjson"})
+    lines = [msgspec.json.decode(line) for line in told.text.splitlines()]
+    assert lines[-1] == {"result": {"matched": 5, "done": 5, "refused": []}}
+    assert "progress" in lines[0]
+    retried = (await http.post("/runs:bulk", json={"action": "retry", "filter": {"state": ["cancelled"]}})).json()
+    assert retried["done"] == 5
+    assert (await http.post("/runs:bulk", json={"action": "delete"})).json()["code"] == "bad-body"
+
+
+async def test_a_job_as_a_whole(http: httpx2.AsyncClient) -> None:
+    await news(http)
+    run = (await http.post("/runs", json={"job": "crawl", "payload": {"url": "x"}, "delay": "1h"})).json()
+    job = (await http.get("/jobs/crawl")).json()
+    assert (job["name"], job["status"]["state"]) == ("crawl", "scheduled")
+    assert [one["name"] for one in (await http.get("/jobs")).json()["items"]] == ["crawl"]
+    paused = (await http.post("/jobs/crawl/pause", json={"reason": "down"})).json()
+    assert (paused["state"], paused["pause_reason"]) == ("paused", "down")
+    assert (await http.post("/jobs/crawl/resume")).json()["state"] == "scheduled"
+    assert (await http.get("/jobs/crawl/runs")).json()["items"][0]["id"] == run["id"]
+    assert (await http.post("/jobs/crawl/cancel")).json()["cancelled"] == 1
+    assert (await http.get("/schedules/news")).json()["enabled"] is False
+    again = await http.post("/jobs/crawl/retry")
+    assert (again.status_code, again.json()["retry_of"]) == (201, run["id"])
+    assert (await http.get("/jobs/crawl/stats")).json()["cancelled"] == 1
+    for path in ("", "/runs", "/stats", "/executions"):
+        assert (await http.get(f"/jobs/nothing{path}")).json()["code"] == "unknown-job"
+
+
+async def test_runs_as_executions(http: httpx2.AsyncClient) -> None:
+    ids = []
+    for number in range(5):
+        body = {"job": "crawl", "payload": {"url": str(number)}, "delay": "1h"}
+        ids.append((await http.post("/runs", json=body)).json()["id"])
+    page = (await http.get("/jobs/crawl/executions?limit=2&offset=1")).json()
+    assert (page["total"], page["limit"], page["offset"]) == (5, 2, 1)
+    assert [(one["id"], one["execution_number"]) for one in page["executions"]] == [(ids[3], 4), (ids[2], 3)]
+    one = (await http.get(f"/executions/{ids[1]}")).json()
+    assert (one["execution_number"], one["status"], one["retry_attempt"]) == (2, "pending", 0)
+    figures = (await http.get("/scheduler/metrics")).json()
+    assert figures["jobs"]["scheduled"] == 1
+    assert set(figures) == {"jobs", "executions", "last_check_at", "last_metrics_update", "stale_locks_cleared"}
+
+
+async def test_workers_are_seen_and_asked(app: Rota, http: httpx2.AsyncClient) -> None:
+    store = (await app.connect()).store
+    await store.extend(WORKER, [], LEASE_MICROS)
+    (found,) = (await http.get("/workers")).json()["items"]
+    assert found["id"] == WORKER.id
+    assert (await http.post(f"/workers/{WORKER.name}/drain")).json()["items"][0]["asked"]["state"] == "draining"
+    changed = (await http.patch(f"/workers/{WORKER.id}", json={"slots": 7})).json()["items"][0]
+    assert changed["asked"]["settings"]["slots"] == 7
+    assert (await http.patch(f"/workers/{WORKER.id}", json={})).status_code == 422
+    assert (await http.post(f"/workers/{WORKER.id}/resume")).status_code == 200
+    assert (await http.post(f"/workers/{WORKER.id}/stop")).status_code == 200
+    assert (await http.get("/workers/nobody")).json()["code"] == "unknown-worker"
+
+
+async def test_queues_and_the_audit(http: httpx2.AsyncClient) -> None:
+    paused = (await http.post("/queues/mail/pause", json={"reason": "down"})).json()
+    assert (paused["queue"], paused["paused"]["reason"]) == ("mail", "down")
+    assert [queue["queue"] for queue in (await http.get("/queues")).json()["items"]] == ["default", "mail"]
+    assert (await http.post("/queues/mail/resume")).json()["paused"] is None
+    audit = (await http.get("/audit?kind=queue&limit=1")).json()
+    assert audit["items"][0]["type"] == "resumed"
+    before = (await http.get(f"/audit?kind=queue&limit=1&cursor={audit['next_cursor']}")).json()
+    assert before["items"][0]["type"] == "paused"
+    assert (await http.get("/audit?kind=nothing")).status_code == 422
+    assert (await http.get("/audit?cursor=x")).status_code == 422
+
+
+async def test_what_a_run_says(app: Rota, http: httpx2.AsyncClient) -> None:
+    run = (await http.post("/runs", json={"job": "crawl", "payload": {"url": "x"}})).json()
+    assert (await http.get(f"/runs/{run['id']}/events")).json()["items"][0]["type"] == "created"
+    assert (await http.get(f"/runs/{run['id']}/logs")).json() == {"items": [], "next_cursor": None}
+    assert (await http.get(f"/runs/{run['id']}/logs?last=0")).status_code == 422
+    assert (await http.get(f"/runs/{run['id']}/steps")).json()["items"] == []
+    assert (await http.get(f"/runs/{run['id']}/explain")).json()["verdict"]
+    for path in ("events", "logs", "steps", "explain", "attempts"):
+        assert (await http.get(f"/runs/{'0' * 8}/{path}")).status_code == 404
+
+
+async def test_schedules_of_code_are_seen_too(app: Rota, http: httpx2.AsyncClient) -> None:
+    await (await app.connect()).schedules.create("own", "crawl", every("1h"), payload={"url": "x"})
+    assert (await http.get("/schedules?job=crawl")).json()["items"][0]["name"] == "own"
+    assert (await http.get("/schedules?owner=nobody")).json()["items"] == []

@@ -1,0 +1,80 @@
+"""The API's own description: whole, true, and shown without help from elsewhere."""
+
+import json
+import re
+from typing import Any
+
+import httpx2
+import jsonschema_rs
+import msgspec
+import pytest
+
+from rota.api.openapi import described
+from rota.api.routing import walk
+from rota.app import Rota
+from rota.server import asgi
+
+DOCUMENT = json.loads(msgspec.json.encode(described(asgi(Rota("sqlite:///unused.db")).routes)))
+OPERATIONS = [(path, method, one) for path, methods in DOCUMENT["paths"].items() for method, one in methods.items()]
+
+
+def names(operation: tuple[str, str, Any]) -> str:
+    return str(operation[2]["operationId"])
+
+
+def validator(schema: Any) -> Any:
+    return jsonschema_rs.validator_for({**schema, "components": DOCUMENT["components"]})
+
+
+def test_every_route_is_in_it() -> None:
+    served = {
+        (path, method.lower())
+        for path, route in walk(asgi(Rota("sqlite:///unused.db")).routes)
+        for method in route.operations
+        if not route.page
+    }
+    assert {(path, method) for path, method, _ in OPERATIONS} == served
+
+
+def test_names_are_not_used_twice() -> None:
+    found = [one["operationId"] for _, _, one in OPERATIONS]
+    assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=names)
+def test_an_operation_is_described(operation: tuple[str, str, Any]) -> None:
+    path, _, one = operation
+    assert one["summary"].endswith(".")
+    named = set(re.findall(r"\{(\w+)\}", path))
+    assert named == {parameter["name"] for parameter in one["parameters"] if parameter["in"] == "path"}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=names)
+def test_its_examples_fit_their_shapes(operation: tuple[str, str, Any]) -> None:
+    _, _, one = operation
+    contents = [*one.get("requestBody", {}).get("content", {}).values()]
+    contents += [content for told in one["responses"].values() for content in told.get("content", {}).values()]
+    for content in contents:
+        if "example" in content:
+            validator(content["schema"]).validate(content["example"])
+
+
+def test_everything_that_takes_a_body_shows_one() -> None:
+    bare = [
+        one["operationId"]
+        for _, _, one in OPERATIONS
+        if "requestBody" in one and "example" not in one["requestBody"]["content"]["application/json"]
+    ]
+    assert bare == []
+
+
+async def test_it_is_served_with_a_page_for_people(sqlite_url: str) -> None:
+    app = Rota(sqlite_url)
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=asgi(app)), base_url="http://localhost") as http:
+        assert (await http.get("/openapi.json")).json() == DOCUMENT
+        page = (await http.get("/docs")).text
+    await app.aclose()
+    assert "<script" not in page
+    assert not re.search(r'(?:src|href)="(?:https?:)?//', page)
+    for path, _, _ in OPERATIONS:
+        assert path in page

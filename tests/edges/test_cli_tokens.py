@@ -1,0 +1,79 @@
+"""Tokens from the command line, on both databases."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rota.cli import root
+from rota.store import Store, open_database
+from rota.tokens import Tokens
+
+
+@pytest.fixture
+def url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
+    asyncio.run(checked(database_url, ""))
+    return database_url
+
+
+async def checked(url: str, secret: str) -> str | None:
+    """The role of a token, if it is good."""
+    store = Store(open_database(url))
+    await store.migrate()
+    token = await Tokens(store).check(secret)
+    await store.close()
+    return None if token is None else token.role.value
+
+
+def rota(*arguments: str) -> Result:
+    return CliRunner().invoke(root, arguments)
+
+
+def answer(*arguments: str) -> Any:
+    done = rota(*arguments, "--json")
+    assert done.exit_code == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_token_is_made_shown_once_and_revoked(url: str) -> None:
+    made = rota("token", "create", "ci", "--role", "enqueue", "--scope", "tenant/42")
+    secret = made.stdout.strip()
+    assert asyncio.run(checked(url, secret)) == "enqueue"
+    (listed,) = answer("token", "ls")
+    assert (listed["name"], listed["role"], listed["scope"]) == ("ci", "enqueue", {"kind": "tenant", "id": "42"})
+    assert secret not in rota("token", "ls").stdout
+    assert "good" in rota("token", "ls").stdout
+    assert answer("token", "revoke", "ci")["revoked_by"].startswith("cli")
+    assert asyncio.run(checked(url, secret)) is None
+    assert "revoked" in rota("token", "ls").stdout
+
+
+def test_one_that_never_expires(url: str) -> None:
+    made = answer("token", "create", "grafana", "--role", "viewer", "--expires", "never")
+    assert made["token"]["expires_at"] is None
+    assert asyncio.run(checked(url, made["secret"])) == "viewer"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("create", "x", "--role", "god"), 2),
+        (("create", "x"), 2),
+        (("create", "x", "--role", "viewer", "--expires", "0s"), 2),
+        (("create", "x", "--role", "viewer", "--scope", "tenant"), 2),
+        (("revoke", "nobody"), 4),
+    ],
+)
+def test_bad_input(url: str, arguments: tuple[str, ...], code: int) -> None:
+    assert rota("token", *arguments).exit_code == code
+    assert answer("token", "ls") == []
+
+
+def test_a_name_that_is_taken(url: str) -> None:
+    answer("token", "create", "ci", "--role", "viewer")
+    assert rota("token", "create", "ci", "--role", "viewer").exit_code == 6
