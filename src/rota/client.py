@@ -23,7 +23,7 @@ from rota.core.limits import Gate
 from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Overrides, Pause, Run, RunFilter
 from rota.core.names import checked_name
 from rota.core.notes import LogLine, Progress, checked_count, progress_of
-from rota.core.publishing import carrying, gates_of, key_holds, new_run, with_limit_of_schedule
+from rota.core.publishing import carrying, gates_of, key_holds, new_run, with_limits_of_schedule
 from rota.core.scope import Scope
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
@@ -254,7 +254,7 @@ class Client:
     async def _gates_again(self, run: Run, gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
         """Done again, it is under the limit of its schedule still."""
         schedule = None if run.schedule is None else await self.store.schedules.get(run.schedule)
-        return gates if schedule is None else with_limit_of_schedule(gates, schedule.id, schedule.definition.limit)
+        return gates if schedule is None else with_limits_of_schedule(gates, schedule.definition.gates(schedule.id))
 
     async def count(self, wanted: RunFilter | None = None, *, most: int = 10_000) -> Counted:
         """How many runs match; it stops counting at `most`."""

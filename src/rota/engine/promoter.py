@@ -1,7 +1,8 @@
-"""Lets runs be claimed when their time has come. Safe in any number of processes."""
+"""Lets runs be claimed when their time has come, or that of a rate they are under. Safe in any number of processes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from rota.engine.meters import Meters
@@ -13,8 +14,12 @@ _BATCH = 1_000
 class Promoter:
     """Rests until the next run is due; woken by hints, since a new one may be due sooner."""
 
-    def __init__(self, store: Store, poll: timedelta, meters: Meters | None = None) -> None:
+    def __init__(
+        self, store: Store, poll: timedelta, meters: Meters | None = None, opened: Callable[[], None] = lambda: None
+    ) -> None:
+        """`opened` is called when a rate was: sooner than a hint arrives."""
         self._store = store
+        self._opened = opened
         self._meters = meters or Meters()
         self._poll = poll
 
@@ -24,6 +29,8 @@ class Promoter:
     async def step(self) -> timedelta:
         promoted = await self._store.promote(_BATCH)
         self._meters.promoted.add(promoted.count)
+        if promoted.opened:
+            self._opened()
         if promoted.next_in is None:
             return self._poll
         return min(self._poll, max(timedelta(0), timedelta(microseconds=promoted.next_in)))

@@ -12,7 +12,7 @@ from rota.core.events import BACKFILLED
 from rota.core.ledger import BACKFILL, History, Range
 from rota.core.limits import Gate, Gated
 from rota.core.model import NewRun
-from rota.core.publishing import gates_of, key_holds
+from rota.core.publishing import gates_of, key_holds, with_limits_of_schedule
 from rota.core.scope import Scope
 from rota.core.templates import filled
 from rota.errors import Invalid, JobDisabled, UnknownJob
@@ -169,12 +169,7 @@ async def _make(
 
 def _gates(row: ScheduleRow, pattern: Pattern, one: Missing, payload: str) -> tuple[Gate, ...]:
     """In the order of those that planning gives: of a key, the schedule's, the job's."""
-    found = gates_of(pattern.job, one.scope, payload)
-    limit = pattern.definition.limit
-    if limit is None:
-        return found
-    keyed = tuple(gate for gate in found if gate.key.startswith("key:"))
-    return (*keyed, Gate(f"schedule:{row.id}", limit.max, limit.when_full, limit.max_queued), *found[len(keyed) :])
+    return with_limits_of_schedule(gates_of(pattern.job, one.scope, payload), pattern.definition.gates(row.id))
 
 
 def _keyed(shape: NewRun, pattern: Pattern, id: str, one: Missing, payload: str) -> NewRun:

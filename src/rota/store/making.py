@@ -13,7 +13,7 @@ from rota.core.deciding import Create, Skip
 from rota.core.limits import Gate, Gated
 from rota.core.model import JobDefinition, NewRun
 from rota.core.planning import PLAIN, Planned, Standing, Tick
-from rota.core.publishing import gates_of, key_holds, new_run, with_limit_of_schedule
+from rota.core.publishing import gates_of, key_holds, new_run, with_limits_of_schedule
 from rota.core.schedules import ScheduleDefinition
 from rota.core.scope import Scope
 from rota.core.templates import check_template, filled
@@ -43,7 +43,8 @@ class Pattern(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def limited(self) -> bool:
-        return bool(self.job.limits) or self.definition.limit is not None
+        mine = self.definition.limit is not None or self.definition.rate is not None
+        return bool(self.job.limits) or mine
 
     @cached_property
     def decides(self) -> bool:
@@ -167,7 +168,7 @@ def _gates(work: Work, planned: Planned) -> tuple[Gate, ...]:
     if not isinstance(planned.decision, Create):
         return ()
     found = gates_of(work.pattern.job, planned.scope, _payload(work, planned), job_wide=not planned.decision.unlimited)
-    return with_limit_of_schedule(found, work.row.id, work.pattern.definition.limit)
+    return with_limits_of_schedule(found, work.pattern.definition.gates(work.row.id))
 
 
 async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, ...]]) -> list[Pair]:

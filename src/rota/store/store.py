@@ -28,6 +28,7 @@ from rota.store import (
     limits,
     migrating,
     pruning,
+    rates,
     reading,
     reporting,
     slots,
@@ -56,10 +57,14 @@ class Extended(msgspec.Struct, frozen=True):
 
 
 class Promoted(msgspec.Struct, frozen=True):
-    """`next_in`: microseconds until the next run becomes due, None if none waits for its time."""
+    """`next_in`: microseconds until the next run becomes due, or a rate opens; None if none waits for its time.
+
+    `opened`: some rates have, and runs under them may be claimed.
+    """
 
     count: int
     next_in: int | None
+    opened: bool = False
 
 
 def new_id() -> str:
@@ -185,17 +190,20 @@ class Store:
             self.database.notify(await self.database.transact(lambda tx: slots.tidy(tx, found)))
 
     async def promote(self, limit: int) -> Promoted:
-        """Runs whose time has come may be claimed."""
+        """Runs whose time has come may be claimed, and those under a rate that has a place again."""
 
-        async def look(tx: Tx) -> int | None:
-            return (await tx.fetch("next_due"))[0][0]  # type: ignore[no-any-return]
+        async def look(tx: Tx) -> Row:
+            return (await tx.fetch("next_due"))[0]
 
         next_in = await self.database.read(look)
-        if next_in is None or next_in > 0:
-            return Promoted(0, next_in)
-        queues = await self.database.transact(lambda tx: waits.promote(tx, limit))
-        self.database.notify(set(queues))
-        return Promoted(len(queues), await self.database.read(look))
+        due, opens = (one is not None and one <= 0 for one in next_in)
+        queues = await self.database.transact(lambda tx: waits.promote(tx, limit)) if due else []
+        opened = await self.database.transact(lambda tx: rates.open_due(tx, limit)) if opens else set()
+        if due or opens:
+            self.database.notify({*queues, *opened})
+            next_in = await self.database.read(look)
+        upcoming = min((one for one in next_in if one is not None), default=None)
+        return Promoted(len(queues), upcoming, bool(opened))
 
     async def cancel(self, run_id: str, reason: str | None, actor: str | None) -> RunState:
         queues: set[str] = set()
