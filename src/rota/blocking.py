@@ -20,6 +20,7 @@ from rota.core.model import Attempt, Enqueued, JobDefinition, Pause, Run, RunFil
 from rota.core.notes import LogLine, Progress
 from rota.core.occurrences import Occurrence
 from rota.core.preview import Fire
+from rota.core.quotas import QuotaOf
 from rota.core.schedules import Schedule
 from rota.core.scope import Scope
 from rota.core.states import RunState
@@ -58,6 +59,7 @@ class BlockingClient:
         self._connecting = asyncio.Lock()
         self.schedules = BlockingSchedules(self._call)
         self.workers = BlockingWorkers(self._call)
+        self.quotas = BlockingQuotas(self._call)
 
     def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         async def connected() -> T:
@@ -270,3 +272,22 @@ class BlockingWorkers:
 
     def list(self) -> Sequence[Worker]:
         return self._call(lambda client: client.workers.list())
+
+
+class BlockingQuotas:
+    """`client.quotas`, likewise."""
+
+    def __init__(self, call: _Call) -> None:
+        self._call = call
+
+    def set(self, kind: str, id: str | None = None, **quota: Any) -> QuotaOf:
+        return self._call(lambda client: client.quotas.set(kind, id, **quota))
+
+    def get(self, kind: str, id: str | None = None) -> QuotaOf:
+        return self._call(lambda client: client.quotas.get(kind, id))
+
+    def drop(self, kind: str, id: str | None = None) -> None:
+        return self._call(lambda client: client.quotas.drop(kind, id))
+
+    def ls(self) -> Sequence[QuotaOf]:
+        return self._call(lambda client: client.quotas.ls())

@@ -36,6 +36,7 @@ from rota.engine.meters import Meters
 from rota.errors import Invalid, NothingToRetry, RunNotFinal, StillRunning, UnknownJob, did_you_mean
 from rota.hinting import Hints, Subscription
 from rota.instants import instant
+from rota.quotas import Quotas
 from rota.registry.jobs import Registry
 from rota.registry.signature import check_schema
 from rota.scheduling import Schedules
@@ -69,6 +70,7 @@ class Client:
         self._bulk = Bulk(store, self._again)
         self._hints = Hints(store)
         self.workers = Workers(store)
+        self.quotas = Quotas(store)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""
@@ -93,7 +95,8 @@ class Client:
 
     async def _enqueue(self, order: Order) -> Enqueued:
         run = await self.prepare(order)
-        if run.holds or any(gate.decides for gate in run.gates):  # refused, it must not spoil it for others
+        alone = run.holds or any(gate.decides for gate in run.gates) or await self.store.quotas.concern([run])
+        if alone:  # refused, it must not spoil it for others
             answer = (await self.store.enqueue([run]))[0]
         else:
             answer = await self._gatherer.add(run)

@@ -1,4 +1,4 @@
-"""Rates are exact at claim: no span has more begins than its maximum, whoever races, dies, deploys or sets the clock."""
+"""Rates are exact at claim: no span has more begins than its maximum, whoever races, dies or deploys."""
 
 import asyncio
 import random

@@ -228,8 +228,9 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 def admission(gates: Sequence[Gate], live: Mapping[str, int]) -> Admit | Turn:
-    """`live`: how many runs are under each limit and not final; those asked to stop do not count. Under a rate: how many
-    have not begun, or have and count still. Without a limit at once: how many have not begun."""
+    """`live`: how many runs are under each limit and not final; those asked to stop do not count.
+
+    Under a rate: how many have not begun, or have and count still. Without a limit at once: how many have not begun."""
     stops = []
     for gate in gates:
         count = live.get(gate.key, 0)

@@ -15,7 +15,7 @@ from rota.config import Config
 from rota.core.model import WorkerInfo
 from rota.core.names import checked_name
 from rota.core.workers import Queues, uneven, weights_of
-from rota.engine.declaring import declare_schedules
+from rota.engine.declaring import declare_quotas, declare_schedules
 from rota.engine.heartbeat import HeartbeatThread
 from rota.engine.janitor import Janitor
 from rota.engine.loops import Loop
@@ -95,6 +95,7 @@ class Engine:
     async def start(self) -> None:
         await self._store.save_jobs(self._registry.definitions())
         await declare_schedules(self._store, self._registry.schedules)
+        await declare_quotas(self._store, self._registry.quotas)
         for loop in self._loops:
             loop.start()
         self._unlisten = self._store.listen(self._hinted)

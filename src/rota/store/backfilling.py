@@ -17,7 +17,7 @@ from rota.core.scope import Scope
 from rota.core.templates import filled
 from rota.errors import Invalid, JobDisabled, UnknownJob
 from rota.instants import instant
-from rota.store import enqueueing, events, limits, schedules
+from rota.store import enqueueing, events, limits, quotas, schedules
 from rota.store.database import Row, Tx
 from rota.store.ledger import history_of, planned_run, range_of, range_row
 from rota.store.making import Pattern, patterns_of
@@ -154,7 +154,11 @@ async def _make(
     shape = _shape(pattern.model, order.actor)
     runs = {new_id(): (one, _payload(pattern, row.name, one)) for one in missing}
     own = Gate(f"backfill:{row.id}", order.concurrency)
-    gated = {id: Gated(id, shape.job, (own, *_gates(row, pattern, one, text))) for id, (one, text) in runs.items()}
+    under = await quotas.under(tx, {one.scope for one in missing})
+    gated = {
+        id: Gated(id, shape.job, (own, *_gates(row, pattern, one, text), *under.get(one.scope, ())))
+        for id, (one, text) in runs.items()
+    }
     if pattern.keyed and runs:
         await limits.lock(tx, list(gated.values()))  # before the keys, as whoever enqueues does
         keyed = [_keyed(shape, pattern, id, one, text) for id, (one, text) in runs.items()]

@@ -146,11 +146,15 @@ async def place(tx: Tx, runs: Iterable[Gated]) -> None:
 
 async def open_for(tx: Tx, runs: Iterable[Gated]) -> None:
     """Once in a transaction: the limits are locked in the order of keys."""
+    await open_gates(tx, [(place, run.job, gate) for run in runs for place, gate in enumerate(run.gates)])
+
+
+async def open_gates(tx: Tx, placed: Iterable[tuple[int, str, Gate]]) -> None:
+    """The same, of these gates; each with its place among its run's, and the run's job."""
     limits: dict[str, Row] = {}
-    for run in runs:
-        for place, gate in enumerate(run.gates):
-            if place == 0 or gate.key not in limits:
-                limits[gate.key] = _limit_row(gate, run.job, _NOBODY_WAITS if place else _OPEN)
+    for place, job, gate in placed:
+        if place == 0 or gate.key not in limits:
+            limits[gate.key] = _limit_row(gate, job, _NOBODY_WAITS if place else _OPEN)
     if limits:
         rows = [limits[key] for key in sorted(limits)]
         await tx.fetch("adjust_limits", rows)

@@ -38,6 +38,7 @@ from rota.store.bulk_store import BulkStore
 from rota.store.database import AlreadyThere, Database, Hint, Row, Tx, Work
 from rota.store.ledger_store import LedgerStore
 from rota.store.notes import NoteStore, keep_steps
+from rota.store.quotas import QuotaStore
 from rota.store.reporting import Reaped, Reported
 from rota.store.schedule_store import ScheduleStore
 from rota.store.selecting import selection_of
@@ -82,6 +83,7 @@ class Store:
         self.bulk = BulkStore(database)
         self.watch = Watch(database)
         self.workers = WorkerStore(database)
+        self.quotas = QuotaStore(database)
         self.events = events.EventStore(database)
         self._looked_to = NIL_ID
 
@@ -107,12 +109,13 @@ class Store:
         await migrating.require_current(self.database)
 
     async def enqueue(self, runs: Sequence[NewRun]) -> list[Enqueued]:
-        plain = not any(run.holds or run.gates or run.retry_of for run in runs)
+        quotas = await self.quotas.concern(runs)
+        plain = not quotas and not any(run.holds or run.gates or run.retry_of for run in runs)
         door = self.database.alone if plain else self.database.transact
         try:
-            answers = await door(lambda tx: enqueueing.enqueue(tx, runs))
+            answers = await door(lambda tx: enqueueing.enqueue(tx, runs, quotas=quotas))
         except AlreadyThere:
-            answers = await self.database.transact(lambda tx: enqueueing.enqueue_again(tx, runs))
+            answers = await self.database.transact(lambda tx: enqueueing.enqueue_again(tx, runs, quotas=quotas))
         self.database.notify({run.queue for run in runs})
         return answers
 
@@ -188,6 +191,7 @@ class Store:
         self._looked_to = found.looked_to
         if found:
             self.database.notify(await self.database.transact(lambda tx: slots.tidy(tx, found)))
+        await self.quotas.settle_changed()
 
     async def promote(self, limit: int) -> Promoted:
         """Runs whose time has come may be claimed, and those under a rate that has a place again."""
