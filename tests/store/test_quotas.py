@@ -23,8 +23,8 @@ A, B = ("tenant", "a"), ("tenant", "b")
 
 
 @pytest.fixture(autouse=True)
-async def forgetful(store: Store, clock: ManualClock) -> AsyncIterator[None]:
-    """Nobody remembers that there were no quotas."""
+async def nothing_left(store: Store) -> AsyncIterator[None]:
+    """Whatever a test claimed under a quota, it gave back."""
     yield
     assert await rows(store, "select key from rota_gate where key like '%quota%' and fence is not null") == []
 
@@ -128,15 +128,17 @@ async def test_a_rate(store: Store, clock: ManualClock) -> None:
     for _ in range(3):
         await put(store, scope=A)
         await put(store, "other", scope=A)
-    with pytest.raises(QuotaExceeded):
-        for _ in range(2):
-            await put(store, scope=A)
-    assert len(first := await held(store)) == 2
+    await put(store, scope=A)
+    with pytest.raises(QuotaExceeded, match="2 per 1m and 5 waiting"):
+        await put(store, scope=A)
+    first = await held(store)
+    assert len(first) == 2
     await finish_all(store, first)
     assert await held(store) == []
     clock.advance(MINUTE)
     await store.promote(10)
-    assert len(again := await held(store)) == 2
+    again = await held(store)
+    assert len(again) == 2
     await finish_all(store, again)
 
 
@@ -160,9 +162,11 @@ async def test_one_is_set_while_runs_wait_and_run(store: Store, clock: ManualClo
     await store.promote(10)
     assert await claim(store) == await held(store) == []
     await finish_all(store, [next_one, another])
-    assert len(last := await held(store)) == 2
+    last = await held(store)
+    assert len(last) == 2
     await finish_all(store, last)
-    assert len(last := await held(store)) == 1
+    last = await held(store)
+    assert len(last) == 1
     await finish_all(store, last)
 
 
@@ -253,6 +257,7 @@ async def test_settled_in_bites_after_whoever_set_it_died(
     clock.advance(timedelta(seconds=6))
     await store.tidy()
     assert await claim(store) == []
-    assert len(one := await held(store)) == 1
+    one = await held(store)
+    assert len(one) == 1
     assert await rows(store, "select settled from rota_quota") == [(1,)]
     await finish_all(store, one)
