@@ -74,7 +74,9 @@ _LIMITS = (
     planted(
         "retries-lose-their-limit-key", "P12", _RUNS, "r.job, r.job_version, g.key\n", "r.job, r.job_version, null\n"
     ),
-    planted("limit-is-one-more-than-it-says", "P6", _SLOTS, "one.max - held.get(key, 0)", "one.max - held.get(key, 0) + 1"),
+    planted(
+        "limit-is-one-more-than-it-says", "P6", _SLOTS, "one.max - held.get(key, 0)", "one.max - held.get(key, 0) + 1"
+    ),
     planted(
         "lost-slot-opens-no-limit",
         "P12",

@@ -1,5 +1,6 @@
 """Quotas: what a scope may have over all jobs, for runs that come and those that are there, whoever makes them."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -13,7 +14,7 @@ from rota.core.model import JobDefinition
 from rota.core.quotas import quota_of
 from rota.core.states import Outcome, RunState
 from rota.errors import QuotaExceeded
-from rota.store import Store
+from rota.store import Store, enqueueing, open_database
 from rota.store.database import Row, Tx
 from tests.support.clock import MINUTE, SECOND, ManualClock
 from tests.support.runs import claim, claim_limited, finish, finish_all, ids, make, put, state_of, tell
@@ -261,3 +262,30 @@ async def test_settled_in_bites_after_whoever_set_it_died(
     assert len(one) == 1
     assert await rows(store, "select settled from rota_quota") == [(1,)]
     await finish_all(store, one)
+
+
+async def test_an_enqueue_under_way_when_it_is_set_comes_under_it_soon(
+    migrated_postgres_url: str, clock: ManualClock
+) -> None:
+    first, other = (Store(open_database(migrated_postgres_url, clock)) for _ in range(2))
+    read, may_commit = asyncio.Event(), asyncio.Event()
+    runs = [make(scope=A) for _ in range(3)]
+
+    async def slowly(tx: Tx) -> None:
+        await enqueueing.enqueue(tx, runs)
+        read.set()
+        await may_commit.wait()
+
+    slow = asyncio.create_task(first.database.transact(slowly))
+    await read.wait()
+    await quota(other, max_concurrency=1)
+    may_commit.set()
+    await slow
+    clock.advance(6 * SECOND)
+    await other.tidy()
+    assert await claim(other) == []
+    one = await held(other)
+    assert ids(one) == [runs[0].id]
+    await finish_all(other, one)
+    for store in (first, other):
+        await store.close()

@@ -8,14 +8,28 @@ from typing import Any
 
 import pytest
 
+from rota.core.claims import SUSPECTS, LimitedRequest
 from rota.core.limits import Limit
 from rota.core.model import JobDefinition
 from rota.core.states import Outcome, RunState
 from rota.errors import LimitReached
-from rota.store import Store, open_database
+from rota.store import Store, open_database, slots
 from rota.store.database import Row, Tx
+from rota.store.slots import Limited
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import LEASE, claim, claim_limited, finish, finish_all, ids, make, put, state_of, tell
+from tests.support.runs import (
+    LEASE,
+    LEASE_MICROS,
+    claim,
+    claim_limited,
+    finish,
+    finish_all,
+    ids,
+    make,
+    put,
+    state_of,
+    tell,
+)
 
 MINUTE = timedelta(minutes=1)
 
@@ -158,6 +172,22 @@ async def test_a_wider_rate_holds_narrow_limits_back_and_lets_them_go_on(store: 
     assert done == 8
 
 
+async def test_places_that_nobody_used_are_given_to_others_a_period_later(store: Store, clock: ManualClock) -> None:
+    both = job(rate(2), Limit(max=1, by=("a",)))
+    await store.enqueue([make(both, payload={"a": number}) for number in range(5)])
+    assert await finish_now(store) == 2
+    assert await finish_now(store) == 0
+    clock.advance(MINUTE)
+    await store.promote(10)
+    let_go = "select w.run_id from rota_ready w join rota_limit l on l.key = w.limit_key where l.shut = 0"
+    for (run_id,) in await rows(store, let_go):
+        await store.cancel(str(run_id), None, None)
+    assert await finish_now(store) == 0
+    clock.advance(MINUTE)
+    await store.promote(10)
+    assert await finish_now(store) == 1
+
+
 async def test_narrow_rates_under_a_wider_limit(store: Store, clock: ManualClock) -> None:
     both = job(rate(2, MINUTE, "a"), Limit(max=3))
     await store.enqueue([make(both, payload={"a": key}) for key in "xxxyyyzzz"])
@@ -295,6 +325,28 @@ async def test_no_span_ever_has_more_at_random(store: Store, clock: ManualClock,
         (3, 2_000_000, [at for at, payload in begun if payload == key]) for key in {payload for _, payload in begun}
     ]:
         assert all(later - first >= period for first, later in zip(group, group[most:], strict=False))
+
+
+async def test_a_claim_does_not_count_before_another_has_committed(migrated_postgres_url: str) -> None:
+    stores = [Store(open_database(migrated_postgres_url, ManualClock())) for _ in range(2)]
+    await stores[0].enqueue([make(THREE) for _ in range(5)])
+    taken, may_commit = asyncio.Event(), asyncio.Event()
+
+    async def slowly(tx: Tx) -> Limited:
+        found = await slots.claim(tx, LimitedRequest("slow", ("default",), {"work": 1}, LEASE_MICROS, 2, SUSPECTS))
+        taken.set()
+        await may_commit.wait()
+        return found
+
+    slow = asyncio.create_task(stores[0].database.transact(slowly))
+    await taken.wait()
+    assert await claim_limited(stores[1]) == []
+    may_commit.set()
+    assert len((await slow).claims) == 2
+    assert len(await claim_limited(stores[1])) == 1
+    assert await claim_limited(stores[1]) == []
+    for store in stores:
+        await store.close()
 
 
 async def test_eight_claimers_race_one_rate_by_the_real_clock(migrated_postgres_url: str) -> None:
