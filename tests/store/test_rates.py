@@ -188,6 +188,22 @@ async def test_places_that_nobody_used_are_given_to_others_a_period_later(store:
     assert await finish_now(store) == 1
 
 
+async def test_one_that_is_wider_for_some_runs_and_the_only_one_of_others(store: Store, clock: ManualClock) -> None:
+    """Whoever is served in between does not make it forget those that it blocks."""
+    mixed, plain = job(rate(2), Limit(max=1, by=("a",))), job(rate(2))
+    await store.enqueue([make(mixed, payload={"a": number}) for number in range(4)])
+    assert await finish_now(store) == 2
+    assert await finish_now(store) == 0
+    clock.advance(MINUTE)
+    await put(store, plain)
+    assert await finish_now(store, 1) == 1  # before it was seen to that there is room again
+    await store.promote(10)
+    assert await finish_now(store) == 1
+    clock.advance(MINUTE)
+    await store.promote(10)
+    assert await finish_now(store) == 1
+
+
 async def test_narrow_rates_under_a_wider_limit(store: Store, clock: ManualClock) -> None:
     both = job(rate(2, MINUTE, "a"), Limit(max=3))
     await store.enqueue([make(both, payload={"a": key}) for key in "xxxyyyzzz"])

@@ -9,6 +9,7 @@ from rota.engine.meters import Meters
 from rota.store import Store
 
 _BATCH = 1_000
+_HELD = timedelta(milliseconds=5)  # what is due, and not to be had: somebody else has it
 
 
 class Promoter:
@@ -33,4 +34,5 @@ class Promoter:
             self._opened()
         if promoted.next_in is None:
             return self._poll
-        return min(self._poll, max(timedelta(0), timedelta(microseconds=promoted.next_in)))
+        least = timedelta(0) if promoted.count or promoted.opened else _HELD
+        return min(self._poll, max(least, timedelta(microseconds=promoted.next_in)))

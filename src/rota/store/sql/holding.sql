@@ -25,8 +25,7 @@ returning key;
 update rota_limit set max = rows.max, period = rows.period,
     job = case when rota_limit.job = rows.job then rota_limit.job end,
     shut = case when rows.shut = 0 then 0 else rota_limit.shut end,
-    blocked_by = case when rows.shut = 0 then null else rota_limit.blocked_by end,
-    opens_at = case when rows.shut = 0 then null else rota_limit.opens_at end
+    blocked_by = case when rows.shut = 0 then null else rota_limit.blocked_by end
 from {rows key text, job text, max int, shut int, period bigint}
 where rota_limit.key = rows.key
     and (rota_limit.max <> rows.max or rota_limit.shut = 1 and rows.shut = 0 or rota_limit.job <> rows.job
@@ -36,7 +35,7 @@ where rota_limit.key = rows.key
 update rota_limit set shut = 0 where key in (select rows.key from {rows key text}) and shut = 1;
 
 -- name: change_max
-update rota_limit set max = :max, period = cast(:period as bigint), shut = 0, blocked_by = null, opens_at = null
+update rota_limit set max = :max, period = cast(:period as bigint), shut = 0, blocked_by = null
 where (key = :key or substr(key, 1, length(cast(:prefix as text))) = cast(:prefix as text))
     and (max <> :max or period <> cast(:period as bigint))
 returning key;
@@ -104,8 +103,10 @@ select (select w.queue from rota_ready w where w.hold = 2 and w.limit_key = rows
 from {rows key text};
 
 -- name: shut_limits
--- Without `shut`: one that is only counted, and full; at that time somebody sees to those that it blocks.
-update rota_limit set shut = coalesce(rows.shut, rota_limit.shut), opens_at = rows.opens_at,
+-- Without `shut`: one that is only counted, and full. Whatever becomes of a limit, at `opens_at` somebody sees to those
+-- that it blocks.
+update rota_limit set shut = coalesce(rows.shut, rota_limit.shut),
+    opens_at = coalesce(rows.opens_at, rota_limit.opens_at),
     blocked_by = case when rows.shut is null then rota_limit.blocked_by else rows.blocked_by end,
     served_at = case when rows.served = 1 then :now else served_at end
 from {rows key text, shut int, blocked_by text, served int, opens_at bigint}
@@ -114,7 +115,7 @@ where rota_limit.key = rows.key;
 -- name: open_limits
 -- A limit under which no run is found by it, only counted, stays as it is; and a rate, shut until its time comes. Place
 -- -1: whatever it is.
-update rota_limit set shut = 0, blocked_by = null, opens_at = null
+update rota_limit set shut = 0, blocked_by = null
 from {rows key text, place int}
 where rota_limit.key = rows.key
     and (rows.place = 0 and rota_limit.shut = 1 or rota_limit.shut = 2 or rows.place = -1 and rota_limit.shut > 0);
@@ -126,7 +127,7 @@ select distinct l.blocked_by from {rows key text} join rota_limit l on l.blocked
 select 1 from rota_limit where blocked_by = :key limit 1;
 
 -- name: unblock_limits
-update rota_limit set shut = 0, blocked_by = null, opens_at = null
+update rota_limit set shut = 0, blocked_by = null
 where key in (
     select key from rota_limit where blocked_by = :key order by served_at, key limit :count {for_update_skip})
 returning key;
