@@ -74,7 +74,9 @@ _LIMITS = (
     planted(
         "retries-lose-their-limit-key", "P12", _RUNS, "r.job, r.job_version, g.key\n", "r.job, r.job_version, null\n"
     ),
-    planted("limit-is-one-more-than-it-says", "P6", _SLOTS, "most - held.get(key, 0)", "most - held.get(key, 0) + 1"),
+    planted(
+        "limit-is-one-more-than-it-says", "P6", _SLOTS, "one.max - held.get(key, 0)", "one.max - held.get(key, 0) + 1"
+    ),
     planted(
         "lost-slot-opens-no-limit",
         "P12",
@@ -107,8 +109,8 @@ _LIMITS = (
         "limit-stays-shut-when-a-run-comes",
         "P12",
         _HOLDING,
-        "    and (rota_limit.max <> rows.max or rota_limit.shut = 1 and rows.shut = 0 or rota_limit.job <> rows.job);",
-        "    and (rota_limit.max <> rows.max or rota_limit.job <> rows.job);",
+        "    and (rota_limit.max <> rows.max or rota_limit.shut = 1 and rows.shut = 0 or rota_limit.job <> rows.job",
+        "    and (rota_limit.max <> rows.max or rota_limit.job <> rows.job",
     ),
     planted(
         "wider-limit-is-one-more-than-it-says",
@@ -241,7 +243,7 @@ _KEYS = (
         "lost-reply-enqueues-twice",
         "P7",
         _STORE,
-        "lambda tx: enqueueing.enqueue_again(tx, runs))",
+        "lambda tx: enqueueing.enqueue_again(tx, runs, quotas=quotas))",
         "lambda tx: enqueueing.enqueue(tx, [msgspec.structs.replace(run, id=self.new_id()) for run in runs]))",
     ),
 )

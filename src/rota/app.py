@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
+import msgspec
+
 from rota import tracing
 from rota.blocking import BlockingClient
 from rota.client import Client, Order
@@ -18,7 +20,9 @@ from rota.config import Config, changed, load_config
 from rota.core.jsonvalue import Limits
 from rota.core.model import Enqueued, NewRun
 from rota.core.publishing import carrying, new_run
+from rota.core.quotas import RateOption, checked_place, quota_of
 from rota.core.schedules import ScheduleOptions
+from rota.core.scope import Scope
 from rota.core.triggers import Trigger
 from rota.core.workers import Queues
 from rota.engine.context import Context, RunContext, SyncContext
@@ -122,6 +126,23 @@ class Rota:
 
         return decorate
 
+    def quota(
+        self,
+        kind: str,
+        *,
+        max_concurrency: int | None = None,
+        max_queued: int | None = None,
+        rate: RateOption = None,
+    ) -> None:
+        """Declare what each scope of a kind may have, over all jobs: `app.quota("tenant", max_concurrency=5)`.
+
+        Stored when an engine starts. What a person set instead, for a scope or for all of them, stays so.
+        """
+        kind, _ = checked_place(kind, None)
+        if kind in self.registry.quotas:
+            raise Conflict(f"the quota of {kind!r} is declared twice", hint="leave one of them out")
+        self.registry.quotas[kind] = quota_of(max_concurrency, max_queued, rate)
+
     async def connect(self) -> Client:
         """The client of the running event loop; made at the first use."""
         loop = asyncio.get_running_loop()
@@ -183,7 +204,7 @@ class Rota:
         """A run made without asking the database, for use inside somebody else's transaction."""
         handler = self.registry.newest(order.job)
         payload = handler.payload.encode(order.arguments, Limits(self.config.max_payload))
-        run = new_run(handler.definition, new_id(), payload, order.options)
+        run = self._under_quota(new_run(handler.definition, new_id(), payload, order.options))
         return carrying(run, tracing.traceparent()) if self.config.tracing and tracing.turn_on() else run
 
     def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
@@ -192,6 +213,15 @@ class Rota:
 
     async def aenqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
         return await (await self.connect()).enqueue_many(orders)
+
+    def _under_quota(self, run: NewRun) -> NewRun:
+        """The one that is declared here: others, and whether too many wait, only the database knows."""
+        declared = self.registry.quotas.get(run.scope_kind)
+        if declared is None:
+            return run
+        gates = declared.gates(Scope(run.scope_kind, run.scope_id))
+        quiet = tuple(msgspec.structs.replace(gate, max_queued=None) for gate in gates)
+        return msgspec.structs.replace(run, gates=(*run.gates, *quiet))
 
     async def metrics(self) -> str:
         """For Prometheus: what this process has counted for this app, and how full its database is."""

@@ -22,6 +22,7 @@ from rota.core.model import Attempt, Enqueued, JobDefinition, Pause, Run, RunFil
 from rota.core.notes import LogLine, Progress
 from rota.core.occurrences import Occurrence
 from rota.core.preview import Fire
+from rota.core.quotas import QuotaOf
 from rota.core.schedules import Schedule
 from rota.core.scope import Scope
 from rota.core.states import RunState
@@ -62,6 +63,7 @@ class BlockingClient:
         self.schedules = BlockingSchedules(self._call)
         self.workers = BlockingWorkers(self._call)
         self.tokens = BlockingTokens(self._call)
+        self.quotas = BlockingQuotas(self._call)
 
     def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         async def connected() -> T:
@@ -296,3 +298,22 @@ class BlockingTokens:
 
     def revoke(self, who: str, *, actor: str | None = None) -> Token:
         return self._call(lambda client: client.tokens.revoke(who, actor=actor))
+
+
+class BlockingQuotas:
+    """`client.quotas`, likewise."""
+
+    def __init__(self, call: _Call) -> None:
+        self._call = call
+
+    def set(self, kind: str, id: str | None = None, **quota: Any) -> QuotaOf:
+        return self._call(lambda client: client.quotas.set(kind, id, **quota))
+
+    def get(self, kind: str, id: str | None = None) -> QuotaOf:
+        return self._call(lambda client: client.quotas.get(kind, id))
+
+    def drop(self, kind: str, id: str | None = None) -> None:
+        return self._call(lambda client: client.quotas.drop(kind, id))
+
+    def ls(self) -> Sequence[QuotaOf]:
+        return self._call(lambda client: client.quotas.ls())

@@ -24,7 +24,7 @@ from rota.core.limits import Gate
 from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Pause, Run, RunFilter
 from rota.core.names import checked_name
 from rota.core.notes import LogLine, Progress, checked_count, progress_of
-from rota.core.publishing import carrying, gates_of, key_holds, new_run, own_unique, with_limit_of_schedule
+from rota.core.publishing import carrying, gates_of, key_holds, new_run, own_unique, with_limits_of_schedule
 from rota.core.scope import Scope
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
@@ -37,6 +37,7 @@ from rota.errors import Invalid, NothingToRetry, RunNotFinal, StillRunning, Unkn
 from rota.hinting import Hints, Subscription
 from rota.instants import instant
 from rota.linking import linked
+from rota.quotas import Quotas
 from rota.registry.jobs import Registry
 from rota.registry.signature import check_schema
 from rota.scheduling import Schedules
@@ -72,6 +73,7 @@ class Client:
         self._hints = Hints(store)
         self.workers = Workers(store)
         self.tokens = Tokens(store)
+        self.quotas = Quotas(store)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""
@@ -96,7 +98,7 @@ class Client:
 
     async def _enqueue(self, order: Order) -> Enqueued:
         run = await self.prepare(order)
-        if run.may_be_refused:  # it must not spoil it for others
+        if run.may_be_refused or await self.store.quotas.concern([run]):  # it must not spoil it for others
             (answer,) = await self.store.enqueue(await linked(self.store.find_run, [order.options], [run]))
         else:
             answer = await self._gatherer.add(run)
@@ -267,7 +269,7 @@ class Client:
     async def _gates_again(self, run: Run, gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
         """Done again, it is under the limit of its schedule still."""
         schedule = None if run.schedule is None else await self.store.schedules.get(run.schedule)
-        return gates if schedule is None else with_limit_of_schedule(gates, schedule.id, schedule.definition.limit)
+        return gates if schedule is None else with_limits_of_schedule(gates, schedule.definition.gates(schedule.id))
 
     async def count(self, wanted: RunFilter | None = None, *, most: int = 10_000) -> Counted:
         """How many runs match; it stops counting at `most`."""

@@ -2,11 +2,11 @@
 
     RotaError
     ├── NotFound        404   exit 4     UnknownJob, UnknownRun, UnknownSchedule, UnknownWorker,
-    │                                    UnknownToken
+    │                                    UnknownToken, UnknownQuota
     ├── Conflict        409   exit 6     AmbiguousRun, LeaseLost, RunIsFinal, RunNotFinal, NotCancellable, DuplicateRun,
     │                                    JobDisabled, NotRepeatable, NotSchedulable, DuplicateSchedule, Overlapping,
     │                                    NotTriggered, NothingToRetry, AlreadyRetried, BulkMismatch, LimitReached,
-    │                                    AmbiguousWorker, ChangedMeanwhile
+    │                                    QuotaExceeded, AmbiguousWorker, ChangedMeanwhile
     ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, UnknownStep,
     │                                    StepTwice, KeyReused, BadConfig (exit 78)
     ├── Denied          403   exit 5     Forbidden, NotSignedIn, TooManyTries
@@ -224,12 +224,18 @@ class BulkMismatch(Conflict):
 
 
 class LimitReached(Conflict):
-    code = "limit-reached"
+    code: ClassVar[str] = "limit-reached"
 
     def __init__(self, job: str, key: str, most: int, reason: str) -> None:
         super().__init__(f"job {job!r} takes no more runs now: {reason}", hint="try again when one of them has ended")
         self.key = key
         self.max = most
+
+
+class QuotaExceeded(LimitReached):
+    """As many of a scope's runs wait as may, over all jobs."""
+
+    code = "quota-exceeded"
 
 
 class NotRepeatable(Conflict):
@@ -238,6 +244,14 @@ class NotRepeatable(Conflict):
     def __init__(self, name: str, holder: str) -> None:
         super().__init__(f"job {name!r} is not repeatable and run {holder} has done it, or is doing it")
         self.holder = holder
+
+
+class UnknownQuota(NotFound):
+    code = "unknown-quota"
+
+    def __init__(self, kind: str, id: str | None) -> None:
+        of = f"each {kind!r}" if id is None else f"{kind}/{id}"
+        super().__init__(f"no quota is set for {of}", hint="rota quota ls")
 
 
 class UnknownWorker(NotFound):

@@ -1,10 +1,12 @@
 """Limits: what people may write, the gates of a run, who is admitted, who gets a slot."""
 
+from datetime import timedelta
+
 import pytest
 
 from rota.core.limits import Admit, Candidate, Gate, Limit, Turn, admission, hand_out, limit_of, limits_of
 from rota.core.model import JobDefinition
-from rota.core.publishing import gates_of, new_run
+from rota.core.publishing import check_limits, gates_of, new_run
 from rota.core.scope import GLOBAL, Scope
 from rota.errors import Invalid
 
@@ -18,6 +20,8 @@ from rota.errors import Invalid
         ({"max": 1, "when_full": "skip"}, Limit(max=1, when_full="skip")),
         ({"max": 1, "max_queued": 0}, Limit(max=1, max_queued=0)),
         (Limit(max=3), Limit(max=3)),
+        ({"max": 3, "per": "1m"}, Limit(max=3, per=timedelta(minutes=1))),
+        ({"max": 3, "per": "1m", "max_queued": 5}, Limit(max=3, per=timedelta(minutes=1), max_queued=5)),
     ],
 )
 def test_what_people_write(written: object, meant: Limit) -> None:
@@ -36,6 +40,11 @@ def test_what_people_write(written: object, meant: Limit) -> None:
         ({"max": 1, "max_queued": -1}, "from 0 up"),
         ({"max": 1, "when_full": "skip", "max_queued": 1}, "means nothing"),
         (5, "cannot be 5"),
+        ({"max": 5, "per": 60}, "60"),
+        ({"max": 5, "per": "0s"}, "more than 0s"),
+        ({"max": 5, "per": "31d"}, "at most 30d"),
+        ({"max": 100_001, "per": "1d"}, "at most 100000"),
+        ({"max": 5, "per": "1m", "when_full": "skip"}, "only lets runs wait"),
     ],
 )
 def test_what_is_refused(written: object, told: str) -> None:
@@ -147,3 +156,29 @@ def test_who_gets_a_slot(
     assert "".join(candidate.run_id for candidate in handed.taken) == taken
     assert handed.full == set(full)
     assert handed.blocked == blocked
+
+
+def test_rates_have_keys_of_their_own_and_come_before_limits_of_the_same_runs() -> None:
+    second, hour = timedelta(seconds=1), timedelta(hours=1)
+    both = job(Limit(max=5), Limit(max=99, per=hour), Limit(max=9, per=second), Limit(max=1, per=hour, by=("a",)))
+    found = gates_of(both, GLOBAL, '{"a": 1}')
+    assert [gate.key.rpartition(":")[0] for gate in found[:1]] == ["rate:key:work:a"]
+    assert [(gate.key, gate.max, gate.period) for gate in found[1:]] == [
+        ("rate2:job:work", 99, 3_600_000_000),
+        ("rate:job:work", 9, 1_000_000),
+        ("job:work", 5, None),
+    ]
+    check_limits(both)
+
+
+def test_two_rates_of_the_same_runs_have_different_periods() -> None:
+    twice = job(Limit(max=5, per=timedelta(hours=1)), Limit(max=6, per=timedelta(hours=1)))
+    with pytest.raises(Invalid, match="two limits for the same runs per 1h"):
+        check_limits(twice)
+
+
+def test_a_full_rate_says_so() -> None:
+    gate = Gate("rate:job:work", 2, "queue", 1, 60_000_000)
+    turn = admission([gate], {"rate:job:work": 3})
+    assert isinstance(turn, Turn)
+    assert turn.reason == "limit 'rate:job:work' is full: 2 per 1m and 1 waiting"

@@ -67,6 +67,7 @@ EVERYTHING: dict[str, Any] = {
     "max_concurrency": 2,
     "when_full": "queue",
     "max_queued": 10,
+    "rate": "100/1h",
     "max_runs": 100,
     "start_at": NEW_YEAR,
     "end_at": NEW_YEAR + timedelta(days=30),

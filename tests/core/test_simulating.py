@@ -226,6 +226,15 @@ def test_the_schedules_own_limit_decides_among_its_runs(limit: Limit, expected: 
     assert most_at_once(simulation) <= limit.max
 
 
+def test_the_schedules_own_rate_delays_its_runs() -> None:
+    slow = Limit(max=2, per=timedelta(seconds=30))
+    simulation = each(5, 60, lasting(1), overlap=Overlap(mode="allow"), rate=slow)
+    begun = [event.started_at for event in simulation.events if event.started_at is not None]
+    assert len(begun) >= 4
+    assert all(later - first >= 30 * SECOND for first, later in zip(begun, begun[2:], strict=False))
+    assert begun[2] - begun[0] == 30 * SECOND
+
+
 def most_at_once(simulation: Simulation) -> int:
     spans = [
         (e.started_at, e.finished_at or simulation.until + 1) for e in simulation.events if e.started_at is not None

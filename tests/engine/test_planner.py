@@ -25,6 +25,7 @@ from rota.store import planning as store_planning
 from rota.store.database import Tx
 from rota.store.making import Pair
 from rota.store.planning import Providers
+from rota.store.quotas import Under
 from rota.store.schedule_store import PLANNER, Planned
 from rota.testing import Harness
 from tests.support.dying import Deaths
@@ -265,10 +266,10 @@ async def test_a_schedule_that_breaks_planning_is_set_aside(harness: Harness, mo
     await make_schedule(harness.store, "good", every("1m"))
     make_runs = making.make_runs
 
-    async def breaks(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str]) -> list[Pair]:
+    async def breaks(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str], under: Under) -> list[Pair]:
         if any(work.row.name == "bad" for work, _ in pairs):
             raise ZeroDivisionError("nobody thought of it")
-        return await make_runs(tx, pairs, now, queues)
+        return await make_runs(tx, pairs, now, queues, under)
 
     monkeypatch.setattr(store_planning, "make_runs", breaks)
     stepping = Planner(harness.store, {}, POLL)

@@ -7,10 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 from rota import Rota, RunState
+from rota.core.limits import Limit
+from rota.core.model import JobDefinition
 from rota.engine.loops import Loop
 from rota.engine.promoter import Promoter
 from rota.store import Store, open_database
 from rota.testing import Harness
+from tests.support.runs import claim_limited, finish_all, make
 from tests.support.waiting import until
 
 POLL = timedelta(seconds=1)
@@ -94,3 +97,44 @@ async def test_a_worker_starts_a_delayed_run_on_time_without_polling(sqlite_url:
         lateness = at - (await client.get(run.id)).run_at
         await client.wait(run.id, "10s")
     assert timedelta(0) <= lateness < timedelta(seconds=2)
+
+
+async def test_it_rests_until_a_rate_opens_and_tells(harness: Harness) -> None:
+    told: list[bool] = []
+    promoter = Promoter(harness.store, POLL, opened=lambda: told.append(True))
+    limited = JobDefinition(name="job", limits=(Limit(max=1, per=timedelta(milliseconds=300)),))
+    await harness.store.enqueue([make(limited) for _ in range(2)])
+    await finish_all(harness.store, await claim_limited(harness.store, known={"job": 1}))
+    harness.clock.advance("100ms")
+    assert await promoter.step() == timedelta(milliseconds=200)
+    assert told == []
+    harness.clock.advance("200ms")
+    assert await promoter.step() == POLL
+    assert told == [True]
+    held = await claim_limited(harness.store, known={"job": 1})
+    assert len(held) == 1
+    await finish_all(harness.store, held)
+
+
+async def test_an_engine_that_would_poll_seldom_keeps_pace_with_a_rate(database_url: str) -> None:
+    app = Rota(database_url, poll="20s")
+    migrating = Store(open_database(database_url))
+    await migrating.migrate()
+    await migrating.close()
+
+    @app.job(limit={"max": 3, "per": "100ms"})
+    async def often() -> None: ...
+
+    client = await app.connect()
+    runs = [await often.aenqueue() for _ in range(12)]
+    await app.start()
+
+    async def done() -> bool:
+        return all(run.state.is_final for run in await client.get_many([run.id for run in runs]))
+
+    async with asyncio.timeout(10):
+        await until(done)
+    await app.stop()
+    begun = sorted(run.started_at for run in await client.get_many([run.id for run in runs]) if run.started_at)
+    assert begun[-1] - begun[0] >= timedelta(milliseconds=250)
+    await app.aclose()

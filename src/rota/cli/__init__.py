@@ -13,6 +13,7 @@ from rota.cli.jobs import job
 from rota.cli.options import examples
 from rota.cli.program import Program
 from rota.cli.queues import queue
+from rota.cli.quotas import quota
 from rota.cli.runs import run
 from rota.cli.schedules import schedule
 from rota.cli.serving import dev, server
@@ -71,6 +72,7 @@ for command in (
     schedule,
     job,
     queue,
+    quota,
     workers,
     token,
     explain,

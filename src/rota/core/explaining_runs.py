@@ -10,6 +10,7 @@ import msgspec
 
 from rota.core.dependencies import NEEDS_SUCCESS, SUCCESS_OR_SKIP
 from rota.core.explaining import Explanation, written
+from rota.core.limits import measure
 from rota.core.model import Attempt, Run
 from rota.core.states import RunState
 from rota.core.workers import WorkerState
@@ -29,10 +30,14 @@ class Paused(msgspec.Struct, frozen=True):
     reason: str | None
 
 
-class LimitFacts(msgspec.Struct, frozen=True):
+class LimitFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`held`: slots, or how many began within the `period` (µs) of a rate, which `opens_at` that time again."""
+
     key: str
     max: int
     held: int
+    period: int | None = None
+    opens_at: datetime | None = None
 
 
 class LiveWorker(msgspec.Struct, frozen=True):
@@ -152,7 +157,7 @@ def _queued(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     more["paused"] = [f"{pause.kind} {pause.name}" for pause in facts.pauses]
     full = [limit for limit in facts.limits if limit.held >= limit.max]
     more["limits"] = msgspec.to_builtins(list(facts.limits))
-    words += [f"Limit {limit.key!r} is full: {limit.held} of {limit.max} run." for limit in full]
+    words += [_full(limit) for limit in full]
     words += _workers(facts, more)
     more["before"] = facts.before
     if facts.before:
@@ -161,6 +166,13 @@ def _queued(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     if not words:
         words.append("Nothing holds it back: the next free worker takes it.")
     return words
+
+
+def _full(limit: LimitFacts) -> str:
+    if limit.period is None:
+        return f"Limit {limit.key!r} is full: {limit.held} of {limit.max} run."
+    opens = "" if limit.opens_at is None else f", next at {written(limit.opens_at)}"
+    return f"It waits for its rate: {measure(limit.max, limit.period)} of {limit.key!r}{opens}."
 
 
 def _workers(facts: RunFacts, more: dict[str, Any]) -> list[str]:

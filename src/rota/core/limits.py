@@ -1,23 +1,36 @@
-"""Limits: how many runs of a job, a schedule or a key may be executed at once, and what happens to one too many."""
+"""Limits: how many runs of a job, a schedule or a key may be executed at once, or begin within some time, and what
+happens to one too many."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 
 from rota.core.scope import Scope
+from rota.durations import format_duration, in_micros, parse_duration
 from rota.errors import Invalid, UnknownOption, did_you_mean
 
 WHEN_FULL = ("queue", "skip", "reject", "cancel_oldest")
+UNLIMITED = 2**30
+"""As many at once as there are workers for: only how many wait is limited."""
+
+LONGEST_PERIOD = timedelta(days=30)
+MOST_IN_A_PERIOD = 100_000
 _BY_SCOPE = "scope"
+_RATE = re.compile(r"rate\d*:")
+_WIDTHS = ("key:", "schedule:", "job:", "quota:")
+_WRITTEN_RATE = re.compile(r"\s*(\d{1,9})\s*(?:/|per)\s*(\S+)\s*")
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """At most `max` at once, of all runs alike in `by`: "scope", or fields of the payload; of all runs if it is empty.
 
+    With `per` it is a rate: at most `max` attempts begin within any span of that length.
     `queue` lets one too many wait, as long as no more than `max_queued` do; the others act when it is enqueued.
     """
 
@@ -25,6 +38,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: tuple[str, ...] = ()
     when_full: str = "queue"
     max_queued: int | None = None
+    per: timedelta | None = None
 
     def __post_init__(self) -> None:
         if self.max < 1:
@@ -37,6 +51,23 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             raise Invalid(f"limit.max_queued means nothing if when_full is {self.when_full!r}", hint=hint)
         if self.max_queued is not None and self.max_queued < 0:
             raise Invalid(f"limit.max_queued must be a whole number from 0 up, not {self.max_queued}")
+        if self.per is not None:
+            self._check_rate(self.per)
+
+    def _check_rate(self, per: timedelta) -> None:
+        if not timedelta(0) < per <= LONGEST_PERIOD:
+            raise Invalid(f"limit.per must be more than 0s and at most 30d, not {format_duration(per)}")
+        if self.max > MOST_IN_A_PERIOD:
+            hint = "a smaller max in a shorter time"
+            raise Invalid(f"limit.max of a rate is at most {MOST_IN_A_PERIOD}, not {self.max}", hint=hint)
+        if self.when_full != "queue":
+            hint = 'a rate only lets runs wait: "queue", with max_queued if you like'
+            raise Invalid(f"limit.when_full cannot be {self.when_full!r} together with per", hint=hint)
+
+    @property
+    def period(self) -> int | None:
+        """In microseconds."""
+        return None if self.per is None else in_micros(self.per)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -51,6 +82,12 @@ class Gate(msgspec.Struct, frozen=True, gc=False):
     max: int
     when_full: str = "queue"
     max_queued: int | None = None
+    period: int | None = None
+
+    @property
+    def measure(self) -> str:
+        """In words."""
+        return measure(self.max, self.period)
 
     @property
     def decides(self) -> bool:
@@ -80,11 +117,30 @@ def limit_of(value: object) -> Limit:
     for name in value:
         if name not in Limit.__struct_fields__:
             raise UnknownOption(str(name), Limit.__struct_fields__, where="limit")
-    by = value.get("by", ())
+    by, per = value.get("by", ()), value.get("per")
+    given = {**value, "by": [by] if isinstance(by, str) else by, "per": None if per is None else parse_duration(per)}
     try:
-        return msgspec.convert({**value, "by": [by] if isinstance(by, str) else by}, Limit, strict=True)
+        return msgspec.convert(given, Limit, strict=True)
     except msgspec.ValidationError as error:
-        raise Invalid(f"limit: {error}", hint="max, by, when_full, max_queued") from None
+        raise Invalid(f"limit: {error}", hint="max, by, when_full, max_queued, per") from None
+
+
+def rate_of(value: object, what: str = "rate") -> Limit | None:
+    """What people write of a rate alone: "100/1m", or a pair (100, "1m")."""
+    if value is None or isinstance(value, Limit):
+        return value
+    pair: Any = value
+    if isinstance(value, str) and (found := _WRITTEN_RATE.fullmatch(value)):
+        pair = (int(found[1]), found[2])
+    if not isinstance(pair, tuple | list) or len(pair) != 2 or type(pair[0]) is not int:
+        raise Invalid(f"{what} cannot be {value!r:.80}", hint='"100/1m", or a pair (100, "1m")')
+    return Limit(max=pair[0], per=parse_duration(pair[1]))
+
+
+def measure(most: int, period: int | None) -> str:
+    if period is not None:
+        return f"{most} per {format_duration(timedelta(microseconds=period))}"
+    return f"{most} at once"
 
 
 def limits_of(value: Any) -> tuple[Limit, ...]:
@@ -103,12 +159,52 @@ def keys_prefix(job: str, by: Sequence[str]) -> str:
     return f"key:{job}:{','.join(by)}:"
 
 
-def gate_of(job: str, limit: Limit, scope: Scope, payload: Mapping[str, Any]) -> Gate:
+def rate_prefixes(limits: Iterable[Limit]) -> list[str]:
+    """What the keys of each begin with. A rate is another limit than one of the same runs at once; a second rate of the
+    same runs, for a longer time, is another one still."""
+    limits = list(limits)
+    rates: dict[frozenset[str], list[timedelta]] = {}
+    for limit in limits:
+        if limit.per is not None:
+            rates.setdefault(frozenset(limit.by), []).append(limit.per)
+    return ["" if one.per is None else _prefix(sorted(rates[frozenset(one.by)]).index(one.per)) for one in limits]
+
+
+def _prefix(number: int) -> str:
+    return f"rate{number + 1 if number else ''}:"
+
+
+def gate_under(key: str, limit: Limit) -> Gate:
+    return Gate(key, limit.max, limit.when_full, limit.max_queued, limit.period)
+
+
+def gate_of(job: str, limit: Limit, scope: Scope, payload: Mapping[str, Any], prefix: str = "") -> Gate:
     if not limit.by:
-        return Gate(job_key(job), limit.max, limit.when_full, limit.max_queued)
+        return gate_under(prefix + job_key(job), limit)
     parts = [[scope.kind, scope.id] if name == _BY_SCOPE else payload.get(name) for name in limit.by]
     digest = hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:24]
-    return Gate(keys_prefix(job, limit.by) + digest, limit.max, limit.when_full, limit.max_queued)
+    return gate_under(prefix + keys_prefix(job, limit.by) + digest, limit)
+
+
+def gates_of_schedule(schedule_id: str, limit: Limit | None, rate: Limit | None) -> tuple[Gate, ...]:
+    key = f"schedule:{schedule_id}"
+    named = ((f"rate:{key}", rate), (key, limit))
+    return tuple(gate_under(name, one) for name, one in named if one is not None)
+
+
+def narrowest_first(gates: Iterable[Gate]) -> tuple[Gate, ...]:
+    """Those of a key, the schedule's, the job's, the scope's; otherwise in the order given."""
+    return tuple(sorted(gates, key=lambda gate: _width(gate.key)))
+
+
+def _width(key: str) -> int:
+    found = _RATE.match(key)
+    plain = key[found.end() :] if found else key
+    return next((width for width, kind in enumerate(_WIDTHS) if plain.startswith(kind)), -1)
+
+
+def is_quota(key: str) -> bool:
+    return _width(key) == _WIDTHS.index("quota:")
 
 
 class Admit(msgspec.Struct, frozen=True):
@@ -126,11 +222,15 @@ class Turn(msgspec.Struct, frozen=True):
     @property
     def reason(self) -> str:
         waiting = "" if self.gate.max_queued is None else f" and {self.gate.max_queued} waiting"
-        return f"limit {self.gate.key!r} is full: {self.gate.max} at once{waiting}"
+        if self.gate.max == UNLIMITED:
+            return f"limit {self.gate.key!r} is full: {self.gate.max_queued} waiting"
+        return f"limit {self.gate.key!r} is full: {self.gate.measure}{waiting}"
 
 
 def admission(gates: Sequence[Gate], live: Mapping[str, int]) -> Admit | Turn:
-    """`live`: how many runs are under each limit and not final; those asked to stop do not count."""
+    """`live`: how many runs are under each limit and not final; those asked to stop do not count.
+
+    Under a rate: how many have not begun, or have and count still. Without a limit at once: how many have not begun."""
     stops = []
     for gate in gates:
         count = live.get(gate.key, 0)
@@ -138,7 +238,7 @@ def admission(gates: Sequence[Gate], live: Mapping[str, int]) -> Admit | Turn:
             stops.append((gate.key, count - gate.max + 1))
         elif gate.when_full in ("skip", "reject") and count >= gate.max:
             return Turn(gate, refused=gate.when_full == "reject")
-        elif gate.max_queued is not None and count >= gate.max + gate.max_queued:
+        elif gate.max_queued is not None and count >= gate.max % UNLIMITED + gate.max_queued:
             return Turn(gate, refused=True)
     return Admit(tuple(stops))
 
@@ -152,11 +252,13 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class HandedOut(msgspec.Struct, frozen=True):
-    """`full`: limits without a free slot left. `blocked`: limit → the wider one that its next run waits for."""
+    """`full`: limits without a free slot left. `blocked`: limit → the wider one that its next run waits for.
+    `left`: how much is free of each."""
 
     taken: list[Candidate]
     full: set[str]
     blocked: dict[str, str]
+    left: dict[str, int] = {}
 
 
 def hand_out(waiting: Mapping[str, Sequence[Candidate]], free: Mapping[str, int], slots: int) -> HandedOut:
@@ -178,7 +280,8 @@ def hand_out(waiting: Mapping[str, Sequence[Candidate]], free: Mapping[str, int]
     served = {candidate.key for candidate in taken}
     full = {key for key in waiting if left.get(key, 0) <= 0}
     over = served | full
-    return HandedOut(taken, full, {key: by for key, by in blocked.items() if by is not None and key not in over})
+    blocked_by = {key: by for key, by in blocked.items() if by is not None and key not in over}
+    return HandedOut(taken, full, blocked_by, left)
 
 
 def _next(

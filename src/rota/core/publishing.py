@@ -11,13 +11,13 @@ import msgspec
 from rota.core import jsonvalue
 from rota.core.dependencies import AfterOption, Need, checked_ref, needs_of
 from rota.core.jsonvalue import Limits
-from rota.core.limits import Gate, Limit, gate_of
+from rota.core.limits import Gate, gate_of, narrowest_first, rate_prefixes
 from rota.core.model import MAX_PRIORITY, MIN_PRIORITY, JobDefinition, NewRun, Overrides
 from rota.core.names import checked_name, checked_timeout
 from rota.core.retry import Backoff, RetryPolicy, retry_policy
 from rota.core.scope import GLOBAL, Scope
 from rota.core.unique import KeyHold, PartKey, Unique, fingerprint, idempotency_key, once_key, unique_fields, unique_key
-from rota.durations import Duration, in_micros, parse_duration
+from rota.durations import Duration, format_duration, in_micros, parse_duration
 from rota.errors import Invalid, JobDisabled, UnknownOption, did_you_mean
 from rota.instants import micros_at
 
@@ -167,17 +167,16 @@ def gates_of(definition: JobDefinition, scope: Scope, payload: str, *, job_wide:
     if not limits:
         return ()
     content = msgspec.json.decode(payload) if any(limit.fields for limit in limits) else {}
-    narrowest_first = sorted(limits, key=lambda limit: -len(limit.by))
-    return tuple(gate_of(definition.name, limit, scope, content) for limit in narrowest_first)
+    # A rate before a limit of the same runs at once: an end of one of them does not touch it.
+    named = sorted(
+        zip(limits, rate_prefixes(limits), strict=True), key=lambda one: (-len(one[0].by), one[0].per is None)
+    )
+    return tuple(gate_of(definition.name, limit, scope, content, prefix) for limit, prefix in named)
 
 
-def with_limit_of_schedule(gates: tuple[Gate, ...], schedule_id: str, limit: Limit | None) -> tuple[Gate, ...]:
-    """It is wider than those of a key, and narrower than those of the job."""
-    if limit is None:
-        return gates
-    own = Gate(f"schedule:{schedule_id}", limit.max, limit.when_full, limit.max_queued)
-    keyed = tuple(gate for gate in gates if gate.key.startswith("key:"))
-    return (*keyed, own, *gates[len(keyed) :])
+def with_limits_of_schedule(gates: tuple[Gate, ...], own: tuple[Gate, ...]) -> tuple[Gate, ...]:
+    """They are wider than those of a key, and narrower than those of the job."""
+    return narrowest_first((*gates, *own)) if own else gates
 
 
 def checked_unique(unique: Unique | None, definition: JobDefinition) -> Unique | None:
@@ -189,13 +188,15 @@ def checked_unique(unique: Unique | None, definition: JobDefinition) -> Unique |
 
 def check_limits(definition: JobDefinition) -> None:
     """A field that no payload has would make all runs of the job alike."""
-    seen: set[frozenset[str]] = set()
+    seen: set[tuple[frozenset[str], timedelta | None]] = set()
     for limit in definition.limits:
         _check_fields(limit.fields, definition)
-        if frozenset(limit.by) in seen:
+        if (frozenset(limit.by), limit.per) in seen:
             what = f"by {', '.join(limit.by)}" if limit.by else "of all its runs: max_concurrency is one, too"
+            if limit.per is not None:
+                what = f"for the same runs per {format_duration(limit.per)}"
             raise Invalid(f"job {definition.name!r} has two limits {what}", hint="leave one of them out")
-        seen.add(frozenset(limit.by))
+        seen.add((frozenset(limit.by), limit.per))
 
 
 def _check_fields(fields: Iterable[str], definition: JobDefinition) -> None:

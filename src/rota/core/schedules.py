@@ -12,7 +12,7 @@ import msgspec
 
 from rota.core import jsonvalue, rules
 from rota.core.jsonvalue import Limits
-from rota.core.limits import Limit, limit_of
+from rota.core.limits import Gate, Limit, gates_of_schedule, limit_of, measure, rate_of
 from rota.core.model import JobDefinition, Json
 from rota.core.names import checked_name
 from rota.core.policies import CatchUp, Failure, Overlap, catch_up_of, failure_of, overlap_of
@@ -44,6 +44,7 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
     overlap: Overlap = Overlap()
     failure: Failure = Failure()
     limit: Limit | None = None
+    rate: Limit | None = None
     max_runs: int | None = None
     enabled: bool = True
     options: dict[str, Json] = {}
@@ -53,6 +54,10 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
     def follows(self) -> timedelta | None:
         """How long after the end of its last run the next one is planned; None if a rule names the times."""
         return self.rule.trigger.interval if isinstance(self.rule.trigger, After) else None
+
+    def gates(self, schedule_id: str) -> tuple[Gate, ...]:
+        """Its own limits, as they apply to each of its runs."""
+        return gates_of_schedule(schedule_id, self.limit, self.rate)
 
     def times(self, name: str) -> Times:
         return self._shared_times or rules.compiled(self.rule, name)
@@ -94,6 +99,7 @@ class ScheduleOptions(TypedDict, total=False):
     max_concurrency: int
     when_full: str
     max_queued: int
+    rate: str | tuple[int, Duration]
     max_runs: int
     start_at: datetime
     end_at: datetime
@@ -175,6 +181,7 @@ def define(
         overlap=overlap_of(options.get("overlap"), catch_up),
         failure=failure_of(options.get("failure")),
         limit=_limit(options),
+        rate=rate_of(options.get("rate")),
         max_runs=_max_runs(options.get("max_runs")),
         enabled=_flag(options.get("enabled", True)),
         options=_run_options(job, options),
@@ -318,6 +325,7 @@ def options_of(definition: ScheduleDefinition) -> dict[str, Any]:
         "max_concurrency": limit and limit.max,
         "when_full": limit and limit.when_full,
         "max_queued": limit and limit.max_queued,
+        "rate": definition.rate and measure(definition.rate.max, definition.rate.period).replace(" per ", "/"),
         "max_runs": definition.max_runs,
         "start_at": None if rule.start_at is None else instant(rule.start_at),
         "end_at": None if rule.end_at is None else instant(rule.end_at),

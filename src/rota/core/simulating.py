@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 import msgspec
 
 from rota.core.deciding import Create, Lane
-from rota.core.limits import Gate, Turn, admission
+from rota.core.limits import Turn, admission, gate_under
 from rota.core.planning import Planned, Standing, following_plan, tick
 from rota.core.retry import RetryPolicy, TryAgain, after_failure
 from rota.core.scope import Scope
@@ -20,7 +20,7 @@ from rota.errors import Invalid
 KINDS = ("run", "failed", "skipped", "missed", "covered", "cancelled", "paused")
 
 # At one instant, a run that ends is over for the plan time that is due, whose run may begin.
-_END, _PLAN, _BEGIN = range(3)
+_END, _PLAN, _BEGIN, _OPEN = range(4)
 
 
 class Assumptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +150,10 @@ class _World:
         self._admitted: dict[str, None] = {}
         self._stops: dict[str, tuple[str, ...]] = {}
         own = standing.definition.limit
-        self._gate = None if own is None else Gate(f"schedule:{standing.name}", own.max, own.when_full, own.max_queued)
+        self._gate = None if own is None else gate_under(f"schedule:{standing.name}", own)
+        self._rate = standing.definition.rate
+        self._begun: list[int] = []
+        self._opens_at: int | None = None
         slots = [most for most in (assuming.workers, None if own is None else own.max) if most is not None]
         self._slots = min(slots, default=None)
 
@@ -269,12 +272,27 @@ class _World:
 
     def _start_ready(self) -> None:
         while self._ready and (self._slots is None or self._running < self._slots):
-            run_id = heappop(self._ready)[2]
+            run_id = self._ready[0][2]
+            if run_id in self._live and (opens_at := self._rate_opens_at()) is not None:
+                if opens_at != self._opens_at:
+                    self._opens_at = opens_at
+                    heappush(self._agenda, (opens_at, _OPEN, 0, ""))
+                return
+            heappop(self._ready)
             if run_id in self._live:
                 self._start(self._live[run_id])
 
+    def _rate_opens_at(self) -> int | None:
+        """None: another one may begin now."""
+        if self._rate is None or self._rate.period is None:
+            return None
+        self._begun = [at for at in self._begun if at > self._now - self._rate.period][-self._rate.max :]
+        return self._begun[0] + self._rate.period if len(self._begun) >= self._rate.max else None
+
     def _start(self, run: _Run) -> None:
         run.running = True
+        if self._rate is not None:
+            self._begun.append(self._now)
         self._running += 1
         self._mark(run, begun=True, claimed=True)
         event = None if run.place is None else self.events[run.place]

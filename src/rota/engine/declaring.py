@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from rota.core.quotas import Quota
 from rota.errors import DuplicateSchedule, UnknownSchedule
 from rota.registry.schedules import Declared
 from rota.store import Store
@@ -27,6 +28,12 @@ async def declare_schedules(store: Store, declared: Iterable[Declared]) -> None:
         elif known[name][0] != one.fingerprint:
             change = Change(note="declaration changed", actor=CODE, declared=one.fingerprint)
             await _change(store, one, change)
+
+
+async def declare_quotas(store: Store, declared: Mapping[str, Quota]) -> None:
+    """What a person set instead stays so."""
+    for kind, quota in declared.items():
+        await store.quotas.put(kind, "", quota, CODE)
 
 
 async def _change(store: Store, one: Declared, change: Change) -> None:

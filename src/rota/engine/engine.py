@@ -15,7 +15,7 @@ from rota.config import Config
 from rota.core.model import WorkerInfo
 from rota.core.names import checked_name
 from rota.core.workers import Queues, uneven, weights_of
-from rota.engine.declaring import declare_schedules
+from rota.engine.declaring import declare_quotas, declare_schedules
 from rota.engine.heartbeat import HeartbeatThread
 from rota.engine.janitor import Janitor
 from rota.engine.loops import Loop
@@ -77,10 +77,11 @@ class Engine:
             heartbeat = simulated.heartbeat if simulated else HeartbeatThread
             self.worker = Worker(store, registry, info, config, heartbeat, meters)
             self.worker.asked_to_stop = self._stop_worker
+            self.worker.rate_shut = self._rate_shut
         self.stop_asked = asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
         clock = store.clock
-        self._promoter = Loop("promoter", Promoter(store, config.poll, meters), meters, clock)
+        self._promoter = Loop("promoter", Promoter(store, config.poll, meters, self._rate_opened), meters, clock)
         self._planning = Planner(store, registry.schedules.providers, config.poll, meters)
         self._planner = Loop("planner", self._planning, meters, clock)
         self._loops = [
@@ -94,11 +95,20 @@ class Engine:
     async def start(self) -> None:
         await self._store.save_jobs(self._registry.definitions())
         await declare_schedules(self._store, self._registry.schedules)
+        await declare_quotas(self._store, self._registry.quotas)
         for loop in self._loops:
             loop.start()
         self._unlisten = self._store.listen(self._hinted)
         if self.worker:
             await self.worker.start()
+
+    def _rate_shut(self) -> None:
+        """The promoter has to know when it opens, which may be soon."""
+        self._promoter.wake()
+
+    def _rate_opened(self) -> None:
+        if self.worker:
+            self.worker.wake()
 
     def _hinted(self, queue: str | None) -> None:
         self._promoter.wake()

@@ -57,6 +57,7 @@ class Worker:
         self._orders = Orders(info, config)
         self.info, self._config = self._orders.info, config
         self.asked_to_stop: Callable[[], None] = lambda: None
+        self.rate_shut: Callable[[], None] = lambda: None
         self._clock = store.clock
         self._known = registry.known()
         self._solo_every = solo_every(registry.definitions())
@@ -139,7 +140,10 @@ class Worker:
 
     def _hinted(self, queue: str | None) -> None:
         if queue is None or queue in self.info.queues:
-            self._wake.set()
+            self.wake()
+
+    def wake(self) -> None:
+        self._wake.set()
 
     async def _claiming(self) -> None:
         while not self._stopping:
@@ -218,10 +222,14 @@ class Worker:
         lease = in_micros(self._config.lease)
         request = LimitedRequest(self.info.id, self.info.queues, self._known, lease, slots, self._suspects.level)
         found = await self._store.claim_limited(request)
+        shut = found.shut
         for _ in range(_LIMITED_LOOKS):  # what a look finds may be limits to shut, and no run
             if found.claims or not found.waiting or not slots:
                 break
             found = await self._store.claim_limited(request)
+            shut |= found.shut
+        if shut:
+            self.rate_shut()
         self._accept(self._suspects.noted(found.claims), now)
         self._limited_waits = found.waiting and not slots
         return found.waiting and slots > 0

@@ -17,6 +17,7 @@ from rota.core.publishing import (
     checked_unique,
     unique_of,
 )
+from rota.core.quotas import Quota
 from rota.core.retry import DEFAULT_MAX_ATTEMPTS, Backoff, Exponential, retry_policy
 from rota.core.steps import StepOption, steps_of
 from rota.durations import Duration, parse_duration
@@ -122,6 +123,7 @@ class Registry:
     def __init__(self) -> None:
         self._handlers: dict[str, dict[int, Handler]] = {}
         self.schedules = Schedules()
+        self.quotas: dict[str, Quota] = {}
 
     def add(self, handler: Handler) -> None:
         name, version = handler.definition.name, handler.definition.version

@@ -12,12 +12,12 @@ from rota.core.events import BACKFILLED
 from rota.core.ledger import BACKFILL, History, Range
 from rota.core.limits import Gate, Gated
 from rota.core.model import NewRun
-from rota.core.publishing import gates_of, key_holds
+from rota.core.publishing import gates_of, key_holds, with_limits_of_schedule
 from rota.core.scope import Scope
 from rota.core.templates import filled
 from rota.errors import Invalid, JobDisabled, UnknownJob
 from rota.instants import instant
-from rota.store import enqueueing, events, limits, schedules
+from rota.store import enqueueing, events, limits, quotas, schedules
 from rota.store.database import Row, Tx
 from rota.store.ledger import history_of, planned_run, range_of, range_row
 from rota.store.making import Pattern, patterns_of
@@ -154,7 +154,11 @@ async def _make(
     shape = _shape(pattern.model, order.actor)
     runs = {new_id(): (one, _payload(pattern, row.name, one)) for one in missing}
     own = Gate(f"backfill:{row.id}", order.concurrency)
-    gated = {id: Gated(id, shape.job, (own, *_gates(row, pattern, one, text))) for id, (one, text) in runs.items()}
+    under = await quotas.under(tx, {one.scope for one in missing})
+    gated = {
+        id: Gated(id, shape.job, (own, *_gates(row, pattern, one, text), *under.get(one.scope, ())))
+        for id, (one, text) in runs.items()
+    }
     if pattern.keyed and runs:
         await limits.lock(tx, list(gated.values()))  # before the keys, as whoever enqueues does
         keyed = [_keyed(shape, pattern, id, one, text) for id, (one, text) in runs.items()]
@@ -169,12 +173,7 @@ async def _make(
 
 def _gates(row: ScheduleRow, pattern: Pattern, one: Missing, payload: str) -> tuple[Gate, ...]:
     """In the order of those that planning gives: of a key, the schedule's, the job's."""
-    found = gates_of(pattern.job, one.scope, payload)
-    limit = pattern.definition.limit
-    if limit is None:
-        return found
-    keyed = tuple(gate for gate in found if gate.key.startswith("key:"))
-    return (*keyed, Gate(f"schedule:{row.id}", limit.max, limit.when_full, limit.max_queued), *found[len(keyed) :])
+    return with_limits_of_schedule(gates_of(pattern.job, one.scope, payload), pattern.definition.gates(row.id))
 
 
 def _keyed(shape: NewRun, pattern: Pattern, id: str, one: Missing, payload: str) -> NewRun:

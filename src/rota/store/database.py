@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -15,6 +15,9 @@ from rota.core.endings import Report
 from rota.core.model import NewRun
 from rota.errors import Conflict
 from rota.store.statements import Dialect
+
+if TYPE_CHECKING:
+    from rota.store.rates import Allowed
 
 T = TypeVar("T")
 Row = Sequence[Any]
@@ -67,8 +70,8 @@ class HotForms(Protocol):
 
     async def complete(self, reports: Sequence[Report]) -> Completed: ...
 
-    async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, int]:
-        """Limits to see to, locked, least recently served first: key and maximum."""
+    async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
+        """Limits to see to, locked, least recently served first."""
 
     async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[tuple[str, str, int]]:
         """Of each limit up to so many runs, locked, in their order: key and run."""

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from rota.core.events import REPLACED, RETRIED
-from rota.core.limits import Gated
+from rota.core.limits import Gated, is_quota
 from rota.core.model import Enqueued, NewRun
 from rota.core.unique import KeyHold
-from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable
+from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable, QuotaExceeded
 from rota.store import dependencies, events, limits, listening
 from rota.store.database import AlreadyThere, Row, Tx
 from rota.store.limits import Admitted, Refused, Skipped
+from rota.store.quotas import gated as under_quotas
 
 
-async def enqueue(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
-    """In the order asked for; `AlreadyThere` if this has been done before."""
+async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> list[Enqueued]:
+    """In the order asked for; `AlreadyThere` if this has been done before. Without `quotas`, there are none."""
+    if quotas:
+        runs = await under_quotas(tx, runs)
     # One order for all: runs that are followed or may give way, limits that decide, then keys, then what the runs come
     # under.
     followed = dependencies.outside(runs)
@@ -57,7 +60,8 @@ async def _insert_gated(tx: Tx, runs: Sequence[NewRun], placed: list[Gated]) -> 
     for answer in await limits.admit(tx, decided, refuse=True, locked=True) if decided else ():
         match answer:
             case Refused(run, gate, reason):
-                raise LimitReached(run.job, gate.key, gate.max, reason)
+                error = QuotaExceeded if is_quota(gate.key) else LimitReached
+                raise error(run.job, gate.key, gate.max, reason)
             case Skipped(run, reason):
                 skipped[run.id] = reason
             case Admitted():
@@ -93,11 +97,11 @@ async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     return [Enqueued(run.id, True, now, now + run.delay if run.run_at is None else run.run_at) for run in runs]
 
 
-async def enqueue_again(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
+async def enqueue_again(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> list[Enqueued]:
     """After an unknown outcome: what is there gets the first answer, whatever became of it since."""
     rows = await tx.fetch("which_exist", [(run.id,) for run in runs])
     there = {str(id): Enqueued(str(id), True, created_at, run_at) for id, created_at, run_at in rows}
-    rest = await enqueue(tx, [run for run in runs if run.id not in there])
+    rest = await enqueue(tx, [run for run in runs if run.id not in there], quotas=quotas)
     return [there.get(run.id) or rest.pop(0) for run in runs]
 
 

@@ -79,7 +79,10 @@ async def explain_one_run(tx: Tx, run_id: str, silence: int) -> Explanation:
             hold=hold,
             waits_for=[(str(id), state, kind) for id, state, kind in await tx.fetch("awaited_runs", id=run_id)],
             awaited_by=[str(row[0]) for row in await tx.fetch("runs_waiting_for", id=run_id, limit=_MOST)],
-            limits=[LimitFacts(key, most, int(held)) for key, most, held in await tx.fetch("limits_of_run", id=run_id)],
+            limits=[
+                LimitFacts(key, most, int(held), period, None if opens_at is None else instant(opens_at))
+                for key, most, held, period, opens_at in await tx.fetch("limits_of_run", id=run_id)
+            ],
             pauses=[
                 Paused(kind, name, instant(at), by, reason)
                 for kind, name, at, by, reason in await tx.fetch("pauses_of_run", id=run_id)

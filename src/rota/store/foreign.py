@@ -48,7 +48,8 @@ def _postgres(run: NewRun, style: str) -> tuple[str, Any]:
 def _under_limits(run: NewRun, dialect: Dialect, style: str) -> list[tuple[str, Any]]:
     gate, back = _block(dialect, "insert_gate"), _block(dialect, "hold_back")
     values = [
-        {"run_id": run.id, "key": gate.key, "place": place, "max": gate.max} for place, gate in enumerate(run.gates)
+        {"run_id": run.id, "key": gate.key, "place": place, "max": gate.max, "period": gate.period}
+        for place, gate in enumerate(run.gates)
     ]
     return [*(_bound(gate, one, style) for one in values), _bound(back, {"run_id": run.id}, style)]
 

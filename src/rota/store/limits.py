@@ -8,10 +8,21 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from rota.core import actors
-from rota.core.limits import Gate, Gated, Turn, admission, job_key, keys_prefix
+from rota.core.limits import (
+    UNLIMITED,
+    Gate,
+    Gated,
+    Turn,
+    admission,
+    is_quota,
+    job_key,
+    keys_prefix,
+    rate_prefixes,
+)
 from rota.core.model import JobDefinition
-from rota.store import control
+from rota.store import control, rates
 from rota.store.database import Row, Tx
+from rota.store.rates import Allowed
 
 POLICY = f"{actors.POLICY}limit"
 SUPERSEDED = "superseded"
@@ -42,7 +53,7 @@ async def lock(tx: Tx, runs: Sequence[Gated], followed: Iterable[str] = ()) -> N
     gates = {gate.key: (run.job, gate) for run in runs for gate in run.gates if gate.decides}
     if gates:
         await control.reserve(tx, [*followed, *await _giving_way(tx, runs)])
-        rows = [(key, job, gate.max, _NOBODY_WAITS) for key, (job, gate) in sorted(gates.items())]
+        rows = [_limit_row(gate, job, _NOBODY_WAITS) for _, (job, gate) in sorted(gates.items())]
         await tx.fetch("make_limits", rows)
         await tx.fetch("lock_limits", [(key,) for key in sorted(gates)])
 
@@ -50,7 +61,7 @@ async def lock(tx: Tx, runs: Sequence[Gated], followed: Iterable[str] = ()) -> N
 async def _giving_way(tx: Tx, runs: Sequence[Gated]) -> list[str]:
     """As it looks now. Under the lock it may be others: these are stopped if nobody has them at that moment."""
     coming = Counter(gate for run in runs for gate in run.gates if gate.when_full == "cancel_oldest")
-    live = await _live(tx, {gate.key for gate in coming}) if coming else {}
+    live = await _live(tx, coming) if coming else {}
     found: list[str] = []
     for gate, count in coming.items():
         over = live.get(gate.key, 0) + count - gate.max
@@ -69,7 +80,7 @@ async def admit(
     """
     if not locked:
         await lock(tx, runs)
-    live = await _live(tx, {gate.key for run in runs for gate in run.gates if gate.decides})
+    live = await _live(tx, {gate for run in runs for gate in run.gates if gate.decides})
     answers: list[Admitted | Skipped | Refused] = []
     coming: dict[str, list[int]] = {}
     for run in runs:
@@ -87,9 +98,17 @@ async def admit(
     return answers
 
 
-async def _live(tx: Tx, keys: set[str]) -> dict[str, int]:
+async def _live(tx: Tx, gates: Iterable[Gate]) -> dict[str, int]:
     # A statement of its own: the one that waited for the locks may not see what their holders did.
-    return {key: int(count) for key, count in await tx.fetch("live_under", [(key,) for key in sorted(keys)])}
+    by_key = {gate.key: gate for gate in gates}
+    rows = await tx.fetch("live_under", [(key, UNLIMITED) for key in sorted(by_key)])
+    live = {key: int(count) for key, count in rows}
+    counted = await rates.count(tx, {key: Allowed(gate.max, gate.period) for key, gate in by_key.items()})
+    return live | {key: live.get(key, 0) + by_key[key].max - one.free for key, one in counted.items()}
+
+
+def _limit_row(gate: Gate, job: str, shut: int) -> Row:
+    return gate.key, None if is_quota(gate.key) else job, gate.max, shut, gate.period
 
 
 async def _stop(
@@ -121,18 +140,22 @@ async def install(tx: Tx, runs: Iterable[Gated]) -> None:
 
 async def place(tx: Tx, runs: Iterable[Gated]) -> None:
     """They count from now on; that somebody waits, their limits do not know before `open_for`."""
-    gates = [(run.id, gate.key, place, gate.max) for run in runs for place, gate in enumerate(run.gates)]
+    gates = [(run.id, gate.key, place, gate.max, gate.period) for run in runs for place, gate in enumerate(run.gates)]
     if gates:
         await tx.fetch("insert_gates", gates)
 
 
 async def open_for(tx: Tx, runs: Iterable[Gated]) -> None:
     """Once in a transaction: the limits are locked in the order of keys."""
+    await open_gates(tx, [(place, run.job, gate) for run in runs for place, gate in enumerate(run.gates)])
+
+
+async def open_gates(tx: Tx, placed: Iterable[tuple[int, str, Gate]]) -> None:
+    """The same, of these gates; each with its place among its run's, and the run's job."""
     limits: dict[str, Row] = {}
-    for run in runs:
-        for place, gate in enumerate(run.gates):
-            if place == 0 or gate.key not in limits:
-                limits[gate.key] = (gate.key, run.job, gate.max, _NOBODY_WAITS if place else _OPEN)
+    for place, job, gate in placed:
+        if place == 0 or gate.key not in limits:
+            limits[gate.key] = _limit_row(gate, job, _NOBODY_WAITS if place else _OPEN)
     if limits:
         rows = [limits[key] for key in sorted(limits)]
         await tx.fetch("adjust_limits", rows)
@@ -141,9 +164,9 @@ async def open_for(tx: Tx, runs: Iterable[Gated]) -> None:
 
 async def declare(tx: Tx, definition: JobDefinition) -> None:
     """A job's limits have another maximum now: that goes for the runs that wait, too."""
-    for limit in definition.limits:
-        key = None if limit.by else job_key(definition.name)
-        prefix = keys_prefix(definition.name, limit.by) if limit.by else None
-        changed = await tx.fetch("change_max", key=key, prefix=prefix, max=limit.max)
+    for limit, rate in zip(definition.limits, rate_prefixes(definition.limits), strict=True):
+        key = None if limit.by else rate + job_key(definition.name)
+        prefix = rate + keys_prefix(definition.name, limit.by) if limit.by else None
+        changed = await tx.fetch("change_max", key=key, prefix=prefix, max=limit.max, period=limit.period)
         for (name,) in changed:
             await tx.fetch("unblock_limits", key=name, count=limit.max)

@@ -13,7 +13,7 @@ from rota.core.deciding import Create, Skip
 from rota.core.limits import Gate, Gated
 from rota.core.model import JobDefinition, NewRun
 from rota.core.planning import PLAIN, Planned, Standing, Tick
-from rota.core.publishing import gates_of, key_holds, new_run, with_limit_of_schedule
+from rota.core.publishing import gates_of, key_holds, new_run, with_limits_of_schedule
 from rota.core.schedules import ScheduleDefinition
 from rota.core.scope import Scope
 from rota.core.templates import check_template, filled
@@ -22,6 +22,7 @@ from rota.store import control, enqueueing, limits, listening, waits
 from rota.store.database import Row, Tx
 from rota.store.lanes import Lanes
 from rota.store.limits import Admitted
+from rota.store.quotas import Under
 from rota.store.schedule_rows import ScheduleRow, decoded
 
 OVERLAP = f"{POLICY}overlap"
@@ -43,7 +44,8 @@ class Pattern(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def limited(self) -> bool:
-        return bool(self.job.limits) or self.definition.limit is not None
+        mine = self.definition.limit is not None or self.definition.rate is not None
+        return bool(self.job.limits) or mine
 
     @cached_property
     def decides(self) -> bool:
@@ -125,15 +127,16 @@ async def patterns_of(tx: Tx, rows: Sequence[ScheduleRow]) -> list[Pattern | str
     return [found[row.text] for row in rows]
 
 
-async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str]) -> list[Pair]:
+async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str], under: Under) -> list[Pair]:
     """Everything that the decisions say; `queues` gets those where there may be something to claim now.
 
     Returns those that are live runs now: their lanes have to know.
     """
     gates: dict[str, tuple[Gate, ...]] = {}
     behind: list[tuple[str, str]] = []
-    if any(one.decision is not PLAIN or work.pattern.is_checked for work, one in pairs):
-        gates = {planned.run_id: _gates(work, planned) for work, planned in pairs if work.pattern.limited}
+    if under or any(one.decision is not PLAIN or work.pattern.is_checked for work, one in pairs):
+        limited = [(work, one) for work, one in pairs if work.pattern.limited or one.scope in under]
+        gates = {planned.run_id: _gates(work, planned, under) for work, planned in limited}
         await _reserve(tx, pairs)
         pairs = await _admitted(tx, _without_each_other(pairs), gates)
         behind = await _clear_the_way(tx, pairs, queues)
@@ -162,12 +165,12 @@ def creates_run(planned: Planned) -> bool:
     return isinstance(planned.decision, Create)
 
 
-def _gates(work: Work, planned: Planned) -> tuple[Gate, ...]:
-    """Narrowest first: those of a key, the schedule's, the job's."""
+def _gates(work: Work, planned: Planned, under: Under) -> tuple[Gate, ...]:
+    """Narrowest first: those of a key, the schedule's, the job's, the scope's."""
     if not isinstance(planned.decision, Create):
         return ()
     found = gates_of(work.pattern.job, planned.scope, _payload(work, planned), job_wide=not planned.decision.unlimited)
-    return with_limit_of_schedule(found, work.row.id, work.pattern.definition.limit)
+    return (*with_limits_of_schedule(found, work.pattern.definition.gates(work.row.id)), *under.get(planned.scope, ()))
 
 
 async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, ...]]) -> list[Pair]:

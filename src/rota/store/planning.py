@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -14,9 +14,11 @@ from rota.core.scope import Scope
 from rota.core.tallying import Tally, skip_kind
 from rota.core.zones import tzdata_version
 from rota.errors import RotaError
+from rota.store import quotas
 from rota.store.database import Row, Tx
 from rota.store.lanes import Lanes, changed_lanes, read_lanes
 from rota.store.making import Pair, Pattern, Work, lane_run, make_runs, patterns_of
+from rota.store.quotas import Under
 from rota.store.schedule_rows import ScheduleRow
 from rota.store.spans import newcomers_of, note_spans
 
@@ -64,13 +66,15 @@ async def plan_rows(
     scopes = {row.id: providers[row.provider] if row.provider else it.definition.lanes for row, it in patterns}
     lanes = await read_lanes(tx, rows, scopes)
     newcomers = await newcomers_of(tx, rows, scopes)
+    under = await quotas.under(tx, (scope for named in scopes.values() for scope in named))
     works, runs = [], 0
     for row, pattern in patterns:
         try:
             known = lanes.of(row.id)
             standing = _up_to_date(row, pattern, known, lanes.ended, int(now))
+            one_by_one = pattern.decides or _decide(under, known.lanes)
             decided = tick(
-                _under(standing, catch_up, len(known.lanes), one_at_a_time=pattern.decides),
+                _under(standing, catch_up, len(known.lanes), one_at_a_time=one_by_one),
                 known.lanes,
                 int(now),
                 new_id=new_id,
@@ -88,7 +92,11 @@ async def plan_rows(
                 break
     if troubled:
         await tx.fetch("note_trouble", troubled)
-    return await _apply(tx, works, int(now), providers)
+    return await _apply(tx, works, int(now), providers, under)
+
+
+def _decide(under: Under, scopes: Iterable[Scope]) -> bool:
+    return bool(under) and any(gate.decides for scope in scopes for gate in under.get(scope, ()))
 
 
 def _under(standing: Standing, catch_up: CatchUp | None, scopes: int, *, one_at_a_time: bool) -> Standing:
@@ -120,10 +128,10 @@ def _up_to_date(row: ScheduleRow, pattern: Pattern, lanes: Lanes, ended: Mapping
     return standing
 
 
-async def _apply(tx: Tx, works: Sequence[Work], now: int, providers: Providers) -> Planning:
+async def _apply(tx: Tx, works: Sequence[Work], now: int, providers: Providers, under: Under) -> Planning:
     runs = [(work, planned) for work in works for planned in work.tick.planned]
     queues: set[str] = set()
-    made = await make_runs(tx, runs, now, queues) if runs else []
+    made = await make_runs(tx, runs, now, queues, under) if runs else []
     opened = {work.row.cursor_no: planned.plan_time for work, planned in made if _is_alone(work)}
     others = [lane_run(work, planned) for work, planned in made if work.row.cursor_no not in opened]
     if others:
@@ -145,10 +153,10 @@ async def _apply(tx: Tx, works: Sequence[Work], now: int, providers: Providers) 
     for work in works:
         if work.row.tzdata != tzdata or work.tick.next_plan is None:
             await _note_changes(tx, work)
-    return Planning(len(works), len(runs), queues, _tally(works, made, now))
+    return Planning(len(works), len(runs), queues, _tally(works, made, now, under))
 
 
-def _tally(works: Sequence[Work], made: Sequence[Pair], now: int) -> Tally:
+def _tally(works: Sequence[Work], made: Sequence[Pair], now: int, under: Under) -> Tally:
     """What a tick wanted to run and was not made, a limit, a key or a later plan time did not let be."""
     tally, there = Tally(), {planned.run_id for _, planned in made}
     for work in works:
@@ -158,8 +166,9 @@ def _tally(works: Sequence[Work], made: Sequence[Pair], now: int) -> Tally:
                 tally.ran_or_waits(planned, now)
             elif isinstance(planned.decision, Skip):
                 tally.skipped_for(skip_kind(planned.decision), planned)
-            elif work.pattern.is_checked and not _superseded(work, planned.run_id):
-                tally.skipped_for("limit" if work.pattern.limited else "unique", planned)
+            elif (work.pattern.is_checked or planned.scope in under) and not _superseded(work, planned.run_id):
+                limited = work.pattern.limited or planned.scope in under
+                tally.skipped_for("limit" if limited else "unique", planned)
             else:
                 tally.skipped_for("overlap", planned)
     return tally

@@ -15,6 +15,7 @@ from rota.core.endings import Report
 from rota.core.model import NewRun
 from rota.durations import in_micros
 from rota.store.database import AlreadyThere, Completed, Row
+from rota.store.rates import Allowed, allowed
 
 if TYPE_CHECKING:
     from rota.store.postgres import PostgresTx
@@ -88,9 +89,9 @@ class PostgresHotForms:
         ids = {row[0] for row in rows} if count == len(rows) else {str(id) for id in some or ()}
         return Completed(ids, [str(id) for id in followed or ()], told)
 
-    async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, int]:
+    async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
         rows = await self._tx.fetch("open_keys", limit=limit, idle=_EMPTY_FOR, **_wanted(request))
-        return {row[0]: row[1] for row in rows}
+        return allowed(rows)
 
     async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[tuple[str, str, int]]:
         keys, wanted = list(asked), list(asked.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
@@ -10,20 +11,25 @@ import msgspec
 from rota.core.claims import NIL_ID, SUSPECTS, Claim, LimitedRequest
 from rota.core.limits import Candidate, HandedOut, hand_out
 from rota.durations import in_micros
-from rota.store import waits
+from rota.store import rates, waits
 from rota.store.database import Row, Tx
+from rota.store.rates import SHUT_FOR_A_WHILE, Allowed, Counted, allowed
 
 _OPEN, _NOBODY_WAITS, _FULL = 0, 1, 2
+_WHATEVER = -1
 _MORE_KEYS = 16
 _BITE = 500
 _UNUSED = in_micros(timedelta(minutes=1))
 
 
 class Limited(msgspec.Struct, frozen=True):
-    """What a look for limited runs brought; `waiting`: there was one, or a limit to see to."""
+    """What a look for limited runs brought; `waiting`: there was one, or a limit to see to.
+
+    `shut`: a rate is, until its time comes."""
 
     claims: list[Claim]
     waiting: bool
+    shut: bool = False
 
 
 async def claim(tx: Tx, request: LimitedRequest) -> Limited:
@@ -35,21 +41,26 @@ async def claim(tx: Tx, request: LimitedRequest) -> Limited:
     keys = await tx.hot.open_keys(request, request.slots + _MORE_KEYS if request.slots else 1)
     if not keys or not request.slots:
         return Limited([], bool(keys))
-    free = await _free(tx, keys)
+    counted: dict[str, Counted] = {}
+    free = await _free(tx, keys, counted)
     asked = {key: min(free[key], request.slots) for key in keys if free[key] > 0}
     waiting = await _candidates(tx, request, asked)
     wider = {key for found in waiting.values() for candidate in found for key in candidate.wider} - keys.keys()
     if wider:
-        free.update(await _free(tx, await _lock_wider(tx, wider, waiting)))
+        free.update(await _free(tx, await _lock_wider(tx, wider, waiting), counted))
     handed = hand_out({key: waiting.get(key, []) for key in keys}, free, request.slots)
     claims = await tx.hot.take(request, [candidate.run_id for candidate in handed.taken]) if handed.taken else []
     if claims:
         await tx.fetch("enter_gates", [(claim.run_id, claim.fence) for claim in claims])
-    await _leave_open_or_shut(tx, keys, waiting, handed)
-    return Limited(claims, True)
+        if counted:
+            begun = Counter(key for candidate in handed.taken for key in (candidate.key, *candidate.wider))
+            await rates.note(tx, begun, counted, claims[0].run_id)
+    full = {key: one for key, one in counted.items() if handed.left[key] <= 0}
+    await _leave_open_or_shut(tx, keys, waiting, handed, await rates.opening(tx, full) if full else {})
+    return Limited(claims, True, bool(full))
 
 
-async def _lock_wider(tx: Tx, keys: set[str], waiting: dict[str, list[Candidate]]) -> dict[str, int]:
+async def _lock_wider(tx: Tx, keys: set[str], waiting: dict[str, list[Candidate]]) -> dict[str, Allowed]:
     """Those that nobody has. One may be missing: dropped, being unused, while an enqueue under it was not yet to be
     seen. Nobody but a claim would ever notice."""
     rows = [(key,) for key in sorted(keys)]
@@ -58,17 +69,19 @@ async def _lock_wider(tx: Tx, keys: set[str], waiting: dict[str, list[Candidate]
         runs = [(candidate.run_id,) for found in waiting.values() for candidate in found]
         if await tx.fetch("make_limits_of", runs):
             locked = await tx.fetch("lock_free_limits", rows)
-    return _by_key(locked)
+    return allowed(locked)
 
 
-async def _free(tx: Tx, limits: dict[str, int]) -> dict[str, int]:
+async def _free(tx: Tx, limits: dict[str, Allowed], counted: dict[str, Counted]) -> dict[str, int]:
+    """`counted` gets what was found of the rates among them."""
     # A statement of its own, after the lock: an older snapshot would not see what the last holder of it took.
-    held = _by_key(await tx.fetch("held_slots", [(key,) for key in limits]))
-    return {key: most - held.get(key, 0) for key, most in limits.items()}
-
-
-def _by_key(rows: Iterable[Row]) -> dict[str, int]:
-    return {row[0]: int(row[1]) for row in rows}
+    held: dict[str, int] = {}
+    slots = [(key,) for key, one in limits.items() if one.period is None]
+    if slots:
+        held = {key: int(count) for key, count in await tx.fetch("held_slots", slots)}
+    found = await rates.count(tx, limits)
+    counted.update(found)
+    return {key: found[key].free if key in found else one.max - held.get(key, 0) for key, one in limits.items()}
 
 
 async def _candidates(tx: Tx, request: LimitedRequest, asked: dict[str, int]) -> dict[str, list[Candidate]]:
@@ -91,26 +104,35 @@ def _one_suspect(found: Sequence[tuple[str, str, int]]) -> list[tuple[str, str]]
 
 
 async def _leave_open_or_shut(
-    tx: Tx, keys: Iterable[str], waiting: dict[str, list[Candidate]], handed: HandedOut
+    tx: Tx, keys: Iterable[str], waiting: dict[str, list[Candidate]], handed: HandedOut, opening: dict[str, int]
 ) -> None:
+    """`opening`: when rates without a free place have one again."""
     served = {candidate.key for candidate in handed.taken}
     bare = [(key,) for key in keys if key not in waiting and key not in handed.full]
     left = {row[0] for row in await tx.fetch("waiting_under", bare)} if bare else set()
     rows: list[Row] = [
-        *((key, _FULL, None, int(key in served)) for key in handed.full),
-        *((key, _FULL, wider, 0) for key, wider in handed.blocked.items()),
-        *((key, _OPEN, None, 1) for key in served - handed.full),
-        *((key, _NOBODY_WAITS, None, 1) for (key,) in bare if key not in left),
+        *((key, _shut(key, opening), None, int(key in served), opening.get(key)) for key in handed.full),
+        *((key, _FULL, wider, 0, None) for key, wider in handed.blocked.items()),
+        *((key, _OPEN, None, 1, None) for key in served - handed.full),
+        *((key, _NOBODY_WAITS, None, 1, None) for (key,) in bare if key not in left),
+        *((key, None, None, 0, at) for key, at in opening.items() if key not in handed.full),
     ]
     if rows:
         await tx.fetch("shut_limits", sorted(rows, key=lambda row: str(row[0])))
+
+
+def _shut(key: str, opening: dict[str, int]) -> int:
+    return SHUT_FOR_A_WHILE if key in opening else _FULL
 
 
 async def leave(tx: Tx, *, ended: Sequence[str] = (), again: Sequence[tuple[str, int]] = ()) -> list[Row]:
     """These runs, and leases that are followed by others, hold no slots any more: of which limits, `open_limits` wants
     to know."""
     freed = list(await tx.fetch("drop_gates", [(id,) for id in ended])) if ended else []
-    return freed + list(await tx.fetch("leave_gates", again)) if again else freed
+    left = list(await tx.fetch("leave_gates", again)) if again else []
+    # Nothing ends under a rate; but one that is tried again waits under it, and it may not know of anybody who does.
+    freed = [row for row in freed if row[2] is None]
+    return [row[:2] for row in (*freed, *left) if row[2] is None or row[1] == 0]
 
 
 async def open_limits(tx: Tx, freed: Sequence[Row]) -> set[str]:
@@ -124,10 +146,10 @@ async def open_limits(tx: Tx, freed: Sequence[Row]) -> set[str]:
     for key, place in freed:
         places[key] = min(place, places.get(key, place))
     keys = [(key,) for key in sorted(places)]
-    most = _by_key(await tx.fetch("lock_limits", keys))
+    most = allowed(await tx.fetch("lock_limits", keys))
     await tx.fetch("open_limits", [(key, places[key]) for (key,) in keys])
     blocking = {str(row[0]): most[row[0]] for row in await tx.fetch("blocking_limits", keys) if row[0] in most}
-    for key, count in (await _free(tx, blocking)).items() if blocking else ():
+    for key, count in (await _free(tx, blocking, {})).items() if blocking else ():
         if count > 0:
             keys += [(row[0],) for row in await tx.fetch("unblock_limits", key=key, count=count)]
     queues = await tx.fetch("queues_under", keys)
@@ -170,11 +192,12 @@ async def look_astray(tx: Tx, looked_to: str = NIL_ID) -> Astray:
 async def tidy(tx: Tx, found: Astray) -> set[str]:
     """Put right what is astray; returns the queues where runs may go on."""
     freed = await leave(tx, ended=found.ended, again=found.again)
-    queues = await open_limits(tx, [*freed, *((row[0], 0) for row in found.forgotten)])
+    queues = await open_limits(tx, [*freed, *((row[0], _WHATEVER) for row in found.forgotten)])
     if found.awaited:
         queues |= await waits.release(tx, found.awaited)
     if found.idle:
         queues |= await waits.go_on(tx, found.idle)
     if found.unused:  # last: whoever waits for a limit that goes does not wait for all that
+        await tx.fetch("forget_begun", found.unused, limit=_BITE * _BITE)
         await tx.fetch("drop_limits", found.unused)
     return queues

@@ -15,6 +15,7 @@ from rota.core.model import NewRun
 from rota.durations import in_micros
 from rota.store import listening
 from rota.store.database import AlreadyThere, Completed, Row
+from rota.store.rates import Allowed, allowed
 from rota.store.ready import ready_row
 
 if TYPE_CHECKING:
@@ -94,12 +95,12 @@ class SqliteHotForms:
             [queue for queue in queues if queue not in held],
         )
 
-    async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, int]:
-        allowed = await self._not_paused(request.known, request.queues)
-        known, queues = (msgspec.json.encode(part).decode() for part in allowed)
+    async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
+        wanted = await self._not_paused(request.known, request.queues)
+        known, queues = (msgspec.json.encode(part).decode() for part in wanted)
         values = {"known": known, "queues": queues, "solo": request.solo, "idle": _EMPTY_FOR, "limit": limit}
         rows = await self._tx.fetch("open_keys", **values)
-        return {row[0]: row[1] for row in rows}
+        return allowed(rows)
 
     async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[tuple[str, str, int]]:
         jobs, queues = await self._not_paused(request.known, request.queues)

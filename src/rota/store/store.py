@@ -28,6 +28,7 @@ from rota.store import (
     limits,
     migrating,
     pruning,
+    rates,
     reading,
     reporting,
     slots,
@@ -38,6 +39,7 @@ from rota.store.database import AlreadyThere, Database, Hint, Row, Tx, Work
 from rota.store.dependencies import DependencyStore
 from rota.store.ledger_store import LedgerStore
 from rota.store.notes import NoteStore, keep_steps
+from rota.store.quotas import QuotaStore
 from rota.store.reporting import Reaped, Reported
 from rota.store.schedule_store import ScheduleStore
 from rota.store.selecting import selection_of
@@ -58,10 +60,14 @@ class Extended(msgspec.Struct, frozen=True):
 
 
 class Promoted(msgspec.Struct, frozen=True):
-    """`next_in`: microseconds until the next run becomes due, None if none waits for its time."""
+    """`next_in`: microseconds until the next run becomes due, or a rate opens; None if none waits for its time.
+
+    `opened`: some rates have, and runs under them may be claimed.
+    """
 
     count: int
     next_in: int | None
+    opened: bool = False
 
 
 def new_id() -> str:
@@ -81,6 +87,7 @@ class Store:
         self.watch = Watch(database)
         self.workers = WorkerStore(database)
         self.tokens = TokenStore(database)
+        self.quotas = QuotaStore(database)
         self.events = events.EventStore(database)
         self._looked_to = NIL_ID
 
@@ -106,12 +113,13 @@ class Store:
         await migrating.require_current(self.database)
 
     async def enqueue(self, runs: Sequence[NewRun]) -> list[Enqueued]:
-        plain = not any(run.holds or run.gates or run.retry_of or run.after for run in runs)
+        quotas = await self.quotas.concern(runs)
+        plain = not quotas and not any(run.holds or run.gates or run.retry_of or run.after for run in runs)
         door = self.database.alone if plain else self.database.transact
         try:
-            answers = await door(lambda tx: enqueueing.enqueue(tx, runs))
+            answers = await door(lambda tx: enqueueing.enqueue(tx, runs, quotas=quotas))
         except AlreadyThere:
-            answers = await self.database.transact(lambda tx: enqueueing.enqueue_again(tx, runs))
+            answers = await self.database.transact(lambda tx: enqueueing.enqueue_again(tx, runs, quotas=quotas))
         self.database.notify({run.queue for run in runs})
         return answers
 
@@ -187,19 +195,23 @@ class Store:
         self._looked_to = found.looked_to
         if found:
             self.database.notify(await self.database.transact(lambda tx: slots.tidy(tx, found)))
+        await self.quotas.settle_changed()
 
     async def promote(self, limit: int) -> Promoted:
-        """Runs whose time has come may be claimed."""
+        """Runs whose time has come may be claimed, and those under a rate that has a place again."""
 
-        async def look(tx: Tx) -> int | None:
-            return (await tx.fetch("next_due"))[0][0]  # type: ignore[no-any-return]
+        async def look(tx: Tx) -> Row:
+            return (await tx.fetch("next_due"))[0]
 
         next_in = await self.database.read(look)
-        if next_in is None or next_in > 0:
-            return Promoted(0, next_in)
-        queues = await self.database.transact(lambda tx: waits.promote(tx, limit))
-        self.database.notify(set(queues))
-        return Promoted(len(queues), await self.database.read(look))
+        due, opens = (one is not None and one <= 0 for one in next_in)
+        queues = await self.database.transact(lambda tx: waits.promote(tx, limit)) if due else []
+        opened = await self.database.transact(lambda tx: rates.open_due(tx, limit)) if opens else set()
+        if due or opens:
+            self.database.notify({*queues, *opened})
+            next_in = await self.database.read(look)
+        upcoming = min((one for one in next_in if one is not None), default=None)
+        return Promoted(len(queues), upcoming, bool(opened))
 
     async def cancel(self, run_id: str, reason: str | None, actor: str | None) -> RunState:
         queues: set[str] = set()

@@ -8,7 +8,7 @@ from rota.core.planning import Planned, Tick, after_decision
 from rota.core.policies import Failure
 from rota.core.scope import Scope
 from rota.errors import Invalid, JobDisabled, NotTriggered, Overlapping, UnknownJob
-from rota.store import events
+from rota.store import events, quotas
 from rota.store.database import Tx
 from rota.store.lanes import changed_lanes, read_lanes
 from rota.store.limits import SUPERSEDED
@@ -41,7 +41,7 @@ async def trigger(
     tick = Tick(tuple(planned), (), after, row.cursor_at, row.next_plan, None, row.fired)
     work = Work(row, row.standing, pattern, lanes, tick)
     queues: set[str] = set()
-    made = await make_runs(tx, [(work, one) for one in planned], int(now), queues)
+    made = await make_runs(tx, [(work, one) for one in planned], int(now), queues, await quotas.under(tx, scopes))
     await tx.fetch("insert_lane_runs", [lane_run(*pair) for pair in made])
     await _refuse_skipped(tx, row.name, [one.run_id for one in planned])
     if lanes.digested:

@@ -33,9 +33,12 @@ select a.run_id from rota_wait a join rota_ready w on w.run_id = a.run_id
 where a.after_id = :id order by a.run_id limit :limit;
 
 -- name: limits_of_run
-select g.key, coalesce(l.max, g.max),
-    (select count(*) from rota_gate h join rota_lease e on e.run_id = h.run_id and e.fence = h.fence
-     where h.key = g.key and h.fence is not null)
+select g.key, coalesce(l.max, g.max), case when g.period is null
+    then (select count(*) from rota_gate h join rota_lease e on e.run_id = h.run_id and e.fence = h.fence
+        where h.key = g.key and h.fence is not null)
+    else (select coalesce(sum(n.count), 0) from rota_begun n
+        where n.key = g.key and n.at > :now - coalesce(l.period, g.period)) end,
+    coalesce(l.period, g.period), l.opens_at
 from rota_gate g left join rota_limit l on l.key = g.key
 where g.run_id = :id order by g.place;
 

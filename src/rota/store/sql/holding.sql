@@ -1,16 +1,18 @@
 -- What holds a run back besides time: limits, runs that it follows, pauses.
 
 -- name: make_limits
-insert into rota_limit (key, job, max, shut, served_at)
-select rows.key, rows.job, rows.max, rows.shut, :now from {rows key text, job text, max int, shut int}
+insert into rota_limit (key, job, max, shut, served_at, period)
+select rows.key, rows.job, rows.max, rows.shut, :now, rows.period
+from {rows key text, job text, max int, shut int, period bigint}
 where not exists (select 1 from rota_limit l where l.key = rows.key)
 on conflict (key) do nothing;
 
 -- name: make_limits_of
 -- Of runs whose gates came alone, on somebody else's connection; or whose wider limit, unused for a while, was dropped
 -- while they came.
-insert into rota_limit (key, job, max, shut, served_at)
-select g.key, min(r.job), max(g.max), case when min(g.place) = 0 then 0 else 1 end, :now
+insert into rota_limit (key, job, max, shut, served_at, period)
+select g.key, case when min(r.job) = max(r.job) and strpos(g.key, 'quota:') not in (1, 6) then min(r.job) end, max(g.max),
+    case when min(g.place) = 0 then 0 else 1 end, :now, max(g.period)
 from {rows id id} join rota_gate g on g.run_id = rows.id join rota_run r on r.id = g.run_id
 where not exists (select 1 from rota_limit l where l.key = g.key)
 group by g.key
@@ -20,34 +22,39 @@ returning key;
 
 -- name: adjust_limits
 -- Locks no row that is right already: whoever enqueues does not stand in the way of claims.
-update rota_limit set max = rows.max, job = case when rota_limit.job = rows.job then rota_limit.job end,
+update rota_limit set max = rows.max, period = rows.period,
+    job = case when rota_limit.job = rows.job then rota_limit.job end,
     shut = case when rows.shut = 0 then 0 else rota_limit.shut end,
     blocked_by = case when rows.shut = 0 then null else rota_limit.blocked_by end
-from {rows key text, job text, max int, shut int}
+from {rows key text, job text, max int, shut int, period bigint}
 where rota_limit.key = rows.key
-    and (rota_limit.max <> rows.max or rota_limit.shut = 1 and rows.shut = 0 or rota_limit.job <> rows.job);
+    and (rota_limit.max <> rows.max or rota_limit.shut = 1 and rows.shut = 0 or rota_limit.job <> rows.job
+        or rota_limit.period <> rows.period);
 
 -- name: wake_limits
 update rota_limit set shut = 0 where key in (select rows.key from {rows key text}) and shut = 1;
 
 -- name: change_max
-update rota_limit set max = :max, shut = 0, blocked_by = null
-where (key = :key or substr(key, 1, length(cast(:prefix as text))) = cast(:prefix as text)) and max <> :max
+update rota_limit set max = :max, period = cast(:period as bigint), shut = 0, blocked_by = null
+where (key = :key or substr(key, 1, length(cast(:prefix as text))) = cast(:prefix as text))
+    and (max <> :max or period <> cast(:period as bigint))
 returning key;
 
 -- name: lock_limits
-select l.key, l.max from {rows key text} join rota_limit l on l.key = rows.key order by l.key {for_update l};
+select l.key, l.max, l.period from {rows key text} join rota_limit l on l.key = rows.key
+order by l.key {for_update l};
 
 -- name: lock_free_limits
-select l.key, l.max from {rows key text} join rota_limit l on l.key = rows.key order by l.key {for_update_skip l};
+select l.key, l.max, l.period from {rows key text} join rota_limit l on l.key = rows.key
+order by l.key {for_update_skip l};
 
 -- name: live_under
 -- Those that were asked to stop are as good as gone. A gate may outlive its run, if that was ended by a program which
--- knows of no gates.
-select g.key, count(*) from {rows key text}
+-- knows of no gates. Under a rate, or where only those that wait are limited, whoever has begun is not counted here.
+select g.key, count(*) from {rows key text, unlimited int}
 join rota_gate g on g.key = rows.key join rota_run r on r.id = g.run_id and r.state is null
 left join rota_lease l on l.run_id = g.run_id
-where l.cancel_at is null
+where l.cancel_at is null and (l.run_id is null or g.period is null and g.max < rows.unlimited)
 group by g.key;
 
 -- name: oldest_under
@@ -57,8 +64,9 @@ where g.key = :key and l.cancel_at is null
 order by g.run_id limit :count;
 
 -- name: insert_gates
-insert into rota_gate (run_id, key, place, max)
-select rows.run_id, rows.key, rows.place, rows.max from {rows run_id id, key text, place int, max int}
+insert into rota_gate (run_id, key, place, max, period)
+select rows.run_id, rows.key, rows.place, rows.max, rows.period
+from {rows run_id id, key text, place int, max int, period bigint}
 where true;
 
 -- name: enter_gates
@@ -68,10 +76,10 @@ update rota_gate set fence = rows.fence from {rows id id, fence int} where rota_
 -- Fenced: whoever looked a while ago must not take the slots of the claim that came since.
 update rota_gate set fence = null from {rows id id, fence int}
 where rota_gate.run_id = rows.id and rota_gate.fence = rows.fence
-returning key, place;
+returning key, place, period;
 
 -- name: drop_gates
-delete from rota_gate where run_id in (select rows.id from {rows id id}) returning key, place;
+delete from rota_gate where run_id in (select rows.id from {rows id id}) returning key, place, period;
 
 -- name: wider_gates
 select g.run_id, g.key from {rows id id} join rota_gate g on g.run_id = rows.id
@@ -95,19 +103,28 @@ select (select w.queue from rota_ready w where w.hold = 2 and w.limit_key = rows
 from {rows key text};
 
 -- name: shut_limits
-update rota_limit set shut = rows.shut, blocked_by = rows.blocked_by,
+-- Without `shut`: one that is only counted, and full. Whatever becomes of a limit, at `opens_at` somebody sees to those
+-- that it blocks.
+update rota_limit set shut = coalesce(rows.shut, rota_limit.shut),
+    opens_at = coalesce(rows.opens_at, rota_limit.opens_at),
+    blocked_by = case when rows.shut is null then rota_limit.blocked_by else rows.blocked_by end,
     served_at = case when rows.served = 1 then :now else served_at end
-from {rows key text, shut int, blocked_by text, served int}
+from {rows key text, shut int, blocked_by text, served int, opens_at bigint}
 where rota_limit.key = rows.key;
 
 -- name: open_limits
--- A limit under which no run is found by it, only counted, stays as it is.
+-- A limit under which no run is found by it, only counted, stays as it is; and a rate, shut until its time comes. Place
+-- -1: whatever it is.
 update rota_limit set shut = 0, blocked_by = null
 from {rows key text, place int}
-where rota_limit.key = rows.key and (rows.place = 0 and rota_limit.shut > 0 or rota_limit.shut = 2);
+where rota_limit.key = rows.key
+    and (rows.place = 0 and rota_limit.shut = 1 or rota_limit.shut = 2 or rows.place = -1 and rota_limit.shut > 0);
 
 -- name: blocking_limits
 select distinct l.blocked_by from {rows key text} join rota_limit l on l.blocked_by = rows.key;
+
+-- name: any_blocked
+select 1 from rota_limit where blocked_by = :key limit 1;
 
 -- name: unblock_limits
 update rota_limit set shut = 0, blocked_by = null
@@ -131,26 +148,36 @@ left join rota_run r on r.id = g.run_id
 order by g.run_id;
 
 -- name: forgotten_limits
--- Shut, though a run waits and a slot is free: an enqueue that was not yet seen when the limit was shut.
+-- Shut, though a run waits and a slot is free: an enqueue that was not yet seen when the limit was shut. Or a rate whose
+-- time is far off, because the clock was set back.
 select l.key from rota_limit l left join rota_limit b on b.key = l.blocked_by
 where l.shut > 0 and 1 = (select 1 from rota_ready w where w.hold = 2 and w.limit_key = l.key limit 1)
-    and (select count(*) from rota_gate g join rota_lease e on e.run_id = g.run_id and e.fence = g.fence
-        where g.key = l.key and g.fence is not null) < l.max
-    and (b.key is null or b.max > (
-        select count(*) from rota_gate g join rota_lease e on e.run_id = g.run_id and e.fence = g.fence
-        where g.key = b.key and g.fence is not null))
+    and case when l.period is null
+        then (select count(*) from rota_gate g join rota_lease e on e.run_id = g.run_id and e.fence = g.fence
+            where g.key = l.key and g.fence is not null)
+        else (select coalesce(sum(n.count), 0) from rota_begun n
+            where n.key = l.key and n.at > :now - l.period and n.at < :now + l.period)
+        end < l.max
+    and (b.key is null or b.max > case when b.period is null
+        then (select count(*) from rota_gate g join rota_lease e on e.run_id = g.run_id and e.fence = g.fence
+            where g.key = b.key and g.fence is not null)
+        else (select coalesce(sum(n.count), 0) from rota_begun n
+            where n.key = b.key and n.at > :now - b.period and n.at < :now + b.period) end)
 limit :limit;
 
 -- name: unused_limits
 select l.key from rota_limit l
 where l.shut = 1 and l.served_at < :now - :idle
     and (select 1 from rota_gate g where g.key = l.key limit 1) is null
+    and (l.period is null
+        or (select 1 from rota_begun n where n.key = l.key and n.at > :now - 2 * l.period limit 1) is null)
 limit :limit;
 
 -- name: drop_limits
 delete from rota_limit where key in (
     select l.key from {rows key text} join rota_limit l on l.key = rows.key
     where l.shut = 1 and not exists (select 1 from rota_gate g where g.key = l.key)
+        and not exists (select 1 from rota_begun n where n.key = l.key)
     {for_update_skip l});
 
 -- name: mark_followed

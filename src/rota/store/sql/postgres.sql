@@ -109,8 +109,8 @@ returning (select created_at from run);
 
 -- name: insert_gate
 -- On a connection that is not ours.
-insert into rota_gate (run_id, key, place, max)
-values (cast(:run_id as uuid), cast(:key as text), cast(:place as int), cast(:max as int));
+insert into rota_gate (run_id, key, place, max, period)
+values (cast(:run_id as uuid), cast(:key as text), cast(:place as int), cast(:max as int), cast(:period as bigint));
 
 -- name: hold_back
 -- Its limit is not touched: other people's transactions are long. The promoter sees to it once the run is there.
@@ -119,7 +119,7 @@ update rota_ready set hold = 4 where run_id = cast(:run_id as uuid);
 -- name: open_keys
 -- Limits under which a run waits that this worker may have; and those under which nobody waits any more. `limit 1`
 -- keeps it a probe for each limit: an `exists` may be answered by a hash of all runs that wait.
-select l.key, l.max from rota_limit l
+select l.key, l.max, l.period from rota_limit l
 where l.shut = 0 and (
     (l.job is null or l.job = any(:jobs::text[])) and 1 = (
         select 1 from rota_ready w

@@ -141,8 +141,8 @@ where run_id in (
 returning run_id, queue, limit_key;
 
 -- name: next_due
--- One look into each of the two indexes.
-select min(due.at) - :now from (
+-- One look into each of three indexes.
+select min(due.at) - :now, (select min(opens_at) from rota_limit where opens_at is not null) - :now from (
     select min(run_at) as at from rota_ready where hold = 1
     union all
     select min(run_at) from rota_ready where hold = 4) as due;

@@ -55,7 +55,7 @@ values (?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?);
 
 -- name: insert_gate
 -- On a connection that is not ours.
-insert into rota_gate (run_id, key, place, max) values (:run_id, :key, :place, :max);
+insert into rota_gate (run_id, key, place, max, period) values (:run_id, :key, :place, :max, :period);
 
 -- name: hold_back
 -- Its limit is not touched: other people's transactions are long. The promoter sees to it once the run is there.
@@ -63,7 +63,7 @@ update rota_ready set hold = 4 where run_id = :run_id;
 
 -- name: open_keys
 -- Limits under which a run waits that this worker may have; and those under which nobody waits any more.
-select l.key, l.max from rota_limit l
+select l.key, l.max, l.period from rota_limit l
 where l.shut = 0 and (
     (l.job is null or l.job in (select key from json_each(:known))) and exists (
         select 1 from rota_ready w

@@ -81,21 +81,22 @@ alter table rota_limit add column opens_at bigint;  -- shut until then
 create index rota_limit_opens on rota_limit (opens_at) where opens_at is not null;
 alter table rota_gate add column period bigint;
 
--- What has begun under a rate, as long as it counts.
+-- How many have begun under a rate, and when: a row for each claim, as long as it counts, and as long again.
 create table rota_begun (
     key text not null,
     at bigint not null,
-    run_id {id} not null,
-    fence integer not null,
-    primary key (key, at, run_id, fence)
+    count integer not null,
+    primary key (key, at)
 ) {keyed};
 
 -- What a scope may have, over all jobs. An empty scope_id: each scope of that kind.
 create table rota_quota (
     scope_kind text not null,
     scope_id text not null,
-    definition text not null,
+    definition text,                -- null: dropped, and its runs not all freed yet
     owner text not null,
+    changed_at bigint not null,
+    settled smallint not null default 0, -- 1: all live runs are under it
     primary key (scope_kind, scope_id)
 ) {keyed};
 

@@ -1,0 +1,85 @@
+-- Quotas: limits of scopes over all jobs, and how runs that are there already come under them.
+
+-- name: quotas_for
+-- A scope's own, else that of its kind.
+select rows.kind, rows.id, coalesce(own.definition, general.definition)
+from {rows kind text, id text}
+left join rota_quota own on own.scope_kind = rows.kind and own.scope_id = rows.id
+left join rota_quota general on general.scope_kind = rows.kind and general.scope_id = ''
+where coalesce(own.definition, general.definition) is not null;
+
+-- name: any_quota
+select 1 from rota_quota limit 1;
+
+-- name: list_quotas
+select scope_kind, scope_id, definition, owner from rota_quota where definition is not null
+order by scope_kind, scope_id;
+
+-- name: put_quota
+-- Nothing changes, and there is nothing to settle, if it says so already; or if code says so, and a person otherwise.
+insert into rota_quota (scope_kind, scope_id, definition, owner, changed_at, settled)
+values (:kind, :id, :definition, :owner, :now, 0)
+on conflict (scope_kind, scope_id) do update
+set definition = excluded.definition, owner = excluded.owner, changed_at = excluded.changed_at, settled = 0
+where (rota_quota.definition is null or rota_quota.owner = 'code' or excluded.owner <> 'code')
+    and (rota_quota.definition is null or rota_quota.definition <> excluded.definition
+        or rota_quota.owner <> excluded.owner)
+returning changed_at;
+
+-- name: drop_quota
+update rota_quota set definition = null, changed_at = :now, settled = 0
+where scope_kind = :kind and scope_id = :id and definition is not null
+returning changed_at;
+
+-- name: unsettled_quotas
+select scope_kind, scope_id, changed_at from rota_quota
+where settled = 0 and (changed_at < :now - :age or changed_at > :now);
+
+-- name: quota_settled
+update rota_quota set settled = 1
+where scope_kind = :kind and scope_id = :id and changed_at = :changed_at and definition is not null;
+
+-- name: quota_gone
+delete from rota_quota
+where scope_kind = :kind and scope_id = :id and changed_at = :changed_at and definition is null;
+
+-- name: limits_of_quotas
+select key, max, period from rota_limit
+where key > :after and (substr(key, 1, length(cast(:first as text))) = cast(:first as text)
+    or substr(key, 1, length(cast(:second as text))) = cast(:second as text))
+order by key limit :limit;
+
+-- name: live_scoped_runs
+-- In one look, wherever they are: none is overlooked because it moves.
+select r.id, r.job, r.scope_kind, r.scope_id from (
+    select run_id from rota_ready where run_id > :after
+    union all select run_id from rota_lease where run_id > :after
+    union all select run_id from rota_outside where run_id > :after) as live
+join rota_run r on r.id = live.run_id
+where r.scope_kind = :kind and (:id = '' or r.scope_id = :id)
+order by live.run_id limit :limit;
+
+-- name: lock_ready_runs
+select w.run_id, w.hold, w.limit_key from {rows id id} join rota_ready w on w.run_id = rows.id
+order by w.run_id {for_update w};
+
+-- name: fences_of
+select l.run_id, l.fence from {rows id id} join rota_lease l on l.run_id = rows.id;
+
+-- name: gates_of_runs
+select g.run_id, g.key, g.max, g.period from {rows id id} join rota_gate g on g.run_id = rows.id
+order by g.run_id, g.place;
+
+-- name: insert_held_gates
+insert into rota_gate (run_id, key, place, max, period, fence)
+select rows.run_id, rows.key, rows.place, rows.max, rows.period, rows.fence
+from {rows run_id id, key text, place int, max int, period bigint, fence int}
+where true;
+
+-- name: come_under
+-- What waits for others, or for a worker of some kind, goes on to do so first.
+update rota_ready set limit_key = rows.key, hold = case
+    when rows.key is not null then case rota_ready.hold when 0 then 2 when 1 then 4 else rota_ready.hold end
+    else case rota_ready.hold when 2 then 0 when 4 then 1 else rota_ready.hold end end
+from {rows id id, key text}
+where rota_ready.run_id = rows.id;

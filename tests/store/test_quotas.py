@@ -1,0 +1,291 @@
+"""Quotas: what a scope may have over all jobs, for runs that come and those that are there, whoever makes them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from rota.core.claims import Claim
+from rota.core.limits import Limit
+from rota.core.model import JobDefinition
+from rota.core.quotas import quota_of
+from rota.core.states import Outcome, RunState
+from rota.errors import QuotaExceeded
+from rota.store import Store, enqueueing, open_database
+from rota.store.database import Row, Tx
+from tests.support.clock import MINUTE, SECOND, ManualClock
+from tests.support.runs import claim, claim_limited, finish, finish_all, ids, make, put, state_of, tell
+
+KNOWN = {"work": 1, "other": 1}
+A, B = ("tenant", "a"), ("tenant", "b")
+
+
+@pytest.fixture(autouse=True)
+async def nothing_left(store: Store) -> AsyncIterator[None]:
+    """Whatever a test claimed under a quota, it gave back."""
+    yield
+    assert await rows(store, "select key from rota_gate where key like '%quota%' and fence is not null") == []
+
+
+async def rows(store: Store, sql: str) -> list[Row]:
+    async def body(tx: Tx) -> list[Row]:
+        return list(await tx.fetch_sql(sql))
+
+    return await store.database.transact(body)
+
+
+async def quota(store: Store, id: str = "", **what: Any) -> None:
+    await store.quotas.put("tenant", id, quota_of(**what), "ann")
+
+
+async def held(store: Store, slots: int = 100) -> list[Claim]:
+    return await claim_limited(store, slots, known=KNOWN)
+
+
+async def test_over_two_jobs_and_each_scope_for_itself(store: Store) -> None:
+    await quota(store, max_concurrency=2)
+    for job in ("work", "other"):
+        for scope in (A, A, B):
+            await put(store, job, scope=scope)
+    await put(store)
+    assert len(await claim(store, known=KNOWN)) == 1
+    first = await held(store)
+    assert len(first) == 4
+    assert await held(store) == []
+    await finish_all(store, first)
+    last = await held(store)
+    assert len(last) == 2
+    await finish_all(store, last)
+
+
+async def test_runs_without_a_scope_ask_nothing(store: Store) -> None:
+    assert not await store.quotas.concern([make()])
+    assert not await store.quotas.concern([make(scope=A)])
+    await quota(store, max_concurrency=1)
+    assert not await store.quotas.concern([make()])
+    assert await store.quotas.concern([make(scope=A)])
+
+
+async def test_that_there_is_none_is_not_believed_for_long(store: Store, second: Store, clock: ManualClock) -> None:
+    early = await put(store, scope=A)
+    await quota(second, max_concurrency=1)
+    late = await put(store, scope=A)
+    (one,) = await held(store)
+    assert one.run_id == early
+    clock.advance(SECOND)
+    await put(store, scope=A)
+    assert await held(store) == []
+    clock.advance(6 * SECOND)
+    await second.tidy()  # those that came meanwhile
+    assert await claim(store) == []
+    await finish(store, one)
+    (next_one,) = await held(store)
+    assert next_one.run_id == late
+    await finish(store, next_one)
+
+
+async def test_one_scope_has_its_own(store: Store) -> None:
+    await quota(store, max_concurrency=1)
+    await quota(store, "b", max_concurrency=3)
+    for scope in (A, B) * 4:
+        await put(store, scope=scope)
+    first = await held(store)
+    assert sorted(one.scope_id for one in first) == ["a", "b", "b", "b"]
+    assert await store.quotas.drop("tenant", "b")
+    await finish_all(store, first)
+    second = await held(store)
+    assert sorted(one.scope_id for one in second) == ["a", "b"]
+    await finish_all(store, second)
+
+
+async def test_too_many_that_wait_are_refused(store: Store) -> None:
+    await quota(store, max_concurrency=1, max_queued=2)
+    for job in ("work", "other", "work"):
+        await put(store, job, scope=A)
+    with pytest.raises(QuotaExceeded, match=r"quota:tenant/a.*1 at once and 2 waiting"):
+        await put(store, scope=A)
+    await put(store, scope=B)
+    await finish_all(store, await held(store))
+    await put(store, scope=A)
+
+
+async def test_only_how_many_wait(store: Store) -> None:
+    await quota(store, max_queued=2)
+    for _ in range(2):
+        await put(store, scope=A)
+    with pytest.raises(QuotaExceeded, match="2 waiting"):
+        await put(store, scope=A)
+    first = await held(store)
+    assert len(first) == 2
+    await put(store, scope=A)
+    await finish_all(store, [*first, *await held(store)])
+
+
+async def test_a_rate(store: Store, clock: ManualClock) -> None:
+    await quota(store, rate=(2, "1m"), max_queued=5)
+    for _ in range(3):
+        await put(store, scope=A)
+        await put(store, "other", scope=A)
+    await put(store, scope=A)
+    with pytest.raises(QuotaExceeded, match="2 per 1m and 5 waiting"):
+        await put(store, scope=A)
+    first = await held(store)
+    assert len(first) == 2
+    await finish_all(store, first)
+    assert await held(store) == []
+    clock.advance(MINUTE)
+    await store.promote(10)
+    again = await held(store)
+    assert len(again) == 2
+    await finish_all(store, again)
+
+
+async def test_one_is_set_while_runs_wait_and_run(store: Store, clock: ManualClock) -> None:
+    runs = [await put(store, scope=A) for _ in range(5)]
+    later = await put(store, scope=A, delay="10s")
+    elsewhere = await put(store, scope=B)
+    running = await claim(store, 2)
+    await quota(store, "a", max_concurrency=2)
+    assert ids(await claim(store)) == [elsewhere]
+    assert await held(store) == []
+    assert await state_of(store, later) is RunState.SCHEDULED
+    await finish(store, running[0])
+    await store.tidy()  # whoever claimed it did not know of the quota
+    (next_one,) = await held(store)
+    assert next_one.run_id == runs[2]
+    assert await tell(store, running[1], Outcome.FAILED, retry_in=1_000_000)
+    (another,) = await held(store)
+    assert await held(store) == []
+    clock.advance(11 * SECOND)
+    await store.promote(10)
+    assert await claim(store) == await held(store) == []
+    await finish_all(store, [next_one, another])
+    last = await held(store)
+    assert len(last) == 2
+    await finish_all(store, last)
+    last = await held(store)
+    assert len(last) == 1
+    await finish_all(store, last)
+
+
+async def test_dropped_it_frees_its_runs(store: Store, clock: ManualClock) -> None:
+    await quota(store, max_concurrency=1)
+    limited = JobDefinition(name="other", limits=(Limit(max=5),))
+    for _ in range(3):
+        await put(store, scope=A)
+    (one,) = await held(store)
+    kept = [await put(store, limited, scope=A) for _ in range(2)]
+    later = await put(store, scope=A, delay="10s")
+    assert await store.quotas.drop("tenant", "")
+    assert not await store.quotas.drop("tenant", "")
+    assert len(await claim(store, known=KNOWN)) == 2
+    assert ids(await held(store)) == kept
+    clock.advance(10 * SECOND)
+    await store.tidy()
+    await store.promote(10)
+    assert ids(await claim(store)) == [later]
+    await finish(store, one)
+    assert await rows(store, "select scope_kind from rota_quota") == []
+
+
+async def test_changed_it_holds_for_runs_that_wait(store: Store, clock: ManualClock) -> None:
+    await quota(store, max_concurrency=1)
+    for _ in range(10):
+        await put(store, scope=A)
+    first = await held(store)
+    assert await held(store) == []
+    await quota(store, max_concurrency=3)
+    first += await held(store)
+    assert len(first) == 3
+    await quota(store, rate=(1, "1m"))
+    (one,) = await held(store)
+    assert await held(store) == []
+    await finish_all(store, [*first, one])
+    await quota(store, "a", rate=(3, "1m"))
+    more = await held(store)
+    assert len(more) == 2
+    await finish_all(store, more)
+
+
+async def test_under_narrower_limits(store: Store) -> None:
+    each = JobDefinition(name="work", limits=(Limit(max=1, by=("a",)),))
+    await quota(store, max_concurrency=2)
+    await store.enqueue([make(each, payload={"a": number}, scope=A) for number in range(5)])
+    done = 0
+    while first := await held(store):
+        assert len(first) <= 2
+        await finish_all(store, first)
+        done += len(first)
+    assert done == 5
+
+
+async def test_what_a_person_set_a_deploy_does_not_change(store: Store) -> None:
+    await store.quotas.put("tenant", "", quota_of(max_concurrency=1), "code")
+    await store.quotas.put("tenant", "", quota_of(max_concurrency=2), "code")
+    assert [one.max_concurrency for one in await store.quotas.list()] == [2]
+    await quota(store, max_concurrency=7)
+    await store.quotas.put("tenant", "", quota_of(max_concurrency=2), "code")
+    (one,) = await store.quotas.list()
+    assert (one.max_concurrency, one.owner, one.id) == (7, "ann", None)
+
+
+async def test_many_at_once_share_a_model(store: Store) -> None:
+    await quota(store, max_concurrency=2)
+    model = make(scope=A)
+    await store.enqueue([model, *(msgspec.structs.replace(make(scope=A), like=model) for _ in range(4))])
+    first = await held(store)
+    assert len(first) == 2
+    await finish_all(store, first)
+
+
+async def test_settled_in_bites_after_whoever_set_it_died(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rota.store.quotas._BITE", 2)
+    for _ in range(5):
+        await put(store, scope=A)
+
+    async def nothing(*_: Any) -> None: ...
+
+    with monkeypatch.context() as dying:
+        dying.setattr(type(store.quotas), "_settle", nothing)
+        await quota(store, max_concurrency=1)
+    await store.tidy()
+    assert await held(store) == []
+    clock.advance(timedelta(seconds=6))
+    await store.tidy()
+    assert await claim(store) == []
+    one = await held(store)
+    assert len(one) == 1
+    assert await rows(store, "select settled from rota_quota") == [(1,)]
+    await finish_all(store, one)
+
+
+async def test_an_enqueue_under_way_when_it_is_set_comes_under_it_soon(
+    migrated_postgres_url: str, clock: ManualClock
+) -> None:
+    first, other = (Store(open_database(migrated_postgres_url, clock)) for _ in range(2))
+    read, may_commit = asyncio.Event(), asyncio.Event()
+    runs = [make(scope=A) for _ in range(3)]
+
+    async def slowly(tx: Tx) -> None:
+        await enqueueing.enqueue(tx, runs)
+        read.set()
+        await may_commit.wait()
+
+    slow = asyncio.create_task(first.database.transact(slowly))
+    await read.wait()
+    await quota(other, max_concurrency=1)
+    may_commit.set()
+    await slow
+    clock.advance(6 * SECOND)
+    await other.tidy()
+    assert await claim(other) == []
+    one = await held(other)
+    assert ids(one) == [runs[0].id]
+    await finish_all(other, one)
+    for store in (first, other):
+        await store.close()
