@@ -36,6 +36,7 @@ from rota.engine.meters import Meters
 from rota.errors import Invalid, NothingToRetry, RunNotFinal, StillRunning, UnknownJob, did_you_mean
 from rota.hinting import Hints, Subscription
 from rota.instants import instant
+from rota.outside import Outside
 from rota.registry.jobs import Registry
 from rota.registry.signature import check_schema
 from rota.scheduling import Schedules
@@ -69,6 +70,7 @@ class Client:
         self._bulk = Bulk(store, self._again)
         self._hints = Hints(store)
         self.workers = Workers(store)
+        self.outside = Outside(store, config, self.meters)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""
@@ -152,7 +154,7 @@ class Client:
     async def jobs(self) -> Sequence[JobDefinition]:
         """As declared in this process, and as stored by others."""
         stored = {definition.name: definition for definition in await self.store.jobs()}
-        own = {name: self.registry.newest(name).definition for name in self.registry.known()}
+        own = {name: self.registry.newest(name).definition for name in self.registry.names()}
         return [definition for _, definition in sorted({**stored, **own}.items())]
 
     async def get(self, run_id: str) -> Run:

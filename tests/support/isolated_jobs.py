@@ -161,3 +161,11 @@ def last_words(ctx: SyncContext) -> None:
     ctx.log.info("first")
     ctx.log.warning("about to die")
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def hand_over(ctx: Context) -> object:
+    return await ctx.wait_for_outside("2h", step="approval")
+
+
+def hand_over_plainly(ctx: SyncContext) -> object:
+    return ctx.wait_for_outside("2h", step="approval")

@@ -37,6 +37,7 @@ from rota.store.bulk_store import BulkStore
 from rota.store.database import AlreadyThere, Database, Hint, Row, Tx, Work
 from rota.store.ledger_store import LedgerStore
 from rota.store.notes import NoteStore, keep_steps
+from rota.store.outsiders import OutsideStore
 from rota.store.reporting import Reaped, Reported
 from rota.store.schedule_store import ScheduleStore
 from rota.store.selecting import selection_of
@@ -77,6 +78,7 @@ class Store:
         self.bulk = BulkStore(database)
         self.watch = Watch(database)
         self.workers = WorkerStore(database)
+        self.outside = OutsideStore(database)
         self.events = events.EventStore(database)
         self._looked_to = NIL_ID
 

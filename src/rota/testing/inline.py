@@ -21,7 +21,7 @@ from rota.core.claims import Claim
 from rota.core.jsonvalue import Limits
 from rota.core.model import Enqueued
 from rota.core.publishing import new_run
-from rota.core.signals import Cancelled
+from rota.core.signals import Cancelled, HandedOver
 from rota.engine.context import Standing, context_for
 from rota.errors import Unavailable
 from rota.registry.jobs import Handler
@@ -41,6 +41,7 @@ class InlineRun(msgspec.Struct):
     options: dict[str, Any]
     result: Any = None
     error: BaseException | None = None
+    waits: HandedOver | None = None
 
 
 class Inlined:
@@ -94,6 +95,8 @@ class Inlined:
         """The caller of an enqueue does not hear of the handler's troubles here either."""
         try:
             yield
+        except HandedOver as handed_over:
+            run.waits = handed_over
         except (Exception, Cancelled) as error:
             run.error = error
 

@@ -47,13 +47,15 @@ select l.key, l.max from {rows key text} join rota_limit l on l.key = rows.key o
 select g.key, count(*) from {rows key text}
 join rota_gate g on g.key = rows.key join rota_run r on r.id = g.run_id and r.state is null
 left join rota_lease l on l.run_id = g.run_id
-where l.cancel_at is null
+left join rota_outside o on o.run_id = g.run_id
+where l.cancel_at is null and o.cancel_at is null
 group by g.key;
 
 -- name: oldest_under
 select g.run_id from rota_gate g join rota_run r on r.id = g.run_id and r.state is null
 left join rota_lease l on l.run_id = g.run_id
-where g.key = :key and l.cancel_at is null
+left join rota_outside o on o.run_id = g.run_id
+where g.key = :key and l.cancel_at is null and o.cancel_at is null
 order by g.run_id limit :count;
 
 -- name: insert_gates
@@ -78,10 +80,12 @@ select g.run_id, g.key from {rows id id} join rota_gate g on g.run_id = rows.id
 where g.place > 0 order by g.run_id, g.place;
 
 -- name: held_slots
--- Rows are counted, and only those whose lease is there: no dead holder counts.
+-- Rows are counted, and only those whose lease is there: no dead holder counts. What was handed over to somebody
+-- outside is still being done.
 select g.key, count(*) from {rows key text}
 join rota_gate g on g.key = rows.key and g.fence is not null
-join rota_lease l on l.run_id = g.run_id and l.fence = g.fence
+where exists (select 1 from rota_lease l where l.run_id = g.run_id and l.fence = g.fence)
+    or exists (select 1 from rota_outside o where o.run_id = g.run_id and o.fence = g.fence)
 group by g.key;
 
 -- name: waiting_under
@@ -121,6 +125,7 @@ select g.run_id, g.fence, case when r.state is null and r.id is not null then 1 
 from rota_gate g left join rota_run r on r.id = g.run_id
 where g.fence is not null
     and not exists (select 1 from rota_lease l where l.run_id = g.run_id and l.fence = g.fence)
+    and not exists (select 1 from rota_outside o where o.run_id = g.run_id and o.fence = g.fence)
 limit :limit;
 
 -- name: gates_after
@@ -134,11 +139,15 @@ order by g.run_id;
 -- Shut, though a run waits and a slot is free: an enqueue that was not yet seen when the limit was shut.
 select l.key from rota_limit l left join rota_limit b on b.key = l.blocked_by
 where l.shut > 0 and 1 = (select 1 from rota_ready w where w.hold = 2 and w.limit_key = l.key limit 1)
-    and (select count(*) from rota_gate g join rota_lease e on e.run_id = g.run_id and e.fence = g.fence
-        where g.key = l.key and g.fence is not null) < l.max
+    and (select count(*) from rota_gate g
+        where g.key = l.key and g.fence is not null and (
+            exists (select 1 from rota_lease e where e.run_id = g.run_id and e.fence = g.fence)
+            or exists (select 1 from rota_outside o where o.run_id = g.run_id and o.fence = g.fence))) < l.max
     and (b.key is null or b.max > (
-        select count(*) from rota_gate g join rota_lease e on e.run_id = g.run_id and e.fence = g.fence
-        where g.key = b.key and g.fence is not null))
+        select count(*) from rota_gate g
+        where g.key = b.key and g.fence is not null and (
+            exists (select 1 from rota_lease e where e.run_id = g.run_id and e.fence = g.fence)
+            or exists (select 1 from rota_outside o where o.run_id = g.run_id and o.fence = g.fence))))
 limit :limit;
 
 -- name: unused_limits
