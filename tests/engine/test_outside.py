@@ -426,9 +426,10 @@ async def test_a_run_that_is_not_ours(either: Harness, verb: str) -> None:
     for run_id in (other, final):
         with pytest.raises(LeaseLost):
             await VERBS[verb](either, run_id, held.fence)
-    for run_id in (new_id(), held.run_id[:13], "", "x" * 5000, "\x00", None):
+    unknown: list[Any] = [new_id(), held.run_id[:13], "", "x" * 5000, "\x00", None]
+    for run_id in unknown:
         with pytest.raises(UnknownRun):
-            await VERBS[verb](either, run_id, held.fence)  # type: ignore[arg-type]
+            await VERBS[verb](either, run_id, held.fence)
     for fence in (0, -1, 2**31, True, "2", None, 2.0):
         with pytest.raises(Invalid, match="fence"):
             await VERBS[verb](either, held.run_id, fence)  # type: ignore[arg-type]

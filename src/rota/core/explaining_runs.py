@@ -197,9 +197,10 @@ def _outside(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     since = run.wait_since or run.started_at or run.run_at
     more |= {"since": written(since), "wait_until": written(run.wait_until), "fence": run.fence, "step": facts.step}
     what = "it" if facts.step is None else f"its step {facts.step!r}"
+    when = f"{written(since)} ({age(since, facts.now)})"
     words = [
-        f"Worker {run.worker_id} handed it over: it waits since {written(since)} ({age(since, facts.now)}) for somebody "
-        f"outside who ends {what}, under fence {run.fence}."
+        f"Worker {run.worker_id} handed it over at {when}.",
+        f"It waits for somebody outside who ends {what}, under fence {run.fence}.",
     ]
     if run.wait_until < facts.now:
         words.append(f"Its time was up at {written(run.wait_until)}: it will be taken away within seconds.")

@@ -55,9 +55,7 @@ class Meters:
             unit=_MICRO,
         )()
         self.retries = made.counter("rota_task_failure_retry_total", "Failures and timeouts that are tried again.")()
-        self.handed_over = made.counter(
-            "rota_handed_over_total", "Runs that handlers handed over to somebody outside."
-        )()
+        self.handed_over = made.counter("rota_handed_over_total", "Runs handed over to somebody outside.")()
         self.timeouts = made.counter("rota_task_timeout_total", "Attempts that were stopped by their timeout.")()
         self.cancels = made.counter("rota_cancel_requests_total", "Runs asked to stop through this process.")()
 
