@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from rota import Context, Order, Rota, RunState
+from rota import Context, Order, Rota, RunState, SyncContext
 from rota.errors import BadPayload, JobDisabled, Unavailable, UnknownJob, UnknownOption
 from rota.testing import InlineRun, adrain, assert_enqueued, inline
 
@@ -154,3 +154,25 @@ async def test_outside_of_inline_the_database_is_asked(app: Rota) -> None:
     assert [run.state for run in await adrain(app)] == [RunState.SUCCEEDED]
     app.close()
     await app.aclose()
+
+
+def test_a_handler_that_hands_over_ends_there(app: Rota) -> None:
+    @app.job
+    def ask(ctx: SyncContext) -> None:
+        ctx.wait_for_outside("1h", step="approval")
+
+    with inline(app) as inlined:
+        ask.enqueue()
+    (run,) = inlined.runs
+    assert run.waits is not None
+    assert (run.waits.timeout, run.waits.step) == (timedelta(hours=1), "approval")
+    assert (run.error, run.result) == (None, None)
+
+
+def test_what_is_done_outside_is_not_done_inline(app: Rota) -> None:
+    label = app.external("label", {"type": "object", "required": ["image"]})
+    with inline(app) as inlined:
+        label.enqueue(image="a.png")
+        with pytest.raises(BadPayload):
+            label.enqueue(picture="a.png")
+    assert [(run.payload, run.result) for run in inlined.runs] == [({"image": "a.png"}, None)]
