@@ -136,9 +136,9 @@ _REPORTS = (
     planted(
         "retry-by-signal-knows-no-budget",
         "P13",
-        _ATTEMPTS,
-        "retry_in = (after if after is not None else decision.after) if isinstance(decision, TryAgain) else None",
-        "retry_in = after or (decision.after if isinstance(decision, TryAgain) else None)",
+        _RETRY,
+        "    if isinstance(decision, GiveUp):\n        return None\n    return decision.after",
+        "    if isinstance(decision, GiveUp):\n        return after\n    return decision.after",
     ),
     planted(
         "failure-forgets-that-it-was-cancelled",

@@ -95,7 +95,9 @@ _LIMITS = (
             ),
             Edit(
                 _HOLDING,
-                "join rota_lease l on l.run_id = g.run_id and l.fence = g.fence\ngroup by g.key;",
+                "where exists (select 1 from rota_lease l where l.run_id = g.run_id and l.fence = g.fence)\n"
+                "    or exists (select 1 from rota_outside o where o.run_id = g.run_id and o.fence = g.fence)\n"
+                "group by g.key;",
                 "group by g.key;",
             ),
             Edit(
@@ -184,7 +186,7 @@ _CANCEL = (
         "cancel-only-notes-who-asked",
         "P15",
         _CONTROL,
-        '                await tx.fetch("ask_to_cancel", id=run_id, grace=in_micros(policy.grace))\n',
+        "                await tx.fetch(ask, id=run_id, grace=grace)\n",
         "",
     ),
     planted(

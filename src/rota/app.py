@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
@@ -30,6 +30,7 @@ from rota.engine.engine import Engine
 from rota.engine.meters import Meters
 from rota.errors import Conflict, Invalid
 from rota.job import Job
+from rota.registry.external import declare_external
 from rota.registry.jobs import JobOptions, Registry, declare
 from rota.registry.schedules import ScopeProvider
 from rota.store import anchored, dialect_of, new_id, open_store
@@ -102,6 +103,17 @@ class Rota:
             return Job(self, handler)
 
         return decorate(*fn) if fn else decorate
+
+    def external(
+        self, name: str, /, payload_schema: Mapping[str, Any] | None = None, **options: Unpack[JobOptions]
+    ) -> Job[..., Any]:
+        """Declare a job that is done outside: `app.external("label-images", {"type": "object", …}, timeout="1h")`.
+
+        No worker of ours claims it; whoever does, does so with `client.outside`, or over REST.
+        """
+        handler = declare_external(name, payload_schema, options)
+        self.registry.add(handler)
+        return Job(self, handler)
 
     def schedule(
         self,

@@ -18,16 +18,17 @@ from rota.core.events import Event
 from rota.core.explaining import Explanation
 from rota.core.jobstatus import JobStatus
 from rota.core.ledger import Verification
-from rota.core.model import Attempt, Enqueued, JobDefinition, Pause, Run, RunFilter
+from rota.core.model import Attempt, Enqueued, JobDefinition, Pause, Run, RunError, RunFilter
 from rota.core.notes import LogLine, Progress
 from rota.core.occurrences import Occurrence
+from rota.core.outside import Assignment, Heartbeat
 from rota.core.preview import Fire
 from rota.core.quotas import QuotaOf
 from rota.core.schedules import Schedule
 from rota.core.scope import Scope
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
-from rota.core.steps import Step
+from rota.core.steps import Step, StepState
 from rota.core.triggers import Trigger
 from rota.core.workers import Worker
 from rota.drafting import Simulated, WhatIf
@@ -64,6 +65,7 @@ class BlockingClient:
         self.workers = BlockingWorkers(self._call)
         self.tokens = BlockingTokens(self._call)
         self.quotas = BlockingQuotas(self._call)
+        self.outside = BlockingOutside(self._call)
 
     def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         async def connected() -> T:
@@ -254,6 +256,37 @@ class BlockingSchedules:
         self, documents: Iterable[Mapping[str, Any]], owner: str, *, actor: str | None = None
     ) -> Sequence[Difference]:
         return self._call(lambda client: client.schedules.apply_documents(documents, owner, actor=actor))
+
+
+class BlockingOutside:
+    """`client.outside`, likewise."""
+
+    def __init__(self, call: _Call) -> None:
+        self._call = call
+
+    def claim(self, worker: str, **wanted: Any) -> list[Assignment]:
+        return self._call(lambda client: client.outside.claim(worker, **wanted))
+
+    def heartbeat(self, run_id: str, fence: int) -> Heartbeat:
+        return self._call(lambda client: client.outside.heartbeat(run_id, fence))
+
+    def progress(self, run_id: str, fence: int, percent: float | None = None, summary: str | None = None) -> Heartbeat:
+        return self._call(lambda client: client.outside.progress(run_id, fence, percent, summary))
+
+    def step(self, run_id: str, fence: int, id: str, state: str, **said: Any) -> StepState:
+        return self._call(lambda client: client.outside.step(run_id, fence, id, state, **said))
+
+    def logs(self, run_id: str, fence: int, lines: Iterable[str | Mapping[str, Any]], *, no: int | None = None) -> None:
+        return self._call(lambda client: client.outside.logs(run_id, fence, lines, no=no))
+
+    def complete(self, run_id: str, fence: int, result: Any = None) -> RunState:
+        return self._call(lambda client: client.outside.complete(run_id, fence, result))
+
+    def fail(self, run_id: str, fence: int, error: str | RunError | Mapping[str, Any], **how: Any) -> RunState:
+        return self._call(lambda client: client.outside.fail(run_id, fence, error, **how))
+
+    def cancelled(self, run_id: str, fence: int) -> RunState:
+        return self._call(lambda client: client.outside.cancelled(run_id, fence))
 
 
 class BlockingWorkers:

@@ -37,6 +37,7 @@ from rota.errors import Invalid, NothingToRetry, RunNotFinal, StillRunning, Unkn
 from rota.hinting import Hints, Subscription
 from rota.instants import instant
 from rota.linking import linked
+from rota.outside import Outside
 from rota.quotas import Quotas
 from rota.registry.jobs import Registry
 from rota.registry.signature import check_schema
@@ -74,6 +75,7 @@ class Client:
         self.workers = Workers(store)
         self.tokens = Tokens(store)
         self.quotas = Quotas(store)
+        self.outside = Outside(store, config, self.meters)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""
@@ -159,7 +161,7 @@ class Client:
     async def jobs(self) -> Sequence[JobDefinition]:
         """As declared in this process, and as stored by others."""
         stored = {definition.name: definition for definition in await self.store.jobs()}
-        own = {name: self.registry.newest(name).definition for name in self.registry.known()}
+        own = {name: self.registry.newest(name).definition for name in self.registry.names()}
         return [definition for _, definition in sorted({**stored, **own}.items())]
 
     async def get(self, run_id: str) -> Run:

@@ -6,7 +6,8 @@
     ├── Conflict        409   exit 6     AmbiguousRun, LeaseLost, RunIsFinal, RunNotFinal, NotCancellable, DuplicateRun,
     │                                    JobDisabled, NotRepeatable, NotSchedulable, DuplicateSchedule, Overlapping,
     │                                    NotTriggered, NothingToRetry, AlreadyRetried, BulkMismatch, LimitReached,
-    │                                    QuotaExceeded, AmbiguousWorker, ChangedMeanwhile
+    │                                    QuotaExceeded, AmbiguousWorker, ChangedMeanwhile, AlreadyReported,
+    │                                    NotHandedOver, NotAsked
     ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, UnknownStep,
     │                                    StepTwice, KeyReused, BadConfig (exit 78)
     ├── Denied          403   exit 5     Forbidden, NotSignedIn, TooManyTries
@@ -139,8 +140,9 @@ class LeaseLost(Conflict):
 
     code = "stale-lease"
 
-    def __init__(self, run_id: str, fence: int) -> None:
-        super().__init__(f"fence {fence} of run {run_id} is not current any more", hint="stop: another attempt owns it")
+    def __init__(self, run_id: str, fence: int, state: str | None = None) -> None:
+        hint = "stop: another attempt owns it" if state is None else f"stop: the run is {state}"
+        super().__init__(f"fence {fence} of run {run_id} is not current any more", hint=hint)
         self.run_id = run_id
         self.fence = fence
 
@@ -152,6 +154,30 @@ class ChangedMeanwhile(Conflict):
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what} was changed meanwhile", hint="look at it again, and decide anew")
+
+
+class AlreadyReported(Conflict):
+    """The attempt was ended before under the same fence, and otherwise."""
+
+    code = "already-reported"
+
+    def __init__(self, run_id: str, fence: int, outcome: str) -> None:
+        super().__init__(f"run {run_id} was reported as {outcome} under fence {fence} already", hint="that stands")
+
+
+class NotHandedOver(Conflict):
+    code = "not-handed-over"
+
+    def __init__(self, run_id: str, worker_id: str) -> None:
+        told = f"run {run_id} is still in the hands of worker {worker_id}"
+        super().__init__(told, hint="it is yours when its handler has ended: try again in a moment")
+
+
+class NotAsked(Conflict):
+    code = "not-asked"
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"nobody asked run {run_id} to stop", hint="fail it instead, without a retry")
 
 
 class RunIsFinal(Conflict):

@@ -16,7 +16,7 @@ from rota.api import asgi, refusals
 from rota.api.orders import RunBody
 from rota.api.requests import LARGEST_BODY
 from rota.api.routing import walk
-from rota.blocking import BlockingSchedules, BlockingWorkers
+from rota.blocking import BlockingOutside, BlockingSchedules, BlockingWorkers
 from rota.cli import root
 from rota.client import MOST_LISTED
 from rota.config import SETTINGS, load_config
@@ -25,6 +25,7 @@ from rota.core.applying import read_file
 from rota.core.documents import parse
 from rota.core.limits import WHEN_FULL
 from rota.core.notes import LogLine, Progress
+from rota.core.outside import Assignment, Heartbeat
 from rota.core.policies import CATCH_UP, FAILURE, OVERLAP
 from rota.core.publishing import RUN_OPTIONS
 from rota.core.schedules import SCHEDULE_OPTIONS
@@ -34,6 +35,7 @@ from rota.core.workers import Worker, WorkerState
 from rota.engine.context import RunContext
 from rota.engine.meters import Meters
 from rota.errors import RotaError
+from rota.outside import Outside
 from rota.registry.jobs import JOB_OPTIONS
 from rota.scheduling import Schedules
 from rota.staffing import Workers
@@ -215,6 +217,15 @@ def test_both_clients_have_the_same_verbs_for_schedules() -> None:
 
 def test_both_clients_have_the_same_verbs_for_workers() -> None:
     assert set(public(Workers)) == set(public(BlockingWorkers))
+
+
+def test_what_those_outside_may_say_is_documented() -> None:
+    assert unnamed("outside.md", (f"`{verb}(" for verb in public(Outside))) == []
+    assert (
+        unnamed("outside.md", (f"`{name}`" for kind in (Assignment, Heartbeat) for name in kind.__struct_fields__))
+        == []
+    )
+    assert set(public(Outside)) == set(public(BlockingOutside))
 
 
 def test_every_setting_is_documented() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from rota.core.endings import Wait
 from rota.core.model import CancelPolicy, JobDefinition
 from rota.core.states import FINAL_STATES, LIVE_STATES, Outcome, RunState
 from rota.errors import Conflict, NotCancellable, RunIsFinal
@@ -51,12 +52,26 @@ async def running(store: Store) -> str:
     return (await put_and_claim(store)).run_id
 
 
+async def handed_over(store: Store) -> str:
+    held = await put_and_claim(store)
+    assert await tell(store, held, Outcome.SNOOZED, wait=Wait(3_600_000_000))
+    return held.run_id
+
+
+async def asked_to_stop_outside(store: Store) -> str:
+    run_id = await handed_over(store)
+    await store.cancel(run_id, "first", "ann")
+    return run_id
+
+
 TABLE: list[tuple[str, RunState, Make, RunState | None]] = [
     ("queued", RunState.QUEUED, put, RunState.CANCELLED),
     ("delayed", RunState.SCHEDULED, lambda store: put(store, delay="1h"), RunState.CANCELLED),
     ("backing off", RunState.SCHEDULED, backing_off, RunState.CANCELLED),
     ("running", RunState.RUNNING, running, RunState.CANCELLING),
     ("cancelling", RunState.CANCELLING, asked_to_stop, RunState.CANCELLING),
+    ("waiting", RunState.WAITING, handed_over, RunState.CANCELLING),
+    ("cancelling outside", RunState.CANCELLING, asked_to_stop_outside, RunState.CANCELLING),
     ("cancelled", RunState.CANCELLED, cancelled, RunState.CANCELLED),
     ("succeeded", RunState.SUCCEEDED, lambda store: ended(store, Outcome.SUCCEEDED), None),
     ("failed", RunState.FAILED, lambda store: ended(store, Outcome.FAILED), None),
@@ -68,7 +83,7 @@ NAMES = [name for name, *_ in TABLE]
 
 
 def test_the_table_has_every_state() -> None:
-    assert {state for _, state, *_ in TABLE} == (LIVE_STATES | FINAL_STATES) - {RunState.WAITING}
+    assert {state for _, state, *_ in TABLE} == LIVE_STATES | FINAL_STATES
 
 
 @pytest.mark.parametrize(("name", "state", "make", "becomes"), TABLE, ids=NAMES)
@@ -94,7 +109,7 @@ async def test_cancelling_it(store: Store, name: str, state: RunState, make: Mak
     assert await claim(store) == []
 
 
-@pytest.mark.parametrize("make", [make for name, _, make, _ in TABLE if name in ("running", "cancelling")])
+@pytest.mark.parametrize("make", [make for name, _, make, _ in TABLE if name in ("running", "cancelling", "waiting")])
 async def test_what_ignores_it_is_cancelled_after_its_grace(store: Store, make: Make, clock: ManualClock) -> None:
     """However often its lease is renewed; and its last word comes too late."""
     run_id = await make(store)

@@ -10,27 +10,47 @@ import pytest
 
 from rota.core.actors import POLICY
 from rota.core.claims import Claim
+from rota.core.endings import Wait
 from rota.core.events import Event
 from rota.core.limits import Limit
 from rota.core.model import CancelPolicy, JobDefinition, RunFilter
+from rota.core.retry import Delays, RetryPolicy
 from rota.core.states import Outcome, RunState
+from rota.core.steps import StepState
 from rota.core.triggers import every
 from rota.core.unique import Unique
 from rota.errors import Conflict
 from rota.store import Store
+from rota.store.outsiders import Ending, StepWord
+from tests.support.accounts import rows
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import claim, claim_limited, make, report_of
 from tests.support.schedules import make_schedule, plan
 from tests.support.trails import check, lines, repeat_everything
 
 STEPS = 100
+ERROR = '{"type":"Jam","message":"paper"}'
 WORK = JobDefinition(name="work", cancel=CancelPolicy(grace=10 * SECOND))
 CAREFUL = JobDefinition(name="careful", on_lost="fail")
 UNIQUE = JobDefinition(name="unique", unique=Unique(on_conflict="replace"))
 OLDEST = JobDefinition(name="oldest", limits=(Limit(max=2, when_full="cancel_oldest"),))
 FULL = JobDefinition(name="full", limits=(Limit(max=2, when_full="skip"),))
 QUEUED = JobDefinition(name="queued", limits=(Limit(max=1),))
-JOBS = [WORK, CAREFUL, UNIQUE, OLDEST, FULL, QUEUED]
+OUTSIDE = JobDefinition(name="outside", kind="external", retry=RetryPolicy(3, Delays((5 * SECOND,))))
+JOBS = [WORK, CAREFUL, UNIQUE, OLDEST, FULL, QUEUED, OUTSIDE]
+
+_IN_OTHER_PLACES_THAN_ONE = """
+select r.id from rota_run r
+where (case when r.state is null then 0 else 1 end)
+    + (select count(*) from rota_ready w where w.run_id = r.id)
+    + (select count(*) from rota_lease l where l.run_id = r.id)
+    + (select count(*) from rota_outside o where o.run_id = r.id) <> 1
+"""
+_BEYOND_THEIR_LIMIT = """
+select g.key from rota_gate g join rota_limit m on m.key = g.key
+join rota_run_now n on n.id = g.run_id and n.state in ('running', 'waiting', 'cancelling')
+group by g.key, m.max having count(*) > m.max
+"""
 
 
 class Lives:
@@ -50,6 +70,7 @@ class Lives:
         acts: list[tuple[int, Callable[[], Awaitable[object]]]] = [
             (4, self.pass_time), (6, self.enqueue), (3, self.plan), (4, self.claim), (5, self.report), (2, self.cancel),
             (3, self.promote), (2, self.reap), (1, self.retry), (1, self.trigger), (1, self.cancel_job), (1, self.tidy),
+            (4, self.hand_over), (4, self.end_outside), (2, self.say_outside),
         ]  # fmt: skip
         (act,) = self.chance.choices([act for _, act in acts], [weight for weight, _ in acts])
         self.told.append(act.__name__)
@@ -63,6 +84,8 @@ class Lives:
             before = self.trails.get(run.id, [])
             assert events[: len(before)] == before, (self.told, lines(before), lines(events))
             self.trails[run.id] = events
+        for broken in (_IN_OTHER_PLACES_THAN_ONE, _BEYOND_THEIR_LIMIT):
+            assert await rows(self.store, broken) == [], self.told
 
     async def pass_time(self) -> None:
         self.clock.advance(timedelta(seconds=self.chance.choice([1, 1, 3, 12, 31])))
@@ -88,6 +111,26 @@ class Lives:
             outcome = self.chance.choice([outcome for outcome in Outcome if outcome is not Outcome.LOST])
             again = self.chance.choice([None, 0, 5_000_000, 60_000_000])
             await self.store.report([report_of(held, outcome, retry_in=again)])
+
+    async def hand_over(self) -> None:
+        for held in self.held and self.chance.sample(self.held, 1):
+            wait = Wait(self.chance.choice([5_000_000, 600_000_000]), self.chance.choice([None, "approval"]))
+            await self.store.report([report_of(held, Outcome.SNOOZED, wait=wait)])
+
+    async def end_outside(self) -> None:
+        """Also again, and otherwise."""
+        outcome = self.chance.choice([Outcome.SUCCEEDED, Outcome.SUCCEEDED, Outcome.FAILED, Outcome.CANCELLED])
+        ending = Ending(outcome, result="1", error=ERROR if outcome is Outcome.FAILED else None)
+        for held in self.held and self.chance.sample(self.held, 1):
+            with contextlib.suppress(Conflict):
+                await self.store.outside.finish(held.run_id, held.fence, ending)
+
+    async def say_outside(self) -> None:
+        word = StepWord("approval", self.chance.choice([StepState.RUNNING, StepState.SUCCEEDED]), "2")
+        for held in self.held and self.chance.sample(self.held, 1):
+            with contextlib.suppress(Conflict):
+                await self.store.outside.progress(held.run_id, held.fence, 30_000_000, 50, "half")
+                await self.store.outside.step(held.run_id, held.fence, word)
 
     async def cancel(self) -> None:
         run_id = self.chance.choice([*self.trails] or [""])

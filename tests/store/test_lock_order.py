@@ -8,13 +8,16 @@ from typing import Any
 import asyncpg
 import pytest
 
+from rota.core.endings import Wait
 from rota.core.limits import Limit
 from rota.core.model import JobDefinition
 from rota.core.notes import Notes, StepNote
 from rota.core.states import Outcome, RunState
 from rota.core.steps import StepState
+from rota.errors import AlreadyReported, Conflict, LeaseLost, RunIsFinal
 from rota.store import Store, enqueueing, postgres, slots
 from rota.store.database import Row, Tx
+from rota.store.outsiders import Ended, Ending, StepWord
 from rota.store.postgres import PostgresDatabase, PostgresTx
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import claim, claim_limited, finish, ids, make, put, put_and_claim, state_of, tell, until
@@ -196,3 +199,79 @@ async def test_two_who_write_notes_of_the_same_steps(
         await until(both_wait)
     await other.close()
     assert await asyncio.gather(*writing) == [set(), set()]
+
+
+HOUR = 3_600_000_000
+
+
+async def put_and_hand_over(store: Store, step: str | None = None) -> tuple[str, int]:
+    held = await put_and_claim(store)
+    assert await tell(store, held, Outcome.SNOOZED, wait=Wait(HOUR, step))
+    return held.run_id, held.fence
+
+
+async def answer_of(act: Coroutine[Any, Any, Any]) -> Any:
+    try:
+        return await act
+    except Conflict as refused:
+        return type(refused)
+
+
+async def test_two_outsiders_end_the_same_run_otherwise(postgres_store: Store, meet: Meet) -> None:
+    run_id, fence = await put_and_hand_over(postgres_store)
+    outside = postgres_store.outside
+    answers = await meet(
+        ("lock_outside", lambda: _state(outside.finish(run_id, fence, Ending(Outcome.SUCCEEDED)))),
+        ("lock_held", lambda: _state(outside.finish(run_id, fence, Ending(Outcome.FAILED, error="{}", retry=False)))),
+    )
+    state = await state_of(postgres_store, run_id)
+    assert state in answers
+    assert AlreadyReported in answers or LeaseLost in answers
+
+
+async def _state(ending: Coroutine[Any, Any, Ended]) -> Any:
+    answer = await answer_of(ending)
+    return answer.state if isinstance(answer, Ended) else answer
+
+
+async def test_an_outsider_ends_it_as_it_is_cancelled(postgres_store: Store, meet: Meet) -> None:
+    run_id, fence = await put_and_hand_over(postgres_store)
+    answers = await meet(
+        ("lock_outside", lambda: _state(postgres_store.outside.finish(run_id, fence, Ending(Outcome.SUCCEEDED)))),
+        ("lock_lease", lambda: answer_of(postgres_store.cancel(run_id, None, "ann"))),
+    )
+    assert answers[0] is RunState.SUCCEEDED
+    assert answers[1] in (RunState.CANCELLING, RunIsFinal)
+    assert await state_of(postgres_store, run_id) is RunState.SUCCEEDED
+
+
+async def test_an_outsider_ends_it_as_its_time_is_up(postgres_store: Store, clock: ManualClock, meet: Meet) -> None:
+    run_id, fence = await put_and_hand_over(postgres_store)
+    clock.advance(2 * HOUR / 1_000_000 * SECOND)
+    said, reaped = await meet(
+        ("lock_outside", lambda: _state(postgres_store.outside.finish(run_id, fence, Ending(Outcome.SUCCEEDED)))),
+        ("lock_expired", lambda: postgres_store.reap(10)),
+    )
+    taken = reaped.requeued + reaped.ended
+    assert (said, taken) in ((RunState.SUCCEEDED, 0), (LeaseLost, 1))
+
+
+async def test_it_is_handed_over_as_somebody_quick_ends_the_step(postgres_store: Store, meet: Meet) -> None:
+    """Whichever comes first, nobody waits for a step that is done."""
+    held = await put_and_claim(postgres_store)
+    word = StepWord("approval", StepState.SUCCEEDED, "1")
+    await meet(
+        ("lock_leases", lambda: tell(postgres_store, held, Outcome.SNOOZED, wait=Wait(HOUR, "approval"))),
+        ("lock_held", lambda: answer_of(postgres_store.outside.step(held.run_id, held.fence, word))),
+    )
+    assert await state_of(postgres_store, held.run_id) is RunState.QUEUED
+
+
+async def test_it_is_handed_over_as_it_is_cancelled(postgres_store: Store, meet: Meet) -> None:
+    held = await put_and_claim(postgres_store)
+    _, state = await meet(
+        ("lock_leases", lambda: tell(postgres_store, held, Outcome.SNOOZED, wait=Wait(HOUR))),
+        ("lock_lease", lambda: answer_of(postgres_store.cancel(held.run_id, None, "ann"))),
+    )
+    assert state is RunState.CANCELLING
+    assert await state_of(postgres_store, held.run_id) in (RunState.CANCELLING, RunState.CANCELLED)

@@ -169,3 +169,11 @@ async def results_of_parents(ctx: Context) -> list[object]:
 
 def results_of_parents_at_once(ctx: SyncContext) -> list[object]:
     return [parent.result for parent in ctx.parents()]
+
+
+async def hand_over(ctx: Context) -> object:
+    return await ctx.wait_for_outside("2h", step="approval")
+
+
+def hand_over_plainly(ctx: SyncContext) -> object:
+    return ctx.wait_for_outside("2h", step="approval")

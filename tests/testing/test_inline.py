@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from rota import Context, Follows, Invalid, Order, Rota, RunState
+from rota import Context, Follows, Invalid, Order, Rota, RunState, SyncContext
 from rota.errors import BadPayload, JobDisabled, Unavailable, UnknownJob, UnknownOption, UnknownRun
 from rota.testing import InlineRun, adrain, assert_enqueued, inline
 
@@ -190,3 +190,25 @@ def test_runs_that_follow_others_are_called_after_them_or_not_at_all(app: Rota) 
             total.options(after=["beef"]).enqueue()
         with pytest.raises(Invalid, match="ring"):
             app.enqueue_many([number.options(ref=a, after=[b]).order(1) for a, b in ("xy", "yx")])
+
+
+def test_a_handler_that_hands_over_ends_there(app: Rota) -> None:
+    @app.job
+    def ask(ctx: SyncContext) -> None:
+        ctx.wait_for_outside("1h", step="approval")
+
+    with inline(app) as inlined:
+        ask.enqueue()
+    (run,) = inlined.runs
+    assert run.waits is not None
+    assert (run.waits.timeout, run.waits.step) == (timedelta(hours=1), "approval")
+    assert (run.error, run.result) == (None, None)
+
+
+def test_what_is_done_outside_is_not_done_inline(app: Rota) -> None:
+    label = app.external("label", {"type": "object", "required": ["image"]})
+    with inline(app) as inlined:
+        label.enqueue(image="a.png")
+        with pytest.raises(BadPayload):
+            label.enqueue(picture="a.png")
+    assert [(run.payload, run.result) for run in inlined.runs] == [({"image": "a.png"}, None)]

@@ -8,6 +8,7 @@ import click
 
 from rota.cli.adding import add
 from rota.cli.connecting import ask
+from rota.cli.ending import COMMANDS as ENDING
 from rota.cli.events import events
 from rota.cli.filtering import filter_of, filters
 from rota.cli.logs import logs
@@ -31,7 +32,7 @@ def run() -> None:
     """
 
 
-for command in (add, watch, logs, steps, events, *COMMANDS):
+for command in (add, watch, logs, steps, events, *COMMANDS, *ENDING):
     run.add_command(command)
 
 

@@ -23,10 +23,18 @@ class Lease(msgspec.Struct, frozen=True):
     queue: str
 
 
+class Wait(msgspec.Struct, frozen=True, gc=False):
+    """In other hands for `timeout` (µs) at most: until these end the run, or the `step`, and it goes on after that."""
+
+    timeout: int
+    step: str | None = None
+
+
 class Report(msgspec.Struct, frozen=True, gc=False):
     """What a worker says of an attempt. `retry_in` (µs) is its own policy's answer to a failure.
 
-    `limited`: its success gives slots back. Where nobody says so, the reaper finds out.
+    `limited`: its success gives slots back. Where nobody says so, the reaper finds out. `wait`: it is not over, but
+    handed over to somebody outside; if it was asked to stop, it has put itself off, and that ends it.
     """
 
     run_id: str
@@ -39,6 +47,7 @@ class Report(msgspec.Struct, frozen=True, gc=False):
     began: bool = True
     measures: str | None = None
     limited: bool = False
+    wait: Wait | None = None
 
 
 class Requeue(msgspec.Struct, frozen=True):
@@ -53,6 +62,10 @@ class Requeue(msgspec.Struct, frozen=True):
 class End(msgspec.Struct, frozen=True):
     state: RunState
     fence: int
+
+
+def is_handed_over(lease: Lease, report: Report) -> bool:
+    return report.wait is not None and lease.cancel_at is None
 
 
 def after_report(lease: Lease, report: Report) -> Requeue | End:

@@ -13,14 +13,15 @@ from rota.instants import instant
 
 KINDS = ("run", "job", "schedule", "queue", "worker", "token")
 
-PLANNER, CLIENT, PROMOTER, REAPER = "planner", "client", "promoter", "reaper"
+PLANNER, CLIENT, PROMOTER, REAPER, OUTSIDE = "planner", "client", "promoter", "reaper", "outside"
 """Who acts when no person does, besides workers and policies."""
 
 CANCEL_ASKED, RELEASED, REPLACED, RETRIED = "cancel_asked", "released", "replaced", "retried"
+HANDED_OVER, STEP_ENDED = "handed_over", "step_ended"
 TRIGGERED, BACKFILLED = "triggered", "backfilled"
 
 _S = RunState
-_HELD = (_S.RUNNING, _S.CANCELLING)
+_HELD = (_S.RUNNING, _S.WAITING, _S.CANCELLING)
 _INSTANTS = ("_at", "plan_time")
 _UNTOLD = ("from", "to", "schedule_id", "first_due_at", "act")
 _TAKEN_AWAY = (Outcome.LOST, Outcome.HANDED_BACK)
@@ -143,11 +144,19 @@ def _attempt(run: RunFacts, tried: Tried) -> Iterator[_Step]:
     )  # fmt: skip
     if tried.outcome is None or tried.ended_at is None:
         return
+    handed_over = any(note.type == HANDED_OVER and note.fence == fence for note in run.notes)
+    advanced = handed_over and tried.outcome is Outcome.SNOOZED
     yield _Step(
-        fence=fence, phase=_END, at=tried.ended_at, type=tried.outcome.value, after=_left_as(run, tried),
-        due_at=tried.due_at, actor=REAPER if tried.outcome is Outcome.LOST else tried.worker_id,
+        fence=fence, phase=_END, at=tried.ended_at, type=STEP_ENDED if advanced else tried.outcome.value,
+        after=_left_as(run, tried), due_at=tried.due_at, actor=_ended_by(tried, handed_over),
         details={**details, **_told_error(tried.error), **({"due_at": tried.due_at} if tried.due_at else {})},
     )  # fmt: skip
+
+
+def _ended_by(tried: Tried, handed_over: bool) -> str:
+    if tried.outcome is Outcome.LOST or (handed_over and tried.outcome is Outcome.TIMED_OUT):
+        return REAPER
+    return OUTSIDE if handed_over else tried.worker_id
 
 
 def _left_as(run: RunFacts, tried: Tried) -> RunState | None:

@@ -55,7 +55,8 @@ class LiveWorker(msgspec.Struct, frozen=True):
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """`hold` as in the table of ready runs; `waits_for`: runs, their final state, None while they go on, and what it
     needs of them (`rota_wait.kind`); `awaited_by`: runs that wait for it; `before`: how many runs of its queue are
-    to be claimed first; `shielded`: it is in a step that is not to be cancelled."""
+    to be claimed first; `shielded`: it is in a step that is not to be cancelled; `step`: the one whose end it waits for
+    outside."""
 
     run: Run
     now: datetime
@@ -71,6 +72,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     lease_until: datetime | None = None
     cancel_until: datetime | None = None
     shielded: bool = False
+    step: str | None = None
 
 
 def explain_run(facts: RunFacts) -> Explanation:
@@ -206,6 +208,8 @@ def _running(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     attempt = f"attempt {run.attempt} of {run.max_attempts}"
     words = [f"Worker {run.worker_id} has had it since {written(since)} ({age(since, facts.now)}): {attempt}."]
     more |= {"worker_id": run.worker_id, "since": written(since)}
+    if run.wait_until is not None:
+        words = _outside(facts, more)
     if facts.lease_until is not None:
         more["lease_until"] = written(facts.lease_until)
         if facts.lease_until < facts.now:
@@ -220,6 +224,27 @@ def _running(facts: RunFacts, more: dict[str, Any]) -> list[str]:
             words.append("It is in a step that is not to be cancelled: that finishes first, and its grace begins then.")
         elif facts.cancel_until is not None:
             words.append(f"If it does not stop, it ends at {written(facts.cancel_until)}.")
+    return words
+
+
+def _outside(facts: RunFacts, more: dict[str, Any]) -> list[str]:
+    """Handed over: nobody of ours has it."""
+    run = facts.run
+    assert run.wait_until is not None
+    since = run.wait_since or run.started_at or run.run_at
+    more |= {"since": written(since), "wait_until": written(run.wait_until), "fence": run.fence, "step": facts.step}
+    what = "it" if facts.step is None else f"its step {facts.step!r}"
+    when = f"{written(since)} ({age(since, facts.now)})"
+    words = [
+        f"Worker {run.worker_id} handed it over at {when}.",
+        f"It waits for somebody outside who ends {what}, under fence {run.fence}.",
+    ]
+    if run.wait_until < facts.now:
+        words.append(f"Its time was up at {written(run.wait_until)}: it will be taken away within seconds.")
+    else:
+        words.append(
+            f"If nobody does, attempt {run.attempt} of {run.max_attempts} times out at {written(run.wait_until)}."
+        )
     return words
 
 

@@ -171,6 +171,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     missed_count: int = 0
     progress: Progress | None = None
     cancelled_by: str | None = None
+    wait_since: datetime | None = None
+    wait_until: datetime | None = None
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):

@@ -109,6 +109,13 @@ def level_name(level: int) -> str:
     return reached[-1] if reached else "debug"
 
 
+def level_of(name: object) -> int:
+    for number, known in _LEVELS.items():
+        if name == known:
+            return number
+    raise Invalid(f"a level is one of {', '.join(_LEVELS.values())}, not {name!r:.40}")
+
+
 def hundredths(percentage: object) -> int:
     if isinstance(percentage, bool) or not isinstance(percentage, int | float) or not math.isfinite(percentage):
         raise Invalid(f"progress is a number from 0 to 100, not {percentage!r:.80}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -63,6 +64,21 @@ def after_failure(policy: RetryPolicy, attempt: int, jitter: float) -> TryAgain 
     if isinstance(policy.backoff, Delays) and not policy.backoff.delays:
         return GiveUp("an empty backoff means no retry")
     return TryAgain(policy.backoff.delay(attempt, jitter))
+
+
+def rest_before_retry(
+    policy: RetryPolicy, max_attempts: int, attempt: int, jitter: float, after: timedelta | None = None
+) -> timedelta | None:
+    """None: not again. The run pins how often (`max_attempts`); `after`: what was asked for instead of the backoff."""
+    decision = after_failure(RetryPolicy(max_attempts, policy.backoff), attempt, jitter)
+    if isinstance(decision, GiveUp):
+        return None
+    return decision.after if after is None else after
+
+
+def jitter_of(run_id: str, fence: int) -> float:
+    """For whoever has nothing random at hand, and may have to decide the same a second time."""
+    return zlib.crc32(f"{run_id}:{fence}".encode()) / 2**32
 
 
 def backoff_of(value: Backoff | Duration | list[Duration] | tuple[Duration, ...] | Mapping[str, Any]) -> Backoff:

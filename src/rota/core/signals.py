@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from rota.core.names import checked_timeout
 from rota.durations import Duration, parse_duration
 
 
@@ -33,6 +34,15 @@ class Snooze(Signal):
 
 class Cancelled(BaseException):
     """Raised by `ctx.checkpoint()` once the run is asked to stop. Like asyncio's, `except Exception` lets it pass."""
+
+
+class HandedOver(BaseException):
+    """Raised by `ctx.wait_for_outside()`: the handler is over, its run is not. `except Exception` lets it pass, too."""
+
+    def __init__(self, timeout: Duration, step: str | None = None) -> None:
+        super().__init__("handed over to somebody outside")
+        self.timeout = checked_timeout(timeout)
+        self.step = step
 
 
 class StepTimedOut(Exception):

@@ -13,11 +13,11 @@ import msgspec
 from rota.clock import Clock
 from rota.core import jsonvalue
 from rota.core.claims import Claim
-from rota.core.endings import Report
+from rota.core.endings import Report, Wait
 from rota.core.jsonvalue import Limits
 from rota.core.model import Measures, Overrides, RunError
-from rota.core.retry import RetryPolicy, TryAgain, after_failure
-from rota.core.signals import Cancelled, Fail, Retry, Snooze, StepTimedOut, step_timed_out
+from rota.core.retry import RetryPolicy, rest_before_retry
+from rota.core.signals import Cancelled, Fail, HandedOver, Retry, Snooze, StepTimedOut, step_timed_out
 from rota.core.states import Outcome
 from rota.core.steps import StepDefinition
 from rota.durations import in_micros
@@ -149,6 +149,9 @@ class Reports:
         match error:
             case Snooze():
                 return self._report(attempt, Outcome.SNOOZED, None, retry_in=error.after)
+            case HandedOver():
+                wait = Wait(in_micros(error.timeout), error.step)
+                return msgspec.structs.replace(self._report(attempt, Outcome.SNOOZED, None), wait=wait)
             case Cancelled() if attempt.cancelled:
                 return self.stopped(attempt, Outcome.CANCELLED)
             case StepTimedOut():
@@ -182,9 +185,8 @@ class Reports:
         return Report(claim.run_id, claim.fence, Outcome.HANDED_BACK, began=False)
 
     def _retryable(self, attempt: Attempt, outcome: Outcome, error: RunError, after: timedelta | None = None) -> Report:
-        policy = RetryPolicy(attempt.claim.max_attempts, attempt.retry.backoff)  # the run pins how often
-        decision = after_failure(policy, attempt.claim.attempt, self._jitter())
-        retry_in = (after if after is not None else decision.after) if isinstance(decision, TryAgain) else None
+        claim = attempt.claim
+        retry_in = rest_before_retry(attempt.retry, claim.max_attempts, claim.attempt, self._jitter(), after)
         return self._report(attempt, outcome, error, retry_in=retry_in)
 
     def _report(

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, NoReturn, ParamSpec, Protocol, TypeVar, overload
 
 import msgspec
 
@@ -21,7 +21,8 @@ from rota.core.jsonvalue import Limits
 from rota.core.names import checked_name
 from rota.core.notes import LONGEST_SUMMARY, hundredths, storable
 from rota.core.scope import Scope
-from rota.core.signals import Cancelled, Fail, step_timed_out
+from rota.core.signals import Cancelled, Fail, HandedOver, step_timed_out
+from rota.durations import Duration
 from rota.engine.tracking import BREATH, Breath, Items, Tracked
 from rota.engine.transacting import SyncTransaction, Transaction
 from rota.errors import BadPayload, Invalid, LeaseLost
@@ -278,6 +279,27 @@ class Context(RunContext):
         """The runs that this one was to come after, in the order given: id, job, state, result."""
         return await self._desk.parents()
 
+    @overload
+    async def wait_for_outside(self, timeout: Duration) -> NoReturn: ...
+
+    @overload
+    async def wait_for_outside(self, timeout: Duration, *, step: str) -> Any: ...
+
+    async def wait_for_outside(self, timeout: Duration, *, step: str | None = None) -> Any:
+        """Hand the run over to somebody who knows its id and its fence: the handler ends here.
+
+        They end the run, within `timeout`; with `step` they end that step, and the handler is called again: then this
+        returns the step's result.
+        """
+        self.checkpoint()
+        leaving = HandedOver(timeout, step)
+        if step is not None:
+            opened = await self._desk.open_step(step, interruptible=True)
+            if opened.is_done:
+                return opened.result
+            await self._desk.leave_step(step, None)
+        raise leaving
+
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """`async with ctx.transaction() as tx`: your SQL and `tx.finish(result)` are committed together, or neither."""
         return self._desk.transaction()
@@ -326,6 +348,27 @@ class SyncContext(RunContext):
     def parents(self) -> Sequence[Related]:
         """The runs that this one was to come after, in the order given: id, job, state, result."""
         return self._desk.wait(self._desk.parents())
+
+    @overload
+    def wait_for_outside(self, timeout: Duration) -> NoReturn: ...
+
+    @overload
+    def wait_for_outside(self, timeout: Duration, *, step: str) -> Any: ...
+
+    def wait_for_outside(self, timeout: Duration, *, step: str | None = None) -> Any:
+        """Hand the run over to somebody who knows its id and its fence: the handler ends here.
+
+        They end the run, within `timeout`; with `step` they end that step, and the handler is called again: then this
+        returns the step's result.
+        """
+        self.checkpoint()
+        leaving = HandedOver(timeout, step)
+        if step is not None:
+            opened = self._desk.wait(self._desk.open_step(step, interruptible=True))
+            if opened.is_done:
+                return opened.result
+            self._desk.wait(self._desk.leave_step(step, None))
+        raise leaving
 
     def transaction(self) -> AbstractContextManager[SyncTransaction]:
         """`with ctx.transaction() as tx`: your SQL and `tx.finish(result)` are committed together, or neither."""

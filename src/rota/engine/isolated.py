@@ -16,7 +16,7 @@ from rota.core import jsonvalue
 from rota.core.claims import Claim
 from rota.core.jsonvalue import Limits
 from rota.core.model import RunError
-from rota.core.signals import Cancelled, Fail, Retry, Snooze, StepTimedOut
+from rota.core.signals import Cancelled, Fail, HandedOver, Retry, Snooze, StepTimedOut
 from rota.engine.attempts import RaisedElsewhere, UnreadablePayload
 from rota.engine.capture import capture, speaker
 from rota.engine.child import Link
@@ -28,6 +28,8 @@ from rota.engine.frames import Death, ProcessCall
 from rota.errors import BadPayload
 from rota.registry.jobs import Handler
 from rota.registry.signature import PayloadType
+
+_SIGNALS = (Retry, Fail, Snooze, Cancelled, StepTimedOut, HandedOver)
 
 
 class Passport(msgspec.Struct, frozen=True):
@@ -90,7 +92,7 @@ def invoke(target: object, payload: bytes, context: bytes, link: Link) -> bytes:
         if inspect.iscoroutine(result):
             result = asyncio.run(result)
         return _result(result, limits)
-    except (Retry, Fail, Snooze, Cancelled, StepTimedOut) as error:
+    except _SIGNALS as error:
         error.__rota_signal__ = _signal(error)  # type: ignore[union-attr]
         raise
     finally:
@@ -118,9 +120,13 @@ def _result(result: object, limits: Limits) -> bytes:
 
 
 def _signal(error: BaseException) -> dict[str, Any]:
-    after = getattr(error, "after", None)
-    kind = next(kind for kind in (Retry, Fail, Snooze, Cancelled, StepTimedOut) if isinstance(error, kind))
-    return {"kind": kind.__name__.lower(), "after": after / timedelta(microseconds=1) if after is not None else None}
+    after = error.timeout if isinstance(error, HandedOver) else getattr(error, "after", None)
+    kind = next(kind for kind in _SIGNALS if isinstance(error, kind))
+    return {
+        "kind": kind.__name__.lower(),
+        "after": after / timedelta(microseconds=1) if after is not None else None,
+        "step": getattr(error, "step", None),
+    }
 
 
 def raised(value: bytes) -> BaseException:
@@ -139,6 +145,8 @@ def raised(value: bytes) -> BaseException:
             return Retry(error.message, after=after)
         case "snooze":
             return Snooze(after or timedelta(0), error.message)
+        case "handedover":
+            return HandedOver(after or timedelta(0), signal.get("step"))
         case "cancelled":
             return Cancelled(error.message)
         case "fail":

@@ -55,6 +55,7 @@ class Meters:
             unit=_MICRO,
         )()
         self.retries = made.counter("rota_task_failure_retry_total", "Failures and timeouts that are tried again.")()
+        self.handed_over = made.counter("rota_handed_over_total", "Runs handed over to somebody outside.")()
         self.timeouts = made.counter("rota_task_timeout_total", "Attempts that were stopped by their timeout.")()
         self.cancels = made.counter("rota_cancel_requests_total", "Runs asked to stop through this process.")()
 
@@ -141,7 +142,9 @@ class Meters:
 
     def _others(self, batch: Sequence[Report], answer: Reported) -> None:
         for report in batch:
-            if report.outcome is not _SUCCEEDED and report.began and report.outcome in self._durations:
+            if report.wait is not None:
+                self.handed_over.add()
+            elif report.outcome is not _SUCCEEDED and report.began and report.outcome in self._durations:
                 self._durations[report.outcome].observe(report.busy)
         for outcome, state in answer.settled:
             if outcome in self._attempts:

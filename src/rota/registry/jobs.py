@@ -10,6 +10,7 @@ from rota.core.endings import ON_LOST
 from rota.core.limits import Limit, limits_of
 from rota.core.model import CancelPolicy, JobDefinition, Retention
 from rota.core.names import checked_name, checked_timeout
+from rota.core.outside import EXTERNAL
 from rota.core.publishing import (
     UniqueOption,
     check_limits,
@@ -143,15 +144,18 @@ class Registry:
 
     def for_run(self, job: str, version: int) -> Handler | None:
         """The version that the run pins, else the next newer one: newer code can read older payloads."""
-        versions = self._handlers.get(job, {})
+        versions = _able(self._handlers.get(job, {}))
         if version in versions:
             return versions[version]
         newer = [known for known in versions if known > version]
         return versions[min(newer)] if newer else None
 
     def known(self) -> dict[str, int]:
-        """Job → newest version; older runs are within reach of it."""
-        return {name: max(versions) for name, versions in self._handlers.items()}
+        """Job → newest version; older runs are within reach of it. Not what is done outside."""
+        return {name: max(able) for name, versions in self._handlers.items() if (able := _able(versions))}
+
+    def names(self) -> list[str]:
+        return list(self._handlers)
 
     def definitions(self) -> list[JobDefinition]:
         return [handler.definition for handler in self.handlers()]
@@ -160,10 +164,15 @@ class Registry:
         return [handler for versions in self._handlers.values() for handler in versions.values()]
 
     def queues(self) -> list[str]:
-        return sorted({"default"} | {definition.queue for definition in self.definitions()})
+        return sorted({"default"} | {one.queue for one in self.definitions() if one.kind != EXTERNAL})
 
     def __contains__(self, name: str) -> bool:
         return name in self._handlers
+
+
+def _able(versions: Mapping[int, Handler]) -> dict[int, Handler]:
+    """Those that are run here: one version of a job may be done outside, and the next one not."""
+    return {version: handler for version, handler in versions.items() if handler.definition.kind != EXTERNAL}
 
 
 def _limits(options: Mapping[str, Any]) -> tuple[Limit, ...]:

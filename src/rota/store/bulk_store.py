@@ -12,7 +12,7 @@ from rota.store import control, enqueueing
 from rota.store.database import Database, Tx
 from rota.store.selecting import selection_of
 
-_CLAIMED = (RunState.RUNNING, RunState.CANCELLING)
+_CLAIMED = (RunState.RUNNING, RunState.WAITING, RunState.CANCELLING)
 
 Refusals = dict[str, RotaError]
 """Why not, by run."""

@@ -17,6 +17,10 @@ from rota.store.database import Tx
 from rota.store.listening import telling
 
 _TRIES = 5
+_IN_HANDS = (
+    (RunState.RUNNING, "lock_lease", "ask_to_cancel"),
+    (RunState.WAITING, "lock_cancel_outside", "ask_outside_to_cancel"),
+)
 
 
 async def cancel(
@@ -41,15 +45,23 @@ async def cancel(
         policy = _cancel_policy(definition)
         if not policy.supported:
             raise NotCancellable(run_id, job)
-        for asked_at, fence in await tx.fetch("lock_lease", id=run_id):
-            if asked_at is None or not is_policy(actor):  # what a person asked for stays theirs
-                await tx.fetch("ask_to_cancel", id=run_id, grace=in_micros(policy.grace))
-                await tx.fetch("note_cancel", id=run_id, reason=reason, actor=actor)
-            if asked_at is None:
-                change = {"from": RunState.RUNNING, "to": RunState.CANCELLING, "reason": reason}
-                await events.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)
+        if await _ask_to_stop(tx, run_id, reason, actor, in_micros(policy.grace)):
             return RunState.CANCELLING
     raise Unavailable(f"run {run_id} kept changing while it was being cancelled", hint="try again")
+
+
+async def _ask_to_stop(tx: Tx, run_id: str, reason: str | None, actor: str | None, grace: int) -> bool:
+    """Whoever has it, a worker or somebody outside; False: nobody has."""
+    for state, lock, ask in _IN_HANDS:
+        for asked_at, fence in await tx.fetch(lock, id=run_id):
+            if asked_at is None or not is_policy(actor):  # what a person asked for stays theirs
+                await tx.fetch(ask, id=run_id, grace=grace)
+                await tx.fetch("note_cancel", id=run_id, reason=reason, actor=actor)
+            if asked_at is None:
+                change = {"from": state, "to": RunState.CANCELLING, "reason": reason}
+                await events.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)
+            return True
+    return False
 
 
 async def cancel_unclaimed(tx: Tx, run_id: str, reason: str | None, actor: str | None, queues: set[str]) -> bool:
@@ -72,8 +84,9 @@ async def give_way(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str
     awaited = [(str(row[0]),) for row in await tx.fetch("awaited_by", id=run_id)]
     if awaited and len(await tx.fetch("lock_free_runs", awaited)) < len(awaited):
         return None
-    if await tx.fetch("lock_free_ready", id=run_id) or await tx.fetch("lock_free_lease", id=run_id):
-        return await _supersede(tx, run_id, reason, actor, queues)
+    for place in ("lock_free_ready", "lock_free_lease", "lock_free_outside"):
+        if await tx.fetch(place, id=run_id):
+            return await _supersede(tx, run_id, reason, actor, queues)
     return None
 
 
@@ -93,6 +106,7 @@ async def reserve(tx: Tx, run_ids: Iterable[str]) -> None:
     rows = [(id,) for id in sorted(set(run_ids))]
     if rows:
         await tx.fetch("lock_leases_of", rows)
+        await tx.fetch("lock_outside_of", rows)
         await tx.fetch("lock_waiting", rows)
         await tx.fetch("lock_runs", rows)
 

@@ -70,7 +70,7 @@ async def explain_one_run(tx: Tx, run_id: str, silence: int) -> Explanation:
     await snapshot(tx)
     run = await reading.get_run(tx, run_id)
     ((now,),) = await tx.fetch("now")
-    ((cancelled_by, hold, expires_at, cancel_at, shielded),) = await tx.fetch("run_details", id=run_id)
+    ((cancelled_by, hold, expires_at, cancel_at, shielded, step),) = await tx.fetch("run_details", id=run_id)
     workers = await live_workers(tx, silence)
     return explain_run(
         RunFacts(
@@ -94,6 +94,7 @@ async def explain_one_run(tx: Tx, run_id: str, silence: int) -> Explanation:
             lease_until=None if expires_at is None else instant(expires_at),
             cancel_until=None if cancel_at is None else instant(cancel_at),
             shielded=shielded is not None and shielded > 0,
+            step=step,
         )
     )
 

@@ -82,6 +82,9 @@ class NoteStore:
 async def write(tx: Tx, notes: Notes) -> set[tuple[str, int]]:
     leases = notes.leases
     current = {(str(id), fence) for id, fence in await tx.fetch("lock_noted", leases)}
+    if len(current) < len(leases):  # somebody outside has it, perhaps
+        rest = [lease for lease in leases if lease not in current]
+        current |= {(str(id), fence) for id, fence in await tx.fetch("lock_noted_outside", rest)}
     told = notes if len(current) == len(leases) else notes.under(current)
     if told.progress:
         await tx.fetch("put_progress", [_progress_row(note) for note in told.progress])

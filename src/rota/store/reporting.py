@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from rota.core.endings import End, Lease, Report, Requeue, after_report
+from rota.core.endings import End, Lease, Report, Requeue, after_report, is_handed_over
 from rota.core.model import RunError
 from rota.core.states import Outcome, RunState
-from rota.store import slots, waits
+from rota.store import outside, slots, waits
 from rota.store.database import Completed, Row, Tx
 from rota.store.listening import MESSENGER, telling
 
@@ -72,7 +72,10 @@ async def _report_each_run_once(tx: Tx, reports: Sequence[Report], freed: list[R
     endings: list[_Ending] = []
     if others:
         leases = {lease.run_id: lease for lease in map(_lease, await _lock(tx, others))}
-        endings = [_ending(leases[report.run_id], report) for report in others if report.run_id in leases]
+        known = [report for report in others if report.run_id in leases]
+        told = [(leases[report.run_id], await outside.unless_done(tx, report)) for report in known]
+        await outside.hand_over(tx, [(lease, report) for lease, report in told if is_handed_over(lease, report)])
+        endings = [_ending(lease, report) for lease, report in told if not is_handed_over(lease, report)]
         queues |= await _apply(tx, endings, freed)
         settled |= leases.keys()
     unsettled = [report for report in reports if report.run_id not in settled]
@@ -89,13 +92,16 @@ async def _not_repeated(tx: Tx, reports: list[Report]) -> list[Report]:
         return []
     rows = await tx.fetch("attempt_outcomes", [(report.run_id, report.fence) for report in reports])
     recorded = {(str(id), fence): outcome for id, fence, outcome in rows}
-    return [report for report in reports if recorded.get((report.run_id, report.fence)) != report.outcome]
+    unknown = [report for report in reports if recorded.get((report.run_id, report.fence)) != report.outcome]
+    handed = await outside.handed_over_before(tx, unknown)
+    return [report for report in unknown if (report.run_id, report.fence) not in handed]
 
 
 async def reap(tx: Tx, limit: int) -> Reaped:
-    """Take expired leases, and those whose cancel grace is over, away from their holders."""
+    """Take expired leases, and those whose cancel grace is over, away from their holders; and from those outside."""
     leases = map(_lease, await tx.fetch("lock_expired", limit=limit))
     endings = [_ending(lease, _lost_report(lease)) for lease in leases]
+    endings += [_ending(lease, report) for lease, report in await outside.take_overdue(tx, limit)]
     freed: list[Row] = []
     queues = await _apply(tx, endings, freed) | await slots.open_limits(tx, freed)
     requeued = sum(isinstance(ending.next, Requeue) for ending in endings)

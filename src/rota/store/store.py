@@ -39,6 +39,7 @@ from rota.store.database import AlreadyThere, Database, Hint, Row, Tx, Work
 from rota.store.dependencies import DependencyStore
 from rota.store.ledger_store import LedgerStore
 from rota.store.notes import NoteStore, keep_steps
+from rota.store.outsiders import OutsideStore
 from rota.store.quotas import QuotaStore
 from rota.store.reporting import Reaped, Reported
 from rota.store.schedule_store import ScheduleStore
@@ -88,6 +89,7 @@ class Store:
         self.workers = WorkerStore(database)
         self.tokens = TokenStore(database)
         self.quotas = QuotaStore(database)
+        self.outside = OutsideStore(database)
         self.events = events.EventStore(database)
         self._looked_to = NIL_ID
 

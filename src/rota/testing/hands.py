@@ -13,9 +13,10 @@ from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
 from rota.core.model import Enqueued, Run, WorkerInfo
 from rota.core.notes import LogNote, Notes, ProgressNote, StepNote, encoded, hundredths
+from rota.core.signals import HandedOver
 from rota.core.states import Outcome
 from rota.core.steps import StepState
-from rota.durations import in_micros
+from rota.durations import Duration, in_micros
 from rota.engine.attempts import Attempt, Reports
 from rota.errors import Invalid, LeaseLost
 from rota.store import Extended
@@ -81,6 +82,12 @@ class HandWorker:
         report = self._reports.failure(self._attempt(run), error or RuntimeError("failed by hand"))
         assert report is not None
         await self._tell(report)
+
+    async def wait_for_outside(
+        self, timeout: Duration = "1h", *, step: str | None = None, run: RunReference | None = None
+    ) -> None:
+        """Hand it over, as `ctx.wait_for_outside()` does: whoever has `fence(run)` may end it with `client.outside`."""
+        await self.fail(run, HandedOver(timeout, step))
 
     async def time_out(self, run: RunReference | None = None) -> None:
         await self._tell(self._reports.stopped(self._attempt(run), Outcome.TIMED_OUT))

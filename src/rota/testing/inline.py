@@ -23,7 +23,7 @@ from rota.core.dependencies import Need, Related, in_vain, is_met, written
 from rota.core.jsonvalue import Limits
 from rota.core.model import Enqueued, NewRun
 from rota.core.publishing import new_run
-from rota.core.signals import Cancelled
+from rota.core.signals import Cancelled, HandedOver
 from rota.core.states import RunState
 from rota.engine.context import Standing, context_for
 from rota.errors import Unavailable, UnknownRun
@@ -50,6 +50,7 @@ class InlineRun(msgspec.Struct):
     result: Any = None
     error: BaseException | None = None
     skipped: str | None = None
+    waits: HandedOver | None = None
 
     @property
     def state(self) -> RunState:
@@ -135,6 +136,8 @@ class Inlined:
         """The caller of an enqueue does not hear of the handler's troubles here either."""
         try:
             yield
+        except HandedOver as handed_over:
+            run.waits = handed_over
         except (Exception, Cancelled) as error:
             run.error = error
 

@@ -36,7 +36,9 @@ where r.id = :id;
 select fence, no, worker_id, claimed_at, ended_at, outcome, left_as, due_at, error
 from rota_attempt where run_id = :id
 union all
-select fence, attempt, worker_id, claimed_at, null, null, null, null, null from rota_lease where run_id = :id;
+select fence, attempt, worker_id, claimed_at, null, null, null, null, null from rota_lease where run_id = :id
+union all
+select fence, attempt, worker_id, claimed_at, null, null, null, null, null from rota_outside where run_id = :id;
 
 -- name: triggered_by
 select actor from rota_event

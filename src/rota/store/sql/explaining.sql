@@ -20,8 +20,9 @@ order by n.scope_kind, n.scope_id limit :limit;
 select id, queues, jobs, state from rota_worker where seen_at > :now - :silence order by id;
 
 -- name: run_details
-select r.cancelled_by, w.hold, l.expires_at, l.cancel_at, l.shielded
+select r.cancelled_by, w.hold, l.expires_at, coalesce(l.cancel_at, o.cancel_at), l.shielded, o.step
 from rota_run r left join rota_ready w on w.run_id = r.id left join rota_lease l on l.run_id = r.id
+left join rota_outside o on o.run_id = r.id
 where r.id = :id;
 
 -- name: awaited_runs
@@ -34,8 +35,9 @@ where a.after_id = :id order by a.run_id limit :limit;
 
 -- name: limits_of_run
 select g.key, coalesce(l.max, g.max), case when g.period is null
-    then (select count(*) from rota_gate h join rota_lease e on e.run_id = h.run_id and e.fence = h.fence
-        where h.key = g.key and h.fence is not null)
+    then (select count(*) from rota_gate h where h.key = g.key and h.fence is not null and (
+            exists (select 1 from rota_lease e where e.run_id = h.run_id and e.fence = h.fence)
+            or exists (select 1 from rota_outside o where o.run_id = h.run_id and o.fence = h.fence)))
     else (select coalesce(sum(n.count), 0) from rota_begun n
         where n.key = g.key and n.at > :now - coalesce(l.period, g.period)) end,
     coalesce(l.period, g.period), l.opens_at
@@ -58,7 +60,10 @@ where next_at < :now - :late and deleted_at is null
 order by next_at limit :limit;
 
 -- name: stuck_leases
-select run_id, worker_id, expires_at from rota_lease where expires_at < :now - :late order by expires_at limit :limit;
+select run_id, worker_id, expires_at from rota_lease where expires_at < :now - :late
+union all
+select run_id, worker_id, deadline from rota_outside where deadline < :now - :late
+order by 3 limit :limit;
 
 -- name: claimable_by_queue
 select queue, count(*) from rota_ready where hold in (0, 2, 6) group by queue;

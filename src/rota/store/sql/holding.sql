@@ -54,13 +54,16 @@ order by l.key {for_update_skip l};
 select g.key, count(*) from {rows key text, unlimited int}
 join rota_gate g on g.key = rows.key join rota_run r on r.id = g.run_id and r.state is null
 left join rota_lease l on l.run_id = g.run_id
-where l.cancel_at is null and (l.run_id is null or g.period is null and g.max < rows.unlimited)
+left join rota_outside o on o.run_id = g.run_id
+where l.cancel_at is null and o.cancel_at is null
+    and (l.run_id is null and o.run_id is null or g.period is null and g.max < rows.unlimited)
 group by g.key;
 
 -- name: oldest_under
 select g.run_id from rota_gate g join rota_run r on r.id = g.run_id and r.state is null
 left join rota_lease l on l.run_id = g.run_id
-where g.key = :key and l.cancel_at is null
+left join rota_outside o on o.run_id = g.run_id
+where g.key = :key and l.cancel_at is null and o.cancel_at is null
 order by g.run_id limit :count;
 
 -- name: insert_gates
@@ -86,10 +89,12 @@ select g.run_id, g.key from {rows id id} join rota_gate g on g.run_id = rows.id
 where g.place > 0 order by g.run_id, g.place;
 
 -- name: held_slots
--- Rows are counted, and only those whose lease is there: no dead holder counts.
+-- Rows are counted, and only those whose lease is there: no dead holder counts. What was handed over to somebody
+-- outside is still being done.
 select g.key, count(*) from {rows key text}
 join rota_gate g on g.key = rows.key and g.fence is not null
-join rota_lease l on l.run_id = g.run_id and l.fence = g.fence
+where exists (select 1 from rota_lease l where l.run_id = g.run_id and l.fence = g.fence)
+    or exists (select 1 from rota_outside o where o.run_id = g.run_id and o.fence = g.fence)
 group by g.key;
 
 -- name: waiting_under
@@ -138,6 +143,7 @@ select g.run_id, g.fence, case when r.state is null and r.id is not null then 1 
 from rota_gate g left join rota_run r on r.id = g.run_id
 where g.fence is not null
     and not exists (select 1 from rota_lease l where l.run_id = g.run_id and l.fence = g.fence)
+    and not exists (select 1 from rota_outside o where o.run_id = g.run_id and o.fence = g.fence)
 limit :limit;
 
 -- name: gates_after
@@ -153,14 +159,16 @@ order by g.run_id;
 select l.key from rota_limit l left join rota_limit b on b.key = l.blocked_by
 where l.shut > 0 and 1 = (select 1 from rota_ready w where w.hold = 2 and w.limit_key = l.key limit 1)
     and case when l.period is null
-        then (select count(*) from rota_gate g join rota_lease e on e.run_id = g.run_id and e.fence = g.fence
-            where g.key = l.key and g.fence is not null)
+        then (select count(*) from rota_gate h where h.key = l.key and h.fence is not null and (
+            exists (select 1 from rota_lease e where e.run_id = h.run_id and e.fence = h.fence)
+            or exists (select 1 from rota_outside o where o.run_id = h.run_id and o.fence = h.fence)))
         else (select coalesce(sum(n.count), 0) from rota_begun n
             where n.key = l.key and n.at > :now - l.period and n.at < :now + l.period)
         end < l.max
     and (b.key is null or b.max > case when b.period is null
-        then (select count(*) from rota_gate g join rota_lease e on e.run_id = g.run_id and e.fence = g.fence
-            where g.key = b.key and g.fence is not null)
+        then (select count(*) from rota_gate h where h.key = b.key and h.fence is not null and (
+            exists (select 1 from rota_lease e where e.run_id = h.run_id and e.fence = h.fence)
+            or exists (select 1 from rota_outside o where o.run_id = h.run_id and o.fence = h.fence)))
         else (select coalesce(sum(n.count), 0) from rota_begun n
             where n.key = b.key and n.at > :now - b.period and n.at < :now + b.period) end)
 limit :limit;

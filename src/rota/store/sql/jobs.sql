@@ -15,7 +15,10 @@ with live(job, running, since, waiting, due) as (
     select job, 0, cast(null as bigint), count(*), min(run_at) from rota_ready group by job
     union all
     select r.job, count(*), max(l.claimed_at), 0, null
-    from rota_lease l join rota_run r on r.id = l.run_id group by r.job),
+    from rota_lease l join rota_run r on r.id = l.run_id group by r.job
+    union all
+    select r.job, count(*), max(o.claimed_at), 0, null
+    from rota_outside o join rota_run r on r.id = o.run_id group by r.job),
 counted as (
     select job, sum(running) as running, max(since) as since, sum(waiting) as waiting, min(due) as due
     from live group by job)
@@ -50,7 +53,10 @@ select run_id from rota_ready where job = :job and run_id > :after and run_id <=
 
 -- name: running_of
 select l.run_id from rota_lease l join rota_run r on r.id = l.run_id
-where r.job = :job and l.cancel_at is null order by l.run_id;
+where r.job = :job and l.cancel_at is null
+union all
+select o.run_id from rota_outside o join rota_run r on r.id = o.run_id where r.job = :job and o.cancel_at is null
+order by 1;
 
 -- name: job_counts
 -- Runs that are not counted yet, by state and by how long they took (its number of digits, and the first two of them),

@@ -10,6 +10,9 @@ from (
     union all
     select r.queue, case when l.cancel_at is null then 'running' else 'cancelling' end, l.claimed_at
     from rota_lease l join rota_run r on r.id = l.run_id
+    union all
+    select r.queue, case when o.cancel_at is null then 'waiting' else 'cancelling' end, o.since
+    from rota_outside o join rota_run r on r.id = o.run_id
 ) as live
 group by queue, state order by queue, state;
 

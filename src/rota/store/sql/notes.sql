@@ -61,9 +61,10 @@ select id, no, state, result from rota_step where run_id = :id order by no;
 
 -- name: steps
 select s.id, s.state, s.attempt, s.started_at, s.finished_at, s.done, s.summary, s.result, s.error, s.kept_from,
-    s.fence, case when l.fence = s.fence then 1 else 0 end, a.outcome
+    s.fence, case when l.fence = s.fence or o.fence = s.fence then 1 else 0 end, a.outcome
 from rota_step s
 left join rota_lease l on l.run_id = s.run_id
+left join rota_outside o on o.run_id = s.run_id
 left join rota_attempt a on a.run_id = s.run_id and a.fence = s.fence
 where s.run_id = :id
 order by s.no, s.id;

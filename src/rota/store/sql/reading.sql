@@ -26,6 +26,9 @@ from rota_run where id = :id and state = 'succeeded'
 union all
 select attempt, fence, worker_id, claimed_at, expires_at, null, null, null, null, null
 from rota_lease where run_id = :id
+union all
+select attempt, fence, worker_id, claimed_at, deadline, began_at, null, null, null, null
+from rota_outside where run_id = :id
 order by 2;
 
 -- name: cancel_facts
@@ -56,5 +59,7 @@ from (
     from rota_ready group by queue
     union all
     select r.queue, count(*), 0, 0 from rota_lease l join rota_run r on r.id = l.run_id group by r.queue
+    union all
+    select r.queue, count(*), 0, 0 from rota_outside o join rota_run r on r.id = o.run_id group by r.queue
 ) as counts
 group by queue order by queue;

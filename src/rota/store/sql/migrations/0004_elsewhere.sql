@@ -176,7 +176,8 @@ select r.id, r.job, r.job_version, r.queue, r.priority, r.scope_kind, r.scope_id
     r.tags, r.metadata, r.overrides, r.on_lost, r.origin_id,
     r.state as final_state, coalesce(l.cancel_at, o.cancel_at, c.cancel_at) as cancel_at, w.hold,
     r.schedule_id, s.name as schedule, r.plan_time, r.covers_from, r.missed_count,
-    r.cancelled_by, p.done, p.summary, p.at as progress_at, r.parent_id, o.deadline as wait_until
+    r.cancelled_by, p.done, p.summary, p.at as progress_at, r.parent_id, o.deadline as wait_until,
+    coalesce(o.since, c.since) as wait_since
 from rota_run r
 left join rota_lease l on l.run_id = r.id
 left join rota_ready w on w.run_id = r.id

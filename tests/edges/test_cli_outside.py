@@ -1,0 +1,112 @@
+"""Runs in other hands, from the command line: shown, completed, failed; on both databases."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rota import Context, Rota
+from rota.testing import adrain
+from tests.edges.test_cli_runs import answer, rota
+
+
+@pytest.fixture
+def waiting(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The id of a run that was handed over."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
+    assert rota("migrate").exit_code == 0
+    return asyncio.run(hand_over(database_url))
+
+
+async def hand_over(url: str) -> str:
+    app = Rota(url)
+
+    @app.job(backoff=["1h"])
+    async def ask(ctx: Context) -> object:
+        return await ctx.wait_for_outside("2h", step="approval")
+
+    async with app.running():
+        run = await ask.aenqueue()
+        await until_waiting(app, run.id)
+    return run.id
+
+
+async def until_waiting(app: Rota, run_id: str) -> None:
+    client = await app.connect()
+    async with asyncio.timeout(20):
+        while (await client.get(run_id)).state != "waiting":
+            await asyncio.sleep(0.01)
+
+
+def problem(*arguments: str) -> Any:
+    done = rota(*arguments, "--json")
+    return done.exit_code, json.loads(done.stderr)["code"]
+
+
+def test_it_is_shown_since_when_until_when_and_under_which_fence(waiting: str) -> None:
+    found = answer("run", "show", waiting)
+    assert (found["state"], found["fence"]) == ("waiting", 1)
+    assert found["wait_since"] < found["wait_until"]
+    told = dict(line.split("\t")[:2] for line in rota("run", "show", waiting).stdout.splitlines() if "\t" in line)
+    assert told["fence"] == "1"
+    assert told["wait_until"] == found["wait_until"]
+    explained = answer("explain", waiting)
+    assert explained["facts"]["step"] == "approval"
+    assert "somebody outside who ends its step 'approval', under fence 1" in " ".join(explained["words"])
+    (listed,) = answer("run", "ls", "--state", "waiting")["items"]
+    assert listed["id"] == waiting
+
+
+def test_it_is_completed(waiting: str) -> None:
+    done = answer("run", "complete", waiting, "--fence", "1", "--result", '{"by": "ann"}')
+    assert done["state"] == "queued"
+    assert answer("run", "complete", waiting, "--fence", "1")["state"] == "queued", "said again"
+    (step,) = answer("run", "steps", waiting)["items"]
+    assert (step["id"], step["state"], step["result"]) == ("approval", "succeeded", {"by": "ann"})
+    assert problem("run", "fail", waiting, "--fence", "1", "--error", "no") == (6, "already-reported")
+
+
+def test_it_fails(waiting: str) -> None:
+    assert rota("run", "fail", waiting, "--fence", "1", "--error", "no").stdout.split() == [waiting, "scheduled"]
+    assert answer("run", "show", waiting)["error"]["message"] == "no"
+
+
+def test_it_fails_for_good(waiting: str) -> None:
+    assert answer("run", "fail", waiting, "--fence", "1", "--error", "no", "--no-retry")["state"] == "failed"
+
+
+def test_it_fails_for_now(waiting: str) -> None:
+    assert answer("run", "fail", waiting, "--fence", "1", "--error", "no", "--after", "0s")["state"] == "queued"
+
+
+def test_what_is_refused(waiting: str) -> None:
+    assert problem("run", "complete", waiting, "--fence", "2") == (6, "stale-lease")
+    assert problem("run", "complete", waiting, "--fence", "0") == (2, "invalid")
+    assert problem("run", "complete", waiting, "--fence", "1", "--result", "{nope") == (2, "invalid")
+    assert problem("run", "complete", "0" * 32, "--fence", "1") == (4, "unknown-run")
+    assert problem("run", "fail", waiting, "--fence", "1", "--error", " ") == (2, "invalid")
+    assert rota("run", "complete", waiting).exit_code == 2
+    assert answer("run", "show", waiting)["state"] == "waiting"
+
+
+def test_an_outsider_is_among_the_workers(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
+    assert rota("migrate").exit_code == 0
+    app = Rota(database_url)
+    label = app.external("label")
+
+    async def claim() -> str:
+        run = await label.aenqueue(image="a.png")
+        await adrain(app)
+        await (await app.connect()).outside.claim("scanner@7")
+        await app.aclose()
+        return run.id
+
+    run_id = asyncio.run(claim())
+    (worker,) = answer("workers", "ls")["items"]
+    assert (worker["id"], worker["state"], worker["held"]) == ("scanner@7", "working", 1)
+    assert answer("run", "show", run_id)["worker_id"] == "scanner@7"
