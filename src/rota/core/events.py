@@ -13,10 +13,11 @@ from rota.instants import instant
 
 KINDS = ("run", "job", "schedule", "queue", "worker")
 
-PLANNER, CLIENT, PROMOTER, REAPER = "planner", "client", "promoter", "reaper"
+PLANNER, CLIENT, PROMOTER, REAPER, CONDUCTOR = "planner", "client", "promoter", "reaper", "conductor"
 """Who acts when no person does, besides workers and policies."""
 
 CANCEL_ASKED, RELEASED, REPLACED, RETRIED = "cancel_asked", "released", "replaced", "retried"
+RESTRICTED, CONDUCTS, CLEARED = "restricted", "conducts", "cleared"
 TRIGGERED, BACKFILLED = "triggered", "backfilled"
 
 _S = RunState

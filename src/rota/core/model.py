@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 
 from rota.core.limits import Gate, Limit
+from rota.core.needs import Needs, Staff
 from rota.core.notes import Progress
+from rota.core.replicas import Replicas
 from rota.core.retry import RetryPolicy
 from rota.core.scope import Scope
 from rota.core.states import Outcome, RunState
@@ -56,6 +58,8 @@ class JobDefinition(msgspec.Struct, frozen=True, kw_only=True):
     unique: Unique | None = None
     limits: tuple[Limit, ...] = ()
     steps: tuple[StepDefinition, ...] = ()
+    needs: Needs = Needs()
+    replicas: Replicas | None = None
     enabled: bool = True
     repeatable: bool = True
     schedulable: bool = True
@@ -71,6 +75,7 @@ class Overrides(msgspec.Struct, frozen=True, omit_defaults=True):
     retry: RetryPolicy | None = None
     timeout: timedelta | None = None
     unique: Unique | bool | None = None
+    needs: Needs | None = None
 
 
 class NewRun(msgspec.Struct, frozen=True, gc=False):
@@ -78,6 +83,7 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
 
     Due at `run_at`, or `delay` after the database's now; both in microseconds. A run made from another, `like` it in
     all but id and payload, says so: that saves a bulk enqueue from comparing them. `actor`: who asked for a retry.
+    `staff`: who does it, if not anybody.
     """
 
     id: str
@@ -102,6 +108,7 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     gates: tuple[Gate, ...] = ()
     like: NewRun | None = None
     actor: str | None = None
+    staff: Staff | None = None
 
     @property
     def limit_key(self) -> str | None:
@@ -163,6 +170,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     missed_count: int = 0
     progress: Progress | None = None
     cancelled_by: str | None = None
+    parent_id: str | None = None
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -213,6 +221,8 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     state: WorkerState = WorkerState.WORKING
     pace: Pace | None = None
     asked: str | None = None
+    labels: tuple[str, ...] = ()
+    app_version: str = ""
 
 
 class Pause(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from rota.core.jsonvalue import Limits
 from rota.core.limits import Gate, Limit, gate_of
 from rota.core.model import MAX_PRIORITY, MIN_PRIORITY, JobDefinition, NewRun, Overrides
 from rota.core.names import checked_name, checked_timeout
+from rota.core.needs import Needs, Staff, merged, needs_of
 from rota.core.retry import Backoff, RetryPolicy, retry_policy
 from rota.core.scope import GLOBAL, Scope
 from rota.core.unique import KeyHold, PartKey, Unique, fingerprint, idempotency_key, once_key, unique_fields, unique_key
@@ -40,6 +41,9 @@ class RunOptions(TypedDict, total=False):
     tags: list[str] | tuple[str, ...]
     metadata: dict[str, Any]
     idempotency_key: str
+    only_workers: list[str] | tuple[str, ...]
+    labels: list[str] | tuple[str, ...]
+    min_worker_version: str
 
 
 UniqueOption = bool | str | list[str] | tuple[str, ...] | dict[str, Any] | Unique | None
@@ -76,7 +80,15 @@ def new_run(definition: JobDefinition, id: str, payload: str, options: Mapping[s
         delay=in_micros(parse_duration(options.get("delay", timedelta(0)))),
         holds=key_holds(definition, scope, key, payload, options),
         gates=gates_of(definition, scope, payload),
+        staff=staff_of(definition, needs_of(options)),
     )
+
+
+def staff_of(definition: JobDefinition, own: Needs) -> Staff | None:
+    """`own` are the needs that were given for this run."""
+    needs = merged(own, definition.needs) if own else definition.needs
+    conducts = definition.replicas is not None
+    return Staff(needs, conducts) if needs or conducts else None
 
 
 def carrying(run: NewRun, traceparent: str | None) -> NewRun:
@@ -101,6 +113,7 @@ def _overrides(policy: RetryPolicy | None, options: Mapping[str, Any]) -> str | 
         retry=policy,
         timeout=None if timeout is None else checked_timeout(timeout),
         unique=False if options.get("unique") is False else unique_of(options.get("unique")),
+        needs=needs_of(options) or None,
     )
     return None if overrides == Overrides() else _json(overrides)
 
@@ -141,7 +154,7 @@ def key_holds(
             else unique_fields(definition.name, scope, payload, unique.fields)
         )
         period = None if unique.period is None else in_micros(unique.period)
-        holds.append(KeyHold(name, unique.on_conflict, period))
+        holds.append(KeyHold(name, unique.on_conflict, period, clear=unique.clear))
     return tuple(holds)
 
 
@@ -216,7 +229,7 @@ def unique_of(value: UniqueOption) -> Unique | None:
                     {**value, "period": None if period is None else parse_duration(period)}, Unique, strict=True
                 )
             except (msgspec.ValidationError, TypeError) as error:
-                raise Invalid(f"unique: {error}", hint="fields, period, on_conflict") from None
+                raise Invalid(f"unique: {error}", hint="fields, period, on_conflict, clear") from None
         case list() | tuple():
             return Unique(tuple(checked_name(field, "a field of unique") for field in value))
         case _:

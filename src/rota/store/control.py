@@ -15,6 +15,7 @@ from rota.errors import NotCancellable, RunIsFinal, Unavailable, UnknownRun
 from rota.store import events, waits
 from rota.store.database import Tx
 from rota.store.listening import telling
+from rota.store.replicas import CONDUCTOR
 
 _TRIES = 5
 
@@ -38,18 +39,48 @@ async def cancel(
             raise RunIsFinal(run_id, state, "cancelled")
         if await _end_unclaimed(tx, run_id, RunState.CANCELLED, reason, actor, queues):
             return RunState.CANCELLED
-        policy = _cancel_policy(definition)
+        policy = cancel_policy(definition)
         if not policy.supported:
             raise NotCancellable(run_id, job)
-        for asked_at, fence in await tx.fetch("lock_lease", id=run_id):
-            if asked_at is None or not is_policy(actor):  # what a person asked for stays theirs
-                await tx.fetch("ask_to_cancel", id=run_id, grace=in_micros(policy.grace))
-                await tx.fetch("note_cancel", id=run_id, reason=reason, actor=actor)
-            if asked_at is None:
-                change = {"from": RunState.RUNNING, "to": RunState.CANCELLING, "reason": reason}
-                await events.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)
+        if await _cancel_claimed(tx, run_id, policy, reason, actor):
+            return RunState.CANCELLING
+        if await _cancel_conducted(tx, run_id, reason, actor, queues):
             return RunState.CANCELLING
     raise Unavailable(f"run {run_id} kept changing while it was being cancelled", hint="try again")
+
+
+async def _cancel_claimed(tx: Tx, run_id: str, policy: CancelPolicy, reason: str | None, actor: str | None) -> bool:
+    for asked_at, fence in await tx.fetch("lock_lease", id=run_id):
+        if asked_at is None or not is_policy(actor):  # what a person asked for stays theirs
+            await tx.fetch("ask_to_cancel", id=run_id, grace=in_micros(policy.grace))
+            await tx.fetch("note_cancel", id=run_id, reason=reason, actor=actor)
+        if asked_at is None:
+            change = {"from": RunState.RUNNING, "to": RunState.CANCELLING, "reason": reason}
+            await events.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)
+        return True
+    return False
+
+
+async def _cancel_conducted(
+    tx: Tx, run_id: str, reason: str | None, actor: str | None, queues: set[str] | None
+) -> bool:
+    """A run with replicas ends when they have; whoever conducts it stops them."""
+    for asked_at, fence in await tx.fetch("lock_conduct", id=run_id):
+        if asked_at is None or not is_policy(actor):
+            await tx.fetch("note_cancel", id=run_id, reason=reason, actor=actor)
+        if asked_at is None:
+            await tx.fetch("cancel_conduct", id=run_id)
+            change = {"from": RunState.WAITING, "to": RunState.CANCELLING, "reason": reason}
+            await events.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)
+        if queues is not None:
+            queues.add(CONDUCTOR)
+        return True
+    return False
+
+
+async def expire_unclaimed(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str]) -> bool:
+    """A run that only one worker may have, which is gone for good. False: somebody has it by now."""
+    return await _end_unclaimed(tx, run_id, RunState.EXPIRED, reason, actor, queues)
 
 
 async def cancel_unclaimed(tx: Tx, run_id: str, reason: str | None, actor: str | None, queues: set[str]) -> bool:
@@ -127,5 +158,5 @@ async def _end_unclaimed(
     return True
 
 
-def _cancel_policy(definition: str | None) -> CancelPolicy:
+def cancel_policy(definition: str | None) -> CancelPolicy:
     return msgspec.json.decode(definition, type=JobDefinition).cancel if definition else CancelPolicy()

@@ -9,7 +9,7 @@ from rota.core.limits import Gated
 from rota.core.model import Enqueued, NewRun
 from rota.core.unique import KeyHold
 from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable
-from rota.store import events, limits, listening
+from rota.store import events, limits, listening, needs, replicas
 from rota.store.database import AlreadyThere, Row, Tx
 from rota.store.limits import Admitted, Refused, Skipped
 
@@ -85,6 +85,9 @@ async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
         await tx.fetch("inherit_lanes", retries)
         noted = [(run.id, run.actor, 0, {"retry_of": run.retry_of}) for run in runs if run.retry_of]
         await events.note_runs(tx, RETRIED, noted)
+    staffed = [(run.id, run.staff) for run in runs if run.staff]
+    if staffed:
+        await needs.assign(tx, staffed)
     return [Enqueued(run.id, True, now, now + run.delay if run.run_at is None else run.run_at) for run in runs]
 
 
@@ -183,6 +186,8 @@ async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, placed: 
     if hold.on_conflict == "replace" and placed is not None:
         for was in await tx.fetch("lock_ready", id=holder):
             await _replace(tx, run, holder, was, placed)
+    if hold.clear and placed is not None:
+        await replicas.clear(tx, holder, hold.clear, run.id, run.actor)
     return Enqueued(holder, False)
 
 
@@ -195,7 +200,10 @@ async def _replace(tx: Tx, run: NewRun, holder: str, was: Row, placed: list[Gate
         "run_at": run.run_at,
         "delay": run.delay,
         "on_lost": run.on_lost,
+        "need": run.staff and run.staff.mark,
     }
+    if run.staff:
+        await needs.make(tx, [run.staff.needs])
     fence, hold, first_due_at = was
     ((holds_now, due_at),) = await tx.fetch("replace_ready", limit_key=run.limit_key, **values)
     change = {

@@ -102,7 +102,8 @@ async def paused_queues(tx: Tx) -> list[Pause]:
 def run_of(row: Row) -> Run:
     (id, job, job_version, queue, priority, scope_kind, scope_id, key, state, reason, fence, attempt, max_attempts,
      payload, result, error, created_at, run_at, started_at, finished_at, retry_of, worker_id, tags, metadata,
-     schedule, plan_time, covers_from, missed_count, done, summary, progress_at, cancelled_by) = row  # fmt: skip
+     schedule, plan_time, covers_from, missed_count, done, summary, progress_at, cancelled_by,
+     parent_id) = row  # fmt: skip
     return Run(
         id=str(id),
         job=job,
@@ -133,6 +134,7 @@ def run_of(row: Row) -> Run:
         missed_count=missed_count or 0,
         progress=_progress(done, summary, progress_at),
         cancelled_by=cancelled_by,
+        parent_id=_text(parent_id),
     )
 
 

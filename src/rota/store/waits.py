@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rota.core.events import RELEASED
 from rota.core.states import RunState
-from rota.store import events
+from rota.store import events, replicas
 from rota.store.database import Row, Tx
+
+_CONDUCTS = 4
 
 
 async def follow(tx: Tx, pairs: Iterable[tuple[str, str]]) -> set[str]:
@@ -38,8 +40,10 @@ async def release(tx: Tx, ended: Sequence[str]) -> set[str]:
     if not ended:
         return set()
     waiting = await tx.fetch("end_waits_for", [(id,) for id in ended])
-    after = {str(run_id): str(after_id) for run_id, after_id in waiting}
-    return await go_on(tx, sorted(after), after) if after else set()
+    conducting = {str(run_id) for run_id, _, kind in waiting if kind == _CONDUCTS}
+    after = {str(run_id): str(after_id) for run_id, after_id, kind in waiting if kind != _CONDUCTS}
+    queues = await replicas.look_at(tx, conducting) if conducting else set()
+    return queues | await go_on(tx, sorted(after), after) if after else queues
 
 
 async def bequeath(tx: Tx, run_id: str) -> None:
@@ -66,9 +70,13 @@ async def _note_released(tx: Tx, gone_on: Sequence[Row], after: Mapping[str, str
     await events.note_runs(tx, RELEASED, rows)
 
 
-async def promote(tx: Tx, limit: int) -> list[str]:
-    """Runs whose time has come; returns the queue of each. Of those with limits, and of those without, `limit` each."""
+async def promote(tx: Tx, limit: int, *, needed: bool = True) -> list[str]:
+    """Runs whose time has come; returns the queue of each. Of those with limits, and of those without, `limit` each.
+
+    `needed`: there are such with needs, too.
+    """
     promoted = [*await tx.fetch("promote", limit=limit), *await tx.fetch("promote_limited", limit=limit)]
+    promoted += await tx.fetch("promote_needed", limit=limit) if needed else []
     await _come(tx, [(id, key) for id, _, key in promoted if key is not None])
     return [queue for _, queue, _ in promoted]
 

@@ -164,7 +164,7 @@ where true
 on conflict (after_id, run_id) do nothing;
 
 -- name: end_waits_for
-delete from rota_wait where after_id in (select rows.id from {rows id id}) returning run_id, after_id;
+delete from rota_wait where after_id in (select rows.id from {rows id id}) returning run_id, after_id, kind;
 
 -- name: lock_waiting
 select w.run_id from {rows id id} join rota_ready w on w.run_id = rows.id order by w.run_id {for_update w};
@@ -176,14 +176,17 @@ select run_id from rota_wait where after_id = :id;
 select a.run_id, a.after_id from {rows id id} join rota_wait a on a.run_id = rows.id;
 
 -- name: awaited_by
-select after_id from rota_wait where run_id = :id;
+-- Not what it conducts: that ends by itself.
+select after_id from rota_wait where run_id = :id and kind <> 4;
 
 -- name: go_on
 -- Not before their time. What had none of its own was due when it was made, even if the clock was set back since.
 update rota_ready set hold = case
     when run_at > :now and run_at > (select r.created_at from rota_run r where r.id = rota_ready.run_id)
-    then case when limit_key is not null then 4 else 1 end
-    else case when limit_key is not null then 2 else 0 end end
+    then case when limit_key is not null then 4 when substr(need, 1, 1) = '+' then 5 when need is not null then 7
+        else 1 end
+    else case when limit_key is not null then 2 when substr(need, 1, 1) = '+' then 5 when need is not null then 6
+        else 0 end end
 where run_id in (select rows.id from {rows id id}) and hold = 3
     and not exists (select 1 from rota_wait a where a.run_id = rota_ready.run_id)
 returning run_id, queue, hold, limit_key, fence;

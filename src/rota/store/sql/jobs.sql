@@ -33,13 +33,14 @@ select rows.job, r.state, r.started_at, r.finished_at
 from {rows job text}
 join rota_run r on r.id = (
     select w.id from (
-        select n.id, n.job, n.state from rota_run n where n.job >= rows.job and n.job <= rows.job
+        select n.id, n.job, n.state, n.parent_id from rota_run n where n.job >= rows.job and n.job <= rows.job
         order by n.job desc, n.id desc limit :walk) as w
-    where w.state is not null and w.state <> 'skipped'
+    where w.state is not null and w.state <> 'skipped' and w.parent_id is null
     order by w.job desc, w.id desc limit 1);
 
 -- name: newest_run
-select id, state from rota_run where job >= :job and job <= :job and (state is null or state <> 'skipped')
+select id, state from rota_run
+where job >= :job and job <= :job and (state is null or state <> 'skipped') and parent_id is null
 order by job desc, id desc limit 1;
 
 -- name: last_waiting
@@ -50,7 +51,10 @@ select run_id from rota_ready where job = :job and run_id > :after and run_id <=
 
 -- name: running_of
 select l.run_id from rota_lease l join rota_run r on r.id = l.run_id
-where r.job = :job and l.cancel_at is null order by l.run_id;
+where r.job = :job and l.cancel_at is null
+union all
+select c.run_id from rota_conduct c join rota_run r on r.id = c.run_id where r.job = :job and c.cancel_at is null
+order by 1;
 
 -- name: job_counts
 -- Runs that are not counted yet, by state and by how long they took (its number of digits, and the first two of them),
