@@ -12,10 +12,9 @@ from rota.core.model import CancelPolicy, JobDefinition
 from rota.core.states import RunState
 from rota.durations import in_micros
 from rota.errors import NotCancellable, RunIsFinal, Unavailable, UnknownRun
-from rota.store import events, waits
+from rota.store import events, replicas, waits
 from rota.store.database import Tx
 from rota.store.listening import telling
-from rota.store.replicas import CONDUCTOR
 
 _TRIES = 5
 
@@ -44,7 +43,7 @@ async def cancel(
             raise NotCancellable(run_id, job)
         if await _cancel_claimed(tx, run_id, policy, reason, actor):
             return RunState.CANCELLING
-        if await _cancel_conducted(tx, run_id, reason, actor, queues):
+        if await replicas.cancel_conducted(tx, run_id, reason, actor, queues):
             return RunState.CANCELLING
     raise Unavailable(f"run {run_id} kept changing while it was being cancelled", hint="try again")
 
@@ -57,23 +56,6 @@ async def _cancel_claimed(tx: Tx, run_id: str, policy: CancelPolicy, reason: str
         if asked_at is None:
             change = {"from": RunState.RUNNING, "to": RunState.CANCELLING, "reason": reason}
             await events.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)
-        return True
-    return False
-
-
-async def _cancel_conducted(
-    tx: Tx, run_id: str, reason: str | None, actor: str | None, queues: set[str] | None
-) -> bool:
-    """A run with replicas ends when they have; whoever conducts it stops them."""
-    for asked_at, fence in await tx.fetch("lock_conduct", id=run_id):
-        if asked_at is None or not is_policy(actor):
-            await tx.fetch("note_cancel", id=run_id, reason=reason, actor=actor)
-        if asked_at is None:
-            await tx.fetch("cancel_conduct", id=run_id)
-            change = {"from": RunState.WAITING, "to": RunState.CANCELLING, "reason": reason}
-            await events.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)
-        if queues is not None:
-            queues.add(CONDUCTOR)
         return True
     return False
 

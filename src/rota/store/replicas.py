@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from rota.core.actors import is_policy
 from rota.core.claims import Candidate
-from rota.core.events import CLEARED
+from rota.core.events import CANCEL_ASKED, CLEARED
 from rota.core.model import RunError
 from rota.core.replicas import Replica
 from rota.core.states import RunState
@@ -63,6 +64,21 @@ async def clear(tx: Tx, parent_id: str, outcomes: Sequence[str], act: str, actor
         await tx.fetch("look_at_conducts", [(parent_id,)])
         told = {"cleared": len(cleared), "act": act}
         await events.note(tx, "run", parent_id, CLEARED, actor, told, fence=found[0][1])
+
+
+async def cancel_conducted(tx: Tx, run_id: str, reason: str | None, actor: str | None, queues: set[str] | None) -> bool:
+    """A run with replicas ends when they have; whoever conducts it stops them. False: it has none."""
+    for asked_at, fence in await tx.fetch("lock_conduct", id=run_id):
+        if asked_at is None or not is_policy(actor):  # what a person asked for stays theirs
+            await tx.fetch("note_cancel", id=run_id, reason=reason, actor=actor)
+        if asked_at is None:
+            await tx.fetch("cancel_conduct", id=run_id)
+            change = {"from": RunState.WAITING, "to": RunState.CANCELLING, "reason": reason}
+            await events.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)
+        if queues is not None:
+            queues.add(CONDUCTOR)
+        return True
+    return False
 
 
 async def of_run(tx: Tx, parent_id: str) -> list[Replica]:
