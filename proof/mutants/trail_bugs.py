@@ -144,8 +144,8 @@ _LOST = (
             Edit(_WORKER, "        if self._suspects.due(now):\n", "        if False:\n"),
             Edit(
                 _WORKER,
-                "        await self._claim_suspect(now)\n        await self._claim_needed(now)\n        return",
-                "        await self._claim_needed(now)\n        return",
+                "        await self._claim_suspect(now)\n        await self._claim_needed(now)\n        soon",
+                "        await self._claim_needed(now)\n        soon",
             ),
         ),
     ),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rota.config import Config
     from rota.core.jobstatus import JobState, JobStatus
     from rota.core.model import Attempt, Enqueued, JobDefinition, Run, RunError, RunFilter
+    from rota.core.replicas import Replica, Replicas
     from rota.core.retry import Exponential
     from rota.core.schedules import Schedule
     from rota.core.scope import Scope
@@ -46,6 +47,8 @@ __all__ = [
     "NotFound",
     "Order",
     "Outcome",
+    "Replica",
+    "Replicas",
     "Retry",
     "Rota",
     "RotaError",
@@ -74,6 +77,7 @@ _HOMES = {
     "rota.config": ("Config",),
     "rota.core.jobstatus": ("JobState", "JobStatus"),
     "rota.core.model": ("Attempt", "Enqueued", "JobDefinition", "Run", "RunError", "RunFilter"),
+    "rota.core.replicas": ("Replica", "Replicas"),
     "rota.core.retry": ("Exponential",),
     "rota.core.schedules": ("Schedule",),
     "rota.core.scope": ("Scope",),

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
+import asyncpg
 import pytest
 
-from rota import Fail, Retry, cron
+from rota import Fail, Retry, Rota, cron
 from rota.client import Order
 from rota.core.claims import SUSPECTS, NeededRequest
 from rota.core.model import Enqueued, RunFilter
@@ -231,6 +232,29 @@ async def test_needs_hold_for_replicas(either: Harness) -> None:
     assert len((await claimed(either, "a")).claims) == 1
 
 
+async def test_one_that_must_not_begin_again_has_failed_with_its_worker(either: Harness) -> None:
+    run = await begun(either, replicas={"count": 1, "allowed_failures": 1}, on_lost="fail")
+    await claimed(either, "a")
+    either.clock.advance(either.lease + SECOND)
+    await either.reaper.step()
+    await conduct(either)
+    assert await states(either, run) == ["expired", "queued"]
+    assert (await claimed(either, "a")).claims == {}
+    assert len((await claimed(either, "b")).claims) == 1
+
+
+async def test_by_priority_replicas_and_runs_with_needs_stand_in_one_line(either: Harness) -> None:
+    await either.declare("install", replicas=1)
+    low = await either.enqueue("other", {"labels": ["gpu"]})
+    parent = await either.enqueue("install", {"priority": 5})
+    await conduct(either)
+    worker = either.worker("a", labels=["gpu"])
+    await worker.claim(1)
+    assert [(await either.run(id)).parent_id for id in worker.claims] == [parent.id]
+    await worker.claim(1)
+    assert list(worker.claims)[-1] == low.id
+
+
 # Cancel
 
 
@@ -246,6 +270,28 @@ async def test_cancelled_it_ends_with_the_last_of_its_replicas(either: Harness) 
     await conduct(either)
     ended = await either.run(run)
     assert (ended.state, ended.cancelled_by) == (S.CANCELLED, "ops")
+
+
+async def test_cancelled_twice_it_is_cancelled_once(either: Harness) -> None:
+    run = await begun(either, replicas=1)
+    for actor in ("ann", "bob"):
+        assert await either.client.cancel(run.id, actor=actor) is S.CANCELLING
+    await conduct(either)
+    assert (await either.run(run)).cancelled_by == "ann"
+    told = [event.type for event in await either.client.events(run.id)]
+    assert told == ["created", "conducts", "cancel_asked", "cancelled"]
+    assert await either.client.cancel(run.id) is S.CANCELLED
+
+
+async def test_what_cannot_be_cancelled_runs_to_its_end(either: Harness) -> None:
+    run = await begun(either, replicas=2, cancellable=False, max_attempts=1)
+    failing, running = await claimed(either, "a"), await claimed(either, "b")
+    await failing.fail()
+    await conduct(either)
+    assert await states(either, run) == ["failed", "running"]
+    await running.finish()
+    await conduct(either)
+    assert await either.state(run) is S.FAILED
 
 
 async def test_cancelled_when_all_have_succeeded_it_has_succeeded(either: Harness) -> None:
@@ -352,6 +398,33 @@ async def test_restricted_while_it_runs_replicas_go_to_others(either: Harness) -
     assert (await claimed(either, "c")).claims.keys() == goes.claims.keys()
 
 
+async def test_restricted_while_it_rests_a_replica_goes_to_another(either: Harness) -> None:
+    run = await begun(either, replicas=1)
+    await (await claimed(either, "a")).fail(error=Retry(after=SECOND))
+    await either.client.restrict(run.id, ["b"])
+    either.clock.advance(2 * SECOND)
+    await either.promoter.step()
+    assert (await claimed(either, "a")).claims == {}
+    assert len((await claimed(either, "b")).claims) == 1
+
+
+async def test_restricted_before_anybody_has_them_replicas_are_for_these_workers(either: Harness) -> None:
+    run = await begun(either, replicas=2)
+    await either.client.restrict(run.id, ["b"])
+    assert (await claimed(either, "a")).claims == {}
+    assert len((await claimed(either, "b")).claims) == 1
+    await either.client.restrict(run.id, None)
+    assert len((await claimed(either, "a")).claims) == 1
+
+
+async def test_a_job_declared_anew_takes_the_replicas_of_its_runs_along(either: Harness) -> None:
+    await begun(either, replicas=2, only_workers=["a", "b"])
+    goes = await claimed(either, "b")
+    await either.declare("install", version=2, replicas=2, only_workers=["a", "c"])
+    assert (await goes.heartbeat()).lost == set(goes.claims)
+    assert (await claimed(either, "c")).claims.keys() == goes.claims.keys()
+
+
 async def test_one_of_all_that_may_not_do_it_any_more_is_not_wanted(either: Harness) -> None:
     await either.declare("install", replicas="all")
     for name in ("a", "b"):
@@ -407,6 +480,26 @@ async def test_an_explanation_tells_of_each_replica(either: Harness) -> None:
     words = (await either.client.explain(run.id)).words
     assert f"Replica {await only(worker)} of worker a is running." in words
     assert len(words) == 3
+
+
+async def test_an_explanation_says_whose_a_replica_is(either: Harness) -> None:
+    await either.declare("install", replicas="all")
+    await either.worker("a").heartbeat()
+    run = await either.enqueue("install")
+    await conduct(either)
+    either.clock.advance(either.lease + SECOND)
+    (one,) = await replicas(either, run)
+    told = await either.client.explain(one.run_id)
+    assert told.words == ("It is the replica of worker 'a', which is not alive.",)
+
+
+async def test_a_schedule_with_a_limit_makes_no_runs_of_it(either: Harness) -> None:
+    await either.declare("install", replicas=1)
+    await either.client.schedules.create("hourly", "install", cron("0 * * * *"), max_concurrency=1)
+    either.clock.advance(61 * MINUTE)
+    await either.planner.step()
+    (run,) = await either.client.list(RunFilter(schedule="hourly"))
+    assert (run.state, run.reason) == (S.SKIPPED, "job 'install' has replicas, which take no limit")
 
 
 async def test_a_schedule_waits_for_its_end(either: Harness) -> None:
@@ -488,7 +581,78 @@ async def test_a_real_worker_does_its_part(either: Harness, working: Start) -> N
     assert (await either.run(run)).result == {"replicas": {"real": 7}}
 
 
+async def test_two_processes_do_it_together(database_url: str) -> None:
+    """Everything as it is in production: loops, hints, two workers of different names."""
+    apps = [Rota(database_url, poll="200ms") for _ in range(2)]
+    done: list[str] = []
+
+    def declare(app: Rota, name: str) -> None:
+        @app.job(name="install", replicas=2)
+        async def install() -> str:
+            done.append(name)
+            return name
+
+    store = Store(open_database(database_url))
+    await store.migrate()
+    await store.close()
+    for place, app in enumerate(apps):
+        declare(app, f"web-{place}")
+    async with apps[0].running(name="web-0") as client, apps[1].running(name="web-1"):
+        run = await client.enqueue(Order("install", {}))
+        ended = await client.wait(run.id, "20s")
+    assert ended.result == {"replicas": {"web-0": "web-0", "web-1": "web-1"}}
+    assert sorted(done) == ["web-0", "web-1"]
+
+
+async def test_ends_are_counted(either: Harness) -> None:
+    run = await begun(either, replicas=2)
+    await either.cancel(run)
+    await conduct(either)
+    counted = either.app.meters.runs[S.CANCELLED].value
+    assert counted == 3
+
+
 # Many at once
+
+
+async def test_while_somebody_else_gives_one_away_a_worker_comes_again(postgres_url: str) -> None:
+    """The order is forced: the lock of the parent is held, then the replica is given to the same name, then seen."""
+    async with Harness(url=postgres_url) as harness:
+        run = await begun(harness, replicas=2)
+        info = harness.worker("a").info
+        met = met_by(info, await harness.store.known_needs())
+        request = NeededRequest(info.id, "a", ("default",), {"install": 1}, 30_000_000, 1, SUSPECTS, met)
+        first = (await replicas(harness, run))[0].run_id
+        other = await asyncpg.connect(postgres_url)
+        async with other.transaction():
+            await other.execute("select 1 from rota_conduct where run_id = $1 for update", run.id)
+            await other.execute("update rota_replica set worker = 'a' where run_id = $1", first)
+            found = await harness.store.claim_needed(request)
+            assert (found.claims, found.missed) == ([], True)
+        found = await harness.store.claim_needed(request)
+        assert (found.claims, found.missed) == ([], False)  # it has one
+        with pytest.raises(asyncpg.UniqueViolationError):
+            await other.execute("update rota_replica set worker = 'a' where parent_id = $1", run.id)
+        await other.close()
+
+
+async def test_a_replica_that_ends_while_it_is_looked_at_is_looked_at_again(postgres_url: str) -> None:
+    async with Harness(url=postgres_url) as harness:
+        run = await begun(harness, replicas=1)
+        worker = await claimed(harness, "a")
+        other = await asyncpg.connect(postgres_url)
+        transaction = other.transaction()
+        await transaction.start()
+        await other.execute("select 1 from rota_conduct where run_id = $1 for update", run.id)
+        ending = asyncio.create_task(worker.finish())
+        await asyncio.sleep(0.2)  # it waits for the lock
+        assert not ending.done()
+        await conduct(harness)  # passes it over
+        await transaction.rollback()
+        await ending
+        await conduct(harness)
+        assert await harness.state(run) is S.SUCCEEDED
+        await other.close()
 
 
 async def test_conductors_that_step_at_once_make_each_replica_once(either: Harness) -> None:

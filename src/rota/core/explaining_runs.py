@@ -57,7 +57,7 @@ class LiveWorker(msgspec.Struct, frozen=True):
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """`hold` as in the table of ready runs; `waits_for`: runs and their final state, None while they go on;
     `before`: how many runs of its queue are to be claimed first; `shielded`: it is in a step that is not to be
-    cancelled."""
+    cancelled; `for_worker`: the name of the only worker that may have it."""
 
     run: Run
     now: datetime
@@ -74,6 +74,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     shielded: bool = False
     needs: Needs = NOTHING
     replicas: Sequence[Replica] = ()
+    for_worker: str | None = None
 
 
 def explain_run(facts: RunFacts) -> Explanation:
@@ -157,6 +158,10 @@ def _queued(facts: RunFacts, more: dict[str, Any]) -> list[str]:
 def _workers(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     """Nothing if there is one that takes it."""
     run, alive = facts.run, facts.workers
+    if facts.for_worker is not None:
+        alive = [worker for worker in alive if worker.name == facts.for_worker]
+        if not alive:
+            return [f"It is the replica of worker {facts.for_worker!r}, which is not alive."]
     able = [worker for worker in alive if run.queue in worker.queues]
     knowing = [worker for worker in able if run.job in worker.jobs]
     claiming = [worker for worker in knowing if worker.claims]

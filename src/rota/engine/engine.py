@@ -88,7 +88,7 @@ class Engine:
         self._promoter = Loop("promoter", Promoter(store, config.poll, meters), meters, clock)
         self._planning = Planner(store, registry.schedules.providers, config.poll, meters)
         self._planner = Loop("planner", self._planning, meters, clock)
-        self._conductor = Loop("conductor", Conductor(store, config.poll), meters, clock)
+        self._conductor = Loop("conductor", Conductor(store, config.poll, meters), meters, clock)
         self._loops = [
             self._planner,
             self._promoter,

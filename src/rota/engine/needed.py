@@ -13,7 +13,8 @@ _LOOK_EVERY = 0.2
 
 
 class NeededRuns:
-    """`waits`: one was seen while the buffer held others, which is let run dry. `more`: all free slots were taken."""
+    """`waits`: one was seen while the buffer held others, which is let run dry. `more`: all free slots were taken.
+    `missed`: somebody else was at one at that moment, so that it is worth another look soon."""
 
     def __init__(self, store: Store, lease: int) -> None:
         self._store = store
@@ -23,6 +24,7 @@ class NeededRuns:
         self.met = Met()
         self.waits = False
         self.more = False
+        self.missed = False
 
     def due(self, now: float) -> bool:
         """Whether to look even though there is other work."""
@@ -35,12 +37,13 @@ class NeededRuns:
         self._look_at = now + _LOOK_EVERY
         await self._learn(info)
         if not self.met:
-            self.waits = self.more = False
+            self.waits = self.more = self.missed = False
             return []
         request = NeededRequest(info.id, info.name, info.queues, jobs, self._lease, max(0, slots), solo, self.met)
         found = await self._store.claim_needed(request)
         self.waits = found.waiting and slots <= 0
         self.more = found.waiting and slots > 0
+        self.missed = found.missed
         return found.claims
 
     async def _learn(self, info: WorkerInfo) -> None:

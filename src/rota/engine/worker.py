@@ -205,7 +205,8 @@ class Worker:
             return 0
         await self._claim_suspect(now)
         await self._claim_needed(now)
-        return _LIMITED_AGAIN if await self._claim_limited(now) else self._config.poll.total_seconds()
+        soon = await self._claim_limited(now) or self._needed.missed
+        return _LIMITED_AGAIN if soon else self._config.poll.total_seconds()
 
     async def _claim_suspect(self, now: float) -> None:
         asks = self._orders.lookout.looks(0 if self._buffer else self._free())

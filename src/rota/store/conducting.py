@@ -28,10 +28,14 @@ _ONE = Replicas(count=1)
 
 
 class Conducted(msgspec.Struct, frozen=True):
-    """What a step did, and how soon the next run to conduct is due (µs): it was, if it waits for workers."""
+    """What a step did, and how soon the next run to conduct is due (µs): it was, if it waits for workers.
+
+    `ended`: how runs ended by it, replicas among them.
+    """
 
     count: int
     next_in: int | None
+    ended: list[RunState]
 
 
 class _Parent(msgspec.Struct, frozen=True):
@@ -56,14 +60,13 @@ class ConductStore:
     async def step(self, *, absent: bool) -> Conducted:
         """`absent`: look, too, for replicas whose worker is gone."""
         next_in, looks, conducts = await self._database.glance(_work)
-        count = 0
-        if next_in is not None and next_in <= 0:
-            count += await self._begin_due()
-        if looks or count:
-            count += await self._look()
+        ended: list[RunState] = []
+        count = await self._begin_due() if next_in is not None and next_in <= 0 else 0
+        if looks:
+            count += await self._look(ended)
         if absent and conducts:
-            count += await self._give_up_absent()
-        return Conducted(count, next_in)
+            count += await self._give_up_absent(ended)
+        return Conducted(count, next_in, ended)
 
     async def replicas(self, run_id: str) -> list[Replica]:
         return await self._database.read(lambda tx: replicas.of_run(tx, run_id))
@@ -79,21 +82,22 @@ class ConductStore:
                 return count
             after = begun.last
 
-    async def _look(self) -> int:
+    async def _look(self, ended: list[RunState]) -> int:
         """Decided under the lock of the run; needless replicas are stopped afterwards, each in its own transaction,
         because a report that ends one holds its lease first. What is cut short, the next look finds again."""
         queues: set[str] = set()
         looked = await self._database.transact(partial(_look_at_some, new_id=self._new_id, queues=queues))
+        ended += looked.ended
         for run_id, reason in looked.needless:
-            await self._database.transact(partial(_stop, run_id=run_id, reason=reason, queues=queues))
+            ended += await self._database.transact(partial(_stop, run_id=run_id, reason=reason, queues=queues))
         self._database.notify(queues)
         return looked.count
 
-    async def _give_up_absent(self) -> int:
+    async def _give_up_absent(self, ended: list[RunState]) -> int:
         queues: set[str] = set()
         gone = await self._database.read(_absent)
         for run_id, worker in gone:
-            await self._database.transact(partial(_expire, run_id=run_id, worker=worker, queues=queues))
+            ended += await self._database.transact(partial(_expire, run_id=run_id, worker=worker, queues=queues))
         self._database.notify(queues)
         return len(gone)
 
@@ -108,6 +112,7 @@ class _Begun(msgspec.Struct, frozen=True):
 class _Looked(msgspec.Struct, frozen=True):
     count: int
     needless: list[tuple[str, str]]
+    ended: list[RunState]
 
 
 async def _work(tx: Tx) -> tuple[int | None, int, int]:
@@ -169,6 +174,7 @@ async def _look_at_some(tx: Tx, new_id: Callable[[], str], queues: set[str]) -> 
     found = [_parent(row) for row in await tx.fetch("lock_looks", limit=_BITE)]
     needless: list[tuple[str, str]] = []
     settled: list[Row] = []
+    ended: list[RunState] = []
     for parent in found:
         # A statement of its own: the one that waited for the lock may not see what its last holder did.
         there = await replicas.of_run(tx, parent.id)
@@ -182,6 +188,7 @@ async def _look_at_some(tx: Tx, new_id: Callable[[], str], queues: set[str]) -> 
                 continue  # to be looked at again, until they are stopped
             case Finish(state):
                 await _end(tx, parent, state, there, queues)
+                ended.append(state)
             case More():
                 await _make(tx, parent, decision, new_id)
                 queues.add(parent.queue)
@@ -190,7 +197,7 @@ async def _look_at_some(tx: Tx, new_id: Callable[[], str], queues: set[str]) -> 
             await _show_progress(tx, parent)
     if settled:
         await tx.fetch("looked_at", settled)
-    return _Looked(len(found), needless)
+    return _Looked(len(found), needless, ended)
 
 
 _FAILED = "more replicas of its run failed than may"
@@ -240,11 +247,13 @@ def _parent(row: Row) -> _Parent:
     return _Parent(str(run_id), fence, attempt, msgspec.json.decode(policy, type=Replicas), *rest)
 
 
-async def _stop(tx: Tx, run_id: str, reason: str, queues: set[str]) -> None:
+async def _stop(tx: Tx, run_id: str, reason: str, queues: set[str]) -> list[RunState]:
+    """How it ended, if it did: one that runs is asked to."""
     try:
-        await control.cancel(tx, run_id, reason, CONDUCTING, queues)
+        state = await control.cancel(tx, run_id, reason, CONDUCTING, queues)
     except (NotCancellable, RunIsFinal, UnknownRun):  # it goes on to its end, or has ended meanwhile
-        return
+        return []
+    return [state] if state.is_final else []
 
 
 async def _absent(tx: Tx) -> list[tuple[str, str]]:
@@ -258,5 +267,6 @@ async def _absent(tx: Tx) -> list[tuple[str, str]]:
     return found
 
 
-async def _expire(tx: Tx, run_id: str, worker: str, queues: set[str]) -> None:
-    await control.expire_unclaimed(tx, run_id, f"worker {worker} is gone", CONDUCTING, queues)
+async def _expire(tx: Tx, run_id: str, worker: str, queues: set[str]) -> list[RunState]:
+    expired = await control.expire_unclaimed(tx, run_id, f"worker {worker} is gone", CONDUCTING, queues)
+    return [RunState.EXPIRED] if expired else []

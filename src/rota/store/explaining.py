@@ -93,6 +93,7 @@ async def explain_one_run(tx: Tx, run_id: str, silence: int) -> Explanation:
             shielded=shielded is not None and shielded > 0,
             needs=await needs_of_run(tx, run_id),
             replicas=await replicas.of_run(tx, run_id),
+            for_worker=await replicas.worker_of(tx, run_id),
         )
     )
 

@@ -13,10 +13,12 @@ from rota.store.database import Tx
 
 
 class Needed(msgspec.Struct, frozen=True):
-    """What a look for runs with needs brought; `waiting`: there may be more of them."""
+    """What a look for runs with needs brought; `waiting`: there may be more of them; `missed`: somebody else was at
+    some of them at that moment."""
 
     claims: list[Claim]
     waiting: bool
+    missed: bool = False
 
 
 async def known(tx: Tx) -> dict[str, Needs]:
@@ -52,9 +54,11 @@ async def claim(tx: Tx, request: NeededRequest) -> Needed:
     found += await tx.hot.open_replicas(request, wanted) if request.met.open_to else []
     if not found or not request.slots:
         return Needed([], bool(found))
-    chosen = await replicas.reserve(tx, _one_suspect(sorted(found))[: request.slots], request.name)
+    first = _one_suspect(sorted(found))[: request.slots]
+    chosen = await replicas.reserve(tx, first, request.name)
     claims = await tx.hot.take(request, [one.run_id for one in chosen]) if chosen else []
-    return Needed([msgspec.structs.replace(one, limited=False) for one in claims], len(found) >= request.slots)
+    mine = [msgspec.structs.replace(one, limited=False) for one in claims]
+    return Needed(mine, len(found) >= request.slots, len(mine) < len(first))
 
 
 def _one_suspect(found: Sequence[Candidate]) -> list[Candidate]:

@@ -86,6 +86,12 @@ async def of_run(tx: Tx, parent_id: str) -> list[Replica]:
     return [_replica(row) for row in await tx.fetch("replicas_of", id=parent_id)]
 
 
+async def worker_of(tx: Tx, run_id: str) -> str | None:
+    """The name of whose it is, if it is a replica and somebody's."""
+    rows = await tx.fetch("replica_of", id=run_id)
+    return rows[0][0] if rows else None
+
+
 def _replica(row: Row) -> Replica:
     run_id, worker, state, attempt, error, reason, result, finished_at, bound, cleared = row
     told = msgspec.json.decode(error, type=RunError) if error else None

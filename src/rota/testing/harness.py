@@ -107,7 +107,7 @@ class Harness:
             self.reaper = HastyReaper(self.store, config.reaper, meters)
             self.planner = Planner(self.store, self.app.registry.schedules.providers, config.poll, meters)
             self.promoter = Promoter(self.store, config.poll, meters)
-            self.conductor = Conductor(self.store, config.poll)
+            self.conductor = Conductor(self.store, config.poll, meters)
             self.janitor = Janitor(self.store, config.janitor, meters)
             await self.store.save_jobs(self.app.registry.definitions())
             await declare_schedules(self.store, self.app.registry.schedules)
