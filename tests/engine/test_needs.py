@@ -149,6 +149,14 @@ async def test_under_limits_needs_are_kept_too(either: Harness) -> None:
     assert await taken(either, "gpu-2", labels=["gpu"]) == [other.id]
 
 
+async def test_under_one_limit_each_worker_gets_what_it_may_have(either: Harness) -> None:
+    await either.declare("train", max_concurrency=5)
+    theirs = await either.enqueue("train", {"only_workers": ["gpu-2"]})
+    mine = await either.enqueue("train", {"only_workers": ["gpu-1"]})
+    assert await taken(either, "gpu-1") == [mine.id]
+    assert await taken(either, "gpu-2") == [theirs.id]
+
+
 async def test_runs_of_schedules_need_what_their_job_needs(either: Harness) -> None:
     await either.declare("train", only_workers=["gpu-1"])
     await either.client.schedules.create("hourly", "train", cron("0 * * * *"))

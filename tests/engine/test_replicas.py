@@ -21,6 +21,7 @@ from rota.engine.conductor import Conductor
 from rota.errors import Conflict, Invalid
 from rota.store import Store, open_database
 from rota.store.database import Tx
+from rota.store.replicas import reserve
 from rota.testing import Harness
 from rota.testing.hands import HandWorker
 from tests.engine.working import Working
@@ -521,21 +522,36 @@ async def test_a_schedule_waits_for_its_end(either: Harness) -> None:
     assert (await either.client.list(RunFilter(schedule="hourly")))[0].state is S.SCHEDULED
 
 
+async def test_in_the_queue_of_a_schedule_it_has_begun_when_its_replicas_have(either: Harness) -> None:
+    await either.declare("install", replicas=1)
+    await either.client.schedules.create("hourly", "install", cron("0 * * * *"), overlap="queue_one")
+    for _ in range(3):
+        either.clock.advance(60 * MINUTE)
+        await either.planner.step()
+        await conduct(either)
+    third, second, first = await either.client.list(RunFilter(schedule="hourly"))
+    assert [run.state for run in (first, second, third)] == [S.WAITING, S.SCHEDULED, S.SKIPPED]
+    await (await claimed(either, "a")).finish()
+    await conduct(either)
+    assert [await either.state(run) for run in (first, second)] == [S.SUCCEEDED, S.WAITING]
+
+
 async def test_replicas_are_pruned_with_their_parent_and_not_before(either: Harness) -> None:
     await either.declare("install", replicas=2, keep=0, keep_for="1d")
     run = await either.enqueue("install")
     await conduct(either)
     await (await claimed(either, "a")).finish()
+    newer = await either.enqueue("install", {"delay": "90d"})
     either.clock.advance(48 * 60 * MINUTE)
     await either.client.prune()
-    assert len(await replicas(either, run)) == 2
+    assert [(await either.run(one.run_id)).parent_id for one in await replicas(either, run)] == [run.id, run.id]
     await (await claimed(either, "b")).finish()
     await conduct(either)
     await either.client.prune()
     assert len(await replicas(either, run)) == 2
     either.clock.advance(48 * 60 * MINUTE)
     await either.client.prune()
-    assert await either.client.list() == []
+    assert [one.id for one in await either.client.list()] == [newer.id]
 
     async def left(tx: Tx) -> int:
         return int((await tx.fetch_sql("select count(*) from rota_replica"))[0][0])
@@ -634,6 +650,25 @@ async def test_while_somebody_else_gives_one_away_a_worker_comes_again(postgres_
         with pytest.raises(asyncpg.UniqueViolationError):
             await other.execute("update rota_replica set worker = 'a' where parent_id = $1", run.id)
         await other.close()
+
+
+async def test_what_was_given_away_since_the_look_counts(postgres_url: str) -> None:
+    async with Harness(url=postgres_url) as harness:
+        run = await begun(harness, replicas=2)
+        info = harness.worker("a").info
+        met = met_by(info, await harness.store.known_needs())
+        request = NeededRequest(info.id, "a", ("default",), {"install": 1}, 30_000_000, 1, SUSPECTS, met)
+        last = (await replicas(harness, run))[1].run_id
+
+        async def body(tx: Tx) -> None:
+            (found,) = await tx.hot.open_replicas(request, 1)
+            assert found.run_id != last
+            other = await asyncpg.connect(postgres_url)
+            await other.execute("update rota_replica set worker = 'a' where run_id = $1", last)
+            await other.close()
+            assert await reserve(tx, [found], "a") == []
+
+        await harness.store.database.transact(body)
 
 
 async def test_a_replica_that_ends_while_it_is_looked_at_is_looked_at_again(postgres_url: str) -> None:

@@ -23,6 +23,7 @@ from rota.store import control, enqueueing, limits, listening, needs, waits
 from rota.store.database import Row, Tx
 from rota.store.lanes import Lanes
 from rota.store.limits import Admitted
+from rota.store.replicas import CONDUCTOR
 from rota.store.schedule_rows import ScheduleRow, decoded
 
 OVERLAP = f"{POLICY}overlap"
@@ -158,6 +159,7 @@ async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str]) -
     staffed = [(one.run_id, work.pattern.staff) for work, one in creates if work.pattern.staff]
     if staffed:
         await needs.assign(tx, staffed)
+        queues |= {CONDUCTOR for _, staff in staffed if staff.conducts}
     if gates:
         gated = [Gated(one.run_id, work.pattern.job.name, gates.get(one.run_id, ())) for work, one in creates]
         await limits.install(tx, [run for run in gated if run.gates])

@@ -10,6 +10,7 @@ from rota.store import events, replicas
 from rota.store.database import Row, Tx
 
 _CONDUCTS = 4
+_CONDUCTS_WHEN_DUE = 5
 
 
 async def follow(tx: Tx, pairs: Iterable[tuple[str, str]]) -> set[str]:
@@ -59,7 +60,8 @@ async def go_on(tx: Tx, run_ids: Sequence[str], after: Mapping[str, str] | None 
     gone_on = await tx.fetch("go_on", rows)
     await _come(tx, [(id, key) for id, _, hold, key, _ in gone_on if hold == 2 and key is not None])
     await _note_released(tx, gone_on, after or {})
-    return {queue for _, queue, _, _, _ in gone_on}
+    conducts = {replicas.CONDUCTOR for _, _, hold, _, _ in gone_on if hold == _CONDUCTS_WHEN_DUE}
+    return {queue for _, queue, _, _, _ in gone_on} | conducts
 
 
 async def _note_released(tx: Tx, gone_on: Sequence[Row], after: Mapping[str, str]) -> None:
