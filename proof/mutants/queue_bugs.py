@@ -28,10 +28,8 @@ _TIME = (
         "nobody-looks-for-limited-runs-that-become-due",
         "P12",
         _RUNS,
-        "    select min(run_at) as at from rota_ready where hold = 1\n"
-        "    union all\n"
-        "    select min(run_at) from rota_ready where hold = 4) as due;",
-        "    select min(run_at) as at from rota_ready where hold = 1) as due;",
+        "    select min(run_at), 0 from rota_ready where hold = 4\n    union all\n",
+        "",
     ),
     planted(
         "promoter-waits-for-hints-only",
@@ -61,8 +59,8 @@ _LIMITS = (
         "retries-slip-past-their-limit",
         "P6",
         _RUNS,
-        "    case when g.key is not null then case when rows.delay > 0 then 4 else 2 end when rows.delay > 0",
-        "    case when rows.delay > 0",
+        "    case when g.key is not null then case when rows.delay > 0 then 4 else 2 end\n        when r.need",
+        "    case when r.need",
     ),
     planted(
         "limited-retries-do-not-back-off",
@@ -72,7 +70,7 @@ _LIMITS = (
         "case when g.key is not null then 2",
     ),
     planted(
-        "retries-lose-their-limit-key", "P12", _RUNS, "r.job, r.job_version, g.key\n", "r.job, r.job_version, null\n"
+        "retries-lose-their-limit-key", "P12", _RUNS, "r.job, r.job_version, g.key,\n", "r.job, r.job_version, null,\n"
     ),
     planted(
         "limit-is-one-more-than-it-says", "P6", _SLOTS, "one.max - held.get(key, 0)", "one.max - held.get(key, 0) + 1"
@@ -135,8 +133,8 @@ _WAITS_FOR_OTHERS = (
         "run-goes-on-before-its-time",
         "P2",
         _HOLDING,
-        "    then case when limit_key is not null then 4 else 1 end\n",
-        "    then case when limit_key is not null then 4 else 0 end\n",
+        "        else 1 end\n    else case when limit_key",
+        "        else 0 end\n    else case when limit_key",
     ),
     planted(
         "loss-releases-nobody",

@@ -18,7 +18,7 @@ _TRAIL = (
         "trail-does-not-tell-who-asked-to-cancel",
         "P17",
         _CONTROL,
-        '                await events.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)\n',
+        '            await events.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)\n',
         "",
     ),
     planted(
@@ -34,7 +34,7 @@ _TRAIL = (
         (
             Edit(
                 _CONTROL,
-                '                await events.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)\n',
+                '            await events.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)\n',
                 "",
             ),
             Edit(
@@ -144,8 +144,8 @@ _LOST = (
             Edit(_WORKER, "        if self._suspects.due(now):\n", "        if False:\n"),
             Edit(
                 _WORKER,
-                "        await self._claim_suspect(now)\n        return _LIMITED_AGAIN",
-                "        return _LIMITED_AGAIN",
+                "        await self._claim_suspect(now)\n        await self._claim_needed(now)\n        soon",
+                "        await self._claim_needed(now)\n        soon",
             ),
         ),
     ),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rota.core.dependencies import Follows
     from rota.core.jobstatus import JobState, JobStatus
     from rota.core.model import Attempt, Enqueued, JobDefinition, Run, RunError, RunFilter
+    from rota.core.replicas import Replica, Replicas
     from rota.core.retry import Exponential
     from rota.core.schedules import Schedule
     from rota.core.scope import Scope
@@ -48,6 +49,8 @@ __all__ = [
     "NotFound",
     "Order",
     "Outcome",
+    "Replica",
+    "Replicas",
     "Retry",
     "Rota",
     "RotaError",
@@ -77,6 +80,7 @@ _HOMES = {
     "rota.core.dependencies": ("Follows",),
     "rota.core.jobstatus": ("JobState", "JobStatus"),
     "rota.core.model": ("Attempt", "Enqueued", "JobDefinition", "Run", "RunError", "RunFilter"),
+    "rota.core.replicas": ("Replica", "Replicas"),
     "rota.core.retry": ("Exponential",),
     "rota.core.schedules": ("Schedule",),
     "rota.core.scope": ("Scope",),

@@ -50,8 +50,16 @@ class Rota:
     Creating it connects to nothing and starts nothing, so it is safe at import, before a fork, in every web worker.
     """
 
-    def __init__(self, database_url: str | None = None, *, config: Config | None = None, **settings: object) -> None:
-        self._configure(config or load_config({"database_url": database_url, **settings}))
+    def __init__(
+        self,
+        database_url: str | None = None,
+        *,
+        version: str | None = None,
+        config: Config | None = None,
+        **settings: object,
+    ) -> None:
+        given = {"database_url": database_url, "worker_version": version, **settings}
+        self._configure(config or load_config(given))
         self.registry = Registry()
         self._opener: Callable[[], Awaitable[Client]] | None = None
         self._lock = threading.RLock()
@@ -239,13 +247,15 @@ class Rota:
         """For Prometheus: what this process has counted for this app, and how full its database is."""
         return await (await self.connect()).metrics()
 
-    async def start(self, *, name: str | None = None, queues: Queues | None = None) -> None:
+    async def start(
+        self, *, name: str | None = None, queues: Queues | None = None, labels: Iterable[str] | None = None
+    ) -> None:
         """Run the loops and a worker in this process, on the running event loop, until `stop()`."""
         if self._engine is not None:
             raise Conflict("this app has been started already", hint="stop it first")
         client = await self.connect()
         engine = self._engine = Engine(
-            client.store, self.registry, self.config, name=name, queues=queues, meters=self.meters
+            client.store, self.registry, self._labelled(labels), name=name, queues=queues, meters=self.meters
         )
         try:
             await engine.start()
@@ -253,15 +263,20 @@ class Rota:
             self._engine = None
             raise
 
+    def _labelled(self, labels: Iterable[str] | None) -> Config:
+        return changed(self.config, {"worker_labels": None if labels is None else ",".join(labels)})
+
     async def stop(self, grace: timedelta | None = None) -> None:
         engine, self._engine = self._engine, None
         if engine is not None:
             await engine.stop(grace)
 
     @asynccontextmanager
-    async def running(self, *, name: str | None = None, queues: Queues | None = None) -> AsyncIterator[Client]:
+    async def running(
+        self, *, name: str | None = None, queues: Queues | None = None, labels: Iterable[str] | None = None
+    ) -> AsyncIterator[Client]:
         """`async with app.running() as client:` starts, stops and closes."""
-        await self.start(name=name, queues=queues)
+        await self.start(name=name, queues=queues, labels=labels)
         try:
             yield await self.connect()
         finally:

@@ -24,6 +24,7 @@ from rota.core.occurrences import Occurrence
 from rota.core.outside import Assignment, Heartbeat
 from rota.core.preview import Fire
 from rota.core.quotas import QuotaOf
+from rota.core.replicas import Replica
 from rota.core.schedules import Schedule
 from rota.core.scope import Scope
 from rota.core.states import RunState
@@ -119,6 +120,12 @@ class BlockingClient:
 
     def cancel(self, run_id: str, *, reason: str | None = None, actor: str | None = None) -> RunState:
         return self._call(lambda client: client.cancel(run_id, reason=reason, actor=actor))
+
+    def restrict(self, run_id: str, only_workers: Sequence[str] | None, *, actor: str | None = None) -> Run:
+        return self._call(lambda client: client.restrict(run_id, only_workers, actor=actor))
+
+    def replicas(self, run_id: str) -> Sequence[Replica]:
+        return self._call(lambda client: client.replicas(run_id))
 
     def retry(
         self, run_id: str, *, keep_steps: bool = False, from_step: str | None = None, actor: str | None = None

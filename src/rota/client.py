@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from rota import tracing
+from rota.assigning import Assigning
 from rota.bulk import Bulk, SoFar
 from rota.config import Config
 from rota.core import jsonvalue
@@ -23,8 +24,17 @@ from rota.core.jsonvalue import Limits
 from rota.core.limits import Gate
 from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Pause, Run, RunFilter
 from rota.core.names import checked_name
+from rota.core.needs import NOTHING
 from rota.core.notes import LogLine, Progress, checked_count, progress_of
-from rota.core.publishing import carrying, gates_of, key_holds, new_run, own_unique, with_limits_of_schedule
+from rota.core.publishing import (
+    carrying,
+    gates_of,
+    key_holds,
+    new_run,
+    own_overrides,
+    staff_of,
+    with_limits_of_schedule,
+)
 from rota.core.scope import Scope
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
@@ -33,7 +43,7 @@ from rota.durations import Duration, in_micros, parse_duration
 from rota.engine.janitor import prune
 from rota.engine.levelling import LevelReader
 from rota.engine.meters import Meters
-from rota.errors import Invalid, NothingToRetry, RunNotFinal, StillRunning, UnknownJob, did_you_mean
+from rota.errors import Conflict, Invalid, NothingToRetry, RunNotFinal, StillRunning, UnknownJob, did_you_mean
 from rota.hinting import Hints, Subscription
 from rota.instants import instant
 from rota.linking import linked
@@ -60,7 +70,7 @@ class Order(msgspec.Struct, frozen=True):
     options: Mapping[str, Any] = {}
 
 
-class Client:
+class Client(Assigning):
     def __init__(self, store: Store, registry: Registry, config: Config, meters: Meters | None = None) -> None:
         self.store = store
         self.registry = registry
@@ -252,10 +262,12 @@ class Client:
         old = await self.get(run_id)
         if not old.state.is_final:
             raise RunNotFinal(old.id, old.state)
+        if old.parent_id is not None:
+            raise Conflict(f"run {old.id} is a replica of run {old.parent_id}", hint=f"retry that one: {old.parent_id}")
         definition = await self.job(old.job)
         copy = await self.store.copy_of(old.id)
-        own = own_unique(copy)
-        options = {} if own is None else {"unique": own}
+        own = own_overrides(copy)
+        options = {} if own.unique is None else {"unique": own.unique}
         holds = key_holds(definition, old.scope, old.key, copy.payload, options)
         strict = tuple(msgspec.structs.replace(hold, on_conflict="reject") for hold in holds)
         return msgspec.structs.replace(
@@ -266,6 +278,7 @@ class Client:
             origin_id=copy.origin_id or old.id,
             holds=strict,
             gates=await self._gates_again(old, gates_of(definition, old.scope, copy.payload)),
+            staff=staff_of(definition, own.needs or NOTHING),
         )
 
     async def _gates_again(self, run: Run, gates: tuple[Gate, ...]) -> tuple[Gate, ...]:

@@ -38,6 +38,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     janitor: timedelta = timedelta(minutes=5)
     shutdown_grace: timedelta = timedelta(seconds=20)
     concurrency: int = 10
+    worker_labels: str = ""
+    worker_version: str = ""
     max_payload: int = 262_144
     log_limit: int = 1_048_576
     host: str = "127.0.0.1"

@@ -11,11 +11,11 @@ from rota.core.dependencies import (
     SUCCESS_OR_CANCEL,
     SUCCESS_OR_SKIP,
     Need,
+    followed_by,
     in_order,
     in_vain,
     is_met,
     link,
-    needs_of,
     parts_of,
     places_of,
     written,
@@ -44,12 +44,12 @@ OTHER = "0196f0a0-0000-7000-8000-000000000002"
     ],
 )
 def test_what_people_write(item: Any, kind: int) -> None:
-    assert needs_of([item]) == (Need(ID, kind),)
+    assert followed_by([item]) == (Need(ID, kind),)
     assert new_run(WORK, OTHER, "{}", {"after": [item]}).after == (Need(ID, kind),)
 
 
 def test_nothing_is_nothing() -> None:
-    assert needs_of(None) == needs_of([]) == ()
+    assert followed_by(None) == followed_by([]) == ()
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_nothing_is_nothing() -> None:
 )
 def test_what_is_refused(value: Any, words: str) -> None:
     with pytest.raises(Invalid, match=words):
-        needs_of(value)
+        followed_by(value)
 
 
 def test_a_run_that_follows_others_cannot_replace_one() -> None:
@@ -89,7 +89,7 @@ def test_a_repeated_request_may_name_its_run_by_another_answer() -> None:
 def linked(**after: list[str]) -> list[list[str]]:
     """Of a call: the refs in an order in which they can run, with whom they follow."""
     refs = list(after)
-    afters = [needs_of(names) for names in after.values()]
+    afters = [followed_by(names) for names in after.values()]
     places = places_of(refs)
     assert parts_of(afters, places) == []
     links = link(afters, places, {})
@@ -126,9 +126,9 @@ def test_rings_are_shown(after: dict[str, list[str]], words: str) -> None:
 
 def test_a_ref_that_nobody_has() -> None:
     with pytest.raises(Invalid, match=r"no run of this call has the ref 'fetsh' \(did you mean 'fetch'"):
-        parts_of([needs_of(["fetsh"])], places_of(["fetch", "store"]))
+        parts_of([followed_by(["fetsh"])], places_of(["fetch", "store"]))
     with pytest.raises(Invalid, match=r"the ref 'fetch' \(a run's id"):
-        parts_of([needs_of(["fetch"])], {})
+        parts_of([followed_by(["fetch"])], {})
 
 
 def test_a_ref_that_two_have() -> None:
@@ -137,16 +137,16 @@ def test_a_ref_that_two_have() -> None:
 
 
 def test_parts_of_ids_are_looked_for_and_whole_ones_are_not() -> None:
-    afters = [needs_of([ID, "beef", "dead"])]
+    afters = [followed_by([ID, "beef", "dead"])]
     assert parts_of(afters, {"dead": 1}) == ["beef"], "a ref goes before an id"
     links = link([*afters, ()], {"dead": 1}, {"beef": OTHER})
     assert list(links.follows[0]) == [ID, OTHER, 1]
 
 
 def test_said_twice_it_is_once_and_in_two_ways_it_is_refused() -> None:
-    assert list(link([needs_of([ID, ID])], {}, {}).follows[0]) == [ID]
+    assert list(link([followed_by([ID, ID])], {}, {}).follows[0]) == [ID]
     with pytest.raises(Invalid, match="in two ways"):
-        link([needs_of([ID, Follows(ID, on="end")])], {}, {})
+        link([followed_by([ID, Follows(ID, on="end")])], {}, {})
 
 
 def test_a_long_chain_and_a_wide_fan_are_no_trouble() -> None:

@@ -16,7 +16,7 @@ PUBLIC = {
     "Attempt", "BadPayload", "BlockingClient", "Cancelled", "Client", "Config", "Conflict", "Context", "Enqueued",
     "Exponential",
     "Fail", "Follows", "Invalid", "Job", "JobDefinition", "JobState", "JobStats", "JobStatus", "LeaseLost", "NotFound",
-    "Order", "Outcome", "Retry", "Rota",
+    "Order", "Outcome", "Replica", "Replicas", "Retry", "Rota",
     "RotaError", "Run", "RunError", "RunFilter", "RunState", "Schedule", "Scope", "Snooze", "SyncContext",
     "Unavailable", "Unique",
     "__version__", "after", "cron", "every", "once",

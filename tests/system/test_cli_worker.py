@@ -204,11 +204,12 @@ def test_a_worker_can_be_watched_and_logs_for_programs() -> None:
 
 def test_processes_are_watched_one_port_after_the_other(folder: Path) -> None:
     wanted = Wanted(
-        target="a:b", name="w", queues=None, concurrency=None, database=None, log_level="info", log_format="json",
-        metrics_port=9200, as_json=False,
+        target="a:b", name="w", queues=None, concurrency=None, labels=("gpu",), app_version="1.4", database=None,
+        log_level="info", log_format="json", metrics_port=9200, as_json=False,
     )  # fmt: skip
     assert "--metrics-port=9201" in wanted.command(2)
     assert "--log-format=json" in wanted.command(2)
+    assert {"--label=gpu", "--app-version=1.4"} <= set(wanted.command(2))
     assert "--metrics-port=0" in msgspec.structs.replace(wanted, metrics_port=0).command(2)
 
 

@@ -29,6 +29,7 @@ class UniqueBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True)
     fields: list[str] = []
     period: str | None = None
     on_conflict: str = "existing"
+    clear: list[str] = []
 
 
 class BackoffBody(msgspec.Struct, forbid_unknown_fields=True, tag="exponential"):
@@ -57,6 +58,9 @@ class RunBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     metadata: dict[str, Any] | None = None
     after: list[str | dict[str, str]] | None = None
     ref: str | None = None
+    only_workers: list[str] | None = None
+    labels: list[str] | None = None
+    min_worker_version: str | None = None
 
 
 class ManyRunsBody(msgspec.Struct, forbid_unknown_fields=True):

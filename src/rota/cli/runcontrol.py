@@ -1,4 +1,4 @@
-"""`rota run count|cancel|retry`: one run by its id, or all that match."""
+"""`rota run count|cancel|retry|restrict`: one run by its id, or all that match."""
 
 from __future__ import annotations
 
@@ -124,6 +124,24 @@ async def _retry_one(client: Client, id: str, waiting: bool, **steps: Any) -> Ru
     return await (ended(client, new.id, None) if waiting else client.get(new.id))
 
 
+@click.command(
+    epilog=examples("rota run restrict b3e52e11 --only-workers gpu-1,gpu-2", "rota run restrict b3e52e11 --anyone")
+)
+@click.argument("id")
+@click.option("--only-workers", metavar="A,B", help="Names of the workers that may have it.")
+@click.option("--anyone", is_flag=True, help="Workers of any name may.")
+@shared
+def restrict(id: str, only_workers: str | None, anyone: bool, database: str | None, as_json: bool) -> None:
+    """Change which workers may have a run.
+
+    If one has it that may not any more, it hears so with its next heartbeat, and stops; no attempt is spent.
+    """
+    if (only_workers is None) is not anyone:
+        raise click.UsageError("--only-workers or --anyone, one of them")
+    names = None if only_workers is None else [name.strip() for name in only_workers.split(",") if name.strip()]
+    print_run(ask(database, lambda client: client.restrict(id, names, actor=actor())), as_json=as_json)
+
+
 def _choice(id: str | None, given: dict[str, Any]) -> tuple[bool, bool, RunFilter]:
     """(--yes, --all, the filter); an id and a filter do not go together."""
     yes, everything = given.pop("yes"), given.pop("everything")
@@ -185,4 +203,4 @@ def _grouped(number: int) -> str:
     return f"{number:,}".replace(",", " ")
 
 
-COMMANDS = (count, cancel, retry)
+COMMANDS = (count, cancel, retry, restrict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -13,14 +14,23 @@ from rota.cli.events import events
 from rota.cli.filtering import filter_of, filters
 from rota.cli.logs import logs
 from rota.cli.options import cursor_of, examples, shared
-from rota.cli.output import on_terminal, print_facts, print_json, print_rows
-from rota.cli.progressing import STEP_COLUMNS, look_around, progress_facts, related_facts, step_row
+from rota.cli.output import on_terminal, plain_value, print_facts, print_json, print_rows
+from rota.cli.progressing import STEP_COLUMNS, Look, look_around, progress_facts, related_facts, step_row
 from rota.cli.runcontrol import COMMANDS
-from rota.cli.showing import ATTEMPT_COLUMNS, RUN_COLUMNS, attempt_row, run_facts, run_row
+from rota.cli.showing import (
+    ATTEMPT_COLUMNS,
+    REPLICA_COLUMNS,
+    RUN_COLUMNS,
+    attempt_row,
+    replica_row,
+    run_facts,
+    run_row,
+)
 from rota.cli.steps import steps
 from rota.cli.waiting import ended, finish, only_looking
 from rota.cli.watching import watch
 from rota.client import MOST_LISTED, Client
+from rota.core.replicas import Replica
 
 
 @click.group()
@@ -69,13 +79,18 @@ def ls(limit: int, before: str | None, database: str | None, as_json: bool, **gi
 @click.argument("id")
 @shared
 def show(id: str, database: str | None, as_json: bool) -> None:
-    """Show a run with its progress, steps and attempts, what it follows, and what follows it.
+    """Show a run with its progress, steps, attempts and replicas, what it follows, and what follows it.
 
     ID is the beginning or the end of an id, or all of it.
     """
-    seen = ask(database, lambda client: look_around(client, id))
+
+    async def question(client: Client) -> tuple[Look, Sequence[Replica]]:
+        seen = await look_around(client, id)
+        return seen, await client.replicas(seen.run.id)
+
+    seen, replicas = ask(database, question)
     if as_json:
-        print_json(seen.document())
+        print_json({**seen.document(), **({"replicas": plain_value(replicas)} if replicas else {})})
         return
     print_facts([*run_facts(seen.run, seen.at), *related_facts(seen), *progress_facts(seen)])
     if on_terminal() and seen.progress.steps:
@@ -85,6 +100,9 @@ def show(id: str, database: str | None, as_json: bool) -> None:
     if on_terminal() and rows:
         click.echo()
     print_rows(ATTEMPT_COLUMNS, rows, none="")
+    if on_terminal() and replicas:
+        click.echo()
+        print_rows(REPLICA_COLUMNS, [replica_row(one) for one in replicas], none="")
 
 
 @run.command(

@@ -7,6 +7,7 @@ from datetime import datetime
 from rota.cli.output import emit, json_text, on_terminal, print_json, print_rows
 from rota.cli.words import Cell, Columns, age_cell, instant_cell, span_cell, state_cell, text_cell
 from rota.core.model import Attempt, Measures, Run, RunError
+from rota.core.replicas import Replica
 
 RUN_COLUMNS = Columns(
     ("id", "state", "job", "created", "took", "attempt", "queue"),
@@ -18,6 +19,7 @@ ATTEMPT_COLUMNS = Columns(
     cut=("worker",),
     below=("error", "measured"),
 )
+REPLICA_COLUMNS = Columns(("worker", "state", "attempt", "run", "error"), cut=("worker",), below=("error",))
 _CHANGED_RUN_COLUMNS = Columns(("id", "state", "job"), cut=("job",))
 
 
@@ -60,6 +62,7 @@ def run_facts(run: Run, now: datetime) -> list[tuple[str, Cell]]:
         ("wait_until", instant_cell(run.wait_until, now)),
         ("worker", text_cell(run.worker_id)),
         ("retry_of", text_cell(run.retry_of)),
+        ("replica_of", text_cell(run.parent_id)),
         ("tags", text_cell(", ".join(run.tags))),
         ("metadata", _json_cell(run.metadata or None)),
         ("payload", _json_cell(run.payload)),
@@ -77,6 +80,18 @@ def attempt_row(attempt: Attempt, now: datetime) -> list[Cell]:
         span_cell(attempt.started_at or attempt.claimed_at, attempt.ended_at, now),
         Cell(error_line(attempt.error) if attempt.error else "", style="red"),
         _measured_cell(attempt),
+    ]
+
+
+def replica_row(replica: Replica) -> list[Cell]:
+    state = state_cell(replica.state)
+    cleared = Cell(f"{state.plain} (cleared)", f"{state.shown or state.plain} (cleared)")
+    return [
+        text_cell(replica.worker or "anybody"),
+        cleared if replica.cleared else state,
+        text_cell(replica.attempt),
+        text_cell(replica.run_id),
+        Cell(replica.error or "", style="red"),
     ]
 
 

@@ -18,9 +18,9 @@ from rota.core.workers import Asked, Worker, WorkerRun, WorkerState
 from rota.durations import format_duration
 
 _COLUMNS = Columns(
-    ("id", "state", "host", "held", "slots", "queues", "seen", "version", "asked"),
-    cut=("host", "queues"),
-    spare=("slots", "seen", "queues", "host", "version"),
+    ("id", "state", "host", "held", "slots", "queues", "seen", "version", "labels", "asked"),
+    cut=("host", "queues", "labels"),
+    spare=("labels", "slots", "seen", "queues", "host", "version"),
     below=("asked",),
 )
 _RUN_COLUMNS = Columns(("run", "job", "attempt", "for"), cut=("job",))
@@ -152,6 +152,7 @@ def _row(worker: Worker, now: datetime) -> list[Cell]:
         _queues_cell(worker.queues),
         age_cell(worker.seen_at, now),
         text_cell(worker.version),
+        text_cell(",".join(worker.labels)),
         _below(_asked_cell(worker.asked)),
     ]
 
@@ -168,6 +169,8 @@ def _facts(worker: Worker, now: datetime) -> list[tuple[str, Cell]]:
         ("host", text_cell(worker.host)),
         ("pid", text_cell(worker.pid)),
         ("version", text_cell(worker.version)),
+        ("app_version", text_cell(worker.app_version)),
+        ("labels", text_cell(", ".join(worker.labels))),
         ("queues", _queues_cell(worker.queues)),
         ("jobs", text_cell(", ".join(worker.jobs))),
         ("slots", text_cell(worker.slots)),

@@ -32,6 +32,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None
     queues: dict[str, int] | None
     concurrency: int | None
+    labels: tuple[str, ...]
+    app_version: str | None
     database: str | None
     log_level: str
     log_format: str | None
@@ -43,6 +45,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
             "--name": f"{self.name or socket.gethostname()}-{number}",
             "--queues": ",".join(f"{queue}:{weight}" for queue, weight in (self.queues or {}).items()),
             "--concurrency": self.concurrency,
+            "--label": ",".join(self.labels),
+            "--app-version": self.app_version,
             "--database": self.database,
             "--log-level": self.log_level,
             "--log-format": self.log_format,
@@ -74,6 +78,7 @@ class WorkerCommand(click.Command):
         "rota worker jobs:app --queues mail,default --concurrency 50",
         "rota worker jobs:app --queues critical:4,default:1",
         "rota worker jobs:app --processes 4 --name crawler",
+        "rota worker jobs:app --label gpu --label zone=eu --app-version 1.4",
         "rota worker jobs:app --metrics-port 9200 --log-format json",
     ),
 )
@@ -92,6 +97,14 @@ class WorkerCommand(click.Command):
     metavar="N",
     help="Start N worker processes and keep them alive; each has --concurrency.",
 )
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="NAME[=VALUE]",
+    help="What it is or has, for jobs that need it: gpu, zone=eu. Also several times.",
+)
+@click.option("--app-version", metavar="VERSION", help="Of your application, for jobs that need a newer one.")
 @click.option("--name", metavar="NAME", help="How lists call it.  [default: the host's name]")
 @click.option(
     "--metrics-port",
@@ -123,7 +136,9 @@ def work(wanted: Wanted) -> int:
     from rota.server import serve
 
     app = load_app(wanted.target)
-    app.configure(database_url=wanted.database, concurrency=wanted.concurrency)
+    labels = ",".join(wanted.labels) or None
+    given = {"concurrency": wanted.concurrency, "worker_labels": labels, "worker_version": wanted.app_version}
+    app.configure(database_url=wanted.database, **given)
 
     def ready(url: str) -> None:
         name, jobs = wanted.name or socket.gethostname(), sorted(app.registry.known())

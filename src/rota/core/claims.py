@@ -7,6 +7,8 @@ from types import MappingProxyType
 
 import msgspec
 
+from rota.core.needs import Met
+
 NIL_ID = "00000000-0000-0000-0000-000000000000"
 
 
@@ -59,6 +61,34 @@ class LimitedRequest(msgspec.Struct, frozen=True):
     lease: int
     slots: int
     solo: int
+    needs: tuple[str, ...] = ()
+
+
+class NeededRequest(msgspec.Struct, frozen=True):
+    """For runs with needs, and for replicas: no more than there are free `slots`; none of these is but a look.
+
+    `name` is the worker's, which it may share with others. Of `SUSPECTS` it brings one at most.
+    """
+
+    worker_id: str
+    name: str
+    queues: tuple[str, ...]
+    known: Mapping[str, int]
+    lease: int
+    slots: int
+    solo: int
+    met: Met
+
+
+class Candidate(msgspec.Struct, frozen=True, order=True):
+    """A run that a worker may have, in the order of claims: `place` is 0 if the run names it."""
+
+    rank: int
+    place: int
+    run_at: int
+    run_id: str
+    solo: int
+    parent_id: str | None = None
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):

@@ -71,7 +71,7 @@ class Vain(msgspec.Struct, frozen=True):
     reason: str
 
 
-def needs_of(value: object) -> tuple[Need, ...]:
+def followed_by(value: object) -> tuple[Need, ...]:
     """What people write as `after`."""
     if value is None:
         return ()

@@ -21,6 +21,7 @@ class Lease(msgspec.Struct, frozen=True):
     max_attempts: int
     on_lost: str
     queue: str
+    need: str | None = None
 
 
 class Wait(msgspec.Struct, frozen=True, gc=False):

@@ -13,11 +13,13 @@ from rota.instants import instant
 
 KINDS = ("run", "job", "schedule", "queue", "worker", "token")
 
-PLANNER, CLIENT, PROMOTER, REAPER, OUTSIDE = "planner", "client", "promoter", "reaper", "outside"
+PLANNER, CLIENT, PROMOTER, REAPER = "planner", "client", "promoter", "reaper"
+OUTSIDE, CONDUCTOR = "outside", "conductor"
 """Who acts when no person does, besides workers and policies."""
 
 CANCEL_ASKED, RELEASED, REPLACED, RETRIED = "cancel_asked", "released", "replaced", "retried"
 HANDED_OVER, STEP_ENDED = "handed_over", "step_ended"
+RESTRICTED, CONDUCTS, CLEARED = "restricted", "conducts", "cleared"
 TRIGGERED, BACKFILLED = "triggered", "backfilled"
 
 _S = RunState

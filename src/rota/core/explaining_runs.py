@@ -12,12 +12,14 @@ from rota.core.dependencies import NEEDS_SUCCESS, SUCCESS_OR_SKIP
 from rota.core.explaining import Explanation, written
 from rota.core.limits import measure
 from rota.core.model import Attempt, Run
+from rota.core.needs import NOTHING, Needs, meets
+from rota.core.replicas import Replica
 from rota.core.states import RunState
-from rota.core.workers import WorkerState
+from rota.core.workers import WorkerState, name_of
 from rota.durations import age, span
 
 _SHOWN = 5
-MAY_BE_CLAIMED, WAITS_FOR_TIME, WITHIN_LIMITS, WAITS_FOR_RUNS = 0, 1, 2, 3
+MAY_BE_CLAIMED, WAITS_FOR_TIME, WITHIN_LIMITS, WAITS_FOR_RUNS, CONDUCTS_WHEN_DUE = 0, 1, 2, 3, 5
 
 
 class Paused(msgspec.Struct, frozen=True):
@@ -45,6 +47,12 @@ class LiveWorker(msgspec.Struct, frozen=True):
     queues: tuple[str, ...]
     jobs: tuple[str, ...]
     state: WorkerState = WorkerState.WORKING
+    labels: tuple[str, ...] = ()
+    app_version: str = ""
+
+    @property
+    def name(self) -> str:
+        return name_of(self.id)
 
     @property
     def claims(self) -> bool:
@@ -56,7 +64,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """`hold` as in the table of ready runs; `waits_for`: runs, their final state, None while they go on, and what it
     needs of them (`rota_wait.kind`); `awaited_by`: runs that wait for it; `before`: how many runs of its queue are
     to be claimed first; `shielded`: it is in a step that is not to be cancelled; `step`: the one whose end it waits for
-    outside."""
+    outside; `for_worker`: the name of the only worker that may have it."""
 
     run: Run
     now: datetime
@@ -73,6 +81,9 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     cancel_until: datetime | None = None
     shielded: bool = False
     step: str | None = None
+    needs: Needs = NOTHING
+    replicas: Sequence[Replica] = ()
+    for_worker: str | None = None
 
 
 def explain_run(facts: RunFacts) -> Explanation:
@@ -82,6 +93,8 @@ def explain_run(facts: RunFacts) -> Explanation:
         words = _scheduled(facts, more)
     elif run.state is RunState.QUEUED:
         words = _queued(facts, more)
+    elif facts.replicas and not run.state.is_final:
+        words = _conducting(facts, more)
     elif run.state in (RunState.RUNNING, RunState.CANCELLING, RunState.WAITING):
         words = _running(facts, more)
     else:
@@ -107,6 +120,9 @@ def _scheduled(facts: RunFacts, more: dict[str, Any]) -> list[str]:
         return _waiting(facts, more)
     more["run_at"] = written(run.run_at)
     when = f"{written(run.run_at)} ({age(run.run_at, facts.now)})"
+    if run.run_at <= facts.now and facts.hold == CONDUCTS_WHEN_DUE:
+        waits = [f"Its time came at {when}: each of several workers does it, as soon as there are such."]
+        return waits + _workers(facts, more)
     if run.run_at <= facts.now:
         return [f"Its time came at {when}: it will be queued within a second if a server or worker is alive."]
     if run.attempt and facts.attempts:
@@ -180,12 +196,20 @@ def _full(limit: LimitFacts) -> str:
 def _workers(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     """Nothing if there is one that takes it."""
     run, alive = facts.run, facts.workers
+    if facts.for_worker is not None:
+        alive = [worker for worker in alive if worker.name == facts.for_worker]
+        if not alive:
+            return [f"It is the replica of worker {facts.for_worker!r}, which is not alive."]
     able = [worker for worker in alive if run.queue in worker.queues]
     knowing = [worker for worker in able if run.job in worker.jobs]
     claiming = [worker for worker in knowing if worker.claims]
-    more["workers"] = [worker.id for worker in claiming[:_SHOWN]]
-    if claiming:
+    fit = [worker for worker in claiming if meets(worker, facts.needs)]
+    more["workers"] = [worker.id for worker in fit[:_SHOWN]]
+    more |= {"needs": msgspec.to_builtins(facts.needs)} if facts.needs else {}
+    if fit:
         return []
+    if claiming:
+        return [f"No live worker meets its needs: {facts.needs}."]
     if not alive:
         return ["No worker is alive: start one with `rota worker`."]
     if not able:
@@ -200,6 +224,22 @@ def _workers(facts: RunFacts, more: dict[str, Any]) -> list[str]:
 def _claims_nothing(worker: LiveWorker) -> str:
     way_out = f": `rota workers resume {worker.id}`" if worker.state is WorkerState.DRAINING else ""
     return f"Worker {worker.id} would take it, but is {worker.state.value}{way_out}."
+
+
+def _conducting(facts: RunFacts, more: dict[str, Any]) -> list[str]:
+    run, counted = facts.run, [one for one in facts.replicas if one.counts]
+    more["replicas"] = {one.run_id: one.state.value for one in counted}
+    since = run.started_at or run.run_at
+    words = [f"Several workers do it since {written(since)} ({age(since, facts.now)}), each a replica of its own."]
+    for one in counted[:_SHOWN]:
+        whose = f"worker {one.worker}" if one.worker else "the next worker that has none"
+        why = f": {one.error}" if one.error else ""
+        words.append(f"Replica {one.run_id} of {whose} is {one.state.value}{why}.")
+    words += [f"There are {len(counted) - _SHOWN} more."] if len(counted) > _SHOWN else []
+    if run.state is RunState.CANCELLING:
+        by, why = f" by {facts.cancelled_by}" if facts.cancelled_by else "", f": {run.reason}" if run.reason else ""
+        words.append(f"It was asked to stop{by}{why}: it ends with the last of them.")
+    return words
 
 
 def _running(facts: RunFacts, more: dict[str, Any]) -> list[str]:

@@ -10,7 +10,9 @@ import msgspec
 
 from rota.core.dependencies import Need
 from rota.core.limits import Gate, Limit
+from rota.core.needs import Needs, Staff
 from rota.core.notes import Progress
+from rota.core.replicas import Replicas
 from rota.core.retry import RetryPolicy
 from rota.core.scope import Scope
 from rota.core.states import Outcome, RunState
@@ -57,6 +59,8 @@ class JobDefinition(msgspec.Struct, frozen=True, kw_only=True):
     unique: Unique | None = None
     limits: tuple[Limit, ...] = ()
     steps: tuple[StepDefinition, ...] = ()
+    needs: Needs = Needs()
+    replicas: Replicas | None = None
     enabled: bool = True
     repeatable: bool = True
     schedulable: bool = True
@@ -72,6 +76,7 @@ class Overrides(msgspec.Struct, frozen=True, omit_defaults=True):
     retry: RetryPolicy | None = None
     timeout: timedelta | None = None
     unique: Unique | bool | None = None
+    needs: Needs | None = None
 
 
 class NewRun(msgspec.Struct, frozen=True, gc=False):
@@ -79,7 +84,7 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
 
     Due at `run_at`, or `delay` after the database's now; both in microseconds. A run made from another, `like` it in
     all but id and payload, says so: that saves a bulk enqueue from comparing them. `actor`: who asked for a retry.
-    `after`: the runs that it follows.
+    `after`: the runs that it follows. `staff`: who does it, if not anybody.
     """
 
     id: str
@@ -105,6 +110,7 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     like: NewRun | None = None
     actor: str | None = None
     after: tuple[Need, ...] = ()
+    staff: Staff | None = None
 
     @property
     def limit_key(self) -> str | None:
@@ -173,6 +179,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     cancelled_by: str | None = None
     wait_since: datetime | None = None
     wait_until: datetime | None = None
+    parent_id: str | None = None
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,6 +230,8 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     state: WorkerState = WorkerState.WORKING
     pace: Pace | None = None
     asked: str | None = None
+    labels: tuple[str, ...] = ()
+    app_version: str = ""
 
 
 class Pause(msgspec.Struct, frozen=True):

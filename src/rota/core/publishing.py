@@ -9,11 +9,12 @@ from typing import Any, TypedDict
 import msgspec
 
 from rota.core import jsonvalue
-from rota.core.dependencies import AfterOption, Need, checked_ref, needs_of
+from rota.core.dependencies import AfterOption, Need, checked_ref, followed_by
 from rota.core.jsonvalue import Limits
 from rota.core.limits import Gate, gate_of, narrowest_first, rate_prefixes
 from rota.core.model import MAX_PRIORITY, MIN_PRIORITY, JobDefinition, NewRun, Overrides
 from rota.core.names import checked_name, checked_timeout
+from rota.core.needs import Needs, Staff, merged, needs_of
 from rota.core.retry import Backoff, RetryPolicy, retry_policy
 from rota.core.scope import GLOBAL, Scope
 from rota.core.unique import KeyHold, PartKey, Unique, fingerprint, idempotency_key, once_key, unique_fields, unique_key
@@ -43,6 +44,9 @@ class RunOptions(TypedDict, total=False):
     idempotency_key: str
     after: AfterOption
     ref: str
+    only_workers: list[str] | tuple[str, ...]
+    labels: list[str] | tuple[str, ...]
+    min_worker_version: str
 
 
 UniqueOption = bool | str | list[str] | tuple[str, ...] | dict[str, Any] | Unique | None
@@ -81,18 +85,26 @@ def new_run(definition: JobDefinition, id: str, payload: str, options: Mapping[s
         holds=holds,
         gates=gates_of(definition, scope, payload),
         after=_after(options, holds),
+        staff=staff_of(definition, needs_of(options)),
     )
 
 
 def _after(options: Mapping[str, Any], holds: Iterable[KeyHold]) -> tuple[Need, ...]:
     if options.get("ref") is not None:
         checked_ref(options["ref"])
-    after = needs_of(options.get("after"))
+    after = followed_by(options.get("after"))
     if after and any(hold.on_conflict == "replace" for hold in holds):
         raise Invalid(
             "a run that follows others cannot replace one", hint='unique={"on_conflict": "existing"}, or "reject"'
         )
     return after
+
+
+def staff_of(definition: JobDefinition, own: Needs) -> Staff | None:
+    """`own` are the needs that were given for this run."""
+    needs = merged(own, definition.needs) if own else definition.needs
+    conducts = definition.replicas is not None
+    return Staff(needs, conducts) if needs or conducts else None
 
 
 def carrying(run: NewRun, traceparent: str | None) -> NewRun:
@@ -117,6 +129,7 @@ def _overrides(policy: RetryPolicy | None, options: Mapping[str, Any]) -> str | 
         retry=policy,
         timeout=None if timeout is None else checked_timeout(timeout),
         unique=False if options.get("unique") is False else unique_of(options.get("unique")),
+        needs=needs_of(options) or None,
     )
     return None if overrides == Overrides() else _json(overrides)
 
@@ -157,7 +170,7 @@ def key_holds(
             else unique_fields(definition.name, scope, payload, unique.fields)
         )
         period = None if unique.period is None else in_micros(unique.period)
-        holds.append(KeyHold(name, unique.on_conflict, period))
+        holds.append(KeyHold(name, unique.on_conflict, period, clear=unique.clear))
     return tuple(holds)
 
 
@@ -211,7 +224,7 @@ def _check_fields(fields: Iterable[str], definition: JobDefinition) -> None:
 def _plain(options: Mapping[str, Any]) -> dict[str, str]:
     """What makes two requests the same. An answer of an enqueue in `after` means the run that it names."""
     plain = {name: str(value) for name, value in options.items() if name not in ("idempotency_key", "after", "ref")}
-    after = needs_of(options.get("after"))
+    after = followed_by(options.get("after"))
     return {**plain, "after": str(after)} if after else plain
 
 
@@ -236,16 +249,16 @@ def unique_of(value: UniqueOption) -> Unique | None:
                     {**value, "period": None if period is None else parse_duration(period)}, Unique, strict=True
                 )
             except (msgspec.ValidationError, TypeError) as error:
-                raise Invalid(f"unique: {error}", hint="fields, period, on_conflict") from None
+                raise Invalid(f"unique: {error}", hint="fields, period, on_conflict, clear") from None
         case list() | tuple():
             return Unique(tuple(checked_name(field, "a field of unique") for field in value))
         case _:
             raise Invalid(f"unique cannot be {value!r:.80}", hint="True, a field, a list of fields, or a Unique")
 
 
-def own_unique(run: NewRun) -> Unique | bool | None:
+def own_overrides(run: NewRun) -> Overrides:
     """What was given for this run instead of its job's."""
-    return msgspec.json.decode(run.overrides, type=Overrides).unique if run.overrides else None
+    return msgspec.json.decode(run.overrides, type=Overrides) if run.overrides else Overrides()
 
 
 def scope_of(value: Scope | tuple[str, str] | None) -> Scope:

@@ -12,16 +12,27 @@ from rota.core.scope import Scope
 from rota.errors import Invalid, did_you_mean
 
 ON_CONFLICT = ("existing", "replace", "reject")
+CLEARED = ("failed", "succeeded")
 
 
 class Unique(msgspec.Struct, frozen=True):
-    """Unique by `fields` of the payload (none: by all of it), while not final or for `period` after creation."""
+    """Unique by `fields` of the payload (none: by all of it), while not final or for `period` after creation.
+
+    `clear`: of a run with replicas that is there already, those that have failed, or succeeded, are to be done again.
+    """
 
     fields: tuple[str, ...] = ()
     period: timedelta | None = None
     on_conflict: str = "existing"
+    clear: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for outcome in self.clear:
+            if outcome not in CLEARED:
+                raise Invalid(f"unique.clear cannot be {outcome!r}", hint=did_you_mean(outcome, CLEARED))
+        if self.clear and self.on_conflict != "existing":
+            hint = "leave one of them out"
+            raise Invalid(f"unique.clear means nothing if on_conflict is {self.on_conflict!r}", hint=hint)
         if self.on_conflict not in ON_CONFLICT:
             raise Invalid(
                 f"unique.on_conflict cannot be {self.on_conflict!r}", hint=did_you_mean(self.on_conflict, ON_CONFLICT)
@@ -49,6 +60,7 @@ class KeyHold(msgspec.Struct, frozen=True):
     once: bool = False
     fingerprint: str | None = None
     label: str | None = None
+    clear: tuple[str, ...] = ()
 
 
 def unique_key(job: str, scope: Scope, key: str) -> str:

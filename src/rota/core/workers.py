@@ -92,6 +92,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     poll: timedelta | None
     asked: Asked | None
     asked_by: str | None
+    labels: tuple[str, ...] = ()
+    app_version: str = ""
 
 
 def presence(seen_at: int, now: int, lease: timedelta | None = None) -> Presence:
@@ -103,6 +105,11 @@ def presence(seen_at: int, now: int, lease: timedelta | None = None) -> Presence
     if quiet > SILENCE:
         return Presence.SILENT
     return Presence.STALE if quiet > (lease or _LEASE) else Presence.ALIVE
+
+
+def name_of(worker_id: str) -> str:
+    """An id is a name and a boot."""
+    return worker_id.rpartition("@")[0] or worker_id
 
 
 def weights_of(queues: Queues) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The loops of one process, put together: planner, promoter, reaper, janitor, and a worker if it has jobs to run."""
+"""The loops of one process, put together: planner, promoter, conductor, reaper, janitor; a worker if it has jobs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ import msgspec
 from rota.config import Config
 from rota.core.model import WorkerInfo
 from rota.core.names import checked_name
+from rota.core.needs import labels_of
 from rota.core.workers import Queues, uneven, weights_of
+from rota.engine.conductor import Conductor
 from rota.engine.declaring import declare_quotas, declare_schedules
 from rota.engine.heartbeat import HeartbeatThread
 from rota.engine.janitor import Janitor
@@ -26,6 +28,7 @@ from rota.engine.reaper import Reaper
 from rota.engine.worker import Worker
 from rota.registry.jobs import Registry
 from rota.store import Store
+from rota.store.replicas import CONDUCTOR
 from rota.version import __version__
 
 
@@ -45,6 +48,8 @@ def worker_info(
         weights=uneven(weights),
         jobs=tuple(registry.known()),
         slots=config.concurrency,
+        labels=labels_of(config.worker_labels),
+        app_version=config.worker_version or __version__,
     )
 
 
@@ -84,9 +89,11 @@ class Engine:
         self._promoter = Loop("promoter", Promoter(store, config.poll, meters, self._rate_opened), meters, clock)
         self._planning = Planner(store, registry.schedules.providers, config.poll, meters)
         self._planner = Loop("planner", self._planning, meters, clock)
+        self._conductor = Loop("conductor", Conductor(store, config.poll, meters), meters, clock)
         self._loops = [
             self._planner,
             self._promoter,
+            self._conductor,
             Loop("reaper", Reaper(store, config.reaper, config.heartbeat, meters), meters, clock),
             Loop("janitor", Janitor(store, config.janitor, meters), meters, clock),
         ]
@@ -114,6 +121,8 @@ class Engine:
         self._promoter.wake()
         if is_for_planner(queue):
             self._planner.wake()
+        if queue in (None, CONDUCTOR):
+            self._conductor.wake()
 
     def _stop_worker(self) -> None:
         """Asked by an operator, with the usual grace. The other loops go on, unless whoever started them ends them."""

@@ -23,6 +23,7 @@ from rota.engine.current import RunFields
 from rota.engine.executor import Executor
 from rota.engine.heartbeat import Beat, HeartbeatThread
 from rota.engine.meters import Meters
+from rota.engine.needed import NeededRuns
 from rota.engine.notebook import Notebook
 from rota.engine.orders import Orders
 from rota.engine.reporter import Reporter
@@ -68,6 +69,7 @@ class Worker:
         self._doubt_until = 0.0
         self._solo_at = 0.0
         self._suspects = Suspects(store, info.id, self._known, in_micros(config.lease))
+        self._needed = NeededRuns(store, in_micros(config.lease))
         self._limited_at = 0.0
         self._limited_waits = False
         self._cancels_at = 0.0
@@ -187,6 +189,8 @@ class Worker:
         self._low_water = buffer_target(self._rate.per_second) // 3
         if self._limited_waits or (self._more and now >= self._limited_at):
             await self._claim_limited(now)
+        if self._needed.due(now):
+            await self._claim_needed(now)
         if self._suspects.due(now):
             await self._claim_suspect(now)
         wanted, solo = self._appetite(now)
@@ -204,13 +208,22 @@ class Worker:
         if self._more:
             return 0
         await self._claim_suspect(now)
-        return _LIMITED_AGAIN if await self._claim_limited(now) else self._config.poll.total_seconds()
+        await self._claim_needed(now)
+        soon = await self._claim_limited(now) or self._needed.missed
+        return _LIMITED_AGAIN if soon else self._config.poll.total_seconds()
 
     async def _claim_suspect(self, now: float) -> None:
         asks = self._orders.lookout.looks(0 if self._buffer else self._free())
         self._accept(await self._suspects.claim(asks, now), now)
         if asks and self._free() <= 0:  # it was a look for solo runs, too, and as good as another
             self._solo_at = max(self._solo_at, now + self._solo_every)
+
+    async def _claim_needed(self, now: float) -> None:
+        """Runs that not every worker may have. As with limits, the buffer is let run dry for them."""
+        slots = 0 if self._buffer else self._free()
+        if slots > 0 or self._buffer:
+            found = await self._needed.claim(self.info, self._known, slots, self._suspects.level, now)
+            self._accept(self._suspects.noted(found), now)
 
     async def _claim_limited(self, now: float) -> bool:
         """Runs under limits, into free slots only. While the buffer takes those, this is but a look, and if one waits,
@@ -220,7 +233,8 @@ class Worker:
             return False
         self._limited_at = now + _LIMITED_EVERY
         lease = in_micros(self._config.lease)
-        request = LimitedRequest(self.info.id, self.info.queues, self._known, lease, slots, self._suspects.level)
+        solo, met = self._suspects.level, self._needed.met.all
+        request = LimitedRequest(self.info.id, self.info.queues, self._known, lease, slots, solo, met)
         found = await self._store.claim_limited(request)
         shut = found.shut
         for _ in range(_LIMITED_LOOKS):  # what a look finds may be limits to shut, and no run
@@ -237,7 +251,7 @@ class Worker:
     def _appetite(self, now: float) -> tuple[int, bool]:
         """(how many, may they be solo). The buffer is let run dry now and then, to look for solo runs."""
         free = self._free()
-        if self._limited_waits:
+        if self._limited_waits or self._needed.waits:
             return 0, False
         room = min(LARGEST_CLAIM, free + buffer_target(self._rate.per_second) - len(self._buffer))
         if now >= self._solo_at:
@@ -283,7 +297,7 @@ class Worker:
     def freed(self) -> None:
         """A slot became free."""
         self._fill()
-        if self._more and len(self._buffer) <= self._low_water:
+        if (self._more or self._needed.more) and len(self._buffer) <= self._low_water:
             self._wake.set()
 
     def _begin(self, claim: Claim, fresh: bool) -> None:

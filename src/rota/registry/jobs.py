@@ -10,6 +10,7 @@ from rota.core.endings import ON_LOST
 from rota.core.limits import Limit, limits_of
 from rota.core.model import CancelPolicy, JobDefinition, Retention
 from rota.core.names import checked_name, checked_timeout
+from rota.core.needs import needs_of
 from rota.core.outside import EXTERNAL
 from rota.core.publishing import (
     UniqueOption,
@@ -19,6 +20,7 @@ from rota.core.publishing import (
     unique_of,
 )
 from rota.core.quotas import Quota
+from rota.core.replicas import ReplicasOption, replicas_of
 from rota.core.retry import DEFAULT_MAX_ATTEMPTS, Backoff, Exponential, retry_policy
 from rota.core.steps import StepOption, steps_of
 from rota.durations import Duration, parse_duration
@@ -52,6 +54,10 @@ class JobOptions(TypedDict, total=False):
     max_concurrency: int
     limit: LimitOption
     steps: list[StepOption]
+    only_workers: list[str] | tuple[str, ...]
+    labels: list[str] | tuple[str, ...]
+    min_worker_version: str
+    replicas: ReplicasOption
     keep: int
     keep_for: Duration
     enabled: bool
@@ -105,6 +111,8 @@ def declare(fn: Callable[..., Any], context_type: type, options: Mapping[str, An
         unique=unique_of(options.get("unique")),
         limits=_limits(options),
         steps=steps_of(options.get("steps")),
+        needs=needs_of(options),
+        replicas=replicas_of(options.get("replicas")),
         enabled=options.get("enabled", True),
         repeatable=options.get("repeatable", True),
         schedulable=options.get("schedulable", True),
@@ -115,6 +123,8 @@ def declare(fn: Callable[..., Any], context_type: type, options: Mapping[str, An
     )
     checked_unique(definition.unique, definition)
     check_limits(definition)
+    if definition.replicas is not None and definition.limits:
+        raise Invalid(f"job {definition.name!r} has replicas, and limits", hint="leave one of them out")
     return Handler(definition, fn, payload)
 
 

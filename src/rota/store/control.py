@@ -12,7 +12,7 @@ from rota.core.model import CancelPolicy, JobDefinition
 from rota.core.states import RunState
 from rota.durations import in_micros
 from rota.errors import NotCancellable, RunIsFinal, Unavailable, UnknownRun
-from rota.store import events, waits
+from rota.store import events, replicas, waits
 from rota.store.database import Tx
 from rota.store.listening import telling
 
@@ -42,10 +42,12 @@ async def cancel(
             raise RunIsFinal(run_id, state, "cancelled")
         if await _end_unclaimed(tx, run_id, RunState.CANCELLED, reason, actor, queues):
             return RunState.CANCELLED
-        policy = _cancel_policy(definition)
+        policy = cancel_policy(definition)
         if not policy.supported:
             raise NotCancellable(run_id, job)
         if await _ask_to_stop(tx, run_id, reason, actor, in_micros(policy.grace)):
+            return RunState.CANCELLING
+        if await replicas.cancel_conducted(tx, run_id, reason, actor, queues):
             return RunState.CANCELLING
     raise Unavailable(f"run {run_id} kept changing while it was being cancelled", hint="try again")
 
@@ -62,6 +64,11 @@ async def _ask_to_stop(tx: Tx, run_id: str, reason: str | None, actor: str | Non
                 await events.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)
             return True
     return False
+
+
+async def expire_unclaimed(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str]) -> bool:
+    """A run that only one worker may have, which is gone for good. False: somebody has it by now."""
+    return await _end_unclaimed(tx, run_id, RunState.EXPIRED, reason, actor, queues)
 
 
 async def cancel_unclaimed(tx: Tx, run_id: str, reason: str | None, actor: str | None, queues: set[str]) -> bool:
@@ -141,5 +148,5 @@ async def _end_unclaimed(
     return True
 
 
-def _cancel_policy(definition: str | None) -> CancelPolicy:
+def cancel_policy(definition: str | None) -> CancelPolicy:
     return msgspec.json.decode(definition, type=JobDefinition).cancel if definition else CancelPolicy()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import msgspec
 
 from rota.clock import Clock
-from rota.core.claims import Claim, ClaimRequest, LimitedRequest
+from rota.core.claims import Candidate, Claim, ClaimRequest, LimitedRequest, NeededRequest
 from rota.core.endings import Report
 from rota.core.model import NewRun
 from rota.errors import Conflict
@@ -76,7 +76,13 @@ class HotForms(Protocol):
     async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[tuple[str, str, int]]:
         """Of each limit up to so many runs, locked, in their order: key and run."""
 
-    async def take(self, request: LimitedRequest, run_ids: Sequence[str]) -> list[Claim]: ...
+    async def take(self, request: LimitedRequest | NeededRequest, run_ids: Sequence[str]) -> list[Claim]: ...
+
+    async def needed(self, request: NeededRequest, wanted: int) -> list[Candidate]:
+        """Runs whose needs the worker meets, locked; replicas that are its own among them."""
+
+    async def open_replicas(self, request: NeededRequest, wanted: int) -> list[Candidate]:
+        """One replica, that nobody has yet, of each run of which it has none. Not locked."""
 
 
 Work = Callable[[Tx], Coroutine[Any, Any, T]]

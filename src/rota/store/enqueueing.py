@@ -9,7 +9,7 @@ from rota.core.limits import Gated, is_quota
 from rota.core.model import Enqueued, NewRun
 from rota.core.unique import KeyHold
 from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable, QuotaExceeded
-from rota.store import dependencies, events, limits, listening
+from rota.store import dependencies, events, limits, listening, needs, replicas
 from rota.store.database import AlreadyThere, Row, Tx
 from rota.store.limits import Admitted, Refused, Skipped
 from rota.store.quotas import gated as under_quotas
@@ -94,6 +94,9 @@ async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
         await tx.fetch("inherit_followed", retries)
         noted = [(run.id, run.actor, 0, {"retry_of": run.retry_of}) for run in runs if run.retry_of]
         await events.note_runs(tx, RETRIED, noted)
+    staffed = [(run.id, run.staff) for run in runs if run.staff]
+    if staffed:
+        await needs.assign(tx, staffed)
     return [Enqueued(run.id, True, now, now + run.delay if run.run_at is None else run.run_at) for run in runs]
 
 
@@ -192,6 +195,8 @@ async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, placed: 
     if hold.on_conflict == "replace" and placed is not None:
         for was in await tx.fetch("lock_ready", id=holder):
             await _replace(tx, run, holder, was, placed)
+    if hold.clear and placed is not None:
+        await replicas.clear(tx, holder, hold.clear, run.id, run.actor)
     return Enqueued(holder, False)
 
 
@@ -204,7 +209,10 @@ async def _replace(tx: Tx, run: NewRun, holder: str, was: Row, placed: list[Gate
         "run_at": run.run_at,
         "delay": run.delay,
         "on_lost": run.on_lost,
+        "need": run.staff and run.staff.mark,
     }
+    if run.staff:
+        await needs.make(tx, [run.staff.needs])
     fence, hold, first_due_at = was
     ((holds_now, due_at),) = await tx.fetch("replace_ready", limit_key=run.limit_key, **values)
     change = {

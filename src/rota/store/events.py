@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from rota.core import events
-from rota.core.events import CLIENT, PLANNER, Event, Note, Revised, RunFacts, Tried
+from rota.core.events import CLIENT, CONDUCTOR, PLANNER, Event, Note, Revised, RunFacts, Tried
 from rota.core.states import Outcome, RunState
 from rota.errors import UnknownRun, UnknownSchedule
 from rota.store.database import Database, Row, Tx
@@ -84,7 +84,7 @@ async def _run_facts(tx: Tx, run_id: str) -> RunFacts:
     if not found:
         raise UnknownRun(run_id)
     (created_at, run_at, state, fence, attempt, claimed_at, finished_at, worker_id, reason, cancelled_by, retry_of,
-     metadata, schedule_id, schedule, plan_time, backfilled, hold) = found[0]  # fmt: skip
+     metadata, schedule_id, schedule, plan_time, backfilled, hold, parent_id) = found[0]  # fmt: skip
     tried = sorted((_tried(row) for row in await tx.fetch("tried_facts", id=run_id)), key=lambda one: one.fence)
     if state == RunState.SUCCEEDED and claimed_at is not None:
         done = RunState.SUCCEEDED
@@ -92,9 +92,11 @@ async def _run_facts(tx: Tx, run_id: str) -> RunFacts:
     made_by: str | None = CLIENT
     if backfilled:
         made_by = (msgspec.json.decode(metadata) if metadata else {}).get("backfilled_by")
+    elif parent_id is not None:
+        made_by = CONDUCTOR
     elif schedule_id is not None and retry_of is None:
         made_by = PLANNER if plan_time is not None else await _triggered_by(tx, schedule, run_id)
-    made_of = {"schedule": schedule, "plan_time": plan_time, "retry_of": None if retry_of is None else str(retry_of)}
+    made_of = {"schedule": schedule, "plan_time": plan_time, "retry_of": _id(retry_of), "replica_of": _id(parent_id)}
     return RunFacts(
         id=run_id,
         made_by=made_by,
@@ -130,6 +132,10 @@ async def _of_schedule(tx: Tx, name: str) -> list[Event]:
 async def _notes(tx: Tx, kind: str, subject: str) -> Sequence[Note]:
     rows = await tx.fetch("events_of", kind=kind, subject=subject, limit=_MOST)
     return [_note(row) for row in reversed(rows)]
+
+
+def _id(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def _note(row: Row) -> Note:

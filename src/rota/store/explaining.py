@@ -12,11 +12,12 @@ from rota.core.scope import Scope
 from rota.core.workers import WorkerState
 from rota.errors import UnknownSchedule
 from rota.instants import instant
-from rota.store import reading
+from rota.store import reading, replicas
 from rota.store.database import Tx
 from rota.store.lanes import read_lanes
 from rota.store.ledger import history_of, planned_run, range_of, row_of, snapshot
 from rota.store.making import patterns_of
+from rota.store.needs import needs_of_run
 from rota.store.schedule_rows import ScheduleRow
 from rota.store.schedule_store import schedule_of
 from rota.store.spans import open_scopes
@@ -95,6 +96,9 @@ async def explain_one_run(tx: Tx, run_id: str, silence: int) -> Explanation:
             cancel_until=None if cancel_at is None else instant(cancel_at),
             shielded=shielded is not None and shielded > 0,
             step=step,
+            needs=await needs_of_run(tx, run_id),
+            replicas=await replicas.of_run(tx, run_id),
+            for_worker=await replicas.worker_of(tx, run_id),
         )
     )
 
@@ -102,8 +106,8 @@ async def explain_one_run(tx: Tx, run_id: str, silence: int) -> Explanation:
 async def live_workers(tx: Tx, silence: int) -> list[LiveWorker]:
     rows = await tx.fetch("live_workers", silence=silence)
     return [
-        LiveWorker(id, tuple(_names(queues)), tuple(_names(jobs)), WorkerState(state))
-        for id, queues, jobs, state in rows
+        LiveWorker(id, tuple(_names(queues)), tuple(_names(jobs)), WorkerState(state), tuple(_names(labels)), version)
+        for id, queues, jobs, state, labels, version in rows
     ]
 
 

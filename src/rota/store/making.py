@@ -12,17 +12,19 @@ from rota.core.actors import POLICY
 from rota.core.deciding import Create, Skip
 from rota.core.limits import Gate, Gated
 from rota.core.model import JobDefinition, NewRun
+from rota.core.needs import Staff
 from rota.core.planning import PLAIN, Planned, Standing, Tick
 from rota.core.publishing import gates_of, key_holds, new_run, with_limits_of_schedule
 from rota.core.schedules import ScheduleDefinition
 from rota.core.scope import Scope
 from rota.core.templates import check_template, filled
 from rota.errors import RotaError, UnreadableSchedule
-from rota.store import control, enqueueing, limits, listening, waits
+from rota.store import control, enqueueing, limits, listening, needs, waits
 from rota.store.database import Row, Tx
 from rota.store.lanes import Lanes
 from rota.store.limits import Admitted
 from rota.store.quotas import Under
+from rota.store.replicas import CONDUCTOR
 from rota.store.schedule_rows import ScheduleRow, decoded
 
 OVERLAP = f"{POLICY}overlap"
@@ -41,6 +43,10 @@ class Pattern(msgspec.Struct, frozen=True, dict=True):
 
     def refuse(self, _scope: Scope, _plan_time: int, _create: Create) -> str | None:
         return self.reason
+
+    @cached_property
+    def staff(self) -> Staff | None:
+        return self.model.staff if self.model else None
 
     @cached_property
     def limited(self) -> bool:
@@ -93,6 +99,8 @@ def _pattern(text: str, job_text: str) -> Pattern:
     payload = msgspec.json.encode(definition.payload).decode()
     if not job.enabled:
         return Pattern(definition, job, None, payload, templated, f"job {job.name!r} is disabled")
+    if job.replicas is not None and definition.limit is not None:
+        return Pattern(definition, job, None, payload, templated, f"job {job.name!r} has replicas, which take no limit")
     return Pattern(definition, job, _model(job_text, msgspec.json.encode(definition.options)), payload, templated)
 
 
@@ -151,6 +159,10 @@ async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str], u
     queues |= {work.pattern.model.queue for work, _ in creates if work.pattern.model}
     ready = [_ready_row(work, one, now, waiting, gates.get(one.run_id, ())) for work, one in creates]
     await tx.fetch("insert_planned_ready", ready)
+    staffed = [(one.run_id, work.pattern.staff) for work, one in creates if work.pattern.staff]
+    if staffed:
+        await needs.assign(tx, staffed)
+        queues |= {CONDUCTOR for _, staff in staffed if staff.conducts}
     if gates:
         gated = [Gated(one.run_id, work.pattern.job.name, gates.get(one.run_id, ())) for work, one in creates]
         await limits.install(tx, [run for run in gated if run.gates])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 from msgspec.structs import asdict, astuple
 
-from rota.core.claims import Claim, ClaimRequest, LimitedRequest
+from rota.core.claims import Candidate, Claim, ClaimRequest, LimitedRequest, NeededRequest
 from rota.core.endings import Report
 from rota.core.model import NewRun
 from rota.durations import in_micros
@@ -90,19 +90,33 @@ class PostgresHotForms:
         return Completed(ids, [str(id) for id in followed or ()], told)
 
     async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
-        rows = await self._tx.fetch("open_keys", limit=limit, idle=_EMPTY_FOR, **_wanted(request))
+        needs = list(request.needs)
+        rows = await self._tx.fetch("open_keys", limit=limit, idle=_EMPTY_FOR, needs=needs, **_wanted(request))
         return allowed(rows)
 
     async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[tuple[str, str, int]]:
         keys, wanted = list(asked), list(asked.values())
-        rows = await self._tx.fetch("limited_candidates", keys=keys, wanted=wanted, **_wanted(request))
+        values = {"keys": keys, "wanted": wanted, "needs": list(request.needs), **_wanted(request)}
+        rows = await self._tx.fetch("limited_candidates", **values)
         return [(key, str(id), solo) for key, id, solo in rows]
 
-    async def take(self, request: LimitedRequest, run_ids: Sequence[str]) -> list[Claim]:
+    async def take(self, request: LimitedRequest | NeededRequest, run_ids: Sequence[str]) -> list[Claim]:
         ids = [(id,) for id in run_ids]
         rows = await self._tx.fetch("take_limited", ids, worker_id=request.worker_id, lease=request.lease)
         claims = {str(row[0]): Claim(*(str(row[0]), *row[1:], True)) for row in rows}
         return [claims[id] for id in run_ids if id in claims]
+
+    async def needed(self, request: NeededRequest, wanted: int) -> list[Candidate]:
+        met = request.met
+        places = [0] * len(met.named) + [1] * len(met.plain)
+        values = {**_wanted(request), "needs": list(met.all), "places": places, "wanted": wanted}
+        rows = await self._tx.fetch("needed_candidates", **values)
+        return [Candidate(rank, place, at, str(id), solo) for id, rank, place, at, solo in rows]
+
+    async def open_replicas(self, request: NeededRequest, wanted: int) -> list[Candidate]:
+        values = {**_wanted(request), "needs": list(request.met.open_to), "name": request.name, "wanted": wanted}
+        rows = await self._tx.fetch("open_replicas", **values)
+        return [Candidate(rank, place, at, str(id), solo, str(up)) for id, rank, place, at, solo, up in rows]
 
 
 def _in_order(claims: list[Claim], queues: Sequence[str]) -> list[Claim]:
@@ -114,7 +128,7 @@ def _in_order(claims: list[Claim], queues: Sequence[str]) -> list[Claim]:
     return claims
 
 
-def _wanted(request: LimitedRequest) -> dict[str, object]:
+def _wanted(request: LimitedRequest | NeededRequest) -> dict[str, object]:
     known = request.known
     return {
         "queues": list(request.queues),

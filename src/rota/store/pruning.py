@@ -7,6 +7,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from rota.core.model import Retention
+from rota.core.needs import CONDUCTS
 from rota.core.workers import SILENCE
 from rota.durations import in_micros
 from rota.store import folding, statistics
@@ -41,7 +42,12 @@ def last_id_of(micros: int) -> str:
 
 def drop_runs(rows: Sequence[Row]) -> Work[int]:
     async def body(tx: Tx) -> int:
-        old = await tx.fetch("lock_prunable", rows)
+        locked = await tx.fetch("lock_prunable", rows)
+        old: list[Row] = [(row[0],) for row in locked]
+        conducted = [(row[0],) for row in locked if (row[1] or "").startswith(CONDUCTS)]
+        if conducted:  # what they conducted goes with them
+            old += [(row[0],) for row in await tx.fetch("runs_of_parents", conducted)]
+            await tx.fetch("drop_replicas_of", conducted)
         if old:
             for drop in _BELONGINGS:
                 await tx.fetch(drop, old)

@@ -103,7 +103,7 @@ def run_of(row: Row) -> Run:
     (id, job, job_version, queue, priority, scope_kind, scope_id, key, state, reason, fence, attempt, max_attempts,
      payload, result, error, created_at, run_at, started_at, finished_at, retry_of, worker_id, tags, metadata,
      schedule, plan_time, covers_from, missed_count, done, summary, progress_at, cancelled_by,
-     wait_since, wait_until) = row  # fmt: skip
+     wait_since, wait_until, parent_id) = row  # fmt: skip
     return Run(
         id=str(id),
         job=job,
@@ -136,6 +136,7 @@ def run_of(row: Row) -> Run:
         cancelled_by=cancelled_by,
         wait_since=maybe_instant(wait_since),
         wait_until=maybe_instant(wait_until),
+        parent_id=_text(parent_id),
     )
 
 

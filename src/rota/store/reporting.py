@@ -8,8 +8,9 @@ import msgspec
 
 from rota.core.endings import End, Lease, Report, Requeue, after_report, is_handed_over
 from rota.core.model import RunError
+from rota.core.needs import REPLICA
 from rota.core.states import Outcome, RunState
-from rota.store import outside, slots, waits
+from rota.store import outside, replicas, slots, waits
 from rota.store.database import Completed, Row, Tx
 from rota.store.listening import MESSENGER, telling
 
@@ -109,6 +110,16 @@ async def reap(tx: Tx, limit: int) -> Reaped:
     return Reaped(requeued, len(endings) - requeued, queues, states)
 
 
+async def take_away(tx: Tx, leases: Sequence[tuple[str, int]]) -> set[str]:
+    """From workers that may not have these runs any more: as if they had handed them back. Returns their queues."""
+    if not leases:
+        return set()
+    rows = await tx.fetch("lock_leases", sorted(leases))
+    endings = [_ending(lease, Report(lease.run_id, lease.fence, Outcome.HANDED_BACK)) for lease in map(_lease, rows)]
+    freed: list[Row] = []
+    return await _apply(tx, endings, freed) | await slots.open_limits(tx, freed)
+
+
 def _final(ending: _Ending) -> RunState | None:
     return ending.next.state if isinstance(ending.next, End) else None
 
@@ -142,6 +153,9 @@ async def _apply(tx: Tx, endings: list[_Ending], freed: list[Row]) -> set[str]:
         for e in endings
         if isinstance(e.next, Requeue)
     ]
+    freed_replicas = [e.lease.run_id for e in endings if _frees_replica(e)]
+    if freed_replicas:
+        await replicas.free(tx, freed_replicas)
     if again:
         await tx.fetch("requeue", again)
     over = [_end_row(e.lease, e.report, e.next) for e in endings if isinstance(e.next, End)]
@@ -153,6 +167,12 @@ async def _apply(tx: Tx, endings: list[_Ending], freed: list[Row]) -> set[str]:
     queues = await waits.release(tx, {row[0]: row[1] for row in over}) | _waiting_again(endings)
     await telling(tx, ended, queues)
     return queues
+
+
+def _frees_replica(ending: _Ending) -> bool:
+    """A failed attempt is tried again by the same worker."""
+    taken_away = ending.report.outcome in (Outcome.LOST, Outcome.HANDED_BACK)
+    return taken_away and (ending.lease.need or "").startswith(REPLICA) and isinstance(ending.next, Requeue)
 
 
 def _attempt_row(ending: _Ending) -> Row:

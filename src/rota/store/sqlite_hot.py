@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import msgspec
 
-from rota.core.claims import Claim, ClaimRequest, LimitedRequest
+from rota.core.claims import Candidate, Claim, ClaimRequest, LimitedRequest, NeededRequest
 from rota.core.endings import Report
 from rota.core.model import NewRun
 from rota.durations import in_micros
@@ -99,6 +99,7 @@ class SqliteHotForms:
         wanted = await self._not_paused(request.known, request.queues)
         known, queues = (msgspec.json.encode(part).decode() for part in wanted)
         values = {"known": known, "queues": queues, "solo": request.solo, "idle": _EMPTY_FOR, "limit": limit}
+        values["needs"] = _json(request.needs)
         rows = await self._tx.fetch("open_keys", **values)
         return allowed(rows)
 
@@ -109,12 +110,32 @@ class SqliteHotForms:
         for key, wanted in asked.items():
             for queue in queues:
                 values = {"key": key, "queue": queue, "wanted": wanted, "known": known, "solo": request.solo}
+                values["needs"] = _json(request.needs)
                 rows = await self._tx.fetch("limited_candidates", **values)
                 found += [(rank, run_at, id, key, solo) for id, rank, run_at, solo in rows]
         return [(key, id, solo) for _, _, id, key, solo in sorted(found)]
 
-    async def take(self, request: LimitedRequest, run_ids: Sequence[str]) -> list[Claim]:
+    async def take(self, request: LimitedRequest | NeededRequest, run_ids: Sequence[str]) -> list[Claim]:
         ((claims,),) = await self._tx.fetch("limited_claims", ids=msgspec.json.encode(run_ids).decode())
         await self._tx.fetch("lease", claims=claims, worker_id=request.worker_id, lease=request.lease)
         await self._tx.fetch("take", claims=claims)
         return [Claim(*(*row, True)) for row in _decode_rows(claims)]
+
+    async def needed(self, request: NeededRequest, wanted: int) -> list[Candidate]:
+        met = request.met
+        asked = [*((need, 0) for need in met.named), *((need, 1) for need in met.plain)]
+        rows = await self._tx.fetch("needed_candidates", wanted=wanted, **await self._looked_for(request, asked))
+        return [Candidate(rank, place, at, id, solo) for id, rank, place, at, solo in rows]
+
+    async def open_replicas(self, request: NeededRequest, wanted: int) -> list[Candidate]:
+        values = await self._looked_for(request, [(need, 1) for need in request.met.open_to])
+        rows = await self._tx.fetch("open_replicas", wanted=wanted, name=request.name, **values)
+        return [Candidate(rank, place, at, id, solo, up) for id, rank, place, at, solo, up in rows]
+
+    async def _looked_for(self, request: NeededRequest, needs: Sequence[tuple[str, int]]) -> dict[str, object]:
+        jobs, queues = await self._not_paused(request.known, request.queues)
+        return {"known": _json(jobs), "queues": _json(queues), "solo": request.solo, "needs": _json(needs)}
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()

@@ -21,7 +21,7 @@ RUN_COLUMNS = (
     "id, job, job_version, queue, priority, scope_kind, scope_id, key, state, reason, fence, attempt, max_attempts, "
     "payload, result, error, created_at, run_at, started_at, finished_at, retry_of, worker_id, tags, metadata, "
     "schedule, plan_time, covers_from, missed_count, done, summary, progress_at, cancelled_by, "
-    "wait_since, wait_until"
+    "wait_since, wait_until, parent_id"
 )
 
 SCHEDULE_COLUMNS = (
@@ -38,7 +38,7 @@ _SHARED = (
     "runs.sql", "reading.sql", "pruning.sql", "holding.sql", "schedules.sql", "planning.sql", "ledger.sql", "jobs.sql",
     "backfilling.sql", "folding.sql", "explaining.sql", "notes.sql", "bulk.sql", "watching.sql", "workers.sql",
     "events.sql", "levels.sql", "listening.sql", "dependencies.sql", "tokens.sql", "rates.sql", "quotas.sql",
-    "outside.sql",
+    "outside.sql", "needs.sql", "conducting.sql",
 )  # fmt: skip
 _BLOCK = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")

@@ -10,11 +10,12 @@ from functools import partial
 import msgspec
 import uuid_utils
 
-from rota.core.claims import NIL_ID, Claim, ClaimRequest, LimitedRequest
+from rota.core.claims import NIL_ID, Claim, ClaimRequest, LimitedRequest, NeededRequest
 from rota.core.endings import Report
 from rota.core.jobstatus import JobFacts
 from rota.core.levels import Levels
 from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Pause, Retention, Run, RunFilter, WorkerInfo
+from rota.core.needs import Needs
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
 from rota.store import (
@@ -27,20 +28,25 @@ from rota.store import (
     levels,
     limits,
     migrating,
+    needs,
     pruning,
     rates,
     reading,
     reporting,
+    restricting,
     slots,
     waits,
 )
 from rota.store.bulk_store import BulkStore
+from rota.store.conducting import ConductStore
 from rota.store.database import AlreadyThere, Database, Hint, Row, Tx, Work
 from rota.store.dependencies import DependencyStore
 from rota.store.ledger_store import LedgerStore
+from rota.store.needs import Needed
 from rota.store.notes import NoteStore, keep_steps
 from rota.store.outsiders import OutsideStore
 from rota.store.quotas import QuotaStore
+from rota.store.replicas import CONDUCTOR
 from rota.store.reporting import Reaped, Reported
 from rota.store.schedule_store import ScheduleStore
 from rota.store.selecting import selection_of
@@ -91,6 +97,7 @@ class Store:
         self.quotas = QuotaStore(database)
         self.outside = OutsideStore(database)
         self.events = events.EventStore(database)
+        self.conducts = ConductStore(database, new_id)
         self._looked_to = NIL_ID
 
     def twin(self) -> Store:
@@ -116,13 +123,15 @@ class Store:
 
     async def enqueue(self, runs: Sequence[NewRun]) -> list[Enqueued]:
         quotas = await self.quotas.concern(runs)
-        plain = not quotas and not any(run.holds or run.gates or run.retry_of or run.after for run in runs)
+        plain = not quotas and not any(run.holds or run.gates or run.retry_of or run.after or run.staff for run in runs)
         door = self.database.alone if plain else self.database.transact
         try:
             answers = await door(lambda tx: enqueueing.enqueue(tx, runs, quotas=quotas))
         except AlreadyThere:
             answers = await self.database.transact(lambda tx: enqueueing.enqueue_again(tx, runs, quotas=quotas))
         self.database.notify({run.queue for run in runs})
+        if any(run.staff and run.staff.conducts for run in runs):
+            self.database.notify({CONDUCTOR})
         return answers
 
     async def enqueue_keeping(self, run: NewRun, from_step: str | None) -> Enqueued:
@@ -144,6 +153,13 @@ class Store:
     async def claim_limited(self, request: LimitedRequest) -> Limited:
         """Runs under limits, as far as these have free slots. Not repeated by itself either."""
         return await self.database.transact(lambda tx: slots.claim(tx, request), repeatable=False)
+
+    async def claim_needed(self, request: NeededRequest) -> Needed:
+        """Runs for workers of this kind, and replicas. Not repeated by itself either."""
+        return await self.database.transact(lambda tx: needs.claim(tx, request), repeatable=False)
+
+    async def known_needs(self) -> dict[str, Needs]:
+        return await self.database.glance(needs.known)
 
     async def report(self, reports: Sequence[Report]) -> Reported:
         reported = await self.database.transact(lambda tx: reporting.report(tx, reports))
@@ -205,14 +221,15 @@ class Store:
         async def look(tx: Tx) -> Row:
             return (await tx.fetch("next_due"))[0]
 
-        next_in = await self.database.read(look)
-        due, opens = (one is not None and one <= 0 for one in next_in)
-        queues = await self.database.transact(lambda tx: waits.promote(tx, limit)) if due else []
+        next_in, needed, opens_in = await self.database.read(look)
+        due, opens = (one is not None and one <= 0 for one in (next_in, opens_in))
+        promote = partial(waits.promote, limit=limit, needed=bool(needed))
+        queues = await self.database.transact(promote) if due else []
         opened = await self.database.transact(lambda tx: rates.open_due(tx, limit)) if opens else set()
         if due or opens:
             self.database.notify({*queues, *opened})
-            next_in = await self.database.read(look)
-        upcoming = min((one for one in next_in if one is not None), default=None)
+            next_in, _, opens_in = await self.database.read(look)
+        upcoming = min((one for one in (next_in, opens_in) if one is not None), default=None)
         return Promoted(len(queues), upcoming, bool(opened))
 
     async def cancel(self, run_id: str, reason: str | None, actor: str | None) -> RunState:
@@ -220,6 +237,11 @@ class Store:
         state = await self.database.transact(lambda tx: control.cancel(tx, run_id, reason, actor, queues))
         self.database.notify(queues)
         return state
+
+    async def restrict(self, run_id: str, only_workers: tuple[str, ...], actor: str | None) -> None:
+        queues: set[str] = set()
+        await self.database.transact(lambda tx: restricting.restrict(tx, run_id, only_workers, actor, queues))
+        self.database.notify(queues)
 
     async def get_run(self, run_id: str) -> Run:
         return await self.database.read(lambda tx: reading.get_run(tx, run_id))
@@ -258,7 +280,8 @@ class Store:
         return await self.database.read(lambda tx: levels.levels(tx, silence))
 
     async def save_jobs(self, definitions: Iterable[JobDefinition]) -> None:
-        async def body(tx: Tx) -> None:
+        async def body(tx: Tx) -> set[str]:
+            queues: set[str] = set()
             for definition in definitions:
                 text = msgspec.json.encode(definition, order="deterministic").decode()
                 name, version = definition.name, definition.version
@@ -266,8 +289,10 @@ class Store:
                 newest = await reading.job(tx, name) if changed else None
                 if newest is not None:
                     await limits.declare(tx, newest)
+                    queues |= await restricting.declare(tx, newest)
+            return queues
 
-        await self.database.transact(body)
+        self.database.notify(await self.database.transact(body))
 
     async def job(self, name: str) -> JobDefinition | None:
         return await self.database.read(lambda tx: reading.job(tx, name))

@@ -8,10 +8,11 @@ from rota.core.actors import POLICY
 from rota.core.dependencies import ORDER, REPLICA, Edge, Vain, in_vain, is_met
 from rota.core.events import RELEASED
 from rota.core.states import RunState
-from rota.store import events, listening
+from rota.store import events, listening, replicas
 from rota.store.database import Row, Tx
 
 DEPENDENCY = f"{POLICY}dependency"
+_CONDUCTS_WHEN_DUE = 5
 
 
 async def follow(tx: Tx, pairs: Iterable[tuple[str, str]]) -> set[str]:
@@ -48,7 +49,8 @@ async def release(tx: Tx, ended: Mapping[str, str | None]) -> set[str]:
         waiting = await tx.fetch("end_waits_for", [(id,) for id in ended])
         edges = [(str(run), str(one), int(kind)) for run, one, kind in waiting if str(run) not in over]
         await _pass_turns_on(tx, [(run, one) for run, one, kind in edges if kind == ORDER and one in over])
-        queues |= await _conduct(tx, [(run, one) for run, one, kind in edges if kind == REPLICA])
+        conducting = {run for run, _, kind in edges if kind == REPLICA}
+        queues |= await replicas.look_at(tx, conducting) if conducting else set()
         after |= {run: one for run, one, kind in edges if kind != REPLICA}
         failed = [(run, one, kind) for run, one, kind in edges if not is_met(kind, ended[one])]
         ended = await _end_in_vain(tx, failed, ended, queues) if failed else {}
@@ -91,11 +93,6 @@ async def _note_vain(tx: Tx, vain: Sequence[Vain], fences: Mapping[str, int]) ->
         await events.note_runs(tx, state.value, rows)
 
 
-async def _conduct(_tx: Tx, _pairs: Sequence[tuple[str, str]]) -> set[str]:
-    """Replicas that have ended, told to the runs that conduct them: (conductor, replica). Returns queues to hint to."""
-    return set()
-
-
 async def bequeath(tx: Tx, run_id: str) -> None:
     """It has ended before it began: whoever waits for it to have its turn waits for what it waited for."""
     await _pass_turns_on(tx, [(str(row[0]), run_id) for row in await tx.fetch("waiting_for", id=run_id)])
@@ -115,7 +112,8 @@ async def go_on(tx: Tx, run_ids: Sequence[str], after: Mapping[str, str] | None 
     gone_on = await tx.fetch("go_on", rows)
     await _come(tx, [(id, key) for id, _, hold, key, _ in gone_on if hold == 2 and key is not None])
     await _note_released(tx, gone_on, after or {})
-    return {queue for _, queue, _, _, _ in gone_on}
+    conducts = {replicas.CONDUCTOR for _, _, hold, _, _ in gone_on if hold == _CONDUCTS_WHEN_DUE}
+    return {queue for _, queue, _, _, _ in gone_on} | conducts
 
 
 async def _note_released(tx: Tx, gone_on: Sequence[Row], after: Mapping[str, str]) -> None:
@@ -126,9 +124,13 @@ async def _note_released(tx: Tx, gone_on: Sequence[Row], after: Mapping[str, str
     await events.note_runs(tx, RELEASED, rows)
 
 
-async def promote(tx: Tx, limit: int) -> list[str]:
-    """Runs whose time has come; returns the queue of each. Of those with limits, and of those without, `limit` each."""
+async def promote(tx: Tx, limit: int, *, needed: bool = True) -> list[str]:
+    """Runs whose time has come; returns the queue of each. Of those with limits, and of those without, `limit` each.
+
+    `needed`: there are such with needs, too.
+    """
     promoted = [*await tx.fetch("promote", limit=limit), *await tx.fetch("promote_limited", limit=limit)]
+    promoted += await tx.fetch("promote_needed", limit=limit) if needed else []
     await _come(tx, [(id, key) for id, _, key in promoted if key is not None])
     return [queue for _, queue, _ in promoted]
 

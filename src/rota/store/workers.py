@@ -51,13 +51,17 @@ class WorkerStore:
         async def body(tx: Tx) -> list[Worker]:
             ids = matching(who, [(id, name) for id, name in await tx.fetch("worker_names")])
             await _ask(tx, ids, actor, state, settings)
-            return await _list(tx, who)
+            return await list_workers(tx, who)
 
         return await self._database.transact(body)
 
+    async def beat(self, worker: WorkerInfo) -> None:
+        """Its sign of life, without any lease."""
+        await self._database.transact(lambda tx: save_worker(tx, worker))
+
     async def list(self, who: str | None = None) -> list[Worker]:
         """By name; `who` is an id, the beginning of one, or a name."""
-        return await self._database.read(lambda tx: _list(tx, who))
+        return await self._database.read(lambda tx: list_workers(tx, who))
 
 
 async def save_worker(tx: Tx, worker: WorkerInfo) -> str | None:
@@ -77,6 +81,8 @@ async def save_worker(tx: Tx, worker: WorkerInfo) -> str | None:
         weights=_json(worker.weights) if worker.weights else None,
         settings=None if pace is None else _json(pace),
         asked=worker.asked,
+        labels=_json(worker.labels) if worker.labels else None,
+        app_version=worker.app_version,
     )
     return None if asked is None else str(asked)
 
@@ -100,7 +106,7 @@ async def _ask(
             await events.note(tx, "worker", id, "asked", actor, msgspec.json.decode(asked))
 
 
-async def _list(tx: Tx, who: str | None) -> list[Worker]:
+async def list_workers(tx: Tx, who: str | None = None) -> list[Worker]:
     names = [(id, name) for id, name in await tx.fetch("worker_names")]
     ids = [id for id, _ in names] if who is None else matching(who, names)
     ((now,),) = await tx.fetch("now")
@@ -115,7 +121,8 @@ def _keys(ids: Sequence[str]) -> list[tuple[str]]:
 
 
 def _worker(row: Row, held: Sequence[Row], now: int) -> Worker:
-    id, name, host, pid, version, state, queues, weights, jobs, slots, started_at, seen_at, settings, asked, by = row
+    (id, name, host, pid, version, state, queues, weights, jobs, slots, started_at, seen_at, settings, asked, by,
+     labels, app_version) = row  # fmt: skip
     pace = _pace(settings)
     alive = presence(seen_at, now, _lease(pace)) is Presence.ALIVE
     known = _read(weights, dict[str, int]) if weights else {}
@@ -137,6 +144,8 @@ def _worker(row: Row, held: Sequence[Row], now: int) -> Worker:
         poll=pace.poll if pace else None,
         asked=None if asked is None or (wish := read_asked(asked)) == Asked() else wish,
         asked_by=by,
+        labels=_read(labels, tuple[str, ...]) if labels else (),
+        app_version=app_version or version,
     )
 
 

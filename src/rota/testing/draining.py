@@ -44,6 +44,9 @@ async def _work_off(worker: Worker, store: Store, planner: Planner) -> list[str]
             pass
         while (await store.promote(_BATCH)).count:
             pass
+        await store.workers.beat(worker.info)  # a run for all workers is for those that were heard of
+        while (await store.conducts.step(absent=False)).count:
+            pass
         claimed = await worker.drain_once()
         if not claimed:
             return list(ran)

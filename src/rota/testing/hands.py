@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from rota.client import Client
-from rota.core.claims import PLAIN, SUSPECTS, Ask, Claim, ClaimRequest, LimitedRequest
+from rota.core.claims import PLAIN, SUSPECTS, Ask, Claim, ClaimRequest, LimitedRequest, NeededRequest
 from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
 from rota.core.model import Enqueued, Run, WorkerInfo
+from rota.core.needs import met_by
 from rota.core.notes import LogNote, Notes, ProgressNote, StepNote, encoded, hundredths
 from rota.core.signals import HandedOver
 from rota.core.states import Outcome
@@ -50,14 +51,20 @@ class HandWorker:
         return self.info.id
 
     async def claim(self, wanted: int = 1, *, queues: Iterable[str] | None = None, solo: bool = True) -> HandWorker:
-        """Claim up to `wanted` runs from each queue, and as many under limits; returns itself. `claims` tells what."""
+        """Claim up to `wanted` runs from each queue, and as many under limits, and as many with needs; returns itself.
+        `claims` tells what."""
         asks = tuple(Ask(queue, wanted) for queue in (self.info.queues if queues is None else queues))
         known = self._registry.known()
         found = await self._store.claim(ClaimRequest(self.id, asks, known, self._lease, SUSPECTS if solo else PLAIN))
         if solo:
             queues = tuple(ask.queue for ask in asks)
-            limited = LimitedRequest(self.id, queues, known, self._lease, wanted, SUSPECTS)
+            met = met_by(self.info, await self._store.known_needs())
+            limited = LimitedRequest(self.id, queues, known, self._lease, wanted, SUSPECTS, met.all)
             found += (await self._store.claim_limited(limited)).claims
+            if met:
+                who = (self.id, self.info.name)
+                needed = NeededRequest(*who, queues, known, self._lease, wanted, SUSPECTS, met)
+                found += (await self._store.claim_needed(needed)).claims
         for claim in found:
             handler = self._registry.for_run(claim.job, claim.job_version)
             assert handler is not None

@@ -14,9 +14,10 @@ import msgspec
 
 from rota.app import Rota
 from rota.client import Client, Order
-from rota.config import Config
+from rota.config import Config, changed
 from rota.core.model import Attempt, Enqueued, Run
 from rota.core.states import RunState
+from rota.engine.conductor import Conductor
 from rota.engine.declaring import declare_schedules
 from rota.engine.engine import worker_info
 from rota.engine.janitor import Janitor
@@ -70,6 +71,7 @@ class Harness:
     reaper: HastyReaper
     planner: Planner
     promoter: Promoter
+    conductor: Conductor
     janitor: Janitor
 
     def __init__(
@@ -105,6 +107,7 @@ class Harness:
             self.reaper = HastyReaper(self.store, config.reaper, meters)
             self.planner = Planner(self.store, self.app.registry.schedules.providers, config.poll, meters)
             self.promoter = Promoter(self.store, config.poll, meters)
+            self.conductor = Conductor(self.store, config.poll, meters)
             self.janitor = Janitor(self.store, config.janitor, meters)
             await self.store.save_jobs(self.app.registry.definitions())
             await declare_schedules(self.store, self.app.registry.schedules)
@@ -137,9 +140,17 @@ class Harness:
             await self.declare(name)
         return await self.client.enqueue(Order(name, payload, options or {}))
 
-    def worker(self, name: str = "worker", *, queues: Sequence[str] | None = None) -> HandWorker:
+    def worker(
+        self,
+        name: str = "worker",
+        *,
+        queues: Sequence[str] | None = None,
+        labels: Sequence[str] = (),
+        version: str | None = None,
+    ) -> HandWorker:
         """A new worker at each call: the same name again is somebody else, as after a restart."""
-        worker = HandWorker(self.client, worker_info(self.app.registry, self.config, name, queues))
+        config = changed(self.config, {"worker_labels": ",".join(labels) or None, "worker_version": version})
+        worker = HandWorker(self.client, worker_info(self.app.registry, config, name, queues))
         self.workers.append(worker)
         return worker
 

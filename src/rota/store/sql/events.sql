@@ -26,7 +26,8 @@ where kind = :kind and subject = :subject order by seq desc limit :limit;
 
 -- name: run_facts
 select r.created_at, r.run_at, r.state, r.fence, r.attempt, r.claimed_at, r.finished_at, r.worker_id, r.reason,
-    r.cancelled_by, r.retry_of, r.metadata, r.schedule_id, s.name, r.plan_time, r.backfilled, w.hold
+    r.cancelled_by, r.retry_of, r.metadata, r.schedule_id, s.name, r.plan_time, r.backfilled, w.hold,
+    r.parent_id
 from rota_run r
 left join rota_ready w on w.run_id = r.id
 left join rota_schedule s on s.id = r.schedule_id

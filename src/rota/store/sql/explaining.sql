@@ -17,7 +17,8 @@ where n.schedule_id = :id and n.retry_of is null and n.plan_time > :at and n.cov
 order by n.scope_kind, n.scope_id limit :limit;
 
 -- name: live_workers
-select id, queues, jobs, state from rota_worker where seen_at > :now - :silence order by id;
+select id, queues, jobs, state, coalesce(labels, '[]'), coalesce(app_version, version) from rota_worker
+where seen_at > :now - :silence order by id;
 
 -- name: run_details
 select r.cancelled_by, w.hold, l.expires_at, coalesce(l.cancel_at, o.cancel_at), l.shielded, o.step

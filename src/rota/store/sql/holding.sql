@@ -218,8 +218,10 @@ select after_id from rota_wait where run_id = :id and kind = 0;
 -- Not before their time. What had none of its own was due when it was made, even if the clock was set back since.
 update rota_ready set hold = case
     when run_at > :now and run_at > (select r.created_at from rota_run r where r.id = rota_ready.run_id)
-    then case when limit_key is not null then 4 else 1 end
-    else case when limit_key is not null then 2 else 0 end end
+    then case when limit_key is not null then 4 when substr(need, 1, 1) = '+' then 5 when need is not null then 7
+        else 1 end
+    else case when limit_key is not null then 2 when substr(need, 1, 1) = '+' then 5 when need is not null then 6
+        else 0 end end
 where run_id in (select rows.id from {rows id id}) and hold = 3
     and not exists (select 1 from rota_wait a where a.run_id = rota_ready.run_id)
 returning run_id, queue, hold, limit_key, fence;

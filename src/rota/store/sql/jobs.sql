@@ -36,13 +36,14 @@ select rows.job, r.state, r.started_at, r.finished_at
 from {rows job text}
 join rota_run r on r.id = (
     select w.id from (
-        select n.id, n.job, n.state from rota_run n where n.job >= rows.job and n.job <= rows.job
+        select n.id, n.job, n.state, n.parent_id from rota_run n where n.job >= rows.job and n.job <= rows.job
         order by n.job desc, n.id desc limit :walk) as w
-    where w.state is not null and w.state <> 'skipped'
+    where w.state is not null and w.state <> 'skipped' and w.parent_id is null
     order by w.job desc, w.id desc limit 1);
 
 -- name: newest_run
-select id, state from rota_run where job >= :job and job <= :job and (state is null or state <> 'skipped')
+select id, state from rota_run
+where job >= :job and job <= :job and (state is null or state <> 'skipped') and parent_id is null
 order by job desc, id desc limit 1;
 
 -- name: last_waiting
@@ -56,6 +57,8 @@ select l.run_id from rota_lease l join rota_run r on r.id = l.run_id
 where r.job = :job and l.cancel_at is null
 union all
 select o.run_id from rota_outside o join rota_run r on r.id = o.run_id where r.job = :job and o.cancel_at is null
+union all
+select c.run_id from rota_conduct c join rota_run r on r.id = c.run_id where r.job = :job and c.cancel_at is null
 order by 1;
 
 -- name: job_counts

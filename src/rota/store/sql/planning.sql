@@ -38,12 +38,13 @@ select m.schedule_id, m.scope_kind, m.scope_id, m.run_id, r.id, r.state, r.attem
     case when r.followed = 1 and exists (
         select 1 from rota_wait a join rota_ready b on b.run_id = a.run_id where a.after_id = m.run_id
             and a.kind = 0) then 1 else 0 end,
-    coalesce(l.run_id, case when r.state is null and w.run_id is null then (
+    coalesce(l.run_id, c.run_id, case when r.state is null and w.run_id is null then (
         select o.run_id from rota_outside o where o.run_id = m.run_id) end), w.fence, null
 from {rows id id}
 join rota_lane_run m on m.schedule_id = rows.id
 left join rota_run r on r.id = m.run_id
 left join rota_lease l on l.run_id = m.run_id
+left join rota_conduct c on c.run_id = m.run_id
 left join rota_ready w on w.run_id = m.run_id;
 
 -- name: open_runs
@@ -52,13 +53,14 @@ select r.schedule_id, r.scope_kind, r.scope_id, r.id, r.id, r.state, r.attempt, 
     case when r.followed = 1 and exists (
         select 1 from rota_wait a join rota_ready b on b.run_id = a.run_id where a.after_id = r.id
             and a.kind = 0) then 1 else 0 end,
-    coalesce(l.run_id, case when r.state is null and w.run_id is null then (
+    coalesce(l.run_id, c.run_id, case when r.state is null and w.run_id is null then (
         select o.run_id from rota_outside o where o.run_id = r.id) end), w.fence, r.plan_time
 from {rows id id, kind text, name text, plan_time bigint, well int}
 join rota_run r on r.schedule_id = rows.id and r.scope_kind = rows.kind and r.scope_id = rows.name
     and r.plan_time = rows.plan_time and r.retry_of is null
     and (rows.well = 0 or r.state is null or r.state <> 'succeeded')
 left join rota_lease l on l.run_id = case when r.state is null then r.id end
+left join rota_conduct c on c.run_id = case when r.state is null then r.id end
 left join rota_ready w on w.run_id = case when r.state is null then r.id end;
 
 -- name: lanes

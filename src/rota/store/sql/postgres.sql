@@ -126,6 +126,7 @@ where l.shut = 0 and (
         where w.hold = 2 and w.limit_key = l.key and w.queue = any(:queues::text[]) and w.job = any(:jobs::text[])
             and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
             and w.solo <= :solo
+            and (w.need is null or w.need = any(:needs::text[]))
             and w.job <> all(array(select name from rota_pause where kind = 'job'))
             and w.queue <> all(array(select name from rota_pause where kind = 'queue'))
         limit 1)
@@ -143,6 +144,7 @@ cross join lateral (
     select w.run_id, w.rank, w.run_at, w.solo from rota_ready w
     where w.hold = 2 and w.limit_key = asked.key and w.queue = place.queue and w.job = any(:jobs::text[])
         and w.solo <= :solo
+        and (w.need is null or w.need = any(:needs::text[]))
         and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
         and w.job <> all(array(select name from rota_pause where kind = 'job'))
     order by w.rank, w.run_at, w.run_id
@@ -150,6 +152,43 @@ cross join lateral (
     for update skip locked) as found
 where place.queue <> all(array(select name from rota_pause where kind = 'queue'))
 order by found.rank, found.run_at, found.run_id;
+
+-- name: needed_candidates
+-- Of the same priority, those that name this worker first. Locked; what is too many is let go at the end.
+select found.run_id, found.rank, asked.place, found.run_at, found.solo
+from unnest(:needs::text[], :places::int[]) as asked(need, place)
+cross join unnest(:queues::text[]) as here(queue)
+cross join lateral (
+    select w.run_id, w.rank, w.run_at, w.solo from rota_ready w
+    where w.hold = 6 and w.need = asked.need and w.queue = here.queue and w.job = any(:jobs::text[])
+        and w.solo <= :solo
+        and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
+        and w.job <> all(array(select name from rota_pause where kind = 'job'))
+    order by w.rank, w.run_at, w.run_id
+    limit :wanted
+    for update skip locked) as found
+where here.queue <> all(array(select name from rota_pause where kind = 'queue'))
+order by found.rank, asked.place, found.run_at, found.run_id
+limit :wanted;
+
+-- name: open_replicas
+-- One of each parent, if this worker has none of them. Not locked: its parent is, first.
+select found.run_id, found.rank, 1, found.run_at, found.solo, found.parent_id
+from (
+    select w.run_id, w.rank, w.run_at, w.solo, p.parent_id,
+        row_number() over (partition by p.parent_id order by w.rank, w.run_at, w.run_id) as place
+    from rota_ready w join rota_replica p on p.run_id = w.run_id
+    where w.hold = 6 and w.need = any(:needs::text[]) and w.queue = any(:queues::text[]) and w.job = any(:jobs::text[])
+        and w.solo <= :solo
+        and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
+        and w.job <> all(array(select name from rota_pause where kind = 'job'))
+        and w.queue <> all(array(select name from rota_pause where kind = 'queue'))
+        and not exists (
+            select 1 from rota_replica o where o.parent_id = p.parent_id and o.worker = :name and o.cleared = 0)
+    ) as found
+where found.place = 1
+order by found.rank, found.run_at, found.run_id
+limit :wanted;
 
 -- name: take_limited
 with at as materialized (select :now as now),

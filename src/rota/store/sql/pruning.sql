@@ -9,7 +9,9 @@ with recursive names(job) as (
 select job from names where job is not null;
 
 -- name: newest_kept
-select id from rota_run where job >= :job and job <= :job order by job desc, id desc limit 1 offset :keep;
+-- Replicas go with their parent.
+select id from rota_run where job >= :job and job <= :job and parent_id is null
+order by job desc, id desc limit 1 offset :keep;
 
 -- name: prunable
 -- Not while a key still leads to the run: whoever repeats the enqueue gets an answer that names it. Nor the newest
@@ -17,6 +19,7 @@ select id from rota_run where job >= :job and job <= :job order by job desc, id 
 -- not looked at since it ended; nor one that a live run follows, and may ask for its result.
 select r.id from rota_run r
 where r.job >= :job and (r.job, r.id) <= (:job, :newest) and r.state is not null and r.finished_at < :now - :keep_for
+    and (r.parent_id is null or not exists (select 1 from rota_run p where p.id = r.parent_id))
     and not exists (select 1 from rota_unique u where u.run_id = r.id and u.held_until > :now)
     and not exists (
         select 1 from rota_followed f join rota_run c on c.id = f.run_id where f.after_id = r.id and c.state is null)
@@ -48,7 +51,7 @@ order by r.job, r.id limit :limit;
 
 -- name: lock_prunable
 -- Skips what another janitor is at. Still final: a run that was pruned meanwhile may have been enqueued anew.
-select r.id from {rows id id} join rota_run r on r.id = rows.id where r.state is not null {for_update_skip r};
+select r.id, r.need from {rows id id} join rota_run r on r.id = rows.id where r.state is not null {for_update_skip r};
 
 -- name: drop_attempts
 delete from rota_attempt where run_id in (select rows.id from {rows id id});

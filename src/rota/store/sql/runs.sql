@@ -41,22 +41,25 @@ select w.fence, w.hold, r.run_at from rota_ready w join rota_run r on r.id = w.r
 -- name: replace_run
 update rota_run set payload = :payload, priority = :priority, queue = :queue, job_version = :job_version,
     tags = :tags, metadata = :metadata, overrides = :overrides, max_attempts = :max_attempts, on_lost = :on_lost,
-    run_at = coalesce(:run_at, :now + :delay)
+    run_at = coalesce(:run_at, :now + :delay), need = cast(:need as text)
 where id = :id;
 
 -- name: replace_ready
 update rota_ready set queue = :queue, rank = -cast(:priority as int), job_version = :job_version,
-    run_at = coalesce(:run_at, :now + :delay), limit_key = cast(:limit_key as text),
+    run_at = coalesce(:run_at, :now + :delay), limit_key = cast(:limit_key as text), need = cast(:need as text),
     hold = case when hold = 3 then 3
-        when coalesce(:run_at, :now + :delay) > :now then case when cast(:limit_key as text) is null then 1 else 4 end
-        when cast(:limit_key as text) is not null then 2 else 0 end,
+        when substr(cast(:need as text), 1, 1) = '+' then 5
+        when coalesce(:run_at, :now + :delay) > :now then
+            case when cast(:limit_key as text) is not null then 4 when cast(:need as text) is not null then 7 else 1 end
+        when cast(:limit_key as text) is not null then 2 when cast(:need as text) is not null then 6 else 0 end,
     solo = case when :on_lost = 'fail' then 1 when solo = 2 then 2 else 0 end
 where run_id = :id
 returning hold, run_at;
 
 -- name: lock_leases
 -- Fenced: a zombie's report finds no row.
-select l.run_id, l.fence, l.attempt, l.worker_id, l.claimed_at, l.cancel_at, r.max_attempts, r.on_lost, r.queue
+select l.run_id, l.fence, l.attempt, l.worker_id, l.claimed_at, l.cancel_at, r.max_attempts, r.on_lost, r.queue,
+    r.need
 from {rows id id, fence int}
 join rota_lease l on l.run_id = rows.id and l.fence = rows.fence
 join rota_run r on r.id = l.run_id
@@ -64,7 +67,8 @@ order by l.run_id
 {for_update l};
 
 -- name: lock_expired
-select l.run_id, l.fence, l.attempt, l.worker_id, l.claimed_at, l.cancel_at, r.max_attempts, r.on_lost, r.queue
+select l.run_id, l.fence, l.attempt, l.worker_id, l.claimed_at, l.cancel_at, r.max_attempts, r.on_lost, r.queue,
+    r.need
 from rota_lease l join rota_run r on r.id = l.run_id
 where l.expires_at < :now or (l.cancel_at < :now and l.shielded <= 0)
 order by l.expires_at
@@ -87,14 +91,19 @@ where true;
 
 -- name: requeue
 -- A run with two lost attempts is a suspect. The limit keeps that a probe.
-insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
+insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key, need)
 select r.id, r.queue, -r.priority, case when rows.keeps_place = 1 then r.run_at else :now + rows.delay end,
-    case when g.key is not null then case when rows.delay > 0 then 4 else 2 end when rows.delay > 0 then 1 else 0 end,
+    case when g.key is not null then case when rows.delay > 0 then 4 else 2 end
+        when r.need is not null then case when rows.delay > 0 then 7 else 6 end
+        when rows.delay > 0 then 1 else 0 end,
     case when r.on_lost = 'fail' then 1
         when (select count(*) from (select 1 from rota_attempt a where a.run_id = r.id and a.outcome = 'lost' limit 2)
             as lost) = 2 then 2
         else 0 end,
-    rows.attempt, rows.fence, r.job, r.job_version, g.key
+    rows.attempt, rows.fence, r.job, r.job_version, g.key,
+    case when substr(r.need, 1, 1) = '*'
+        then coalesce((select '@' || p.worker from rota_replica p where p.run_id = r.id), r.need)
+        else r.need end
 from {rows id id, delay bigint, attempt int, fence int, keeps_place int} join rota_run r on r.id = rows.id
 left join rota_gate g on g.run_id = rows.id and g.place = 0
 where true;
@@ -141,11 +150,15 @@ where run_id in (
 returning run_id, queue, limit_key;
 
 -- name: next_due
--- One look into each of three indexes.
-select min(due.at) - :now, (select min(opens_at) from rota_limit where opens_at is not null) - :now from (
-    select min(run_at) as at from rota_ready where hold = 1
+-- One look into each of the indexes; and whether any of those that are due have needs.
+select min(due.at) - :now, max(case when due.needed = 1 and due.at <= :now then 1 else 0 end),
+    (select min(opens_at) from rota_limit where opens_at is not null) - :now
+from (
+    select min(run_at) as at, 0 as needed from rota_ready where hold = 1
     union all
-    select min(run_at) from rota_ready where hold = 4) as due;
+    select min(run_at), 0 from rota_ready where hold = 4
+    union all
+    select min(run_at), 1 from rota_ready where hold = 7) as due;
 
 -- name: drop_ready
 delete from rota_ready where run_id = :id returning attempt, fence, hold;

@@ -69,6 +69,7 @@ where l.shut = 0 and (
         select 1 from rota_ready w
         where w.hold = 2 and w.limit_key = l.key and w.queue in (select value from json_each(:queues))
             and w.solo <= :solo
+            and (w.need is null or w.need in (select value from json_each(:needs)))
             and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0))
     or l.served_at < :now - :idle
         and not exists (select 1 from rota_ready w where w.hold = 2 and w.limit_key = l.key))
@@ -78,8 +79,35 @@ limit :limit;
 -- name: limited_candidates
 select w.run_id, w.rank, w.run_at, w.solo from rota_ready w
 where w.hold = 2 and w.limit_key = :key and w.queue = :queue and w.solo <= :solo
+    and (w.need is null or w.need in (select value from json_each(:needs)))
     and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0)
 order by w.rank, w.run_at, w.run_id
+limit :wanted;
+
+-- name: needed_candidates
+-- Of the same priority, those that name this worker first.
+select w.run_id, w.rank, asked.value ->> 1, w.run_at, w.solo
+from json_each(:needs) as asked join rota_ready w on w.need = asked.value ->> 0
+where w.hold = 6 and w.queue in (select value from json_each(:queues)) and w.solo <= :solo
+    and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0)
+order by w.rank, asked.value ->> 1, w.run_at, w.run_id
+limit :wanted;
+
+-- name: open_replicas
+-- One of each parent, if this worker has none of them.
+select run_id, rank, 1, run_at, solo, parent_id
+from (
+    select w.run_id, w.rank, w.run_at, w.solo, p.parent_id,
+        row_number() over (partition by p.parent_id order by w.rank, w.run_at, w.run_id) as place
+    from json_each(:needs) as asked join rota_ready w on w.need = asked.value ->> 0
+    join rota_replica p on p.run_id = w.run_id
+    where w.hold = 6 and w.queue in (select value from json_each(:queues)) and w.solo <= :solo
+        and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0)
+        and not exists (
+            select 1 from rota_replica o where o.parent_id = p.parent_id and o.worker = :name and o.cleared = 0)
+    )
+where place = 1
+order by rank, run_at, run_id
 limit :wanted;
 
 -- name: limited_claims

@@ -3,8 +3,9 @@
 -- name: save_worker
 -- A worker forgotten as silent that returns brings along what it was asked.
 insert into rota_worker (id, name, host, pid, version, queues, jobs, slots, started_at, seen_at,
-    state, weights, settings, asked)
-values (:id, :name, :host, :pid, :version, :queues, :jobs, :slots, :now, :now, :state, :weights, :settings, :asked)
+    state, weights, settings, asked, labels, app_version)
+values (:id, :name, :host, :pid, :version, :queues, :jobs, :slots, :now, :now, :state, :weights, :settings, :asked,
+    :labels, :app_version)
 on conflict (id) do update set seen_at = excluded.seen_at, queues = excluded.queues, slots = excluded.slots,
     state = excluded.state, weights = excluded.weights, settings = excluded.settings
 returning asked;
@@ -17,7 +18,7 @@ select id, name from rota_worker order by name, id;
 
 -- name: list_workers
 select w.id, w.name, w.host, w.pid, w.version, w.state, w.queues, w.weights, w.jobs, w.slots, w.started_at, w.seen_at,
-    w.settings, w.asked, w.asked_by
+    w.settings, w.asked, w.asked_by, w.labels, w.app_version
 from {rows id text} join rota_worker w on w.id = rows.id
 order by w.name, w.id;
 

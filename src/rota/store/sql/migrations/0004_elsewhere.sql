@@ -40,6 +40,7 @@ create table rota_need (
 -- hold: 5 conducts replicas once it is due, 6 may be claimed by workers that meet its need, 7 waits for run_at and
 -- then for such a worker
 alter table rota_ready add column need text;
+alter table rota_run add column need text; -- where it comes from when the run is queued again
 create index rota_ready_need on rota_ready (need, queue, rank, run_at, run_id) where hold = 6;
 create index rota_ready_due_need on rota_ready (run_at) where hold = 7;
 create index rota_ready_conduct on rota_ready (run_at) where hold = 5;
@@ -48,10 +49,13 @@ create index rota_ready_conduct on rota_ready (run_at) where hold = 5;
 create table rota_conduct (
     run_id {id} primary key,
     fence integer not null,
+    attempt smallint not null,
     policy text not null,
     since bigint not null,
-    cancel_at bigint
+    cancel_at bigint,
+    look smallint not null          -- 1: something happened to its replicas that nobody has looked at
 ) {keyed};
+create index rota_conduct_look on rota_conduct (run_id) where look = 1;
 
 create table rota_replica (
     parent_id {id} not null,
@@ -162,7 +166,7 @@ select r.id, r.job, r.job_version, r.queue, r.priority, r.scope_kind, r.scope_id
     end as state,
     r.reason,
     coalesce(r.fence, l.fence, w.fence, o.fence, c.fence, 0) as fence,
-    coalesce(r.attempt, l.attempt, w.attempt, o.attempt, 0) as attempt,
+    coalesce(r.attempt, l.attempt, w.attempt, o.attempt, c.attempt, 0) as attempt,
     r.max_attempts, r.payload, r.result,
     case
         when r.state is not null then r.error

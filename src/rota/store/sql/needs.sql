@@ -1,0 +1,61 @@
+-- Runs for workers that meet their needs, and the replicas of a run.
+
+-- name: known_needs
+select id, definition from rota_need;
+
+-- name: make_needs
+insert into rota_need (id, definition)
+select rows.id, rows.definition from {rows id text, definition text}
+where not exists (select 1 from rota_need n where n.id = rows.id)
+on conflict (id) do nothing;
+
+-- name: assign_needs
+update rota_run set need = rows.need from {rows id id, need text} where rota_run.id = rows.id;
+
+-- name: hold_for_needs
+-- What waits for its limits or for other runs goes on waiting for them.
+update rota_ready set need = rows.need, hold = case
+    when hold in (2, 3, 4) then hold
+    when substr(rows.need, 1, 1) = '+' then 5
+    when rows.need is null then case when hold in (0, 6) then 0 else 1 end
+    when hold in (0, 6) then 6 else 7 end
+from {rows id id, need text} where rota_ready.run_id = rows.id;
+
+-- name: promote_needed
+update rota_ready set hold = 6
+where run_id in (
+    select run_id from rota_ready where hold = 7 and run_at <= :now order by run_at limit :limit {for_update_skip})
+returning run_id, queue, limit_key;
+
+-- name: live_with_needs
+-- Of a job: those that have needs now, and all of them if they come to have some.
+select r.id, r.overrides, r.need, r.queue from rota_ready w join rota_run r on r.id = w.run_id
+where w.job = :job and (r.need is not null or cast(:need as text) is not null)
+union all
+select r.id, r.overrides, r.need, r.queue from rota_lease l join rota_run r on r.id = l.run_id
+where r.job = :job and (r.need is not null or cast(:need as text) is not null)
+union all
+select r.id, r.overrides, r.need, r.queue from rota_conduct c join rota_run r on r.id = c.run_id where r.job = :job;
+
+-- name: lock_held
+select l.run_id, l.fence, l.worker_id, l.cancel_at from {rows id id} join rota_lease l on l.run_id = rows.id
+order by l.run_id {for_update l};
+
+-- name: lock_ready_of
+select w.run_id, w.fence from {rows id id} join rota_ready w on w.run_id = rows.id order by w.run_id {for_update w};
+
+-- name: neither_held_nor_ready
+-- They are over, in other hands, or asked to stop: there is nothing to take away or to claim.
+select r.id from {rows id id} join rota_run r on r.id = rows.id
+where r.state is not null or exists (select 1 from rota_conduct c where c.run_id = r.id)
+    or exists (select 1 from rota_outside o where o.run_id = r.id)
+    or exists (select 1 from rota_lease l where l.run_id = r.id and l.cancel_at is not null);
+
+-- name: needs_of_run
+select r.id, r.job, r.state, r.overrides, r.need, n.definition, r.queue, cast(r.parent_id as text)
+from rota_run r left join rota_need n on n.id = case
+    when substr(r.need, 1, 1) in ('+', '*') then substr(r.need, 2) else r.need end
+where r.id = :id;
+
+-- name: override_needs
+update rota_run set overrides = :overrides where id = :id;
