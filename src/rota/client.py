@@ -34,6 +34,7 @@ from rota.engine.janitor import prune
 from rota.engine.levelling import LevelReader
 from rota.engine.meters import Meters
 from rota.errors import Invalid, NothingToRetry, RunNotFinal, StillRunning, UnknownJob, did_you_mean
+from rota.expectations import Expecting
 from rota.hinting import Hints, Subscription
 from rota.instants import instant
 from rota.registry.jobs import Registry
@@ -69,6 +70,7 @@ class Client:
         self._bulk = Bulk(store, self._again)
         self._hints = Hints(store)
         self.workers = Workers(store)
+        self.expectations = Expecting(store, self.job)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""

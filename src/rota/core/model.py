@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from rota.core.expectations import Expectations
 from rota.core.limits import Gate, Limit
 from rota.core.notes import Progress
 from rota.core.retry import RetryPolicy
@@ -56,6 +57,7 @@ class JobDefinition(msgspec.Struct, frozen=True, kw_only=True):
     unique: Unique | None = None
     limits: tuple[Limit, ...] = ()
     steps: tuple[StepDefinition, ...] = ()
+    expect: Expectations | None = None
     enabled: bool = True
     repeatable: bool = True
     schedulable: bool = True

@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from rota.core import jsonvalue, rules
+from rota.core.expectations import Expectations, expectations_of
 from rota.core.jsonvalue import Limits
 from rota.core.limits import Limit, limit_of
 from rota.core.model import JobDefinition, Json
@@ -44,6 +45,7 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
     overlap: Overlap = Overlap()
     failure: Failure = Failure()
     limit: Limit | None = None
+    expect: Expectations | None = None
     max_runs: int | None = None
     enabled: bool = True
     options: dict[str, Json] = {}
@@ -94,6 +96,7 @@ class ScheduleOptions(TypedDict, total=False):
     max_concurrency: int
     when_full: str
     max_queued: int
+    expect: Expectations | dict[str, Any]
     max_runs: int
     start_at: datetime
     end_at: datetime
@@ -175,6 +178,7 @@ def define(
         overlap=overlap_of(options.get("overlap"), catch_up),
         failure=failure_of(options.get("failure")),
         limit=_limit(options),
+        expect=None if options.get("expect") is None else expectations_of(options["expect"]),
         max_runs=_max_runs(options.get("max_runs")),
         enabled=_flag(options.get("enabled", True)),
         options=_run_options(job, options),
@@ -318,6 +322,7 @@ def options_of(definition: ScheduleDefinition) -> dict[str, Any]:
         "max_concurrency": limit and limit.max,
         "when_full": limit and limit.when_full,
         "max_queued": limit and limit.max_queued,
+        "expect": definition.expect,
         "max_runs": definition.max_runs,
         "start_at": None if rule.start_at is None else instant(rule.start_at),
         "end_at": None if rule.end_at is None else instant(rule.end_at),

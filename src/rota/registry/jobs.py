@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypedDict
 
 from rota.core.endings import ON_LOST
+from rota.core.expectations import expectations_of
 from rota.core.limits import Limit, limits_of
 from rota.core.model import CancelPolicy, JobDefinition, Retention
 from rota.core.names import checked_name, checked_timeout
@@ -50,6 +51,7 @@ class JobOptions(TypedDict, total=False):
     max_concurrency: int
     limit: LimitOption
     steps: list[StepOption]
+    expect: dict[str, Any]
     keep: int
     keep_for: Duration
     enabled: bool
@@ -103,6 +105,7 @@ def declare(fn: Callable[..., Any], context_type: type, options: Mapping[str, An
         unique=unique_of(options.get("unique")),
         limits=_limits(options),
         steps=steps_of(options.get("steps")),
+        expect=None if options.get("expect") is None else expectations_of(options["expect"]),
         enabled=options.get("enabled", True),
         repeatable=options.get("repeatable", True),
         schedulable=options.get("schedulable", True),

@@ -22,6 +22,7 @@ from rota.store import (
     counting,
     enqueueing,
     events,
+    expecting,
     folding,
     jobs,
     levels,
@@ -35,6 +36,7 @@ from rota.store import (
 )
 from rota.store.bulk_store import BulkStore
 from rota.store.database import AlreadyThere, Database, Hint, Row, Tx, Work
+from rota.store.expectations import ExpectationStore
 from rota.store.ledger_store import LedgerStore
 from rota.store.notes import NoteStore, keep_steps
 from rota.store.reporting import Reaped, Reported
@@ -78,6 +80,7 @@ class Store:
         self.watch = Watch(database)
         self.workers = WorkerStore(database)
         self.events = events.EventStore(database)
+        self.expectations = ExpectationStore(database)
         self._looked_to = NIL_ID
 
     def twin(self) -> Store:
@@ -248,6 +251,7 @@ class Store:
                 newest = await reading.job(tx, name) if changed else None
                 if newest is not None:
                     await limits.declare(tx, newest)
+                    await expecting.declare_job(tx, newest)
 
         await self.database.transact(body)
 
