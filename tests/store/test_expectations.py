@@ -11,11 +11,13 @@ from rota.clock import HostClock
 from rota.core.expectations import expectations_of
 from rota.core.model import JobDefinition, Retention
 from rota.core.states import Outcome
-from rota.store import Store, open_database
+from rota.store import Store, expectations, open_database
+from rota.store.database import Tx
 from tests.store.test_waits import put_after
 from tests.support.clock import MINUTE, SECOND, ManualClock
 from tests.support.expecting import listen, look, noted, open_now, signals
 from tests.support.runs import WORK, claim, finish, make, put, put_and_claim, tell
+from tests.support.trails import repeat_everything
 
 TICK = timedelta(microseconds=1)
 
@@ -346,3 +348,42 @@ async def test_after_an_outage_what_did_not_happen_is_breached(store: Store, clo
     assert await look(store) == ["+success_every"]
     (one,) = await store.expectations.list()
     assert one.breaches[0].since - one.since == timedelta(hours=1)
+
+
+async def test_a_breach_that_another_is_just_writing(postgres_store: Store, clock: ManualClock) -> None:
+    """The second one waits for the first, finds what that wrote, and writes nothing."""
+    store = postgres_store
+    await expect(store, success_every="1h")
+    clock.advance(2 * 60 * MINUTE)
+    written, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(tx: Tx) -> object:
+        change = await expectations._settled(tx, "job", "work")
+        written.set()
+        await go_on.wait()
+        return change
+
+    first = asyncio.create_task(store.database.transact(slow))
+    await written.wait()
+    second = asyncio.create_task(store.expectations._settle("job", "work"))
+    await asyncio.sleep(0.1)
+    assert not second.done()
+    go_on.set()
+    assert await first is not None
+    assert await second is None
+    assert await noted(store, "work") == [("breached", "success_every")]
+
+
+async def test_what_is_repeated_after_an_unknown_outcome(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await listen(store, "*")
+    await expect(store, success_every="1h")
+    repeat_everything(store, monkeypatch)
+    await store.expectations.set("job", "work", {"success_every": "2h"}, "anna")
+    clock.advance(3 * 60 * MINUTE)
+    await store.expectations.watch()
+    await store.expectations.drop("job", "work", "anna")
+    told = [event.type for event in await store.events.audit({"subject": "work"}, 10, None)]
+    assert told == ["met", "breached", "expected"]
+    assert [signal[0] for signal in await signals(store)] == ["breached", "met"]

@@ -111,6 +111,9 @@ class Meters:
         self._slots = made.gauge("rota_worker_slots", "Runs that the workers alive can execute at once.")
         self._schedules = made.gauge("rota_schedules", "Schedules, by what planning does with them.", "state")
         self._overdue = made.gauge("rota_schedules_overdue", "Schedules due for longer than 10 s and not planned.")
+        self._breached = made.gauge(
+            "rota_expectations_breached", "1 for each expectation that is not met.", "kind", "subject", "what"
+        )
 
     def learn_time(self, wall: int, steady: float) -> None:
         """What the database's clock said when this host's monotonic one was at `steady`: lag is measured with it."""
@@ -172,7 +175,15 @@ class Meters:
 
     def text(self, levels: Levels | None) -> str:
         """With the gauges of the database, or with word that it did not answer."""
-        for family in (self._depth, self._age, self._workers, self._slots, self._schedules, self._overdue):
+        for family in (
+            self._depth,
+            self._age,
+            self._workers,
+            self._slots,
+            self._schedules,
+            self._overdue,
+            self._breached,
+        ):
             family.clear()
         self._up().set(0 if levels is None else 1)
         if levels is not None:
@@ -190,3 +201,5 @@ class Meters:
         for state, count in levels.schedules.items():
             self._schedules(state).set(count)
         self._overdue().set(levels.overdue)
+        for kind, subject, what in levels.breached:
+            self._breached(kind, subject, what).set(1)
