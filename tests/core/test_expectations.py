@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from rota.core.documents import document_of, parse
 from rota.core.expectations import (
     EXPECTED,
     End,
@@ -16,6 +17,8 @@ from rota.core.expectations import (
     expectations_of,
     written,
 )
+from rota.core.model import JobDefinition
+from rota.core.schedules import define
 from rota.errors import Invalid, RotaError
 
 SECOND = 1_000_000
@@ -171,3 +174,19 @@ def test_only_what_is_given_changes() -> None:
     assert written(changed(None, {"success_every": "1h"})) == {"success_every": "1h"}
     with pytest.raises(Invalid, match="says nothing"):
         changed(expectations_of({"start_within": "5m"}), {"start_within": None})
+
+
+def test_in_a_file_of_schedules() -> None:
+    document = {
+        "name": "news",
+        "job": "crawl",
+        "every": "1h",
+        "expect": {"success_every": "2h", "min_success_rate": "90%"},
+    }
+    parsed = parse(document)
+    definition = define(JobDefinition(name="crawl"), parsed.trigger, parsed.options, name="news", now=NOW)
+    again = document_of("news", definition)
+    assert again["expect"] == {"success_every": "2h", "min_success_rate": 0.9}
+    assert define(JobDefinition(name="crawl"), *parse(again)[2:], name="news", now=NOW) == definition
+    with pytest.raises(Invalid, match="expect must be a table"):
+        define(JobDefinition(name="crawl"), parsed.trigger, {"expect": "2h"}, name="news", now=NOW)

@@ -98,9 +98,10 @@ def test_of_a_schedule(known_url: str) -> None:
     assert told("expect", "set", "--schedule", "news", "--finish-within", "2h")["kind"] == "schedule"
     rota("schedule", "pause", "news")
     assert [one["resting"] for one in told("expect", "ls")["items"]] == [True]
-    assert told("schedule", "edit", "news", "--set", 'expect={"success_every": "2d"}')["definition"]["expect"] == {
-        "success_every": "2d"
-    }
+    rota("schedule", "edit", "news", "--set", 'expect={"success_every": "2d"}')
+    found = told("schedule", "show", "news")
+    assert found["definition"]["expect"] == {"success_every": "2d"}
+    assert found["expected"]["expect"] == {"finish_within": "2h", "success_every": "1d1h"}  # somebody's own
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from rota.core.model import JobDefinition, Retention
 from rota.core.states import Outcome
 from rota.store import Store, expectations, open_database
 from rota.store.database import Tx
+from rota.store.statements import SQLITE, compile_statement
 from tests.store.test_waits import put_after
 from tests.support.clock import MINUTE, SECOND, ManualClock
 from tests.support.expecting import listen, look, noted, open_now, signals
@@ -387,3 +388,14 @@ async def test_what_is_repeated_after_an_unknown_outcome(
     told = [event.type for event in await store.events.audit({"subject": "work"}, 10, None)]
     assert told == ["met", "breached", "expected"]
     assert [signal[0] for signal in await signals(store)] == ["breached", "met"]
+
+
+@pytest.mark.parametrize("statement", ["late_to_begin", "late_to_end", "held_of_jobs"])
+async def test_live_runs_are_not_looked_for_in_the_history_of_their_job(sqlite_store: Store, statement: str) -> None:
+    sql = compile_statement(statement, SQLITE, manual_clock=False).sql.replace(":rows", "'[[\"work\", 1, 1]]'")
+
+    async def body(tx: Tx) -> list[str]:
+        return [row[3] for row in await tx.fetch_sql(f"explain query plan {sql.replace(':most', '20')}")]
+
+    plan = await sqlite_store.database.read(body)
+    assert not [line for line in plan if "rota_run_job" in line or line == "SCAN r"]

@@ -70,30 +70,35 @@ join rota_cursor c on c.no = s.cursor_no;
 select job from rota_schedule where name = :name and deleted_at is null;
 
 -- name: late_to_begin
--- Those that are due longest, of each job. What waited for other runs is due since it does not.
+-- Those that are due longest, of each job. What waited for other runs is due since it does not. The joins are crossed
+-- here and below so that SQLite takes the tables in this order: live runs first, never the history of a job.
+with asked as materialized (select rows.job, rows.before from {rows job text, before bigint})
 select job, run_id, run_at, (
     select max(e.at) from rota_event e
     where e.kind = 'run' and e.subject = cast(late.run_id as text) and e.type = 'released')
 from (
     select w.job, w.run_id, w.run_at, row_number() over (partition by w.job order by w.run_at, w.run_id) as place
-    from rota_ready w cross join {rows job text, before bigint}
-    where rows.job = w.job and w.run_at < rows.before and w.hold <> 3) as late
+    from rota_ready w cross join asked
+    where asked.job = w.job and w.run_at < asked.before and w.hold <> 3) as late
 where place <= :most;
 
 -- name: late_to_end
 -- Those that do not go on: not begun yet, or to be tried again.
+with asked as materialized (select rows.job, rows.before from {rows job text, before bigint})
 select job, run_id, run_at, (
     select max(e.at) from rota_event e
     where e.kind = 'run' and e.subject = cast(late.run_id as text) and e.type = 'released')
 from (
     select w.job, w.run_id, r.run_at, row_number() over (partition by w.job order by r.run_at, w.run_id) as place
-    from rota_ready w cross join {rows job text, before bigint} join rota_run r on r.id = w.run_id
-    where rows.job = w.job and (w.run_at < rows.before or w.fence > 0) and w.hold <> 3 and r.run_at < rows.before
-    ) as late
+    from rota_ready w cross join asked cross join rota_run r
+    where asked.job = w.job and (w.run_at < asked.before or w.fence > 0) and w.hold <> 3
+        and r.id = w.run_id and r.run_at < asked.before) as late
 where place <= :most;
 
 -- name: held_of_jobs
 -- Those that go on, here or elsewhere, for long or due for long.
+with asked as materialized (
+    select rows.job, rows.began, rows.before from {rows job text, began bigint, before bigint})
 select r.job, r.id, h.began, r.run_at, (
     select max(e.at) from rota_event e
     where e.kind = 'run' and e.subject = cast(r.id as text) and e.type = 'released')
@@ -103,9 +108,9 @@ from (
     select run_id, coalesce(began_at, claimed_at) from rota_outside
     union all
     select run_id, since from rota_conduct) as h
-join rota_run r on r.id = h.run_id
-join {rows job text, began bigint, before bigint} on rows.job = r.job
-where h.began < rows.began or r.run_at < rows.before;
+cross join rota_run r
+cross join asked
+where r.id = h.run_id and asked.job = r.job and (h.began < asked.began or r.run_at < asked.before);
 
 -- name: open_of_schedules
 -- Runs that had not ended when planning last looked, where they are now.
@@ -130,10 +135,11 @@ left join rota_conduct k on k.run_id = r.id;
 select run_id from rota_ready where job = :job order by run_id limit 1;
 
 -- name: last_ends_of_job
--- The job is bounded from both sides so that its index is walked, as in newest_ended.
+-- The job is bounded from both sides so that its index is walked, as in newest_ended; from the pair on, since very many
+-- that wait may be above it.
 select id, state, finished_at from (
     select n.id, n.job, n.state, n.finished_at from rota_run n
-    where n.job >= :job and n.job <= :job and n.id < :below
+    where (n.job, n.id) < (:job, :below) and n.job >= :job
     order by n.job desc, n.id desc limit :walk) as w
 where w.state in ('succeeded', 'failed', 'timed_out', 'expired')
 order by w.job desc, w.id desc limit :count;
@@ -141,7 +147,7 @@ order by w.job desc, w.id desc limit :count;
 -- name: last_success_of_job
 select id, state, finished_at from (
     select n.id, n.job, n.state, n.finished_at from rota_run n
-    where n.job >= :job and n.job <= :job and n.id < :below
+    where (n.job, n.id) < (:job, :below) and n.job >= :job
     order by n.job desc, n.id desc limit :walk) as w
 where w.state = 'succeeded'
 order by w.job desc, w.id desc limit :count;
