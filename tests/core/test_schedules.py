@@ -67,6 +67,7 @@ EVERYTHING: dict[str, Any] = {
     "max_concurrency": 2,
     "when_full": "queue",
     "max_queued": 10,
+    "expect": {"start_within": "5m", "min_success_rate": 0.9},
     "max_runs": 100,
     "start_at": NEW_YEAR,
     "end_at": NEW_YEAR + timedelta(days=30),

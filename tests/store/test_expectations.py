@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from rota.clock import HostClock
-from rota.core.expectations import expectations_of
+from rota.core.expectations import Breach, expectations_of
 from rota.core.model import JobDefinition, Retention
 from rota.core.states import Outcome
-from rota.store import Store, expectations, open_database
+from rota.store import Store, expectations, expecting, observing, open_database
 from rota.store.database import Tx
 from rota.store.statements import SQLITE, compile_statement
 from tests.store.test_waits import put_after
@@ -399,3 +399,40 @@ async def test_live_runs_are_not_looked_for_in_the_history_of_their_job(sqlite_s
 
     plan = await sqlite_store.database.read(body)
     assert not [line for line in plan if "rota_run_job" in line or line == "SCAN r"]
+
+
+async def test_only_who_writes_a_breach_notes_it(store: Store) -> None:
+    """Whatever whoever else believes to have found."""
+    await expect(store, success_every="1h")
+    breach = Breach("success_every", 1, "no run has succeeded")
+    subject = expecting.Subject("job", "work", "work")
+    assert await store.database.transact(lambda tx: expecting.open_(tx, subject, [breach])) == ([breach], False)
+    assert await store.database.transact(lambda tx: expecting.open_(tx, subject, [breach])) == ([], False)
+    close = expecting.close
+    assert await store.database.transact(lambda tx: close(tx, subject, ["success_every"], None)) == (
+        ["success_every"],
+        False,
+    )
+    assert await store.database.transact(lambda tx: close(tx, subject, ["success_every"], None)) == ([], False)
+    assert await noted(store, "work") == [("breached", "success_every"), ("met", "success_every")]
+
+
+async def test_a_run_on_its_way_from_one_table_to_another(
+    postgres_store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sent back to be tried again while it is looked for: it has not ended for a moment."""
+    store = postgres_store
+    await expect(store, finish_within="10m")
+    held = await put_and_claim(store)
+    clock.advance(11 * MINUTE)
+    assert await look(store) == ["+finish_within"]
+    look_at_held = observing._held
+
+    async def meanwhile(*facts: Any) -> Any:
+        assert await tell(store, held, Outcome.FAILED, retry_in=1)
+        return await look_at_held(*facts)
+
+    monkeypatch.setattr(observing, "_held", meanwhile)
+    assert await store.expectations._settle("job", "work") is None
+    monkeypatch.undo()
+    assert await look(store) == []
