@@ -15,6 +15,7 @@ from rota.core.backfilling import Backfill
 from rota.core.bulking import BulkResult, Counted
 from rota.core.dependencies import Related
 from rota.core.events import Event
+from rota.core.expectations import Expected
 from rota.core.explaining import Explanation
 from rota.core.jobstatus import JobStatus
 from rota.core.ledger import Verification
@@ -67,6 +68,7 @@ class BlockingClient:
         self.tokens = BlockingTokens(self._call)
         self.quotas = BlockingQuotas(self._call)
         self.outside = BlockingOutside(self._call)
+        self.expectations = BlockingExpecting(self._call)
 
     def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         async def connected() -> T:
@@ -357,3 +359,25 @@ class BlockingQuotas:
 
     def ls(self) -> Sequence[QuotaOf]:
         return self._call(lambda client: client.quotas.ls())
+
+
+class BlockingExpecting:
+    """`client.expectations`, likewise."""
+
+    def __init__(self, call: _Call) -> None:
+        self._call = call
+
+    def set(self, kind: str, name: str, **expect: Any) -> Expected:
+        return self._call(lambda client: client.expectations.set(kind, name, **expect))
+
+    def get(self, kind: str, name: str) -> Expected:
+        return self._call(lambda client: client.expectations.get(kind, name))
+
+    def find(self, kind: str, name: str) -> Expected | None:
+        return self._call(lambda client: client.expectations.find(kind, name))
+
+    def drop(self, kind: str, name: str, *, actor: str | None = None) -> bool:
+        return self._call(lambda client: client.expectations.drop(kind, name, actor=actor))
+
+    def list(self, *, breached: bool = False) -> Sequence[Expected]:
+        return self._call(lambda client: client.expectations.list(breached=breached))

@@ -44,6 +44,7 @@ from rota.engine.janitor import prune
 from rota.engine.levelling import LevelReader
 from rota.engine.meters import Meters
 from rota.errors import Conflict, Invalid, NothingToRetry, RunNotFinal, StillRunning, UnknownJob, did_you_mean
+from rota.expectations import Expecting
 from rota.hinting import Hints, Subscription
 from rota.instants import instant
 from rota.linking import linked
@@ -86,6 +87,7 @@ class Client(Assigning):
         self.tokens = Tokens(store)
         self.quotas = Quotas(store)
         self.outside = Outside(store, config, self.meters)
+        self.expectations = Expecting(store, self.job)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""

@@ -36,6 +36,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     poll: timedelta = _SECOND
     deadline: timedelta = timedelta(seconds=15)
     janitor: timedelta = timedelta(minutes=5)
+    expect: timedelta = timedelta(seconds=10)
     shutdown_grace: timedelta = timedelta(seconds=20)
     concurrency: int = 10
     worker_labels: str = ""
@@ -51,7 +52,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     tracing: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("lease", "heartbeat", "reaper", "poll", "deadline", "janitor"):
+        for name in ("lease", "heartbeat", "reaper", "poll", "deadline", "janitor", "expect"):
             if getattr(self, name) <= timedelta(0):
                 raise BadConfig(f"{name} must be longer than nothing")
         if self.lease < _SECOND:

@@ -1,7 +1,7 @@
 """Everything rota raises: five families, each one HTTP status and one exit code.
 
     RotaError
-    ├── NotFound        404   exit 4     UnknownJob, UnknownRun, UnknownSchedule, UnknownWorker,
+    ├── NotFound        404   exit 4     UnknownJob, UnknownRun, UnknownSchedule, UnknownWorker, NotExpected,
     │                                    UnknownToken, UnknownQuota
     ├── Conflict        409   exit 6     AmbiguousRun, LeaseLost, RunIsFinal, RunNotFinal, NotCancellable, DuplicateRun,
     │                                    JobDisabled, NotRepeatable, NotSchedulable, DuplicateSchedule, Overlapping,
@@ -301,6 +301,13 @@ class UnknownSchedule(NotFound):
     def __init__(self, name: str, known: Iterable[str] = ()) -> None:
         hint = did_you_mean(name, list(known)) or "`rota schedule ls` lists them"
         super().__init__(f"no schedule is called {name!r}", hint=hint)
+
+
+class NotExpected(NotFound):
+    code = "not-expected"
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"nothing is expected of {kind} {name!r}", hint="rota expect ls tells of whom something is")
 
 
 class DuplicateSchedule(Conflict):

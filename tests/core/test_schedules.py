@@ -68,6 +68,7 @@ EVERYTHING: dict[str, Any] = {
     "when_full": "queue",
     "max_queued": 10,
     "rate": "100/1h",
+    "expect": {"start_within": "5m", "min_success_rate": 0.9},
     "max_runs": 100,
     "start_at": NEW_YEAR,
     "end_at": NEW_YEAR + timedelta(days=30),

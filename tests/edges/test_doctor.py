@@ -58,7 +58,7 @@ def test_a_healthy_installation(database_url: str) -> None:
     assert code == 0
     assert {level for level, _ in found.values()} == {"ok"}
     assert list(found) == [
-        "database", "clock", "hints", "schedules", "leases", "queues", "jobs", "waits", "limits", "ledger",
+        "database", "clock", "hints", "schedules", "leases", "queues", "jobs", "waits", "limits", "expected", "ledger",
     ]  # fmt: skip
     assert doctor(database_url).stdout.startswith("ok\tdatabase\t")
 

@@ -16,13 +16,14 @@ from rota.api import asgi, refusals
 from rota.api.orders import RunBody
 from rota.api.requests import LARGEST_BODY
 from rota.api.routing import walk
-from rota.blocking import BlockingOutside, BlockingSchedules, BlockingWorkers
+from rota.blocking import BlockingExpecting, BlockingOutside, BlockingSchedules, BlockingWorkers
 from rota.cli import root
 from rota.client import MOST_LISTED
 from rota.config import SETTINGS, load_config
 from rota.core.access import Role, Token
 from rota.core.applying import read_file
 from rota.core.documents import parse
+from rota.core.expectations import EXPECTED, OPTIONS, Breached, Expected
 from rota.core.limits import WHEN_FULL
 from rota.core.notes import LogLine, Progress
 from rota.core.outside import Assignment, Heartbeat
@@ -35,6 +36,7 @@ from rota.core.workers import Worker, WorkerState
 from rota.engine.context import RunContext
 from rota.engine.meters import Meters
 from rota.errors import RotaError
+from rota.expectations import Expecting
 from rota.outside import Outside
 from rota.registry.jobs import JOB_OPTIONS
 from rota.scheduling import Schedules
@@ -226,6 +228,15 @@ def test_what_those_outside_may_say_is_documented() -> None:
         == []
     )
     assert set(public(Outside)) == set(public(BlockingOutside))
+
+
+def test_everything_that_can_be_expected_is_documented() -> None:
+    assert named_in_first_column("expectations.md", "# Expectations") == set(EXPECTED)
+    assert unnamed("expectations.md", (f"`{name}`" for name in OPTIONS)) == []
+    assert set(public(Expecting)) == set(public(BlockingExpecting))
+    assert unnamed("python.md", (f"`{verb}(" for verb in public(Expecting))) == []
+    assert unnamed("python.md", (f"`{name}`" for name in Expected.__struct_fields__)) == []
+    assert unnamed("python.md", (f"`{name}`" for name in Breached.__struct_fields__)) == []
 
 
 def test_every_setting_is_documented() -> None:

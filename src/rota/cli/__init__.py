@@ -7,6 +7,7 @@ import click
 from rota.cli.cron import cron
 from rota.cli.doctor import doctor
 from rota.cli.events import audit
+from rota.cli.expecting import expect
 from rota.cli.explaining import explain
 from rota.cli.importing import import_group
 from rota.cli.jobs import job
@@ -28,7 +29,7 @@ __all__ = ["main", "root"]
 EXIT_CODES = """\b
 Exit codes:
   0    ok
-  1    the run failed, timed out or expired; or something went wrong
+  1    the run failed, timed out or expired; or something went wrong; `expect ls --breached` found some
   2    wrong usage, or a payload that is refused
   3    the run was cancelled or skipped; a question was answered no; `plan --exit-code` found changes
   4    not found
@@ -75,6 +76,7 @@ for command in (
     quota,
     workers,
     token,
+    expect,
     explain,
     audit,
     cron,

@@ -13,7 +13,16 @@ from rota.cli.output import emit, on_terminal, print_json
 from rota.cli.words import one_field, visible
 from rota.clock import HostClock
 from rota.config import Config, load_config
-from rota.core.checkups import OK, PROBLEM, WARNING, Check, check_clock, check_ledgers, check_symptoms
+from rota.core.checkups import (
+    OK,
+    PROBLEM,
+    WARNING,
+    Check,
+    check_clock,
+    check_expectations,
+    check_ledgers,
+    check_symptoms,
+)
 from rota.durations import in_micros
 from rota.errors import BadConfig, RotaError
 from rota.store import Store, open_store
@@ -85,6 +94,7 @@ async def _checks(store: Store, config: Config, schedule: str | None, *, everyth
     stuck_for = config.lease + config.reaper
     for check in check_symptoms(await store.ledger.symptoms(in_micros(config.lease), in_micros(stuck_for) + 1_000_000)):
         yield check
+    yield check_expectations(await store.expectations.list())
     names = [schedule] if schedule else await store.schedules.names()
     looked_at = names if everything else names[:_MOST_VERIFIED]
     verified = [await store.ledger.verify(one, thorough=schedule is not None) for one in looked_at]

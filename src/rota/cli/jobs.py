@@ -9,6 +9,7 @@ import click
 
 from rota.cli import jobcontrol
 from rota.cli.connecting import ask
+from rota.cli.expecting import expected_facts
 from rota.cli.options import examples, shared
 from rota.cli.output import json_text, plain_value, print_facts, print_json, print_rows
 from rota.cli.words import Cell, Columns, age_cell, instant_cell, job_state_cell, text_cell
@@ -59,14 +60,15 @@ def show_job(name: str, database: str | None, as_json: bool) -> None:
     """Show a job: its state, and what it declares, payload, policies and limits."""
 
     async def question(client: Client) -> Any:
-        return await client.job(name), await client.job_status(name), await client.time()
+        definition, status = await client.job(name), await client.job_status(name)
+        return definition, status, await client.expectations.find("job", name), await client.time()
 
-    definition, status, now = ask(database, question)
+    definition, status, expected, now = ask(database, question)
     if as_json:
-        print_json(_document(definition, status))
+        print_json({**_document(definition, status), "expected": expected})
     else:
         first, *others = _facts(definition)
-        print_facts([first, *_status_facts(status, now), *others])
+        print_facts([first, *_status_facts(status, now), *expected_facts(expected, now), *others])
 
 
 def _document(definition: JobDefinition, status: JobStatus) -> dict[str, Any]:

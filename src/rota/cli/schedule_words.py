@@ -35,7 +35,7 @@ _SYMBOLS = {
 }
 _SHOWN_OTHERWISE = {
     "name", "job", *TRIGGER_KEYS, "payload", "scopes", "description", "catch_up", "overlap", "failure",
-    "max_concurrency", "when_full", "max_queued",
+    "max_concurrency", "when_full", "max_queued", "expect",
 }  # fmt: skip
 _SOON, _WEEK = timedelta(hours=1), timedelta(days=7)
 _MARKS = {

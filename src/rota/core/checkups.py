@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from rota.core.expectations import Expected
 from rota.core.explaining_runs import LiveWorker
 from rota.core.ledger import Verification
 from rota.durations import span
@@ -130,6 +131,20 @@ def check_clock(offset: int) -> Check:
         return Check(name="clock", level=OK, words=f"{told}the database's", facts=facts)
     hint = "nothing depends on it but what you see in logs: set up NTP"
     return Check(name="clock", level=WARNING, words=f"{told}the database's", hint=hint, facts=facts)
+
+
+def check_expectations(found: Sequence[Expected]) -> Check:
+    """What is breached is a warning: rota itself may be well."""
+    told = [(one, breach) for one in found for breach in one.breaches]
+    if not told:
+        words = f"what is expected of {_many(len(found), 'job or schedule', 'jobs and schedules')} is met"
+        return Check(name="expected", level=OK, words=words if found else "nothing is expected of anybody")
+    said = "; ".join(f"{one.kind} {one.subject}: {breach.message}" for one, breach in told[:_SHOWN])
+    words = f"{_many(len(told), 'expectation is', 'expectations are')} breached: {said}"
+    facts = {"breached": [[one.kind, one.subject, breach.what] for one, breach in told]}
+    return Check(
+        name="expected", level=WARNING, words=words, hint="all of them: rota expect ls --breached", facts=facts
+    )
 
 
 def check_ledgers(verified: Iterable[Verification], left_out: int) -> Iterator[Check]:

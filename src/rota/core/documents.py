@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from rota.core.expectations import Expectations, written
 from rota.core.names import checked_name
 from rota.core.policies import CatchUp, Failure, Overlap
 from rota.core.retry import written_backoff
@@ -285,6 +286,8 @@ def _written(key: str, value: Any) -> Any:
             return written_instant(value)
         case CatchUp() | Overlap() | Failure():
             return _written_policy(value)
+        case Expectations():
+            return written(value)
         case list() if key == "scopes":
             return [[scope.kind, scope.id] if "/" in scope.kind else f"{scope.kind}/{scope.id}" for scope in value]
         case list() if key == "windows":

@@ -17,7 +17,10 @@ class QueueLevel(msgspec.Struct, frozen=True):
 
 
 class Levels(msgspec.Struct, frozen=True, kw_only=True):
-    """`schedules` by state: active, paused, disabled. `overdue` ones are due for a while and were not planned."""
+    """`schedules` by state: active, paused, disabled. `overdue` ones are due for a while and were not planned.
+
+    `breached`: (kind, subject, what) of expectations that are not met.
+    """
 
     queues: Sequence[QueueLevel] = ()
     workers_alive: int = 0
@@ -25,3 +28,4 @@ class Levels(msgspec.Struct, frozen=True, kw_only=True):
     slots: int = 0
     schedules: dict[str, int] = {}
     overdue: int = 0
+    breached: Sequence[tuple[str, str, str]] = ()

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from rota.core.dependencies import Need
+from rota.core.expectations import Expectations
 from rota.core.limits import Gate, Limit
 from rota.core.needs import Needs, Staff
 from rota.core.notes import Progress
@@ -61,6 +62,7 @@ class JobDefinition(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[StepDefinition, ...] = ()
     needs: Needs = Needs()
     replicas: Replicas | None = None
+    expect: Expectations | None = None
     enabled: bool = True
     repeatable: bool = True
     schedulable: bool = True

@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from rota.core import jsonvalue, rules
+from rota.core.expectations import Expectations, expectations_of
 from rota.core.jsonvalue import Limits
 from rota.core.limits import Gate, Limit, gates_of_schedule, limit_of, measure, rate_of
 from rota.core.model import JobDefinition, Json
@@ -45,6 +46,7 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
     failure: Failure = Failure()
     limit: Limit | None = None
     rate: Limit | None = None
+    expect: Expectations | None = None
     max_runs: int | None = None
     enabled: bool = True
     options: dict[str, Json] = {}
@@ -100,6 +102,7 @@ class ScheduleOptions(TypedDict, total=False):
     when_full: str
     max_queued: int
     rate: str | tuple[int, Duration]
+    expect: Expectations | dict[str, Any]
     max_runs: int
     start_at: datetime
     end_at: datetime
@@ -182,6 +185,7 @@ def define(
         failure=failure_of(options.get("failure")),
         limit=_limit(options),
         rate=rate_of(options.get("rate")),
+        expect=None if options.get("expect") is None else expectations_of(options["expect"]),
         max_runs=_max_runs(options.get("max_runs")),
         enabled=_flag(options.get("enabled", True)),
         options=_run_options(job, options),
@@ -326,6 +330,7 @@ def options_of(definition: ScheduleDefinition) -> dict[str, Any]:
         "when_full": limit and limit.when_full,
         "max_queued": limit and limit.max_queued,
         "rate": definition.rate and measure(definition.rate.max, definition.rate.period).replace(" per ", "/"),
+        "expect": definition.expect,
         "max_runs": definition.max_runs,
         "start_at": None if rule.start_at is None else instant(rule.start_at),
         "end_at": None if rule.end_at is None else instant(rule.end_at),

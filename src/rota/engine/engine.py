@@ -1,4 +1,4 @@
-"""The loops of one process, put together: planner, promoter, conductor, reaper, janitor; a worker if it has jobs."""
+"""The loops of one process: planner, promoter, conductor, reaper, janitor, watchman; a worker if it has jobs."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from rota.engine.meters import Meters
 from rota.engine.planner import Planner, is_for_planner
 from rota.engine.promoter import Promoter
 from rota.engine.reaper import Reaper
+from rota.engine.watchman import Watchman
 from rota.engine.worker import Worker
 from rota.registry.jobs import Registry
 from rota.store import Store
@@ -96,6 +97,7 @@ class Engine:
             self._conductor,
             Loop("reaper", Reaper(store, config.reaper, config.heartbeat, meters), meters, clock),
             Loop("janitor", Janitor(store, config.janitor, meters), meters, clock),
+            Loop("watchman", Watchman(store, config.expect), meters, clock),
         ]
         self._unlisten: Callable[[], None] | None = None
 

@@ -16,7 +16,7 @@ from rota.version import __version__
 _MICRO = 1e-6
 _SHORT = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600)
 _LONG = (0.01, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 14_400, 86_400)
-_LOOPS = ("planner", "promoter", "conductor", "reaper", "janitor")
+_LOOPS = ("planner", "promoter", "conductor", "reaper", "janitor", "watchman")
 _REPORTED: list[Outcome] = [outcome for outcome in Outcome if outcome is not Outcome.LOST]
 _RETRIED = (Outcome.FAILED, Outcome.TIMED_OUT)
 _SUCCEEDED = Outcome.SUCCEEDED  # looked up in its enum, a member costs as much as all the rest of counting a run
@@ -113,6 +113,9 @@ class Meters:
         self._slots = made.gauge("rota_worker_slots", "Runs that the workers alive can execute at once.")
         self._schedules = made.gauge("rota_schedules", "Schedules, by what planning does with them.", "state")
         self._overdue = made.gauge("rota_schedules_overdue", "Schedules due for longer than 10 s and not planned.")
+        self._breached = made.gauge(
+            "rota_expectations_breached", "1 for each expectation that is not met.", "kind", "subject", "what"
+        )
 
     def learn_time(self, wall: int, steady: float) -> None:
         """What the database's clock said when this host's monotonic one was at `steady`: lag is measured with it."""
@@ -177,7 +180,15 @@ class Meters:
 
     def text(self, levels: Levels | None) -> str:
         """With the gauges of the database, or with word that it did not answer."""
-        for family in (self._depth, self._age, self._workers, self._slots, self._schedules, self._overdue):
+        for family in (
+            self._depth,
+            self._age,
+            self._workers,
+            self._slots,
+            self._schedules,
+            self._overdue,
+            self._breached,
+        ):
             family.clear()
         self._up().set(0 if levels is None else 1)
         if levels is not None:
@@ -195,3 +206,5 @@ class Meters:
         for state, count in levels.schedules.items():
             self._schedules(state).set(count)
         self._overdue().set(levels.overdue)
+        for kind, subject, what in levels.breached:
+            self._breached(kind, subject, what).set(1)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypedDict
 
 from rota.core.endings import ON_LOST
+from rota.core.expectations import expectations_of
 from rota.core.limits import Limit, limits_of
 from rota.core.model import CancelPolicy, JobDefinition, Retention
 from rota.core.names import checked_name, checked_timeout
@@ -58,6 +59,7 @@ class JobOptions(TypedDict, total=False):
     labels: list[str] | tuple[str, ...]
     min_worker_version: str
     replicas: ReplicasOption
+    expect: dict[str, Any]
     keep: int
     keep_for: Duration
     enabled: bool
@@ -113,6 +115,7 @@ def declare(fn: Callable[..., Any], context_type: type, options: Mapping[str, An
         steps=steps_of(options.get("steps")),
         needs=needs_of(options),
         replicas=replicas_of(options.get("replicas")),
+        expect=None if options.get("expect") is None else expectations_of(options["expect"]),
         enabled=options.get("enabled", True),
         repeatable=options.get("repeatable", True),
         schedulable=options.get("schedulable", True),

@@ -12,7 +12,7 @@ from rota.core.jobstatus import JobFacts, next_at
 from rota.core.states import RunState
 from rota.core.statistics import JobStats, stats_of
 from rota.errors import NotCancellable, RunIsFinal, UnknownRun
-from rota.store import control, events, schedules, statistics
+from rota.store import control, events, expecting, schedules, statistics
 from rota.store.database import Database, Row, Tx
 from rota.store.planning import NewId
 from rota.store.statistics import FIRST_ID
@@ -56,6 +56,7 @@ async def _resume_some(tx: Tx, job: str, after: str, mode: str, actor: str | Non
     resumed = bool(await tx.fetch("resume_job", job=job))
     if resumed:
         await events.note(tx, "job", job, "resumed", actor, {"catch_up": mode})
+        await expecting.anew(tx, "job", job)
     return resumed
 
 

@@ -8,6 +8,7 @@ from rota.store.database import Tx
 MOST = 1_000_000
 """Runs that are counted: whoever watches must not make a queue that is too long slower still."""
 _LATE = 10_000_000
+_MOST_BREACHES = 200
 _STATES = ("active", "paused", "job_paused", "disabled", "ended")
 
 
@@ -17,6 +18,7 @@ async def levels(tx: Tx, silence: int) -> Levels:
     ((alive, silent, slots),) = await tx.fetch("worker_levels", silence=silence)
     schedules = {state: int(count) for state, count in await tx.fetch("schedule_levels")}
     ((overdue,),) = await tx.fetch("count_overdue", late=_LATE, most=MOST)
+    breached = await tx.fetch("breach_levels", most=_MOST_BREACHES)
     return Levels(
         queues=[
             QueueLevel(queue, state, int(runs), None if state == "scheduled" else int(oldest))
@@ -27,4 +29,5 @@ async def levels(tx: Tx, silence: int) -> Levels:
         slots=int(slots),
         schedules={state: schedules.get(state, 0) for state in _STATES},
         overdue=int(overdue),
+        breached=tuple((kind, subject, what) for kind, subject, what in breached),
     )

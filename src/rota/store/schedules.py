@@ -15,7 +15,7 @@ from rota.core.triggers import Once
 from rota.core.zones import tzdata_version
 from rota.durations import in_micros
 from rota.errors import DuplicateSchedule, Invalid, UnknownSchedule
-from rota.store import events
+from rota.store import events, expecting
 from rota.store.database import Tx
 from rota.store.planning import MOST_RUNS, NewId, Providers, plan_rows
 from rota.store.schedule_rows import ScheduleRow, encoded, schedule_row
@@ -83,6 +83,8 @@ async def create(
         active = False
     change = Change(note="created", actor=actor, details={"job": definition.job, "owner": owner})
     await _note(tx, row, change, valid_from=cursor, active=active)
+    if definition.expect is not None:
+        await expecting.declare(tx, _subject(row), definition.expect)
 
 
 def _first_cursor(definition: ScheduleDefinition, now: int) -> int:
@@ -127,6 +129,14 @@ async def update(tx: Tx, row: ScheduleRow, definition: ScheduleDefinition, chang
         changed["job_paused"] = len(await tx.fetch("job_is_paused", job=definition.job))
     if msgspec.structs.replace(row, **changed) != row:
         await _revise(tx, row, _telling(change, row.definition, definition), new_id, **changed)
+        if definition.expect != row.definition.expect:
+            await expecting.declare(tx, _subject(row), definition.expect)
+        if definition.enabled and not row.enabled:
+            await expecting.anew(tx, "schedule", row.name)
+
+
+def _subject(row: ScheduleRow) -> expecting.Subject:
+    return expecting.Subject("schedule", row.name, row.definition.job, row.id)
 
 
 def _telling(change: Change, was: ScheduleDefinition, definition: ScheduleDefinition) -> Change:
@@ -158,6 +168,7 @@ async def resume(tx: Tx, row: ScheduleRow, new_id: NewId, *, mode: str, actor: s
 
 async def _resume(tx: Tx, row: ScheduleRow, new_id: NewId, mode: str, actor: str | None, **changed: Any) -> None:
     after = msgspec.structs.replace(row, **changed)
+    await expecting.anew(tx, "schedule", row.name)
     change = Change(note="resumed", actor=actor, noted="job_paused" not in changed, details={"catch_up": mode})
     if mode == "skip" or not after.active or after.definition.follows is not None:
         facts = None if after.paused_at is None else await _pause_facts(tx, row)
@@ -180,6 +191,7 @@ async def _resume(tx: Tx, row: ScheduleRow, new_id: NewId, mode: str, actor: str
 async def delete(tx: Tx, row: ScheduleRow, new_id: NewId, actor: str | None) -> None:
     """Its runs and its ledger stay; a new schedule may have its name."""
     await _revise(tx, row, Change(note="deleted", actor=actor), new_id, deleted=True)
+    await expecting.drop(tx, _subject(row), actor=actor)
 
 
 async def rest_anew(tx: Tx, row: ScheduleRow, actor: str | None, new_id: NewId) -> None:

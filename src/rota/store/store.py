@@ -23,6 +23,7 @@ from rota.store import (
     counting,
     enqueueing,
     events,
+    expecting,
     folding,
     jobs,
     levels,
@@ -41,6 +42,7 @@ from rota.store.bulk_store import BulkStore
 from rota.store.conducting import ConductStore
 from rota.store.database import AlreadyThere, Database, Hint, Row, Tx, Work
 from rota.store.dependencies import DependencyStore
+from rota.store.expectations import ExpectationStore
 from rota.store.ledger_store import LedgerStore
 from rota.store.needs import Needed
 from rota.store.notes import NoteStore, keep_steps
@@ -98,6 +100,7 @@ class Store:
         self.outside = OutsideStore(database)
         self.events = events.EventStore(database)
         self.conducts = ConductStore(database, new_id)
+        self.expectations = ExpectationStore(database)
         self._looked_to = NIL_ID
 
     def twin(self) -> Store:
@@ -290,6 +293,7 @@ class Store:
                 if newest is not None:
                     await limits.declare(tx, newest)
                     queues |= await restricting.declare(tx, newest)
+                    await expecting.declare_job(tx, newest)
             return queues
 
         self.database.notify(await self.database.transact(body))

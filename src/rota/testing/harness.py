@@ -24,6 +24,7 @@ from rota.engine.janitor import Janitor
 from rota.engine.meters import Meters
 from rota.engine.planner import Planner
 from rota.engine.promoter import Promoter
+from rota.engine.watchman import Watchman
 from rota.job import Job
 from rota.store import Store, open_database, open_store
 from rota.testing.clock import ManualClock
@@ -73,6 +74,7 @@ class Harness:
     promoter: Promoter
     conductor: Conductor
     janitor: Janitor
+    watchman: Watchman
 
     def __init__(
         self, app: Rota | None = None, url: str | None = None, clock: ManualClock | None = None, **settings: Any
@@ -109,6 +111,7 @@ class Harness:
             self.promoter = Promoter(self.store, config.poll, meters)
             self.conductor = Conductor(self.store, config.poll, meters)
             self.janitor = Janitor(self.store, config.janitor, meters)
+            self.watchman = Watchman(self.store, config.expect)
             await self.store.save_jobs(self.app.registry.definitions())
             await declare_schedules(self.store, self.app.registry.schedules)
             self._exit = exiting.pop_all()

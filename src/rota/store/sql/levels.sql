@@ -38,3 +38,6 @@ group by 1;
 select count(*) from (
     select 1 from rota_schedule_now where next_at < :now - :late and deleted_at is null limit :most
 ) as late;
+
+-- name: breach_levels
+select kind, subject, what from rota_breach order by kind, subject, what limit :most;

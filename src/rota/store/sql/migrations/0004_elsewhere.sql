@@ -140,6 +140,7 @@ create table rota_expectation (
     definition text not null,
     owner text not null,
     since bigint not null,          -- expected from then on
+    rests smallint not null default 0, -- 1: its job is disabled
     primary key (kind, subject)
 ) {keyed};
 

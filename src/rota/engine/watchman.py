@@ -1,0 +1,30 @@
+"""Looks whether what is expected happens. Safe in any number of processes: a breach begins and ends once."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+from rota.store import Store
+
+log = logging.getLogger("rota.watchman")
+
+
+class Watchman:
+    """All that it goes by is in the database: what it did not see itself is noticed at the next look."""
+
+    def __init__(self, store: Store, interval: timedelta) -> None:
+        self._store = store
+        self._interval = interval
+
+    def troubled(self) -> None:
+        """Nothing is remembered between steps."""
+
+    async def step(self) -> timedelta:
+        for change in await self._store.expectations.watch():
+            who = f"{change.subject.kind} {change.subject.name}"
+            for breach in change.breached:
+                log.warning("%s: %s", who, breach.message)
+            for what in change.met:
+                log.info("%s: %s is not breached any more", who, what)
+        return self._interval
