@@ -248,6 +248,25 @@ class NotTriggered(Conflict):
         super().__init__(f"schedule {schedule!r} was not triggered: {reason}", hint=hint)
 
 
+class FollowingRing(Invalid):
+    """Schedules that follow each other's jobs would never come to rest."""
+
+    code = "following-ring"
+
+    def __init__(self, schedule: str, path: Iterable[str]) -> None:
+        super().__init__(
+            f"schedule {schedule!r} would close a ring: {' → '.join(path)}",
+            hint="each job would start the next for ever; let one of them run at its own times",
+        )
+
+
+class UnknownNotification(NotFound):
+    code = "unknown-notification"
+
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+        super().__init__(f"there is no notification {name!r}", hint=did_you_mean(name, known))
+
+
 class BadPayload(Invalid):
     """`path` leads to the value at fault: `$.user.age`."""
 

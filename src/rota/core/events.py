@@ -13,7 +13,7 @@ from rota.instants import instant
 
 KINDS = ("run", "job", "schedule", "queue", "worker")
 
-PLANNER, CLIENT, PROMOTER, REAPER = "planner", "client", "promoter", "reaper"
+PLANNER, CLIENT, PROMOTER, REAPER, MESSENGER = "planner", "client", "promoter", "reaper", "messenger"
 """Who acts when no person does, besides workers and policies."""
 
 CANCEL_ASKED, RELEASED, REPLACED, RETRIED = "cancel_asked", "released", "replaced", "retried"

@@ -1,4 +1,4 @@
-"""The loops of one process, put together: planner, promoter, reaper, janitor, and a worker if it has jobs to run."""
+"""The loops of one process, put together: planner, promoter, messenger, reaper, janitor, and a worker if it has one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ import msgspec
 from rota.config import Config
 from rota.core.model import WorkerInfo
 from rota.core.names import checked_name
+from rota.core.notifications import JOBS, QUEUE
 from rota.core.workers import Queues, uneven, weights_of
-from rota.engine.declaring import declare_schedules
+from rota.engine.declaring import declare_notifications, declare_schedules
+from rota.engine.delivering import Deliveries
 from rota.engine.heartbeat import HeartbeatThread
 from rota.engine.janitor import Janitor
 from rota.engine.loops import Loop
+from rota.engine.messenger import Messenger, is_for_messenger
 from rota.engine.meters import Meters
 from rota.engine.planner import Planner, is_for_planner
 from rota.engine.promoter import Promoter
@@ -77,15 +80,19 @@ class Engine:
             heartbeat = simulated.heartbeat if simulated else HeartbeatThread
             self.worker = Worker(store, registry, info, config, heartbeat, meters)
             self.worker.asked_to_stop = self._stop_worker
+            registry.builtin.update(Deliveries(store, config).handlers())
+        self._serves_own = working and (not queues or QUEUE in queues)
         self.stop_asked = asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
         clock = store.clock
         self._promoter = Loop("promoter", Promoter(store, config.poll, meters), meters, clock)
         self._planning = Planner(store, registry.schedules.providers, config.poll, meters)
         self._planner = Loop("planner", self._planning, meters, clock)
+        self._messenger = Loop("messenger", Messenger(store, config.poll, self._serve_own), meters, clock)
         self._loops = [
             self._planner,
             self._promoter,
+            self._messenger,
             Loop("reaper", Reaper(store, config.reaper, config.heartbeat, meters), meters, clock),
             Loop("janitor", Janitor(store, config.janitor, meters), meters, clock),
         ]
@@ -94,6 +101,7 @@ class Engine:
     async def start(self) -> None:
         await self._store.save_jobs(self._registry.definitions())
         await declare_schedules(self._store, self._registry.schedules)
+        await declare_notifications(self._store, self._registry.notifications)
         for loop in self._loops:
             loop.start()
         self._unlisten = self._store.listen(self._hinted)
@@ -104,6 +112,15 @@ class Engine:
         self._promoter.wake()
         if is_for_planner(queue):
             self._planner.wake()
+        if is_for_messenger(queue):
+            self._messenger.wake()
+
+    def _serve_own(self) -> None:
+        """There are notifications to send. Nobody looks at that queue before, nor if the worker was told which to take:
+        unless this is among them."""
+        if self.worker and self._serves_own:
+            self._serves_own = False
+            self.worker.serve(QUEUE, {job.name: job.version for job in JOBS})
 
     def _stop_worker(self) -> None:
         """Asked by an operator, with the usual grace. The other loops go on, unless whoever started them ends them."""

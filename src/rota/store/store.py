@@ -36,7 +36,9 @@ from rota.store import (
 from rota.store.bulk_store import BulkStore
 from rota.store.database import AlreadyThere, Database, Hint, Row, Tx, Work
 from rota.store.ledger_store import LedgerStore
+from rota.store.messages import SignalStore
 from rota.store.notes import NoteStore, keep_steps
+from rota.store.notifications import NotificationStore
 from rota.store.reporting import Reaped, Reported
 from rota.store.schedule_store import ScheduleStore
 from rota.store.selecting import selection_of
@@ -78,6 +80,8 @@ class Store:
         self.watch = Watch(database)
         self.workers = WorkerStore(database)
         self.events = events.EventStore(database)
+        self.signals = SignalStore(database, new_id)
+        self.notifications = NotificationStore(database)
         self._looked_to = NIL_ID
 
     def twin(self) -> Store:
