@@ -113,6 +113,13 @@ class Rota:
         handler = self.registry.newest(job if isinstance(job, str) else job.name)
         self.registry.schedules.declare(name, handler, trigger, options)
 
+    def notify(self, name: str, **options: Any) -> None:
+        """Declare who is told of what: `app.notify("ops", on=["failure"], to="mailto:me@example.com", jobs=["crawl"])`.
+
+        Checked here; stored when an engine starts, unless a person has made or changed one of this name.
+        """
+        self.registry.notifications.declare(name, options)
+
     def scopes(self, name: str) -> Callable[[F], F]:
         """Register a provider of scopes: `@app.scopes("tenants")` above a function that returns pairs (kind, id)."""
 

@@ -36,6 +36,7 @@ from rota.engine.meters import Meters
 from rota.errors import Invalid, NothingToRetry, RunNotFinal, StillRunning, UnknownJob, did_you_mean
 from rota.hinting import Hints, Subscription
 from rota.instants import instant
+from rota.notifications import Notifications
 from rota.registry.jobs import Registry
 from rota.registry.signature import check_schema
 from rota.scheduling import Schedules
@@ -69,6 +70,7 @@ class Client:
         self._bulk = Bulk(store, self._again)
         self._hints = Hints(store)
         self.workers = Workers(store)
+        self.notifications = Notifications(store, config)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""

@@ -10,6 +10,7 @@ from rota.cli.events import audit
 from rota.cli.explaining import explain
 from rota.cli.importing import import_group
 from rota.cli.jobs import job
+from rota.cli.notifying import notify
 from rota.cli.options import examples
 from rota.cli.program import Program
 from rota.cli.queues import queue
@@ -70,6 +71,7 @@ for command in (
     job,
     queue,
     workers,
+    notify,
     explain,
     audit,
     cron,

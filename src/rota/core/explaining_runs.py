@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from rota.core.explaining import Explanation, written
+from rota.core.following import because, cause_of
 from rota.core.model import Attempt, Run
 from rota.core.states import RunState
 from rota.core.workers import WorkerState
@@ -77,6 +78,10 @@ def explain_run(facts: RunFacts) -> Explanation:
         words = _running(facts, more)
     else:
         words = _ended(facts)
+    cause = cause_of(run.metadata)
+    if cause is not None:
+        words = [*words, f"Its schedule {run.schedule!r} made it {because(cause)}."]
+        more["triggered_by"] = msgspec.to_builtins(cause)
     common = {
         "run_id": run.id,
         "job": run.job,

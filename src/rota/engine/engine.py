@@ -80,10 +80,12 @@ class Engine:
             heartbeat = simulated.heartbeat if simulated else HeartbeatThread
             self.worker = Worker(store, registry, info, config, heartbeat, meters)
             self.worker.asked_to_stop = self._stop_worker
-            registry.builtin.update(Deliveries(store, config).handlers())
-        self._serves_own = working and (not queues or QUEUE in queues)
+        registry.builtin.update(Deliveries(store, config).handlers())
+        self._serves_own = not queues or QUEUE in queues
+        self._own = (store, config, name, meters)
         self.stop_asked = asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
+        self._starting: asyncio.Task[None] | None = None
         clock = store.clock
         self._promoter = Loop("promoter", Promoter(store, config.poll, meters), meters, clock)
         self._planning = Planner(store, registry.schedules.providers, config.poll, meters)
@@ -118,9 +120,22 @@ class Engine:
     def _serve_own(self) -> None:
         """There are notifications to send. Nobody looks at that queue before, nor if the worker was told which to take:
         unless this is among them."""
-        if self.worker and self._serves_own:
-            self._serves_own = False
-            self.worker.serve(QUEUE, {job.name: job.version for job in JOBS})
+        if not self._serves_own:
+            return
+        self._serves_own = False
+        if self.worker is None:
+            self.worker = self._worker_of_own()
+            self._starting = asyncio.create_task(self.worker.start())
+        self.worker.serve(QUEUE, {job.name: job.version for job in JOBS})
+
+    def _worker_of_own(self) -> Worker:
+        """A server that runs nobody's jobs sends what there is to send."""
+        store, config, name, meters = self._own
+        registry = Registry()
+        registry.builtin = self._registry.builtin
+        worker = Worker(store, registry, worker_info(registry, config, name, [QUEUE]), config, meters=meters)
+        worker.asked_to_stop = self._stop_worker
+        return worker
 
     def _stop_worker(self) -> None:
         """Asked by an operator, with the usual grace. The other loops go on, unless whoever started them ends them."""
@@ -129,6 +144,8 @@ class Engine:
         self.stop_asked.set()
 
     async def stop(self, grace: timedelta | None = None) -> None:
+        if self._starting:
+            await self._starting
         if self.worker:
             await self.worker.stop(grace)
         if self._ending:

@@ -148,7 +148,7 @@ class NotificationStore:
 
     async def _noted(self, tx: Tx, name: str, what: str, made: Notification, actor: str | None) -> None:
         await _listen(tx, name, made)
-        await events.note(tx, "job", made.job.name, what, actor, {"notification": name, "to": shown_to(made.to)})
+        await events.note(tx, "job", made.job.name, what, actor, {"notification": name, "target": shown_to(made.to)})
 
     async def drop(self, name: str, actor: str | None) -> bool:
         """Whether it was there."""
