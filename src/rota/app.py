@@ -95,6 +95,8 @@ class Rota:
                     f"{handler.definition.name} is a coroutine", hint="its context is a Context, not a SyncContext"
                 )
             self.registry.add(handler)
+            if options.get("notify") is not None:
+                self.registry.notifications.of_job(handler.definition.name, options["notify"])
             return Job(self, handler)
 
         return decorate(*fn) if fn else decorate

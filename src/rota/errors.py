@@ -1,13 +1,14 @@
 """Everything rota raises: four families, each one HTTP status and one exit code.
 
     RotaError
-    ├── NotFound        404   exit 4     UnknownJob, UnknownRun, UnknownSchedule, UnknownWorker
+    ├── NotFound        404   exit 4     UnknownJob, UnknownRun, UnknownSchedule, UnknownWorker,
+    │                                    UnknownNotification
     ├── Conflict        409   exit 6     AmbiguousRun, LeaseLost, RunIsFinal, RunNotFinal, NotCancellable, DuplicateRun,
     │                                    JobDisabled, NotRepeatable, NotSchedulable, DuplicateSchedule, Overlapping,
     │                                    NotTriggered, NothingToRetry, AlreadyRetried, BulkMismatch, LimitReached,
     │                                    AmbiguousWorker
     ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, UnknownStep,
-    │                                    StepTwice, KeyReused, BadConfig (exit 78)
+    │                                    StepTwice, KeyReused, FollowingRing, BadConfig (exit 78)
     └── Unavailable     503   exit 69    DeadlineExceeded, UnreadableSchedule, SchemaOutdated (exit 78),
                                          StillRunning (exit 75)
 

@@ -16,7 +16,7 @@ from rota.accounting import Accounts
 from rota.api import asgi, refusals
 from rota.api.orders import RunBody
 from rota.api.requests import LARGEST_BODY
-from rota.blocking import BlockingSchedules, BlockingWorkers
+from rota.blocking import BlockingNotifications, BlockingSchedules, BlockingWorkers
 from rota.cli import root
 from rota.client import MOST_LISTED
 from rota.config import SETTINGS, load_config
@@ -24,6 +24,7 @@ from rota.core.applying import read_file
 from rota.core.documents import parse
 from rota.core.limits import WHEN_FULL
 from rota.core.notes import LogLine, Progress
+from rota.core.notifications import ON, OPTIONS
 from rota.core.policies import CATCH_UP, FAILURE, OVERLAP
 from rota.core.publishing import RUN_OPTIONS
 from rota.core.schedules import SCHEDULE_OPTIONS
@@ -33,6 +34,7 @@ from rota.core.workers import Worker, WorkerState
 from rota.engine.context import RunContext
 from rota.engine.meters import Meters
 from rota.errors import RotaError
+from rota.notifications import Notifications
 from rota.registry.jobs import JOB_OPTIONS
 from rota.scheduling import Schedules
 from rota.staffing import Workers
@@ -195,7 +197,7 @@ def test_every_verb_is_documented() -> None:
     assert unnamed("python.md", (f"`{verb}(" for verb in {*public(Client), *public(BlockingClient)})) == []
     assert unnamed("python.md", (f"`{verb}(" for verb in {*public(Schedules), *public(Accounts)})) == []
     assert unnamed("python.md", (f"`{name}`" for name in (*Schedule.__struct_fields__, "state"))) == []
-    assert unnamed("python.md", (f"`{verb}(" for verb in public(Workers))) == []
+    assert unnamed("python.md", (f"`{verb}(" for verb in (*public(Workers), *public(Notifications)))) == []
     assert unnamed("python.md", (f"`{name}`" for name in Worker.__struct_fields__)) == []
     assert unnamed("cli.md", (f"`{state.value}`" for state in WorkerState)) == []
     assert unnamed("python.md", (f".{name}(" for name in public(Job))) == []
@@ -209,6 +211,15 @@ def test_both_clients_have_the_same_verbs_for_schedules() -> None:
 
 def test_both_clients_have_the_same_verbs_for_workers() -> None:
     assert set(public(Workers)) == set(public(BlockingWorkers))
+
+
+def test_both_clients_have_the_same_verbs_for_notifications() -> None:
+    assert set(public(Notifications)) == set(public(BlockingNotifications))
+
+
+def test_every_option_of_a_notification_is_documented() -> None:
+    documented = named_in_first_column("notifications.md", "## Options of a notification")
+    assert documented == {"on", *OPTIONS, *ON}
 
 
 def test_every_setting_is_documented() -> None:

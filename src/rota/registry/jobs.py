@@ -59,6 +59,7 @@ class JobOptions(TypedDict, total=False):
     description: str
     tags: list[str] | tuple[str, ...]
     metadata: dict[str, Any]
+    notify: str | dict[str, Any]
 
 
 LimitOption = dict[str, Any] | Limit | list[dict[str, Any] | Limit] | None

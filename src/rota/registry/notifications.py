@@ -19,6 +19,12 @@ class Notifications:
     def __iter__(self) -> Iterator[tuple[str, Notification]]:
         return iter(self._declared.items())
 
+    def of_job(self, job: str, told: str | Mapping[str, Any]) -> None:
+        """What `@app.job(notify=…)` says: a target, or a table. That of its newest version counts."""
+        options = {"to": told} if isinstance(told, str) else dict(told)
+        self._declared.pop(f"job:{job}", None)
+        self.declare(f"job:{job}", {**options, "jobs": [job]})
+
     def declare(self, name: str, options: Mapping[str, Any]) -> None:
         name = checked_name(name, "notification name")
         if name in self._declared:
