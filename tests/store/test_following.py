@@ -158,6 +158,28 @@ async def test_after_its_own_failure_it_pauses(store: Store) -> None:
     assert (await get_schedule(store)).state == "paused"
 
 
+async def test_its_lanes_are_kept_between_messengers(store: Store, clock: ManualClock) -> None:
+    await follow(store, job=JobDefinition(name="work", retry=RetryPolicy(1)), failure="backoff")
+    await end(store)
+    await deliver(store)
+    (held,) = await claim(store)
+    await tell(store, held, Outcome.FAILED)
+    for _ in range(2):
+        await end(store)
+        await deliver(store)
+    clock.advance(minutes(2))
+    await end(store)
+    await deliver(store)
+    assert [run.state for run in sorted(await runs_of(store), key=lambda run: run.id)] == [
+        "failed", "skipped", "skipped", "queued",
+    ]  # fmt: skip
+
+    async def lane_runs(tx: Tx) -> Any:
+        return await tx.fetch_sql("select run_id from rota_lane_run")
+
+    assert len(await store.database.read(lane_runs)) == 1
+
+
 async def test_it_ends_after_its_last_run(store: Store) -> None:
     await follow(store, max_runs=2)
     for _ in range(4):

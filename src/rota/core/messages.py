@@ -21,7 +21,7 @@ WORDS = {
 
 WEBHOOK_JOB, EMAIL_JOB = "rota.webhook", "rota.email"
 OWN_JOBS = (WEBHOOK_JOB, EMAIL_JOB)
-"""By which we tell people. Nothing follows from their ends, or it would for ever."""
+"""By which we tell people. Nobody is told of their ends, or there would be no end to it."""
 
 
 class Signal(msgspec.Struct, frozen=True, gc=False):

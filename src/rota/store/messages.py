@@ -107,7 +107,7 @@ async def _heard(tx: Tx, taken: Sequence[Signal]) -> list[tuple[Signal, list[str
     listeners = await tx.fetch("listeners_of", [(job,) for job in jobs])
     found = []
     for signal in taken:
-        mine = [] if signal.is_own else [row for row in listeners if _listens(row, signal)]
+        mine = [row for row in listeners if _listens(row, signal)]
         by: dict[str, list[str]] = {following.LISTENER: [], notifications.LISTENER: []}
         for _, what, subject, _ in mine:
             if what in by and subject not in by[what]:
