@@ -73,6 +73,8 @@ def test_what_is_refused(url: str) -> None:
     assert "hunter2" not in said
     note = rota(url, "notify", "add", "x", "--to", "https://example.com", "--secret", "env:NOT_SET_HERE").output
     assert "NOT_SET_HERE is not set here" in note
+    note = rota(url, "notify", "add", "z", "--to", "https://example.com", "--job", "lod").output
+    assert "no job is called lod yet" in note
     rota(url, "notify", "add", "x", "--to", "https://example.com", "--on", "success", code=6)
     said = rota(url, "notify", "add", "y", "--to", "https://example.com", "--on", "fail", code=2).output
     assert "did you mean 'failure'" in said

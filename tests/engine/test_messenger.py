@@ -15,6 +15,7 @@ from rota.core.messages import Signal
 from rota.core.model import RunFilter
 from rota.core.states import RunState
 from rota.core.triggers import following
+from rota.engine.declaring import declare_schedules
 from rota.engine.engine import Engine
 from rota.engine.messenger import Messenger
 from rota.errors import FollowingRing
@@ -105,6 +106,21 @@ async def test_schedules_in_code_that_follow(sqlite_url: str) -> None:
         harness.clock.advance("1m")
         verdict = await harness.client.schedules.explain("load", harness.clock.now())
         assert "after each success of extract" in " ".join(verdict.words)
+
+
+async def test_a_ring_with_a_persons_schedule_stops_nobody(sqlite_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    app = Rota(config=Config())
+    for name in ("extract", "load"):
+
+        async def work() -> None: ...
+
+        app.job(name=name)(work)
+    async with Harness(app, url=sqlite_url) as harness:
+        await harness.client.schedules.create("mine", "extract", following("load"))
+        app.schedule("codes", "load", following("extract"))
+        await declare_schedules(harness.store, app.registry.schedules)
+        assert "load → extract" in caplog.text
+        assert [one.name for one in await harness.client.schedules.list()] == ["mine"]
 
 
 async def migrated(url: str) -> None:

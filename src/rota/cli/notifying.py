@@ -81,7 +81,14 @@ def add(name: str, database: str | None, as_json: bool, **given: Any) -> None:
     options = {key: value for key, value in given.items() if value is not None and value != ()}
     if "secret" in options:
         options["secret"] = _secret(options["secret"])
-    made = ask(database, lambda client: client.notifications.add(name, owner="cli", actor=actor(), **options))
+
+    async def command(client: Client) -> tuple[NotificationView, set[str]]:
+        made = await client.notifications.add(name, owner="cli", actor=actor(), **options)
+        return made, set(made.jobs) - {job.name for job in await client.jobs()}
+
+    made, unknown = ask(database, command)
+    for job in sorted(unknown):
+        click.echo(f"note: no job is called {job} yet", err=True)
     _print([made], as_json=as_json, one=True)
 
 

@@ -18,7 +18,7 @@ from rota.instants import instant
 WORDS = ("plan_time", "schedule", "scope.kind", "scope.id")
 AFTER_WORDS = ("after.run_id", "after.state", "after.result")
 _PLACE = re.compile(r"\{((?:plan|scope|schedule)[a-z_.]*)\}")
-_PLACE_AFTER = re.compile(r"\{((?:plan|scope|schedule|after)[a-z_.]*)\}")
+_PLACE_AFTER = re.compile(r"\{((?:plan|scope|schedule|after\.)[a-z_.]*)\}")
 
 
 class AfterRun(msgspec.Struct, frozen=True):

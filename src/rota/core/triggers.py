@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Protocol
 
 import msgspec
 
@@ -96,9 +97,16 @@ def after(interval: Duration) -> After:
     return trigger
 
 
-def following(job: str, *, on: str = "success", delay: Duration = timedelta(0)) -> Following:
+class Named(Protocol):
+    """A job, wherever it is declared."""
+
+    @property
+    def name(self) -> str: ...
+
+
+def following(job: str | Named, *, on: str = "success", delay: Duration = timedelta(0)) -> Following:
     """At each success of another job's run, at each failure, or at each end; `delay` later."""
-    trigger = Following(job, on, parse_duration(delay))
+    trigger = Following(job if isinstance(job, str) else job.name, on, parse_duration(delay))
     validate(trigger)
     return trigger
 
