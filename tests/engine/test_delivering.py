@@ -155,5 +155,34 @@ async def test_from_a_failure_to_the_receiver(sqlite_url: str) -> None:
             harness.clock.advance("5m")
             await harness.promoter.step()
             await at_work.has_state(sent.id, RunState.SUCCEEDED)
+            await at_work.has_state((await harness.client.retry(sent.id)).id, RunState.SUCCEEDED)
         ids = {headers["webhook-id"] for headers, _ in receiver.came}
-        assert (len(receiver.came), ids) == (2, {sent.id})
+        assert (len(receiver.came), ids) == (3, {sent.id})
+
+
+async def test_mail_that_is_refused_is_sent_later(sqlite_url: str) -> None:
+    async with mailbox() as receiver:
+        receiver.refuses = True
+        async with Harness(url=sqlite_url, smtp_url=receiver.url, smtp_from="rota@example.com") as harness:
+            harness.app.registry.builtin.update(Deliveries(harness.store, harness.config).handlers())
+            await harness.client.notifications.add("ops", on=["cancelled"], to="mailto:a@example.com")
+            await harness.cancel(await harness.enqueue("crawl"))
+            await harness.store.signals.deliver(100)
+            (sent,) = await harness.client.list(limit=1)
+            async with Working(harness) as at_work:
+                at_work.worker.serve("rota", {"rota.webhook": 1, "rota.email": 1})
+                run = await at_work.has_state(sent.id, RunState.SCHEDULED)
+                assert run.error is not None
+                assert "451 come back later" in run.error.message
+                receiver.refuses = False
+                harness.clock.advance("5m")
+                await harness.promoter.step()
+                await at_work.has_state(sent.id, RunState.SUCCEEDED)
+    ((_, text),) = receiver.came
+    assert "Subject: [rota] crawl was cancelled" in text
+
+
+async def test_one_that_is_gone_is_not_tried_again(harness: Harness) -> None:
+    handler = Deliveries(harness.store, LOOPBACK).handlers()["rota.webhook"]
+    with pytest.raises(Fail, match="no notification 'ops' any more"):
+        await handler.fn(notification="ops", event=EVENT)
