@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rota.core.signals import Cancelled, Fail, Retry, Snooze
     from rota.core.states import Outcome, RunState
     from rota.core.statistics import JobStats
-    from rota.core.triggers import after, cron, every, once
+    from rota.core.triggers import after, cron, every, following, once
     from rota.core.unique import Unique
     from rota.engine.context import Context, SyncContext
     from rota.errors import BadPayload, Conflict, Invalid, LeaseLost, NotFound, RotaError, Unavailable
@@ -68,6 +68,7 @@ __all__ = [
     "after",
     "cron",
     "every",
+    "following",
     "once",
 ]
 
@@ -87,7 +88,7 @@ _HOMES = {
     "rota.core.signals": ("Cancelled", "Fail", "Retry", "Snooze"),
     "rota.core.states": ("Outcome", "RunState"),
     "rota.core.statistics": ("JobStats",),
-    "rota.core.triggers": ("after", "cron", "every", "once"),
+    "rota.core.triggers": ("after", "cron", "every", "following", "once"),
     "rota.core.unique": ("Unique",),
     "rota.engine.context": ("Context", "SyncContext"),
     "rota.errors": ("BadPayload", "Conflict", "Invalid", "LeaseLost", "NotFound", "RotaError", "Unavailable"),

@@ -108,6 +108,8 @@ class Rota:
                     f"{handler.definition.name} is a coroutine", hint="its context is a Context, not a SyncContext"
                 )
             self.registry.add(handler)
+            if options.get("notify") is not None:
+                self.registry.notifications.of_job(handler.definition.name, options["notify"])
             return Job(self, handler)
 
         return decorate(*fn) if fn else decorate
@@ -136,6 +138,13 @@ class Rota:
         """
         handler = self.registry.newest(job if isinstance(job, str) else job.name)
         self.registry.schedules.declare(name, handler, trigger, options)
+
+    def notify(self, name: str, **options: Any) -> None:
+        """Declare who is told of what: `app.notify("ops", on=["failure"], to="mailto:me@example.com", jobs=["crawl"])`.
+
+        Checked here; stored when an engine starts, unless a person has made or changed one of this name.
+        """
+        self.registry.notifications.declare(name, options)
 
     def scopes(self, name: str) -> Callable[[F], F]:
         """Register a provider of scopes: `@app.scopes("tenants")` above a function that returns pairs (kind, id)."""

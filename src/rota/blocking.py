@@ -21,6 +21,7 @@ from rota.core.jobstatus import JobStatus
 from rota.core.ledger import Verification
 from rota.core.model import Attempt, Enqueued, JobDefinition, Pause, Run, RunError, RunFilter
 from rota.core.notes import LogLine, Progress
+from rota.core.notifications import NotificationView
 from rota.core.occurrences import Occurrence
 from rota.core.outside import Assignment, Heartbeat
 from rota.core.preview import Fire
@@ -69,6 +70,7 @@ class BlockingClient:
         self.quotas = BlockingQuotas(self._call)
         self.outside = BlockingOutside(self._call)
         self.expectations = BlockingExpecting(self._call)
+        self.notifications = BlockingNotifications(self._call)
 
     def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         async def connected() -> T:
@@ -381,3 +383,28 @@ class BlockingExpecting:
 
     def list(self, *, breached: bool = False) -> Sequence[Expected]:
         return self._call(lambda client: client.expectations.list(breached=breached))
+
+
+class BlockingNotifications:
+    """`client.notifications`, likewise."""
+
+    def __init__(self, call: _Call) -> None:
+        self._call = call
+
+    def add(self, name: str, **options: Any) -> NotificationView:
+        return self._call(lambda client: client.notifications.add(name, **options))
+
+    def change(self, name: str, **options: Any) -> NotificationView:
+        return self._call(lambda client: client.notifications.change(name, **options))
+
+    def drop(self, name: str, *, actor: str | None = None) -> None:
+        return self._call(lambda client: client.notifications.drop(name, actor=actor))
+
+    def get(self, name: str) -> NotificationView:
+        return self._call(lambda client: client.notifications.get(name))
+
+    def list(self) -> Sequence[NotificationView]:
+        return self._call(lambda client: client.notifications.list())
+
+    def test(self, name: str) -> Any:
+        return self._call(lambda client: client.notifications.test(name))

@@ -48,6 +48,7 @@ from rota.expectations import Expecting
 from rota.hinting import Hints, Subscription
 from rota.instants import instant
 from rota.linking import linked
+from rota.notifications import Notifications
 from rota.outside import Outside
 from rota.quotas import Quotas
 from rota.registry.jobs import Registry
@@ -88,6 +89,7 @@ class Client(Assigning):
         self.quotas = Quotas(store)
         self.outside = Outside(store, config, self.meters)
         self.expectations = Expecting(store, self.job)
+        self.notifications = Notifications(store, config)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""

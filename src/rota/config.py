@@ -50,6 +50,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     log_format: str = "text"
     log_runs: bool = False
     tracing: bool = False
+    http_allow: str = ""
+    smtp_url: str = ""
+    smtp_from: str = ""
 
     def __post_init__(self) -> None:
         for name in ("lease", "heartbeat", "reaper", "poll", "deadline", "janitor", "expect"):

@@ -2,14 +2,14 @@
 
     RotaError
     ├── NotFound        404   exit 4     UnknownJob, UnknownRun, UnknownSchedule, UnknownWorker, NotExpected,
-    │                                    UnknownToken, UnknownQuota
+    │                                    UnknownToken, UnknownQuota, UnknownNotification
     ├── Conflict        409   exit 6     AmbiguousRun, LeaseLost, RunIsFinal, RunNotFinal, NotCancellable, DuplicateRun,
     │                                    JobDisabled, NotRepeatable, NotSchedulable, DuplicateSchedule, Overlapping,
     │                                    NotTriggered, NothingToRetry, AlreadyRetried, BulkMismatch, LimitReached,
     │                                    QuotaExceeded, AmbiguousWorker, ChangedMeanwhile, AlreadyReported,
     │                                    NotHandedOver, NotAsked
     ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, UnknownStep,
-    │                                    StepTwice, KeyReused, BadConfig (exit 78)
+    │                                    StepTwice, KeyReused, FollowingRing, BadConfig (exit 78)
     ├── Denied          403   exit 5     Forbidden, NotSignedIn, TooManyTries
     └── Unavailable     503   exit 69    DeadlineExceeded, UnreadableSchedule, SchemaOutdated (exit 78),
                                          StillRunning (exit 75)
@@ -339,6 +339,25 @@ class NotTriggered(Conflict):
     def __init__(self, schedule: str, reason: str) -> None:
         hint = "try again when the runs in its way have ended"
         super().__init__(f"schedule {schedule!r} was not triggered: {reason}", hint=hint)
+
+
+class FollowingRing(Invalid):
+    """Schedules that follow each other's jobs would never come to rest."""
+
+    code = "following-ring"
+
+    def __init__(self, schedule: str, path: Iterable[str]) -> None:
+        super().__init__(
+            f"schedule {schedule!r} would close a ring: {' → '.join(path)}",
+            hint="each job would start the next for ever; let one of them run at its own times",
+        )
+
+
+class UnknownNotification(NotFound):
+    code = "unknown-notification"
+
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+        super().__init__(f"there is no notification {name!r}", hint=did_you_mean(name, known))
 
 
 class BadPayload(Invalid):

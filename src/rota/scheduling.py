@@ -61,7 +61,11 @@ class Schedules(Accounts):
         try:
             declared = await self._job(job)
             definition = define(declared, trigger, options, name=name, now=await self._store.now())
+            if definition.awaited is not None:
+                await self._job(definition.awaited.job)
             payload = sample(definition, name)
+            if payload is None:
+                return definition
             if job in self._registry:
                 self._registry.newest(job).payload.encode(payload, self._limits)
             else:

@@ -185,7 +185,7 @@ def test_scopes_are_texts_or_pairs_or_a_provider() -> None:
     [
         ({"name": "n"}, "schedule 'n': job is missing", None),
         ({"job": "j"}, "a schedule: name is missing", None),
-        ({"name": "n", "job": "j"}, "has no trigger", "cron, every, after, once, either"),
+        ({"name": "n", "job": "j"}, "has no trigger", "cron, every, after, following, once, either"),
         ({"every": "1h", "cron": "* * * * *"}, "has cron and every", None),
         ({"every": "1h", "overlp": "skip"}, "no option 'overlp'", "did you mean 'overlap'?"),
         ({"every": 30}, "every: 30 is not a duration", '"90s"'),

@@ -266,7 +266,7 @@ def test_errors_say_what_was_meant() -> None:
         defined(payload={"deep": {"n": float("inf")}})
     with pytest.raises(BadDuration, match="write a number and a unit"):
         defined(delay=300)
-    with pytest.raises(BadTrigger, match="use cron, every, after or once"):
+    with pytest.raises(BadTrigger, match="use cron, every, after, following or once"):
         defined("1h")  # type: ignore[arg-type]
 
 

@@ -16,7 +16,13 @@ from rota.api import asgi, refusals
 from rota.api.orders import RunBody
 from rota.api.requests import LARGEST_BODY
 from rota.api.routing import walk
-from rota.blocking import BlockingExpecting, BlockingOutside, BlockingSchedules, BlockingWorkers
+from rota.blocking import (
+    BlockingExpecting,
+    BlockingNotifications,
+    BlockingOutside,
+    BlockingSchedules,
+    BlockingWorkers,
+)
 from rota.cli import root
 from rota.client import MOST_LISTED
 from rota.config import SETTINGS, load_config
@@ -26,6 +32,8 @@ from rota.core.documents import parse
 from rota.core.expectations import EXPECTED, OPTIONS, Breached, Expected
 from rota.core.limits import WHEN_FULL
 from rota.core.notes import LogLine, Progress
+from rota.core.notifications import ON
+from rota.core.notifications import OPTIONS as NOTIFICATION_OPTIONS
 from rota.core.outside import Assignment, Heartbeat
 from rota.core.policies import CATCH_UP, FAILURE, OVERLAP
 from rota.core.publishing import RUN_OPTIONS
@@ -37,6 +45,7 @@ from rota.engine.context import RunContext
 from rota.engine.meters import Meters
 from rota.errors import RotaError
 from rota.expectations import Expecting
+from rota.notifications import Notifications
 from rota.outside import Outside
 from rota.registry.jobs import JOB_OPTIONS
 from rota.scheduling import Schedules
@@ -202,7 +211,7 @@ def test_every_verb_is_documented() -> None:
     assert unnamed("python.md", (f"`{verb}(" for verb in {*public(Client), *public(BlockingClient)})) == []
     assert unnamed("python.md", (f"`{verb}(" for verb in {*public(Schedules), *public(Accounts)})) == []
     assert unnamed("python.md", (f"`{name}`" for name in (*Schedule.__struct_fields__, "state"))) == []
-    assert unnamed("python.md", (f"`{verb}(" for verb in public(Workers))) == []
+    assert unnamed("python.md", (f"`{verb}(" for verb in (*public(Workers), *public(Notifications)))) == []
     assert unnamed("python.md", (f"`{name}`" for name in Worker.__struct_fields__)) == []
     assert unnamed("cli.md", (f"`{state.value}`" for state in WorkerState)) == []
     assert unnamed("python.md", (f"`{verb}(" for verb in public(Tokens))) == []
@@ -237,6 +246,15 @@ def test_everything_that_can_be_expected_is_documented() -> None:
     assert unnamed("python.md", (f"`{verb}(" for verb in public(Expecting))) == []
     assert unnamed("python.md", (f"`{name}`" for name in Expected.__struct_fields__)) == []
     assert unnamed("python.md", (f"`{name}`" for name in Breached.__struct_fields__)) == []
+
+
+def test_both_clients_have_the_same_verbs_for_notifications() -> None:
+    assert set(public(Notifications)) == set(public(BlockingNotifications))
+
+
+def test_every_option_of_a_notification_is_documented() -> None:
+    documented = named_in_first_column("notifications.md", "## Options of a notification")
+    assert documented == {"on", *NOTIFICATION_OPTIONS, *ON}
 
 
 def test_every_setting_is_documented() -> None:

@@ -19,7 +19,7 @@ PUBLIC = {
     "Order", "Outcome", "Replica", "Replicas", "Retry", "Rota",
     "RotaError", "Run", "RunError", "RunFilter", "RunState", "Schedule", "Scope", "Snooze", "SyncContext",
     "Unavailable", "Unique",
-    "__version__", "after", "cron", "every", "once",
+    "__version__", "after", "cron", "every", "following", "once",
 }  # fmt: skip
 
 

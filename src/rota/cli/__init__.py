@@ -11,6 +11,7 @@ from rota.cli.expecting import expect
 from rota.cli.explaining import explain
 from rota.cli.importing import import_group
 from rota.cli.jobs import job
+from rota.cli.notifying import notify
 from rota.cli.options import examples
 from rota.cli.program import Program
 from rota.cli.queues import queue
@@ -77,6 +78,7 @@ for command in (
     workers,
     token,
     expect,
+    notify,
     explain,
     audit,
     cron,

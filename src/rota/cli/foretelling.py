@@ -16,7 +16,7 @@ from rota.cli.words import Cell, Columns, rfc3339, span_cell, text_cell
 from rota.client import Client
 from rota.core.documents import document_of, merged, parse
 from rota.core.preview import zone_of
-from rota.core.schedules import SCHEDULE_OPTIONS
+from rota.core.schedules import SCHEDULE_OPTIONS, ScheduleDefinition
 from rota.core.viewing import policies
 from rota.core.wording import describe
 from rota.drafting import Simulated, SimulatedRun, WhatIf
@@ -63,8 +63,7 @@ def preview(name: str, count: int, after: datetime | None, database: str | None,
         rule = describe(schedule.definition.rule, name)
         print_json({"schedule": name, "rule": rule, "timezone": zone_of(schedule.definition), "fires": fires})
         return
-    follows = schedule.definition.follows is not None
-    print_fires(fires, now, none="it follows its last run: it has no times of its own" if follows else "it has ended")
+    print_fires(fires, now, none=_why_none(schedule.definition))
 
 
 @click.command(
@@ -114,9 +113,21 @@ def simulate(name: str, length: str, start: datetime | None, database: str | Non
         for _, sentence in policies(definition):
             emit(f"  {sentence}")
         emit("")
-    print_rows(_EVENT_COLUMNS, [_row(event) for event in _shown(found)], none="nothing happens")
+    print_rows(_EVENT_COLUMNS, [_row(event) for event in _shown(found)], none=_nothing(definition))
     if on_terminal():
         _print_summary(found)
+
+
+def _nothing(definition: ScheduleDefinition) -> str:
+    return "nothing happens" if definition.awaited is None else f"nothing by itself: {_why_none(definition)}"
+
+
+def _why_none(definition: ScheduleDefinition) -> str:
+    if definition.follows is not None:
+        return "it follows its last run: it has no times of its own"
+    if definition.awaited is not None:
+        return f"it runs {describe(definition.rule)}: it has no times of its own"
+    return "it has ended"
 
 
 def _outage(text: str, start: datetime) -> tuple[datetime, datetime]:

@@ -11,6 +11,7 @@ import click
 from rota.core.documents import KEYS
 from rota.core.limits import WHEN_FULL
 from rota.core.policies import CATCH_UP, FAILURE, OVERLAP
+from rota.core.triggers import ENDS
 from rota.errors import Invalid, UnknownOption
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,6 +26,8 @@ def trigger_options(command: F) -> F:
         click.option("--cron", metavar="EXPR", help='Five fields, or six with seconds first: "0 9 * * MON-FRI".'),
         click.option("--every", metavar="DURATION", help='Elapsed time: "30s", "15m", "1d".'),
         click.option("--after", metavar="DURATION", help="That long after the last run ended."),
+        click.option("--following", metavar="JOB", help="At each end of a run of this job that goes as --on says."),
+        click.option("--on", metavar="END", help=f"{_any(ENDS)}.  [default: success]"),
         click.option("--once", metavar="TIME", help="At one instant: 2026-01-31T08:00:00Z."),
         click.option("--timezone", "--tz", metavar="ZONE", help="Of --cron, --window and --exclude.  [default: UTC]"),
     )

@@ -65,6 +65,8 @@ def schedule_state_cell(schedule: Schedule) -> Cell:
 
 def next_cell(schedule: Schedule, now: datetime) -> Cell:
     at = schedule.next_plan
+    if at is None and schedule.state == "active" and (ends := schedule.definition.awaited) is not None:
+        return Cell("", f"at the next {ends.on} of {ends.job}")
     if at is None:
         return Cell("", f"when run …{schedule.awaits[-6:]} has ended") if schedule.awaits else Cell("")
     zone = ZoneInfo(zone_of(schedule.definition))

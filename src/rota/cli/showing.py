@@ -6,6 +6,7 @@ from datetime import datetime
 
 from rota.cli.output import emit, json_text, on_terminal, print_json, print_rows
 from rota.cli.words import Cell, Columns, age_cell, instant_cell, span_cell, state_cell, text_cell
+from rota.core.following import because, cause_of
 from rota.core.model import Attempt, Measures, Run, RunError
 from rota.core.replicas import Replica
 
@@ -48,6 +49,7 @@ def run_facts(run: Run, now: datetime) -> list[tuple[str, Cell]]:
         ("scope", text_cell(f"{run.scope.kind}/{run.scope.id}")),
         ("key", text_cell(run.key)),
         ("schedule", text_cell(run.schedule)),
+        ("because", _because_cell(run)),
         ("plan_time", instant_cell(run.plan_time, now)),
         ("covers_from", instant_cell(run.covers_from, now)),
         ("missed_count", text_cell(run.missed_count or None)),
@@ -121,6 +123,11 @@ def print_new_run(run: Run, *, as_json: bool) -> None:
         print_run(run, as_json=as_json)
     else:
         emit(run.id)
+
+
+def _because_cell(run: Run) -> Cell:
+    cause = cause_of(run.metadata)
+    return Cell("") if cause is None else text_cell(because(cause).removeprefix("because "))
 
 
 def _json_cell(value: object) -> Cell:

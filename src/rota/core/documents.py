@@ -16,20 +16,34 @@ from rota.core.retry import written_backoff
 from rota.core.rules import Window, window_of
 from rota.core.schedules import SCHEDULE_OPTIONS, ScheduleDefinition, options_of
 from rota.core.scope import Scope
-from rota.core.triggers import After, Cron, Either, Every, Once, Trigger, after, cron, every, once, validate
+from rota.core.triggers import (
+    After,
+    Cron,
+    Either,
+    Every,
+    Following,
+    Once,
+    Trigger,
+    after,
+    cron,
+    every,
+    following,
+    once,
+    validate,
+)  # fmt: skip
 from rota.durations import format_duration, parse_duration
 from rota.errors import Invalid, RotaError, UnknownOption, did_you_mean
 from rota.instants import instant
 
-TRIGGER_KEYS = ("cron", "every", "after", "once", "either")
+TRIGGER_KEYS = ("cron", "every", "after", "following", "once", "either")
 INTERVAL_KEYS = ("interval_minutes", "interval_type")
-DETAIL_KEYS = ("gap", "fold", "anchor")
+DETAIL_KEYS = ("gap", "fold", "anchor", "on")
 KEYS = ("name", "job", *TRIGGER_KEYS, *DETAIL_KEYS, *SCHEDULE_OPTIONS)
 
 _KNOWN = (*KEYS, *INTERVAL_KEYS)
 _UNITS = ("minutes", "hours", "days")
 _DETAILS = {"cron": ("timezone", "gap", "fold"), "every": ("anchor",)}
-_BELONGS = {"gap": "cron", "fold": "cron", "anchor": "every"}
+_BELONGS = {"gap": "cron", "fold": "cron", "anchor": "every", "on": "following"}
 _TEXTS = ("timezone", "description", "when_full", "queue")
 _CRON_KEYS = ("expression", "timezone", "gap", "fold")
 _LAWS = {"gap": "after", "fold": "first"}
@@ -107,6 +121,8 @@ def _single(kind: str, given: Mapping[str, Any], zone: str, where: str) -> Any:
             return _at(where, kind, lambda: every(_duration(value), anchor=anchor))
         case "after":
             return _at(where, kind, lambda: after(_duration(value)))
+        case "following":
+            return _at(where, kind, lambda: following(_text(value), on=_text(given.get("on", "success"))))
         case _:
             return _at(where, kind, lambda: once(instant_of(value)))
 
@@ -265,6 +281,10 @@ def _written_trigger(trigger: Trigger, zone: str) -> dict[str, Any]:
             return {"every": format_duration(trigger.interval), **anchor}
         case After():
             return {"after": format_duration(trigger.interval)}
+        case Following():
+            return (
+                {"following": trigger.job} if trigger.on == "success" else {"following": trigger.job, "on": trigger.on}
+            )
         case Once():
             return {"once": written_instant(instant(trigger.at))}
         case Either():

@@ -14,7 +14,7 @@ from rota.instants import instant
 KINDS = ("run", "job", "schedule", "queue", "worker", "token")
 
 PLANNER, CLIENT, PROMOTER, REAPER = "planner", "client", "promoter", "reaper"
-OUTSIDE, CONDUCTOR = "outside", "conductor"
+OUTSIDE, CONDUCTOR, MESSENGER = "outside", "conductor", "messenger"
 """Who acts when no person does, besides workers and policies."""
 
 CANCEL_ASKED, RELEASED, REPLACED, RETRIED = "cancel_asked", "released", "replaced", "retried"

@@ -17,6 +17,7 @@ from rota.core.planning import Standing, eligible
 from rota.core.rules import Rule
 from rota.core.schedules import Schedule
 from rota.core.scope import Scope
+from rota.core.wording import describe
 from rota.durations import age, in_micros, span
 from rota.instants import instant, micros_at
 
@@ -139,6 +140,9 @@ def _unnamed(facts: PlanTimeFacts, stretch: Stretch) -> Explanation | None:
     definition = stretch.revision.definition
     if definition.follows is not None:
         told = "The schedule follows the ends of its own runs: it has no plan time there."
+        return _told("not_planned", facts, [told])
+    if definition.awaited is not None:
+        told = f"The schedule runs {describe(definition.rule)}: it has no plan times of its own."
         return _told("not_planned", facts, [told])
     if stretch.times.is_time(facts.at):
         return None

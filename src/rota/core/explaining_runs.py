@@ -10,6 +10,7 @@ import msgspec
 
 from rota.core.dependencies import NEEDS_SUCCESS, SUCCESS_OR_SKIP
 from rota.core.explaining import Explanation, written
+from rota.core.following import because, cause_of
 from rota.core.limits import measure
 from rota.core.model import Attempt, Run
 from rota.core.needs import NOTHING, Needs, meets
@@ -103,6 +104,10 @@ def explain_run(facts: RunFacts) -> Explanation:
         more["awaited_by"] = list(facts.awaited_by)
         one = len(facts.awaited_by) == 1
         words.append(f"{_runs(facts.awaited_by).capitalize()} {'waits' if one else 'wait'} for it.")
+    cause = cause_of(run.metadata)
+    if cause is not None:
+        words = [*words, f"Its schedule {run.schedule!r} made it {because(cause)}."]
+        more["triggered_by"] = msgspec.to_builtins(cause)
     common = {
         "run_id": run.id,
         "job": run.job,

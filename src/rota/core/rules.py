@@ -9,7 +9,7 @@ import msgspec
 
 from rota.core.allowed import Allowed, Window, window_of
 from rota.core.sources import Filtered, Source, source_of
-from rota.core.triggers import MICROS, After, Cron, Either, Trigger, validate
+from rota.core.triggers import MICROS, After, Cron, Either, Following, Trigger, validate
 from rota.core.zones import LAST_SECOND, zone
 from rota.errors import BadTrigger
 
@@ -30,10 +30,11 @@ class Rule(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class Times:
-    """The plan times of a rule, in microseconds, always whole seconds; of an `after` trigger there are none."""
+    """The plan times of a rule, in microseconds, always whole seconds; one that waits for ends of runs has none."""
 
     def __init__(self, rule: Rule, source: Source | None, allowed: Allowed | None) -> None:
         self.follows: timedelta | None = rule.trigger.interval if isinstance(rule.trigger, After) else None
+        self.waits_for_ends = isinstance(rule.trigger, After | Following)
         self._source = source
         self._allowed = allowed
         self._last_answer: tuple[int | None, int | None] = (None, None)
@@ -108,7 +109,7 @@ def check(rule: Rule, salt: str, now: int) -> None:
         raise BadTrigger("is before start_at", field="end_at")
     times = compiled(rule, salt)
     start = max(now, rule.start_at or 0)
-    if times.follows is not None:
+    if times.waits_for_ends:
         _check_allowed(times, start, rule)
         return
     upcoming = times.next(start - 1)
@@ -137,7 +138,7 @@ def _removed(rule: Rule) -> BadTrigger:
 
 @lru_cache(maxsize=4_096)
 def _compiled(rule: Rule, salt: str) -> Times:
-    source = None if isinstance(rule.trigger, After) else source_of(rule.trigger, salt)
+    source = None if isinstance(rule.trigger, After | Following) else source_of(rule.trigger, salt)
     allowed = Allowed(rule.windows, rule.exclude, rule.timezone) if rule.windows or rule.exclude else None
     if source is not None and allowed is not None:
         source = Filtered(source, allowed)

@@ -21,13 +21,14 @@ from rota.core.publishing import new_run, scope_of
 from rota.core.retry import backoff_of, written_backoff
 from rota.core.rules import Rule, Times, Window
 from rota.core.scope import GLOBAL, Scope
-from rota.core.templates import check_template, filled
-from rota.core.triggers import After, Trigger, validate
+from rota.core.templates import AfterRun, check_template, filled, is_open
+from rota.core.triggers import After, Following, Trigger, validate
 from rota.durations import Duration, format_duration, in_micros, parse_duration
 from rota.errors import Invalid, NotSchedulable, UnknownOption
 from rota.instants import instant, micros_at
 
 _MOST_SCOPES = 10_000
+_SAMPLE_ID = "00000000-0000-7000-8000-000000000000"
 _RUN_OPTIONS = ("queue", "priority", "timeout", "max_attempts", "backoff", "tags", "metadata")
 
 
@@ -60,6 +61,11 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
     def gates(self, schedule_id: str) -> tuple[Gate, ...]:
         """Its own limits, as they apply to each of its runs."""
         return gates_of_schedule(schedule_id, self.limit, self.rate)
+
+    @cached_property
+    def awaited(self) -> Following | None:
+        """The ends of another job's runs that it waits for; None if it does not."""
+        return self.rule.trigger if isinstance(self.rule.trigger, Following) else None
 
     def times(self, name: str) -> Times:
         return self._shared_times or rules.compiled(self.rule, name)
@@ -156,6 +162,9 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
             return "paused"
         if self.job_paused:
             return "job paused"
+        if self.definition.awaited is not None:
+            most = self.definition.max_runs
+            return "active" if most is None or self.fired < most else "ended"
         return "active" if self.next_plan is not None or self.awaits is not None else "ended"
 
 
@@ -170,18 +179,20 @@ def define(
     if not job.schedulable:
         raise NotSchedulable(job.name)
     validate(trigger)
+    if isinstance(trigger, Following) and trigger.delay:
+        trigger, options = msgspec.structs.replace(trigger, delay=timedelta(0)), {**options, "delay": trigger.delay}
     rule = _rule(trigger, options)
     catch_up = catch_up_of(options.get("catch_up"))
     definition = ScheduleDefinition(
         job=job.name,
         rule=rule,
-        payload=_payload(options.get("payload", {})),
+        payload=_payload(options.get("payload", {}), after=isinstance(trigger, Following)),
         scopes=_scopes(options.get("scopes", ())),
         provider=options["scopes"] if isinstance(options.get("scopes"), str) else None,
         delay=_whole_seconds(options.get("delay", "0s"), "delay"),
         jitter=_whole_seconds(options.get("jitter", "0s"), "jitter"),
         catch_up=catch_up,
-        overlap=overlap_of(options.get("overlap"), catch_up),
+        overlap=_overlap(options.get("overlap"), catch_up, trigger),
         failure=failure_of(options.get("failure")),
         limit=_limit(options),
         rate=rate_of(options.get("rate")),
@@ -194,6 +205,13 @@ def define(
     _refuse_contradictions(definition, job, options)
     rules.check(rule, name, now)
     return definition
+
+
+def _overlap(value: Any, catch_up: CatchUp, trigger: Trigger) -> Overlap:
+    """None of the ends that it waits for is to be lost: then they queue by default."""
+    if value is None and isinstance(trigger, Following):
+        return Overlap(mode="queue_all")
+    return overlap_of(value, catch_up)
 
 
 def _rule(trigger: Trigger, options: Mapping[str, Any]) -> Rule:
@@ -222,11 +240,11 @@ def _micros(at: object, what: str) -> int | None:
     return micros_at(at)
 
 
-def _payload(payload: object) -> dict[str, Json]:
+def _payload(payload: object, *, after: bool) -> dict[str, Json]:
     if not isinstance(payload, Mapping):
         raise Invalid(f"payload must be an object, not {payload!r:.80}")
     plain: dict[str, Json] = msgspec.json.decode(jsonvalue.encode(dict(payload), Limits()))
-    check_template(plain)
+    check_template(plain, after=after)
     return plain
 
 
@@ -298,6 +316,8 @@ def _refuse_contradictions(definition: ScheduleDefinition, job: JobDefinition, o
                 raise Invalid(f"{name} means nothing with a trigger that waits for the last run to end")
         if definition.provider or len(definition.scopes) > 1:
             raise Invalid("`after` follows one run: it cannot have several scopes", hint="one schedule for each scope")
+    if definition.awaited is not None:
+        _refuse_unheard(definition, options)
     rule = definition.rule
     if rule.timezone != getattr(rule.trigger, "timezone", rule.timezone) and not rule.windows and not rule.exclude:
         hint = f"it is that of windows and excluded dates; the expression has its own: cron(…, {rule.timezone!r})"
@@ -310,21 +330,33 @@ def _refuse_contradictions(definition: ScheduleDefinition, job: JobDefinition, o
         raise Invalid(f"job {job.name!r} is not repeatable", hint="a trigger `once`, or max_runs=1")
 
 
-def sample(definition: ScheduleDefinition, name: str) -> dict[str, Json]:
-    """A payload as its runs will have it, for the checks that need one."""
-    return filled(definition.payload, name, definition.lanes[0], 0)  # type: ignore[no-any-return]
+def _refuse_unheard(definition: ScheduleDefinition, options: Mapping[str, Any]) -> None:
+    """What means nothing when the ends of another job's runs are followed."""
+    if definition.provider is not None:
+        raise Invalid("a provider of scopes is not asked when another job's run ends", hint="name the scopes")
+    if "catch_up" in options:
+        raise Invalid("catch_up means nothing with a trigger that waits for the ends of another job")
+
+
+def sample(definition: ScheduleDefinition, name: str) -> dict[str, Json] | None:
+    """A payload as its runs will have it, for the checks that need one; None if nobody knows what will be in it."""
+    if definition.awaited is not None and is_open(definition.payload):
+        return None
+    after = None if definition.awaited is None else AfterRun(_SAMPLE_ID, "succeeded", None)
+    return filled(definition.payload, name, definition.lanes[0], 0, after)  # type: ignore[no-any-return]
 
 
 def options_of(definition: ScheduleDefinition) -> dict[str, Any]:
     """What `define` would be given for this definition, to change some of it."""
     rule, limit = definition.rule, definition.limit
+    usual = _overlap(None, definition.catch_up, rule.trigger)
     given: dict[str, Any] = {
         "payload": definition.payload,
         "scopes": definition.provider or list(definition.scopes),
         "delay": definition.delay,
         "jitter": definition.jitter,
         "catch_up": None if definition.catch_up == CatchUp() else definition.catch_up,
-        "overlap": None if definition.overlap == overlap_of(None, definition.catch_up) else definition.overlap,
+        "overlap": None if definition.overlap == usual else definition.overlap,
         "failure": None if definition.failure == Failure() else definition.failure,
         "max_concurrency": limit and limit.max,
         "when_full": limit and limit.when_full,

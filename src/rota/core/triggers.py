@@ -1,20 +1,23 @@
-"""Triggers, the pure rule inside a schedule, as values stored as JSON: cron, every, after, once, and unions."""
+"""Triggers, the pure rule inside a schedule, as values: cron, every, after, following, once, and unions."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Protocol
 
 import msgspec
 
 from rota.core.cronfields import read
+from rota.core.names import checked_name
 from rota.core.zones import LAST_SECOND, zone
 from rota.durations import Duration, parse_duration
-from rota.errors import BadTrigger, did_you_mean
+from rota.errors import BadTrigger, Invalid, did_you_mean
 from rota.instants import micros_at
 
 MICROS = 1_000_000
 GAPS = ("after", "skip")
 FOLDS = ("first", "last", "both")
+ENDS = ("success", "failure", "end")
 _MOST_TRIGGERS = 100
 
 
@@ -51,6 +54,17 @@ class After(_Trigger, frozen=True, tag="after"):
     interval: timedelta
 
 
+class Following(_Trigger, frozen=True, tag="following", omit_defaults=True):
+    """At each end of a run of another job that goes as `on` says: it has no times of its own, either.
+
+    `end` is any but a skip. `delay` becomes the schedule's own when that is defined.
+    """
+
+    job: str
+    on: str = "success"
+    delay: timedelta = timedelta(0)
+
+
 class Once(_Trigger, frozen=True, tag="once"):
     at: int
 
@@ -59,7 +73,7 @@ class Either(_Trigger, frozen=True, tag="either"):
     triggers: tuple[Cron | Every | Once, ...]
 
 
-Trigger = Cron | Every | After | Once | Either
+Trigger = Cron | Every | After | Following | Once | Either
 
 
 def cron(expression: str, tz: str = "UTC", *, gap: str = "after", fold: str = "first") -> Cron:
@@ -83,6 +97,20 @@ def after(interval: Duration) -> After:
     return trigger
 
 
+class Named(Protocol):
+    """A job, wherever it is declared."""
+
+    @property
+    def name(self) -> str: ...
+
+
+def following(job: str | Named, *, on: str = "success", delay: Duration = timedelta(0)) -> Following:
+    """At each success of another job's run, at each failure, or at each end; `delay` later."""
+    trigger = Following(job if isinstance(job, str) else job.name, on, parse_duration(delay))
+    validate(trigger)
+    return trigger
+
+
 def once(at: datetime) -> Once:
     trigger = Once(_micros(at, "at"))
     validate(trigger)
@@ -100,12 +128,16 @@ def validate(trigger: Trigger) -> None:
                 _validate_instant(trigger.anchor, "anchor")
         case After():
             _validate_interval(trigger.interval)
+        case Following():
+            _validate_following(trigger)
         case Once():
             _validate_instant(trigger.at, "at")
         case Either():
             _validate_union(trigger)
         case _:
-            raise BadTrigger(f"{type(trigger).__name__} is no trigger", hint="use cron, every, after or once")
+            raise BadTrigger(
+                f"{type(trigger).__name__} is no trigger", hint="use cron, every, after, following or once"
+            )
 
 
 def _validate_cron(trigger: Cron) -> None:
@@ -115,6 +147,18 @@ def _validate_cron(trigger: Cron) -> None:
         if word not in known:
             hint = did_you_mean(word[:20], known) if isinstance(word, str) else "known: " + ", ".join(known)
             raise BadTrigger(f"cannot be {repr(word)[:40]}", field=field, hint=hint)
+
+
+def _validate_following(trigger: Following) -> None:
+    try:
+        checked_name(trigger.job, "a job's name")
+    except Invalid as error:
+        raise BadTrigger(error.message, field="following", hint=error.hint) from None
+    if trigger.on not in ENDS:
+        hint = did_you_mean(trigger.on[:20], ENDS) if isinstance(trigger.on, str) else "known: " + ", ".join(ENDS)
+        raise BadTrigger(f"cannot be {repr(trigger.on)[:40]}", field="on", hint=hint)
+    if trigger.delay < timedelta(0) or trigger.delay.microseconds:
+        raise BadTrigger("must be whole seconds", field="delay")
 
 
 def _validate_interval(interval: timedelta) -> None:

@@ -79,7 +79,8 @@ def policies(definition: ScheduleDefinition) -> list[tuple[str, str]]:
     """Each in a sentence."""
     said = []
     if definition.follows is None:
-        said = [("catch_up", _catch_up(definition.catch_up)), ("overlap", _overlap(definition.overlap))]
+        said = [("overlap", _overlap(definition.overlap))]
+        said = said if definition.awaited is not None else [("catch_up", _catch_up(definition.catch_up)), *said]
     said.append(("failure", _failure(definition.failure)))
     if definition.limit is not None:
         said.append(("limit", _limit(definition.limit)))

@@ -8,7 +8,7 @@ from datetime import timedelta
 from rota.core.allowed import WEEKDAYS, Window
 from rota.core.cronfields import Expression, Field, read
 from rota.core.rules import Rule
-from rota.core.triggers import After, Cron, Either, Every, Once, Trigger
+from rota.core.triggers import After, Cron, Either, Every, Following, Once, Trigger
 from rota.instants import instant
 
 _MOST_CLOCK_TIMES = 6
@@ -55,6 +55,8 @@ def _trigger(trigger: Trigger, salt: str | None) -> str:
             return f"every {_span(trigger.interval, one='')}{since}"
         case After():
             return f"{_span(trigger.interval, one='1 ')} after the last run ended"
+        case Following():
+            return f"after each {trigger.on} of {trigger.job}"
         case Once():
             return f"once at {_instant(trigger.at)}"
         case Either():

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
+from rota.core.notifications import Notification
 from rota.core.quotas import Quota
-from rota.errors import DuplicateSchedule, UnknownSchedule
+from rota.errors import DuplicateSchedule, FollowingRing, UnknownSchedule
 from rota.registry.schedules import Declared
 from rota.store import Store
 from rota.store.schedules import Change
@@ -39,6 +40,8 @@ async def declare_quotas(store: Store, declared: Mapping[str, Quota]) -> None:
 async def _change(store: Store, one: Declared, change: Change) -> None:
     try:
         await store.schedules.declare(one.name, one.definition, change)
+    except FollowingRing as error:
+        log.error("%s; the one in code is not applied", error)
     except UnknownSchedule:  # deleted just now; it is declared, so it is made
         await _create(store, one)
 
@@ -48,3 +51,11 @@ async def _create(store: Store, one: Declared) -> None:
         await store.schedules.create(one.name, one.definition, CODE, declared=one.fingerprint, actor=CODE)
     except DuplicateSchedule:
         log.debug("schedule %r was made by another process just now", one.name)
+    except FollowingRing as error:  # with schedules of others; nobody else has to wait for them to be changed
+        log.error("%s; the one in code is not applied", error)
+
+
+async def declare_notifications(store: Store, declared: Iterable[tuple[str, Notification]]) -> None:
+    """What a person made or changed stays so: code changes only what is code's."""
+    for name, one in declared:
+        await store.notifications.save(name, one, CODE, CODE, new=False)

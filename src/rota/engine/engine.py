@@ -1,4 +1,4 @@
-"""The loops of one process: planner, promoter, conductor, reaper, janitor, watchman; a worker if it has jobs."""
+"""The loops of one process: planner, promoter, conductor, messenger, reaper, janitor, watchman; and its worker."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from rota.config import Config
 from rota.core.model import WorkerInfo
 from rota.core.names import checked_name
 from rota.core.needs import labels_of
+from rota.core.notifications import JOBS, QUEUE
 from rota.core.workers import Queues, uneven, weights_of
 from rota.engine.conductor import Conductor
-from rota.engine.declaring import declare_quotas, declare_schedules
+from rota.engine.declaring import declare_notifications, declare_quotas, declare_schedules
+from rota.engine.delivering import Deliveries
 from rota.engine.heartbeat import HeartbeatThread
 from rota.engine.janitor import Janitor
 from rota.engine.loops import Loop
+from rota.engine.messenger import Messenger, is_for_messenger
 from rota.engine.meters import Meters
 from rota.engine.planner import Planner, is_for_planner
 from rota.engine.promoter import Promoter
@@ -84,17 +87,23 @@ class Engine:
             self.worker = Worker(store, registry, info, config, heartbeat, meters)
             self.worker.asked_to_stop = self._stop_worker
             self.worker.rate_shut = self._rate_shut
+        registry.builtin.update(Deliveries(store, config).handlers())
+        self._serves_own = not queues or QUEUE in queues
+        self._own = (store, config, name, meters)
         self.stop_asked = asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
+        self._starting: asyncio.Task[None] | None = None
         clock = store.clock
         self._promoter = Loop("promoter", Promoter(store, config.poll, meters, self._rate_opened), meters, clock)
         self._planning = Planner(store, registry.schedules.providers, config.poll, meters)
         self._planner = Loop("planner", self._planning, meters, clock)
         self._conductor = Loop("conductor", Conductor(store, config.poll, meters), meters, clock)
+        self._messenger = Loop("messenger", Messenger(store, config.poll, self._serve_own), meters, clock)
         self._loops = [
             self._planner,
             self._promoter,
             self._conductor,
+            self._messenger,
             Loop("reaper", Reaper(store, config.reaper, config.heartbeat, meters), meters, clock),
             Loop("janitor", Janitor(store, config.janitor, meters), meters, clock),
             Loop("watchman", Watchman(store, config.expect), meters, clock),
@@ -105,6 +114,7 @@ class Engine:
         await self._store.save_jobs(self._registry.definitions())
         await declare_schedules(self._store, self._registry.schedules)
         await declare_quotas(self._store, self._registry.quotas)
+        await declare_notifications(self._store, self._registry.notifications)
         for loop in self._loops:
             loop.start()
         self._unlisten = self._store.listen(self._hinted)
@@ -125,6 +135,28 @@ class Engine:
             self._planner.wake()
         if queue in (None, CONDUCTOR):
             self._conductor.wake()
+        if is_for_messenger(queue):
+            self._messenger.wake()
+
+    def _serve_own(self) -> None:
+        """There are notifications to send. Nobody looks at that queue before, nor if the worker was told which to take:
+        unless this is among them."""
+        if not self._serves_own:
+            return
+        self._serves_own = False
+        if self.worker is None:
+            self.worker = self._worker_of_own()
+            self._starting = asyncio.create_task(self.worker.start())
+        self.worker.serve(QUEUE, {job.name: job.version for job in JOBS})
+
+    def _worker_of_own(self) -> Worker:
+        """A server that runs nobody's jobs sends what there is to send."""
+        store, config, name, meters = self._own
+        registry = Registry()
+        registry.builtin = self._registry.builtin
+        worker = Worker(store, registry, worker_info(registry, config, name, [QUEUE]), config, meters=meters)
+        worker.asked_to_stop = self._stop_worker
+        return worker
 
     def _stop_worker(self) -> None:
         """Asked by an operator, with the usual grace. The other loops go on, unless whoever started them ends them."""
@@ -133,6 +165,8 @@ class Engine:
         self.stop_asked.set()
 
     async def stop(self, grace: timedelta | None = None) -> None:
+        if self._starting:
+            await self._starting
         if self.worker:
             await self.worker.stop(grace)
         if self._ending:

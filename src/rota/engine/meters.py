@@ -16,7 +16,7 @@ from rota.version import __version__
 _MICRO = 1e-6
 _SHORT = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600)
 _LONG = (0.01, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 14_400, 86_400)
-_LOOPS = ("planner", "promoter", "conductor", "reaper", "janitor", "watchman")
+_LOOPS = ("planner", "promoter", "conductor", "messenger", "reaper", "janitor", "watchman")
 _REPORTED: list[Outcome] = [outcome for outcome in Outcome if outcome is not Outcome.LOST]
 _RETRIED = (Outcome.FAILED, Outcome.TIMED_OUT)
 _SUCCEEDED = Outcome.SUCCEEDED  # looked up in its enum, a member costs as much as all the rest of counting a run

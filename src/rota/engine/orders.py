@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 import msgspec
 
@@ -48,6 +49,12 @@ class Orders:
         self._stopping = True
         self.info = msgspec.structs.replace(self.info, state=WorkerState.STOPPING)
 
+    def also(self, queue: str, jobs: Iterable[str]) -> None:
+        """One more queue and its jobs, as if it had been started so; operators who named queues keep theirs."""
+        self._started_as = _with(self._started_as, (queue,), jobs)
+        self.info = _with(self.info, (queue,) if self._settings.queues is None else (), jobs)
+        self.lookout = Lookout(list(self.info.queues), self.info.weights)
+
     def hear(self, asked: str | None) -> bool:
         """Whether it is new. It comes with each heartbeat, all of it: an answer that was lost is made up for."""
         if asked is None or asked == self._heard:
@@ -82,6 +89,12 @@ class Orders:
         if settings != self._settings:
             self._settings = settings
             log.info("asked for other settings: %s", msgspec.json.encode(settings).decode())
+
+
+def _with(info: WorkerInfo, queues: tuple[str, ...], jobs: Iterable[str]) -> WorkerInfo:
+    return msgspec.structs.replace(
+        info, queues=tuple(dict.fromkeys((*info.queues, *queues))), jobs=tuple(dict.fromkeys((*info.jobs, *jobs)))
+    )
 
 
 def _pace(config: Config) -> Pace:

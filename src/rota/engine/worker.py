@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 from rota.config import Config
@@ -340,6 +340,12 @@ class Worker:
             self._hand_back_buffer()
         if self._orders.asked_to_stop:
             self.asked_to_stop()
+
+    def serve(self, queue: str, known: Mapping[str, int]) -> None:
+        """From now on it takes from this queue, too."""
+        self._known.update(known)
+        self._orders.also(queue, known)
+        self._obey()
 
     def _lost(self, run_id: str) -> None:
         attempt = self.active.get(run_id)

@@ -27,6 +27,7 @@ from rota.core.steps import StepOption, steps_of
 from rota.durations import Duration, parse_duration
 from rota.errors import Conflict, Invalid, UnknownJob, UnknownOption, did_you_mean
 from rota.registry.confinement import cpu_limit, local_retries, memory_limit
+from rota.registry.notifications import Notifications
 from rota.registry.schedules import Schedules
 from rota.registry.signature import PayloadType
 from rota.sizes import Size
@@ -68,6 +69,7 @@ class JobOptions(TypedDict, total=False):
     description: str
     tags: list[str] | tuple[str, ...]
     metadata: dict[str, Any]
+    notify: str | dict[str, Any]
 
 
 LimitOption = dict[str, Any] | Limit | list[dict[str, Any] | Limit] | None
@@ -138,6 +140,9 @@ class Registry:
         self._handlers: dict[str, dict[int, Handler]] = {}
         self.schedules = Schedules()
         self.quotas: dict[str, Quota] = {}
+        self.notifications = Notifications()
+        self.builtin: dict[str, Handler] = {}
+        """Jobs of our own, for whoever serves their queue: nobody lists them among those of the application."""
 
     def add(self, handler: Handler) -> None:
         name, version = handler.definition.name, handler.definition.version
@@ -160,6 +165,8 @@ class Registry:
         versions = _able(self._handlers.get(job, {}))
         if version in versions:
             return versions[version]
+        if job in self.builtin:
+            return self.builtin[job]
         newer = [known for known in versions if known > version]
         return versions[min(newer)] if newer else None
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rota.clock import HostClock
+from rota.core.following import ring
 from rota.core.jsonvalue import Limits
 from rota.core.names import checked_name
 from rota.core.schedules import ScheduleDefinition, define, sample
 from rota.core.triggers import Trigger
-from rota.errors import Conflict, RotaError
+from rota.errors import Conflict, FollowingRing, RotaError
 
 if TYPE_CHECKING:
     from rota.registry.jobs import Handler
@@ -54,11 +55,21 @@ class Schedules:
             raise Conflict(f"schedule {name!r} is declared twice", hint="give one of them another name")
         try:
             definition = define(handler.definition, trigger, options, name=name, now=HostClock().micros())
-            handler.payload.encode(sample(definition, name), Limits())
+            self._refuse_ring(name, definition)
+            if (payload := sample(definition, name)) is not None:
+                handler.payload.encode(payload, Limits())
         except RotaError as error:
             raise error.within(f"schedule {name!r}") from None
         made = self._declared[name] = declared(name, definition)
         return made
+
+    def _refuse_ring(self, name: str, definition: ScheduleDefinition) -> None:
+        """Of those declared here; with those of others, when it is stored."""
+        if definition.awaited is not None:
+            others = [(one.definition.awaited, one.definition.job) for one in self]
+            path = ring([(by.job, job) for by, job in others if by], definition.awaited.job, definition.job)
+            if path is not None:
+                raise FollowingRing(name, path)
 
     def provide(self, name: str, provider: ScopeProvider) -> None:
         name = checked_name(name, "scope provider")

@@ -43,6 +43,8 @@ async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tup
     """Returns what it did, and the queues that may have something to claim now."""
     if row.definition.follows is not None:
         raise Invalid(f"schedule {row.name!r} follows its own runs: it named no plan times in the past")
+    if row.definition.awaited is not None:
+        raise Invalid(f"schedule {row.name!r} follows the ends of another job: it named no plan times in the past")
     pattern = await _pattern(tx, row)
     scopes = tuple(await open_scopes(tx, row.id)) if row.provider else row.definition.lanes
     before = row.revision

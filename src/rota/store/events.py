@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from rota.core import events
-from rota.core.events import CLIENT, CONDUCTOR, PLANNER, Event, Note, Revised, RunFacts, Tried
+from rota.core.events import CLIENT, CONDUCTOR, MESSENGER, PLANNER, Event, Note, Revised, RunFacts, Tried
+from rota.core.following import cause_of
 from rota.core.states import Outcome, RunState
 from rota.errors import UnknownRun, UnknownSchedule
 from rota.store.database import Database, Row, Tx
@@ -97,6 +98,11 @@ async def _run_facts(tx: Tx, run_id: str) -> RunFacts:
     elif schedule_id is not None and retry_of is None:
         made_by = PLANNER if plan_time is not None else await _triggered_by(tx, schedule, run_id)
     made_of = {"schedule": schedule, "plan_time": plan_time, "retry_of": _id(retry_of), "replica_of": _id(parent_id)}
+    cause = (
+        cause_of(msgspec.json.decode(metadata)) if metadata and schedule_id is not None and plan_time is None else None
+    )
+    if cause is not None and retry_of is None:
+        made_by, made_of = MESSENGER, {**made_of, "after": cause.run_id}
     return RunFacts(
         id=run_id,
         made_by=made_by,

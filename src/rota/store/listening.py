@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
+from rota.core.catchup import Gap
+from rota.instants import instant
 from rota.store.database import Tx
+from rota.store.schedule_rows import ScheduleRow
 
 MESSENGER = "\x01messenger"
 """Hints to it travel as those of a queue do."""
@@ -19,3 +24,15 @@ async def telling(tx: Tx, ended: Sequence[str], queues: set[str]) -> None:
     """The same; the messenger is among the `queues` to hint to, then."""
     if await tell(tx, ended):
         queues.add(MESSENGER)
+
+
+async def tell_missed(tx: Tx, missed: Sequence[tuple[ScheduleRow, Gap]], queues: set[str]) -> None:
+    """Plan times that got no run, of schedules whose job somebody listens to; `queues` as above."""
+    rows = [(row.name, row.definition.job, _told_gap(gap)) for row, gap in missed]
+    if rows and await tx.fetch("signal_missed", rows):
+        queues.add(MESSENGER)
+
+
+def _told_gap(gap: Gap) -> str:
+    told = {"count": gap.count, "from": instant(gap.from_at), "to": instant(gap.to_at), "reason": gap.reason}
+    return msgspec.json.encode(told).decode()

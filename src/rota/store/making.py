@@ -95,7 +95,7 @@ Pair = tuple[Work, Planned]
 @lru_cache(maxsize=20_000)
 def _pattern(text: str, job_text: str) -> Pattern:
     definition, job = decoded(text), _job(job_text)
-    templated = check_template(definition.payload)
+    templated = check_template(definition.payload, after=definition.awaited is not None)
     payload = msgspec.json.encode(definition.payload).decode()
     if not job.enabled:
         return Pattern(definition, job, None, payload, templated, f"job {job.name!r} is disabled")

@@ -17,6 +17,7 @@ from rota.errors import RotaError
 from rota.store import quotas
 from rota.store.database import Row, Tx
 from rota.store.lanes import Lanes, changed_lanes, read_lanes
+from rota.store.listening import tell_missed
 from rota.store.making import Pair, Pattern, Work, lane_run, make_runs, patterns_of
 from rota.store.quotas import Under
 from rota.store.schedule_rows import ScheduleRow
@@ -141,6 +142,7 @@ async def _apply(tx: Tx, works: Sequence[Work], now: int, providers: Providers, 
     ]
     if missed:
         await tx.fetch("insert_ranges", missed)
+        await tell_missed(tx, [(work.row, gap) for work in works for gap in work.tick.missed], queues)
     digested = [row for work in works for row in work.lanes.digested]
     if digested:
         await tx.fetch("digest_lane_runs", digested)

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from rota.core.catchup import Gap
 from rota.core.events import type_of
 from rota.core.ledger import is_zoned
 from rota.core.planning import SECOND
@@ -15,8 +16,9 @@ from rota.core.triggers import Once
 from rota.core.zones import tzdata_version
 from rota.durations import in_micros
 from rota.errors import DuplicateSchedule, Invalid, UnknownSchedule
-from rota.store import events, expecting
+from rota.store import events, expecting, following, notifications
 from rota.store.database import Tx
+from rota.store.listening import tell_missed
 from rota.store.planning import MOST_RUNS, NewId, Providers, plan_rows
 from rota.store.schedule_rows import ScheduleRow, encoded, schedule_row
 from rota.store.spans import open_scopes
@@ -76,6 +78,8 @@ async def create(
         if there is not None and there.id == id:
             return  # made by the try before, whose answer got lost
         raise DuplicateSchedule(name)
+    await following.heed(tx, id, name, definition)
+    await notifications.heed_schedule(tx, name)
     active = row.active
     if made[0][0]:  # its job is paused
         row = _placed(msgspec.structs.replace(row, job_paused=1, cursor_no=no), int(now))
@@ -127,6 +131,8 @@ async def update(tx: Tx, row: ScheduleRow, definition: ScheduleDefinition, chang
     if definition.job != row.definition.job:
         await tx.fetch("lock_job", job=definition.job)
         changed["job_paused"] = len(await tx.fetch("job_is_paused", job=definition.job))
+        await notifications.heed_schedule(tx, row.name, definition.job)
+    await following.heed(tx, row.id, row.name, definition, row.definition)
     if msgspec.structs.replace(row, **changed) != row:
         await _revise(tx, row, _telling(change, row.definition, definition), new_id, **changed)
         if definition.expect != row.definition.expect:
@@ -192,6 +198,8 @@ async def delete(tx: Tx, row: ScheduleRow, new_id: NewId, actor: str | None) -> 
     """Its runs and its ledger stay; a new schedule may have its name."""
     await _revise(tx, row, Change(note="deleted", actor=actor), new_id, deleted=True)
     await expecting.drop(tx, _subject(row), actor=actor)
+    if row.definition.awaited is not None:
+        await following.forget(tx, row.id)
 
 
 async def rest_anew(tx: Tx, row: ScheduleRow, actor: str | None, new_id: NewId) -> None:
@@ -299,6 +307,7 @@ async def _give_up(tx: Tx, row: ScheduleRow, now: int) -> None:
     if count:
         reason = "it was not planned before the schedule was changed"
         await tx.fetch("insert_ranges", [(row.id, row.next_plan, last, reason, count)])
+        await tell_missed(tx, [(row, Gap(row.next_plan, last or row.next_plan, count, reason))], set())
 
 
 async def _pause_facts(tx: Tx, row: ScheduleRow) -> dict[str, str | None]:

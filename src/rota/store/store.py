@@ -44,8 +44,10 @@ from rota.store.database import AlreadyThere, Database, Hint, Row, Tx, Work
 from rota.store.dependencies import DependencyStore
 from rota.store.expectations import ExpectationStore
 from rota.store.ledger_store import LedgerStore
+from rota.store.messages import SignalStore
 from rota.store.needs import Needed
 from rota.store.notes import NoteStore, keep_steps
+from rota.store.notifications import NotificationStore
 from rota.store.outsiders import OutsideStore
 from rota.store.quotas import QuotaStore
 from rota.store.replicas import CONDUCTOR
@@ -101,6 +103,8 @@ class Store:
         self.events = events.EventStore(database)
         self.conducts = ConductStore(database, new_id)
         self.expectations = ExpectationStore(database)
+        self.signals = SignalStore(database, new_id)
+        self.notifications = NotificationStore(database)
         self._looked_to = NIL_ID
 
     def twin(self) -> Store:

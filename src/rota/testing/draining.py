@@ -40,6 +40,8 @@ async def adrain(app: Rota) -> Sequence[Run]:
 async def _work_off(worker: Worker, store: Store, planner: Planner) -> list[str]:
     ran: dict[str, None] = {}
     while True:
+        while (await store.signals.look()).signals and (await store.signals.deliver(_BATCH)).signals:
+            pass
         while not await planner.step():
             pass
         while (await store.promote(_BATCH)).count:

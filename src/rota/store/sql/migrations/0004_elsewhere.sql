@@ -109,6 +109,7 @@ create table rota_listener (
     job text not null,
     what text not null,             -- by whom: 'schedule', 'notification', 'expectation'
     subject text not null,
+    since bigint not null default 0, -- what ended before was not listened for
     primary key (job, what, subject)
 ) {keyed};
 
@@ -132,6 +133,16 @@ create table rota_notification (
     enabled smallint not null default 1,
     created_at bigint not null,
     updated_at bigint not null
+) {keyed};
+
+-- How often a notification was sent about a job since, and how often it was held back.
+create table rota_told (
+    notification text not null,
+    job text not null,
+    since bigint not null,
+    told integer not null,
+    held integer not null,
+    primary key (notification, job)
 ) {keyed};
 
 create table rota_expectation (

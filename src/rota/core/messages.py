@@ -1,0 +1,54 @@
+"""Signals: what happened and somebody wants to know, as values, and the words that people use for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+FAILED = ("failed", "timed_out", "expired")
+WORDS = {
+    "succeeded": "success",
+    **dict.fromkeys(FAILED, "failure"),
+    "cancelled": "cancelled",
+    "skipped": "skip",
+    "missed": "missed",
+    "late": "late",
+    "breached": "breached",
+    "met": "met",
+}
+"""What a signal says, and what people listen for."""
+
+WEBHOOK_JOB, EMAIL_JOB = "rota.webhook", "rota.email"
+OWN_JOBS = (WEBHOOK_JOB, EMAIL_JOB)
+"""By which we tell people. Nobody is told of their ends, or there would be no end to it."""
+
+
+class Signal(msgspec.Struct, frozen=True, gc=False):
+    """`type` is the final state of a run, or `missed`, `late`, `breached`, `met`; `subject` is what `kind` says: the id
+    of a run, the name of a job or a schedule.
+    """
+
+    no: int
+    at: int
+    type: str
+    kind: str
+    subject: str
+    job: str | None = None
+    schedule: str | None = None
+    details: dict[str, Any] = {}
+
+    @property
+    def word(self) -> str:
+        return WORDS.get(self.type, self.type)
+
+    @property
+    def is_own(self) -> bool:
+        return self.job in OWN_JOBS
+
+
+def is_followed(on: str, state: str) -> bool:
+    """Whether a schedule that waits for such ends is to run after this one. What was skipped has not run."""
+    if state == "skipped":
+        return False
+    return on == "end" or WORDS.get(state) == on

@@ -1,0 +1,35 @@
+"""Who is to be told of what, as an application declares it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rota.core.names import checked_name
+from rota.core.notifications import Notification, notification_of
+from rota.errors import Conflict, RotaError
+
+
+class Notifications:
+    """Declared by name; nothing is stored before the engine starts."""
+
+    def __init__(self) -> None:
+        self._declared: dict[str, Notification] = {}
+
+    def __iter__(self) -> Iterator[tuple[str, Notification]]:
+        return iter(self._declared.items())
+
+    def of_job(self, job: str, told: str | Mapping[str, Any]) -> None:
+        """What `@app.job(notify=…)` says: a target, or a table. That of its newest version counts."""
+        options = {"to": told} if isinstance(told, str) else dict(told)
+        self._declared.pop(f"job:{job}", None)
+        self.declare(f"job:{job}", {**options, "jobs": [job]})
+
+    def declare(self, name: str, options: Mapping[str, Any]) -> None:
+        name = checked_name(name, "notification name")
+        if name in self._declared:
+            raise Conflict(f"notification {name!r} is declared twice", hint="give one of them another name")
+        try:
+            self._declared[name] = notification_of(options)
+        except RotaError as error:
+            raise error.within(f"notification {name!r}") from None

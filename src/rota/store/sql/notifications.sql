@@ -1,0 +1,52 @@
+-- Who is told of what, and how often they were.
+
+-- name: notifications
+select name, definition, owner, enabled, created_at, updated_at from rota_notification order by name;
+
+-- name: get_notification
+select name, definition, owner, enabled, created_at, updated_at from rota_notification where name = :name;
+
+-- name: lock_notification
+select definition, owner, enabled from rota_notification where name = :name
+{for_update};
+
+-- name: insert_notification
+insert into rota_notification (name, definition, owner, enabled, created_at, updated_at)
+values (:name, :definition, :owner, :enabled, :now, :now)
+on conflict (name) do nothing
+returning name;
+
+-- name: change_notification
+update rota_notification set definition = :definition, enabled = :enabled, owner = :owner, updated_at = :now
+where name = :name;
+
+-- name: drop_notification
+delete from rota_notification where name = :name returning name;
+
+-- name: heed_schedules
+-- The ends of a schedule's runs are those of its job.
+insert into rota_listener (job, what, subject, since)
+select distinct s.job, 'notification', rows.name, :now
+from {rows name text, schedule text} join rota_schedule s on s.name = rows.schedule and s.deleted_at is null
+where true
+on conflict (job, what, subject) do nothing;
+
+-- name: told
+select notification, job, since, told, held from rota_told
+where (notification, job) in (select rows.notification, rows.job from {rows notification text, job text})
+order by notification, job
+{for_update};
+
+-- name: tell
+insert into rota_told (notification, job, since, told, held)
+select rows.notification, rows.job, rows.since, rows.told, rows.held
+from {rows notification text, job text, since bigint, told int, held int}
+where true
+on conflict (notification, job) do update set since = excluded.since, told = excluded.told, held = excluded.held;
+
+-- name: forget_told
+delete from rota_told where notification = :name;
+
+-- name: drop_listeners_but
+delete from rota_listener
+where what = :what and subject = :subject and job not in (select rows.job from {rows job text, kind text, name text});

@@ -1,0 +1,129 @@
+"""`rota notify`, and schedules that follow another job, as people type them."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rota import Rota
+from rota.cli import root
+from rota.cli.foretelling import _why_none
+from rota.core.model import JobDefinition, Run, RunFilter
+from rota.core.schedules import define
+from rota.core.triggers import following
+from rota.store import Store, open_database
+
+LOAD = JobDefinition(name="load")
+
+
+@pytest.fixture
+async def url(sqlite_url: str) -> str:
+    app = Rota(sqlite_url)
+    for name in ("extract", "load"):
+
+        async def work() -> None: ...
+
+        app.job(name=name)(work)
+    store = Store(open_database(sqlite_url))
+    await store.migrate()
+    await store.save_jobs(app.registry.definitions())
+    await store.close()
+    return sqlite_url
+
+
+def rota(url: str, *words: str, code: int = 0, given: str | None = None, **environment: str) -> Result:
+    result = CliRunner(env=environment).invoke(root, [*words, "--database", url], input=given)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_made_shown_and_removed(url: str) -> None:
+    rota(
+        url,
+        "notify",
+        "add",
+        "ops",
+        "--to",
+        "https://me:hunter2@example.com/?k=hunter2",
+        "--secret",
+        "-",
+        given="hunter2",
+    )
+    rota(url, "notify", "add", "mail", "--to", "mailto:a@example.com", "--job", "load", "--on", "success", "--json")
+    listed = rota(url, "notify", "ls", "--json").stdout
+    items = {item["name"]: item for item in json.loads(listed)["items"]}
+    assert items["ops"]["secret"] == "***"
+    assert items["mail"]["jobs"] == ["load"]
+    shown = rota(url, "notify", "show", "ops").output + rota(url, "notify", "ls").output
+    assert "hunter2" not in listed + shown
+    assert "everything" in shown
+    rota(url, "notify", "rm", "ops", code=2)  # nobody to ask
+    assert json.loads(rota(url, "notify", "rm", "ops", "--yes", "--json").stdout) == {"name": "ops", "deleted": True}
+    rota(url, "notify", "show", "ops", code=4)
+    audit = rota(url, "audit", "--json").stdout
+    assert "notification_dropped" in audit
+    assert "hunter2" not in audit
+
+
+def test_what_is_refused(url: str) -> None:
+    said = rota(url, "notify", "add", "x", "--to", "https://example.com", "--secret", "hunter2", code=2).output
+    assert "env:NAME" in said
+    assert "hunter2" not in said
+    note = rota(url, "notify", "add", "x", "--to", "https://example.com", "--secret", "env:NOT_SET_HERE").output
+    assert "NOT_SET_HERE is not set here" in note
+    note = rota(url, "notify", "add", "z", "--to", "https://example.com", "--job", "lod").output
+    assert "no job is called lod yet" in note
+    rota(url, "notify", "add", "x", "--to", "https://example.com", "--on", "success", code=6)
+    said = rota(url, "notify", "add", "y", "--to", "https://example.com", "--on", "fail", code=2).output
+    assert "did you mean 'failure'" in said
+
+
+def test_a_test_that_cannot_be_sent(url: str) -> None:
+    rota(url, "notify", "add", "x", "--to", "http://127.0.0.1:1/?k=hunter2")
+    said = rota(url, "notify", "test", "x", code=69).output
+    assert "private address" in said
+    assert "hunter2" not in said
+
+
+def test_a_schedule_that_follows(url: str) -> None:
+    rota(url, "schedule", "add", "after", "load", "--following", "extract", "--on", "end", "--delay", "5m")
+    assert "after each end of extract" in rota(url, "schedule", "show", "after").output
+    assert json.loads(rota(url, "schedule", "preview", "after", "--json").stdout)["fires"] == []
+    definition = define(LOAD, following("extract"), {}, name="after", now=0)
+    assert _why_none(definition) == "it runs after each success of extract: it has no times of its own"
+    rota(url, "schedule", "simulate", "after", "--json")
+    document = json.loads(rota(url, "schedule", "show", "after", "--json").stdout)
+    assert document["state"] == "active"
+    said = rota(url, "schedule", "add", "ring", "extract", "--following", "load", code=2).output
+    assert "load → extract → load" in said
+    said = rota(url, "schedule", "add", "x", "load", "--following", "extrakt", code=4).output
+    assert "did you mean 'extract'" in said
+    rota(url, "schedule", "edit", "after", "--on", "failure")
+    assert "after each failure of extract" in rota(url, "schedule", "ls").output
+
+
+def test_in_a_file(url: str, tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text('owner = "me"\n[[schedule]]\nname = "after"\njob = "load"\nfollowing = "extract"\non = "failure"\n')
+    rota(url, "schedule", "apply", str(file), "--yes")
+    assert "after each failure of extract" in rota(url, "schedule", "show", "after").output
+    rota(url, "schedule", "plan", str(file), "--exit-code")
+
+
+def test_a_run_says_which_one_it_follows(url: str) -> None:
+    rota(url, "schedule", "add", "after", "load", "--following", "extract", "--on", "end")
+    first = rota(url, "run", "add", "extract").output.strip()
+    rota(url, "run", "cancel", first)
+
+    async def deliver() -> Run:
+        store = Store(open_database(url))
+        await store.signals.deliver(100)
+        (run,) = await store.list_runs(RunFilter(job="load"), 10)
+        await store.close()
+        return run
+
+    run = asyncio.run(deliver())
+    assert f"run {first} of extract was cancelled" in rota(url, "run", "show", run.id).output
+    assert "messenger" in rota(url, "run", "events", run.id).output

@@ -1,0 +1,159 @@
+"""Ends that somebody listens for leave one signal, whichever way a run ends; others leave nothing."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from rota.core.endings import Report
+from rota.core.limits import Limit
+from rota.core.model import JobDefinition
+from rota.core.retry import RetryPolicy
+from rota.core.states import Outcome
+from rota.store import Store
+from rota.store.database import Tx
+from tests.support.clock import ManualClock
+from tests.support.runs import LEASE, claim, claim_limited, finish, put, put_and_claim, tell
+from tests.support.schedules import make_schedule, minutes, noon, plan
+
+ONCE = JobDefinition(name="work", retry=RetryPolicy(1))
+SKIPS = JobDefinition(name="work", limits=(Limit(max=1, when_full="skip"),))
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return noon()
+
+
+async def listen(store: Store, job: str = "work", what: str = "test") -> None:
+    await store.database.transact(lambda tx: tx.fetch("add_listeners", [(job, what, "me")]))
+
+
+async def signals(store: Store) -> list[tuple[str, str, str | None]]:
+    """(type, subject, schedule) of each, oldest first."""
+
+    async def body(tx: Tx) -> Any:
+        return await tx.fetch("take_signals", [], limit=100)
+
+    return [(row[2], row[4], row[6]) for row in await store.database.transact(body)]
+
+
+async def succeed(store: Store, _: ManualClock) -> str:
+    held = await put_and_claim(store, ONCE)
+    await finish(store, held)
+    return held.run_id
+
+
+async def fail(store: Store, _: ManualClock) -> str:
+    held = await put_and_claim(store, ONCE)
+    await tell(store, held, Outcome.FAILED)
+    return held.run_id
+
+
+async def time_out(store: Store, _: ManualClock) -> str:
+    held = await put_and_claim(store, ONCE)
+    await tell(store, held, Outcome.TIMED_OUT)
+    return held.run_id
+
+
+async def be_lost(store: Store, clock: ManualClock) -> str:
+    held = await put_and_claim(store, ONCE)
+    clock.advance(LEASE * 2)
+    await store.reap(10)
+    return held.run_id
+
+
+async def be_cancelled_waiting(store: Store, _: ManualClock) -> str:
+    run_id = await put(store, ONCE)
+    await store.cancel(run_id, None, None)
+    return run_id
+
+
+async def be_cancelled_running(store: Store, _: ManualClock) -> str:
+    held = await put_and_claim(store, ONCE)
+    await store.cancel(held.run_id, None, None)
+    await store.report([Report(held.run_id, held.fence, Outcome.CANCELLED)])
+    return held.run_id
+
+
+async def be_cancelled_in_bulk(store: Store, _: ManualClock) -> str:
+    run_id = await put(store, ONCE)
+    await store.save_jobs([ONCE])
+    await store.cancel_job("work", None, None)
+    return run_id
+
+
+async def be_skipped(store: Store, _: ManualClock) -> str:
+    await put(store, SKIPS)
+    return await put(store, SKIPS)
+
+
+Ending = Callable[[Store, ManualClock], Awaitable[str]]
+ENDINGS: list[tuple[Ending, str]] = [
+    (succeed, "succeeded"),
+    (fail, "failed"),
+    (time_out, "timed_out"),
+    (be_lost, "expired"),
+    (be_cancelled_waiting, "cancelled"),
+    (be_cancelled_running, "cancelled"),
+    (be_cancelled_in_bulk, "cancelled"),
+    (be_skipped, "skipped"),
+]
+
+
+@pytest.mark.parametrize(("end", "state"), ENDINGS)
+@pytest.mark.parametrize("job", ["work", "*"])
+async def test_an_end_leaves_one_signal(store: Store, clock: ManualClock, end: Ending, state: str, job: str) -> None:
+    await listen(store, job)
+    await listen(store, job, "another")
+    run_id = await end(store, clock)
+    assert await signals(store) == [(state, run_id, None)]
+
+
+@pytest.mark.parametrize(("end", "state"), ENDINGS)
+async def test_nobody_listens(store: Store, clock: ManualClock, end: Ending, state: str) -> None:
+    await listen(store, "another job")
+    run_id = await end(store, clock)
+    assert (await store.get_run(run_id)).state == state
+    assert await signals(store) == []
+
+
+async def test_an_attempt_that_is_tried_again_is_no_end(store: Store) -> None:
+    await listen(store)
+    await tell(store, await put_and_claim(store, JobDefinition(name="work")), Outcome.FAILED, retry_in=1)
+    assert await signals(store) == []
+
+
+async def test_a_limited_run_that_ends(store: Store) -> None:
+    await listen(store)
+    run_id = await put(store, SKIPS)
+    (held,) = await claim_limited(store)
+    await finish(store, held)
+    assert await signals(store) == [("succeeded", run_id, None)]
+
+
+async def test_runs_of_schedules_say_whose_they_are(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, overlap="skip")
+    await listen(store)
+    clock.advance(minutes(1))
+    await plan(store)
+    clock.advance(minutes(1))
+    await plan(store)  # skipped: the first is not over
+    (held,) = await claim(store)
+    await finish(store, held)
+    assert [(what, schedule) for what, _, schedule in await signals(store)] == [("skipped", "s"), ("succeeded", "s")]
+
+
+async def test_what_a_schedule_misses(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, catch_up="none")
+    await listen(store)
+    clock.advance(minutes(30))
+    await plan(store)
+    assert [one for one in await signals(store) if one[0] == "missed"] == [("missed", "s", "s")]
+
+
+async def test_what_a_schedule_misses_is_told_to_nobody(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, catch_up="none")
+    clock.advance(minutes(30))
+    await plan(store)
+    assert await signals(store) == []
