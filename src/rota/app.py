@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
@@ -16,16 +16,18 @@ from rota.blocking import BlockingClient
 from rota.client import Client, Order
 from rota.config import Config, changed, load_config
 from rota.core.jsonvalue import Limits
-from rota.core.model import NewRun
+from rota.core.model import JobDefinition, NewRun
 from rota.core.publishing import carrying, new_run
 from rota.core.schedules import ScheduleOptions
 from rota.core.triggers import Trigger
 from rota.core.workers import Queues
 from rota.engine.context import Context, RunContext, SyncContext
+from rota.engine.data_jobs import handler_of
 from rota.engine.engine import Engine
 from rota.engine.meters import Meters
 from rota.errors import Conflict, Invalid
 from rota.job import Job
+from rota.registry.data_jobs import CommandOptions, HttpOptions, define_data_job
 from rota.registry.jobs import JobOptions, Registry, declare
 from rota.registry.schedules import ScopeProvider
 from rota.store import anchored, dialect_of, new_id, open_store
@@ -98,6 +100,22 @@ class Rota:
             return Job(self, handler)
 
         return decorate(*fn) if fn else decorate
+
+    def http_job(self, name: str, /, **options: Unpack[HttpOptions]) -> Job[..., Any]:
+        """Declare a job that sends a request: `app.http_job("ping", method="POST", url="https://example.com/ping")`."""
+        return self._data_job(define_data_job(name, "http", options))
+
+    def command_job(self, name: str, argv: Sequence[str], /, **options: Unpack[CommandOptions]) -> Job[..., Any]:
+        """Declare a job that runs a program: `app.command_job("backup", ["pg_dump", "-Fc", "shop"])`.
+
+        Only workers with ROTA_ENABLE_COMMAND=1 run it.
+        """
+        return self._data_job(define_data_job(name, "command", {**options, "argv": argv}))
+
+    def _data_job(self, definition: JobDefinition) -> Job[..., Any]:
+        handler = handler_of(definition)
+        self.registry.add(handler)
+        return Job(self, handler)
 
     def schedule(
         self,

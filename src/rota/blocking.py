@@ -58,6 +58,7 @@ class BlockingClient:
         self._connecting = asyncio.Lock()
         self.schedules = BlockingSchedules(self._call)
         self.workers = BlockingWorkers(self._call)
+        self.data_jobs = BlockingDataJobs(self._call)
 
     def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         async def connected() -> T:
@@ -270,3 +271,19 @@ class BlockingWorkers:
 
     def list(self) -> Sequence[Worker]:
         return self._call(lambda client: client.workers.list())
+
+
+class BlockingDataJobs:
+    """`client.data_jobs`, likewise."""
+
+    def __init__(self, call: _Call) -> None:
+        self._call = call
+
+    def add(self, name: str, kind: str, **options: Any) -> JobDefinition:
+        return self._call(lambda client: client.data_jobs.add(name, kind, **options))
+
+    def change(self, name: str, **options: Any) -> JobDefinition:
+        return self._call(lambda client: client.data_jobs.change(name, **options))
+
+    def drop(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
+        return self._call(lambda client: client.data_jobs.drop(name, force=force, actor=actor))

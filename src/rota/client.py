@@ -20,6 +20,7 @@ from rota.core.explaining import Explanation
 from rota.core.jobstatus import RETRIED_BY_HAND, JobStatus, resume_mode, status_of
 from rota.core.jsonvalue import Limits
 from rota.core.limits import Gate
+from rota.core.masking import masked
 from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Overrides, Pause, Run, RunFilter
 from rota.core.names import checked_name
 from rota.core.notes import LogLine, Progress, checked_count, progress_of
@@ -29,6 +30,7 @@ from rota.core.states import RunState
 from rota.core.statistics import JobStats
 from rota.core.steps import Step
 from rota.core.unique import Unique
+from rota.data_jobs import DataJobs
 from rota.durations import Duration, in_micros, parse_duration
 from rota.engine.janitor import prune
 from rota.engine.levelling import LevelReader
@@ -69,6 +71,7 @@ class Client:
         self._bulk = Bulk(store, self._again)
         self._hints = Hints(store)
         self.workers = Workers(store)
+        self.data_jobs = DataJobs(store, registry)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""
@@ -142,18 +145,19 @@ class Client:
         return carrying(run, tracing.traceparent()) if self._traced else run
 
     async def job(self, name: str) -> JobDefinition:
+        """Secrets in it are masked."""
         if name in self.registry:
-            return self.registry.newest(name).definition
+            return masked(self.registry.newest(name).definition)
         stored = await self.store.job(name)
         if stored is None:
             raise UnknownJob(name, [definition.name for definition in await self.jobs()])
-        return stored
+        return masked(stored)
 
     async def jobs(self) -> Sequence[JobDefinition]:
         """As declared in this process, and as stored by others."""
         stored = {definition.name: definition for definition in await self.store.jobs()}
         own = {name: self.registry.newest(name).definition for name in self.registry.known()}
-        return [definition for _, definition in sorted({**stored, **own}.items())]
+        return [masked(definition) for _, definition in sorted({**stored, **own}.items())]
 
     async def get(self, run_id: str) -> Run:
         return await self.store.get_run(await self.store.find_run(run_id))

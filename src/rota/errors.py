@@ -5,7 +5,7 @@
     ├── Conflict        409   exit 6     AmbiguousRun, LeaseLost, RunIsFinal, RunNotFinal, NotCancellable, DuplicateRun,
     │                                    JobDisabled, NotRepeatable, NotSchedulable, DuplicateSchedule, Overlapping,
     │                                    NotTriggered, NothingToRetry, AlreadyRetried, BulkMismatch, LimitReached,
-    │                                    AmbiguousWorker
+    │                                    AmbiguousWorker, JobInUse
     ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, UnknownStep,
     │                                    StepTwice, KeyReused, BadConfig (exit 78)
     └── Unavailable     503   exit 69    DeadlineExceeded, UnreadableSchedule, SchemaOutdated (exit 78),
@@ -143,6 +143,14 @@ class JobDisabled(Conflict):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"job {name!r} is disabled", hint="declare it with enabled=True to let it run")
+
+
+class JobInUse(Conflict):
+    code = "job-in-use"
+
+    def __init__(self, name: str, schedules: int, runs: int) -> None:
+        hint = "force it: its schedules are disabled then, and its runs cancelled"
+        super().__init__(f"job {name!r} is needed by {schedules} schedules and {runs} live runs", hint=hint)
 
 
 class NothingToRetry(Conflict):

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from rota.core.commands import CommandLine
+from rota.core.http import HttpRequest
 from rota.core.limits import Gate, Limit
 from rota.core.notes import Progress
 from rota.core.retry import RetryPolicy
@@ -63,6 +65,8 @@ class JobDefinition(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     metadata: dict[str, Json] = {}
     payload_schema: dict[str, Json] = {}
+    http: HttpRequest | None = None
+    command: CommandLine | None = None
 
 
 class Overrides(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -17,7 +17,7 @@ from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
 from rota.core.model import Measures, Overrides, RunError
 from rota.core.retry import RetryPolicy, TryAgain, after_failure
-from rota.core.signals import Cancelled, Fail, Retry, Snooze, StepTimedOut, step_timed_out
+from rota.core.signals import Cancelled, Fail, NotBefore, Retry, Snooze, StepTimedOut, step_timed_out
 from rota.core.states import Outcome
 from rota.core.steps import StepDefinition
 from rota.durations import in_micros
@@ -155,6 +155,8 @@ class Reports:
                 return self._retryable(attempt, Outcome.TIMED_OUT, error_of(error))
             case Fail():
                 return self._report(attempt, Outcome.FAILED, error_of(error))
+            case NotBefore():
+                return self._retryable(attempt, Outcome.FAILED, error_of(error), at_least=error.after)
             case Retry():
                 return self._retryable(attempt, Outcome.FAILED, error_of(error), error.after)
             case RaisedElsewhere():
@@ -181,10 +183,19 @@ class Reports:
         """Of a run that never began here."""
         return Report(claim.run_id, claim.fence, Outcome.HANDED_BACK, began=False)
 
-    def _retryable(self, attempt: Attempt, outcome: Outcome, error: RunError, after: timedelta | None = None) -> Report:
+    def _retryable(
+        self,
+        attempt: Attempt,
+        outcome: Outcome,
+        error: RunError,
+        after: timedelta | None = None,
+        at_least: timedelta | None = None,
+    ) -> Report:
         policy = RetryPolicy(attempt.claim.max_attempts, attempt.retry.backoff)  # the run pins how often
         decision = after_failure(policy, attempt.claim.attempt, self._jitter())
         retry_in = (after if after is not None else decision.after) if isinstance(decision, TryAgain) else None
+        if retry_in is not None and at_least is not None:
+            retry_in = max(retry_in, at_least)
         return self._report(attempt, outcome, error, retry_in=retry_in)
 
     def _report(

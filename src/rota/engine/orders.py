@@ -48,6 +48,11 @@ class Orders:
         self._stopping = True
         self.info = msgspec.structs.replace(self.info, state=WorkerState.STOPPING)
 
+    def know(self, jobs: tuple[str, ...]) -> WorkerInfo:
+        """Which jobs it can run now."""
+        self.info = msgspec.structs.replace(self.info, jobs=jobs)
+        return self.info
+
     def hear(self, asked: str | None) -> bool:
         """Whether it is new. It comes with each heartbeat, all of it: an answer that was lost is made up for."""
         if asked is None or asked == self._heard:

@@ -22,6 +22,7 @@ from rota.engine.capture import capture
 from rota.engine.current import RunFields
 from rota.engine.executor import Executor
 from rota.engine.heartbeat import Beat, HeartbeatThread
+from rota.engine.knowing import KnownJobs
 from rota.engine.meters import Meters
 from rota.engine.notebook import Notebook
 from rota.engine.orders import Orders
@@ -53,13 +54,13 @@ class Worker:
     ) -> None:
         self.held: dict[str, int] = {}
         self._store = store
-        self._registry = registry
         self._orders = Orders(info, config)
         self.info, self._config = self._orders.info, config
         self.asked_to_stop: Callable[[], None] = lambda: None
         self._clock = store.clock
-        self._known = registry.known()
-        self._solo_every = solo_every(registry.definitions())
+        self._jobs = KnownJobs(store, registry, config)
+        self._known = self._jobs.known
+        self._solo_every = solo_every(self._jobs.definitions())
         self._buffer = Buffer()
         self._rate = Rate()
         self._wake = asyncio.Event()
@@ -179,6 +180,8 @@ class Worker:
             return self._config.poll.total_seconds()
         self._fill()
         now, lookout = self._clock.monotonic(), self._orders.lookout
+        if self._jobs.due(now) and await self._jobs.refresh(now):
+            self._learn_jobs()
         self._rate.measure(now)
         self._low_water = buffer_target(self._rate.per_second) // 3
         if self._limited_waits or (self._more and now >= self._limited_at):
@@ -201,6 +204,12 @@ class Worker:
             return 0
         await self._claim_suspect(now)
         return _LIMITED_AGAIN if await self._claim_limited(now) else self._config.poll.total_seconds()
+
+    def _learn_jobs(self) -> None:
+        """Everybody sees with the next heartbeat what it knows now."""
+        self._solo_every = solo_every(self._jobs.definitions())
+        self.info = self._orders.know(tuple(self._known))
+        self._heartbeat.change(self.info, self._config.heartbeat, at_once=False)
 
     async def _claim_suspect(self, now: float) -> None:
         asks = self._orders.lookout.looks(0 if self._buffer else self._free())
@@ -280,7 +289,7 @@ class Worker:
 
     def _begin(self, claim: Claim, fresh: bool) -> None:
         """A lease that may have run out meanwhile is not begun on."""
-        handler = self._registry.for_run(claim.job, claim.job_version)
+        handler = self._jobs.for_run(claim.job, claim.job_version)
         if handler is None or not fresh:
             self._reporter.add(self._reports.hand_back(claim))
             return

@@ -36,7 +36,7 @@ CURSOR_FACTS = "cursor_at, next_plan, open_plan, fired, tzdata, provider, awaits
 _SHARED = (
     "runs.sql", "reading.sql", "pruning.sql", "holding.sql", "schedules.sql", "planning.sql", "ledger.sql", "jobs.sql",
     "backfilling.sql", "folding.sql", "explaining.sql", "notes.sql", "bulk.sql", "watching.sql", "workers.sql",
-    "events.sql", "levels.sql", "listening.sql",
+    "events.sql", "levels.sql", "listening.sql", "data_jobs.sql",
 )  # fmt: skip
 _BLOCK = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")

@@ -34,6 +34,7 @@ from rota.store import (
     waits,
 )
 from rota.store.bulk_store import BulkStore
+from rota.store.data_jobs import DataJobStore, require_free
 from rota.store.database import AlreadyThere, Database, Hint, Row, Tx, Work
 from rota.store.ledger_store import LedgerStore
 from rota.store.notes import NoteStore, keep_steps
@@ -78,6 +79,7 @@ class Store:
         self.watch = Watch(database)
         self.workers = WorkerStore(database)
         self.events = events.EventStore(database)
+        self.data_jobs = DataJobStore(database)
         self._looked_to = NIL_ID
 
     def twin(self) -> Store:
@@ -240,11 +242,14 @@ class Store:
         return await self.database.read(lambda tx: levels.levels(tx, silence))
 
     async def save_jobs(self, definitions: Iterable[JobDefinition]) -> None:
+        declared = list(definitions)
+
         async def body(tx: Tx) -> None:
-            for definition in definitions:
+            await require_free(tx, {definition.name for definition in declared})
+            for definition in declared:
                 text = msgspec.json.encode(definition, order="deterministic").decode()
-                name, version = definition.name, definition.version
-                changed = await tx.fetch("save_job", name=name, version=version, definition=text)
+                name, version, kind = definition.name, definition.version, definition.kind
+                changed = await tx.fetch("save_job", name=name, version=version, definition=text, kind=kind)
                 newest = await reading.job(tx, name) if changed else None
                 if newest is not None:
                     await limits.declare(tx, newest)
