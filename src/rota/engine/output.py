@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from rota.core.notes import LONGEST_LINE
+from rota.core.notes import LONGEST_LINE, storable
 
+_LONGEST = LONGEST_LINE - 1  # and a mark that it was longer
 _WINDOW = 0.5
 _FLOOD = 262_144
 _TAIL_LINES = 20
@@ -67,7 +68,7 @@ class Output:
         for line in whole:
             self._line(line)
         self._rest = rest
-        if len(rest) > LONGEST_LINE:  # a line without end is cut as it comes
+        if len(rest) > _LONGEST:  # a line without end is cut as it comes
             if not self._cut:
                 self._line(rest, ended=False)
             self._rest = b" "
@@ -76,8 +77,8 @@ class Output:
         was_cut, self._cut = self._cut, not ended
         if was_cut and ended:
             return
-        text = line[:LONGEST_LINE].decode("utf-8", "replace").rstrip("\r")
-        if len(line) > LONGEST_LINE:
+        text = storable(line[:_LONGEST].decode("utf-8", "replace").rstrip("\r"), LONGEST_LINE)
+        if len(line) > _LONGEST:
             text += "…"
         if text:
             self._last.append(text)
