@@ -55,11 +55,11 @@ class Worker:
         self.held: dict[str, int] = {}
         self._store = store
         self._orders = Orders(info, config)
-        self.info, self._config = self._orders.info, config
-        self.asked_to_stop: Callable[[], None] = lambda: None
-        self._clock = store.clock
         self._jobs = KnownJobs(store, registry, config)
         self._known = self._jobs.known
+        self.info, self._config = self._orders.know(tuple(self._known)), config
+        self.asked_to_stop: Callable[[], None] = lambda: None
+        self._clock = store.clock
         self._solo_every = solo_every(self._jobs.definitions())
         self._buffer = Buffer()
         self._rate = Rate()

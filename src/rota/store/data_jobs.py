@@ -134,7 +134,8 @@ async def _insert(
     made = msgspec.structs.replace(definition, version=version)
     text = msgspec.json.encode(made, order="deterministic").decode()
     facts = {"job": made.name, "version": version, "kind": made.kind, "owner": owner}
-    await tx.fetch("add_data_job", **facts, definition=text)
+    if not await tx.fetch("add_data_job", **facts, definition=text):  # a first one has no row that could be locked
+        raise Conflict(f"somebody else made a job {made.name!r} just now", hint="look at it: `rota job show`")
     await limits.declare(tx, made)
     await events.note(tx, "job", made.name, what, actor, {"kind": made.kind, "version": version})
     return made

@@ -22,7 +22,9 @@ where j.owner <> 'code' and j.dropped_at is null limit 1;
 
 -- name: add_data_job
 insert into rota_job (name, version, definition, declared_at, kind, owner)
-values (:job, :version, :definition, :now, :kind, :owner);
+values (:job, :version, :definition, :now, :kind, :owner)
+on conflict (name, version) do nothing
+returning version;
 
 -- name: drop_data_job
 update rota_job set dropped_at = :now where name = :job and dropped_at is null;

@@ -6,7 +6,7 @@ insert into rota_worker (id, name, host, pid, version, queues, jobs, slots, star
     state, weights, settings, asked)
 values (:id, :name, :host, :pid, :version, :queues, :jobs, :slots, :now, :now, :state, :weights, :settings, :asked)
 on conflict (id) do update set seen_at = excluded.seen_at, queues = excluded.queues, slots = excluded.slots,
-    state = excluded.state, weights = excluded.weights, settings = excluded.settings
+    state = excluded.state, weights = excluded.weights, settings = excluded.settings, jobs = excluded.jobs
 returning asked;
 
 -- name: worker_gone
