@@ -261,8 +261,9 @@ async def test_redirects_to_something_else(harness: Harness, server: HostileServ
     assert code_of(await ran(harness, f"{server.url}/there")) == "bad_redirect"
 
 
-async def test_an_address_as_one_number_is_none(harness: Harness, server: HostileServer) -> None:
-    run = await ran(harness, f"http://2130706434:{server.port}/ok")
+@pytest.mark.parametrize("host", ["2130706434", "127.1", "0", "a..b", "a" * 300])
+async def test_hosts_that_are_none(harness: Harness, server: HostileServer, host: str) -> None:
+    run = await ran(harness, f"http://{host}:{server.port}/ok")
     assert (run.state, code_of(run), server.asked) == (RunState.FAILED, "bad_request", [])
 
 

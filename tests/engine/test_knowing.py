@@ -130,3 +130,14 @@ async def test_idle_it_asks_one_small_question(either: Harness, working: Start) 
     assert await jobs.refresh(0.0)
     assert not jobs.due(either.config.poll.total_seconds() - 0.01)
     assert (jobs.known, await jobs.refresh(1.0)) == ({"ping": 1}, False)
+
+
+@pytest.mark.parametrize("odd", ['{"name": "odd", "priority": "high"}', '{"name": "odd", "kind": "carrier pigeon"}'])
+async def test_what_a_newer_rota_made_is_left_to_others(
+    either: Harness, server: HostileServer, working: Start, odd: str
+) -> None:
+    await either.client.data_jobs.add("odd", "http", url=f"{server.url}/1")
+    await either.store.database.transact(lambda tx: tx.fetch_sql(f"update rota_job set definition = '{odd}'"))
+    await either.client.data_jobs.add("ping", "http", url=f"{server.url}/1")
+    worker = await working(either)
+    await worker.has_state(await either.enqueue("ping"), RunState.SUCCEEDED)

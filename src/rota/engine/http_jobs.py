@@ -147,7 +147,7 @@ class HttpJob:
                 return _answer(response, content, truncated=truncated)
             finally:
                 response.release()
-        except aiohttp.InvalidURL as error:
+        except ValueError as error:  # a host that no name can be, found out late
             raise Fail(f"{self._name(url)}: {error}", code="bad_request") from None
         except (aiohttp.ClientError, OSError, zlib.error) as error:
             if isinstance(error, OSError) and error.errno == REFUSED:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 
+import msgspec
+
 from rota.config import Config
 from rota.core.model import JobDefinition
 from rota.engine.data_jobs import handler_of
@@ -11,6 +13,7 @@ from rota.engine.outlet import can_send
 from rota.errors import RotaError
 from rota.registry.jobs import Handler, Registry
 from rota.store import Store
+from rota.store.data_jobs import Seen
 
 log = logging.getLogger("rota.worker")
 
@@ -24,7 +27,7 @@ class KnownJobs:
         self._left_alone = {"external"} if config.enable_command else {"external", "command"}
         self._every = config.poll.total_seconds()
         self._look_at = 0.0
-        self._seen: tuple[int, int] = (0, 0)
+        self._seen: Seen = (0, 0, 0)
         self._handlers: dict[str, dict[int, Handler]] = {}
         self._own = {name: registry.newest(name).definition.kind for name in registry.known()}
         if "http" in self._own.values() and not can_send():
@@ -43,8 +46,8 @@ class KnownJobs:
         if changes is None:
             return False
         self._seen = changes.seen
-        for definition in changes.definitions:
-            self._learn(definition)
+        for text in changes.definitions:
+            self._learn(text)
         self._handlers = {name: self._handlers[name] for name in changes.names if name in self._handlers}
         before = dict(self.known)
         self._list()
@@ -57,15 +60,16 @@ class KnownJobs:
         own = self._registry.definitions()
         return own + [handler.definition for versions in self._handlers.values() for handler in versions.values()]
 
-    def _learn(self, definition: JobDefinition) -> None:
-        if definition.kind == "http" and "http" not in self._left_alone and not can_send():
-            self._leave_http()
-        if definition.kind in self._left_alone or definition.name in self._registry:
-            return
+    def _learn(self, text: str) -> None:
+        """What cannot be read, for a newer rota made it, is no reason to leave other jobs alone."""
         try:
-            self._handlers.setdefault(definition.name, {})[definition.version] = handler_of(definition)
-        except RotaError as error:  # made by a newer rota
-            log.warning("job %s is left to others: %s", definition.name, error)
+            definition = msgspec.json.decode(text, type=JobDefinition)
+            if definition.kind == "http" and "http" not in self._left_alone and not can_send():
+                self._leave_http()
+            if definition.kind not in self._left_alone and definition.name not in self._registry:
+                self._handlers.setdefault(definition.name, {})[definition.version] = handler_of(definition)
+        except (msgspec.DecodeError, RotaError) as error:
+            log.warning("a job is left to other workers: %s", error)
 
     def _leave_http(self) -> None:
         self._left_alone.add("http")

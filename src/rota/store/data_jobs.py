@@ -17,12 +17,16 @@ CODE = "code"
 _REMEMBERED = in_micros(timedelta(days=7))
 
 
-class DataJobChanges(msgspec.Struct, frozen=True):
-    """`names`: of all there are; `definitions`: those that were not held."""
+Seen = tuple[int, int, int]
+"""Tells whether anything has changed: how many there are, how many of them were dropped, when one was last made."""
 
-    seen: tuple[int, int]
+
+class DataJobChanges(msgspec.Struct, frozen=True):
+    """`names`: of all there are; `definitions`: those that were not held, as text, for some may be of a newer rota."""
+
+    seen: Seen
     names: set[str]
-    definitions: list[JobDefinition]
+    definitions: list[str]
 
 
 async def require_free(tx: Tx, names: Iterable[str]) -> None:
@@ -38,19 +42,19 @@ class DataJobStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def changes(self, seen: tuple[int, int], held: Collection[tuple[str, int]]) -> DataJobChanges | None:
+    async def changes(self, seen: Seen, held: Collection[tuple[str, int]]) -> DataJobChanges | None:
         """None while nothing has changed since `seen`; `held` are versions that the asker has."""
 
         async def body(tx: Tx) -> DataJobChanges | None:
-            ((count, dropped),) = await tx.fetch("data_jobs_seen")
-            if (count, dropped) == seen:
+            ((count, dropped, last),) = await tx.fetch("data_jobs_seen")
+            if (count, dropped, last) == seen:
                 return None
             versions = [
                 (name, version) for name, version in await tx.fetch("data_job_versions", dropped_since=_REMEMBERED)
             ]
             missing = [one for one in versions if one not in held]
             rows = await tx.fetch("data_job_definitions", missing) if missing else []
-            return DataJobChanges((count, dropped), {name for name, _ in versions}, [_read(row[0]) for row in rows])
+            return DataJobChanges((count, dropped, last), {name for name, _ in versions}, [row[0] for row in rows])
 
         return await self._database.read(body)
 

@@ -1,8 +1,8 @@
 -- Jobs that are made by a command and not by code.
 
 -- name: data_jobs_seen
--- A change is a new version, a drop is a mark: while both numbers stay, nothing has changed.
-select count(*), count(dropped_at) from rota_job where owner <> 'code';
+-- A change is a new version, a drop is a mark. By the time alone, one that is committed late would not be seen.
+select count(*), count(dropped_at), coalesce(max(declared_at), 0) from rota_job where owner <> 'code';
 
 -- name: data_job_versions
 -- Runs of one that was dropped, enqueued at the same moment, are done all the same.
