@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from bench import queue, schedule
+from bench import http, queue, schedule
 from bench.peers import DRIVERS
 
 
@@ -14,6 +14,7 @@ def main() -> None:
     commands = parser.add_subparsers(required=True)
     _add_queue(commands.add_parser("queue", help="drain, enqueue and pickup, beside the peers"))
     _add_schedule(commands.add_parser("schedule", help="fires, lateness, idle and start, cron; beside APScheduler"))
+    _add_http(commands.add_parser("http", help="HTTP jobs, beside the bare client"))
     options = parser.parse_args()
     options.run(options)
 
@@ -73,6 +74,18 @@ def _schedule(options: argparse.Namespace) -> None:
         cases=options.cases,
     )
     schedule.main(plan, options.json)
+
+
+def _add_http(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--requests", type=int, default=10_000, help="of each repetition, in thousands")
+    command.add_argument("--concurrency", type=int, default=50, help="requests at a time")
+    command.add_argument("--repeat", type=int, default=5, help="repetitions (default 5; fewer is for trying)")
+    command.add_argument("--json", type=Path, help="also write every repetition's figures to this file")
+    command.set_defaults(run=_http)
+
+
+def _http(options: argparse.Namespace) -> None:
+    http.main(http.Plan(options.requests, options.concurrency, options.repeat), options.json)
 
 
 def _names(known: Iterable[str]) -> Callable[[str], list[str]]:

@@ -26,12 +26,14 @@ from rota.core.scope import Scope
 from rota.core.triggers import Trigger
 from rota.core.workers import Queues
 from rota.engine.context import Context, RunContext, SyncContext
+from rota.engine.data_jobs import handler_of
 from rota.engine.engine import Engine
 from rota.engine.meters import Meters
 from rota.errors import Conflict, Invalid
 from rota.job import Job
+from rota.registry.data_jobs import CommandOptions, HttpOptions, define_data_job
 from rota.registry.external import declare_external
-from rota.registry.jobs import JobOptions, Registry, declare
+from rota.registry.jobs import Handler, JobOptions, Registry, declare
 from rota.registry.schedules import ScopeProvider
 from rota.store import anchored, dialect_of, new_id, open_store
 from rota.store.statements import Dialect
@@ -121,7 +123,20 @@ class Rota:
 
         No worker of ours claims it; whoever does, does so with `client.outside`, or over REST.
         """
-        handler = declare_external(name, payload_schema, options)
+        return self._without_function(declare_external(name, payload_schema, options))
+
+    def http_job(self, name: str, /, **options: Unpack[HttpOptions]) -> Job[..., Any]:
+        """Declare a job that sends a request: `app.http_job("ping", method="POST", url="https://example.com/ping")`."""
+        return self._without_function(handler_of(define_data_job(name, "http", options)))
+
+    def command_job(self, name: str, argv: Sequence[str], /, **options: Unpack[CommandOptions]) -> Job[..., Any]:
+        """Declare a job that runs a program: `app.command_job("backup", ["pg_dump", "-Fc", "shop"])`.
+
+        Only workers with ROTA_ENABLE_COMMAND=1 run it.
+        """
+        return self._without_function(handler_of(define_data_job(name, "command", {**options, "argv": argv})))
+
+    def _without_function(self, handler: Handler) -> Job[..., Any]:
         self.registry.add(handler)
         return Job(self, handler)
 

@@ -71,6 +71,7 @@ class BlockingClient:
         self.outside = BlockingOutside(self._call)
         self.expectations = BlockingExpecting(self._call)
         self.notifications = BlockingNotifications(self._call)
+        self.data_jobs = BlockingDataJobs(self._call)
 
     def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         async def connected() -> T:
@@ -408,3 +409,19 @@ class BlockingNotifications:
 
     def test(self, name: str) -> Any:
         return self._call(lambda client: client.notifications.test(name))
+
+
+class BlockingDataJobs:
+    """`client.data_jobs`, likewise."""
+
+    def __init__(self, call: _Call) -> None:
+        self._call = call
+
+    def add(self, name: str, kind: str, **options: Any) -> JobDefinition:
+        return self._call(lambda client: client.data_jobs.add(name, kind, **options))
+
+    def change(self, name: str, **options: Any) -> JobDefinition:
+        return self._call(lambda client: client.data_jobs.change(name, **options))
+
+    def drop(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
+        return self._call(lambda client: client.data_jobs.drop(name, force=force, actor=actor))

@@ -22,6 +22,7 @@ from rota.core.explaining import Explanation
 from rota.core.jobstatus import RETRIED_BY_HAND, JobStatus, resume_mode, status_of
 from rota.core.jsonvalue import Limits
 from rota.core.limits import Gate
+from rota.core.masking import masked
 from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Pause, Run, RunFilter
 from rota.core.names import checked_name
 from rota.core.needs import NOTHING
@@ -39,6 +40,7 @@ from rota.core.scope import Scope
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
 from rota.core.steps import Step
+from rota.data_jobs import DataJobs
 from rota.durations import Duration, in_micros, parse_duration
 from rota.engine.janitor import prune
 from rota.engine.levelling import LevelReader
@@ -90,6 +92,7 @@ class Client(Assigning):
         self.outside = Outside(store, config, self.meters)
         self.expectations = Expecting(store, self.job)
         self.notifications = Notifications(store, config)
+        self.data_jobs = DataJobs(store, registry)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""
@@ -165,18 +168,19 @@ class Client(Assigning):
         return carrying(run, tracing.traceparent()) if self._traced else run
 
     async def job(self, name: str) -> JobDefinition:
+        """Secrets in it are masked."""
         if name in self.registry:
-            return self.registry.newest(name).definition
+            return masked(self.registry.newest(name).definition)
         stored = await self.store.job(name)
         if stored is None:
             raise UnknownJob(name, [definition.name for definition in await self.jobs()])
-        return stored
+        return masked(stored)
 
     async def jobs(self) -> Sequence[JobDefinition]:
         """As declared in this process, and as stored by others."""
         stored = {definition.name: definition for definition in await self.store.jobs()}
         own = {name: self.registry.newest(name).definition for name in self.registry.names()}
-        return [definition for _, definition in sorted({**stored, **own}.items())]
+        return [masked(definition) for _, definition in sorted({**stored, **own}.items())]
 
     async def get(self, run_id: str) -> Run:
         return await self.store.get_run(await self.store.find_run(run_id))

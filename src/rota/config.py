@@ -6,6 +6,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from datetime import timedelta
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     http_allow: str = ""
     smtp_url: str = ""
     smtp_from: str = ""
+    enable_command: bool = False
 
     def __post_init__(self) -> None:
         for name in ("lease", "heartbeat", "reaper", "poll", "deadline", "janitor", "expect"):
@@ -69,8 +71,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         for name, (low, high) in _BOUNDS.items():
             if not low <= getattr(self, name) <= high:
                 raise BadConfig(f"{name} must be {low} to {high}, not {getattr(self, name)}")
+        _check_networks(self.http_allow)
         if self.log_format not in LOG_FORMATS:
             raise BadConfig(f"log_format must be {' or '.join(LOG_FORMATS)}, not {self.log_format!r}")
+
+
+def _check_networks(text: str) -> None:
+    for part in filter(None, (word.strip() for word in text.split(","))):
+        try:
+            ip_network(part)
+        except ValueError as error:
+            hint = "networks or addresses, separated by commas: 10.0.0.0/8,127.0.0.1"
+            raise BadConfig(f"http_allow has {part!r}, which is no network: {error}", hint=hint) from None
 
 
 SETTINGS = tuple(field.name for field in msgspec.structs.fields(Config))

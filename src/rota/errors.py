@@ -7,7 +7,7 @@
     │                                    JobDisabled, NotRepeatable, NotSchedulable, DuplicateSchedule, Overlapping,
     │                                    NotTriggered, NothingToRetry, AlreadyRetried, BulkMismatch, LimitReached,
     │                                    QuotaExceeded, AmbiguousWorker, ChangedMeanwhile, AlreadyReported,
-    │                                    NotHandedOver, NotAsked
+    │                                    NotHandedOver, NotAsked, JobInUse
     ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, UnknownStep,
     │                                    StepTwice, KeyReused, FollowingRing, BadConfig (exit 78)
     ├── Denied          403   exit 5     Forbidden, NotSignedIn, TooManyTries
@@ -215,6 +215,14 @@ class JobDisabled(Conflict):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"job {name!r} is disabled", hint="declare it with enabled=True to let it run")
+
+
+class JobInUse(Conflict):
+    code = "job-in-use"
+
+    def __init__(self, name: str, schedules: int, runs: int) -> None:
+        hint = "force it: its schedules are disabled then, and its runs cancelled"
+        super().__init__(f"job {name!r} is needed by {schedules} schedules and {runs} live runs", hint=hint)
 
 
 class NothingToRetry(Conflict):

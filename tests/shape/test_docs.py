@@ -17,6 +17,7 @@ from rota.api.orders import RunBody
 from rota.api.requests import LARGEST_BODY
 from rota.api.routing import walk
 from rota.blocking import (
+    BlockingDataJobs,
     BlockingExpecting,
     BlockingNotifications,
     BlockingOutside,
@@ -28,8 +29,10 @@ from rota.client import MOST_LISTED
 from rota.config import SETTINGS, load_config
 from rota.core.access import Role, Token
 from rota.core.applying import read_file
+from rota.core.commands import COMMAND_OPTIONS
 from rota.core.documents import parse
 from rota.core.expectations import EXPECTED, OPTIONS, Breached, Expected
+from rota.core.http import HTTP_OPTIONS
 from rota.core.limits import WHEN_FULL
 from rota.core.notes import LogLine, Progress
 from rota.core.notifications import ON
@@ -41,6 +44,7 @@ from rota.core.schedules import SCHEDULE_OPTIONS
 from rota.core.states import FINAL_STATES, Outcome, RunState
 from rota.core.steps import Step, StepState
 from rota.core.workers import Worker, WorkerState
+from rota.data_jobs import DataJobs
 from rota.engine.context import RunContext
 from rota.engine.meters import Meters
 from rota.errors import RotaError
@@ -255,6 +259,16 @@ def test_both_clients_have_the_same_verbs_for_notifications() -> None:
 def test_every_option_of_a_notification_is_documented() -> None:
     documented = named_in_first_column("notifications.md", "## Options of a notification")
     assert documented == {"on", *NOTIFICATION_OPTIONS, *ON}
+
+
+def test_jobs_that_are_data_are_documented() -> None:
+    page = "http-and-commands.md"
+    codes = {"http_status", "connection_failed", "timed_out", "address_refused"}
+    codes |= {"bad_request", "bad_redirect", "too_many_redirects"}
+    assert named_in_first_column(page, "## HTTP jobs") == {*HTTP_OPTIONS, *codes}
+    assert named_in_first_column(page, "## Command jobs") == set(COMMAND_OPTIONS)
+    assert unnamed("python.md", (f"`{verb}(" for verb in public(DataJobs))) == []
+    assert set(public(DataJobs)) == set(public(BlockingDataJobs))
 
 
 def test_every_setting_is_documented() -> None:

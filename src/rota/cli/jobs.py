@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rota.cli import jobcontrol
+from rota.cli import datajobs, jobcontrol
 from rota.cli.connecting import ask
 from rota.cli.expecting import expected_facts
 from rota.cli.options import examples, shared
@@ -28,10 +28,10 @@ _JOB_COLUMNS = Columns(
 
 @click.group()
 def job() -> None:
-    """Jobs, as their workers declared them: list, show, pause, resume, cancel, retry, count."""
+    """Jobs: list, show, add, edit, remove, pause, resume, cancel, retry, count."""
 
 
-for _command in jobcontrol.COMMANDS:
+for _command in (*jobcontrol.COMMANDS, *datajobs.COMMANDS):
     job.add_command(_command)
 
 
@@ -108,6 +108,7 @@ def _facts(definition: JobDefinition) -> list[tuple[str, Cell]]:
         ("job", text_cell(definition.name)),
         ("version", text_cell(definition.version)),
         ("kind", text_cell(definition.kind)),
+        *((name, text_cell(value)) for name, value in datajobs.facts(definition)),
         ("enabled", text_cell("yes" if definition.enabled else "no")),
         ("queue", text_cell(definition.queue)),
         ("priority", text_cell(definition.priority)),

@@ -8,8 +8,10 @@ from typing import Any
 
 import msgspec
 
+from rota.core.commands import CommandLine
 from rota.core.dependencies import Need
 from rota.core.expectations import Expectations
+from rota.core.http import HttpRequest
 from rota.core.limits import Gate, Limit
 from rota.core.needs import Needs, Staff
 from rota.core.notes import Progress
@@ -70,6 +72,8 @@ class JobDefinition(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     metadata: dict[str, Json] = {}
     payload_schema: dict[str, Json] = {}
+    http: HttpRequest | None = None
+    command: CommandLine | None = None
 
 
 class Overrides(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -9,19 +9,32 @@ from rota.durations import Duration, parse_duration
 
 
 class Signal(Exception):
-    """The root of what a handler raises to steer its run."""
+    """The root of what a handler raises to steer its run. `code`: what went wrong, in a word for programs."""
+
+    code: str | None = None
 
 
 class Retry(Signal):
     """Failed; try again, `after` this long instead of what the backoff says. It costs an attempt like any failure."""
 
-    def __init__(self, message: str = "asked to be retried", *, after: Duration | None = None) -> None:
+    def __init__(
+        self, message: str = "asked to be retried", *, after: Duration | None = None, code: str | None = None
+    ) -> None:
         super().__init__(message)
         self.after: timedelta | None = None if after is None else parse_duration(after)
+        self.code = code
+
+
+class NotBefore(Retry):
+    """Failed; tried again as the policy says, but not before `after` has passed."""
 
 
 class Fail(Signal):
     """Failed for good: no retry would help."""
+
+    def __init__(self, *words: object, code: str | None = None) -> None:
+        super().__init__(*words)
+        self.code = code
 
 
 class Snooze(Signal):

@@ -17,7 +17,7 @@ from rota.core.endings import Report, Wait
 from rota.core.jsonvalue import Limits
 from rota.core.model import Measures, Overrides, RunError
 from rota.core.retry import RetryPolicy, rest_before_retry
-from rota.core.signals import Cancelled, Fail, HandedOver, Retry, Snooze, StepTimedOut, step_timed_out
+from rota.core.signals import Cancelled, Fail, HandedOver, NotBefore, Retry, Snooze, StepTimedOut, step_timed_out
 from rota.core.states import Outcome
 from rota.core.steps import StepDefinition
 from rota.durations import in_micros
@@ -158,12 +158,18 @@ class Reports:
                 return self._retryable(attempt, Outcome.TIMED_OUT, error_of(error))
             case Fail():
                 return self._report(attempt, Outcome.FAILED, error_of(error))
-            case Retry():
-                return self._retryable(attempt, Outcome.FAILED, error_of(error), error.after)
+            case NotBefore() | Retry():
+                return self._asked_again(attempt, error)
             case RaisedElsewhere():
                 return self._retryable(attempt, Outcome.FAILED, error.error)
             case _:
                 return self._retryable(attempt, Outcome.FAILED, error_of(error))
+
+    def _asked_again(self, attempt: Attempt, error: NotBefore | Retry) -> Report:
+        """A handler says when; or only what is too soon, and its policy decides."""
+        if isinstance(error, NotBefore):
+            return self._retryable(attempt, Outcome.FAILED, error_of(error), at_least=error.after)
+        return self._retryable(attempt, Outcome.FAILED, error_of(error), error.after)
 
     def indescribable(self, attempt: Attempt, error: Exception) -> Report | None:
         """What the handler returned, raised or counted broke the report of it: say that much, without its objects."""
@@ -184,9 +190,18 @@ class Reports:
         """Of a run that never began here."""
         return Report(claim.run_id, claim.fence, Outcome.HANDED_BACK, began=False)
 
-    def _retryable(self, attempt: Attempt, outcome: Outcome, error: RunError, after: timedelta | None = None) -> Report:
+    def _retryable(
+        self,
+        attempt: Attempt,
+        outcome: Outcome,
+        error: RunError,
+        after: timedelta | None = None,
+        at_least: timedelta | None = None,
+    ) -> Report:
         claim = attempt.claim
         retry_in = rest_before_retry(attempt.retry, claim.max_attempts, claim.attempt, self._jitter(), after)
+        if retry_in is not None and at_least is not None:
+            retry_in = max(retry_in, at_least)
         return self._report(attempt, outcome, error, retry_in=retry_in)
 
     def _report(

@@ -6,6 +6,7 @@ import traceback
 from typing import Any
 
 from rota.core.model import RunError
+from rota.core.signals import Signal
 
 _LONGEST_MESSAGE = 2_000
 _LONGEST_TRACEBACK = 8_000
@@ -17,6 +18,9 @@ def error_of(error: BaseException) -> RunError:
         message = str(error)
     except Exception:
         message = "(its message cannot be shown)"
+    if isinstance(error, Signal) and error.code is not None:  # it says what went wrong; where is no help
+        kind = error.code.title().replace("_", "")
+        return RunError(type=kind, message=_storable(message)[:_LONGEST_MESSAGE], code=error.code)
     frames = "".join(traceback.format_exception(type(error), error, _own_frames(error)))
     return RunError(
         type=type(error).__qualname__,

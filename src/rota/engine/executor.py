@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from rota.config import Config
+from rota.core.addresses import networks_of
 from rota.core.claims import Claim
 from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
@@ -17,6 +18,7 @@ from rota.engine.attempts import Attempt, Reports
 from rota.engine.calls import Calls
 from rota.engine.current import worker_context
 from rota.engine.notebook import Notebook
+from rota.engine.outlet import Outlet, outlet
 from rota.engine.watching import watched
 from rota.registry.jobs import Handler
 from rota.store import Store
@@ -49,7 +51,9 @@ class Executor:
         self._employer = employer
         self._calls = Calls(store, info, Limits(config.max_payload), notebook, self)
         self._call = watched(self._calls.call, store, config)
+        self._outlet = Outlet(networks_of(config.http_allow), config.max_payload)
         self._context = worker_context(info.id)
+        self._context.run(outlet.set, self._outlet)
         self._loop = asyncio.get_running_loop()
         self.grow: Callable[[WorkerInfo], None] = self._calls.grow
         self.freed: Callable[[], None] = employer.freed
@@ -160,9 +164,9 @@ class Executor:
 
     async def close(self) -> None:
         await self._calls.close()
+        await self._outlet.close()
 
 
 def _courtesy(attempt: Attempt) -> float:
-    cooperative = attempt.handler.payload.wants_context is not None
     grace = attempt.handler.definition.cancel.grace.total_seconds()
-    return min(grace / 3, _LONGEST_COURTESY) if cooperative else 0
+    return min(grace / 3, _LONGEST_COURTESY) if attempt.handler.is_cooperative else 0

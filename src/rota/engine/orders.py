@@ -55,6 +55,11 @@ class Orders:
         self.info = _with(self.info, (queue,) if self._settings.queues is None else (), jobs)
         self.lookout = Lookout(list(self.info.queues), self.info.weights)
 
+    def know(self, jobs: tuple[str, ...]) -> WorkerInfo:
+        """Which jobs it can run now."""
+        self.info = msgspec.structs.replace(self.info, jobs=jobs)
+        return self.info
+
     def hear(self, asked: str | None) -> bool:
         """Whether it is new. It comes with each heartbeat, all of it: an answer that was lost is made up for."""
         if asked is None or asked == self._heard:

@@ -22,6 +22,7 @@ from rota.engine.capture import capture
 from rota.engine.current import RunFields
 from rota.engine.executor import Executor
 from rota.engine.heartbeat import Beat, HeartbeatThread
+from rota.engine.knowing import KnownJobs
 from rota.engine.meters import Meters
 from rota.engine.needed import NeededRuns
 from rota.engine.notebook import Notebook
@@ -54,14 +55,14 @@ class Worker:
     ) -> None:
         self.held: dict[str, int] = {}
         self._store = store
-        self._registry = registry
         self._orders = Orders(info, config)
-        self.info, self._config = self._orders.info, config
+        self._jobs = KnownJobs(store, registry, config)
+        self._known = self._jobs.known
+        self.info, self._config = self._orders.know(tuple(self._known)), config
         self.asked_to_stop: Callable[[], None] = lambda: None
         self.rate_shut: Callable[[], None] = lambda: None
         self._clock = store.clock
-        self._known = registry.known()
-        self._solo_every = solo_every(registry.definitions())
+        self._solo_every = solo_every(self._jobs.definitions())
         self._buffer = Buffer()
         self._rate = Rate()
         self._wake = asyncio.Event()
@@ -185,6 +186,8 @@ class Worker:
             return self._config.poll.total_seconds()
         self._fill()
         now, lookout = self._clock.monotonic(), self._orders.lookout
+        if self._jobs.due(now) and await self._jobs.refresh(now):
+            self._learn_jobs()
         self._rate.measure(now)
         self._low_water = buffer_target(self._rate.per_second) // 3
         if self._limited_waits or (self._more and now >= self._limited_at):
@@ -211,6 +214,12 @@ class Worker:
         await self._claim_needed(now)
         soon = await self._claim_limited(now) or self._needed.missed
         return _LIMITED_AGAIN if soon else self._config.poll.total_seconds()
+
+    def _learn_jobs(self) -> None:
+        """Everybody sees with the next heartbeat what it knows now."""
+        self._solo_every = solo_every(self._jobs.definitions())
+        self.info = self._orders.know(tuple(self._known))
+        self._heartbeat.change(self.info, self._config.heartbeat, at_once=False)
 
     async def _claim_suspect(self, now: float) -> None:
         asks = self._orders.lookout.looks(0 if self._buffer else self._free())
@@ -302,7 +311,7 @@ class Worker:
 
     def _begin(self, claim: Claim, fresh: bool) -> None:
         """A lease that may have run out meanwhile is not begun on."""
-        handler = self._registry.for_run(claim.job, claim.job_version)
+        handler = self._jobs.for_run(claim.job, claim.job_version)
         if handler is None or not fresh:
             self._reporter.add(self._reports.hand_back(claim))
             return
@@ -343,7 +352,7 @@ class Worker:
 
     def serve(self, queue: str, known: Mapping[str, int]) -> None:
         """From now on it takes from this queue, too."""
-        self._known.update(known)
+        self._jobs.also(known)
         self._orders.also(queue, known)
         self._obey()
 

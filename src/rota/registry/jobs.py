@@ -80,13 +80,14 @@ JOB_OPTIONS = tuple(JobOptions.__annotations__)
 class Handler:
     """A job that this process can run."""
 
-    __slots__ = ("definition", "fn", "is_async", "payload")
+    __slots__ = ("definition", "fn", "is_async", "is_cooperative", "payload")
 
     def __init__(self, definition: JobDefinition, fn: Callable[..., Any], payload: PayloadType) -> None:
         self.definition = definition
         self.fn = fn
         self.payload = payload
         self.is_async = inspect.iscoroutinefunction(fn)
+        self.is_cooperative = payload.wants_context is not None
 
 
 def declare(fn: Callable[..., Any], context_type: type, options: Mapping[str, Any]) -> Handler:
@@ -96,8 +97,17 @@ def declare(fn: Callable[..., Any], context_type: type, options: Mapping[str, An
     if fn.__name__ == "<lambda>" and "name" not in options:
         raise Invalid("a lambda has no name to be known by", hint='give it one: app.job(name="…")')
     payload = PayloadType.of(fn, context_type)
+    described = options.get("description", inspect.getdoc(fn) or "")
+    named = {"name": fn.__name__, **options}
+    return Handler(defined(named, description=described, payload_schema=payload.schema()), fn, payload)
+
+
+def defined(
+    options: Mapping[str, Any], *, description: str, payload_schema: dict[str, Any], **kind: Any
+) -> JobDefinition:
+    """Of checked names, values yet to be checked. `kind` and what belongs to it, if it has no function."""
     definition = JobDefinition(
-        name=checked_name(options.get("name", fn.__name__), "job name"),
+        name=checked_name(options["name"], "job name"),
         version=_positive(options.get("version", 1), "version"),
         queue=checked_name(options.get("queue", "default"), "queue"),
         priority=checked_priority(options.get("priority", 0)),
@@ -121,16 +131,17 @@ def declare(fn: Callable[..., Any], context_type: type, options: Mapping[str, An
         enabled=options.get("enabled", True),
         repeatable=options.get("repeatable", True),
         schedulable=options.get("schedulable", True),
-        description=options.get("description", inspect.getdoc(fn) or ""),
+        description=description,
         tags=tuple(options.get("tags", ())),
         metadata=options.get("metadata", {}),
-        payload_schema=payload.schema(),
+        payload_schema=payload_schema,
+        **kind,
     )
     checked_unique(definition.unique, definition)
     check_limits(definition)
     if definition.replicas is not None and definition.limits:
         raise Invalid(f"job {definition.name!r} has replicas, and limits", hint="leave one of them out")
-    return Handler(definition, fn, payload)
+    return definition
 
 
 class Registry:

@@ -16,6 +16,7 @@ from rota.core.scope import Scope
 from rota.core.templates import AfterRun, filled
 from rota.core.zones import tzdata_version
 from rota.errors import FollowingRing, UnreadableSchedule
+from rota.store import quotas
 from rota.store.database import Tx
 from rota.store.lanes import Lanes, changed_lanes, read_lanes
 from rota.store.making import Pair, Pattern, Work, lane_run, make_runs, patterns_of
@@ -193,7 +194,8 @@ def _filled(pattern: Pattern, name: str, scope: Scope, signal: Signal, ended: En
 async def _apply(tx: Tx, turn: _Turn, queues: set[str]) -> None:
     if not turn.pairs:
         return
-    made = await make_runs(tx, turn.pairs, turn.now, queues)
+    under = await quotas.under(tx, {planned.scope for _, planned in turn.pairs})
+    made = await make_runs(tx, turn.pairs, turn.now, queues, under)
     if made:
         await tx.fetch("insert_lane_runs", [lane_run(*pair) for pair in made])
     for id, lanes in turn.after.items():

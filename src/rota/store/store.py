@@ -40,6 +40,7 @@ from rota.store import (
 )
 from rota.store.bulk_store import BulkStore
 from rota.store.conducting import ConductStore
+from rota.store.data_jobs import DataJobStore, require_free
 from rota.store.database import AlreadyThere, Database, Hint, Row, Tx, Work
 from rota.store.dependencies import DependencyStore
 from rota.store.expectations import ExpectationStore
@@ -105,6 +106,7 @@ class Store:
         self.expectations = ExpectationStore(database)
         self.signals = SignalStore(database, new_id)
         self.notifications = NotificationStore(database)
+        self.data_jobs = DataJobStore(database)
         self._looked_to = NIL_ID
 
     def twin(self) -> Store:
@@ -287,12 +289,15 @@ class Store:
         return await self.database.read(lambda tx: levels.levels(tx, silence))
 
     async def save_jobs(self, definitions: Iterable[JobDefinition]) -> None:
+        declared = list(definitions)
+
         async def body(tx: Tx) -> set[str]:
+            await require_free(tx, {definition.name for definition in declared})
             queues: set[str] = set()
-            for definition in definitions:
+            for definition in declared:
                 text = msgspec.json.encode(definition, order="deterministic").decode()
-                name, version = definition.name, definition.version
-                changed = await tx.fetch("save_job", name=name, version=version, definition=text)
+                name, version, kind = definition.name, definition.version, definition.kind
+                changed = await tx.fetch("save_job", name=name, version=version, definition=text, kind=kind)
                 newest = await reading.job(tx, name) if changed else None
                 if newest is not None:
                     await limits.declare(tx, newest)

@@ -148,7 +148,7 @@ returning no;
 
 -- name: job_definitions
 select j.name, j.definition from {rows name text} join rota_job j on j.name = rows.name
-where j.version = (select max(version) from rota_job where name = j.name);
+where j.version = (select max(version) from rota_job where name = j.name and dropped_at is null);
 
 -- name: pause_planned
 update rota_schedule set paused_at = :now, paused_by = 'planner', pause_reason = :reason, resume_at = null

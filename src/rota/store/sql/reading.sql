@@ -37,17 +37,19 @@ from rota_run r left join rota_job j on j.name = r.job and j.version = r.job_ver
 where r.id = :id;
 
 -- name: save_job
-insert into rota_job (name, version, definition, declared_at) values (:name, :version, :definition, :now)
-on conflict (name, version) do update set definition = excluded.definition, declared_at = excluded.declared_at
-where rota_job.definition <> excluded.definition
+-- A version that was made by a command and dropped is free to be used.
+insert into rota_job (name, version, definition, declared_at, kind) values (:name, :version, :definition, :now, :kind)
+on conflict (name, version) do update set definition = excluded.definition, declared_at = excluded.declared_at,
+    kind = excluded.kind, owner = 'code', dropped_at = null
+where (rota_job.owner = 'code' and rota_job.definition <> excluded.definition) or rota_job.dropped_at is not null
 returning name;
 
 -- name: newest_job
-select definition from rota_job where name = :name order by version desc limit 1;
+select definition from rota_job where name = :name and dropped_at is null order by version desc limit 1;
 
 -- name: newest_jobs
 select j.definition from rota_job j
-where j.version = (select max(version) from rota_job where name = j.name)
+where j.version = (select max(version) from rota_job where name = j.name and dropped_at is null)
 order by j.name;
 
 -- name: queue_counts

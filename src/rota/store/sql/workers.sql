@@ -7,7 +7,7 @@ insert into rota_worker (id, name, host, pid, version, queues, jobs, slots, star
 values (:id, :name, :host, :pid, :version, :queues, :jobs, :slots, :now, :now, :state, :weights, :settings, :asked,
     :labels, :app_version)
 on conflict (id) do update set seen_at = excluded.seen_at, queues = excluded.queues, slots = excluded.slots,
-    state = excluded.state, weights = excluded.weights, settings = excluded.settings
+    state = excluded.state, weights = excluded.weights, settings = excluded.settings, jobs = excluded.jobs
 returning asked;
 
 -- name: worker_gone

@@ -1,0 +1,85 @@
+"""Places in the texts of a job that is data, filled from its run: `{payload.name}`, `{plan_time}`, `{run_id}`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from rota.errors import Invalid, did_you_mean
+
+WORDS = ("payload", "plan_time", "scope.kind", "scope.id", "run_id", "attempt", "idempotency_key")
+_PLACE = re.compile(r"\{((?:payload|plan|scope|run|attempt|idempotency)[A-Za-z0-9_.-]*)\}")
+
+Facts = Mapping[str, Any]
+"""What each word stands for; that of `payload` is the whole of it."""
+
+
+def places_in(value: Any) -> Iterator[str]:
+    """The words in all texts of a JSON value; other braces are text."""
+    if isinstance(value, str):
+        yield from _PLACE.findall(value)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from places_in(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from places_in(key)
+            yield from places_in(item)
+
+
+def check_places(value: Any, where: str) -> bool:
+    """Whether there are any; a word that is almost one of ours is a mistake."""
+    words = list(places_in(value))
+    for word in words:
+        if word not in WORDS and not word.startswith("payload."):
+            raise Invalid(f"{where} has {{{word}}}, which nothing fills", hint=did_you_mean(word, WORDS))
+    return bool(words)
+
+
+def payload_names(*values: Any) -> list[str]:
+    """The fields that a payload must have to fill all places."""
+    words = {word for value in values for word in places_in(value)}
+    return sorted({word.split(".")[1] for word in words if word.startswith("payload.")})
+
+
+def filled_text(text: str, facts: Facts, put: Callable[[str], str] = str) -> str:
+    """`put` makes a value fit where it goes."""
+    return _PLACE.sub(lambda match: put(_written(_value(match.group(1), facts))), text)
+
+
+def filled_json(value: Any, facts: Facts) -> Any:
+    """A text that is one place and nothing else becomes the value itself, not its text."""
+    if isinstance(value, str):
+        whole = _PLACE.fullmatch(value)
+        return _value(whole.group(1), facts) if whole else filled_text(value, facts)
+    if isinstance(value, list | tuple):
+        return [filled_json(item, facts) for item in value]
+    if isinstance(value, dict):
+        return {filled_text(key, facts): filled_json(item, facts) for key, item in value.items()}
+    return value
+
+
+def for_url(value: str) -> str:
+    """Dots alone would lead to another folder, and cannot be written in any other way."""
+    if value and not value.strip("."):
+        raise Invalid(f"{value!r} would change the path of the URL")
+    return quote(value, safe="")
+
+
+def _value(word: str, facts: Facts) -> Any:
+    if not word.startswith("payload."):
+        return facts[word]
+    value = facts["payload"]
+    for name in word.split(".")[1:]:
+        if not isinstance(value, Mapping) or name not in value:
+            raise Invalid(f"nothing fills {{{word}}}: the payload has no {name!r} there")
+        value = value[name]
+    return value
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

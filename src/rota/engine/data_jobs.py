@@ -1,0 +1,27 @@
+"""Handlers for jobs that are data: what runs them is ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rota.core.model import JobDefinition
+from rota.engine.command_jobs import CommandJob
+from rota.engine.http_jobs import HttpJob
+from rota.errors import Invalid
+from rota.registry.data_jobs import SchemaPayload
+from rota.registry.jobs import Handler
+
+
+def handler_of(definition: JobDefinition) -> Handler:
+    handler = Handler(definition, _call_of(definition), SchemaPayload(definition.payload_schema))
+    handler.is_cooperative = False  # it can be interrupted at once
+    return handler
+
+
+def _call_of(definition: JobDefinition) -> Callable[..., Any]:
+    if definition.http is not None:
+        return HttpJob(definition.http).send
+    if definition.command is not None:
+        return CommandJob(definition.command, definition.cancel.grace.total_seconds()).execute
+    raise Invalid(f"job {definition.name!r} of kind {definition.kind} is not for workers")

@@ -1,0 +1,232 @@
+"""HTTP jobs at work: one request for each attempt, and what its answer means for the run."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin
+
+import msgspec
+
+from rota.core import jsonvalue
+from rota.core.filling import Facts
+from rota.core.http import (
+    MOST_REDIRECTS,
+    Filled,
+    HttpRequest,
+    checked_url,
+    filled,
+    has_places,
+    meant,
+    retry_after,
+    same_origin,
+    unfilled,
+)
+from rota.core.jsonvalue import Limits
+from rota.core.masking import is_secret, masked_url
+from rota.core.signals import Fail, NotBefore, Retry
+from rota.core.signing import signing_headers
+from rota.engine.context import Context
+from rota.engine.outlet import REFUSED, Outlet, outlet
+from rota.errors import BadPayload, Invalid
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
+
+_SHOWN_HEADERS = ("Content-Type", "ETag", "Last-Modified", "Location", "Retry-After", "X-Request-Id")
+_LONGEST_HEADER = 500
+_SHOWN_BODY = 500
+_AROUND_BODY = 6_000  # the other parts of a result, at most
+_MOVED = (301, 302, 303, 307, 308)
+_UNSHOWN = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127], "\N{REPLACEMENT CHARACTER}")
+
+
+class Answer(msgspec.Struct):
+    status: int
+    headers: dict[str, str]
+    content: bytes
+    truncated: bool
+    location: str | None
+    charset: str | None
+
+    @property
+    def text(self) -> str:
+        try:
+            text = self.content.decode(self.charset or "utf-8", "replace")
+        except LookupError:
+            text = self.content.decode("utf-8", "replace")
+        return text.translate(_UNSHOWN)
+
+    def body(self, limits: Limits) -> Any:
+        """JSON if it says so, and can be kept as such; else text."""
+        if not self.content:
+            return None
+        if "json" in self.headers.get("content-type", "") and not self.truncated:
+            try:
+                return jsonvalue.decode(self.content, limits)
+            except BadPayload:
+                pass
+        return self.text
+
+
+class HttpJob:
+    """`send` is its handler."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        self._request = request
+        self._has_places = has_places(request)
+        self._expected = meant(request.expect)
+        self._retried = meant(request.retry_on)
+
+    async def send(self, ctx: Context, payload: str) -> dict[str, Any]:
+        """Send the request of an HTTP job."""
+        way = outlet.get()
+        if way is not None:
+            return await self._send(way, ctx, payload)
+        own = Outlet((), Limits().max_bytes)  # called by itself, without a worker
+        try:
+            return await self._send(own, ctx, payload)
+        finally:
+            await own.close()
+
+    async def _send(self, way: Outlet, ctx: Context, payload: str) -> dict[str, Any]:
+        begins = time.perf_counter()
+        try:
+            sending = self._filled(ctx, payload)
+        except Invalid as error:
+            raise Fail(str(error), code="bad_request") from None
+        answer = await self._follow(way, sending)
+        if answer.status not in self._expected:
+            raise self._unexpected(answer, sending.url)
+        return _result(answer, round((time.perf_counter() - begins) * 1_000), way.room)
+
+    def _filled(self, ctx: Context, payload: str) -> Filled:
+        request = self._request
+        sending = filled(request, facts_of(ctx, payload), payload) if self._has_places else unfilled(request, payload)
+        headers = sending.headers
+        headers["Idempotency-Key"] = ctx.idempotency_key
+        headers["X-Rota-Run-Id"] = ctx.run_id
+        headers["X-Rota-Attempt"] = str(ctx.attempt)
+        if request.secret is not None:
+            now = int(time.time())
+            headers.update(signing_headers(request.secret, ctx.idempotency_key, now, sending.body or b""))
+        return sending
+
+    async def _follow(self, way: Outlet, sending: Filled) -> Answer:
+        method, url, headers, body = self._request.method, sending.url, sending.headers, sending.body
+        for _ in range(MOST_REDIRECTS + 1):
+            answer = await self._ask(way, method, url, headers, body)
+            if not self._request.follows or answer.status not in _MOVED or not answer.location:
+                return answer
+            target = self._target(url, answer.location)
+            if not same_origin(url, target):
+                headers = {name: value for name, value in headers.items() if not is_secret(name)}
+            if answer.status < 307 and method not in ("GET", "HEAD"):
+                method, body = "GET", None
+                headers = {name: value for name, value in headers.items() if name.lower() != "content-type"}
+            url = target
+        raise Fail(f"{self._name(sending.url)}: more than {MOST_REDIRECTS} redirects", code="too_many_redirects")
+
+    def _target(self, url: str, location: str) -> str:
+        try:
+            return checked_url(urljoin(url, location))
+        except (Invalid, ValueError) as error:
+            raise Fail(f"{self._name(url)}: redirected elsewhere: {error}", code="bad_redirect") from None
+
+    async def _ask(self, way: Outlet, method: str, url: str, headers: dict[str, str], body: bytes | None) -> Answer:
+        import aiohttp
+
+        try:
+            response = await way.session.request(method, url, headers=headers, data=body, allow_redirects=False)
+            try:
+                cap = min(self._request.max_response, max(0, way.room - _AROUND_BODY))
+                content, truncated = await _read(response, cap)
+                return _answer(response, content, truncated=truncated)
+            finally:
+                response.release()
+        except ValueError as error:  # a host that no name can be, found out late
+            raise Fail(f"{self._name(url)}: {error}", code="bad_request") from None
+        except (aiohttp.ClientError, OSError, zlib.error) as error:
+            if isinstance(error, OSError) and error.errno == REFUSED:
+                raise Fail(f"{self._name(url)}: {_refused(error)}", code="address_refused") from None
+            why = str(error) or type(error).__name__
+            raise Retry(f"{self._name(url)}: {why}", code="connection_failed") from None
+
+    def _unexpected(self, answer: Answer, url: str) -> Retry | Fail:
+        said = " ".join(answer.text[:_SHOWN_BODY].split())
+        message = f"{self._name(url)} answered {answer.status}" + (f": {said}" if said else "")
+        if answer.status not in self._retried:
+            return Fail(message, code="http_status")
+        after = retry_after(answer.headers.get("retry-after"), datetime.now(UTC))
+        return NotBefore(message, after=after, code="http_status")
+
+    def _name(self, url: str) -> str:
+        return f"{self._request.method} {masked_url(url)}"
+
+
+def _refused(error: OSError) -> str:
+    why = error.strerror or str(error)
+    return f"requests may not go there: {why} (allow it with ROTA_HTTP_ALLOW)"
+
+
+async def _read(response: ClientResponse, cap: int) -> tuple[bytes, bool]:
+    """As much as may be kept, and whether that was all. What goes on after that is cut off with its connection."""
+    unpacked = _unpacker(response.headers.get("Content-Encoding", ""))
+    kept = bytearray()
+    while chunk := await response.content.readany():
+        kept += unpacked(chunk, cap + 1 - len(kept))
+        if len(kept) > cap:
+            response.close()
+            return bytes(kept[:cap]), True
+    return bytes(kept), False
+
+
+def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
+    """A small answer may unpack to an endless one: no more of it than asked for is ever unpacked."""
+    if encoding.lower() not in ("gzip", "x-gzip", "deflate"):
+        return lambda chunk, most: chunk[:most]
+    return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32).decompress
+
+
+def _answer(response: ClientResponse, content: bytes, *, truncated: bool) -> Answer:
+    found = response.headers
+    return Answer(
+        response.status,
+        {name.lower(): found[name][:_LONGEST_HEADER].translate(_UNSHOWN) for name in _SHOWN_HEADERS if name in found},
+        content,
+        truncated,
+        found.get("Location"),
+        response.charset,
+    )
+
+
+def _result(answer: Answer, elapsed_ms: int, room: int) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "status": answer.status,
+        "headers": answer.headers,
+        "body": answer.body(Limits(room)),
+        "truncated": answer.truncated,
+        "elapsed_ms": elapsed_ms,
+    }
+    if len(answer.content) * 6 + _AROUND_BODY > room:  # written as JSON, it may be as much longer
+        while len(msgspec.json.encode(result)) > room:
+            text = result["body"] if isinstance(result["body"], str) else answer.text
+            result |= {"body": text[: len(text) // 2], "truncated": True}
+    return result
+
+
+def facts_of(ctx: Context, payload: str) -> Facts:
+    """What the places of a job's texts are filled with."""
+    planned = ctx.plan_time
+    return {
+        "payload": msgspec.json.decode(payload),
+        "plan_time": None if planned is None else planned.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "scope.kind": ctx.scope.kind,
+        "scope.id": ctx.scope.id,
+        "run_id": ctx.run_id,
+        "attempt": ctx.attempt,
+        "idempotency_key": ctx.idempotency_key,
+    }

@@ -1,0 +1,139 @@
+"""Jobs that are data: declared by their options alone, with a schema for the payload instead of a function."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from rota.core import http
+from rota.core.commands import COMMAND_OPTIONS, command_of
+from rota.core.filling import payload_names
+from rota.core.http import HTTP_OPTIONS, StatusOption, request_of
+from rota.core.jsonvalue import Limits
+from rota.core.jsonvalue import encode as encode_json
+from rota.core.model import JobDefinition
+from rota.errors import BadPayload, Invalid, UnknownOption, did_you_mean
+from rota.registry.jobs import JOB_OPTIONS, JobOptions, defined
+from rota.registry.signature import PayloadType, check_schema
+from rota.sizes import Size
+
+KINDS = ("http", "command", "external")
+_ONLY_IN_CODE = ("name", "version", "isolation", "cpu_limit", "memory_limit", "local_retries", "steps")
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+DATA_OPTIONS = (*(option for option in JOB_OPTIONS if option not in _ONLY_IN_CODE), "payload_schema")
+_OPTIONS = {"http": HTTP_OPTIONS, "command": COMMAND_OPTIONS, "external": ()}
+
+
+class DataOptions(JobOptions, total=False):
+    """What every job that is data takes."""
+
+    payload_schema: dict[str, Any]
+
+
+class HttpOptions(DataOptions, total=False):
+    """What `app.http_job(...)` takes."""
+
+    url: str
+    method: str
+    headers: dict[str, str]
+    body: Any
+    expect: StatusOption
+    retry_on: StatusOption
+    redirects: bool
+    max_response: Size
+    secret: str
+
+
+class CommandOptions(DataOptions, total=False):
+    """What `app.command_job(...)` takes."""
+
+    env: dict[str, str]
+    cwd: str
+    stdin: str
+    retry_exit_codes: list[int]
+
+
+class SchemaPayload(PayloadType):
+    """Payloads as a schema describes them; the handler is given the text."""
+
+    __slots__ = ("_schema",)
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        super().__init__((), wants_context="ctx", rest=None)
+        self._schema = schema
+
+    def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
+        if args:
+            raise BadPayload("$", "takes arguments by name only")
+        return dict(kwargs)
+
+    def encode(self, arguments: dict[str, object], limits: Limits) -> str:
+        text = encode_json(arguments, limits)
+        check_schema(self._schema, text, limits)
+        return text
+
+    def arguments(self, text: str | bytes) -> dict[str, object]:
+        return {"payload": text if isinstance(text, str) else text.decode()}
+
+    def schema(self) -> dict[str, object]:
+        return self._schema
+
+
+def define_data_job(name: str, kind: str, options: Mapping[str, Any], *, version: int = 1) -> JobDefinition:
+    """Checked completely; options that are None were not given."""
+    if kind not in KINDS:
+        raise Invalid(f"a job cannot be of kind {kind!r:.80}", hint=did_you_mean(str(kind), KINDS))
+    given = {option: value for option, value in options.items() if value is not None}
+    allowed = (*_OPTIONS[kind], *DATA_OPTIONS)
+    for option in given:
+        if option not in allowed:
+            raise UnknownOption(option, allowed, where=f"a job of kind {kind}")
+    request = request_of(given) if kind == "http" else None
+    command = command_of(given) if kind == "command" else None
+    if request is not None:
+        given.setdefault("timeout", http.TIMEOUT)
+    own: dict[str, Any] = {option: given[option] for option in DATA_OPTIONS if option in given}
+    schema = own.pop("payload_schema", None)
+    return defined(
+        {**own, "name": name, "version": version},
+        description=own.get("description", ""),
+        payload_schema=_schema(request, command) if schema is None else _checked_schema(schema),
+        kind=kind,
+        http=request,
+        command=command,
+    )
+
+
+def _schema(*parts: msgspec.Struct | None) -> dict[str, Any]:
+    """Any object that has what fills the places in the job's texts."""
+    names = payload_names(msgspec.to_builtins(parts))
+    schema: dict[str, Any] = {"$schema": _DIALECT, "type": "object", "properties": {name: {} for name in names}}
+    return schema | {"required": names} if names else schema
+
+
+def _checked_schema(schema: object) -> dict[str, Any]:
+    if not isinstance(schema, dict):
+        raise Invalid(f"a payload_schema is an object, not {schema!r:.80}")
+    encode_json(schema, Limits())
+    with contextlib.suppress(BadPayload):  # one that needs more than nothing is a schema all the same
+        check_schema(schema, "{}", Limits())
+    return schema
+
+
+def options_of(definition: JobDefinition) -> dict[str, Any]:
+    """What `define_data_job` makes the same definition of."""
+    same = ("queue", "priority", "timeout", "on_lost", "unique", "enabled", "repeatable", "schedulable", "description")
+    found: dict[str, Any] = {option: getattr(definition, option) for option in same}
+    found |= {"max_attempts": definition.retry.max_attempts, "backoff": definition.retry.backoff}
+    found |= {"cancellable": definition.cancel.supported, "cancel_grace": definition.cancel.grace}
+    found |= {"keep": definition.retention.keep, "keep_for": definition.retention.keep_for}
+    found |= {"limit": list(definition.limits), "tags": definition.tags, "metadata": definition.metadata}
+    parts = (definition.http, definition.command)
+    for part in filter(None, parts):
+        found |= {name: getattr(part, name) for name in part.__struct_fields__}
+    if definition.payload_schema != _schema(*parts):  # one that was given
+        found["payload_schema"] = definition.payload_schema
+    return found

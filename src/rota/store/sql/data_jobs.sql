@@ -1,0 +1,37 @@
+-- Jobs that are made by a command and not by code.
+
+-- name: data_jobs_seen
+-- A change is a new version, a drop is a mark. By the time alone, one that is committed late would not be seen.
+select count(*), count(dropped_at), coalesce(max(declared_at), 0) from rota_job where owner <> 'code';
+
+-- name: data_job_versions
+-- Runs of one that was dropped, enqueued at the same moment, are done all the same.
+select name, version from rota_job
+where owner <> 'code' and kind in ('http', 'command') and (dropped_at is null or dropped_at > :now - :dropped_since);
+
+-- name: data_job_definitions
+select j.definition from {rows name text, version int}
+join rota_job j on j.name = rows.name and j.version = rows.version;
+
+-- name: job_versions
+select version, owner, dropped_at, definition from rota_job where name = :job order by version desc;
+
+-- name: taken_jobs
+select j.name from {rows name text} join rota_job j on j.name = rows.name
+where j.owner <> 'code' and j.dropped_at is null limit 1;
+
+-- name: add_data_job
+insert into rota_job (name, version, definition, declared_at, kind, owner)
+values (:job, :version, :definition, :now, :kind, :owner)
+on conflict (name, version) do nothing
+returning version;
+
+-- name: drop_data_job
+update rota_job set dropped_at = :now where name = :job and dropped_at is null;
+
+-- name: job_uses
+select (select count(*) from rota_schedule where job = :job and deleted_at is null),
+    (select count(*) from rota_ready where job = :job)
+    + (select count(*) from rota_lease l join rota_run r on r.id = l.run_id where r.job = :job)
+    + (select count(*) from rota_outside o join rota_run r on r.id = o.run_id where r.job = :job)
+    + (select count(*) from rota_conduct c join rota_run r on r.id = c.run_id where r.job = :job);

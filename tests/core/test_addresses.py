@@ -1,0 +1,81 @@
+"""Which addresses requests may go to."""
+
+import pytest
+
+from rota.core.addresses import networks_of, refusal
+from rota.errors import Invalid
+
+PUBLIC = ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808", "2002:808:808::1"]
+
+REFUSED = {
+    "0.0.0.0": "unspecified",
+    "127.0.0.1": "loopback",
+    "127.255.255.254": "loopback",
+    "10.1.2.3": "private",
+    "172.16.0.1": "private",
+    "172.31.255.255": "private",
+    "192.168.0.1": "private",
+    "169.254.169.254": "link-local",
+    "100.64.0.1": "CGNAT",
+    "100.127.255.255": "CGNAT",
+    "192.0.2.1": "private",
+    "198.18.0.1": "private",
+    "224.0.0.1": "multicast",
+    "239.255.255.255": "multicast",
+    "240.0.0.1": "private",
+    "255.255.255.255": "private",
+    "::": "unspecified",
+    "::1": "loopback",
+    "fe80::1": "link-local",
+    "fe80::1%lo": "link-local",
+    "fc00::1": "private",
+    "fd12:3456::1": "private",
+    "fec0::1": "private",
+    "ff02::1": "multicast",
+    "2001:db8::1": "private",
+    "2001:0:4136:e378:8000:63bf:3fff:fdd2": "private",
+    "::7f00:1": "reserved",
+    "::ffff:127.0.0.1": "127.0.0.1, which is loopback",
+    "::ffff:169.254.169.254": "which is link-local",
+    "::ffff:100.64.0.1": "CGNAT",
+    "64:ff9b::7f00:1": "127.0.0.1, which is loopback",
+    "64:ff9b::a00:1": "10.0.0.1, which is private",
+    "2002:7f00:1::": "127.0.0.1, which is loopback",
+    "2002:a9fe:a9fe::1": "which is link-local",
+}
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_public_ones_are_fine(address: str) -> None:
+    assert refusal(address, ()) is None
+
+
+@pytest.mark.parametrize(("address", "kind"), REFUSED.items())
+def test_others_are_refused(address: str, kind: str) -> None:
+    why = refusal(address, ())
+    assert why is not None
+    assert why.startswith(address)
+    assert kind in why
+
+
+def test_unless_they_are_on_the_list() -> None:
+    allowed = networks_of("10.0.0.0/8, 127.0.0.1,::1")
+    assert [address for address in REFUSED if refusal(address, allowed) is None] == [
+        "127.0.0.1",
+        "10.1.2.3",
+        "::1",
+        "::ffff:127.0.0.1",
+        "64:ff9b::7f00:1",
+        "64:ff9b::a00:1",
+        "2002:7f00:1::",
+    ]
+
+
+@pytest.mark.parametrize("text", ["localhost", "10.0.0.1/8", "10.0.0.0/99", "*"])
+def test_what_is_no_network(text: str) -> None:
+    with pytest.raises(Invalid):
+        networks_of(text)
+
+
+def test_an_empty_list() -> None:
+    assert networks_of("") == networks_of(" , ") == ()

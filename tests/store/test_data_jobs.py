@@ -1,0 +1,162 @@
+"""Jobs that are data, in both databases: versions, names that are taken, what workers hear."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from rota.core.model import JobDefinition
+from rota.errors import Conflict, JobInUse, UnknownJob
+from rota.registry.data_jobs import define_data_job
+from rota.store import Store
+from rota.store.data_jobs import DataJobChanges, Seen
+from tests.support.runs import put
+
+NOTHING = (0, 0, 0)
+
+
+def ping(path: str = "", name: str = "ping", version: int = 1) -> JobDefinition:
+    return define_data_job(name, "http", {"url": f"https://example.com/{path}"}, version=version)
+
+
+async def changed(store: Store, path: str) -> JobDefinition | None:
+    old = await store.data_jobs.get("ping")
+    return await store.data_jobs.change(ping(path, version=old.version), "me")
+
+
+def read(found: DataJobChanges) -> list[JobDefinition]:
+    return [msgspec.json.decode(text, type=JobDefinition) for text in found.definitions]
+
+
+async def heard(store: Store, seen: Seen = NOTHING) -> DataJobChanges:
+    found = await store.data_jobs.changes(seen, ())
+    assert found is not None
+    return found
+
+
+async def test_added_it_is_a_job_like_others(store: Store) -> None:
+    await store.data_jobs.add(ping(), "api", "me")
+    assert await store.job("ping") == ping()
+    assert [job.name for job in await store.jobs()] == ["ping"]
+    (event,) = await store.events.audit({"kind": "job"}, 10, None)
+    assert (event.type, event.actor, event.details) == ("added", "me", {"kind": "http", "version": 1})
+
+
+async def test_added_again_just_the_same_it_is_there_already(store: Store) -> None:
+    await store.data_jobs.add(ping(), "api", None)
+    assert (await store.data_jobs.add(ping(), "api", None)).version == 1
+    with pytest.raises(Conflict, match="already"):
+        await store.data_jobs.add(ping("other"), "api", None)
+
+
+async def test_a_change_is_a_new_version(store: Store) -> None:
+    await store.data_jobs.add(ping(), "api", None)
+    made = await changed(store, "new")
+    assert made == await store.job("ping") == ping("new", version=2)
+    assert await changed(store, "new") == made
+    found = await heard(store)
+    assert sorted(definition.version for definition in read(found)) == [1, 2]
+
+
+async def test_a_change_of_what_has_changed_meanwhile_is_not_made(store: Store, second: Store) -> None:
+    await store.data_jobs.add(ping(), "api", None)
+    results = await asyncio.gather(
+        store.data_jobs.change(ping("a"), None), second.data_jobs.change(ping("b"), None), return_exceptions=True
+    )
+    assert sorted(result is None for result in results) == [False, True]
+    newest = await store.job("ping")
+    assert newest is not None
+    assert newest.version == 2
+
+
+async def test_two_that_are_added_at_once_are_one(store: Store, second: Store) -> None:
+    results = await asyncio.gather(
+        store.data_jobs.add(ping("a"), "api", None),
+        second.data_jobs.add(ping("b"), "api", None),
+        return_exceptions=True,
+    )
+    assert sorted(type(result).__name__ for result in results) == ["Conflict", "JobDefinition"]
+
+
+async def test_dropped_it_is_not_there_any_more(store: Store) -> None:
+    await store.data_jobs.add(ping(), "api", None)
+    await store.data_jobs.drop("ping", "me", force=False)
+    await store.data_jobs.drop("ping", "me", force=False)
+    assert (await store.job("ping"), await store.jobs()) == (None, [])
+    with pytest.raises(UnknownJob):
+        await store.data_jobs.get("ping")
+    assert [event.type for event in await store.events.audit({"kind": "job"}, 10, None)] == ["dropped", "added"]
+    assert (await store.data_jobs.add(ping("again"), "api", None)).version == 2
+
+
+async def test_what_was_never_there_cannot_be_dropped(store: Store) -> None:
+    with pytest.raises(UnknownJob):
+        await store.data_jobs.drop("ping", None, force=False)
+
+
+async def test_while_a_run_needs_it_it_is_not_dropped(store: Store) -> None:
+    await store.data_jobs.add(ping(), "api", None)
+    await put(store, ping())
+    with pytest.raises(JobInUse, match="0 schedules and 1 live runs"):
+        await store.data_jobs.drop("ping", None, force=False)
+    await store.data_jobs.drop("ping", None, force=True)
+    assert await store.job("ping") is None
+
+
+async def test_code_and_data_do_not_overwrite_one_another(store: Store) -> None:
+    mine, coded = ping(), JobDefinition(name="crawl")
+    await store.data_jobs.add(mine, "api", None)
+    await store.save_jobs([coded])
+    with pytest.raises(Conflict, match="in code"):
+        await store.save_jobs([JobDefinition(name="ping")])
+    with pytest.raises(Conflict, match="already"):
+        await store.data_jobs.add(ping(name="crawl"), "api", None)
+    for act in (
+        store.data_jobs.change(ping(name="crawl"), None),
+        store.data_jobs.drop("crawl", None, force=True),
+        store.data_jobs.get("crawl"),
+    ):
+        with pytest.raises(Conflict, match="declared in code"):
+            await act
+    assert (await store.job("ping"), await store.job("crawl")) == (mine, coded)
+
+
+async def test_code_may_take_a_name_that_was_dropped(store: Store) -> None:
+    await store.data_jobs.add(ping(), "api", None)
+    await changed(store, "new")
+    await store.data_jobs.drop("ping", None, force=False)
+    coded = JobDefinition(name="ping")
+    await store.save_jobs([coded])
+    assert await store.job("ping") == coded
+    assert await store.jobs() == [coded]
+
+
+async def test_workers_hear_of_changes_only(store: Store) -> None:
+    assert await store.data_jobs.changes(NOTHING, ()) is None
+    await store.save_jobs([JobDefinition(name="crawl"), define_data_job("call", "http", {"url": "https://a.example"})])
+    assert await store.data_jobs.changes(NOTHING, ()) is None  # those who have the code have it
+    await store.data_jobs.add(ping(), "api", None)
+    await store.data_jobs.add(define_data_job("review", "external", {}), "api", None)
+    found = await heard(store)
+    assert (found.names, read(found)) == ({"ping"}, [ping()])
+    assert await store.data_jobs.changes(found.seen, ()) is None
+    await changed(store, "new")
+    newer = await store.data_jobs.changes(found.seen, {("ping", 1)})
+    assert newer is not None
+    assert read(newer) == [ping("new", version=2)]
+    await store.data_jobs.drop("ping", None, force=False)
+    assert (await heard(store, newer.seen)).names == {"ping"}
+
+
+async def test_one_that_was_dropped_long_ago_is_forgotten(store: Store) -> None:
+    await store.data_jobs.add(ping(), "api", None)
+    await store.data_jobs.drop("ping", None, force=False)
+    assert (await heard(store)).names == {"ping"}
+    await store.database.transact(lambda tx: tx.fetch_sql("update rota_job set dropped_at = 1"))
+    assert (await heard(store)).names == set()
+
+
+async def test_secrets_are_stored_for_workers(store: Store) -> None:
+    secret = define_data_job("ping", "http", {"url": "https://example.com", "secret": "s", "headers": {"X-Key": "k"}})
+    await store.data_jobs.add(secret, "api", None)
+    assert read(await heard(store)) == [secret]
