@@ -148,6 +148,7 @@ ATTEMPTS = Theme(
         "crash:0.3", "crash:1", "polite:5", "stubborn:8")},
     attempts=(1, 2, 3),
     enqueues=(5, 8),
+    cancels=(0, 1, 2),
     faults=(1, 2, 4),
     kinds=("kill", "stop", "stop", "freeze", "strike", "strike", "away", "mute", "hush"),
 )  # fmt: skip
