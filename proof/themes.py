@@ -138,6 +138,21 @@ EVERYTHING = Theme(
     faults=(0, 1, 2, 4, 6),
 )  # fmt: skip
 
+# Tried again, given back, lost: what each of these costs a run, and when it is over.
+ATTEMPTS = Theme(
+    name="attempts",
+    weight=16,
+    engines=(1, 2),
+    jobs=("plain", "hasty", "once", "careful", "careful", "timed"),
+    acts={"": ("ok:0.6", "ok:2", "ok:6", "ok:14", "raise:0.2", "raise:1", "fail:0.1", "retry:0.1", "snooze:0.1",
+        "crash:0.3", "crash:1", "polite:5", "stubborn:8")},
+    attempts=(1, 2, 3),
+    enqueues=(5, 8),
+    cancels=(0, 1, 2),
+    faults=(1, 2, 4),
+    kinds=("kill", "stop", "stop", "freeze", "strike", "strike", "away", "mute", "hush"),
+)  # fmt: skip
+
 STEPS = Theme(
     name="steps",
     weight=16,
@@ -234,10 +249,10 @@ SUSPECTS = Theme(
 LIMITS = Theme(
     name="limits",
     weight=10,
-    engines=(2, 3),
+    engines=(1, 2, 3),
     jobs=("narrow", "keyed", "nested", "nested"),
     acts={"": ("ok:0.6", "ok:2", "ok:4", "raise:0.5", "crash:0.5", "snooze:0.2")},
-    enqueues=(6, 10),
+    enqueues=(5, 8),
     copies=(1, 1, 2, 3),
     cancels=(0, 2),
     schedules=(0, 1),
@@ -331,4 +346,5 @@ CHANGES = Theme(
     muted=("ScheduleStore.plan",),
 )
 
-THEMES = (EVERYTHING, STEPS, SHIELDS, ZOMBIES, TRANSACTIONS, SUSPECTS, LIMITS, KEYS, ORDER, CANCELS, SCHEDULES, CHANGES)
+THEMES = (EVERYTHING, ATTEMPTS, STEPS, SHIELDS, ZOMBIES, TRANSACTIONS, SUSPECTS, LIMITS, KEYS, ORDER, CANCELS,
+    SCHEDULES, CHANGES)  # fmt: skip

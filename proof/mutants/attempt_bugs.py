@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proof.mutants.planting import Edit, Planted, planted
+from proof.mutants.planting import Edit, Planted, planted, seen_in
 
 _SQLITE, _RUNS = "store/sql/sqlite.sql", "store/sql/runs.sql"
 _HOT, _STORE, _REPORTING = "store/sqlite_hot.py", "store/store.py", "store/reporting.py"
@@ -247,4 +247,10 @@ _WORK = (
     ),
 )
 
-BUGS = (*_CLAIM, *_COMPLETION, *_REPORTS, *_REAP_AND_EXTEND, *_WORK)
+BUGS = (
+    *seen_in("attempts limits", _CLAIM),
+    *seen_in("zombies attempts", _COMPLETION),
+    *seen_in("attempts", _REPORTS),
+    *seen_in("zombies attempts shields cancels", _REAP_AND_EXTEND),
+    *seen_in("attempts zombies cancels", _WORK),
+)

@@ -6,7 +6,7 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -26,6 +26,11 @@ class Catch(msgspec.Struct, frozen=True):
     seed: int
     promise: str
     message: str
+
+
+def in_order(seeds: Sequence[int], first: Collection[str]) -> list[int]:
+    """Those of some themes, and then the others."""
+    return sorted(seeds, key=lambda seed: (draw(seed).theme not in first, seed))
 
 
 def hunt(seeds: Iterable[int], backend: Backend) -> Catch | None:
@@ -67,12 +72,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="where the rota is that is to be tried")
     parser.add_argument("seeds", help="how many, from 0; or a list with commas, ending in one")
+    parser.add_argument("--first", default="", help="themes, with commas: of all these seeds, those are tried first")
     asked = parser.parse_args()
     found = Path(rota.__file__).resolve()
     if not found.is_relative_to(asked.folder.resolve()):
         raise SystemExit(f"this is the rota in {found.parent}, not the one in {asked.folder}")
     listed = [int(seed) for seed in asked.seeds.split(",") if seed]
-    tell(hunt(listed if "," in asked.seeds else range(listed[0]), open_backend(None)))
+    seeds = listed if "," in asked.seeds else list(range(listed[0]))
+    tell(hunt(in_order(seeds, asked.first.split(",")), open_backend(None)))
 
 
 if __name__ == "__main__":

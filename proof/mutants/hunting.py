@@ -31,13 +31,17 @@ class NoAnswer(Exception):
 
 
 def try_seeds(bug: Planted | None, seeds: int | Iterable[int]) -> Catch | None:
-    """The first of these seeds that shows something wrong; as many as told, from 0, or those listed."""
+    """One of these seeds that shows something wrong; as many as told, from 0, or those listed.
+
+    It is the first of the bug's own themes, or the first of all the others: no seed before it need be innocent.
+    """
     wanted = str(seeds) if isinstance(seeds, int) else "".join(f"{seed}," for seed in seeds)
+    first = ",".join(bug.themes) if bug else ""
     with tempfile.TemporaryDirectory(prefix="rota_mutant_") as name:
         plant(bug, Path(name))
         path = os.pathsep.join((name, str(ROOT)))  # before the package as it is installed
         done = subprocess.run(
-            [sys.executable, "-m", "proof.mutants.hunter", name, wanted],
+            [sys.executable, "-m", "proof.mutants.hunter", name, wanted, "--first", first],
             cwd=name,
             env={**os.environ, "PYTHONPATH": path},
             capture_output=True,

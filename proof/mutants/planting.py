@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -21,15 +22,24 @@ class Edit(msgspec.Struct, frozen=True):
 
 
 class Planted(msgspec.Struct, frozen=True):
-    """`promise` is the one that it should break. More than one edit: what rota does about it twice, is undone twice."""
+    """`promise` is the one that it should break. More than one edit: what rota does about it twice, is undone twice.
+
+    `themes`: of the worlds where it is looked for first.
+    """
 
     name: str
     promise: str
     edits: tuple[Edit, ...]
+    themes: tuple[str, ...] = ()
 
 
 def planted(name: str, promise: str, file: str, old: str, new: str) -> Planted:
     return Planted(name, promise, (Edit(file, old, new),))
+
+
+def seen_in(themes: str, bugs: Sequence[Planted]) -> Iterator[Planted]:
+    """These bugs, with the themes where they are likely to be seen."""
+    return (msgspec.structs.replace(bug, themes=tuple(themes.split())) for bug in bugs)
 
 
 class DoesNotApply(Exception):

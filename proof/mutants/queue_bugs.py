@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proof.mutants.planting import Edit, Planted, planted
+from proof.mutants.planting import Edit, Planted, planted, seen_in
 
 _SQLITE, _RUNS, _HOLDING = "store/sql/sqlite.sql", "store/sql/runs.sql", "store/sql/holding.sql"
 _PRUNING_SQL, _HOT = "store/sql/pruning.sql", "store/sqlite_hot.py"
@@ -258,4 +258,11 @@ _PRUNE = (
     ),
 )
 
-BUGS = (*_TIME, *_LIMITS, *_WAITS_FOR_OTHERS, *_CANCEL, *_KEYS, *_PRUNE)
+BUGS = (
+    *seen_in("keys limits changes", _TIME),
+    *seen_in("limits", _LIMITS),
+    *seen_in("order", _WAITS_FOR_OTHERS),
+    *seen_in("cancels order", _CANCEL),
+    *seen_in("keys", _KEYS),
+    *seen_in("schedules changes", _PRUNE),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proof.mutants.planting import Edit, Planted, planted
+from proof.mutants.planting import Edit, Planted, planted, seen_in
 
 _SQLITE, _PLANNING_SQL = "store/sql/sqlite.sql", "store/sql/planning.sql"
 _PLANNING, _CATCH_UP, _DECIDING = "core/planning.py", "core/catchup.py", "core/deciding.py"
@@ -167,4 +167,9 @@ _OVERLAP = (
     ),
 )
 
-BUGS = (*_CURSOR, *_MISSED, *_CHANGES, *_OVERLAP)
+BUGS = (
+    *seen_in("schedules changes", _CURSOR),
+    *seen_in("schedules", _MISSED),
+    *seen_in("changes", _CHANGES),
+    *seen_in("order", _OVERLAP),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proof.mutants.planting import Edit, Planted, planted
+from proof.mutants.planting import Edit, Planted, planted, seen_in
 
 _NOTES, _RUNS = "store/sql/notes.sql", "store/sql/runs.sql"
 _CORE_STEPS, _SHIELDING, _EXECUTOR = "core/steps.py", "engine/shielding.py", "engine/executor.py"
@@ -325,4 +325,9 @@ _TRANSACTIONS = (
     ),
 )
 
-BUGS = (*_STEPS, *_SHIELDS, *_SAID, *_TRANSACTIONS)
+BUGS = (
+    *seen_in("steps zombies", _STEPS),
+    *seen_in("shields zombies", _SHIELDS),
+    *seen_in("steps zombies", _SAID),
+    *seen_in("transactions zombies", _TRANSACTIONS),
+)

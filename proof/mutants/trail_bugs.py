@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proof.mutants.planting import Edit, Planted, planted
+from proof.mutants.planting import Edit, Planted, planted, seen_in
 
 _CONTROL, _REPORTING, _WAITS, _STORE = (
     "store/control.py",
@@ -158,4 +158,7 @@ _LOST = (
     ),
 )
 
-BUGS = (*_TRAIL, *_LOST)
+BUGS = (
+    *seen_in("cancels order attempts", _TRAIL),
+    *seen_in("suspects", _LOST),
+)

@@ -63,7 +63,7 @@ def a_world(*changes: Change, outcome: str | None = None, runs: tuple[Seen, ...]
         diary=diary,
         latest_micros=NOW,
         changes=list(changes),
-        observer=SimpleNamespace(runs={run.id: run for run in runs}),
+        observer=SimpleNamespace(runs=(known := {run.id: run for run in runs}), live=known),
         backend=SimpleNamespace(look=lambda _sql: [] if outcome is None else [(outcome,)], dialect=POSTGRES),
         script=SimpleNamespace(entries=facts.pop("entries", []), start=0),
         deaths={},
