@@ -6,12 +6,13 @@ import asyncio
 import zlib
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from proof import script
 from proof.diary import Call
 from proof.jobs import STEPPED
-from proof.script import AddSchedule, Bulk, Cancel, ChangeSchedule, Command, Enqueue, Hold, RetryByHand
+from proof.script import AddSchedule, Answer, Bulk, Cancel, ChangeSchedule, Command, Enqueue, Hold, RetryByHand
 from rota.client import Order
 from rota.core.model import RunFilter
 from rota.core.triggers import Trigger, after, cron, every
@@ -33,6 +34,8 @@ async def perform(process: ClientProcess, entry: Command, place: int) -> None:
             await _cancel(process, entry)
         case RetryByHand():
             await (_retry_keeping if entry.keep else _retry)(process, entry)
+        case Answer():
+            await _answer(process, entry)
         case Bulk():
             await _bulk(process, entry)
         case AddSchedule():
@@ -116,6 +119,19 @@ async def _cancel(process: ClientProcess, entry: Cancel) -> None:
             lambda: process.client.cancel(run_id, reason="drawn", actor=process.name),
             insist=True,
         )
+
+
+async def _answer(process: ClientProcess, entry: Answer) -> None:
+    """All that wait now, each under the fence that it was handed over with."""
+    outside = process.client.outside
+    for run_id, seen in sorted(process.world.observer.runs.items()):
+        if seen.outside is None:
+            continue
+        fence = seen.outside.fence
+        act = partial(outside.complete, run_id, fence, "yes")
+        if entry.verb == "fail":
+            act = partial(outside.fail, run_id, fence, "no")
+        await ask(process, entry.verb, run_id, act, insist=True)
 
 
 async def _retry(process: ClientProcess, entry: RetryByHand) -> None:

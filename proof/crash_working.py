@@ -10,7 +10,7 @@ from proof.crash_promises import Promise, calls, creations, runs_of, state_of, t
 from proof.crash_world import CrashWorld
 from proof.processes import CONFIG
 from proof.scenario import FIRST, REPORTED, SECOND, TRIED, Scenario, enqueue
-from proof.script import Bulk, Cancel, Order, RetryByHand
+from proof.script import Answer, Bulk, Cancel, Order, RetryByHand
 
 _TRAVEL = 1.0
 
@@ -94,7 +94,50 @@ def claims_nothing_while_drained(world: CrashWorld) -> Iterator[str]:
                 yield f"claimed by {lease.worker}, which was told to drain: {change}"
 
 
+def answered_is_done(world: CrashWorld) -> Iterator[str]:
+    """What somebody outside was told is done, is: its run goes on with it, and does not ask again."""
+    answered = {call.what for call in calls(world, "complete") if call.acknowledged and call.error is None}
+    for run in runs_of(world):
+        if run.id in answered and state_of(run) != "succeeded":
+            yield f"{run} was answered, and has not succeeded"
+
+
 WORKING = [
+    Scenario(
+        name="hand-over",
+        entries=[
+            enqueue(0.5, "asker", "ask:0.1", copies=2),
+            *(Answer(at, FIRST, "complete") for at in range(2, 12, 2)),
+        ],
+        subjects=(REPORTED, "client-1 OutsideStore.finish"),
+        promise=together(must.all_end("succeeded", "timed_out"), answered_is_done),
+        span=12.0,
+    ),
+    Scenario(
+        name="hand-over-that-fails",
+        entries=[
+            enqueue(0.5, "asker", "ask:0.1"),
+            Answer(2.0, SECOND, "fail"),
+            *(Answer(at, FIRST, "complete") for at in range(5, 14, 2)),
+        ],
+        subjects=("client-2 OutsideStore.finish", REPORTED, "engine Store.promote"),
+        promise=together(must.all_end("succeeded", "timed_out", "failed"), answered_is_done),
+        span=14.0,
+    ),
+    Scenario(
+        name="hand-over-that-nobody-ends",
+        entries=[enqueue(0.5, "asker", "ask:0.1")],
+        subjects=("engine Store.reap", REPORTED),
+        promise=must.all_end("timed_out", "expired"),
+        span=14.0,
+    ),
+    Scenario(
+        name="hand-over-and-cancel",
+        entries=[enqueue(0.5, "asker", "ask:0.1"), Cancel(2.0, SECOND, 0.0)],
+        subjects=("client-2 Store.cancel", "engine Store.reap"),
+        promise=together(must.all_end("cancelled", "timed_out", "expired"), must.cancelled_if_told),
+        span=8.0,
+    ),
     Scenario(
         name="drain",
         entries=[

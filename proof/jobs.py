@@ -49,6 +49,7 @@ JOBS: dict[str, dict[str, Any]] = {
     },
     "loose": {"max_attempts": 3, "backoff": "1s", "timeout": "9s", "cancel_grace": "2s"},
     "payer": {"max_attempts": 4, "backoff": "1s", "cancel_grace": "3s"},
+    "asker": {"max_attempts": 3, "backoff": "1s", "cancel_grace": "3s", "max_concurrency": 1},
 }
 STEPPED = ("stepped", "loose", "payer")
 """Jobs whose handlers work in steps."""
@@ -112,6 +113,8 @@ async def _perform(process: Process, ctx: Context, act: str) -> None:
         await _at_checkpoints(ctx, seconds)
     else:
         await asyncio.sleep(seconds)
+    if word == "ask":
+        await ctx.wait_for_outside("3s", step="answer")
     diary.effect(process, ctx)
     if word == "crash" and process.world.healed_at is None:
         process.world.kill(process)

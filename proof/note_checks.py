@@ -9,8 +9,8 @@ import msgspec
 
 from proof.diary import StepDeed
 from proof.jobs import JOBS, is_shielded
-from proof.noting import KEEPING, SEALING, Effect, Note
-from proof.observing import Change, Finding, Lease
+from proof.noting import ANSWERING, KEEPING, SEALING, Effect, Note
+from proof.observing import Change, Finding, Lease, Seen
 from proof.script import Strike
 from proof.stepping import SIGNALS
 from rota.durations import parse_duration
@@ -118,6 +118,9 @@ class NoteChecks:
             yield "P16", f"recorded as done, and changed: {before.row} is now {after.row}"
         if op == KEEPING:
             return
+        if op == ANSWERING:
+            yield from self._answered(after, seen)
+            return
         lease = seen.lease if seen else None
         end = seen.end if seen and op == SEALING else None
         if end is not None and (end.fence, end.worker) == (after.fence, worker):
@@ -130,6 +133,11 @@ class NoteChecks:
             done = self._done.get((after.run_id, after.id, after.fence))
             if after.result != msgspec.json.encode(done).decode():
                 yield "P16", f"recorded as done, and its function gave {done!r}: {after}"
+
+    def _answered(self, note: Note, seen: Seen | None) -> Iterator[Finding]:
+        """By somebody outside: that ends the step, and the run is queued again."""
+        if seen is None or seen.place is None or seen.place.fence != note.fence or note.state != "succeeded":
+            yield "P10", f"answered under fence {note.fence}: {note}; {seen}"
 
     def kept(self, change: Change) -> Iterator[Finding]:
         """P16: a retry that keeps steps begins with what was done, and with nothing else."""

@@ -11,8 +11,9 @@ from proof.backends import Backend
 
 KEEPING = "Store.enqueue_keeping"
 SEALING = "GateSession.within"
+ANSWERING = "OutsideStore.finish"
 NOTING = ("NoteStore.write", "NoteStore.unshield")
-_WRITING = (*NOTING, KEEPING, SEALING)
+_WRITING = (*NOTING, KEEPING, SEALING, ANSWERING)
 _PRUNING = "drop_runs"
 
 _STEPS = """

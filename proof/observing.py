@@ -16,8 +16,10 @@ _SEEN = """
 select r.id, r.job, r.state, r.fence, r.attempt, r.finished_at, r.result, r.worker_id, r.cancelled_by, r.created_at,
     r.run_at, r.schedule_id, r.plan_time, r.scope_kind, r.scope_id, r.max_attempts, r.on_lost, r.retry_of, r.backfilled,
     r.payload, r.key, r.covers_from, l.fence, l.attempt, l.worker_id, l.claimed_at, l.expires_at, l.cancel_at,
-    case when l.shielded > 0 then 1 else 0 end, w.fence, w.attempt, w.run_at, w.hold, w.limit_key, w.solo
+    case when l.shielded > 0 then 1 else 0 end, w.fence, w.attempt, w.run_at, w.hold, w.limit_key, w.solo,
+    o.fence, o.attempt, o.deadline, o.cancel_at
 from rota_run r left join rota_lease l on l.run_id = r.id left join rota_ready w on w.run_id = r.id
+left join rota_outside o on o.run_id = r.id
 order by r.id
 """
 
@@ -41,6 +43,15 @@ class Place(msgspec.Struct, frozen=True):
     hold: int
     limit_key: str | None
     solo: int = 0
+
+
+class Outside(msgspec.Struct, frozen=True):
+    """In other hands."""
+
+    fence: int
+    attempt: int
+    deadline: int
+    cancel_at: int | None
 
 
 class End(msgspec.Struct, frozen=True):
@@ -73,6 +84,7 @@ class Seen(msgspec.Struct, frozen=True):
     end: End | None
     lease: Lease | None
     place: Place | None
+    outside: Outside | None = None
 
     @property
     def fence(self) -> int:
@@ -81,11 +93,13 @@ class Seen(msgspec.Struct, frozen=True):
             return self.lease.fence
         if self.place:
             return self.place.fence
+        if self.outside:
+            return self.outside.fence
         return (self.end.fence or 0) if self.end else 0
 
     @property
-    def where(self) -> End | Lease | Place | None:
-        return self.end or self.lease or self.place
+    def where(self) -> End | Lease | Place | Outside | None:
+        return self.end or self.lease or self.place or self.outside
 
     def __str__(self) -> str:
         return f"{self.id[-6:]} {self.job} {_brief(self.where)}"
@@ -113,7 +127,7 @@ class Change(msgspec.Struct, frozen=True):
         return f"{self.at:9.3f}s {self.process:9} {self.op:24} {self.run_id[-6:]} {was} -> {then}"
 
 
-def _brief(where: End | Lease | Place | None) -> str:
+def _brief(where: End | Lease | Place | Outside | None) -> str:
     match where:
         case None:
             return "nothing"
@@ -125,6 +139,9 @@ def _brief(where: End | Lease | Place | None) -> str:
             return f"leased to {where.worker} (fence {where.fence}, attempt {where.attempt}{asked})"
         case Place():
             return f"waiting (hold {where.hold}, fence {where.fence}, attempts {where.attempt})"
+        case Outside():
+            asked = ", cancelling" if where.cancel_at is not None else ""
+            return f"outside (fence {where.fence}, attempt {where.attempt}{asked})"
 
 
 class Observer:
@@ -162,5 +179,6 @@ def _seen(row: tuple[Any, ...]) -> Seen:
         payload, key, covers_from,
         None if state is None else End(state, fence, attempt, finished_at, result, worker, cancelled_by),
         None if live[0] is None else Lease(*live[:7]),
-        None if live[7] is None else Place(*live[7:]),
+        None if live[7] is None else Place(*live[7:13]),
+        None if live[13] is None else Outside(*live[13:]),
     )  # fmt: skip

@@ -30,6 +30,7 @@ def checks(world: World) -> list[Check]:
         memory.final_is_final,
         memory.fences_grow,
         memory.only_the_holder_ends_it,
+        memory.only_those_outside_end_it,
         memory.never_early,
         memory.within_its_budget,
         memory.backs_off,
@@ -47,7 +48,7 @@ class Memory:
         self._lost: set[str] = set()
 
     def in_one_place(self, change: Change) -> Iterator[Finding]:
-        """P12: a run is waiting, leased or final; nothing in between, and nothing vanishes but by retention."""
+        """P12: a run is waiting, leased, outside or final; none is in between, or vanishes but by retention."""
         seen = change.after
         if seen is None:
             if not change.op.startswith(PRUNES):
@@ -55,7 +56,7 @@ class Memory:
             elif change.before and change.before.end is None:
                 yield "P7", "a run was pruned before it was final"
             return
-        places = [place for place in (seen.end, seen.lease, seen.place) if place is not None]
+        places = [place for place in (seen.end, seen.lease, seen.place, seen.outside) if place is not None]
         if len(places) != 1:
             yield "P12", f"the run is in {len(places)} places at once: {places}"
 
@@ -101,6 +102,19 @@ class Memory:
         else:
             yield from self._said_under_its_fence(change.after, was)
 
+    def only_those_outside_end_it(self, change: Change) -> Iterator[Finding]:
+        """P10: what was handed over ends by their word, or is taken away when its time, or its grace, is over."""
+        was = change.before.outside if change.before else None
+        if was is None or change.after is None or change.after.outside:
+            return
+        if change.op in TAKES_AWAY:
+            if was.deadline > change.now and not (was.cancel_at is not None and was.cancel_at <= change.now):
+                yield "P10", f"taken from those outside {(was.deadline - change.now) / 1e6:.3f}s before its deadline"
+        elif change.op != "OutsideStore.finish":
+            yield "P10", f"{change.process} ended what was in other hands by {change.op}"
+        if was.cancel_at is not None and _state(change.after) not in ("succeeded", "cancelled"):
+            yield "P15", f"it was asked to stop, and is {_state(change.after)}"
+
     def _still_held(self, change: Change, was: Lease, now: Lease) -> Iterator[Finding]:
         if now.fence != was.fence:
             return  # taken and claimed in one: other checks look at the fence
@@ -137,7 +151,7 @@ class Memory:
             return
         if seen.lease and seen.lease.attempt > seen.max_attempts:
             yield "P13", f"attempt {seen.lease.attempt} of {seen.max_attempts}"
-        was = change.before.lease if change.before else None
+        was = (change.before.lease or change.before.outside) if change.before else None
         if was is None or seen.place is None:
             return
         outcome = self._outcome(seen.id, was.fence)

@@ -44,6 +44,13 @@ class RetryByHand(Entry, frozen=True, tag=True):
     begin: float | None = None
 
 
+class Answer(Entry, frozen=True, tag=True):
+    """Somebody outside ends what waits for it: `complete` or `fail`."""
+
+    client: str
+    verb: str
+
+
 class Bulk(Entry, frozen=True, tag=True):
     """All runs of a job that can be, cancelled or retried."""
 
@@ -145,7 +152,7 @@ class Jump(Entry, frozen=True, tag=True):
     by: float
 
 
-Command = Enqueue | Cancel | RetryByHand | Bulk | AddSchedule | ChangeSchedule | Hold | Order
+Command = Enqueue | Cancel | RetryByHand | Answer | Bulk | AddSchedule | ChangeSchedule | Hold | Order
 Fault = Kill | Stop | Freeze | Away | Mute | Strike | Hush | Jump
 Happening = Command | Fault
 

@@ -11,7 +11,7 @@ from proof.backends import Direct
 from proof.observing import Change, Finding, Seen
 from proof.script import Jump
 from rota.core.actors import POLICY, is_policy
-from rota.core.events import CLIENT, PLANNER, PROMOTER, REAPER, Event
+from rota.core.events import CLIENT, HANDED_OVER, OUTSIDE, PLANNER, PROMOTER, REAPER, Event
 from rota.core.states import LEGAL_CHANGES, Outcome, RunState
 from rota.instants import micros_at
 from rota.store.driving import drive
@@ -43,6 +43,8 @@ def state_of(seen: Seen) -> str:
         return seen.end.state
     if seen.lease:
         return "running" if seen.lease.cancel_at is None else "cancelling"
+    if seen.outside:
+        return "waiting" if seen.outside.cancel_at is None else "cancelling"
     return "queued" if seen.place and seen.place.hold in _QUEUED else "scheduled"
 
 
@@ -146,7 +148,10 @@ def _makers(seen: Seen) -> Sequence[str]:
 
 def _by_somebody(trail: Sequence[Event], seen: Seen, asked: dict[str, set[str]]) -> Iterator[str]:
     """Who did it is told, and it was them. A run that another one releases, and one that is replaced, have nobody."""
-    workers = {event.fence: event.actor for event in trail if event.type == "claimed"}
+    holders: dict[int | None, tuple[str | None, ...]] = {
+        event.fence: (event.actor,) for event in trail if event.type == "claimed"
+    }
+    holders |= {event.fence: (OUTSIDE, REAPER) for event in trail if event.type == HANDED_OVER}
     for event in trail:
         who, many = event.actor, asked.get("", set())
         match event.type:
@@ -160,8 +165,8 @@ def _by_somebody(trail: Sequence[Event], seen: Seen, asked: dict[str, set[str]])
                 right = who == REAPER
             case "cancel_asked":
                 right = is_policy(who) or who in asked.get(seen.id, set()) | many
-            case kind if kind in _ENDS and event.fence in workers:
-                right = who == workers[event.fence]
+            case kind if kind in _ENDS and event.fence in holders:
+                right = who in holders[event.fence]
             case "cancelled" | "superseded" | "skipped":
                 right = who is not None
             case _:

@@ -137,8 +137,8 @@ _REPORTS = (
         "retry-by-signal-knows-no-budget",
         "P13",
         _RETRY,
-        "    if isinstance(decision, GiveUp):\n        return None\n    return decision.after",
-        "    if isinstance(decision, GiveUp):\n        return after\n    return decision.after",
+        "isinstance(decision, GiveUp):\n        return None\n",
+        "isinstance(decision, GiveUp):\n        return after\n",
     ),
     planted(
         "failure-forgets-that-it-was-cancelled",

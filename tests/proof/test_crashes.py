@@ -38,6 +38,7 @@ ON_POSTGRES = {
     "backfill": 9,
     "prune": 9,
     "step-end": 9,
+    "hand-over": 11,
     "shield-and-cancel": 9,
     "transaction-with-the-end": 5,
     "transaction-without-the-end": 7,
