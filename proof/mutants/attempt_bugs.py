@@ -228,8 +228,8 @@ _WORK = (
         "worker-waits-for-hints-only",
         "P19",
         _WORKER,
-        "return _LIMITED_AGAIN if await self._claim_limited(now) else self._config.poll.total_seconds()",
-        "return _LIMITED_AGAIN if await self._claim_limited(now) else 86_400.0",
+        "return _LIMITED_AGAIN if soon else self._config.poll.total_seconds()",
+        "return _LIMITED_AGAIN if soon else 86_400.0",
     ),
     planted(
         "worker-is-never-told-to-cancel",

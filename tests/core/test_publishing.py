@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from rota.core.model import JobDefinition, NewRun, Overrides
+from rota.core.needs import Needs, Staff
 from rota.core.publishing import RUN_OPTIONS, new_run
 from rota.core.retry import Delays, Exponential, RetryPolicy
 from rota.core.scope import Scope
@@ -53,6 +54,9 @@ WISHES: dict[str, tuple[Any, dict[str, Any]]] = {
     "tags": (["a", "b"], {"tags": '["a","b"]'}),
     "metadata": ({"by": "me"}, {"metadata": '{"by":"me"}'}),
     "idempotency_key": ("abc", {"key": None}),
+    "only_workers": (["b", "a"], {"staff": Staff(Needs(only_workers=("a", "b")))}),
+    "labels": (["gpu"], {"staff": Staff(Needs(labels=("gpu",)))}),
+    "min_worker_version": ("1.4", {"overrides": '{"needs":{"min_worker_version":"1.4"}}'}),
 }
 
 
