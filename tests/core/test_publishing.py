@@ -8,6 +8,7 @@ import pytest
 
 from rota.core.dependencies import Need
 from rota.core.model import JobDefinition, NewRun, Overrides
+from rota.core.needs import Needs, Staff
 from rota.core.publishing import RUN_OPTIONS, new_run
 from rota.core.retry import Delays, Exponential, RetryPolicy
 from rota.core.scope import Scope
@@ -56,6 +57,9 @@ WISHES: dict[str, tuple[Any, dict[str, Any]]] = {
     "idempotency_key": ("abc", {"key": None}),
     "after": (["a"], {"after": (Need("a", 1),)}),
     "ref": ("a", {"key": None}),
+    "only_workers": (["b", "a"], {"staff": Staff(Needs(only_workers=("a", "b")))}),
+    "labels": (["gpu"], {"staff": Staff(Needs(labels=("gpu",)))}),
+    "min_worker_version": ("1.4", {"overrides": '{"needs":{"min_worker_version":"1.4"}}'}),
 }
 
 

@@ -122,19 +122,21 @@ class SqliteHotForms:
         return [Claim(*(*row, True)) for row in _decode_rows(claims)]
 
     async def needed(self, request: NeededRequest, wanted: int) -> list[Candidate]:
-        met = request.met
-        asked = [*((need, 0) for need in met.named), *((need, 1) for need in met.plain)]
-        rows = await self._tx.fetch("needed_candidates", wanted=wanted, **await self._looked_for(request, asked))
-        return [Candidate(rank, place, at, id, solo) for id, rank, place, at, solo in rows]
+        jobs, queues = await self._not_paused(request.known, request.queues)
+        named, found = set(request.met.named), list[Candidate]()
+        values: dict[str, object] = {"known": _json(jobs), "solo": request.solo, "wanted": wanted}
+        for need in request.met.all:  # each for itself: then it is a look into an index that has their order
+            for queue in queues:
+                rows = await self._tx.fetch("needed_candidates", need=need, queue=queue, **values)
+                found += [Candidate(rank, int(need not in named), at, id, solo) for id, rank, at, solo in rows]
+        return sorted(found)[:wanted]
 
     async def open_replicas(self, request: NeededRequest, wanted: int) -> list[Candidate]:
-        values = await self._looked_for(request, [(need, 1) for need in request.met.open_to])
-        rows = await self._tx.fetch("open_replicas", wanted=wanted, name=request.name, **values)
-        return [Candidate(rank, place, at, id, solo, up) for id, rank, place, at, solo, up in rows]
-
-    async def _looked_for(self, request: NeededRequest, needs: Sequence[tuple[str, int]]) -> dict[str, object]:
         jobs, queues = await self._not_paused(request.known, request.queues)
-        return {"known": _json(jobs), "queues": _json(queues), "solo": request.solo, "needs": _json(needs)}
+        values: dict[str, object] = {"known": _json(jobs), "queues": _json(queues), "solo": request.solo}
+        needs = _json(request.met.open_to)
+        rows = await self._tx.fetch("open_replicas", wanted=wanted, name=request.name, needs=needs, **values)
+        return [Candidate(rank, place, at, id, solo, up) for id, rank, place, at, solo, up in rows]
 
 
 def _json(value: object) -> str:

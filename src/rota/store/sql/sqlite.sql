@@ -85,12 +85,10 @@ order by w.rank, w.run_at, w.run_id
 limit :wanted;
 
 -- name: needed_candidates
--- Of the same priority, those that name this worker first.
-select w.run_id, w.rank, asked.value ->> 1, w.run_at, w.solo
-from json_each(:needs) as asked join rota_ready w on w.need = asked.value ->> 0
-where w.hold = 6 and w.queue in (select value from json_each(:queues)) and w.solo <= :solo
+select w.run_id, w.rank, w.run_at, w.solo from rota_ready w
+where w.hold = 6 and w.need = :need and w.queue = :queue and w.solo <= :solo
     and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0)
-order by w.rank, asked.value ->> 1, w.run_at, w.run_id
+order by w.rank, w.run_at, w.run_id
 limit :wanted;
 
 -- name: open_replicas
@@ -99,7 +97,7 @@ select run_id, rank, 1, run_at, solo, parent_id
 from (
     select w.run_id, w.rank, w.run_at, w.solo, p.parent_id,
         row_number() over (partition by p.parent_id order by w.rank, w.run_at, w.run_id) as place
-    from json_each(:needs) as asked join rota_ready w on w.need = asked.value ->> 0
+    from json_each(:needs) as asked join rota_ready w on w.need = asked.value
     join rota_replica p on p.run_id = w.run_id
     where w.hold = 6 and w.queue in (select value from json_each(:queues)) and w.solo <= :solo
         and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0)

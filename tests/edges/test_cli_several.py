@@ -1,0 +1,82 @@
+"""Who may have a run, and the replicas of one, from the command line."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rota.app import Rota
+from rota.cli import root
+from rota.client import Order
+from rota.testing import drain
+
+
+@pytest.fixture
+def app(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rota:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROTA_DATABASE_URL", sqlite_url)
+    app = Rota(worker_labels="gpu,zone=eu", version="1.4")
+    app.job(name="train", only_workers=["gpu-1"])(lambda: None)
+    app.job(name="install", replicas=2)(lambda: 7)
+    return app
+
+
+def rota(*arguments: str) -> Result:
+    return CliRunner().invoke(root, arguments)
+
+
+def answer(*arguments: str) -> Any:
+    done = rota(*arguments, "--json")
+    assert done.exit_code == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def enqueued(app: Rota, job: str) -> str:
+    run = app.blocking.enqueue(Order(job, {}))
+    drain(app)
+    return run.id
+
+
+def test_a_run_is_restricted_to_some_workers_and_to_none(app: Rota) -> None:
+    run = enqueued(app, "train")
+    assert answer("run", "restrict", run, "--only-workers", "gpu-2, drain")["state"] == "queued"
+    drain(app)
+    assert answer("run", "show", run)["state"] == "succeeded"
+    other = enqueued(app, "train")
+    assert rota("run", "restrict", other, "--anyone").exit_code == 0
+    drain(app)
+    assert answer("run", "show", other)["state"] == "succeeded"
+    app.close()
+
+
+@pytest.mark.parametrize("options", [(), ("--anyone", "--only-workers", "a"), ("--only-workers", " , ")])
+def test_what_means_nothing_is_refused(app: Rota, options: tuple[str, ...]) -> None:
+    run = enqueued(app, "train")
+    assert rota("run", "restrict", run, *options).exit_code == 2
+    app.close()
+
+
+def test_a_run_is_shown_with_its_replicas(app: Rota) -> None:
+    run = enqueued(app, "install")
+    shown = answer("run", "show", run)
+    assert shown["state"] == "waiting"
+    assert [(one["worker"], one["state"]) for one in shown["replicas"]] == [("drain", "succeeded"), (None, "queued")]
+    replica = answer("run", "show", shown["replicas"][0]["run_id"])
+    assert (replica["parent_id"], replica["result"], "replicas" in replica) == (run, 7, False)
+    app.close()
+
+
+def test_workers_are_shown_with_their_labels(app: Rota) -> None:
+    async def beat() -> None:
+        async with app.running(name="gpu-1"):
+            shown = await asyncio.to_thread(answer, "workers", "show", "gpu-1")
+            assert (shown["labels"], shown["app_version"]) == (["gpu", "zone=eu"], "1.4")
+            listed = await asyncio.to_thread(rota, "workers", "ls")
+            assert "gpu,zone=eu" in listed.stdout
+
+    enqueued(app, "install")
+    asyncio.run(beat())
+    app.close()
