@@ -16,6 +16,8 @@ from bench.report import table, thousands
 
 GOAL = 0.5
 BARE = "aiohttp"
+Took = tuple[float, float]
+"""Requests a second, and µs of CPU that each took in the process that asked."""
 _NAMES = {BARE: "aiohttp alone", "sqlite": "rota on SQLite", "postgres": "rota on PostgreSQL"}
 
 
@@ -27,24 +29,25 @@ class Plan:
 
 
 def main(plan: Plan, file: Path | None) -> None:
-    rates = asyncio.run(_measure(plan))
-    print(_page(plan, rates))
+    taken = asyncio.run(_measure(plan))
+    print(_page(plan, taken))
     if file:
-        file.write_text(json.dumps(rates))
+        file.write_text(json.dumps(taken))
 
 
-async def _measure(plan: Plan) -> dict[str, list[float]]:
-    rates: dict[str, list[float]] = {name: [] for name in _NAMES}
+async def _measure(plan: Plan) -> dict[str, list[Took]]:
+    taken: dict[str, list[Took]] = {name: [] for name in _NAMES}
     async with Cluster() as cluster, _child("serve") as server:
         port = await server.hear("port")
         await server.go()
         for run in range(plan.repeat + 1):
             for name in _turns(run):
-                rate = await _rate(name, cluster, plan, port)
-                print(f"{'warm-up' if run == 0 else f'run {run}'}  {name:10}  {rate:,.0f}/s", file=sys.stderr)
+                rate, cpu = took = await _take(name, cluster, plan, port)
+                told = f"{'warm-up' if run == 0 else f'run {run}'}  {name:10}  {rate:,.0f}/s  {cpu:,.0f} µs"
+                print(told, file=sys.stderr)
                 if run:
-                    rates[name].append(rate)
-    return rates
+                    taken[name].append(took)
+    return taken
 
 
 def _turns(run: int) -> list[str]:
@@ -52,22 +55,23 @@ def _turns(run: int) -> list[str]:
     return names[run % len(names) :] + names[: run % len(names)]
 
 
-async def _rate(name: str, cluster: Cluster, plan: Plan, port: int) -> float:
+async def _take(name: str, cluster: Cluster, plan: Plan, port: int) -> Took:
     facts = {"port": port, "n": plan.requests, "concurrency": plan.concurrency}
     if name == BARE:
         async with _child("bare", **facts) as process:
-            return await _seconds(process, plan)
+            return await _heard(process, plan)
     with tempfile.TemporaryDirectory(prefix="rota-bench-") as folder, cluster.database() as postgres:
         url = postgres if name == "postgres" else f"sqlite:///{folder}/jobs.db"
         async with _child("rota", url=url, **facts) as process:
             if name == "postgres":
                 await cluster.settle(url)
-            return await _seconds(process, plan)
+            return await _heard(process, plan)
 
 
-async def _seconds(process: Process, plan: Plan) -> float:
+async def _heard(process: Process, plan: Plan) -> Took:
     await process.go()
-    return plan.requests / float(await process.hear("seconds", 300))
+    seconds, cpu = await process.hear("took", 300)
+    return plan.requests / seconds, cpu / plan.requests * 1e6
 
 
 @asynccontextmanager
@@ -76,12 +80,13 @@ async def _child(role: str, **parameters: object) -> AsyncIterator[Process]:
         yield process
 
 
-def _page(plan: Plan, rates: dict[str, list[float]]) -> str:
+def _page(plan: Plan, taken: dict[str, list[Took]]) -> str:
     rows = []
-    for name, found in rates.items():
-        shares = [rate / bare for rate, bare in zip(found, rates[BARE], strict=True)]
-        share = statistics.median(shares)
+    for name, found in taken.items():
+        share = statistics.median(took[0] / bare[0] for took, bare in zip(found, taken[BARE], strict=True))
+        cpu_share = statistics.median(bare[1] / took[1] for took, bare in zip(found, taken[BARE], strict=True))
+        rate, cpu = (statistics.median(took[place] for took in found) for place in (0, 1))
         met = "" if name == BARE else ("met" if share >= GOAL else "MISSED")
-        rows.append([_NAMES[name], thousands(statistics.median(found)), f"{share:.2f}", met])
+        rows.append([_NAMES[name], thousands(rate), f"{share:.2f}", f"{cpu:.0f}", f"{cpu_share:.2f}", met])
     head = f"{plan.requests} requests, {plan.concurrency} at a time, medians of {plan.repeat} alternating repetitions"
-    return f"{head}\n\n{table(['HTTP', 'requests/s', 'share', f'goal {GOAL}'], rows)}"
+    return f"{head}\n\n{table(['HTTP', 'requests/s', 'share', 'CPU µs', 'share of CPU', f'goal {GOAL}'], rows)}"

@@ -54,7 +54,7 @@ def test_urls_that_are_refused(url: object) -> None:
         {"headers": {"Host": "a"}}, {"headers": {"content-length": "1"}}, {"headers": {"Transfer-Encoding": "chunked"}},
         {"headers": {"X": "{payloads.x}"}}, {"headers": {f"X-{n}": "" for n in range(101)}},
         {"headers": {"Webhook-Signature": "v1,x"}}, {"body": {"a": ["{run_ids}"]}},
-        {"expect": "2x"}, {"expect": 99}, {"expect": "204-200"}, {"expect": [200, "6xx"]}, {"retry_on": "all"},
+        {"expect_status": "2x"}, {"expect_status": 99}, {"expect_status": "204-200"}, {"expect_status": [200, "6xx"]}, {"retry_on": "all"},
         {"redirects": 3}, {"max_response": 0}, {"max_response": "much"}, {"secret": ""}, {"secret": "whsec_???"},
     ],
 )  # fmt: skip
@@ -73,7 +73,7 @@ def test_without_a_url_there_is_nothing_to_send() -> None:
     [("2xx", 299, 300), (200, 200, 201), ("200-204", 204, 205), (["2xx", 404], 404, 403), ("5XX", 503, 404)],
 )
 def test_statuses(words: Any, inside: int, outside: int) -> None:
-    statuses = meant(request(expect=words).expect)
+    statuses = meant(request(expect_status=words).expect_status)
     assert (inside in statuses, outside in statuses) == (True, False)
 
 

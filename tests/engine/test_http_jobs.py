@@ -105,7 +105,7 @@ async def test_a_status_that_is_not_expected(harness: Harness, server: HostileSe
 
 
 async def test_what_is_expected_may_be_anything(harness: Harness, server: HostileServer) -> None:
-    run = await ran(harness, f"{server.url}/elsewhere", expect=["2xx", 404])
+    run = await ran(harness, f"{server.url}/elsewhere", expect_status=["2xx", 404])
     assert (run.state, run.result["status"], run.result["body"]) == (RunState.SUCCEEDED, 404, "nothing here")
 
 

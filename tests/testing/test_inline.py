@@ -212,3 +212,14 @@ def test_what_is_done_outside_is_not_done_inline(app: Rota) -> None:
         with pytest.raises(BadPayload):
             label.enqueue(picture="a.png")
     assert [(run.payload, run.result) for run in inlined.runs] == [({"image": "a.png"}, None)]
+
+
+def test_jobs_that_are_data_run_inline(app: Rota) -> None:
+    tool = app.command_job("tool", ["printf", "%s {run_id}", "{payload.word}"])
+    ping = app.http_job("ping", url="http://127.0.0.1:9/")
+    with inline(app) as inlined:
+        tool.enqueue(word="hello")
+        ping.enqueue()
+    ran, refused = inlined.runs
+    assert ran.result == {"exit_code": 0, "output": f"hello {ran.id}"}
+    assert getattr(refused.error, "code", None) == "address_refused"

@@ -118,6 +118,11 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     limited: bool = False
 
     @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt, and for every manual retry of the same work."""
+        return self.origin_id or self.run_id
+
+    @property
     def suspect(self) -> bool:
         """An attempt of it was lost: it may be what killed its worker, or have been beside it."""
         return self.solo == SUSPECTS

@@ -46,7 +46,7 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     method: str = "GET"
     headers: dict[str, str] = {}
     body: Any = None
-    expect: tuple[str, ...] = ("2xx",)
+    expect_status: tuple[str, ...] = ("2xx",)
     retry_on: tuple[str, ...] = RETRIED
     redirects: bool | None = None
     max_response: int = USUAL_RESPONSE
@@ -78,7 +78,7 @@ def request_of(given: Mapping[str, Any]) -> HttpRequest:
         method=_method(options.get("method", "GET")),
         headers=_headers(options.get("headers", {})),
         body=_body(options.get("body")),
-        expect=_statuses(options.get("expect", "2xx"), "expect"),
+        expect_status=_statuses(options.get("expect_status", "2xx"), "expect_status"),
         retry_on=_statuses(options.get("retry_on", RETRIED), "retry_on"),
         redirects=_redirects(options.get("redirects")),
         max_response=parse_size(options.get("max_response", USUAL_RESPONSE), "max_response"),

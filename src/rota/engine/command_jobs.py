@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import IO, Any
 
+from rota.core.claims import Claim
 from rota.core.commands import CommandLine, filled, is_retried
 from rota.core.signals import Fail, Retry
 from rota.engine.capture import speaker
-from rota.engine.context import Context
+from rota.engine.current import claimed_run
 from rota.engine.http_jobs import facts_of
 from rota.engine.output import Output
 from rota.errors import Invalid
@@ -36,15 +37,16 @@ class CommandJob:
         self._command = command
         self._grace = grace
 
-    async def execute(self, ctx: Context, payload: str) -> dict[str, Any]:
+    async def execute(self, payload: str) -> dict[str, Any]:
         """Run the program of a command job."""
+        claim = claimed_run()
         try:
-            command = filled(self._command, facts_of(ctx, payload))
+            command = filled(self._command, facts_of(claim, payload))
         except Invalid as error:
             raise Fail(str(error), code="bad_command") from None
         with contextlib.ExitStack() as open_files:
             heard = [_Heard(level, open_files) for level in (logging.INFO, logging.WARNING)]
-            process = await self._start(command, ctx, payload, [one.written for one in heard], open_files)
+            process = await self._start(command, claim, payload, [one.written for one in heard], open_files)
             for one in heard:
                 one.written.close()
             try:
@@ -53,7 +55,7 @@ class CommandJob:
                     await process.wait()
                     await asyncio.wait(listening, timeout=_DRAIN)
                 finally:
-                    await self._end(process, ctx)
+                    await self._end(process)
                     for task in listening:
                         task.cancel()
                     await asyncio.gather(*listening, return_exceptions=True)
@@ -63,7 +65,7 @@ class CommandJob:
         return self._ended(process.returncode or 0, *(one.output.tail for one in heard))
 
     async def _start(
-        self, command: CommandLine, ctx: Context, payload: str, outputs: list[IO[bytes]], files: contextlib.ExitStack
+        self, command: CommandLine, claim: Claim, payload: str, outputs: list[IO[bytes]], files: contextlib.ExitStack
     ) -> asyncio.subprocess.Process:
         try:
             return await asyncio.create_subprocess_exec(
@@ -72,17 +74,17 @@ class CommandJob:
                 stdout=outputs[0],
                 stderr=outputs[1],
                 cwd=command.cwd,
-                env=_environment(command, ctx, payload),
+                env=_environment(command, claim, payload),
                 start_new_session=True,
             )
         except OSError as error:
             what = error.filename if isinstance(error.filename, str) else command.argv[0]
             raise Fail(f"{command.argv[0]} cannot be run: {error.strerror}: {what}", code="no_command") from None
 
-    async def _end(self, process: asyncio.subprocess.Process, ctx: Context) -> None:
+    async def _end(self, process: asyncio.subprocess.Process) -> None:
         """Nothing of it is left. If it has ended by itself, this is for what it left behind."""
         if process.returncode is None:
-            courtesy = _COURTESY_AT_SHUTDOWN if ctx.shutting_down else min(self._grace / 2, _LONGEST_COURTESY)
+            courtesy = _COURTESY_AT_SHUTDOWN if _is_shutting_down() else min(self._grace / 2, _LONGEST_COURTESY)
             _kill(process.pid, signal.SIGTERM)
             await _wait(process, courtesy)
         _kill(process.pid, signal.SIGKILL)
@@ -132,6 +134,11 @@ def _saying(level: int) -> Callable[[str], None]:
     return lambda text: listener.say(attempt, level, "command", text)
 
 
+def _is_shutting_down() -> bool:
+    speaking = speaker.get()
+    return speaking is not None and bool(speaking[1].shutting_down)
+
+
 def _stdin(payload: str, files: contextlib.ExitStack) -> IO[bytes]:
     """In a file: a program that does not read it must not keep us from writing it."""
     file = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the others
@@ -141,10 +148,14 @@ def _stdin(payload: str, files: contextlib.ExitStack) -> IO[bytes]:
     return file
 
 
-def _environment(command: CommandLine, ctx: Context, payload: str) -> Mapping[str, str]:
+def _environment(command: CommandLine, claim: Claim, payload: str) -> Mapping[str, str]:
     """Little of the worker's own: what is secret there is not the program's business."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    own = {"ROTA_RUN_ID": ctx.run_id, "ROTA_ATTEMPT": str(ctx.attempt), "ROTA_IDEMPOTENCY_KEY": ctx.idempotency_key}
+    own = {
+        "ROTA_RUN_ID": claim.run_id,
+        "ROTA_ATTEMPT": str(claim.attempt),
+        "ROTA_IDEMPOTENCY_KEY": claim.idempotency_key,
+    }
     if command.stdin is None:
         if len(payload.encode()) > _LARGEST_VARIABLE:
             problem = f"a payload of more than {_LARGEST_VARIABLE} bytes does not fit into the environment"

@@ -158,7 +158,7 @@ class RunContext:
     @property
     def idempotency_key(self) -> str:
         """The same for every attempt, and for every manual retry of the same work."""
-        return self._claim.origin_id or self._claim.run_id
+        return self._claim.idempotency_key
 
     @property
     def cancelled(self) -> bool:

@@ -21,6 +21,13 @@ def worker_context(worker_id: str) -> Context:
     return context
 
 
+def claimed_run() -> Claim:
+    """For handlers of our own, which need no more than this."""
+    claim = current_run.get()
+    assert claim is not None, "called outside of a run"
+    return claim
+
+
 class RunFields(dict[str, object]):
     """What names a run in a log line: `log.info("…", extra=RunFields(claim))`."""
 

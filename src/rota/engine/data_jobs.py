@@ -14,9 +14,7 @@ from rota.registry.jobs import Handler
 
 
 def handler_of(definition: JobDefinition) -> Handler:
-    handler = Handler(definition, _call_of(definition), SchemaPayload(definition.payload_schema))
-    handler.is_cooperative = False  # it can be interrupted at once
-    return handler
+    return Handler(definition, _call_of(definition), SchemaPayload(definition.payload_schema))
 
 
 def _call_of(definition: JobDefinition) -> Callable[..., Any]:

@@ -168,5 +168,6 @@ class Executor:
 
 
 def _courtesy(attempt: Attempt) -> float:
+    cooperative = attempt.handler.payload.wants_context is not None
     grace = attempt.handler.definition.cancel.grace.total_seconds()
-    return min(grace / 3, _LONGEST_COURTESY) if attempt.handler.is_cooperative else 0
+    return min(grace / 3, _LONGEST_COURTESY) if cooperative else 0

@@ -12,6 +12,7 @@ from urllib.parse import urljoin
 import msgspec
 
 from rota.core import jsonvalue
+from rota.core.claims import Claim
 from rota.core.filling import Facts
 from rota.core.http import (
     MOST_REDIRECTS,
@@ -29,9 +30,10 @@ from rota.core.jsonvalue import Limits
 from rota.core.masking import is_secret, masked_url
 from rota.core.signals import Fail, NotBefore, Retry
 from rota.core.signing import signing_headers
-from rota.engine.context import Context
+from rota.engine.current import claimed_run
 from rota.engine.outlet import REFUSED, Outlet, outlet
 from rota.errors import BadPayload, Invalid
+from rota.instants import maybe_instant
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -78,24 +80,24 @@ class HttpJob:
     def __init__(self, request: HttpRequest) -> None:
         self._request = request
         self._has_places = has_places(request)
-        self._expected = meant(request.expect)
+        self._expected = meant(request.expect_status)
         self._retried = meant(request.retry_on)
 
-    async def send(self, ctx: Context, payload: str) -> dict[str, Any]:
+    async def send(self, payload: str) -> dict[str, Any]:
         """Send the request of an HTTP job."""
-        way = outlet.get()
+        claim, way = claimed_run(), outlet.get()
         if way is not None:
-            return await self._send(way, ctx, payload)
+            return await self._send(way, claim, payload)
         own = Outlet((), Limits().max_bytes)  # called by itself, without a worker
         try:
-            return await self._send(own, ctx, payload)
+            return await self._send(own, claim, payload)
         finally:
             await own.close()
 
-    async def _send(self, way: Outlet, ctx: Context, payload: str) -> dict[str, Any]:
+    async def _send(self, way: Outlet, claim: Claim, payload: str) -> dict[str, Any]:
         begins = time.perf_counter()
         try:
-            sending = self._filled(ctx, payload)
+            sending = self._filled(claim, payload)
         except Invalid as error:
             raise Fail(str(error), code="bad_request") from None
         answer = await self._follow(way, sending)
@@ -103,16 +105,16 @@ class HttpJob:
             raise self._unexpected(answer, sending.url)
         return _result(answer, round((time.perf_counter() - begins) * 1_000), way.room)
 
-    def _filled(self, ctx: Context, payload: str) -> Filled:
+    def _filled(self, claim: Claim, payload: str) -> Filled:
         request = self._request
-        sending = filled(request, facts_of(ctx, payload), payload) if self._has_places else unfilled(request, payload)
+        sending = filled(request, facts_of(claim, payload), payload) if self._has_places else unfilled(request, payload)
         headers = sending.headers
-        headers["Idempotency-Key"] = ctx.idempotency_key
-        headers["X-Rota-Run-Id"] = ctx.run_id
-        headers["X-Rota-Attempt"] = str(ctx.attempt)
+        headers["Idempotency-Key"] = claim.idempotency_key
+        headers["X-Rota-Run-Id"] = claim.run_id
+        headers["X-Rota-Attempt"] = str(claim.attempt)
         if request.secret is not None:
             now = int(time.time())
-            headers.update(signing_headers(request.secret, ctx.idempotency_key, now, sending.body or b""))
+            headers.update(signing_headers(request.secret, claim.idempotency_key, now, sending.body or b""))
         return sending
 
     async def _follow(self, way: Outlet, sending: Filled) -> Answer:
@@ -218,15 +220,15 @@ def _result(answer: Answer, elapsed_ms: int, room: int) -> dict[str, Any]:
     return result
 
 
-def facts_of(ctx: Context, payload: str) -> Facts:
+def facts_of(claim: Claim, payload: str) -> Facts:
     """What the places of a job's texts are filled with."""
-    planned = ctx.plan_time
+    planned = maybe_instant(claim.plan_time)
     return {
         "payload": msgspec.json.decode(payload),
         "plan_time": None if planned is None else planned.astimezone(UTC).isoformat().replace("+00:00", "Z"),
-        "scope.kind": ctx.scope.kind,
-        "scope.id": ctx.scope.id,
-        "run_id": ctx.run_id,
-        "attempt": ctx.attempt,
-        "idempotency_key": ctx.idempotency_key,
+        "scope.kind": claim.scope_kind,
+        "scope.id": claim.scope_id,
+        "run_id": claim.run_id,
+        "attempt": claim.attempt,
+        "idempotency_key": claim.idempotency_key,
     }

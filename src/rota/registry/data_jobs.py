@@ -40,7 +40,7 @@ class HttpOptions(DataOptions, total=False):
     method: str
     headers: dict[str, str]
     body: Any
-    expect: StatusOption
+    expect_status: StatusOption
     retry_on: StatusOption
     redirects: bool
     max_response: Size
@@ -62,7 +62,7 @@ class SchemaPayload(PayloadType):
     __slots__ = ("_schema",)
 
     def __init__(self, schema: dict[str, Any]) -> None:
-        super().__init__((), wants_context="ctx", rest=None)
+        super().__init__((), wants_context=None, rest=None)
         self._schema = schema
 
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:

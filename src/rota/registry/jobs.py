@@ -80,14 +80,13 @@ JOB_OPTIONS = tuple(JobOptions.__annotations__)
 class Handler:
     """A job that this process can run."""
 
-    __slots__ = ("definition", "fn", "is_async", "is_cooperative", "payload")
+    __slots__ = ("definition", "fn", "is_async", "payload")
 
     def __init__(self, definition: JobDefinition, fn: Callable[..., Any], payload: PayloadType) -> None:
         self.definition = definition
         self.fn = fn
         self.payload = payload
         self.is_async = inspect.iscoroutinefunction(fn)
-        self.is_cooperative = payload.wants_context is not None
 
 
 def declare(fn: Callable[..., Any], context_type: type, options: Mapping[str, Any]) -> Handler:

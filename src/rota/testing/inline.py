@@ -26,6 +26,7 @@ from rota.core.publishing import new_run
 from rota.core.signals import Cancelled, HandedOver
 from rota.core.states import RunState
 from rota.engine.context import Standing, context_for
+from rota.engine.current import current_run
 from rota.errors import Unavailable, UnknownRun
 from rota.linking import linked
 from rota.registry.jobs import Handler
@@ -121,11 +122,11 @@ class Inlined:
     def _call(self, one: _Prepared, parents: Sequence[Related]) -> Any:
         payload = one.handler.payload
         arguments = payload.arguments(one.new.payload)
+        claim = _claim(one.new)
         if payload.wants_context:
             desk = InlineDesk(one.handler.definition.steps, self._limits, parents)
-            arguments[payload.wants_context] = context_for(one.handler.is_async)(
-                _claim(one.new), "inline", Standing(), desk
-            )
+            arguments[payload.wants_context] = context_for(one.handler.is_async)(claim, "inline", Standing(), desk)
+        current_run.set(claim)
         return one.handler.fn(**arguments)
 
     def _keep(self, run: InlineRun, value: object) -> None:
@@ -134,12 +135,15 @@ class Inlined:
     @contextmanager
     def _recording(self, run: InlineRun) -> Iterator[None]:
         """The caller of an enqueue does not hear of the handler's troubles here either."""
+        outer = current_run.set(current_run.get())
         try:
             yield
         except HandedOver as handed_over:
             run.waits = handed_over
         except (Exception, Cancelled) as error:
             run.error = error
+        finally:
+            current_run.reset(outer)
 
 
 class _Prepared(msgspec.Struct, frozen=True):
