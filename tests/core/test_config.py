@@ -38,6 +38,8 @@ def test_every_setting_can_come_from_everywhere(setting: str, toml: Path) -> Non
         written = "45s"
     if setting == "log_format":
         written = "json"
+    if setting == "http_allow":
+        written = "10.0.0.0/8,::1"
     toml.write_text(f"{setting} = {written if field.type is int else repr(written)}\n")
     from_flag = load_config({setting: written}, {})
     assert load_config(None, {f"ROTA_{setting.upper()}": written}) == from_flag
@@ -138,3 +140,9 @@ def test_what_is_refused_is_named_as_it_was_set(toml: Path) -> None:
     with pytest.raises(BadConfig, match=r"concurrency in .*rota\.toml cannot be 'many' \(write a whole number\)"):
         load_config(None, {}, toml)
     assert load_config({"concurrency": 3}, {}, toml).concurrency == 3
+
+
+@pytest.mark.parametrize("text", ["localhost", "10.0.0.1/8", "*"])
+def test_networks_that_are_none(text: str) -> None:
+    with pytest.raises(BadConfig, match="http_allow"):
+        Config(http_allow=text)
