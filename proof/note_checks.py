@@ -116,11 +116,13 @@ class NoteChecks:
             return
         if before and before.kind == "step" and before.state == "succeeded":
             yield "P16", f"recorded as done, and changed: {before.row} is now {after.row}"
-        if op == KEEPING:
+        if op in (KEEPING, ANSWERING):
+            yield from self._answered(after, seen) if op == ANSWERING else ()
             return
-        if op == ANSWERING:
-            yield from self._answered(after, seen)
-            return
+        yield from self._held(after, seen, op, worker)
+
+    def _held(self, after: Note, seen: Seen | None, op: str, worker: str) -> Iterator[Finding]:
+        """Under the fence of whoever has the run; or with its end, in one transaction."""
         lease = seen.lease if seen else None
         end = seen.end if seen and op == SEALING else None
         if end is not None and (end.fence, end.worker) == (after.fence, worker):

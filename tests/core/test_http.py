@@ -54,7 +54,8 @@ def test_urls_that_are_refused(url: object) -> None:
         {"headers": {"Host": "a"}}, {"headers": {"content-length": "1"}}, {"headers": {"Transfer-Encoding": "chunked"}},
         {"headers": {"X": "{payloads.x}"}}, {"headers": {f"X-{n}": "" for n in range(101)}},
         {"headers": {"Webhook-Signature": "v1,x"}}, {"body": {"a": ["{run_ids}"]}},
-        {"expect_status": "2x"}, {"expect_status": 99}, {"expect_status": "204-200"}, {"expect_status": [200, "6xx"]}, {"retry_on": "all"},
+        {"expect_status": "2x"}, {"expect_status": 99}, {"expect_status": "204-200"}, {"expect_status": [200, "6xx"]},
+        {"retry_on": "all"},
         {"redirects": 3}, {"max_response": 0}, {"max_response": "much"}, {"secret": ""}, {"secret": "whsec_???"},
     ],
 )  # fmt: skip

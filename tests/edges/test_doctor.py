@@ -13,6 +13,8 @@ from click.testing import CliRunner, Result
 
 from rota.cli import root
 from rota.clock import HostClock
+from rota.core.messages import Signal
+from rota.core.notifications import WEBHOOK
 from rota.store import Store, open_database
 from rota.store.database import Tx
 from tests.support.clock import ManualClock
@@ -58,7 +60,12 @@ def test_a_healthy_installation(database_url: str) -> None:
     assert code == 0
     assert {level for level, _ in found.values()} == {"ok"}
     assert list(found) == [
+<<<<<<< HEAD
         "database", "clock", "hints", "schedules", "leases", "queues", "jobs", "waits", "limits", "expected", "ledger",
+=======
+        "database", "clock", "hints", "schedules", "leases", "queues", "jobs", "signals", "waits", "limits",
+        "ledger",
+>>>>>>> notify/main
     ]  # fmt: skip
     assert doctor(database_url).stdout.startswith("ok\tdatabase\t")
 
@@ -131,3 +138,23 @@ def test_many_schedules_are_verified_in_part(sqlite_url: str, monkeypatch: pytes
     assert found["ledger"][0] == "warning"
     assert "1 more were not looked at" in found["ledger"][1]
     assert lines(sqlite_url, "--all")[1]["ledger"][0] == "ok"
+
+
+def test_signals_that_nobody_takes_up(database_url: str) -> None:
+    async def signalled(store: Store, _clock: ManualClock) -> None:
+        await store.signals.add(Signal(0, 0, "late", "job", "work", "work"))
+
+    prepared(database_url, signalled)
+    code, found = lines(database_url)
+    assert code != 0
+    assert found["signals"] == ("problem", "1 signal waits for longer than a minute: nobody is told")
+
+
+def test_notifications_that_nobody_sends(database_url: str) -> None:
+    async def enqueued(store: Store, _clock: ManualClock) -> None:
+        await put(store, WEBHOOK)
+
+    prepared(database_url, enqueued)
+    code, found = lines(database_url)
+    assert code != 0
+    assert found["queues"] == ("problem", "no live worker takes from: rota (1 run)")

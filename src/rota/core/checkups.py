@@ -52,6 +52,7 @@ class Symptoms(msgspec.Struct, frozen=True, kw_only=True):
     workers: Sequence[LiveWorker] = ()
     orphaned_waits: int = 0
     orphaned_limits: int = 0
+    signals: int = 0
 
 
 def check_symptoms(found: Symptoms) -> Iterator[Check]:
@@ -59,6 +60,7 @@ def check_symptoms(found: Symptoms) -> Iterator[Check]:
     yield _stuck(found)
     yield _queues(found)
     yield _jobs(found)
+    yield _signals(found)
     yield _orphans("waits", found.orphaned_waits, "runs that wait for runs which have ended or are gone")
     yield _orphans("limits", found.orphaned_limits, "places under limits whose runs have ended or are gone")
 
@@ -114,6 +116,14 @@ def _jobs(found: Symptoms) -> Check:
     told = ", ".join(f"{job} ({_many(count, 'run', 'runs')})" for job, count in left.items())
     hint = "start a worker whose app declares them, or cancel their runs"
     return Check(name="jobs", level=PROBLEM, words=f"no live worker knows: {told}", hint=hint, facts=left)
+
+
+def _signals(found: Symptoms) -> Check:
+    if not found.signals:
+        return Check(name="signals", level=OK, words="whatever somebody wants to know of is told")
+    words = f"{_many(found.signals, 'signal waits', 'signals wait')} for longer than a minute: nobody is told"
+    hint = "the messenger of a server or worker takes them up: is one alive? what does its log say?"
+    return Check(name="signals", level=PROBLEM, words=words, hint=hint, facts={"count": found.signals})
 
 
 def _orphans(name: str, count: int, what: str) -> Check:

@@ -9,6 +9,7 @@ from rota.store.ledger import snapshot
 
 _LATE = 10_000_000
 _MOST = 100
+_UNTOLD = 60_000_000
 
 
 async def symptoms(tx: Tx, silence: int, stuck_for: int) -> Symptoms:
@@ -19,6 +20,7 @@ async def symptoms(tx: Tx, silence: int, stuck_for: int) -> Symptoms:
     stuck = await tx.fetch("stuck_leases", late=stuck_for, limit=_MOST)
     ((waits,),) = await tx.fetch("orphaned_waits")
     ((limits,),) = await tx.fetch("orphaned_limits")
+    ((signals,),) = await tx.fetch("untold_signals", late=_UNTOLD)
     return Symptoms(
         now=int(now),
         overdue=[Overdue(*row) for row in overdue],
@@ -28,4 +30,5 @@ async def symptoms(tx: Tx, silence: int, stuck_for: int) -> Symptoms:
         workers=await live_workers(tx, silence),
         orphaned_waits=int(waits),
         orphaned_limits=int(limits),
+        signals=int(signals),
     )

@@ -67,3 +67,6 @@ returning no;
 insert into rota_signal (at, type, kind, subject, job, schedule, details)
 values (:now, :type, :kind, :subject, :job, :schedule, :details)
 returning no;
+
+-- name: untold_signals
+select count(*) from rota_signal where at < :now - :late;
