@@ -60,12 +60,8 @@ def test_a_healthy_installation(database_url: str) -> None:
     assert code == 0
     assert {level for level, _ in found.values()} == {"ok"}
     assert list(found) == [
-<<<<<<< HEAD
-        "database", "clock", "hints", "schedules", "leases", "queues", "jobs", "waits", "limits", "expected", "ledger",
-=======
-        "database", "clock", "hints", "schedules", "leases", "queues", "jobs", "signals", "waits", "limits",
+        "database", "clock", "hints", "schedules", "leases", "queues", "jobs", "signals", "waits", "limits", "expected",
         "ledger",
->>>>>>> notify/main
     ]  # fmt: skip
     assert doctor(database_url).stdout.startswith("ok\tdatabase\t")
 
