@@ -19,12 +19,10 @@ from rota.core.bulking import BulkResult, Counted, to_cancel, to_retry
 from rota.core.dependencies import Related
 from rota.core.events import KINDS, Event
 from rota.core.explaining import Explanation
-from rota.core.jobstatus import RETRIED_BY_HAND, JobStatus, resume_mode, status_of
+from rota.core.jobstatus import RETRIED_BY_HAND
 from rota.core.jsonvalue import Limits
 from rota.core.limits import Gate
-from rota.core.masking import masked
-from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Pause, Run, RunFilter
-from rota.core.names import checked_name
+from rota.core.model import Attempt, Enqueued, NewRun, Run, RunFilter
 from rota.core.needs import NOTHING
 from rota.core.notes import LogLine, Progress, checked_count, progress_of
 from rota.core.publishing import (
@@ -38,15 +36,15 @@ from rota.core.publishing import (
 )
 from rota.core.scope import Scope
 from rota.core.states import RunState
-from rota.core.statistics import JobStats
 from rota.core.steps import Step
 from rota.data_jobs import DataJobs
 from rota.durations import Duration, in_micros, parse_duration
 from rota.engine.janitor import prune
 from rota.engine.levelling import LevelReader
 from rota.engine.meters import Meters
-from rota.errors import Conflict, Invalid, NothingToRetry, RunNotFinal, StillRunning, UnknownJob, did_you_mean
+from rota.errors import Conflict, Invalid, NothingToRetry, RunNotFinal, StillRunning, did_you_mean
 from rota.expectations import Expecting
+from rota.governing import Governing
 from rota.hinting import Hints, Subscription
 from rota.instants import instant
 from rota.linking import linked
@@ -74,7 +72,7 @@ class Order(msgspec.Struct, frozen=True):
     options: Mapping[str, Any] = {}
 
 
-class Client(Assigning):
+class Client(Assigning, Governing):
     def __init__(self, store: Store, registry: Registry, config: Config, meters: Meters | None = None) -> None:
         self.store = store
         self.registry = registry
@@ -166,21 +164,6 @@ class Client(Assigning):
             check_schema(definition.payload_schema, payload, self._limits)
         run = new_run(definition, self.store.new_id(), payload, order.options)
         return carrying(run, tracing.traceparent()) if self._traced else run
-
-    async def job(self, name: str) -> JobDefinition:
-        """Secrets in it are masked."""
-        if name in self.registry:
-            return masked(self.registry.newest(name).definition)
-        stored = await self.store.job(name)
-        if stored is None:
-            raise UnknownJob(name, [definition.name for definition in await self.jobs()])
-        return masked(stored)
-
-    async def jobs(self) -> Sequence[JobDefinition]:
-        """As declared in this process, and as stored by others."""
-        stored = {definition.name: definition for definition in await self.store.jobs()}
-        own = {name: self.registry.newest(name).definition for name in self.registry.names()}
-        return [masked(definition) for _, definition in sorted({**stored, **own}.items())]
 
     async def get(self, run_id: str) -> Run:
         return await self.store.get_run(await self.store.find_run(run_id))
@@ -333,40 +316,6 @@ class Client(Assigning):
         """The run now, and each time that it has changed or said something, until it is final."""
         return self._hints.follow(run_id)
 
-    async def job_status(self, name: str) -> JobStatus:
-        await self.job(name)
-        (facts,) = await self.store.job_facts([name])
-        return status_of(facts)
-
-    async def job_statuses(self) -> Sequence[JobStatus]:
-        """Of all jobs, in the order of `jobs`."""
-        names = [definition.name for definition in await self.jobs()]
-        return [status_of(facts) for facts in await self.store.job_facts(names)]
-
-    async def job_stats(self, name: str) -> JobStats:
-        """Of all its runs that ever ended, pruned ones included."""
-        await self.job(name)
-        return await self.store.job_stats(name)
-
-    async def pause_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> JobStatus:
-        """Nothing of it begins, and its schedules rest, until it is resumed; what runs, runs on."""
-        await self.job(name)
-        await self.store.pause_job(name, reason, checked_actor(actor))
-        return await self.job_status(name)
-
-    async def resume_job(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> JobStatus:
-        """`catch_up`: which plan times of the pause are made up for: none of them (`skip`), the `latest`, or `all`."""
-        await self.job(name)
-        await self.store.resume_job(name, resume_mode(catch_up), checked_actor(actor))
-        return await self.job_status(name)
-
-    async def cancel_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> int:
-        """Its schedules are disabled; its live runs end, or are asked to stop. How many that were."""
-        await self.job(name)
-        count = await self.store.cancel_job(name, reason, checked_actor(actor))
-        self.meters.cancels.add(count)
-        return count
-
     async def retry_job(self, name: str, *, actor: str | None = None) -> Enqueued:
         """Its newest run once more, if that failed, timed out, expired or was cancelled."""
         await self.job(name)
@@ -409,18 +358,3 @@ class Client(Assigning):
         pruned = await prune(self.store)
         self.meters.pruned.add(pruned)
         return pruned
-
-    async def queues(self) -> Sequence[tuple[str, int, int, int]]:
-        """(queue, running, queued, scheduled); those that are being cancelled are running still."""
-        return await self.store.queue_counts()
-
-    async def pause_queue(self, queue: str, *, reason: str | None = None, actor: str | None = None) -> None:
-        """Nothing of it is claimed until it is resumed; what runs, runs on."""
-        await self.store.pause_queue(checked_name(queue, "queue"), reason, checked_actor(actor))
-
-    async def resume_queue(self, queue: str, *, actor: str | None = None) -> bool:
-        """Whether it was paused."""
-        return await self.store.resume_queue(checked_name(queue, "queue"), checked_actor(actor))
-
-    async def paused_queues(self) -> Sequence[Pause]:
-        return await self.store.paused_queues()

@@ -31,7 +31,7 @@ OWN: dict[type[RotaError], int] = {NotSignedIn: 401, TooManyTries: 429, ChangedM
 ALL = [
     kind
     for _, kind in inspect.getmembers(errors, inspect.isclass)
-    if issubclass(kind, RotaError) and kind.__module__ == errors.__name__
+    if issubclass(kind, RotaError) and kind.__module__.startswith(errors.__name__)
 ]
 SPECIFIC = [kind for kind in ALL if kind is not RotaError and kind not in FAMILIES]
 

@@ -16,14 +16,7 @@ from rota.api import asgi, refusals
 from rota.api.orders import RunBody
 from rota.api.requests import LARGEST_BODY
 from rota.api.routing import walk
-from rota.blocking import (
-    BlockingDataJobs,
-    BlockingExpecting,
-    BlockingNotifications,
-    BlockingOutside,
-    BlockingSchedules,
-    BlockingWorkers,
-)
+from rota.assigning import Assigning
 from rota.cli import root
 from rota.client import MOST_LISTED
 from rota.config import SETTINGS, load_config
@@ -45,10 +38,19 @@ from rota.core.states import FINAL_STATES, Outcome, RunState
 from rota.core.steps import Step, StepState
 from rota.core.workers import Worker, WorkerState
 from rota.data_jobs import DataJobs
+from rota.echoes import (
+    BlockingDataJobs,
+    BlockingExpecting,
+    BlockingNotifications,
+    BlockingOutside,
+    BlockingSchedules,
+    BlockingWorkers,
+)
 from rota.engine.context import RunContext
 from rota.engine.meters import Meters
 from rota.errors import RotaError
 from rota.expectations import Expecting
+from rota.governing import Governing
 from rota.notifications import Notifications
 from rota.outside import Outside
 from rota.registry.jobs import JOB_OPTIONS
@@ -179,7 +181,9 @@ def errors_below(kind: type[RotaError]) -> Iterator[type[RotaError]]:
 
 
 def test_every_error_is_documented() -> None:
-    own = [error for error in errors_below(RotaError) if error.__module__ in ("rota.errors", refusals.__name__)]
+    own = [
+        error for error in errors_below(RotaError) if error.__module__.startswith(("rota.errors.", refusals.__name__))
+    ]
     rows = re.findall(r"^\| (\d+) \| `(.*?)` \|", text_of("rest.md"), re.MULTILINE)
     statuses = {code: int(status) for status, code in rows} | {"still-running": 503, "bad-configuration": 422}
     assert [error.code for error in own if statuses.get(error.code) != error.status] == []
@@ -212,7 +216,16 @@ def test_every_command_is_documented() -> None:
 
 
 def test_every_verb_is_documented() -> None:
-    assert unnamed("python.md", (f"`{verb}(" for verb in {*public(Client), *public(BlockingClient)})) == []
+    assert (
+        unnamed(
+            "python.md",
+            (
+                f"`{verb}("
+                for verb in {*public(Client), *public(Governing), *public(Assigning), *public(BlockingClient)}
+            ),
+        )
+        == []
+    )
     assert unnamed("python.md", (f"`{verb}(" for verb in {*public(Schedules), *public(Accounts)})) == []
     assert unnamed("python.md", (f"`{name}`" for name in (*Schedule.__struct_fields__, "state"))) == []
     assert unnamed("python.md", (f"`{verb}(" for verb in (*public(Workers), *public(Notifications)))) == []

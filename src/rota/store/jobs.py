@@ -12,7 +12,7 @@ from rota.core.jobstatus import JobFacts, next_at
 from rota.core.states import RunState
 from rota.core.statistics import JobStats, stats_of
 from rota.errors import NotCancellable, RunIsFinal, UnknownRun
-from rota.store import control, events, expecting, schedules, statistics
+from rota.store import control, events, expecting, job_schedules, statistics
 from rota.store.database import Database, Row, Tx
 from rota.store.planning import NewId
 from rota.store.statistics import FIRST_ID
@@ -34,7 +34,7 @@ async def pause(database: Database, job: str, reason: str | None, actor: str | N
     after: str | None = FIRST_ID
     while after is not None:
         after = await database.transact(
-            partial(schedules.pause_schedules_of, job=job, after=after, actor=actor, new_id=new_id)
+            partial(job_schedules.pause_schedules_of, job=job, after=after, actor=actor, new_id=new_id)
         )
 
 
@@ -50,7 +50,7 @@ async def resume(database: Database, job: str, mode: str, actor: str | None, new
 
 async def _resume_some(tx: Tx, job: str, after: str, mode: str, actor: str | None, new_id: NewId) -> str | bool:
     """Where to go on, or whether the job was paused."""
-    last = await schedules.resume_schedules_of(tx, job, after, mode, actor, new_id)
+    last = await job_schedules.resume_schedules_of(tx, job, after, mode, actor, new_id)
     if last is not None:
         return last
     resumed = bool(await tx.fetch("resume_job", job=job))
@@ -89,7 +89,7 @@ class _Order(msgspec.Struct, frozen=True):
 
 
 async def _disable_some(tx: Tx, order: _Order, after: str, new_id: NewId) -> str | None:
-    last = await schedules.disable_schedules_of(tx, order.job, after, order.actor, new_id)
+    last = await job_schedules.disable_schedules_of(tx, order.job, after, order.actor, new_id)
     if last is not None:
         await order.note(tx)
     return last

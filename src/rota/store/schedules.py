@@ -23,8 +23,6 @@ from rota.store.planning import MOST_RUNS, NewId, Providers, plan_rows
 from rota.store.schedule_rows import ScheduleRow, encoded, schedule_row
 from rota.store.spans import open_scopes
 
-_BITE = 200
-
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """Who changes a schedule and why: what its revision tells. `noted`: it is an act of its own, not part of another.
@@ -134,7 +132,7 @@ async def update(tx: Tx, row: ScheduleRow, definition: ScheduleDefinition, chang
         await notifications.heed_schedule(tx, row.name, definition.job)
     await following.heed(tx, row.id, row.name, definition, row.definition)
     if msgspec.structs.replace(row, **changed) != row:
-        await _revise(tx, row, _telling(change, row.definition, definition), new_id, **changed)
+        await revise(tx, row, _telling(change, row.definition, definition), new_id, **changed)
         if definition.expect != row.definition.expect:
             await expecting.declare(tx, _subject(row), definition.expect)
         if definition.enabled and not row.enabled:
@@ -158,27 +156,27 @@ async def pause(
 ) -> None:
     """Paused already: the newer reason and end count; if they are the same, this is a repetition."""
     facts = {"paused_by": actor, "pause_reason": reason}
-    if row.paused_at is not None and row.resume_at == until and await _pause_facts(tx, row) == facts:
+    if row.paused_at is not None and row.resume_at == until and await pause_facts(tx, row) == facts:
         return
     ((now,),) = await tx.fetch("now")
     note = f"paused: {reason}" if reason else "paused"
     change = Change(note=note, actor=actor, details={"reason": reason, "resume_at": until})
-    await _revise(tx, row, change, new_id, facts=facts, paused_at=row.paused_at or int(now), resume_at=until)
+    await revise(tx, row, change, new_id, facts=facts, paused_at=row.paused_at or int(now), resume_at=until)
 
 
 async def resume(tx: Tx, row: ScheduleRow, new_id: NewId, *, mode: str, actor: str | None) -> None:
     """`skip` starts anew from now; `latest` and `all` catch up with the plan times since the pause."""
     if row.paused_at is not None:
-        await _resume(tx, row, new_id, mode, actor, paused_at=None, resume_at=None)
+        await resume_with(tx, row, new_id, mode, actor, paused_at=None, resume_at=None)
 
 
-async def _resume(tx: Tx, row: ScheduleRow, new_id: NewId, mode: str, actor: str | None, **changed: Any) -> None:
+async def resume_with(tx: Tx, row: ScheduleRow, new_id: NewId, mode: str, actor: str | None, **changed: Any) -> None:
     after = msgspec.structs.replace(row, **changed)
     await expecting.anew(tx, "schedule", row.name)
     change = Change(note="resumed", actor=actor, noted="job_paused" not in changed, details={"catch_up": mode})
     if mode == "skip" or not after.active or after.definition.follows is not None:
-        facts = None if after.paused_at is None else await _pause_facts(tx, row)
-        await _revise(tx, row, change, new_id, facts=facts, **changed)
+        facts = None if after.paused_at is None else await pause_facts(tx, row)
+        await revise(tx, row, change, new_id, facts=facts, **changed)
         return
     ((now,),) = await tx.fetch("now")
     await tx.fetch("reopen_revisions", id=row.id, valid_from=row.cursor_at, note=f"paused, and caught up with ({mode})")
@@ -196,7 +194,7 @@ async def _resume(tx: Tx, row: ScheduleRow, new_id: NewId, mode: str, actor: str
 
 async def delete(tx: Tx, row: ScheduleRow, new_id: NewId, actor: str | None) -> None:
     """Its runs and its ledger stay; a new schedule may have its name."""
-    await _revise(tx, row, Change(note="deleted", actor=actor), new_id, deleted=True)
+    await revise(tx, row, Change(note="deleted", actor=actor), new_id, deleted=True)
     await expecting.drop(tx, _subject(row), actor=actor)
     if row.definition.awaited is not None:
         await following.forget(tx, row.id)
@@ -205,51 +203,11 @@ async def delete(tx: Tx, row: ScheduleRow, new_id: NewId, actor: str | None) -> 
 async def rest_anew(tx: Tx, row: ScheduleRow, actor: str | None, new_id: NewId) -> None:
     """What passed while it rested is decided: nothing of it is caught up with when it is resumed."""
     ((note,),) = await tx.fetch("newest_note", id=row.id)
-    facts = await _pause_facts(tx, row)
-    await _revise(tx, row, Change(note=note, actor=actor, noted=False), new_id, facts=facts)
+    facts = await pause_facts(tx, row)
+    await revise(tx, row, Change(note=note, actor=actor, noted=False), new_id, facts=facts)
 
 
-async def pause_schedules_of(tx: Tx, job: str, after: str, actor: str | None, new_id: NewId) -> str | None:
-    """The job is paused: a bite of its schedules plan nothing until it is resumed. Where to go on, or None."""
-    rows, last = await _of_job(tx, job, after, job_paused=0)
-    for row in rows:
-        facts = await _pause_facts(tx, row)
-        change = Change(note="job paused", actor=actor, noted=False)
-        await _revise(tx, row, change, new_id, facts=facts, job_paused=1)
-    return last
-
-
-async def resume_schedules_of(tx: Tx, job: str, after: str, mode: str, actor: str | None, new_id: NewId) -> str | None:
-    """The job goes on: `mode` says what becomes of the plan times that passed meanwhile."""
-    rows, last = await _of_job(tx, job, after, job_paused=1)
-    for row in rows:
-        await _resume(tx, row, new_id, mode, actor, job_paused=0)
-    return last
-
-
-async def disable_schedules_of(tx: Tx, job: str, after: str, actor: str | None, new_id: NewId) -> str | None:
-    """The job is cancelled: its schedules are switched off."""
-    rows, last = await _of_job(tx, job, after, enabled=1)
-    for row in rows:
-        definition = msgspec.structs.replace(row.definition, enabled=False)
-        await update(tx, row, definition, Change(note="job cancelled", actor=actor, noted=False), new_id)
-    return last
-
-
-async def _of_job(
-    tx: Tx, job: str, after: str, *, job_paused: int | None = None, enabled: int | None = None
-) -> tuple[list[ScheduleRow], str | None]:
-    """A bite of them, locked, and the last id of it: None if there are no more."""
-    await tx.fetch("lock_job", job=job)
-    wanted = {"job": job, "job_paused": job_paused, "enabled": enabled}
-    bite = await tx.fetch("lock_schedules_of_job", after=after, limit=_BITE, **wanted)
-    if not bite:
-        return [], None
-    found = await tx.fetch("read_locked_of_job", [(no,) for no, _ in bite], **wanted)
-    return [schedule_row(row) for row in found], str(bite[-1][1])
-
-
-async def _revise(
+async def revise(
     tx: Tx,
     row: ScheduleRow,
     change: Change,
@@ -264,7 +222,7 @@ async def _revise(
     row = await _settle(tx, row, new_id, int(now))
     await _give_up(tx, row, int(now))
     if facts is None and row.paused_at is not None:
-        facts = await _pause_facts(tx, row)
+        facts = await pause_facts(tx, row)
     was = row
     row = msgspec.structs.replace(row, **changed, revision=row.revision + 1, cursor_at=max(int(now), row.cursor_at))
     row, earliest = await _after_its_last_run(tx, was, row, int(now))
@@ -310,7 +268,7 @@ async def _give_up(tx: Tx, row: ScheduleRow, now: int) -> None:
         await tell_missed(tx, [(row, Gap(row.next_plan, last or row.next_plan, count, reason))], set())
 
 
-async def _pause_facts(tx: Tx, row: ScheduleRow) -> dict[str, str | None]:
+async def pause_facts(tx: Tx, row: ScheduleRow) -> dict[str, str | None]:
     ((paused_by, reason),) = await tx.fetch("pause_facts", id=row.id)
     return {"paused_by": paused_by, "pause_reason": reason}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
@@ -14,23 +12,20 @@ from rota.core.claims import NIL_ID, Claim, ClaimRequest, LimitedRequest, Needed
 from rota.core.endings import Report
 from rota.core.jobstatus import JobFacts
 from rota.core.levels import Levels
-from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Pause, Retention, Run, RunFilter, WorkerInfo
+from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Pause, Run, RunFilter, WorkerInfo
 from rota.core.needs import Needs
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
 from rota.store import (
     control,
-    counting,
     enqueueing,
     events,
     expecting,
-    folding,
     jobs,
     levels,
     limits,
     migrating,
     needs,
-    pruning,
     rates,
     reading,
     reporting,
@@ -41,7 +36,7 @@ from rota.store import (
 from rota.store.bulk_store import BulkStore
 from rota.store.conducting import ConductStore
 from rota.store.data_jobs import DataJobStore, require_free
-from rota.store.database import AlreadyThere, Database, Hint, Row, Tx, Work
+from rota.store.database import AlreadyThere, Database, Hint, Row, Tx
 from rota.store.dependencies import DependencyStore
 from rota.store.expectations import ExpectationStore
 from rota.store.ledger_store import LedgerStore
@@ -57,10 +52,9 @@ from rota.store.schedule_store import ScheduleStore
 from rota.store.selecting import selection_of
 from rota.store.slots import Limited
 from rota.store.tokens import TokenStore
+from rota.store.upkeep import Upkeep
 from rota.store.watching import Watch
 from rota.store.workers import WorkerStore, save_worker
-
-log = logging.getLogger("rota.store")
 
 
 class Extended(msgspec.Struct, frozen=True):
@@ -98,6 +92,7 @@ class Store:
         self.dependencies = DependencyStore(database)
         self.watch = Watch(database)
         self.workers = WorkerStore(database)
+        self.prune = Upkeep(database).prune
         self.tokens = TokenStore(database)
         self.quotas = QuotaStore(database)
         self.outside = OutsideStore(database)
@@ -358,51 +353,3 @@ class Store:
     async def newest_run(self, job: str) -> tuple[str, RunState | None] | None:
         """Its id and how it ended, None while it is live; skipped ones do not count."""
         return await self.database.read(lambda tx: jobs.newest_run(tx, job))
-
-    async def prune(self, retention_of: Callable[[str], Retention], *, thorough: bool = True) -> int:
-        """Everything prunable now, in bites, so that workers come in between; and what has ended is counted.
-
-        `thorough` also looks through what is seldom there. One job's trouble is told when all the others are done.
-        """
-        await self._in_bites(pruning.stale_keys, pruning.drop_keys)
-        total = 0
-        troubles: list[Exception] = []
-        steps = ((pruning.jobs_with_runs, self._prune_runs), (folding.jobs_of_schedules, self._prune_schedules))
-        for find_jobs, prune_job in steps:
-            for job in await self.database.read(find_jobs):
-                try:
-                    total += await prune_job(job, retention_of(job), thorough=thorough)
-                except Exception as error:
-                    log.warning("job %s: %s", job, error)
-                    troubles.append(error)
-        await self._in_bites(folding.long_deleted, folding.drop_schedules)
-        await self._in_bites(pruning.old_events, pruning.drop_events)
-        if await self.database.read(pruning.silent_workers):
-            await self.database.transact(pruning.drop_silent_workers)
-        if troubles:
-            raise troubles[0]
-        return total
-
-    async def _prune_runs(self, job: str, retention: Retention, *, thorough: bool) -> int:
-        total = await self._in_bites(partial(pruning.prunable, job=job, retention=retention), pruning.drop_runs)
-        await self._in_bites(partial(counting.next_runs, job=job), lambda _: counting.count(job))
-        if thorough:
-            await self._in_bites(partial(counting.passed_runs, job=job), lambda _: counting.count_passed(job))
-        return total + await self._in_bites(partial(folding.surplus_skips, job=job), pruning.drop_runs)
-
-    async def _prune_schedules(self, job: str, retention: Retention, *, thorough: bool) -> int:
-        await self._in_bites(partial(folding.old_missed, job=job, retention=retention), folding.fold_missed)
-        if thorough:
-            await self._in_bites(partial(folding.gone_scopes, job=job, retention=retention), folding.forget_scopes)
-        return 0
-
-    async def _in_bites(self, look: Work[Sequence[Row]], drop: Callable[[Sequence[Row]], Work[int]]) -> int:
-        """Mostly there is nothing to drop: looking blocks nobody, dropping takes SQLite's only write lock."""
-        total = 0
-        while old := await self.database.read(look):
-            count = await self.database.transact(drop(old))
-            total += count
-            if not pruning.is_full_bite(count):  # the rest, if any, is another janitor's
-                break
-            await asyncio.sleep(0)
-        return total

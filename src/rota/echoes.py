@@ -1,0 +1,262 @@
+"""The parts of the client for code without an event loop: one line per verb."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+from rota.client import Client
+from rota.core.access import Token
+from rota.core.applying import Difference
+from rota.core.backfilling import Backfill
+from rota.core.events import Event
+from rota.core.expectations import Expected
+from rota.core.explaining import Explanation
+from rota.core.ledger import Verification
+from rota.core.model import JobDefinition, RunError
+from rota.core.notifications import NotificationView
+from rota.core.occurrences import Occurrence
+from rota.core.outside import Assignment, Heartbeat
+from rota.core.preview import Fire
+from rota.core.quotas import QuotaOf
+from rota.core.schedules import Schedule
+from rota.core.scope import Scope
+from rota.core.states import RunState
+from rota.core.steps import StepState
+from rota.core.triggers import Trigger
+from rota.core.workers import Worker
+from rota.drafting import Simulated, WhatIf
+from rota.durations import Duration
+from rota.tokens import Issued
+
+T = TypeVar("T")
+
+
+class Call(Protocol):
+    def __call__(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T: ...
+
+
+class BlockingSchedules:
+    """`client.schedules`, likewise."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def create(self, name: str, job: str, trigger: Trigger, **options: Any) -> Schedule:
+        return self._call(lambda client: client.schedules.create(name, job, trigger, **options))
+
+    def update(self, name: str, **changes: Any) -> Schedule:
+        return self._call(lambda client: client.schedules.update(name, **changes))
+
+    def delete(self, name: str, *, actor: str | None = None) -> None:
+        return self._call(lambda client: client.schedules.delete(name, actor=actor))
+
+    def get(self, name: str) -> Schedule:
+        return self._call(lambda client: client.schedules.get(name))
+
+    def list(self, **wanted: Any) -> Sequence[Schedule]:
+        return self._call(lambda client: client.schedules.list(**wanted))
+
+    def pause(self, name: str, **facts: Any) -> Schedule:
+        return self._call(lambda client: client.schedules.pause(name, **facts))
+
+    def resume(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> Schedule:
+        return self._call(lambda client: client.schedules.resume(name, catch_up=catch_up, actor=actor))
+
+    def enable(self, name: str, *, actor: str | None = None) -> Schedule:
+        return self._call(lambda client: client.schedules.enable(name, actor=actor))
+
+    def disable(self, name: str, *, actor: str | None = None) -> Schedule:
+        return self._call(lambda client: client.schedules.disable(name, actor=actor))
+
+    def trigger(
+        self, name: str, *, scope: Scope | tuple[str, str] | None = None, force: bool = False, actor: str | None = None
+    ) -> Sequence[str]:
+        return self._call(lambda client: client.schedules.trigger(name, scope=scope, force=force, actor=actor))
+
+    def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
+        return self._call(lambda client: client.schedules.preview(name, count, after=after))
+
+    def simulate(self, name: str, span: Duration = "1d", what_if: WhatIf | None = None, **changes: Any) -> Simulated:
+        return self._call(lambda client: client.schedules.simulate(name, span, what_if, **changes))
+
+    def explain(self, name: str, at: datetime) -> Explanation:
+        return self._call(lambda client: client.schedules.explain(name, at))
+
+    def occurrences(self, name: str, **wanted: Any) -> Sequence[Occurrence]:
+        return self._call(lambda client: client.schedules.occurrences(name, **wanted))
+
+    def events(self, name: str) -> Sequence[Event]:
+        return self._call(lambda client: client.schedules.events(name))
+
+    def verify(self, name: str, *, thorough: bool = True) -> Verification:
+        return self._call(lambda client: client.schedules.verify(name, thorough=thorough))
+
+    def backfill(self, name: str, from_at: datetime, to_at: datetime, **how: Any) -> Backfill:
+        return self._call(lambda client: client.schedules.backfill(name, from_at, to_at, **how))
+
+    def plan_documents(self, documents: Iterable[Mapping[str, Any]], owner: str) -> Sequence[Difference]:
+        return self._call(lambda client: client.schedules.plan_documents(documents, owner))
+
+    def apply_documents(
+        self, documents: Iterable[Mapping[str, Any]], owner: str, *, actor: str | None = None
+    ) -> Sequence[Difference]:
+        return self._call(lambda client: client.schedules.apply_documents(documents, owner, actor=actor))
+
+
+class BlockingOutside:
+    """`client.outside`, likewise."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def claim(self, worker: str, **wanted: Any) -> list[Assignment]:
+        return self._call(lambda client: client.outside.claim(worker, **wanted))
+
+    def heartbeat(self, run_id: str, fence: int) -> Heartbeat:
+        return self._call(lambda client: client.outside.heartbeat(run_id, fence))
+
+    def progress(self, run_id: str, fence: int, percent: float | None = None, summary: str | None = None) -> Heartbeat:
+        return self._call(lambda client: client.outside.progress(run_id, fence, percent, summary))
+
+    def step(self, run_id: str, fence: int, id: str, state: str, **said: Any) -> StepState:
+        return self._call(lambda client: client.outside.step(run_id, fence, id, state, **said))
+
+    def logs(self, run_id: str, fence: int, lines: Iterable[str | Mapping[str, Any]], *, no: int | None = None) -> None:
+        return self._call(lambda client: client.outside.logs(run_id, fence, lines, no=no))
+
+    def complete(self, run_id: str, fence: int, result: Any = None) -> RunState:
+        return self._call(lambda client: client.outside.complete(run_id, fence, result))
+
+    def fail(self, run_id: str, fence: int, error: str | RunError | Mapping[str, Any], **how: Any) -> RunState:
+        return self._call(lambda client: client.outside.fail(run_id, fence, error, **how))
+
+    def cancelled(self, run_id: str, fence: int) -> RunState:
+        return self._call(lambda client: client.outside.cancelled(run_id, fence))
+
+
+class BlockingWorkers:
+    """`client.workers`, likewise."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def get(self, who: str) -> Worker:
+        return self._call(lambda client: client.workers.get(who))
+
+    def find(self, who: str) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.find(who))
+
+    def drain(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.drain(who, actor=actor))
+
+    def resume(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.resume(who, actor=actor))
+
+    def stop(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.stop(who, actor=actor))
+
+    def set(self, who: str, **settings: Any) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.set(who, **settings))
+
+    def list(self) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.list())
+
+
+class BlockingTokens:
+    """`client.tokens`, likewise; checking them is the server's business."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def create(self, name: str, role: str, **options: Any) -> Issued:
+        return self._call(lambda client: client.tokens.create(name, role, **options))
+
+    def list(self) -> Sequence[Token]:
+        return self._call(lambda client: client.tokens.list())
+
+    def revoke(self, who: str, *, actor: str | None = None) -> Token:
+        return self._call(lambda client: client.tokens.revoke(who, actor=actor))
+
+
+class BlockingQuotas:
+    """`client.quotas`, likewise."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def set(self, kind: str, id: str | None = None, **quota: Any) -> QuotaOf:
+        return self._call(lambda client: client.quotas.set(kind, id, **quota))
+
+    def get(self, kind: str, id: str | None = None) -> QuotaOf:
+        return self._call(lambda client: client.quotas.get(kind, id))
+
+    def drop(self, kind: str, id: str | None = None) -> None:
+        return self._call(lambda client: client.quotas.drop(kind, id))
+
+    def ls(self) -> Sequence[QuotaOf]:
+        return self._call(lambda client: client.quotas.ls())
+
+
+class BlockingExpecting:
+    """`client.expectations`, likewise."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def set(self, kind: str, name: str, **expect: Any) -> Expected:
+        return self._call(lambda client: client.expectations.set(kind, name, **expect))
+
+    def get(self, kind: str, name: str) -> Expected:
+        return self._call(lambda client: client.expectations.get(kind, name))
+
+    def find(self, kind: str, name: str) -> Expected | None:
+        return self._call(lambda client: client.expectations.find(kind, name))
+
+    def drop(self, kind: str, name: str, *, actor: str | None = None) -> bool:
+        return self._call(lambda client: client.expectations.drop(kind, name, actor=actor))
+
+    def list(self, *, breached: bool = False) -> Sequence[Expected]:
+        return self._call(lambda client: client.expectations.list(breached=breached))
+
+
+class BlockingNotifications:
+    """`client.notifications`, likewise."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def add(self, name: str, **options: Any) -> NotificationView:
+        return self._call(lambda client: client.notifications.add(name, **options))
+
+    def change(self, name: str, **options: Any) -> NotificationView:
+        return self._call(lambda client: client.notifications.change(name, **options))
+
+    def drop(self, name: str, *, actor: str | None = None) -> None:
+        return self._call(lambda client: client.notifications.drop(name, actor=actor))
+
+    def get(self, name: str) -> NotificationView:
+        return self._call(lambda client: client.notifications.get(name))
+
+    def list(self) -> Sequence[NotificationView]:
+        return self._call(lambda client: client.notifications.list())
+
+    def test(self, name: str) -> Any:
+        return self._call(lambda client: client.notifications.test(name))
+
+
+class BlockingDataJobs:
+    """`client.data_jobs`, likewise."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def add(self, name: str, kind: str, **options: Any) -> JobDefinition:
+        return self._call(lambda client: client.data_jobs.add(name, kind, **options))
+
+    def change(self, name: str, **options: Any) -> JobDefinition:
+        return self._call(lambda client: client.data_jobs.change(name, **options))
+
+    def drop(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
+        return self._call(lambda client: client.data_jobs.drop(name, force=force, actor=actor))

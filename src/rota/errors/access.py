@@ -1,0 +1,38 @@
+"""Who may not, or not yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rota.errors.families import Denied, NotFound, did_you_mean
+
+
+class UnknownToken(NotFound):
+    code = "unknown-token"
+
+    def __init__(self, who: str, known: Iterable[str]) -> None:
+        hint = did_you_mean(who, known) or "`rota token ls` lists them"
+        super().__init__(f"no token is called {who!r:.80}", hint=hint)
+
+
+class Forbidden(Denied):
+    code = "forbidden"
+
+    def __init__(self, problem: str, hint: str | None = None) -> None:
+        super().__init__(problem, hint=hint)
+
+
+class NotSignedIn(Denied):
+    status, code = 401, "not-signed-in"
+
+    def __init__(self, problem: str = "nobody is signed in") -> None:
+        hint = "send Authorization: Bearer rota_…, a token from `rota token create`"
+        super().__init__(problem, hint=hint)
+
+
+class TooManyTries(Denied):
+    status, code = 429, "too-many-tries"
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__("too many wrong tokens came from this address", hint=f"try again in {seconds:.0f}s")
+        self.seconds = seconds

@@ -1,0 +1,184 @@
+"""What can be wrong with what is asked of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from rota.errors.families import Conflict, Invalid, NotFound, Unavailable, did_you_mean
+
+_SHOWN_CANDIDATES = 5
+
+
+class UnknownRun(NotFound):
+    code = "unknown-run"
+
+    def __init__(self, run_id: str) -> None:
+        hint = "give the beginning or the end of an id; it may have been pruned; `rota run ls` lists runs"
+        super().__init__(f"there is no run {run_id!r}", hint=hint)
+
+
+class AmbiguousRun(Conflict):
+    code = "ambiguous-run"
+
+    def __init__(self, part: str, candidates: Sequence[str]) -> None:
+        some = ", ".join(candidates[:_SHOWN_CANDIDATES]) + (", …" if len(candidates) > _SHOWN_CANDIDATES else "")
+        super().__init__(f"{part!r} is the beginning or end of more than one run", hint=f"give more of the id: {some}")
+
+
+class LeaseLost(Conflict):
+    """The write came from a lease that is no longer the run's current one."""
+
+    code = "stale-lease"
+
+    def __init__(self, run_id: str, fence: int, state: str | None = None) -> None:
+        hint = "stop: another attempt owns it" if state is None else f"stop: the run is {state}"
+        super().__init__(f"fence {fence} of run {run_id} is not current any more", hint=hint)
+        self.run_id = run_id
+        self.fence = fence
+
+
+class AlreadyReported(Conflict):
+    """The attempt was ended before under the same fence, and otherwise."""
+
+    code = "already-reported"
+
+    def __init__(self, run_id: str, fence: int, outcome: str) -> None:
+        super().__init__(f"run {run_id} was reported as {outcome} under fence {fence} already", hint="that stands")
+
+
+class NotHandedOver(Conflict):
+    code = "not-handed-over"
+
+    def __init__(self, run_id: str, worker_id: str) -> None:
+        told = f"run {run_id} is still in the hands of worker {worker_id}"
+        super().__init__(told, hint="it is yours when its handler has ended: try again in a moment")
+
+
+class NotAsked(Conflict):
+    code = "not-asked"
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"nobody asked run {run_id} to stop", hint="fail it instead, without a retry")
+
+
+class RunIsFinal(Conflict):
+    code = "run-is-final"
+
+    def __init__(self, run_id: str, state: str, wanted: str) -> None:
+        super().__init__(f"run {run_id} is {state} already and cannot be {wanted}", hint="a final run never changes")
+
+
+class RunNotFinal(Conflict):
+    code = "run-not-final"
+
+    def __init__(self, run_id: str, state: str) -> None:
+        hint = "wait until it has ended" if state == "cancelling" else "cancel it first, or wait until it has ended"
+        super().__init__(f"run {run_id} is {state}; only a finished run can be retried", hint=hint)
+
+
+class NotCancellable(Conflict):
+    code = "not-cancellable"
+
+    def __init__(self, run_id: str, job: str) -> None:
+        super().__init__(f"run {run_id} has begun and job {job!r} does not support cancelling")
+
+
+class DuplicateRun(Conflict):
+    code = "duplicate-run"
+
+    def __init__(self, job: str, holder: str) -> None:
+        super().__init__(f"job {job!r} has a run with this unique key already: {holder}")
+        self.holder = holder
+
+
+class NothingToRetry(Conflict):
+    code = "nothing-to-retry"
+
+    def __init__(self, job: str, run_id: str | None, state: str | None) -> None:
+        """`state` is how the job's newest run ended, None while it goes on; without a run there is no `run_id`."""
+        if run_id is None:
+            super().__init__(f"job {job!r} has no run to retry", hint="enqueue one: `rota run add`")
+        elif state is None:
+            super().__init__(f"run {run_id} of job {job!r} has not ended", hint="wait until it has, or cancel it first")
+        else:
+            hint = f"to do it again all the same: `rota run retry {run_id}`"
+            super().__init__(f"the newest run of job {job!r}, {run_id}, has {state}: it did not fail", hint=hint)
+
+
+class AlreadyRetried(Conflict):
+    """Said by retries of many; one run by its id may be retried as often as wanted."""
+
+    code = "already-retried"
+
+    def __init__(self, run_id: str, retry: str) -> None:
+        super().__init__(f"run {run_id} was retried already, by run {retry}", hint="retry that one, if it failed")
+        self.retry = retry
+
+
+class BulkMismatch(Conflict):
+    code = "bulk-mismatch"
+
+    def __init__(self, expected: int, what: str = "runs") -> None:
+        hint = "nothing was done; count again, and expect what you find"
+        super().__init__(f"more {what} match than the {expected} that were expected", hint=hint)
+
+
+class LimitReached(Conflict):
+    code: ClassVar[str] = "limit-reached"
+
+    def __init__(self, job: str, key: str, most: int, reason: str) -> None:
+        super().__init__(f"job {job!r} takes no more runs now: {reason}", hint="try again when one of them has ended")
+        self.key = key
+        self.max = most
+
+
+class QuotaExceeded(LimitReached):
+    """As many of a scope's runs wait as may, over all jobs."""
+
+    code = "quota-exceeded"
+
+
+class NotRepeatable(Conflict):
+    code = "not-repeatable"
+
+    def __init__(self, name: str, holder: str) -> None:
+        super().__init__(f"job {name!r} is not repeatable and run {holder} has done it, or is doing it")
+        self.holder = holder
+
+
+class StillRunning(Unavailable):
+    """Waiting for a run took longer than the caller wanted."""
+
+    exit_code, code = 75, "still-running"
+
+    def __init__(self, run_id: str, state: str) -> None:
+        super().__init__(f"run {run_id} is still {state}")
+        self.run_id = run_id
+        self.state = state
+
+
+class UnknownStep(Invalid):
+    code = "unknown-step"
+
+    def __init__(self, step: str, known: Iterable[str]) -> None:
+        names = list(known)
+        known_ones = f"there is {', '.join(map(repr, names[:10]))}" if names else "there are no steps"
+        hint = did_you_mean(step, names) or known_ones
+        super().__init__(f"there is no step {step!r}", hint=hint)
+
+
+class StepTwice(Invalid):
+    code = "step-twice"
+
+    def __init__(self, step: str) -> None:
+        super().__init__(
+            f"step {step!r} was opened already in this attempt", hint="give each its own id, such as page-1, page-2"
+        )
+
+
+class KeyReused(Invalid):
+    code = "idempotency-key-reused"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"idempotency key {key!r} was used for another request", hint="use a new key for new content")

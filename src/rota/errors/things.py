@@ -1,0 +1,137 @@
+"""What can be wrong with what is asked of jobs, schedules, workers and what belongs to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rota.errors.families import Conflict, Invalid, NotFound, Unavailable, did_you_mean
+
+_SHOWN_CANDIDATES = 5
+
+
+class UnknownJob(NotFound):
+    code = "unknown-job"
+
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+        names = list(known)
+        hint = did_you_mean(name, names) or "start a worker that has it once, so that the database knows it"
+        super().__init__(f"no job is called {name!r}", hint=hint)
+
+
+class JobDisabled(Conflict):
+    code = "job-disabled"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"job {name!r} is disabled", hint="declare it with enabled=True to let it run")
+
+
+class JobInUse(Conflict):
+    code = "job-in-use"
+
+    def __init__(self, name: str, schedules: int, runs: int) -> None:
+        hint = "force it: its schedules are disabled then, and its runs cancelled"
+        super().__init__(f"job {name!r} is needed by {schedules} schedules and {runs} live runs", hint=hint)
+
+
+class NotSchedulable(Conflict):
+    code = "not-schedulable"
+
+    def __init__(self, job: str) -> None:
+        super().__init__(f"job {job!r} is declared as not schedulable")
+
+
+class UnknownSchedule(NotFound):
+    code = "unknown-schedule"
+
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+        hint = did_you_mean(name, list(known)) or "`rota schedule ls` lists them"
+        super().__init__(f"no schedule is called {name!r}", hint=hint)
+
+
+class DuplicateSchedule(Conflict):
+    code = "duplicate-schedule"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is a schedule {name!r} already", hint="edit it, or take another name")
+
+
+class Overlapping(Conflict):
+    code = "overlapping"
+
+    def __init__(self, schedule: str, reason: str) -> None:
+        super().__init__(f"schedule {schedule!r} was not triggered: {reason}", hint="force it, or wait")
+
+
+class NotTriggered(Conflict):
+    """A limit or a unique key stands in the way; unlike an overlap, it cannot be forced."""
+
+    code = "not-triggered"
+
+    def __init__(self, schedule: str, reason: str) -> None:
+        hint = "try again when the runs in its way have ended"
+        super().__init__(f"schedule {schedule!r} was not triggered: {reason}", hint=hint)
+
+
+class FollowingRing(Invalid):
+    """Schedules that follow each other's jobs would never come to rest."""
+
+    code = "following-ring"
+
+    def __init__(self, schedule: str, path: Iterable[str]) -> None:
+        super().__init__(
+            f"schedule {schedule!r} would close a ring: {' → '.join(path)}",
+            hint="each job would start the next for ever; let one of them run at its own times",
+        )
+
+
+class UnreadableSchedule(Unavailable):
+    code = "unreadable-schedule"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"a schedule's definition cannot be read: {problem}", hint="written by a newer rota? upgrade")
+
+
+class ChangedMeanwhile(Conflict):
+    """Whoever changes something as they saw it wants to know that it is not like that any more."""
+
+    status, code = 412, "changed-meanwhile"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} was changed meanwhile", hint="look at it again, and decide anew")
+
+
+class UnknownWorker(NotFound):
+    code = "unknown-worker"
+
+    def __init__(self, worker: str, known: Iterable[str] = ()) -> None:
+        super().__init__(f"no worker is called {worker!r}", hint=did_you_mean(worker, known))
+
+
+class AmbiguousWorker(Conflict):
+    code = "ambiguous-worker"
+
+    def __init__(self, part: str, candidates: Sequence[str]) -> None:
+        some = ", ".join(candidates[:_SHOWN_CANDIDATES]) + (", …" if len(candidates) > _SHOWN_CANDIDATES else "")
+        super().__init__(f"{part!r} is the beginning of more than one worker's id", hint=f"give more of it: {some}")
+
+
+class UnknownQuota(NotFound):
+    code = "unknown-quota"
+
+    def __init__(self, kind: str, id: str | None) -> None:
+        of = f"each {kind!r}" if id is None else f"{kind}/{id}"
+        super().__init__(f"no quota is set for {of}", hint="rota quota ls")
+
+
+class UnknownNotification(NotFound):
+    code = "unknown-notification"
+
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+        super().__init__(f"there is no notification {name!r}", hint=did_you_mean(name, known))
+
+
+class NotExpected(NotFound):
+    code = "not-expected"
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"nothing is expected of {kind} {name!r}", hint="rota expect ls tells of whom something is")

@@ -1,0 +1,65 @@
+"""Values that are not possible, and a database that does not serve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rota.errors.families import Invalid, Unavailable, did_you_mean
+
+
+class BadPayload(Invalid):
+    """`path` leads to the value at fault: `$.user.age`."""
+
+    code = "bad-payload"
+
+    def __init__(self, path: str, problem: str, *, hint: str | None = None) -> None:
+        super().__init__(f"the payload {problem}" if path == "$" else f"payload at {path}: {problem}", hint=hint)
+        self.path = path
+        self.problem = problem
+
+
+class BadDuration(Invalid):
+    code = "bad-duration"
+
+    def __init__(self, text: object, problem: str = "is not a duration") -> None:
+        super().__init__(f"{text!r} {problem}", hint='write a number and a unit: "90s", "15m", "6h", "1d"')
+
+
+class BadTrigger(Invalid):
+    """`field` is the part at fault: `minute`, `timezone`, `interval`."""
+
+    code = "bad-trigger"
+
+    def __init__(self, problem: str, *, field: str | None = None, hint: str | None = None) -> None:
+        super().__init__(f"{field}: {problem}" if field else problem, hint=hint)
+        self.field = field
+
+
+class BadConfig(Invalid):
+    exit_code, code = 78, "bad-configuration"
+
+
+class UnknownOption(Invalid):
+    code = "unknown-option"
+
+    def __init__(self, option: str, known: Iterable[str], *, where: str) -> None:
+        super().__init__(f"{where} has no option {option!r}", hint=did_you_mean(option, known))
+
+
+class SchemaOutdated(Unavailable):
+    exit_code, code = 78, "schema-outdated"
+
+    def __init__(self, found: int, wanted: int) -> None:
+        if found > wanted:
+            super().__init__(
+                f"the database is at schema {found}, this rota knows {wanted}", hint="install a newer rota"
+            )
+        else:
+            super().__init__(f"the database is at schema {found}, this rota needs {wanted}", hint="run `rota migrate`")
+
+
+class DeadlineExceeded(Unavailable):
+    code = "deadline"
+
+    def __init__(self, what: str, seconds: float) -> None:
+        super().__init__(f"{what} did not finish within {seconds:g}s")

@@ -1,0 +1,54 @@
+"""What becomes of the schedules of a job that is paused, resumed or cancelled as a whole: a bite of them at a time."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.store import schedules
+from rota.store.database import Tx
+from rota.store.planning import NewId
+from rota.store.schedule_rows import ScheduleRow, schedule_row
+
+_BITE = 200
+
+
+async def pause_schedules_of(tx: Tx, job: str, after: str, actor: str | None, new_id: NewId) -> str | None:
+    """The job is paused: a bite of its schedules plan nothing until it is resumed. Where to go on, or None."""
+    rows, last = await _of_job(tx, job, after, job_paused=0)
+    for row in rows:
+        facts = await schedules.pause_facts(tx, row)
+        change = schedules.Change(note="job paused", actor=actor, noted=False)
+        await schedules.revise(tx, row, change, new_id, facts=facts, job_paused=1)
+    return last
+
+
+async def resume_schedules_of(tx: Tx, job: str, after: str, mode: str, actor: str | None, new_id: NewId) -> str | None:
+    """The job goes on: `mode` says what becomes of the plan times that passed meanwhile."""
+    rows, last = await _of_job(tx, job, after, job_paused=1)
+    for row in rows:
+        await schedules.resume_with(tx, row, new_id, mode, actor, job_paused=0)
+    return last
+
+
+async def disable_schedules_of(tx: Tx, job: str, after: str, actor: str | None, new_id: NewId) -> str | None:
+    """The job is cancelled: its schedules are switched off."""
+    rows, last = await _of_job(tx, job, after, enabled=1)
+    for row in rows:
+        definition = msgspec.structs.replace(row.definition, enabled=False)
+        await schedules.update(
+            tx, row, definition, schedules.Change(note="job cancelled", actor=actor, noted=False), new_id
+        )
+    return last
+
+
+async def _of_job(
+    tx: Tx, job: str, after: str, *, job_paused: int | None = None, enabled: int | None = None
+) -> tuple[list[ScheduleRow], str | None]:
+    """A bite of them, locked, and the last id of it: None if there are no more."""
+    await tx.fetch("lock_job", job=job)
+    wanted = {"job": job, "job_paused": job_paused, "enabled": enabled}
+    bite = await tx.fetch("lock_schedules_of_job", after=after, limit=_BITE, **wanted)
+    if not bite:
+        return [], None
+    found = await tx.fetch("read_locked_of_job", [(no,) for no, _ in bite], **wanted)
+    return [schedule_row(row) for row in found], str(bite[-1][1])
