@@ -15,7 +15,7 @@ from rota.core.states import Outcome, RunState
 from rota.core.statistics import JobStats
 from rota.errors import Conflict
 from rota.instants import instant
-from rota.store import Store, jobs, pruning, schedules, statistics
+from rota.store import Store, job_schedules, jobs, pruning, statistics
 from rota.store.database import Row, Tx
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import claim, make, put, put_and_claim, state_of, tell
@@ -67,7 +67,7 @@ async def test_a_pause_keeps_the_first_with_who_and_why(store: Store, clock: Man
 
 
 async def test_schedules_follow_their_job_in_bites(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedules, "_BITE", 2)
+    monkeypatch.setattr(job_schedules, "_BITE", 2)
     for number in range(5):
         await make_schedule(store, f"s{number}")
 
@@ -85,10 +85,10 @@ async def test_schedules_follow_their_job_in_bites(store: Store, monkeypatch: py
 
 
 async def test_a_pause_that_fails_halfway_is_finished_by_another(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedules, "_BITE", 2)
+    monkeypatch.setattr(job_schedules, "_BITE", 2)
     for number in range(5):
         await make_schedule(store, f"s{number}")
-    whole, bites = schedules.pause_schedules_of, 0
+    whole, bites = job_schedules.pause_schedules_of, 0
 
     async def once(tx: Tx, **facts: Any) -> str | None:
         nonlocal bites
@@ -98,7 +98,7 @@ async def test_a_pause_that_fails_halfway_is_finished_by_another(store: Store, m
         return await whole(tx, **facts)
 
     with monkeypatch.context() as patched:
-        patched.setattr(schedules, "pause_schedules_of", once)
+        patched.setattr(job_schedules, "pause_schedules_of", once)
         with pytest.raises(Conflict):
             await store.pause_job("work", None, None)
     assert (await status(store)).state is JobState.PAUSED
