@@ -19,8 +19,8 @@ NEWEST = migrations(open_database("sqlite:///unused.db").dialect)[-1][0]
 
 
 @pytest.fixture
-async def fresh(database_url: str) -> AsyncIterator[Store]:
-    store = Store(open_database(database_url))
+async def fresh(new_database_url: str) -> AsyncIterator[Store]:
+    store = Store(open_database(new_database_url))
     yield store
     await store.close()
 
@@ -84,8 +84,8 @@ async def test_an_exception_between_statements_leaves_nothing_behind(
     assert await fresh.migrate() == ["one"]
 
 
-async def test_many_migrators_at_once_apply_each_migration_once(fresh: Store, database_url: str) -> None:
-    stores = [fresh, *[Store(open_database(database_url)) for _ in range(4)]]
+async def test_many_migrators_at_once_apply_each_migration_once(fresh: Store, new_database_url: str) -> None:
+    stores = [fresh, *[Store(open_database(new_database_url)) for _ in range(4)]]
     applied = await asyncio.gather(*[store.migrate() for store in stores])
     for store in stores[1:]:
         await store.close()
@@ -94,7 +94,7 @@ async def test_many_migrators_at_once_apply_each_migration_once(fresh: Store, da
     )
 
 
-async def test_a_newer_schema_is_refused(fresh: Store, monkeypatch: pytest.MonkeyPatch, database_url: str) -> None:
+async def test_a_newer_schema_is_refused(fresh: Store, monkeypatch: pytest.MonkeyPatch, new_database_url: str) -> None:
     with monkeypatch.context() as future:
         extended(future, (NEWEST + 1, "one", "create table one (n integer)"))
         await fresh.migrate()
@@ -103,7 +103,7 @@ async def test_a_newer_schema_is_refused(fresh: Store, monkeypatch: pytest.Monke
     with pytest.raises(SchemaOutdated, match="install a newer rota"):
         await fresh.require_current_schema()
     with pytest.raises(SchemaOutdated):
-        await open_store(database_url)
+        await open_store(new_database_url)
 
 
 async def test_an_older_schema_is_refused_with_what_to_do(fresh: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,35 +113,35 @@ async def test_an_older_schema_is_refused_with_what_to_do(fresh: Store, monkeypa
         await fresh.require_current_schema()
 
 
-async def test_sqlite_is_brought_up_to_date_when_opened(sqlite_url: str) -> None:
-    store = await open_store(sqlite_url)
+async def test_sqlite_is_brought_up_to_date_when_opened(new_sqlite_url: str) -> None:
+    store = await open_store(new_sqlite_url)
     await store.require_current_schema()
     await store.close()
 
 
-async def test_postgres_is_never_migrated_silently(postgres_url: str) -> None:
+async def test_postgres_is_never_migrated_silently(new_postgres_url: str) -> None:
     with pytest.raises(SchemaOutdated, match="rota migrate"):
-        await open_store(postgres_url)
-    store = Store(open_database(postgres_url))
+        await open_store(new_postgres_url)
+    store = Store(open_database(new_postgres_url))
     assert (await migrating.check(store.database))[0] == 0
     await store.migrate()
     await store.close()
-    opened = await open_store(postgres_url)
+    opened = await open_store(new_postgres_url)
     assert await claim(opened) == []
     await opened.close()
 
 
-async def test_a_database_without_tables_says_what_to_do(postgres_url: str) -> None:
-    store = Store(open_database(postgres_url))
+async def test_a_database_without_tables_says_what_to_do(new_postgres_url: str) -> None:
+    store = Store(open_database(new_postgres_url))
     with pytest.raises(Unavailable, match="rota migrate"):
         await store.enqueue([make()])
     await store.close()
 
 
-async def test_a_migration_may_take_longer_than_a_call(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_migration_may_take_longer_than_a_call(new_postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     extended(monkeypatch, (NEWEST + 1, "one", "select pg_sleep(1); create table one (n integer)"))
     deadline = timedelta(milliseconds=500)
-    stores = [Store(open_database(postgres_url, deadline=deadline)) for _ in range(2)]
+    stores = [Store(open_database(new_postgres_url, deadline=deadline)) for _ in range(2)]
     applied = await asyncio.gather(*[store.migrate() for store in stores])  # the other one waits for the lock as long
     own = [name for _, name, _ in migrations(stores[0].database.dialect)]
     assert sorted(name for names in applied for name in names) == sorted(["one", *own])
