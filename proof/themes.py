@@ -108,6 +108,7 @@ class Theme(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[int, ...] = (0, 1, 2, 4)
     kinds: tuple[str, ...] = FAULTS
     freezes: tuple[float, ...] = (1.0, 4.0, 12.0, 20.0)
+    jumps: tuple[float, ...] = (-30.0, -1.0, 1.0, 30.0, 60.0)
     mutes: tuple[float, ...] = (4.0, 14.0)
     muted: tuple[str, ...] = ("NoteStore.write", "Store.extend", "Store.extend", "Store.report", "Store.claim",
         "Store.reap", "ScheduleStore.plan")  # fmt: skip
@@ -265,6 +266,7 @@ KEYS = Theme(
     weight=8,
     engines=(1, 2),
     span=(8, 16),
+    delayed=0.3,
     jobs=("plain", "fleeting"),
     acts={"": ("ok:0.1", "ok:0.6", "ok:2", "raise:0.2", "fail:0.1")},
     enqueues=(10, 16),
@@ -294,7 +296,7 @@ ORDER = Theme(
     planned=("planned",),
     triggers=OFTEN,
     policies={
-        "overlap": (1.0, ("queue_all", "queue_all", "queue_one", "cancel_previous", "cancel_previous")),
+        "overlap": (1.0, ("queue_all", "queue_all", "queue_one", "cancel_previous", "cancel_previous", "skip")),
         "catch_up": (0.3, CATCH_UPS),
     },
     failing=0.0,
@@ -341,8 +343,9 @@ CHANGES = Theme(
     pauses=(1, 2),
     cancels=(0, 1),
     holds=(0, 1),
-    faults=(0, 1, 2),
-    kinds=("jump", "jump", "mute", "strike", "kill"),
+    faults=(0, 1, 2, 3),
+    kinds=("jump", "jump", "jump", "mute", "strike", "kill"),
+    jumps=(-30.0, -30.0, -30.0, -1.0, 60.0),
     muted=("ScheduleStore.plan",),
 )
 
