@@ -176,19 +176,21 @@ SHIELDS = Theme(
     weight=14,
     engines=(1, 2),
     jobs=("stepped",),
-    acts={"stepped": (*NOT_TO_BE_CANCELLED, "pay:9,rest:9:still", "pay:3+ship:2+sign:1", "sign:2+pay:2,ship:2")},
+    acts={"stepped": (*NOT_TO_BE_CANCELLED, *("pay:8+rest:20:still", "sign:2,pay:2,ship:2") * 9, "pay:3+ship:2+sign:1",
+        "sign:2+pay:2,ship:2")},
+    attempts=(1,),
     enqueues=(3, 6),
     delayed=0.0,
-    cancels_at_work=(2, 4),
-    faults=(0, 1, 3),
-    kinds=("aimed", "aimed", "stop", "freeze", "strike"),
+    cancels_at_work=(3, 5),
+    faults=(0, 2, 4),
+    kinds=("aimed", "aimed", "aimed", "aimed", "stop", "freeze", "strike"),
     aims=(
-        ("engine", "NoteStore.unshield", "late"),
+        *(("engine", "NoteStore.unshield", "late"),) * 6,
         ("engine", "NoteStore.unshield", "repeated"),
-        ("engine", "NoteStore.shield", "late"),
+        *(("engine", "NoteStore.shield", "late"),) * 3,
         ("engine", "NoteStore.shield", "lost_reply"),
     ),
-)
+)  # fmt: skip
 
 # Whoever cannot renew its leases loses them, and does not know: all that it says from then on must be refused.
 ZOMBIES = Theme(

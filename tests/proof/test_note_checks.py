@@ -170,7 +170,6 @@ GRACE = NOW + 3 * SECOND
         ({"cancel_at": NOW}, {"shielded": 1, "cancel_at": NOW}, "NoteStore.shield", ["P15"]),
         ({"shielded": 1, "cancel_at": NOW}, {"cancel_at": GRACE}, "NoteStore.unshield", []),
         ({"shielded": 1, "cancel_at": NOW}, {"cancel_at": NOW}, "NoteStore.unshield", ["P15"]),
-        ({"shielded": 1, "cancel_at": NOW}, {"cancel_at": NOW}, "NoteStore.shield", []),  # whose step never began
         ({"shielded": 1, "cancel_at": NOW}, None, "Store.reap", ["P15"]),
         ({"shielded": 1, "cancel_at": NOW, "expires_at": NOW - 1}, None, "Store.reap", []),
     ],
