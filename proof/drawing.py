@@ -76,6 +76,7 @@ class _Hand:
             start=rng.choice(_STARTS) + rng.randrange(10_000_000),
             hints=rng.random() < theme.hints,
             span=self._span,
+            lingers=self._chance(0.5),
             entries=sorted(entries, key=lambda entry: entry.at),
             theme=theme.name,
         )
@@ -210,4 +211,4 @@ class _Hand:
             case "hush":
                 return Hush(at, rng.uniform(1, 15))
             case _:
-                return Jump(at, rng.choice((-30.0, -1.0, 1.0, 30.0, 60.0)))
+                return Jump(at, rng.choice(theme.jumps))

@@ -173,8 +173,6 @@ class NoteChecks:
         if was.shielded and not now.shielded:
             if at_work and change.worker not in self._world.deaths:
                 yield "P15", f"its shield is gone, and {sorted(at_work)} is still at work"
-            if change.op == "NoteStore.shield":  # raised without its worker's knowing, and given back: no step began
-                return
             grace = parse_duration(JOBS[change.after.job].get("cancel_grace", "30s")) if change.after else None
             if now.cancel_at is not None and grace and now.cancel_at != change.now + int(grace.total_seconds() * 1e6):
                 yield "P15", "the step that was not to be cancelled is over, and the grace does not begin"

@@ -166,6 +166,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     hints: bool = True  # whether there are any: without them, everything is found by polling
     span: float  # after which nothing new happens, and all faults are over
     entries: list[Happening]
+    lingers: bool = True  # after that, long enough to see that schedules are planned without being asked
     theme: str = ""
 
     def kept(self, places: Sequence[int]) -> Script:

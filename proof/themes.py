@@ -108,6 +108,7 @@ class Theme(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[int, ...] = (0, 1, 2, 4)
     kinds: tuple[str, ...] = FAULTS
     freezes: tuple[float, ...] = (1.0, 4.0, 12.0, 20.0)
+    jumps: tuple[float, ...] = (-30.0, -1.0, 1.0, 30.0, 60.0)
     mutes: tuple[float, ...] = (4.0, 14.0)
     muted: tuple[str, ...] = ("NoteStore.write", "Store.extend", "Store.extend", "Store.report", "Store.claim",
         "Store.reap", "ScheduleStore.plan")  # fmt: skip
@@ -175,19 +176,21 @@ SHIELDS = Theme(
     weight=14,
     engines=(1, 2),
     jobs=("stepped",),
-    acts={"stepped": (*NOT_TO_BE_CANCELLED, "pay:9,rest:9:still", "pay:3+ship:2+sign:1", "sign:2+pay:2,ship:2")},
+    acts={"stepped": (*NOT_TO_BE_CANCELLED, *("pay:8+rest:20:still", "sign:2,pay:2,ship:2") * 9, "pay:3+ship:2+sign:1",
+        "sign:2+pay:2,ship:2")},
+    attempts=(1,),
     enqueues=(3, 6),
     delayed=0.0,
-    cancels_at_work=(2, 4),
-    faults=(0, 1, 3),
-    kinds=("aimed", "aimed", "stop", "freeze", "strike"),
+    cancels_at_work=(3, 5),
+    faults=(0, 2, 4),
+    kinds=("aimed", "aimed", "aimed", "aimed", "stop", "freeze", "strike"),
     aims=(
-        ("engine", "NoteStore.unshield", "late"),
+        *(("engine", "NoteStore.unshield", "late"),) * 6,
         ("engine", "NoteStore.unshield", "repeated"),
-        ("engine", "NoteStore.shield", "late"),
+        *(("engine", "NoteStore.shield", "late"),) * 3,
         ("engine", "NoteStore.shield", "lost_reply"),
     ),
-)
+)  # fmt: skip
 
 # Whoever cannot renew its leases loses them, and does not know: all that it says from then on must be refused.
 ZOMBIES = Theme(
@@ -265,6 +268,7 @@ KEYS = Theme(
     weight=8,
     engines=(1, 2),
     span=(8, 16),
+    delayed=0.3,
     jobs=("plain", "fleeting"),
     acts={"": ("ok:0.1", "ok:0.6", "ok:2", "raise:0.2", "fail:0.1")},
     enqueues=(10, 16),
@@ -294,7 +298,7 @@ ORDER = Theme(
     planned=("planned",),
     triggers=OFTEN,
     policies={
-        "overlap": (1.0, ("queue_all", "queue_all", "queue_one", "cancel_previous", "cancel_previous")),
+        "overlap": (1.0, ("queue_all", "queue_all", "queue_one", "cancel_previous", "cancel_previous", "skip")),
         "catch_up": (0.3, CATCH_UPS),
     },
     failing=0.0,
@@ -341,8 +345,9 @@ CHANGES = Theme(
     pauses=(1, 2),
     cancels=(0, 1),
     holds=(0, 1),
-    faults=(0, 1, 2),
-    kinds=("jump", "jump", "mute", "strike", "kill"),
+    faults=(0, 1, 2, 3),
+    kinds=("jump", "jump", "jump", "mute", "strike", "kill"),
+    jumps=(-30.0, -30.0, -30.0, -1.0, 60.0),
     muted=("ScheduleStore.plan",),
 )
 

@@ -140,7 +140,8 @@ class Timing:
 
     def nothing_is_overdue(self) -> Iterator[Finding]:
         """P19: planners look by themselves, for what is due and for runs that somebody waits for."""
-        if self._world.script.distance > 1.0 or not self._is_calm(LATE):
+        settled = self._world.loop.time() >= (self._world.healed_at or 0.0) + LATE  # scopes, too, can be read again
+        if self._world.script.distance > 1.0 or not self._is_calm(LATE) or not settled:
             return
         now = self._world.clock.micros()
         for name, next_at, awaits, finished_at in self._world.backend.look(_OVERDUE):

@@ -195,9 +195,9 @@ class World:
 
     @property
     def _going_on(self) -> float:
-        """With schedules, long enough to see that they are planned without being asked."""
         planned = any(isinstance(entry, AddSchedule) for entry in self.script.entries)
-        return _GOING_ON_PLANNING if planned and self.script.distance <= 1.0 else _GOING_ON
+        lingers = self.script.lingers and planned and self.script.distance <= 1.0
+        return _GOING_ON_PLANNING if lingers else _GOING_ON
 
     def _boot(self, name: str) -> int:
         self._boots[name] = self._boots.get(name, 0) + 1

@@ -143,8 +143,15 @@ _SHIELDS = (
         "shield-that-is-refused-is-taken-for-set",
         "P15",
         _NOTES,
-        "returning case when cancel_at is null then 1 else 0 end;",
+        "returning case when shielded = cast(:no as int) then 1 else 0 end;",
         "returning 1;",
+    ),
+    planted(
+        "late-shield-lowers-itself",
+        "P15",
+        _NOTES,
+        "    when shielded = cast(:no as int) then shielded\n",
+        "",
     ),
     planted(
         "second-shield-lifts-the-first",

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from proof.drawing import draw
 from proof.mutants.catalogue import BUGS
+from proof.mutants.hunter import in_order
 from proof.mutants.hunting import ROOT, Hunted, NoAnswer, false_alarm, hunt_all, hunt_one, try_seeds
 from proof.mutants.planting import SOURCE, DoesNotApply, Edit, Planted, edited, planted
+from proof.themes import THEMES
 
 AT_LEAST = 150
 QUICKLY = 40
@@ -46,6 +49,17 @@ def test_a_planted_bug_applies_to_the_source_as_it_is(bug: Planted) -> None:
         assert text != (SOURCE / edit.file).read_text(encoding="utf-8")
         if edit.file.endswith(".py"):
             ast.parse(text)
+
+
+def test_a_bug_is_looked_for_first_in_worlds_of_its_themes() -> None:
+    assert {theme for bug in BUGS for theme in bug.themes} <= {theme.name for theme in THEMES}
+    order = in_order(range(60), ("keys", "order"))
+    themes = [draw(seed).theme for seed in order]
+    first = [theme in ("keys", "order") for theme in themes]
+    assert first == sorted(first, reverse=True)
+    assert 0 < sum(first) < len(order)
+    assert sorted(order) == list(range(60))
+    assert in_order([5, 3], ()) == [3, 5]
 
 
 def test_a_bug_whose_place_has_changed_is_told() -> None:

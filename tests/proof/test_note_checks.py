@@ -65,11 +65,18 @@ def broken_by(world: World, *deeds: StepDeed) -> list[str]:
     return found
 
 
-def noted(world: World, before: Note | None, after: Note | None, *deeds: StepDeed, worker: str = "a@1") -> list[str]:
+def noted(
+    world: World,
+    before: Note | None,
+    after: Note | None,
+    *deeds: StepDeed,
+    worker: str = "a@1",
+    op: str = "NoteStore.write",
+) -> list[str]:
     checks = NoteChecks(world)
     for one in deeds:
         list(checks.did(one))
-    return [promise for promise, _ in checks.noted(before, after, "NoteStore.write", worker)]
+    return [promise for promise, _ in checks.noted(before, after, op, worker)]
 
 
 def test_a_step_that_is_recorded_is_not_begun_again_by_whoever_has_the_lease() -> None:
@@ -98,6 +105,13 @@ def test_a_recorded_success_does_not_change_or_vanish_and_is_what_was_done() -> 
 def test_a_note_under_another_fence(seen: Seen | None) -> None:
     assert noted(a_world(seen), None, step(state="running")) == ["P10"]
     assert noted(a_world(seen), None, Note("log", STEPPED.id, 1, (STEPPED.id, 1, 1, "[]"))) == ["P10"]
+
+
+def test_last_words_come_with_the_transaction_that_ends_the_run() -> None:
+    words = step(state="running")
+    assert noted(a_world(ended()), None, words, op="GateSession.within") == []
+    assert noted(a_world(ended()), None, words, op="GateSession.within", worker="b@1") == ["P10"]
+    assert noted(a_world(ended(fence=2)), None, words, op="GateSession.within") == ["P10"]
 
 
 def test_a_note_by_another_worker() -> None:

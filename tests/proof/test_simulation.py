@@ -15,7 +15,7 @@ from proof.drawing import draw
 from proof.world import World
 
 ROOT = Path(__file__).parents[2]
-CHUNK = 50
+CHUNK = 100
 ON_SQLITE = [range(start, start + CHUNK) for start in range(0, 2_000, CHUNK)]
 ON_POSTGRES = [range(start, start + 20) for start in range(0, 200, 20)]
 

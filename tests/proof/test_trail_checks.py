@@ -39,6 +39,7 @@ def world() -> Iterator[World]:
         ("delete from rota_attempt", "told is"),
         ("update rota_attempt set left_as = 'failed'", "told is"),
         ("update rota_attempt set worker_id = 'somebody'", "told is"),
+        ("update rota_attempt set left_as = 'scheduled', due_at = ended_at where left_as = 'queued'", "due already"),
         ("update rota_run set created_at = created_at - 1", "told is"),
     ],
 )

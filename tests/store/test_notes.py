@@ -179,6 +179,17 @@ async def test_a_shield_that_comes_too_late_leaves_another_where_it_is(store: St
     assert (await store.reap(10)).ended == 1
 
 
+async def test_a_shield_that_is_asked_for_again_stays_though_a_cancel_came_between(store: Store) -> None:
+    """Whoever asked may have heard of it by then, and be at work; the first time it was done comes late."""
+    held = await put_and_claim(store)
+    assert await store.notes.shield(held.run_id, held.fence, 1) is True
+    await store.cancel(held.run_id, None, None)
+    assert await store.notes.shield(held.run_id, held.fence, 1) is True
+    ((shielded,),) = await store.database.read(lambda tx: tx.fetch_sql("select shielded from rota_lease"))
+    assert shielded == 1
+    assert await store.notes.shield(held.run_id, held.fence, 2) is False
+
+
 async def test_what_arrives_late_neither_lifts_the_next_shield_nor_sets_one_again(store: Store) -> None:
     """Whoever asked gave up, asked again and went on; then the server did what it was asked first."""
     held = await put_and_claim(store)

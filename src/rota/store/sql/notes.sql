@@ -44,10 +44,12 @@ where (run_id, fence, no) in (select rows.run_id, rows.fence, rows.no from {rows
 -- name: shield
 -- Not if it was asked to stop before; then it stays as it is only for another step that has one. Shields of an attempt
 -- are numbered, and one that was lifted leaves its number: what arrives late neither sets it again nor lifts the next.
+-- What is repeated gets the first answer, whatever was asked since: the step may have begun.
 update rota_lease set shielded = case when cancel_at is null and shielded > -cast(:no as int) then cast(:no as int)
+    when shielded = cast(:no as int) then shielded
     when cast(:another as int) = 1 then shielded else -cast(:no as int) end
 where run_id = :id and fence = :fence and abs(shielded) <= cast(:no as int)
-returning case when cancel_at is null then 1 else 0 end;
+returning case when shielded = cast(:no as int) then 1 else 0 end;
 
 -- name: unshield
 -- The grace of a cancel that came meanwhile begins now.
