@@ -14,7 +14,7 @@ select rows.id, rows.fence from {rows id id, fence int}
 join rota_event e on e.kind = 'run' and e.subject = cast(rows.id as text) and e.type = 'handed_over'
     and e.fence = rows.fence;
 
--- name: lock_held
+-- name: lock_fenced
 -- Fenced, as a report is.
 select l.run_id, l.fence, l.attempt, l.worker_id, l.claimed_at, l.cancel_at, r.max_attempts, r.on_lost, r.queue,
     r.job, r.overrides, j.definition, :now - l.claimed_at, null
