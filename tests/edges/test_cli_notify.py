@@ -63,7 +63,7 @@ def test_made_shown_and_removed(url: str) -> None:
     assert json.loads(rota(url, "notify", "rm", "ops", "--yes", "--json").stdout) == {"name": "ops", "deleted": True}
     rota(url, "notify", "show", "ops", code=4)
     audit = rota(url, "audit", "--json").stdout
-    assert "notification_dropped" in audit
+    assert "dropped" in audit
     assert "hunter2" not in audit
 
 

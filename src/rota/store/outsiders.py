@@ -69,7 +69,8 @@ class OutsideStore:
 
     async def external_jobs(self) -> dict[str, int]:
         """All that there are, with their newest version."""
-        return {name: version for name, version in await self._database.read(lambda tx: tx.fetch("external_jobs"))}
+        rows = await self._database.read(lambda tx: tx.fetch("external_jobs"))
+        return {str(name): int(version) for name, version in rows}
 
     async def arrive(self, worker: WorkerInfo) -> bool:
         """Shown among the workers from now on. Whether it may claim: nobody asked it to drain or to stop."""
