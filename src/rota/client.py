@@ -140,7 +140,7 @@ class Client(Assigning, Governing):
                 runs.append(model)
             else:
                 runs.append(self._another(model, order))
-        if any(model.after for model in models.values()):
+        if any(model.after for model in models.values()) or any("ref" in order.options for order in kept):
             runs = await linked(self.store.find_run, [order.options for order in kept], runs)
         answers = await self.store.enqueue(runs) if runs else []
         self.meters.enqueued.add(sum([answer.created for answer in answers]))
