@@ -11,7 +11,6 @@ from rota.core.replicas import Replicas
 from rota.core.states import Outcome, RunState
 from rota.core.triggers import once
 from rota.engine.conductor import Conductor
-from rota.engine.meters import Meters
 from rota.instants import instant
 from rota.store import Store
 from tests.support.clock import ManualClock
@@ -47,7 +46,7 @@ async def test_runs_that_wait_for_their_replicas_are_counted(store: Store, clock
     both = JobDefinition(name="work", replicas=Replicas(count=2))
     await store.save_jobs([both])
     await put(store, both)
-    await Conductor(store, Meters()).step()
+    await Conductor(store, timedelta(seconds=1)).step()
     clock.advance(timedelta(seconds=3))
     assert (await store.levels(SILENCE)).queues == [
         QueueLevel("default", "queued", 2, 3 * SECOND),
