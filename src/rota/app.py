@@ -19,6 +19,7 @@ from rota.client import Client, Order
 from rota.config import Config, changed, load_config
 from rota.core.jsonvalue import Limits
 from rota.core.model import Enqueued, NewRun
+from rota.core.outside import EXTERNAL
 from rota.core.publishing import carrying, new_run
 from rota.core.quotas import RateOption, checked_place, quota_of
 from rota.core.schedules import ScheduleOptions
@@ -32,7 +33,6 @@ from rota.engine.meters import Meters
 from rota.errors import Conflict, Invalid
 from rota.job import Job
 from rota.registry.data_jobs import CommandOptions, HttpOptions, define_data_job
-from rota.registry.external import declare_external
 from rota.registry.jobs import Handler, JobOptions, Registry, declare
 from rota.registry.schedules import ScopeProvider
 from rota.store import anchored, dialect_of, new_id, open_store
@@ -109,10 +109,7 @@ class Rota:
                 raise Invalid(
                     f"{handler.definition.name} is a coroutine", hint="its context is a Context, not a SyncContext"
                 )
-            self.registry.add(handler)
-            if options.get("notify") is not None:
-                self.registry.notifications.of_job(handler.definition.name, options["notify"])
-            return Job(self, handler)
+            return self._declared(handler, options)
 
         return decorate(*fn) if fn else decorate
 
@@ -123,21 +120,27 @@ class Rota:
 
         No worker of ours claims it; whoever does, does so with `client.outside`, or over REST.
         """
-        return self._without_function(declare_external(name, payload_schema, options))
+        return self._without_function(name, EXTERNAL, {**options, "payload_schema": payload_schema})
 
     def http_job(self, name: str, /, **options: Unpack[HttpOptions]) -> Job[..., Any]:
         """Declare a job that sends a request: `app.http_job("ping", method="POST", url="https://example.com/ping")`."""
-        return self._without_function(handler_of(define_data_job(name, "http", options)))
+        return self._without_function(name, "http", options)
 
     def command_job(self, name: str, argv: Sequence[str], /, **options: Unpack[CommandOptions]) -> Job[..., Any]:
         """Declare a job that runs a program: `app.command_job("backup", ["pg_dump", "-Fc", "shop"])`.
 
         Only workers with ROTA_ENABLE_COMMAND=1 run it.
         """
-        return self._without_function(handler_of(define_data_job(name, "command", {**options, "argv": argv})))
+        return self._without_function(name, "command", {**options, "argv": argv})
 
-    def _without_function(self, handler: Handler) -> Job[..., Any]:
+    def _without_function(self, name: str, kind: str, options: Mapping[str, Any]) -> Job[..., Any]:
+        own = {option: value for option, value in options.items() if option != "notify"}
+        return self._declared(handler_of(define_data_job(name, kind, own, in_code=True)), options)
+
+    def _declared(self, handler: Handler, options: Mapping[str, Any]) -> Job[..., Any]:
         self.registry.add(handler)
+        if options.get("notify") is not None:
+            self.registry.notifications.of_job(handler.definition.name, options["notify"])
         return Job(self, handler)
 
     def schedule(

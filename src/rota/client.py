@@ -140,7 +140,7 @@ class Client(Assigning, Governing):
                 runs.append(model)
             else:
                 runs.append(self._another(model, order))
-        if any(model.after for model in models.values()):
+        if any(model.after for model in models.values()) or any("ref" in order.options for order in kept):
             runs = await linked(self.store.find_run, [order.options for order in kept], runs)
         answers = await self.store.enqueue(runs) if runs else []
         self.meters.enqueued.add(sum([answer.created for answer in answers]))
@@ -179,7 +179,13 @@ class Client(Assigning, Governing):
     async def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]:
         if not 1 <= limit <= MOST_LISTED:
             raise Invalid(f"limit must be 1 to {MOST_LISTED}, not {limit}")
-        return await self.store.list_runs(wanted or RunFilter(), limit, before)
+        return await self.store.list_runs(await self._whole(wanted or RunFilter()), limit, before)
+
+    async def _whole(self, wanted: RunFilter) -> RunFilter:
+        """An id may be shortened everywhere."""
+        if wanted.parent is None:
+            return wanted
+        return msgspec.structs.replace(wanted, parent=await self.store.find_run(wanted.parent))
 
     async def attempts(self, run_id: str) -> Sequence[Attempt]:
         return await self.store.attempts(await self.store.find_run(run_id))
@@ -279,7 +285,7 @@ class Client(Assigning, Governing):
 
     async def count(self, wanted: RunFilter | None = None, *, most: int = 10_000) -> Counted:
         """How many runs match; it stops counting at `most`."""
-        return await self._bulk.count(wanted or RunFilter(), most)
+        return await self._bulk.count(await self._whole(wanted or RunFilter()), most)
 
     async def cancel_many(
         self,
@@ -292,7 +298,7 @@ class Client(Assigning, Governing):
         progress: SoFar | None = None,
     ) -> BulkResult:
         """All that match and have not ended. `BulkMismatch`, and nothing is done, if they are more than `expected`."""
-        chosen = to_cancel(wanted, everything=everything)
+        chosen = to_cancel(await self._whole(wanted), everything=everything)
         return await self._bulk.cancel(chosen, reason, checked_actor(actor), expected, progress)
 
     async def retry_many(
@@ -305,7 +311,7 @@ class Client(Assigning, Governing):
         progress: SoFar | None = None,
     ) -> BulkResult:
         """All that match, did not go well (unless the filter says otherwise) and were not retried since."""
-        chosen = to_retry(wanted, everything=everything)
+        chosen = to_retry(await self._whole(wanted), everything=everything)
         return await self._bulk.retry(chosen, checked_actor(actor), expected, progress)
 
     def subscribe(self, topics: Iterable[str]) -> Subscription:

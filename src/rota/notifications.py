@@ -11,7 +11,7 @@ from rota.core.model import Json
 from rota.core.names import checked_name
 from rota.core.notifications import Notification, NotificationView, notification_of, trial_of
 from rota.engine.delivering import Deliveries
-from rota.engine.sending import NotSent
+from rota.engine.outlet import NotSent
 from rota.errors import RotaError, Unavailable, UnknownNotification
 from rota.store import Store
 

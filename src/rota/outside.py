@@ -13,10 +13,11 @@ import msgspec
 
 from rota.config import Config
 from rota.core import jsonvalue
-from rota.core.claims import SUSPECTS, Ask, Claim, ClaimRequest, LimitedRequest
+from rota.core.claims import SUSPECTS, Ask, Claim, ClaimRequest, LimitedRequest, NeededRequest
 from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
 from rota.core.model import RunError, WorkerInfo
+from rota.core.needs import Met, labels_of, met_by
 from rota.core.notes import hundredths
 from rota.core.outside import (
     Assignment,
@@ -66,7 +67,7 @@ class Outside:
         self._meters = meters
         self._limits = Limits(config.max_payload)
         self._boot = secrets.token_hex(6)
-        self._limited_first = False
+        self._turn = 0
 
     async def claim(
         self,
@@ -84,10 +85,12 @@ class Outside:
 
         `worker` is a name, or `name@boot` of a program that tells its starts apart; this client adds its own boot to a
         bare name. `held`: all runs and fences that it knows of; leases under the same id that are not among them are
-        handed back first, as after an answer that got lost. `labels` and `version` describe it to operators.
+        handed back first, as after an answer that got lost. `labels` (`["gpu", "zone=eu"]`) and `version` are what it
+        can do: runs that need something are claimed by whoever meets it, as workers of ours do.
         """
         wanted = self._looking(worker, names_told(queues, "queue"), jobs, max, checked_lease(lease, self._config.lease))
-        patience, (labels, version) = checked_wait(wait), _described(described)
+        wanted = msgspec.structs.replace(wanted, info=_described(wanted.info, described))
+        patience = checked_wait(wait)
         until = asyncio.get_running_loop().time() + patience.total_seconds()
         known = await self._known(wanted)
         info = msgspec.structs.replace(wanted.info, jobs=tuple(known))
@@ -98,7 +101,7 @@ class Outside:
         try:
             while True:
                 hinted.clear()
-                if not await self._store.outside.arrive(info, labels, version):
+                if not await self._store.outside.arrive(info):
                     return []
                 found = await self._look(wanted, known) if known else []
                 left = until - asyncio.get_running_loop().time()
@@ -144,17 +147,25 @@ class Outside:
         raise Invalid(f"job {job!r} is not done outside", hint="workers of ours have its code")
 
     async def _look(self, wanted: Looking, known: Mapping[str, int]) -> list[Claim]:
-        """Those under limits and those without go first in turn, so that neither waits for ever."""
-        self._limited_first = not self._limited_first
-        looks = [self._claim_limited, self._claim_plain]
+        """Those with needs, under limits and without either go first in turn, so that none waits for ever."""
+        met = met_by(wanted.info, await self._store.known_needs())
+        looks = [self._claim_needed, self._claim_limited, self._claim_plain]
+        self._turn = (self._turn + 1) % len(looks)
         found: list[Claim] = []
-        for look in looks if self._limited_first else reversed(looks):
+        for look in (*looks[self._turn :], *looks[: self._turn]):
             if len(found) < wanted.most:
-                found += await look(wanted, known, wanted.most - len(found))
+                found += await look(wanted, known, wanted.most - len(found), met)
         self._meters.claimed(found, self._store.clock.monotonic())
         return found
 
-    async def _claim_plain(self, wanted: Looking, known: Mapping[str, int], most: int) -> list[Claim]:
+    async def _claim_needed(self, wanted: Looking, known: Mapping[str, int], most: int, met: Met) -> list[Claim]:
+        if not met:
+            return []
+        info, lease = wanted.info, in_micros(wanted.lease)
+        request = NeededRequest(info.id, info.name, info.queues, known, lease, most, SUSPECTS, met)
+        return (await self._store.claim_needed(request)).claims
+
+    async def _claim_plain(self, wanted: Looking, known: Mapping[str, int], most: int, _: Met) -> list[Claim]:
         found: list[Claim] = []
         for queue in wanted.info.queues:
             if len(found) < most:
@@ -163,9 +174,9 @@ class Outside:
                 found += await self._store.claim(request)
         return found
 
-    async def _claim_limited(self, wanted: Looking, known: Mapping[str, int], most: int) -> list[Claim]:
+    async def _claim_limited(self, wanted: Looking, known: Mapping[str, int], most: int, met: Met) -> list[Claim]:
         info, lease = wanted.info, in_micros(wanted.lease)
-        request = LimitedRequest(info.id, info.queues, known, lease, most, SUSPECTS)
+        request = LimitedRequest(info.id, info.queues, known, lease, most, SUSPECTS, met.all)
         return (await self._store.claim_limited(request)).claims
 
     async def _assignments(self, claims: Sequence[Claim]) -> list[Assignment]:
@@ -246,8 +257,6 @@ class Outside:
     ) -> RunState:
         """It went wrong: tried again as its policy says, or `after` so long; without `retry`, not at all."""
         rest = None if after is None else parse_duration(after)
-        if rest is not None and rest < timedelta(0):
-            raise Invalid("after must not be negative")
         return await self._finish(
             run_id, fence, Ending(Outcome.FAILED, error=error_told(error), retry=retry, after=rest)
         )
@@ -276,19 +285,15 @@ class Outside:
             raise Invalid(f"the result cannot be stored: {error.problem}") from None
 
 
-def _described(given: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """(labels as JSON, version)."""
+def _described(info: WorkerInfo, given: Mapping[str, Any]) -> WorkerInfo:
+    """With what it says of itself. One that names no version has none: it is not of our application."""
     unknown = set(given) - {"labels", "version"}
     if unknown:
         raise Invalid(f"a claim takes no {min(unknown)!r}")
-    labels, version = given.get("labels"), given.get("version")
-    if labels is not None and not (
-        isinstance(labels, Mapping) and all(isinstance(word, str) for pair in labels.items() for word in pair)
-    ):
-        raise Invalid(f"labels are names and values, as text: not {labels!r:.80}")
+    version = given.get("version")
     if version is not None and not isinstance(version, str):
         raise Invalid(f"version is text, not {version!r:.80}")
-    return (None if labels is None else msgspec.json.encode(labels, order="deterministic").decode()), version
+    return msgspec.structs.replace(info, labels=labels_of(given.get("labels")), app_version=version or "")
 
 
 def _heard(pulse: Pulse) -> Heartbeat:

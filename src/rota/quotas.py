@@ -40,9 +40,9 @@ class Quotas:
                 return quota
         raise UnknownQuota(kind, id)
 
-    async def drop(self, kind: str, id: str | None = None) -> None:
+    async def drop(self, kind: str, id: str | None = None, *, actor: str | None = None) -> None:
         """A scope that had its own is under that of its kind then, if there is one."""
-        if not await self._store.quotas.drop(*checked_place(kind, id)):
+        if not await self._store.quotas.drop(*checked_place(kind, id), checked_actor(actor)):
             raise UnknownQuota(kind, id)
 
     async def ls(self) -> Sequence[QuotaOf]:

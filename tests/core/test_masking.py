@@ -47,9 +47,14 @@ def test_by_name(name: str, secret: bool) -> None:
 
 def test_the_options_of_a_job_make_the_same_job() -> None:
     for kind, options in (
-        ("http", {"url": "https://example.com/{payload.x}", "expect": [200, "4xx"], "timeout": "3s", "backoff": "5s"}),
+        (
+            "http",
+            {"url": "https://example.com/{payload.x}", "expect_status": [200, "4xx"], "timeout": "3s", "backoff": "5s"},
+        ),
         ("command", {"argv": ["x"], "max_concurrency": 2, "tags": ["a"], "unique": True, "keep": 3}),
         ("external", {"payload_schema": {"type": "object"}, "cancel_grace": "1s", "queue": "q"}),
+        ("external", {"labels": ["gpu"], "only_workers": ["a"], "min_worker_version": "1.4", "replicas": 2}),
+        ("external", {"expect": {"start_within": "5m", "min_success_rate": "95%"}, "enabled": False}),
     ):
         job = define_data_job("it", kind, options)
         assert define_data_job("it", kind, options_of(job)) == job

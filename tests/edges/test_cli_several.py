@@ -64,6 +64,8 @@ def test_a_run_is_shown_with_its_replicas(app: Rota) -> None:
     shown = answer("run", "show", run)
     assert shown["state"] == "waiting"
     assert [(one["worker"], one["state"]) for one in shown["replicas"]] == [("drain", "succeeded"), (None, "queued")]
+    listed = answer("run", "ls", "--parent", run[-12:])["items"]
+    assert {one["id"] for one in listed} == {one["run_id"] for one in shown["replicas"]}
     replica = answer("run", "show", shown["replicas"][0]["run_id"])
     assert (replica["parent_id"], replica["result"], "replicas" in replica) == (run, 7, False)
     app.close()

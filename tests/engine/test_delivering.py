@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import hmac
-import ipaddress
 
 import msgspec
 import pytest
@@ -12,13 +11,15 @@ from rota.client import Order
 from rota.config import Config
 from rota.core.notifications import notification_of
 from rota.core.signals import Fail
+from rota.core.signing import verify
 from rota.core.states import RunState
 from rota.engine.delivering import Deliveries
 from rota.engine.mailing import Server, server_of
-from rota.engine.sending import NotSent, Request, is_allowed, send
-from rota.errors import BadConfig, Unavailable
+from rota.engine.outlet import NotSent
+from rota.errors import BadConfig, Invalid, Unavailable
 from rota.testing import Harness
 from tests.engine.working import Working
+from tests.support.hostile import HostileServer
 from tests.support.receivers import hook, mailbox
 
 EVENT = {"id": "some-id", "type": "run.failed", "at": "now", "job": "crawl", "run": {"id": "r", "error": None}}
@@ -62,31 +63,43 @@ async def test_any_other_answer_is_a_failure_and_no_redirect_is_followed(harness
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "[::1]", "[::ffff:127.0.0.1]", "2130706433"])
-async def test_private_addresses_are_refused(host: str) -> None:
+async def test_private_addresses_are_refused(harness: Harness, host: str) -> None:
     async with hook() as receiver:
         port = receiver.url.rpartition(":")[2]
-        with pytest.raises(NotSent, match=r"private address|InvalidUrl"):
-            await send(Request(f"http://{host}:{port}", b"{}"))
+        to = notification_of({"to": f"http://{host}:{port}/hunter2"})
+        with pytest.raises(NotSent, match=r"may not go there|cannot be used") as caught:
+            await Deliveries(harness.store, Config()).deliver(to, EVENT)
+        assert "hunter2" not in str(caught.value)
         assert receiver.came == []
 
 
-@pytest.mark.parametrize(
-    ("address", "allowed"),
-    [
-        ("8.8.8.8", True), ("10.1.2.3", True), ("10.2.0.1", False), ("192.168.1.1", False), ("169.254.169.254", False),
-        ("224.0.0.1", False), ("0.0.0.0", False), ("::1", False), ("fe80::1", False), ("fc00::1", False),
-        ("2606:4700::1111", True), ("::ffff:169.254.169.254", False), ("2002:a9fe:a9fe::", False),
-    ],
-)  # fmt: skip
-def test_where_requests_may_go(address: str, allowed: bool) -> None:
-    assert is_allowed(ipaddress.ip_address(address), [ipaddress.ip_network("10.1.0.0/16")]) is allowed
-
-
-async def test_what_went_wrong_is_told_without_the_url() -> None:
-    with pytest.raises(NotSent) as caught:
-        await send(Request("http://127.0.0.1:1/?token=hunter2", b"{}", {}, ("127.0.0.0/8",)))
+async def test_what_went_wrong_is_told_without_the_url(harness: Harness) -> None:
+    to = notification_of({"to": "http://127.0.0.1:1/hunter2?token=hunter2"})
+    with pytest.raises(NotSent, match=r"^127\.0\.0\.1: ") as caught:
+        await Deliveries(harness.store, LOOPBACK).deliver(to, EVENT)
     assert "hunter2" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+async def test_a_receiver_that_does_not_answer(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.engine.delivering._TIMEOUT", 0.05)
+    async with HostileServer() as server:
+        with pytest.raises(NotSent, match="did not answer within"):
+            await Deliveries(harness.store, LOOPBACK).deliver(notification_of({"to": f"{server.url}/loris"}), EVENT)
+
+
+async def test_a_standard_secret_signs_as_the_standard_says(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with hook() as receiver:
+        to = notification_of({"to": receiver.url, "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"})
+        await Deliveries(harness.store, LOOPBACK).deliver(to, EVENT)
+        ((headers, body),) = receiver.came
+        assert verify(str(to.secret), headers, body, now=float(headers["webhook-timestamp"]))
+        monkeypatch.setenv("HOOK_SECRET", "whsec_not base64")
+        to = notification_of({"to": receiver.url, "secret": "env:HOOK_SECRET"})
+        with pytest.raises(NotSent, match="base64"):
+            await Deliveries(harness.store, LOOPBACK).deliver(to, EVENT)
+    with pytest.raises(Invalid, match="base64"):
+        notification_of({"to": receiver.url, "secret": "whsec_not base64"})
 
 
 async def test_mail(harness: Harness) -> None:

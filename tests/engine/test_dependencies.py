@@ -132,3 +132,10 @@ async def test_bulk_with_shared_options(either: Harness) -> None:
     runs = await parents.options(after=[first]).aenqueue_many([{}, {}, {}])
     await either.drain()
     assert [(await either.run(run)).result[0][3] for run in runs] == [7, 7, 7]
+
+
+async def test_a_ref_names_one_run_also_if_nobody_follows_it(harness: Harness) -> None:
+    number, _, _ = jobs(harness)
+    with pytest.raises(Invalid, match="two runs of this call have the ref 'one'"):
+        await harness.app.aenqueue_many([number.options(ref="one").order(1), number.options(ref="one").order(2)])
+    assert len(await harness.app.aenqueue_many([number.options(ref="one").order(1), number.order(2)])) == 2

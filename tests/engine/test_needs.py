@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 
 from rota import Retry, cron
 from rota.client import Order
+from rota.core.needs import Needs
 from rota.core.states import RunState
 from rota.errors import Invalid, LeaseLost, RunIsFinal
+from rota.store import needs, open_database
 from rota.store.database import Tx
 from rota.store.foreign import statements
 from rota.testing import Harness
@@ -324,3 +327,49 @@ async def test_inside_somebody_elses_transaction_it_is_refused(either: Harness) 
     run = either.app.prepare_locally(Order("train", {}))
     with pytest.raises(Invalid):
         statements(run, either.app.dialect, "qmark")
+
+
+async def test_needs_that_nobody_has_any_more_are_pruned_once_there_are_many(
+    either: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await either.declare("work")
+    for name in ("a", "b", "c", "d"):
+        await either.enqueue("work", {"only_workers": [name]})
+    await (await either.worker("a").claim()).finish()
+    await either.worker("b").claim()  # holds it
+    await either.janitor.step()
+    assert len(await either.store.known_needs()) == 4
+    monkeypatch.setattr(needs, "_MANY", 3)
+    either.clock.advance(61 * MINUTE)
+    await either.janitor.step()
+    assert sorted(one.only_workers[0] for one in (await either.store.known_needs()).values()) == ["b", "c", "d"]
+    await either.enqueue("work", {"only_workers": ["a"]})
+    assert await taken(either, "a")
+
+
+async def test_an_enqueue_keeps_the_needs_of_its_runs(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order is forced: it has looked for them, and its runs are not there yet, while they are pruned; and it
+    comes while they are being pruned."""
+    monkeypatch.setattr(needs, "_MANY", 0)
+    wanted = Needs(only_workers=("a",))
+    async with Harness(url=postgres_url) as harness:
+        database, other = harness.store.database, open_database(postgres_url)
+        await database.transact(lambda tx: needs.make(tx, [wanted]))
+
+        async def enqueues(tx: Tx) -> int:
+            await needs.make(tx, [wanted])
+            return await other.transact(needs.drop_unused)
+
+        assert await database.transact(enqueues) == 0
+        assert len(await harness.store.known_needs()) == 1
+
+        async def prunes(tx: Tx) -> asyncio.Task[None]:
+            assert await needs.drop_unused(tx) == 1
+            waiting = asyncio.create_task(other.transact(lambda tx: needs.make(tx, [wanted])))
+            await asyncio.wait([waiting], timeout=0.1)
+            assert not waiting.done()
+            return waiting
+
+        await (await database.transact(prunes))
+        assert len(await harness.store.known_needs()) == 1
+        await other.close()

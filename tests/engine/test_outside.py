@@ -26,6 +26,7 @@ from rota.errors import (
     UnknownRun,
     UnknownStep,
 )
+from rota.registry.data_jobs import define_data_job
 from rota.store import new_id
 from rota.testing import Harness
 from tests.support.accounts import rows
@@ -119,6 +120,17 @@ async def test_outsiders_claim_nothing_but_external_jobs(either: Harness) -> Non
         await either.client.outside.claim("scanner", jobs=["labl"])
 
 
+async def test_one_that_was_made_by_a_command_is_claimed_until_it_is_dropped(either: Harness) -> None:
+    await either.client.data_jobs.add("label", "external", payload_schema=SCHEMA)
+    await either.client.data_jobs.add("ping", "http", url="https://example.com", body={"kind": "external"})
+    run_id = await put(either)
+    assert (await take(either)).run_id == run_id
+    assert (await either.client.workers.get("scanner")).jobs == ("label",)
+    await either.client.data_jobs.drop("label", force=True)
+    with pytest.raises(UnknownJob):
+        await either.client.outside.claim("scanner", jobs=["label"])
+
+
 async def test_jobs_queues_and_how_many(either: Harness) -> None:
     await declare(either)
     await declare(either, "scan", queue="slow")
@@ -174,10 +186,54 @@ async def test_a_claim_does_not_wait_longer_than_it_was_asked_to(harness: Harnes
         assert await harness.client.outside.claim("a", wait="50ms") == []
 
 
+async def test_who_meets_its_needs_gets_it_and_nobody_else(either: Harness) -> None:
+    await declare(either, labels=["gpu"], min_worker_version="1.4")
+    run_id = await put(either)
+    claim = either.client.outside.claim
+    assert await claim("a") == await claim("a", labels=["gpu"]) == await claim("a", version="1.5") == []
+    assert await claim("a", labels=["gpu"], version="1.3") == []
+    assert (await take(either, "a", labels=["gpu=big"], version="1.10")).run_id == run_id
+
+
+async def test_under_limits_needs_are_kept_too(either: Harness) -> None:
+    await declare(either, max_concurrency=1, only_workers=["scanner"])
+    run_id = await put(either)
+    assert await either.client.outside.claim("other") == []
+    assert (await take(either)).run_id == run_id
+
+
+async def test_those_with_needs_and_the_others_take_turns(either: Harness) -> None:
+    await declare(either, only_workers=["scanner"])
+    await declare(either, "scan")
+    await declare(either, "read", max_concurrency=100)
+    for job in ("label", "scan", "read") * 2:
+        await put(either, job)
+    assert {(await take(either)).job for _ in range(3)} == {"label", "scan", "read"}
+
+
+@pytest.mark.parametrize("replicas", [2, "all"])
+async def test_several_outsiders_do_a_run_with_replicas(either: Harness, replicas: Any) -> None:
+    await declare(either, replicas=replicas)
+    for name in ("a", "b"):
+        assert await either.client.outside.claim(name) == []  # known from now on, which matters to "all"
+    run_id = await put(either)
+    while await either.conductor.step() == timedelta(0):
+        pass
+    first = await take(either, "a", max=5)
+    assert await either.client.outside.claim("a", max=5) == []
+    second = await take(either, "b", max=5)
+    for held in (first, second):
+        assert held.run_id != run_id
+        await either.client.outside.complete(held.run_id, held.fence)
+    while await either.conductor.step() == timedelta(0):
+        pass
+    assert await either.state(run_id) is RunState.SUCCEEDED
+
+
 async def test_it_is_shown_among_the_workers(either: Harness) -> None:
     await declare(either)
     await put(either)
-    held = await take(either, "scanner@7", labels={"gpu": "yes"}, version="3.1")
+    held = await take(either, "scanner@7", labels=["gpu=yes"], version="3.1")
     (worker,) = await either.client.workers.list()
     assert (worker.id, worker.name, worker.state, worker.jobs) == (
         "scanner@7",
@@ -186,8 +242,10 @@ async def test_it_is_shown_among_the_workers(either: Harness) -> None:
         ("label",),
     )
     assert [run.id for run in worker.runs] == [held.run_id]
-    told = await rows(either.store, "select labels, app_version from rota_worker")
-    assert [tuple(row) for row in told] == [('{"gpu":"yes"}', "3.1")]
+    assert (worker.labels, worker.app_version) == (("gpu=yes",), "3.1")
+    await either.client.outside.claim("scanner@7")
+    (worker,) = await either.client.workers.list()
+    assert (worker.labels, worker.app_version) == ((), "")  # what it says now
     either.clock.advance(20 * SECOND)
     await either.client.outside.heartbeat(held.run_id, held.fence)
     either.clock.advance(20 * SECOND)
@@ -482,7 +540,7 @@ GARBAGE: list[tuple[str, Callable[[Harness, Assignment], Awaitable[Any]]]] = [
     ("error", lambda h, a: h.client.outside.fail(a.run_id, a.fence, 7)),  # type: ignore[arg-type]
     ("error", lambda h, a: h.client.outside.fail(a.run_id, a.fence, {"message": "a", "colour": "red"})),
     ("error", lambda h, a: h.client.outside.fail(a.run_id, a.fence, {"message": "a", "type": 7})),
-    ("after", lambda h, a: h.client.outside.fail(a.run_id, a.fence, "a", after=timedelta(seconds=-1))),
+    ("negative", lambda h, a: h.client.outside.fail(a.run_id, a.fence, "a", after=timedelta(seconds=-1))),
     ("lines", lambda h, a: h.client.outside.logs(a.run_id, a.fence, [])),
     ("lines", lambda h, a: h.client.outside.logs(a.run_id, a.fence, ["x"] * 1001)),
     ("line", lambda h, a: h.client.outside.logs(a.run_id, a.fence, [7])),  # type: ignore[list-item]
@@ -514,10 +572,11 @@ async def test_declaring_it(harness: Harness) -> None:
         harness.app.external("a", isolation="process")
     with pytest.raises(Invalid, match="JSON Schema"):
         harness.app.external("a", {"type": "no such type"})
-    with pytest.raises(Invalid, match="as a dict"):
+    with pytest.raises(Invalid, match="as an object"):
         harness.app.external("a", "object")  # type: ignore[arg-type]
-    job = harness.app.external("a", timeout="1h", description="by hand")
-    assert job.handler.definition.kind == "external"
+    job = harness.app.external("a", timeout="1h", description="by hand", notify="mailto:me@example.com")
+    assert job.handler.definition == define_data_job("a", "external", {"timeout": "1h", "description": "by hand"})
+    assert harness.app.external("a", version=2, steps=["look"]).handler.definition.version == 2
     with pytest.raises(BadPayload, match="positional"):
         await job.aenqueue(1)
     await harness.store.save_jobs(harness.app.registry.definitions())

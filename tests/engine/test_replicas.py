@@ -18,7 +18,7 @@ from rota.core.needs import met_by
 from rota.core.replicas import Replica
 from rota.core.states import RunState
 from rota.engine.conductor import Conductor
-from rota.errors import Conflict, Invalid
+from rota.errors import Conflict, Invalid, UnknownRun
 from rota.store import Store, open_database
 from rota.store.database import Tx
 from rota.store.replicas import reserve
@@ -567,6 +567,16 @@ async def test_statistics_count_the_run_and_its_replicas(either: Harness) -> Non
     assert (await either.client.job_stats("install")).succeeded == 3
     newest = await either.store.newest_run("install")
     assert newest == (run.id, S.SUCCEEDED)
+
+
+async def test_they_are_listed_by_the_run_that_they_are_of(either: Harness) -> None:
+    run, _ = await begun(either, replicas=2), await either.enqueue("install")
+    await conduct(either)
+    found = await either.client.list(RunFilter(parent=run.id[-12:]))
+    assert {one.id for one in found} == {one.run_id for one in await replicas(either, run)}
+    assert (await either.client.count(RunFilter(parent=run.id))).count == 2
+    with pytest.raises(UnknownRun):
+        await either.client.list(RunFilter(parent="0198c5b0"))
 
 
 async def test_replicas_take_no_limits(either: Harness) -> None:

@@ -1,6 +1,9 @@
 """The tables agree with `core/`, and with each other on both databases."""
 
 import re
+from collections import Counter
+from importlib import resources
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -31,6 +34,14 @@ def test_the_checks_are_cores_own_lists(dialect: Dialect) -> None:
     assert listed("rota_run", "state", script(dialect)) == {state.value for state in FINAL_STATES}
     assert listed("rota_step", "state", script(dialect)) == {state.value for state in RECORDED}
     assert listed("rota_attempt", "outcome", script(dialect)) == {outcome.value for outcome in Outcome} - {"succeeded"}
+
+
+def test_a_statement_has_a_name_of_its_own() -> None:
+    """Only a database's own file may replace one: another of the same name would be used instead, unnoticed."""
+    folder = Path(str(resources.files("rota.store") / "sql"))
+    texts = [file.read_text() for file in folder.glob("*.sql") if file.stem not in (POSTGRES.name, SQLITE.name)]
+    names = Counter(name for text in texts for name in re.findall(r"^-- name: (\w+)", text, re.MULTILINE))
+    assert [name for name, times in names.items() if times > 1] == []
 
 
 def test_priorities_fit_their_column() -> None:

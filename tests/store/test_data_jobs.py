@@ -10,7 +10,7 @@ from rota.errors import Conflict, JobInUse, UnknownJob
 from rota.registry.data_jobs import define_data_job
 from rota.store import Store
 from rota.store.data_jobs import DataJobChanges, Seen
-from tests.support.runs import put
+from tests.support.runs import claim, put
 
 NOTHING = (0, 0, 0)
 
@@ -160,3 +160,28 @@ async def test_secrets_are_stored_for_workers(store: Store) -> None:
     secret = define_data_job("ping", "http", {"url": "https://example.com", "secret": "s", "headers": {"X-Key": "k"}})
     await store.data_jobs.add(secret, "api", None)
     assert read(await heard(store)) == [secret]
+
+
+async def test_what_is_expected_of_it_comes_and_goes_with_it(store: Store) -> None:
+    job = define_data_job("ping", "http", {"url": "https://example.com/", "expect": {"success_every": "1h"}})
+    await store.data_jobs.add(job, "api", None)
+    (view,) = await store.expectations.list()
+    assert (view.kind, view.subject) == ("job", "ping")
+    await store.data_jobs.change(ping(), None)
+    assert await store.expectations.list() == []
+    await store.data_jobs.drop("ping", None, force=False)
+    await store.data_jobs.add(job, "api", None)
+    assert await store.expectations.list()
+    await store.data_jobs.drop("ping", None, force=False)
+    assert await store.expectations.list() == []
+
+
+async def test_its_runs_need_what_its_newest_version_needs(store: Store) -> None:
+    await store.data_jobs.add(ping(), "api", None)
+    await put(store, ping())
+    await store.data_jobs.change(
+        define_data_job("ping", "http", {"url": "https://example.com/", "only_workers": ["a"]}), None
+    )
+    assert await claim(store, known={"ping": 2}) == []
+    (needs,) = (await store.known_needs()).values()
+    assert needs.only_workers == ("a",)

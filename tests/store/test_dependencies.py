@@ -15,7 +15,7 @@ from rota.core.states import Outcome, RunState
 from rota.errors import Invalid, UnknownRun
 from rota.linking import linked
 from rota.registry.jobs import Registry
-from rota.store import Store, control, new_id, waits
+from rota.store import Store, control, new_id
 from rota.store.database import Row, Tx
 from rota.store.postgres import PostgresTx
 from tests.support.clock import SECOND, ManualClock
@@ -478,27 +478,6 @@ async def test_as_many_as_may_be(store: Store) -> None:
         await finish(store, held)
         break
     assert len(await left_over(store)) == MOST_FOLLOWED - 1
-
-
-async def test_the_hook_of_replicas_hears_of_their_ends(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[tuple[str, str]] = []
-
-    async def conduct(_tx: Tx, pairs: list[tuple[str, str]]) -> set[str]:
-        told.extend(pairs)
-        return {"hinted"} if pairs else set()
-
-    monkeypatch.setattr(waits, "_conduct", conduct)
-    held = await put_and_claim(store)
-    conductor = await put(store, OTHER)
-
-    async def conducts(tx: Tx) -> None:
-        await tx.fetch("insert_needs", [(conductor, held.run_id, 4)])
-        await tx.fetch("mark_followed", [(held.run_id,)])
-
-    await store.database.transact(conducts)
-    assert await tell(store, held, Outcome.FAILED)
-    assert told == [(conductor, held.run_id)]
-    assert await state_of(store, conductor) is RunState.QUEUED
 
 
 def test_a_run_that_follows_is_asked_for_by_itself() -> None:

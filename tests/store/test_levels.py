@@ -6,8 +6,11 @@ import msgspec
 import pytest
 
 from rota.core.levels import Levels, QueueLevel
+from rota.core.model import JobDefinition
+from rota.core.replicas import Replicas
 from rota.core.states import Outcome, RunState
 from rota.core.triggers import once
+from rota.engine.conductor import Conductor
 from rota.instants import instant
 from rota.store import Store
 from tests.support.clock import ManualClock
@@ -36,6 +39,18 @@ async def test_live_runs_by_queue_and_state_and_the_age_of_the_oldest(store: Sto
         QueueLevel("default", "running", 1, 7 * SECOND),
         QueueLevel("mail", "queued", 2, 7 * SECOND),
         QueueLevel("mail", "scheduled", 1, None),
+    ]
+
+
+async def test_runs_that_wait_for_their_replicas_are_counted(store: Store, clock: ManualClock) -> None:
+    both = JobDefinition(name="work", replicas=Replicas(count=2))
+    await store.save_jobs([both])
+    await put(store, both)
+    await Conductor(store, timedelta(seconds=1)).step()
+    clock.advance(timedelta(seconds=3))
+    assert (await store.levels(SILENCE)).queues == [
+        QueueLevel("default", "queued", 2, 3 * SECOND),
+        QueueLevel("default", "waiting", 1, 3 * SECOND),
     ]
 
 

@@ -12,6 +12,7 @@ from rota.core.retry import RetryPolicy
 from rota.core.states import Outcome
 from rota.store import Store
 from rota.store.database import Tx
+from rota.store.listening import MESSENGER
 from tests.support.clock import ManualClock
 from tests.support.runs import LEASE, claim, claim_limited, finish, put, put_and_claim, tell
 from tests.support.schedules import make_schedule, minutes, noon, plan
@@ -157,3 +158,28 @@ async def test_what_a_schedule_misses_is_told_to_nobody(store: Store, clock: Man
     clock.advance(minutes(30))
     await plan(store)
     assert await signals(store) == []
+
+
+async def test_the_messenger_is_hinted_to_if_an_enqueue_ends_a_run(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await listen(store)
+    failed = await fail(store, store.clock)  # type: ignore[arg-type]
+    hinted: set[str] = set()
+    monkeypatch.setattr(store.database, "notify", hinted.update)
+    await put(store)
+    assert MESSENGER not in hinted
+    in_vain = await put(store, after=[failed])
+    assert ("skipped", in_vain, None) in await signals(store)
+    assert MESSENGER in hinted
+
+
+async def test_and_if_a_limit_ends_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    await listen(store)
+    await put(store, SKIPS)
+    await claim_limited(store)
+    hinted: set[str] = set()
+    monkeypatch.setattr(store.database, "notify", hinted.update)
+    skipped = await put(store, SKIPS)
+    assert await signals(store) == [("skipped", skipped, None)]
+    assert MESSENGER in hinted

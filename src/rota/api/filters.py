@@ -24,6 +24,7 @@ class RunQuery(msgspec.Struct, kw_only=True):
     scope: Annotated[str, msgspec.Meta(description="kind/id")] | None = None
     schedule: str | None = None
     worker: Annotated[str, msgspec.Meta(description="An id, or a name that several may have")] | None = None
+    parent: Annotated[str, msgspec.Meta(description="The run whose replicas they are")] | None = None
     created_after: Instant | None = None
     created_before: Instant | None = None
     error: Annotated[str, msgspec.Meta(description="A part of `Type: message`")] | None = None

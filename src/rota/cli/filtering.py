@@ -24,6 +24,7 @@ _OPTIONS = (
     click.option("--key", metavar="KEY"),
     click.option("--scope", type=scope_of, metavar="KIND/ID"),
     click.option("--worker", metavar="ID|NAME", help="That runs them, or ran them last; or all of that name."),
+    click.option("--parent", metavar="ID", help="The replicas of this run."),
     click.option("--error", metavar="TEXT", help="Whose error says this, as a part of `Type: message`."),
     click.option("--created-after", type=instant_of, metavar="TIME", help="At that time or later."),
     click.option("--created-before", type=instant_of, metavar="TIME"),

@@ -79,7 +79,7 @@ def drop_quota(scope: str, database: str | None, as_json: bool) -> None:
     One that code declares comes back with its next start.
     """
     kind, id = _place(scope)
-    ask(database, lambda client: client.quotas.drop(kind, id))
+    ask(database, lambda client: client.quotas.drop(kind, id, actor=actor()))
     if as_json:
         print_json({"kind": kind, "id": id, "dropped": True})
     elif on_terminal():

@@ -11,7 +11,7 @@ import msgspec
 from rota.core.states import FINAL_STATES, Outcome, RunState
 from rota.instants import instant
 
-KINDS = ("run", "job", "schedule", "queue", "worker", "token")
+KINDS = ("run", "job", "schedule", "queue", "worker", "token", "quota", "notification")
 
 PLANNER, CLIENT, PROMOTER, REAPER = "planner", "client", "promoter", "reaper"
 OUTSIDE, CONDUCTOR, MESSENGER = "outside", "conductor", "messenger"

@@ -262,7 +262,7 @@ def with_empty_queues(counts: Iterable[QueueCount], jobs: Iterable[JobDefinition
 
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Runs that are all of this; `error` is a part of what their error says, `retried` whether another repeats them;
-    `worker` an id, or a name that several may have."""
+    `worker` an id, or a name that several may have; `parent` the run that they are replicas of."""
 
     states: tuple[RunState, ...] = ()
     job: str | None = None
@@ -272,6 +272,7 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     tag: str | None = None
     schedule: str | None = None
     worker: str | None = None
+    parent: str | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
     error: str | None = None

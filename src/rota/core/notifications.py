@@ -14,6 +14,7 @@ from rota.core.messages import EMAIL_JOB, WEBHOOK_JOB, WORDS, Signal
 from rota.core.model import JobDefinition, Json, Retention, Run
 from rota.core.names import checked_name
 from rota.core.retry import Exponential, RetryPolicy
+from rota.core.signing import checked_secret
 from rota.errors import Invalid, UnknownOption, did_you_mean
 from rota.instants import instant
 
@@ -169,6 +170,8 @@ def _secret(value: object) -> str:
         raise Invalid("secret must be text", hint='the text itself, or "env:NAME" for a variable of whoever sends it')
     if value.startswith(ENV) and not _ENV_NAME.fullmatch(value):
         raise Invalid("secret names no variable of the environment", hint='as in "env:HOOK_SECRET"')
+    if not value.startswith(ENV):
+        checked_secret(value)
     return value
 
 

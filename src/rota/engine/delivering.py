@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
 from rota.config import Config
+from rota.core.addresses import networks_of
 from rota.core.model import Json
 from rota.core.notifications import EMAIL, ENV, WEBHOOK, Notification, mail_subject, mail_text
 from rota.core.signals import Fail
+from rota.core.signing import signing_headers
 from rota.engine.context import RunContext
 from rota.engine.mailing import mail, message, server_of
-from rota.engine.sending import NotSent, Request, send, signed
-from rota.errors import UnknownNotification
+from rota.engine.outlet import Answer, NotSent, way_out
+from rota.errors import Invalid, UnknownNotification
 from rota.instants import instant
 from rota.registry.jobs import Handler
 from rota.registry.signature import PayloadType
 from rota.store import Store
 
 _GONE = 410
+_TIMEOUT = 20.0
+_MOST_READ = 2_048
 
 
 class Deliveries:
@@ -29,6 +35,7 @@ class Deliveries:
     def __init__(self, store: Store, config: Config) -> None:
         self._store = store
         self._config = config
+        self._allowed = networks_of(config.http_allow)
 
     def handlers(self) -> dict[str, Handler]:
         async def deliver(notification: str, event: dict[str, Any]) -> Json:
@@ -50,14 +57,27 @@ class Deliveries:
 
     async def _post(self, to: Notification, event: dict[str, Any]) -> Json:
         body, now = msgspec.json.encode(event), self._store.clock.micros() // 1_000_000
-        headers = signed(secret_of(to.secret), event["id"], now, body)
-        headers |= {"content-type": "application/json", "user-agent": "rota"}
-        answer = await send(Request(to.to, body, headers, tuple(self._config.http_allow.replace(",", " ").split())))
+        try:
+            headers = signing_headers(secret_of(to.secret), event["id"], now, body)
+        except Invalid as error:  # one of the environment is seen here first
+            raise NotSent(str(error)) from None
+        answer = await self._ask(to.to, {**headers, "content-type": "application/json"}, body)
         if 200 <= answer.status < 300:
             return {"status": answer.status}
         if answer.status == _GONE:
             raise Fail(f"the receiver answered {answer.status}: it is gone for good")
         raise NotSent(f"the receiver answered {answer.status}")
+
+    async def _ask(self, url: str, headers: dict[str, str], body: bytes) -> Answer:
+        """Errors name no more of the URL than its host: the rest may be a secret."""
+        host = urlsplit(url).hostname
+        try:
+            async with asyncio.timeout(_TIMEOUT), way_out(self._allowed) as way:
+                return await way.ask("POST", url, headers, body, _MOST_READ)
+        except TimeoutError:
+            raise NotSent(f"{host} did not answer within {_TIMEOUT:g}s") from None
+        except NotSent as error:
+            raise NotSent(f"{host}: {error}", error.code) from None
 
     async def _mail(self, to: Notification, event: dict[str, Any]) -> Json:
         url, sender = self._config.smtp_url, self._config.smtp_from

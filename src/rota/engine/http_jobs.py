@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-import zlib
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urljoin
 
 import msgspec
 
-from rota.core import jsonvalue
 from rota.core.claims import Claim
 from rota.core.filling import Facts
 from rota.core.http import (
@@ -31,47 +28,13 @@ from rota.core.masking import is_secret, masked_url
 from rota.core.signals import Fail, NotBefore, Retry
 from rota.core.signing import signing_headers
 from rota.engine.current import claimed_run
-from rota.engine.outlet import REFUSED, Outlet, outlet
-from rota.errors import BadPayload, Invalid
+from rota.engine.outlet import CONNECTION_FAILED, Answer, NotSent, Outlet, way_out
+from rota.errors import Invalid
 from rota.instants import maybe_instant
 
-if TYPE_CHECKING:
-    from aiohttp import ClientResponse
-
-_SHOWN_HEADERS = ("Content-Type", "ETag", "Last-Modified", "Location", "Retry-After", "X-Request-Id")
-_LONGEST_HEADER = 500
 _SHOWN_BODY = 500
 _AROUND_BODY = 6_000  # the other parts of a result, at most
 _MOVED = (301, 302, 303, 307, 308)
-_UNSHOWN = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127], "\N{REPLACEMENT CHARACTER}")
-
-
-class Answer(msgspec.Struct):
-    status: int
-    headers: dict[str, str]
-    content: bytes
-    truncated: bool
-    location: str | None
-    charset: str | None
-
-    @property
-    def text(self) -> str:
-        try:
-            text = self.content.decode(self.charset or "utf-8", "replace")
-        except LookupError:
-            text = self.content.decode("utf-8", "replace")
-        return text.translate(_UNSHOWN)
-
-    def body(self, limits: Limits) -> Any:
-        """JSON if it says so, and can be kept as such; else text."""
-        if not self.content:
-            return None
-        if "json" in self.headers.get("content-type", "") and not self.truncated:
-            try:
-                return jsonvalue.decode(self.content, limits)
-            except BadPayload:
-                pass
-        return self.text
 
 
 class HttpJob:
@@ -85,14 +48,8 @@ class HttpJob:
 
     async def send(self, payload: str) -> dict[str, Any]:
         """Send the request of an HTTP job."""
-        claim, way = claimed_run(), outlet.get()
-        if way is not None:
-            return await self._send(way, claim, payload)
-        own = Outlet((), Limits().max_bytes)  # called by itself, without a worker
-        try:
-            return await self._send(own, claim, payload)
-        finally:
-            await own.close()
+        async with way_out() as way:
+            return await self._send(way, claimed_run(), payload)
 
     async def _send(self, way: Outlet, claim: Claim, payload: str) -> dict[str, Any]:
         begins = time.perf_counter()
@@ -139,23 +96,12 @@ class HttpJob:
             raise Fail(f"{self._name(url)}: redirected elsewhere: {error}", code="bad_redirect") from None
 
     async def _ask(self, way: Outlet, method: str, url: str, headers: dict[str, str], body: bytes | None) -> Answer:
-        import aiohttp
-
+        cap = min(self._request.max_response, max(0, way.room - _AROUND_BODY))
         try:
-            response = await way.session.request(method, url, headers=headers, data=body, allow_redirects=False)
-            try:
-                cap = min(self._request.max_response, max(0, way.room - _AROUND_BODY))
-                content, truncated = await _read(response, cap)
-                return _answer(response, content, truncated=truncated)
-            finally:
-                response.release()
-        except ValueError as error:  # a host that no name can be, found out late
-            raise Fail(f"{self._name(url)}: {error}", code="bad_request") from None
-        except (aiohttp.ClientError, OSError, zlib.error) as error:
-            if isinstance(error, OSError) and error.errno == REFUSED:
-                raise Fail(f"{self._name(url)}: {_refused(error)}", code="address_refused") from None
-            why = str(error) or type(error).__name__
-            raise Retry(f"{self._name(url)}: {why}", code="connection_failed") from None
+            return await way.ask(method, url, headers, body, cap)
+        except NotSent as error:
+            kind = Retry if error.code == CONNECTION_FAILED else Fail
+            raise kind(f"{self._name(url)}: {error}", code=error.code) from None
 
     def _unexpected(self, answer: Answer, url: str) -> Retry | Fail:
         said = " ".join(answer.text[:_SHOWN_BODY].split())
@@ -167,42 +113,6 @@ class HttpJob:
 
     def _name(self, url: str) -> str:
         return f"{self._request.method} {masked_url(url)}"
-
-
-def _refused(error: OSError) -> str:
-    why = error.strerror or str(error)
-    return f"requests may not go there: {why} (allow it with ROTA_HTTP_ALLOW)"
-
-
-async def _read(response: ClientResponse, cap: int) -> tuple[bytes, bool]:
-    """As much as may be kept, and whether that was all. What goes on after that is cut off with its connection."""
-    unpacked = _unpacker(response.headers.get("Content-Encoding", ""))
-    kept = bytearray()
-    while chunk := await response.content.readany():
-        kept += unpacked(chunk, cap + 1 - len(kept))
-        if len(kept) > cap:
-            response.close()
-            return bytes(kept[:cap]), True
-    return bytes(kept), False
-
-
-def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
-    """A small answer may unpack to an endless one: no more of it than asked for is ever unpacked."""
-    if encoding.lower() not in ("gzip", "x-gzip", "deflate"):
-        return lambda chunk, most: chunk[:most]
-    return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32).decompress
-
-
-def _answer(response: ClientResponse, content: bytes, *, truncated: bool) -> Answer:
-    found = response.headers
-    return Answer(
-        response.status,
-        {name.lower(): found[name][:_LONGEST_HEADER].translate(_UNSHOWN) for name in _SHOWN_HEADERS if name in found},
-        content,
-        truncated,
-        found.get("Location"),
-        response.charset,
-    )
 
 
 def _result(answer: Answer, elapsed_ms: int, room: int) -> dict[str, Any]:

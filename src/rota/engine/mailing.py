@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 
-from rota.engine.sending import NotSent
+from rota.engine.outlet import NotSent
 from rota.errors import BadConfig
 
 _TIMEOUT = 20.0

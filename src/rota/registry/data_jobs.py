@@ -15,16 +15,23 @@ from rota.core.http import HTTP_OPTIONS, StatusOption, request_of
 from rota.core.jsonvalue import Limits
 from rota.core.jsonvalue import encode as encode_json
 from rota.core.model import JobDefinition
+from rota.core.needs import NEED_OPTIONS
+from rota.core.outside import EXTERNAL
 from rota.errors import BadPayload, Invalid, UnknownOption, did_you_mean
 from rota.registry.jobs import JOB_OPTIONS, JobOptions, defined
 from rota.registry.signature import PayloadType, check_schema
 from rota.sizes import Size
 
-KINDS = ("http", "command", "external")
-_ONLY_IN_CODE = ("name", "version", "isolation", "cpu_limit", "memory_limit", "local_retries", "steps")
+KINDS = ("http", "command", EXTERNAL)
+_OF_FUNCTIONS = ("name", "isolation", "cpu_limit", "memory_limit", "local_retries")
+_ONLY_IN_CODE = ("version", "steps", "notify")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-DATA_OPTIONS = (*(option for option in JOB_OPTIONS if option not in _ONLY_IN_CODE), "payload_schema")
-_OPTIONS = {"http": HTTP_OPTIONS, "command": COMMAND_OPTIONS, "external": ()}
+DATA_OPTIONS = (
+    *(option for option in JOB_OPTIONS if option not in (*_OF_FUNCTIONS, *_ONLY_IN_CODE)),
+    "payload_schema",
+)
+_OPTIONS: dict[str, tuple[str, ...]] = {"http": HTTP_OPTIONS, "command": COMMAND_OPTIONS, EXTERNAL: ()}
+_IN_CODE = {"http": ("version",), "command": ("version",), EXTERNAL: ("version", "steps")}
 
 
 class DataOptions(JobOptions, total=False):
@@ -67,7 +74,7 @@ class SchemaPayload(PayloadType):
 
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
         if args:
-            raise BadPayload("$", "takes arguments by name only")
+            raise BadPayload("$", f"takes no positional arguments, {len(args)} were given", hint="give them by name")
         return dict(kwargs)
 
     def encode(self, arguments: dict[str, object], limits: Limits) -> str:
@@ -82,12 +89,15 @@ class SchemaPayload(PayloadType):
         return self._schema
 
 
-def define_data_job(name: str, kind: str, options: Mapping[str, Any], *, version: int = 1) -> JobDefinition:
-    """Checked completely; options that are None were not given."""
+def define_data_job(
+    name: str, kind: str, options: Mapping[str, Any], *, version: int = 1, in_code: bool = False
+) -> JobDefinition:
+    """Checked completely; options that are None were not given. `in_code`: some more may be, as of a function."""
     if kind not in KINDS:
         raise Invalid(f"a job cannot be of kind {kind!r:.80}", hint=did_you_mean(str(kind), KINDS))
     given = {option: value for option, value in options.items() if value is not None}
-    allowed = (*_OPTIONS[kind], *DATA_OPTIONS)
+    more = _IN_CODE[kind] if in_code else ()
+    allowed = (*_OPTIONS[kind], *DATA_OPTIONS, *more)
     for option in given:
         if option not in allowed:
             raise UnknownOption(option, allowed, where=f"a job of kind {kind}")
@@ -95,10 +105,10 @@ def define_data_job(name: str, kind: str, options: Mapping[str, Any], *, version
     command = command_of(given) if kind == "command" else None
     if request is not None:
         given.setdefault("timeout", http.TIMEOUT)
-    own: dict[str, Any] = {option: given[option] for option in DATA_OPTIONS if option in given}
+    own: dict[str, Any] = {option: given[option] for option in (*DATA_OPTIONS, *more) if option in given}
     schema = own.pop("payload_schema", None)
     return defined(
-        {**own, "name": name, "version": version},
+        {"version": version, **own, "name": name},
         description=own.get("description", ""),
         payload_schema=_schema(request, command) if schema is None else _checked_schema(schema),
         kind=kind,
@@ -115,22 +125,36 @@ def _schema(*parts: msgspec.Struct | None) -> dict[str, Any]:
 
 
 def _checked_schema(schema: object) -> dict[str, Any]:
-    if not isinstance(schema, dict):
-        raise Invalid(f"a payload_schema is an object, not {schema!r:.80}")
-    encode_json(schema, Limits())
+    if not isinstance(schema, Mapping):
+        raise Invalid(f"a payload_schema is a JSON Schema, as an object: not {schema!r:.80}")
+    kept = dict(schema)
+    encode_json(kept, Limits())
     with contextlib.suppress(BadPayload):  # one that needs more than nothing is a schema all the same
-        check_schema(schema, "{}", Limits())
-    return schema
+        check_schema(kept, "{}", Limits())
+    return kept
 
 
 def options_of(definition: JobDefinition) -> dict[str, Any]:
     """What `define_data_job` makes the same definition of."""
-    same = ("queue", "priority", "timeout", "on_lost", "unique", "enabled", "repeatable", "schedulable", "description")
+    same = (
+        "queue",
+        "priority",
+        "timeout",
+        "on_lost",
+        "unique",
+        "enabled",
+        "repeatable",
+        "schedulable",
+        "description",
+        "replicas",
+        "expect",
+    )
     found: dict[str, Any] = {option: getattr(definition, option) for option in same}
     found |= {"max_attempts": definition.retry.max_attempts, "backoff": definition.retry.backoff}
     found |= {"cancellable": definition.cancel.supported, "cancel_grace": definition.cancel.grace}
     found |= {"keep": definition.retention.keep, "keep_for": definition.retention.keep_for}
     found |= {"limit": list(definition.limits), "tags": definition.tags, "metadata": definition.metadata}
+    found |= {option: getattr(definition.needs, option) or None for option in NEED_OPTIONS}
     parts = (definition.http, definition.command)
     for part in filter(None, parts):
         found |= {name: getattr(part, name) for name in part.__struct_fields__}

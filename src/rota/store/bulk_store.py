@@ -67,13 +67,14 @@ class BulkStore:
             retries: dict[str, set[str]] = {}
             for run_id, retry in await tx.fetch("retries_of", old):
                 retries.setdefault(str(run_id), set()).add(str(retry))
-            await enqueueing.enqueue(tx, [run for run in runs if run.retry_of not in retries])
+            await enqueueing.enqueue(tx, [run for run in runs if run.retry_of not in retries], hints=hints)
             return {
                 str(run.retry_of): AlreadyRetried(str(run.retry_of), min(retries[str(run.retry_of)]))
                 for run in runs
                 if run.id not in retries.get(str(run.retry_of), {run.id})  # its own: this was done before
             }
 
+        hints = {run.queue for run in runs}
         refused = await self._database.transact(body)
-        self._database.notify({run.queue for run in runs})
+        self._database.notify(hints)
         return refused

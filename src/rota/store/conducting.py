@@ -163,7 +163,7 @@ async def _begin(tx: Tx, parent: _Parent, more: More, new_id: Callable[[], str])
 async def _make(tx: Tx, parent: _Parent, more: More, new_id: Callable[[], str]) -> None:
     bound = bool(more.workers)
     made = [(new_id(), worker) for worker in more.workers or (None,) * more.count]
-    await tx.fetch("make_needs", [(REPLICA, "{}")])
+    await needs.keep(tx, {REPLICA: "{}"})
     await tx.fetch("insert_replica_runs", [(id, parent.id) for id, _ in made])
     await tx.fetch("insert_replicas", [(parent.id, id, worker, int(bound)) for id, worker in made])
     await tx.fetch("insert_replica_waits", [(parent.id, id) for id, _ in made])

@@ -10,8 +10,9 @@ import msgspec
 from rota.core.model import JobDefinition
 from rota.durations import in_micros
 from rota.errors import Conflict, JobInUse, UnknownJob
-from rota.store import events, limits
+from rota.store import events, expecting, limits, restricting
 from rota.store.database import Database, Row, Tx
+from rota.store.expecting import Subject
 
 CODE = "code"
 _REMEMBERED = in_micros(timedelta(days=7))
@@ -71,9 +72,12 @@ class DataJobStore:
             if live:
                 hint = "change it: `rota job edit`" if live[0][1] != CODE else "it is declared in code"
                 raise Conflict(f"there is a job {definition.name!r} already", hint=hint)
-            return await _insert(tx, definition, rows, owner, actor, "added")
+            return await _insert(tx, definition, rows, owner, actor, "added", queues)
 
-        return await self._database.transact(body)
+        queues: set[str] = set()
+        made = await self._database.transact(body)
+        self._database.notify(queues)
+        return made
 
     async def get(self, name: str) -> JobDefinition:
         """With its secrets."""
@@ -94,9 +98,12 @@ class DataJobStore:
                 return None
             if newest == definition:
                 return newest
-            return await _insert(tx, definition, rows, rows[0][1], actor, "changed")
+            return await _insert(tx, definition, rows, rows[0][1], actor, "changed", queues)
 
-        return await self._database.transact(body)
+        queues: set[str] = set()
+        made = await self._database.transact(body)
+        self._database.notify(queues)
+        return made
 
     async def drop(self, name: str, actor: str | None, *, force: bool) -> None:
         """Dropped twice, it was dropped the first time."""
@@ -110,6 +117,7 @@ class DataJobStore:
             if (schedules or runs) and not force:
                 raise JobInUse(name, schedules, runs)
             await tx.fetch("drop_data_job", job=name)
+            await expecting.drop(tx, Subject("job", name, name), actor=actor)
             await events.note(tx, "job", name, "dropped", actor, {})
 
         await self._database.transact(body)
@@ -132,8 +140,9 @@ async def _own(tx: Tx, name: str) -> list[Row]:
 
 
 async def _insert(
-    tx: Tx, definition: JobDefinition, rows: list[Row], owner: str, actor: str | None, what: str
+    tx: Tx, definition: JobDefinition, rows: list[Row], owner: str, actor: str | None, what: str, queues: set[str]
 ) -> JobDefinition:
+    """`queues` gets those where runs may begin because of it."""
     version = max((row[0] for row in rows), default=0) + 1
     made = msgspec.structs.replace(definition, version=version)
     text = msgspec.json.encode(made, order="deterministic").decode()
@@ -141,6 +150,8 @@ async def _insert(
     if not await tx.fetch("add_data_job", **facts, definition=text):  # a first one has no row that could be locked
         raise Conflict(f"somebody else made a job {made.name!r} just now", hint="look at it: `rota job show`")
     await limits.declare(tx, made)
+    queues |= await restricting.declare(tx, made)
+    await expecting.declare_job(tx, made)
     await events.note(tx, "job", made.name, what, actor, {"kind": made.kind, "version": version})
     return made
 

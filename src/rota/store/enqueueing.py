@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+import msgspec
+
 from rota.core.events import REPLACED, RETRIED
 from rota.core.limits import Gated, is_quota
 from rota.core.model import Enqueued, NewRun
@@ -15,8 +17,20 @@ from rota.store.limits import Admitted, Refused, Skipped
 from rota.store.quotas import gated as under_quotas
 
 
-async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> list[Enqueued]:
-    """In the order asked for; `AlreadyThere` if this has been done before. Without `quotas`, there are none."""
+class Left(msgspec.Struct):
+    """To be done at the end: limits of runs that came under them are opened, and whoever is to be told is hinted."""
+
+    placed: list[Gated] = []
+    hints: set[str] = set()
+
+
+async def enqueue(
+    tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints: set[str] | None = None
+) -> list[Enqueued]:
+    """In the order asked for; `AlreadyThere` if this has been done before. Without `quotas`, there are none.
+
+    `hints` gets those who are to be told of runs that ended with it: a limit or a dependency may do that.
+    """
     if quotas:
         runs = await under_quotas(tx, runs)
     # One order for all: runs that are followed or may give way, limits that decide, then keys, then what the runs come
@@ -26,32 +40,32 @@ async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> lis
     if followed:
         await dependencies.lock(tx, followed)
     keyed = [run for run in runs if run.holds]
-    placed: list[Gated] = []
-    answers = await (_enqueue_keyed(tx, runs, keyed, placed) if keyed else _insert(tx, runs, placed))
+    left = Left()
+    answers = await (_enqueue_keyed(tx, runs, keyed, left) if keyed else _insert(tx, runs, left))
     if any(run.after for run in runs):
-        await dependencies.attach(tx, runs, answers)
-    await limits.open_for(tx, placed)
+        left.hints |= await dependencies.attach(tx, runs, answers)
+    await limits.open_for(tx, left.placed)
+    if hints is not None:
+        hints |= left.hints
     return answers
 
 
-async def _enqueue_keyed(
-    tx: Tx, runs: Sequence[NewRun], keyed: Sequence[NewRun], placed: list[Gated]
-) -> list[Enqueued]:
+async def _enqueue_keyed(tx: Tx, runs: Sequence[NewRun], keyed: Sequence[NewRun], left: Left) -> list[Enqueued]:
     fresh = await _lock_keys(tx, keyed)
-    answers = {answer.id: answer for answer in await _insert(tx, [run for run in runs if not run.holds], placed)}
+    answers = {answer.id: answer for answer in await _insert(tx, [run for run in runs if not run.holds], left)}
     for run in keyed:
-        answers[run.id] = await _first_met(tx, run, fresh, placed) or (await _insert(tx, [run], placed))[0]
+        answers[run.id] = await _first_met(tx, run, fresh, left) or (await _insert(tx, [run], left))[0]
     return [answers[run.id] for run in runs]
 
 
-async def _insert(tx: Tx, runs: Sequence[NewRun], placed: list[Gated]) -> list[Enqueued]:
-    """`placed` gets the runs whose limits are to be opened, at the end and all at once."""
+async def _insert(tx: Tx, runs: Sequence[NewRun], left: Left) -> list[Enqueued]:
+    """What is to be done at the end, and all at once, is `left`."""
     if any(run.gates for run in runs):
-        return await _insert_gated(tx, runs, placed)
+        return await _insert_gated(tx, runs, left)
     return await _insert_plain(tx, runs)
 
 
-async def _insert_gated(tx: Tx, runs: Sequence[NewRun], placed: list[Gated]) -> list[Enqueued]:
+async def _insert_gated(tx: Tx, runs: Sequence[NewRun], left: Left) -> list[Enqueued]:
     gated = [_gated(run) for run in runs if run.gates]
     decided = [run for run in gated if run.decided]
     if decided and await tx.fetch("which_exist", [(run.id,) for run in decided]):
@@ -72,10 +86,10 @@ async def _insert_gated(tx: Tx, runs: Sequence[NewRun], placed: list[Gated]) -> 
         await tx.fetch(
             "end_unclaimed", id=run_id, state="skipped", attempt=0, fence=-1, reason=reason, actor=limits.POLICY
         )
-    await listening.tell(tx, list(skipped))
+    await listening.telling(tx, list(skipped), left.hints)
     there = [run for run in gated if run.id not in skipped]
     await limits.place(tx, there)
-    placed += there
+    left.placed += there
     return answers
 
 
@@ -100,11 +114,13 @@ async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     return [Enqueued(run.id, True, now, now + run.delay if run.run_at is None else run.run_at) for run in runs]
 
 
-async def enqueue_again(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> list[Enqueued]:
+async def enqueue_again(
+    tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints: set[str] | None = None
+) -> list[Enqueued]:
     """After an unknown outcome: what is there gets the first answer, whatever became of it since."""
     rows = await tx.fetch("which_exist", [(run.id,) for run in runs])
     there = {str(id): Enqueued(str(id), True, created_at, run_at) for id, created_at, run_at in rows}
-    rest = await enqueue(tx, [run for run in runs if run.id not in there], quotas=quotas)
+    rest = await enqueue(tx, [run for run in runs if run.id not in there], quotas=quotas, hints=hints)
     return [there.get(run.id) or rest.pop(0) for run in runs]
 
 
@@ -124,13 +140,13 @@ def _held(run_id: str, hold: KeyHold) -> dict[str, object]:
 
 
 async def _first_met(
-    tx: Tx, run: NewRun, fresh: dict[str, str], placed: list[Gated], coming: Collection[str] = ()
+    tx: Tx, run: NewRun, fresh: dict[str, str], left: Left, coming: Collection[str] = ()
 ) -> Enqueued | None:
     """The run that holds one of its keys; None if all are held for it now. `coming` will be there, though not yet."""
     for place, hold in enumerate(run.holds):
         if fresh.get(hold.key) == run.id:
             continue
-        answer = await _take_key(tx, run, hold, placed, coming)
+        answer = await _take_key(tx, run, hold, left, coming)
         if answer is not None:
             for taken in run.holds[:place]:  # they lead to the run that is there, not to one that will never be
                 await tx.fetch("pass_key_on", key=taken.key, run_id=answer.id)
@@ -146,11 +162,11 @@ async def take_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
     """For runs that somebody else inserts: those that another run's key makes needless, and why."""
     reasons = {}
     kept: set[str] = set()
-    placed: list[Gated] = []
+    left = Left()
     fresh = await _lock_keys(tx, runs) if runs else {}
     for run in runs:
         try:
-            answer = await _first_met(tx, run, fresh, placed, kept)
+            answer = await _first_met(tx, run, fresh, left, kept)
         except (DuplicateRun, NotRepeatable) as error:
             reasons[run.id] = str(error)
             continue
@@ -158,13 +174,11 @@ async def take_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
             reasons[run.id] = f"unique: run {answer.id} does this work"
         else:
             kept.add(run.id)
-    await limits.open_for(tx, placed)
+    await limits.open_for(tx, left.placed)
     return reasons
 
 
-async def _take_key(
-    tx: Tx, run: NewRun, hold: KeyHold, placed: list[Gated], coming: Collection[str]
-) -> Enqueued | None:
+async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, left: Left, coming: Collection[str]) -> Enqueued | None:
     """None when the key is now held for `run`; otherwise what the caller gets instead."""
     # A statement of its own: the one that waited for the lock saw the old holder's run, not the new one's.
     found = await tx.fetch("key_holder", key=hold.key)
@@ -181,26 +195,26 @@ async def _take_key(
     if live or within_period or done_once:
         if hold.fingerprint and fingerprint != hold.fingerprint:
             raise KeyReused(hold.label or hold.key)
-        return await _meet_holder(tx, run, hold, holder, placed if live else None)
+        return await _meet_holder(tx, run, hold, holder, left if live else None)
     await tx.fetch("take_over_key", key=hold.key, **_held(run.id, hold))
     return None
 
 
-async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, placed: list[Gated] | None) -> Enqueued:
-    """`placed`: where the holder goes if it is live and comes under other limits."""
+async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, left: Left | None) -> Enqueued:
+    """`left`: where the holder goes if it is live and comes under other limits."""
     if hold.once:
         raise NotRepeatable(run.job, holder)
     if hold.on_conflict == "reject":
         raise DuplicateRun(run.job, holder)
-    if hold.on_conflict == "replace" and placed is not None:
+    if hold.on_conflict == "replace" and left is not None:
         for was in await tx.fetch("lock_ready", id=holder):
-            await _replace(tx, run, holder, was, placed)
-    if hold.clear and placed is not None:
+            await _replace(tx, run, holder, was, left)
+    if hold.clear and left is not None:
         await replicas.clear(tx, holder, hold.clear, run.id, run.actor)
     return Enqueued(holder, False)
 
 
-async def _replace(tx: Tx, run: NewRun, holder: str, was: Row, placed: list[Gated]) -> None:
+async def _replace(tx: Tx, run: NewRun, holder: str, was: Row, left: Left) -> None:
     values = {
         "id": holder,
         "queue": run.queue,
@@ -226,7 +240,7 @@ async def _replace(tx: Tx, run: NewRun, holder: str, was: Row, placed: list[Gate
     await tx.fetch("drop_gates", [(holder,)])
     replaced = Gated(holder, run.job, run.gates)
     await limits.place(tx, [replaced])
-    placed.append(replaced)
+    left.placed.append(replaced)
     await tx.fetch(
         "replace_run",
         payload=run.payload,

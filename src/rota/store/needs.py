@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from rota.core.claims import SUSPECTS, Candidate, Claim, NeededRequest
 from rota.core.needs import NOTHING, Needs, Staff, need_id, need_text, read_needs
 from rota.store import replicas
-from rota.store.database import Tx
+from rota.store.database import Row, Tx
+
+_MANY = 200
+_BITE = 500
 
 
 class Needed(msgspec.Struct, frozen=True):
@@ -37,9 +40,36 @@ async def assign(tx: Tx, runs: Iterable[tuple[str, Staff]]) -> None:
 
 async def make(tx: Tx, needs: Iterable[Needs]) -> None:
     """Each is there once, before a run has it."""
-    wanted = {need_id(one): need_text(one) for one in needs if one != NOTHING}
-    if wanted:
-        await tx.fetch("make_needs", sorted(wanted.items()))
+    await keep(tx, {need_id(one): need_text(one) for one in needs if one != NOTHING})
+
+
+async def keep(tx: Tx, wanted: Mapping[str, str]) -> None:
+    """They are there until this transaction ends: then a run has them, and nobody drops them.
+
+    One that is made by somebody else, or was dropped, at this moment is not seen by the statement that waited for it.
+    """
+    missing = dict(wanted)
+    while missing:
+        for (id,) in await tx.fetch("keep_needs", [(id,) for id in sorted(missing)]):
+            del missing[id]
+        if missing:
+            await tx.fetch("make_needs", sorted(missing.items()))
+
+
+async def any_unused(tx: Tx) -> bool:
+    return bool(await _unused(tx))
+
+
+async def _unused(tx: Tx) -> Sequence[Row]:
+    """Needs of runs that are all over, one bite; none while there are few that differ: they are nobody's trouble."""
+    return await tx.fetch("unused_needs", many=_MANY, limit=_BITE)
+
+
+async def drop_unused(tx: Tx) -> int:
+    """Locked, and looked at once more: a run may have come that has one of them."""
+    locked = {id for (id,) in await tx.fetch("lock_needs", await _unused(tx))}
+    still = [(id,) for (id,) in await _unused(tx) if id in locked]
+    return len(await tx.fetch("drop_needs", still)) if still else 0
 
 
 async def needs_of_run(tx: Tx, run_id: str) -> Needs:

@@ -68,7 +68,7 @@ async def tell(
             made.append(new_run(known[name].job, id, payload, {"tags": [name]}))
     await tx.fetch("tell", [(*place, one.since, one.told, one.held) for place, one in sorted(windows.items())])
     if made:
-        await enqueueing.enqueue(tx, made)
+        await enqueueing.enqueue(tx, made, hints=queues)
         queues.update(run.queue for run in made)
     return len(made)
 
@@ -127,7 +127,7 @@ class NotificationStore:
             facts = {"name": name, "definition": text, "owner": owner, "enabled": int(enabled)}
             for job in JOBS:
                 definition = msgspec.json.encode(job, order="deterministic").decode()
-                await tx.fetch("save_job", name=job.name, version=job.version, definition=definition)
+                await tx.fetch("save_job", name=job.name, version=job.version, definition=definition, kind=job.kind)
             for was, whose, active in await tx.fetch("lock_notification", name=name):
                 if (was, active) == (text, int(enabled)):
                     return
@@ -137,18 +137,18 @@ class NotificationStore:
                     log.error("notification %r belongs to %s; the one in code is not applied", name, whose)
                     return
                 await tx.fetch("change_notification", **facts)
-                await self._noted(tx, name, "notification_changed", made, actor)
+                await self._noted(tx, name, "changed", made, actor)
                 return
             if not new and owner != "code":
                 raise UnknownNotification(name, await _all(tx))
             if await tx.fetch("insert_notification", **facts):
-                await self._noted(tx, name, "notification_added", made, actor)
+                await self._noted(tx, name, "added", made, actor)
 
         await self._database.transact(body)
 
     async def _noted(self, tx: Tx, name: str, what: str, made: Notification, actor: str | None) -> None:
         await _listen(tx, name, made)
-        await events.note(tx, "job", made.job.name, what, actor, {"notification": name, "target": shown_to(made.to)})
+        await events.note(tx, "notification", name, what, actor, {"target": shown_to(made.to)})
 
     async def drop(self, name: str, actor: str | None) -> bool:
         """Whether it was there."""
@@ -160,7 +160,7 @@ class NotificationStore:
             await tx.fetch("drop_notification", name=name)
             await tx.fetch("drop_listeners", what=LISTENER, subject=name, but=_NOBODY)
             await tx.fetch("forget_told", name=name)
-            await events.note(tx, "job", JOBS[0].name, "notification_dropped", actor, {"notification": name})
+            await events.note(tx, "notification", name, "dropped", actor, {})
             return True
 
         return await self._database.transact(body)

@@ -83,7 +83,7 @@ async def handed_over_before(tx: Tx, reports: Sequence[Report]) -> set[tuple[str
 
 async def lock(tx: Tx, run_id: str, fence: int) -> Held | None:
     """Wherever it is. Between the two looks its handler may have handed it over, but nobody hands it back."""
-    for statement, waits in (("lock_held", False), ("lock_outside", True)):
+    for statement, waits in (("lock_fenced", False), ("lock_outside", True)):
         for row in await tx.fetch(statement, id=run_id, fence=fence):
             return _held(row, waits=waits)
     return None

@@ -68,19 +68,19 @@ class OutsideStore:
         self._database = database
 
     async def external_jobs(self) -> dict[str, int]:
-        """All that the database knows, with their newest version."""
+        """All that there are, with their newest version."""
         rows = await self._database.read(lambda tx: tx.fetch("external_jobs"))
-        return {name: version for name, version, _ in rows}
+        return {str(name): int(version) for name, version in rows}
 
-    async def arrive(self, worker: WorkerInfo, labels: str | None, app_version: str | None) -> bool:
+    async def arrive(self, worker: WorkerInfo) -> bool:
         """Shown among the workers from now on. Whether it may claim: nobody asked it to drain or to stop."""
 
         async def body(tx: Tx) -> bool:
             state = read_asked(await save_worker(tx, worker)).state
             if state is not WorkerState.WORKING:
                 await save_worker(tx, msgspec.structs.replace(worker, state=state))
-            jobs = msgspec.json.encode(worker.jobs).decode()
-            await tx.fetch("describe_worker", id=worker.id, jobs=jobs, labels=labels, app_version=app_version)
+            labels = msgspec.json.encode(worker.labels).decode()
+            await tx.fetch("describe_worker", id=worker.id, labels=labels, app_version=worker.app_version)
             return state is WorkerState.WORKING
 
         return await self._database.transact(body)

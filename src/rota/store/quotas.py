@@ -13,7 +13,7 @@ from rota.core.model import NewRun
 from rota.core.quotas import Quota, QuotaOf, described, prefixes, scope_of_key
 from rota.core.scope import GLOBAL, Scope
 from rota.durations import in_micros
-from rota.store import limits
+from rota.store import events, limits
 from rota.store.database import Database, Row, Tx
 
 Under = Mapping[Scope, tuple[Gate, ...]]
@@ -58,6 +58,10 @@ def _scope(run: NewRun) -> Scope:
     return Scope(run.scope_kind, run.scope_id)
 
 
+def _named(kind: str, id: str) -> str:
+    return f"{kind}/{id}" if id else kind
+
+
 class QuotaStore:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -81,15 +85,28 @@ class QuotaStore:
 
     async def put(self, kind: str, id: str, quota: Quota, owner: str) -> None:
         """In force for all its runs when this returns, but for those that are being enqueued at this moment."""
-        text = msgspec.json.encode(quota).decode()
-        values = {"kind": kind, "id": id, "definition": text, "owner": owner}
+        values = {"kind": kind, "id": id, "definition": msgspec.json.encode(quota).decode(), "owner": owner}
         self._looked_at = float("-inf")
-        if await self._database.transact(lambda tx: tx.fetch("put_quota", **values)):
+
+        async def body(tx: Tx) -> bool:
+            changed = bool(await tx.fetch("put_quota", **values))
+            if changed:
+                await events.note(tx, "quota", _named(kind, id), "set", owner, msgspec.to_builtins(quota))
+            return changed
+
+        if await self._database.transact(body):
             await self._settle(kind, id)
 
-    async def drop(self, kind: str, id: str) -> bool:
+    async def drop(self, kind: str, id: str, actor: str | None = None) -> bool:
         """Whether there was one."""
-        dropped = bool(await self._database.transact(lambda tx: tx.fetch("drop_quota", kind=kind, id=id)))
+
+        async def body(tx: Tx) -> bool:
+            dropped = bool(await tx.fetch("drop_quota", kind=kind, id=id))
+            if dropped:
+                await events.note(tx, "quota", _named(kind, id), "dropped", actor, {})
+            return dropped
+
+        dropped = await self._database.transact(body)
         if dropped:
             await self._settle(kind, id)
         return dropped

@@ -27,6 +27,7 @@ _LIVE_CONDITIONS = {
     RunState.CANCELLING: _anywhere("cancel_at is not null", "rota_lease", "rota_outside", "rota_conduct"),
     RunState.WAITING: _anywhere("cancel_at is null", "rota_outside", "rota_conduct"),
 }
+_SAME = {"job": "job", "queue": "queue", "key": "key", "parent": "parent_id"}
 _RETRIED = "exists (select 1 from rota_run again where again.retry_of = rota_run_now.id)"
 _BY_WORKER = "(worker_id = :worker or strpos(worker_id, :worker_named) = 1)"
 """By its id; or by a name, which stands before the @ of an id. Not with `like`, which SQLite answers in any case."""
@@ -51,10 +52,10 @@ def selection_of(wanted: RunFilter, clock: Clock) -> Selection:
     values: dict[str, object] = {}
     if wanted.states:
         conditions.append("(" + " or ".join(_state_condition(state) for state in wanted.states) + ")")
-    for name in ("job", "queue", "key"):
+    for name, column in _SAME.items():
         value = getattr(wanted, name)
         if value is not None:
-            conditions.append(f"{name} = :{name}")
+            conditions.append(f"{column} = :{name}")
             values[name] = value
     if wanted.worker is not None:
         conditions.append(_BY_WORKER)

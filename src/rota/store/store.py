@@ -129,11 +129,13 @@ class Store:
         quotas = await self.quotas.concern(runs)
         plain = not quotas and not any(run.holds or run.gates or run.retry_of or run.after or run.staff for run in runs)
         door = self.database.alone if plain else self.database.transact
+        hints = {run.queue for run in runs}
         try:
-            answers = await door(lambda tx: enqueueing.enqueue(tx, runs, quotas=quotas))
+            answers = await door(lambda tx: enqueueing.enqueue(tx, runs, quotas=quotas, hints=hints))
         except AlreadyThere:
-            answers = await self.database.transact(lambda tx: enqueueing.enqueue_again(tx, runs, quotas=quotas))
-        self.database.notify({run.queue for run in runs})
+            again = partial(enqueueing.enqueue_again, runs=runs, quotas=quotas, hints=hints)
+            answers = await self.database.transact(again)
+        self.database.notify(hints)
         if any(run.staff and run.staff.conducts for run in runs):
             self.database.notify({CONDUCTOR})
         return answers
@@ -142,12 +144,13 @@ class Store:
         """A retry, with the steps that its predecessor has done: all, or those before `from_step`."""
 
         async def body(tx: Tx) -> Enqueued:
-            (answer,) = await enqueueing.enqueue_again(tx, [run])
+            (answer,) = await enqueueing.enqueue_again(tx, [run], hints=hints)
             await keep_steps(tx, run.retry_of or run.id, answer.id, from_step)
             return answer
 
+        hints = {run.queue}
         answer = await self.database.transact(body)
-        self.database.notify({run.queue})
+        self.database.notify(hints)
         return answer
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:

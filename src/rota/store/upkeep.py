@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from rota.core.model import Retention
-from rota.store import counting, folding, pruning
+from rota.store import counting, folding, needs, pruning
 from rota.store.database import Database, Row, Work
 
 log = logging.getLogger("rota.store")
@@ -38,6 +38,8 @@ class Upkeep:
         await self._in_bites(pruning.old_events, pruning.drop_events)
         if await self._database.read(pruning.silent_workers):
             await self._database.transact(pruning.drop_silent_workers)
+        if thorough and await self._database.read(needs.any_unused):
+            await self._database.transact(needs.drop_unused)
         if troubles:
             raise troubles[0]
         return total

@@ -145,7 +145,7 @@ def _worker(row: Row, held: Sequence[Row], now: int) -> Worker:
         asked=None if asked is None or (wish := read_asked(asked)) == Asked() else wish,
         asked_by=by,
         labels=_read(labels, tuple[str, ...]) if labels else (),
-        app_version=app_version or version,
+        app_version=version if app_version is None else app_version,
     )
 
 

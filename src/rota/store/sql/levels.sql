@@ -13,6 +13,9 @@ from (
     union all
     select r.queue, case when o.cancel_at is null then 'waiting' else 'cancelling' end, o.since
     from rota_outside o join rota_run r on r.id = o.run_id
+    union all
+    select r.queue, case when c.cancel_at is null then 'waiting' else 'cancelling' end, c.since
+    from rota_conduct c join rota_run r on r.id = c.run_id
 ) as live
 group by queue, state order by queue, state;
 

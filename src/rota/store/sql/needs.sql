@@ -5,9 +5,31 @@ select id, definition from rota_need;
 
 -- name: make_needs
 insert into rota_need (id, definition)
-select rows.id, rows.definition from {rows id text, definition text}
-where not exists (select 1 from rota_need n where n.id = rows.id)
+select rows.id, rows.definition from {rows id text, definition text} where true
 on conflict (id) do nothing;
+
+-- name: keep_needs
+-- Until the end of this transaction, in which a run comes to have them. One that is being dropped is waited for.
+select n.id from {rows id text} join rota_need n on n.id = rows.id order by n.id {for_key_share n};
+
+-- name: unused_needs
+-- Looked for only if there are many. A replica that waits for its worker is known by its parent.
+select n.id from rota_need n
+where (select count(*) from rota_need) > :many and n.id <> '*' and n.id not in (
+    select ltrim(w.need, '+*') from rota_ready w where w.need is not null
+    union
+    select ltrim(r.need, '+*') from rota_run r
+    where r.need is not null and r.id in (
+        select run_id from rota_lease union all select run_id from rota_outside union all
+        select run_id from rota_conduct))
+order by n.id limit :limit;
+
+-- name: lock_needs
+-- Those that no enqueue is about to use.
+select n.id from {rows id text} join rota_need n on n.id = rows.id order by n.id {for_update_skip n};
+
+-- name: drop_needs
+delete from rota_need where id in (select rows.id from {rows id text}) returning id;
 
 -- name: assign_needs
 update rota_run set need = rows.need from {rows id id, need text} where rota_run.id = rows.id;

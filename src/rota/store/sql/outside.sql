@@ -14,7 +14,7 @@ select rows.id, rows.fence from {rows id id, fence int}
 join rota_event e on e.kind = 'run' and e.subject = cast(rows.id as text) and e.type = 'handed_over'
     and e.fence = rows.fence;
 
--- name: lock_held
+-- name: lock_fenced
 -- Fenced, as a report is.
 select l.run_id, l.fence, l.attempt, l.worker_id, l.claimed_at, l.cancel_at, r.max_attempts, r.on_lost, r.queue,
     r.job, r.overrides, j.definition, :now - l.claimed_at, null
@@ -111,12 +111,11 @@ select s.run_id, s.id, s.result from {rows id id} join rota_step s on s.run_id =
 where s.state = 'succeeded' order by s.run_id, s.no;
 
 -- name: describe_worker
-update rota_worker set jobs = :jobs, labels = coalesce(cast(:labels as text), labels),
-    app_version = coalesce(cast(:app_version as text), app_version)
-where id = :id;
+-- One of the same name and boot may have other labels by now.
+update rota_worker set labels = :labels, app_version = :app_version where id = :id;
 
 -- name: external_jobs
-select j.name, j.version, j.definition from rota_job j
-where strpos(j.definition, '"kind":"external"') > 0 and j.dropped_at is null
-    and j.version = (select max(version) from rota_job where name = j.name)
+select j.name, j.version from rota_job j
+where j.kind = 'external' and j.dropped_at is null
+    and j.version = (select max(version) from rota_job where name = j.name and dropped_at is null)
 order by j.name;
