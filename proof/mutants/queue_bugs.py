@@ -140,7 +140,7 @@ _WAITS_FOR_OTHERS = (
         "loss-releases-nobody",
         "P12",
         _REPORTING,
-        "queues = await waits.release(tx, {row[0]: row[1] for row in over}) | _waiting_again(endings)",
+        "queues = await waits.release(tx, {row[0]: row[1] for row in over}, vain) | _waiting_again(endings)",
         "queues = _waiting_again(endings)",
     ),
     planted(
@@ -243,8 +243,8 @@ _KEYS = (
         "lost-reply-enqueues-twice",
         "P7",
         _STORE,
-        "lambda tx: enqueueing.enqueue_again(tx, runs, quotas=quotas))",
-        "lambda tx: enqueueing.enqueue(tx, [msgspec.structs.replace(run, id=self.new_id()) for run in runs]))",
+        "partial(enqueueing.enqueue_again, runs=runs, quotas=quotas, hints=hints)",
+        "partial(enqueueing.enqueue, runs=[msgspec.structs.replace(run, id=self.new_id()) for run in runs])",
     ),
 )
 

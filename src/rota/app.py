@@ -22,7 +22,6 @@ from rota.core.model import Enqueued, NewRun
 from rota.core.outside import EXTERNAL
 from rota.core.publishing import carrying, new_run
 from rota.core.quotas import RateOption, checked_place, quota_of
-from rota.core.schedules import ScheduleOptions
 from rota.core.scope import Scope
 from rota.core.triggers import Trigger
 from rota.core.workers import Queues
@@ -34,7 +33,7 @@ from rota.errors import Conflict, Invalid
 from rota.job import Job
 from rota.registry.data_jobs import CommandOptions, HttpOptions, define_data_job
 from rota.registry.jobs import Handler, JobOptions, Registry, declare
-from rota.registry.schedules import ScopeProvider
+from rota.registry.schedules import DeclaredOptions, ScopeProvider
 from rota.store import anchored, dialect_of, new_id, open_store
 from rota.store.statements import Dialect
 
@@ -148,14 +147,17 @@ class Rota:
         name: str,
         job: Job[..., Any] | str,
         trigger: Trigger,
-        **options: Unpack[ScheduleOptions],
+        **options: Unpack[DeclaredOptions],
     ) -> None:
         """Declare when runs of a job are made: `app.schedule("news", crawl, every("30m"), overlap="skip")`.
 
         Checked here; stored when an engine starts, once, however many processes declare it.
         """
         handler = self.registry.newest(job if isinstance(job, str) else job.name)
-        self.registry.schedules.declare(name, handler, trigger, options)
+        own = {option: value for option, value in options.items() if option != "notify"}
+        self.registry.schedules.declare(name, handler, trigger, own)
+        if (told := options.get("notify")) is not None:
+            self.registry.notifications.of_schedule(name, told)
 
     def notify(self, name: str, **options: Any) -> None:
         """Declare who is told of what: `app.notify("ops", on=["failure"], to="mailto:me@example.com", jobs=["crawl"])`.

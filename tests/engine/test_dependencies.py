@@ -139,3 +139,21 @@ async def test_a_ref_names_one_run_also_if_nobody_follows_it(harness: Harness) -
     with pytest.raises(Invalid, match="two runs of this call have the ref 'one'"):
         await harness.app.aenqueue_many([number.options(ref="one").order(1), number.options(ref="one").order(2)])
     assert len(await harness.app.aenqueue_many([number.options(ref="one").order(1), number.order(2)])) == 2
+
+
+async def test_runs_that_end_in_vain_are_counted(either: Harness) -> None:
+    _, parents, _ = jobs(either)
+    label = either.app.external("label")
+    await either.store.save_jobs(either.app.registry.definitions())
+    await either.app.aenqueue_many(
+        [
+            label.options(ref="one").order(),
+            parents.options(ref="two", after=["one"]).order(),
+            parents.options(after=["two"]).order(),
+            parents.options(after=[Follows("one", otherwise="cancel")]).order(),
+        ]
+    )
+    (held,) = await either.client.outside.claim("somebody")
+    await either.client.outside.fail(held.run_id, held.fence, "no luck", retry=False)
+    runs = either.client.meters.runs
+    assert (runs[RunState.FAILED].value, runs[RunState.SKIPPED].value, runs[RunState.CANCELLED].value) == (1, 2, 1)

@@ -37,3 +37,12 @@ def test_a_mistake_names_its_schedule() -> None:
 def test_an_unknown_job_is_refused() -> None:
     with pytest.raises(UnknownJob, match="'wrok'"):
         app_with_job().schedule("s", "wrok", every("1m"))
+
+
+def test_who_is_told_of_it_is_a_notification_of_its_own() -> None:
+    app = app_with_job()
+    app.schedule("news", "work", every("1m"), notify={"to": "mailto:me@example.com", "on": ["missed"]})
+    ((name, made),) = app.registry.notifications
+    assert (name, made.schedules, made.jobs, made.on) == ("schedule:news", ("news",), (), ("missed",))
+    with pytest.raises(Invalid, match="schedule:late"):
+        app.schedule("late", "work", every("1m"), notify="me")

@@ -142,6 +142,8 @@ class Meters:
         self.runs[RunState.SUCCEEDED].add(accepted)
         if len(done) < len(batch):
             self._others(batch, answer)
+        for state in answer.in_vain:
+            self.runs[state].add()
 
     def _others(self, batch: Sequence[Report], answer: Reported) -> None:
         for report in batch:

@@ -21,9 +21,12 @@ class Notifications:
 
     def of_job(self, job: str, told: str | Mapping[str, Any]) -> None:
         """What `@app.job(notify=…)` says: a target, or a table. That of its newest version counts."""
-        options = {"to": told} if isinstance(told, str) else dict(told)
         self._declared.pop(f"job:{job}", None)
-        self.declare(f"job:{job}", {**options, "jobs": [job]})
+        self.declare(f"job:{job}", {**_options(told), "jobs": [job]})
+
+    def of_schedule(self, schedule: str, told: str | Mapping[str, Any]) -> None:
+        """What `app.schedule(…, notify=…)` says, likewise."""
+        self.declare(f"schedule:{schedule}", {**_options(told), "schedules": [schedule]})
 
     def declare(self, name: str, options: Mapping[str, Any]) -> None:
         name = checked_name(name, "notification name")
@@ -33,3 +36,7 @@ class Notifications:
             self._declared[name] = notification_of(options)
         except RotaError as error:
             raise error.within(f"notification {name!r}") from None
+
+
+def _options(told: str | Mapping[str, Any]) -> dict[str, Any]:
+    return {"to": told} if isinstance(told, str) else dict(told)

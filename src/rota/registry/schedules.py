@@ -12,7 +12,7 @@ from rota.clock import HostClock
 from rota.core.following import ring
 from rota.core.jsonvalue import Limits
 from rota.core.names import checked_name
-from rota.core.schedules import ScheduleDefinition, define, sample
+from rota.core.schedules import ScheduleDefinition, ScheduleOptions, define, sample
 from rota.core.triggers import Trigger
 from rota.errors import Conflict, FollowingRing, RotaError
 
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 ScopeProvider = Callable[[], Iterable[Any] | Awaitable[Iterable[Any]]]
 """Names the scopes, as pairs (kind, id), that a schedule is for at this moment."""
+
+
+class DeclaredOptions(ScheduleOptions, total=False):
+    """What `app.schedule(name, job, trigger, ...)` takes: also who is told of it, a notification of its own."""
+
+    notify: str | dict[str, Any]
 
 
 class Declared(msgspec.Struct, frozen=True):

@@ -187,8 +187,7 @@ async def _look_at_some(tx: Tx, new_id: Callable[[], str], queues: set[str]) -> 
                 needless += [(id, reason) for id in run_ids]
                 continue  # to be looked at again, until they are stopped
             case Finish(state):
-                await _end(tx, parent, state, there, queues)
-                ended.append(state)
+                await _end(tx, parent, state, there, queues, ended)
             case More():
                 await _make(tx, parent, decision, new_id)
                 queues.add(parent.queue)
@@ -214,7 +213,10 @@ async def _show_progress(tx: Tx, parent: _Parent) -> None:
     await tx.fetch("put_progress", [(parent.id, parent.fence, done, summary)])
 
 
-async def _end(tx: Tx, parent: _Parent, state: RunState, there: Sequence[Replica], queues: set[str]) -> None:
+async def _end(
+    tx: Tx, parent: _Parent, state: RunState, there: Sequence[Replica], queues: set[str], ended: list[RunState]
+) -> None:
+    ended.append(state)
     await tx.fetch("end_conduct", id=parent.id)
     error = _error(there) if state is RunState.FAILED else None
     await tx.fetch(
@@ -230,7 +232,7 @@ async def _end(tx: Tx, parent: _Parent, state: RunState, there: Sequence[Replica
     before = RunState.WAITING if parent.cancel_at is None else RunState.CANCELLING
     change = {"from": before, "to": state}
     await events.note(tx, "run", parent.id, state.value, CONDUCTING, change, fence=parent.fence + 1)
-    queues |= await waits.release(tx, {parent.id: state.value})
+    queues |= await waits.release(tx, {parent.id: state.value}, ended)
     await telling(tx, [parent.id], queues)
 
 

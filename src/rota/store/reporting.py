@@ -18,12 +18,14 @@ from rota.store.listening import MESSENGER, telling
 class Reported(msgspec.Struct, frozen=True):
     """`refused`: reports whose fence was not current. `queues`: where runs wait again, or may go on because of it.
 
-    `settled`: attempts that did not succeed, and how their runs ended with them, if they did.
+    `settled`: attempts that did not succeed, and how their runs ended with them, if they did. `in_vain`: how runs ended
+    that needed one of these to go well.
     """
 
     refused: list[Report]
     queues: set[str]
     settled: list[tuple[Outcome, RunState | None]] = []
+    in_vain: list[RunState] = []
 
 
 class Reaped(msgspec.Struct, frozen=True):
@@ -45,7 +47,8 @@ async def report(tx: Tx, reports: Sequence[Report]) -> Reported:
     queues = {queue for one in told for queue in one.queues}
     settled = [end for one in told for end in one.settled]
     queues |= await slots.open_limits(tx, freed)
-    return Reported([stale for one in told for stale in one.refused], queues, settled)
+    in_vain = [state for one in told for state in one.in_vain]
+    return Reported([stale for one in told for stale in one.refused], queues, settled, in_vain)
 
 
 def _turns(reports: Sequence[Report]) -> Iterator[Sequence[Report]]:
@@ -71,16 +74,18 @@ async def _report_each_run_once(tx: Tx, reports: Sequence[Report], freed: list[R
     if limited:
         freed += await slots.leave(tx, ended=limited)
     endings: list[_Ending] = []
+    vain: list[RunState] = []
     if others:
         leases = {lease.run_id: lease for lease in map(_lease, await _lock(tx, others))}
         known = [report for report in others if report.run_id in leases]
         told = [(leases[report.run_id], await outside.unless_done(tx, report)) for report in known]
         await outside.hand_over(tx, [(lease, report) for lease, report in told if is_handed_over(lease, report)])
         endings = [_ending(lease, report) for lease, report in told if not is_handed_over(lease, report)]
-        queues |= await _apply(tx, endings, freed)
+        queues |= await _apply(tx, endings, freed, vain)
         settled |= leases.keys()
     unsettled = [report for report in reports if report.run_id not in settled]
-    return Reported(await _not_repeated(tx, unsettled), queues, [(e.report.outcome, _final(e)) for e in endings])
+    outcomes = [(ending.report.outcome, _final(ending)) for ending in endings]
+    return Reported(await _not_repeated(tx, unsettled), queues, outcomes, vain)
 
 
 async def _lock(tx: Tx, reports: Sequence[Report]) -> Sequence[Row]:
@@ -104,10 +109,11 @@ async def reap(tx: Tx, limit: int) -> Reaped:
     endings = [_ending(lease, _lost_report(lease)) for lease in leases]
     endings += [_ending(lease, report) for lease, report in await outside.take_overdue(tx, limit)]
     freed: list[Row] = []
-    queues = await _apply(tx, endings, freed) | await slots.open_limits(tx, freed)
+    vain: list[RunState] = []
+    queues = await _apply(tx, endings, freed, vain) | await slots.open_limits(tx, freed)
     requeued = sum(isinstance(ending.next, Requeue) for ending in endings)
     states = [state for ending in endings if (state := _final(ending)) is not None]
-    return Reaped(requeued, len(endings) - requeued, queues, states)
+    return Reaped(requeued, len(endings) - requeued, queues, states + vain)
 
 
 async def take_away(tx: Tx, leases: Sequence[tuple[str, int]]) -> set[str]:
@@ -142,8 +148,9 @@ def _stale(message: str) -> str:
     return msgspec.json.encode(RunError(type="LeaseLost", message=message, code="stale_timeout")).decode()
 
 
-async def _apply(tx: Tx, endings: list[_Ending], freed: list[Row]) -> set[str]:
-    """Returns the queues where something may begin because of it; slots that come back are added to `freed`."""
+async def _apply(tx: Tx, endings: list[_Ending], freed: list[Row], vain: list[RunState] | None = None) -> set[str]:
+    """Returns the queues where something may begin because of it; slots that come back are added to `freed`, the states
+    of runs that ended in vain to `vain`."""
     if not endings:
         return set()
     await tx.fetch("drop_leases", [(ending.lease.run_id, ending.lease.fence) for ending in endings])
@@ -164,7 +171,7 @@ async def _apply(tx: Tx, endings: list[_Ending], freed: list[Row]) -> set[str]:
     ended = [row[0] for row in over]
     left = [(e.lease.run_id, e.lease.fence) for e in endings if isinstance(e.next, Requeue)]
     freed += await slots.leave(tx, ended=ended, again=left)
-    queues = await waits.release(tx, {row[0]: row[1] for row in over}) | _waiting_again(endings)
+    queues = await waits.release(tx, {row[0]: row[1] for row in over}, vain) | _waiting_again(endings)
     await telling(tx, ended, queues)
     return queues
 

@@ -142,13 +142,13 @@ class Store:
 
     async def enqueue_keeping(self, run: NewRun, from_step: str | None) -> Enqueued:
         """A retry, with the steps that its predecessor has done: all, or those before `from_step`."""
+        hints = {run.queue}
 
         async def body(tx: Tx) -> Enqueued:
             (answer,) = await enqueueing.enqueue_again(tx, [run], hints=hints)
             await keep_steps(tx, run.retry_of or run.id, answer.id, from_step)
             return answer
 
-        hints = {run.queue}
         answer = await self.database.transact(body)
         self.database.notify(hints)
         return answer

@@ -35,12 +35,12 @@ async def follow(tx: Tx, pairs: Iterable[tuple[str, str]]) -> set[str]:
     return {run for run, _ in waiting}
 
 
-async def release(tx: Tx, ended: Mapping[str, str | None]) -> set[str]:
+async def release(tx: Tx, ended: Mapping[str, str | None], vain: list[RunState] | None = None) -> set[str]:
     """These runs are final, each in its state: whoever waits for nothing else goes on. Returns their queues.
 
     Whoever needed a success that did not come ends, and with it those that needed its own. None: the run is gone, and
     not known to have gone well. Of those that waited, some may be over: cancelled, they leave their waits to whoever
-    ends what they waited for.
+    ends what they waited for. `vain` gets the states of those that ended because of it.
     """
     queues: set[str] = set()
     after: dict[str, str] = {}
@@ -55,6 +55,8 @@ async def release(tx: Tx, ended: Mapping[str, str | None]) -> set[str]:
         failed = [(run, one, kind) for run, one, kind in edges if not is_met(kind, ended[one])]
         ended = await _end_in_vain(tx, failed, ended, queues) if failed else {}
         over |= ended.keys()
+        if vain is not None:
+            vain += [RunState(state) for state in ended.values() if state is not None]
     going = sorted(after.keys() - over)
     return queues | await go_on(tx, going, after) if going else queues
 
