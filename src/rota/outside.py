@@ -17,6 +17,7 @@ from rota.core.claims import SUSPECTS, Ask, Claim, ClaimRequest, LimitedRequest
 from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
 from rota.core.model import RunError, WorkerInfo
+from rota.core.needs import labels_of
 from rota.core.notes import hundredths
 from rota.core.outside import (
     Assignment,
@@ -84,7 +85,7 @@ class Outside:
 
         `worker` is a name, or `name@boot` of a program that tells its starts apart; this client adds its own boot to a
         bare name. `held`: all runs and fences that it knows of; leases under the same id that are not among them are
-        handed back first, as after an answer that got lost. `labels` and `version` describe it to operators.
+        handed back first, as after an answer that got lost. `labels` (a list) and `version` describe it to operators.
         """
         wanted = self._looking(worker, names_told(queues, "queue"), jobs, max, checked_lease(lease, self._config.lease))
         patience, (labels, version) = checked_wait(wait), _described(described)
@@ -178,11 +179,17 @@ class Outside:
             if claim.run_id in until  # else it was taken away meanwhile
         ]
 
+    async def hand_back(self, claimed: Iterable[Assignment]) -> None:
+        """Of a claim whose answer reached nobody: they are queued again where they stood, and it cost no attempt."""
+        await self._hand_back([(run.run_id, run.fence) for run in claimed])
+
     async def _hand_back_unknown(self, worker_id: str, held: Held) -> None:
         known = {checked_run(run_id, fence) for run_id, fence in held}
-        unknown = [lease for lease in await self._store.leases_of(worker_id) if lease not in known]
-        if unknown:
-            reports = [Report(id, fence, Outcome.HANDED_BACK, began=False) for id, fence in unknown]
+        await self._hand_back([lease for lease in await self._store.leases_of(worker_id) if lease not in known])
+
+    async def _hand_back(self, leases: Sequence[tuple[str, int]]) -> None:
+        if leases:
+            reports = [Report(id, fence, Outcome.HANDED_BACK, began=False) for id, fence in leases]
             self._meters.reported(reports, await self._store.report(reports))
 
     async def heartbeat(self, run_id: str, fence: int) -> Heartbeat:
@@ -281,14 +288,10 @@ def _described(given: Mapping[str, Any]) -> tuple[str | None, str | None]:
     unknown = set(given) - {"labels", "version"}
     if unknown:
         raise Invalid(f"a claim takes no {min(unknown)!r}")
-    labels, version = given.get("labels"), given.get("version")
-    if labels is not None and not (
-        isinstance(labels, Mapping) and all(isinstance(word, str) for pair in labels.items() for word in pair)
-    ):
-        raise Invalid(f"labels are names and values, as text: not {labels!r:.80}")
+    labels, version = labels_of(given.get("labels") or ()), given.get("version")
     if version is not None and not isinstance(version, str):
         raise Invalid(f"version is text, not {version!r:.80}")
-    return (None if labels is None else msgspec.json.encode(labels, order="deterministic").decode()), version
+    return (msgspec.json.encode(labels).decode() if labels else None), version
 
 
 def _heard(pulse: Pulse) -> Heartbeat:

@@ -177,7 +177,7 @@ async def test_a_claim_does_not_wait_longer_than_it_was_asked_to(harness: Harnes
 async def test_it_is_shown_among_the_workers(either: Harness) -> None:
     await declare(either)
     await put(either)
-    held = await take(either, "scanner@7", labels={"gpu": "yes"}, version="3.1")
+    held = await take(either, "scanner@7", labels=["gpu=yes"], version="3.1")
     (worker,) = await either.client.workers.list()
     assert (worker.id, worker.name, worker.state, worker.jobs) == (
         "scanner@7",
@@ -187,7 +187,7 @@ async def test_it_is_shown_among_the_workers(either: Harness) -> None:
     )
     assert [run.id for run in worker.runs] == [held.run_id]
     told = await rows(either.store, "select labels, app_version from rota_worker")
-    assert [tuple(row) for row in told] == [('{"gpu":"yes"}', "3.1")]
+    assert [tuple(row) for row in told] == [('["gpu=yes"]', "3.1")]
     either.clock.advance(20 * SECOND)
     await either.client.outside.heartbeat(held.run_id, held.fence)
     either.clock.advance(20 * SECOND)
@@ -469,7 +469,7 @@ GARBAGE: list[tuple[str, Callable[[Harness, Assignment], Awaitable[Any]]]] = [
     ("job", lambda h, _: h.client.outside.claim("a", jobs=[])),
     ("worker", lambda h, _: h.client.outside.claim("")),
     ("worker", lambda h, _: h.client.outside.claim("@7")),
-    ("labels", lambda h, _: h.client.outside.claim("a", labels={"a": 1})),
+    ("labels", lambda h, _: h.client.outside.claim("a", labels=[1])),
     ("version", lambda h, _: h.client.outside.claim("a", version=3)),
     ("takes no", lambda h, _: h.client.outside.claim("a", lables={})),
     ("fence", lambda h, _: h.client.outside.claim("a", held=[("x", 0)])),

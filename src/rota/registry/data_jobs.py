@@ -15,6 +15,7 @@ from rota.core.http import HTTP_OPTIONS, StatusOption, request_of
 from rota.core.jsonvalue import Limits
 from rota.core.jsonvalue import encode as encode_json
 from rota.core.model import JobDefinition
+from rota.core.needs import NEED_OPTIONS
 from rota.errors import BadPayload, Invalid, UnknownOption, did_you_mean
 from rota.registry.jobs import JOB_OPTIONS, JobOptions, defined
 from rota.registry.signature import PayloadType, check_schema
@@ -24,7 +25,7 @@ KINDS = ("http", "command", "external")
 _ONLY_IN_CODE = ("name", "version", "isolation", "cpu_limit", "memory_limit", "local_retries", "steps")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 DATA_OPTIONS = (*(option for option in JOB_OPTIONS if option not in _ONLY_IN_CODE), "payload_schema")
-_OPTIONS = {"http": HTTP_OPTIONS, "command": COMMAND_OPTIONS, "external": ()}
+KIND_OPTIONS = {"http": HTTP_OPTIONS, "command": COMMAND_OPTIONS, "external": ()}
 
 
 class DataOptions(JobOptions, total=False):
@@ -87,7 +88,7 @@ def define_data_job(name: str, kind: str, options: Mapping[str, Any], *, version
     if kind not in KINDS:
         raise Invalid(f"a job cannot be of kind {kind!r:.80}", hint=did_you_mean(str(kind), KINDS))
     given = {option: value for option, value in options.items() if value is not None}
-    allowed = (*_OPTIONS[kind], *DATA_OPTIONS)
+    allowed = (*KIND_OPTIONS[kind], *DATA_OPTIONS)
     for option in given:
         if option not in allowed:
             raise UnknownOption(option, allowed, where=f"a job of kind {kind}")
@@ -131,6 +132,8 @@ def options_of(definition: JobDefinition) -> dict[str, Any]:
     found |= {"cancellable": definition.cancel.supported, "cancel_grace": definition.cancel.grace}
     found |= {"keep": definition.retention.keep, "keep_for": definition.retention.keep_for}
     found |= {"limit": list(definition.limits), "tags": definition.tags, "metadata": definition.metadata}
+    found |= {name: getattr(definition.needs, name) or None for name in NEED_OPTIONS}
+    found |= {"replicas": definition.replicas, "expect": definition.expect}
     parts = (definition.http, definition.command)
     for part in filter(None, parts):
         found |= {name: getattr(part, name) for name in part.__struct_fields__}
