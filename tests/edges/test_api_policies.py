@@ -48,8 +48,9 @@ async def test_quotas_are_set_seen_and_dropped(http: httpx2.AsyncClient) -> None
     assert (await http.get("/quotas")).json()["items"] == [of_kind, own]
     assert (await http.get("/quotas/tenant/42")).json() == own
     run = {"job": "crawl", "scope": {"kind": "tenant", "id": "42"}}
-    assert (await http.post("/runs", json=run)).status_code == 201
-    assert (await http.post("/runs", json=run)).json()["code"] == "quota-exceeded"
+    answers = [await http.post("/runs", json=run) for _ in range(4)]
+    assert answers[0].status_code == 201
+    assert answers[-1].json()["code"] == "quota-exceeded"
     assert (await http.delete("/quotas/tenant/42")).status_code == 204
     for gone in (await http.get("/quotas/tenant/42"), await http.delete("/quotas/tenant/42")):
         assert (gone.status_code, gone.json()["code"]) == (404, "unknown-quota")
@@ -67,11 +68,11 @@ async def test_a_quota_that_cannot_be_is_refused(http: httpx2.AsyncClient, wrong
 async def test_expectations_are_set_changed_and_dropped(http: httpx2.AsyncClient) -> None:
     path = "/expectations/job/crawl"
     assert (await http.get(path)).json()["code"] == "not-expected"
-    body = {"success_every": "25h", "min_success_rate": "95%", "over": 10}
+    body = {"success_every": "26m", "min_success_rate": "95%", "over": 10}
     made = (await http.put(path, json=body)).json()
-    assert made["expect"] == {"success_every": "25h", "min_success_rate": 0.95, "over": 10}
+    assert made["expect"] == {"success_every": "26m", "min_success_rate": 0.95, "over": 10}
     patched = (await http.patch(path, json={"start_within": "5m", "min_success_rate": None})).json()
-    assert patched["expect"] == {"start_within": "5m", "success_every": "25h"}
+    assert patched["expect"] == {"start_within": "5m", "success_every": "26m"}
     assert (await http.put(path, json={"max_duration": "1h"})).json()["expect"] == {"max_duration": "1h"}
     assert [one["subject"] for one in (await http.get("/expectations")).json()["items"]] == ["crawl"]
     assert (await http.get("/expectations?breached=true")).json()["items"] == []
@@ -104,7 +105,7 @@ async def receiver() -> AsyncIterator[Hook]:
 async def test_notifications_are_made_tried_changed_and_dropped(http: httpx2.AsyncClient, receiver: Hook) -> None:
     body = {
         "name": "ops",
-        "to": receiver.url("/hook?token=abc"),
+        "to": f"{receiver.url}?token=abc",
         "on": ["failure"],
         "jobs": ["crawl"],
         "secret": "s3cr3t",
@@ -114,7 +115,7 @@ async def test_notifications_are_made_tried_changed_and_dropped(http: httpx2.Asy
     assert (made.json()["on"], made.json()["jobs"], made.json()["enabled"]) == (["failure"], ["crawl"], True)
     assert "s3cr3t" not in made.text
     assert "abc" not in made.text
-    assert (await http.post("/notifications", json=body)).status_code == 409
+    assert (await http.post("/notifications", json={**body, "at_most": 5})).status_code == 409
     tried = await http.post("/notifications/ops/test")
     assert tried.status_code == 200, tried.text
     assert len(receiver.came) == 1

@@ -127,7 +127,8 @@ class NotificationStore:
             facts = {"name": name, "definition": text, "owner": owner, "enabled": int(enabled)}
             for job in JOBS:
                 definition = msgspec.json.encode(job, order="deterministic").decode()
-                await tx.fetch("save_job", name=job.name, version=job.version, definition=definition)
+                facts_of_job = {"name": job.name, "version": job.version, "kind": job.kind}
+                await tx.fetch("save_job", **facts_of_job, definition=definition)
             for was, whose, active in await tx.fetch("lock_notification", name=name):
                 if (was, active) == (text, int(enabled)):
                     return
