@@ -10,7 +10,8 @@ from msgspec import UNSET, UnsetType
 
 from rota.api.orders import BackoffBody, UniqueBody
 from rota.api.refusals import BadBody
-from rota.api.requests import given_in
+from rota.api.requests import LARGEST_BODY, given_in
+from rota.core.jsonvalue import Limits, encode
 from rota.core.masking import MASK
 from rota.core.retry import Exponential
 from rota.durations import parse_duration
@@ -26,6 +27,7 @@ Texts = Annotated[dict[str, str], msgspec.Meta(max_length=500)] | None | UnsetTy
 Status = int | str
 Statuses = Status | Annotated[list[Status], msgspec.Meta(max_length=500)] | None | UnsetType
 
+_LIMITS = Limits(LARGEST_BODY)
 _MARK = {"http": "url", "command": "argv"}
 
 
@@ -120,6 +122,8 @@ def options_in(body: JobBody) -> dict[str, Any]:
             options[option] = value(given[word])
     for name, value in options.items():
         _refuse_masked(value, f"$.{name}")
+        if isinstance(value, dict):
+            encode(value, _LIMITS)
     return options
 
 
