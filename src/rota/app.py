@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import threading
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
@@ -43,6 +54,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=ScopeProvider)
+AsgiApp = Callable[..., Coroutine[Any, Any, None]]
 
 
 class Rota:
@@ -311,6 +323,15 @@ class Rota:
         finally:
             await self.stop()
             await self.aclose()
+
+    def asgi(self, *, trusted: bool = False) -> AsgiApp:
+        """API and pages, for any ASGI application to mount; it starts nothing: `app.start()` does.
+
+        Without `auth`, only callers on this machine are answered, unless whatever is in front can be `trusted` to ask
+        who they are.
+        """
+        application: AsgiApp = importlib.import_module("rota.server").asgi(self, trusted=trusted)
+        return application
 
     async def aclose(self) -> None:
         """Close the running loop's client."""

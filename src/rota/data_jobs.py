@@ -8,7 +8,7 @@ from rota.core.actors import checked_actor
 from rota.core.masking import masked
 from rota.core.model import JobDefinition
 from rota.core.names import checked_name
-from rota.errors import Conflict, RotaError, Unavailable
+from rota.errors import ChangedMeanwhile, Conflict, RotaError, Unavailable
 from rota.registry.data_jobs import define_data_job, options_of
 from rota.registry.jobs import Registry
 from rota.store import Store
@@ -33,11 +33,15 @@ class DataJobs:
         checked_name(owner, "owner")
         return masked(await self._store.data_jobs.add(definition, owner, checked_actor(actor)))
 
-    async def change(self, name: str, *, actor: str | None = None, **options: Any) -> JobDefinition:
+    async def change(
+        self, name: str, *, expected: int | None = None, actor: str | None = None, **options: Any
+    ) -> JobDefinition:
         """A new version: only what is given changes, and what is None goes back to its default. Runs that were
-        enqueued before keep theirs."""
+        enqueued before keep theirs. `expected`: it must still be of this version, or it is a `ChangedMeanwhile`."""
         for _ in range(_TRIES):  # two people may change different things at once, and both changes count
             old = await self._store.data_jobs.get(name)
+            if expected is not None and old.version != expected:
+                raise ChangedMeanwhile(f"job {name!r}")
             definition = self._define(name, old.kind, {**options_of(old), **options}, version=old.version)
             if changed := await self._store.data_jobs.change(definition, checked_actor(actor)):
                 return masked(changed)

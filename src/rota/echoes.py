@@ -114,6 +114,9 @@ class BlockingOutside:
     def claim(self, worker: str, **wanted: Any) -> list[Assignment]:
         return self._call(lambda client: client.outside.claim(worker, **wanted))
 
+    def hand_back(self, claimed: Iterable[Assignment]) -> None:
+        return self._call(lambda client: client.outside.hand_back(claimed))
+
     def heartbeat(self, run_id: str, fence: int) -> Heartbeat:
         return self._call(lambda client: client.outside.heartbeat(run_id, fence))
 

@@ -189,11 +189,17 @@ class Outside:
             if claim.run_id in until  # else it was taken away meanwhile
         ]
 
+    async def hand_back(self, claimed: Iterable[Assignment]) -> None:
+        """Of a claim whose answer reached nobody: they are queued again where they stood, and it cost no attempt."""
+        await self._hand_back([(run.run_id, run.fence) for run in claimed])
+
     async def _hand_back_unknown(self, worker_id: str, held: Held) -> None:
         known = {checked_run(run_id, fence) for run_id, fence in held}
-        unknown = [lease for lease in await self._store.leases_of(worker_id) if lease not in known]
-        if unknown:
-            reports = [Report(id, fence, Outcome.HANDED_BACK, began=False) for id, fence in unknown]
+        await self._hand_back([lease for lease in await self._store.leases_of(worker_id) if lease not in known])
+
+    async def _hand_back(self, leases: Sequence[tuple[str, int]]) -> None:
+        if leases:
+            reports = [Report(id, fence, Outcome.HANDED_BACK, began=False) for id, fence in leases]
             self._meters.reported(reports, await self._store.report(reports))
 
     async def heartbeat(self, run_id: str, fence: int) -> Heartbeat:

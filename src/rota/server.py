@@ -34,9 +34,9 @@ _CLOSING = 1.0
 BEYOND_GRACE = _LAST_WORDS + _CLOSING + 0.5
 
 
-def asgi(app: Rota) -> Starlette:
+def asgi(app: Rota, *, trusted: bool = False) -> Starlette:
     """API and pages, to mount or to serve; it starts no loops and no worker."""
-    return api.asgi(app, ui.routes())
+    return api.asgi(app, ui.routes(), trusted=trusted)
 
 
 async def serve(

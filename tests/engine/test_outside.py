@@ -527,7 +527,7 @@ GARBAGE: list[tuple[str, Callable[[Harness, Assignment], Awaitable[Any]]]] = [
     ("job", lambda h, _: h.client.outside.claim("a", jobs=[])),
     ("worker", lambda h, _: h.client.outside.claim("")),
     ("worker", lambda h, _: h.client.outside.claim("@7")),
-    ("labels", lambda h, _: h.client.outside.claim("a", labels={"a": 1})),
+    ("labels", lambda h, _: h.client.outside.claim("a", labels=[1])),
     ("version", lambda h, _: h.client.outside.claim("a", version=3)),
     ("takes no", lambda h, _: h.client.outside.claim("a", lables={})),
     ("fence", lambda h, _: h.client.outside.claim("a", held=[("x", 0)])),

@@ -133,6 +133,32 @@ async def test_what_outlasts_the_grace_is_handed_back(start: Start, sqlite_url: 
     assert await state_of(sqlite_url, run) == "queued"
 
 
+def test_whoever_listens_does_not_hold_it_up(start: Start, sqlite_url: str) -> None:
+    """Open streams and a claim that waits end with the server, and so does it, in time."""
+    server = start(sqlite_url, "5s")
+    address = server.first_line()
+    claim = b'{"worker": "a", "wait": "30s"}'
+    asked = [
+        b"GET /api/v1/stream?topics=runs HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"POST /api/v1/worker/claim HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n%s" % (len(claim), claim),
+    ]
+    port = int(address.rpartition(":")[2])
+    sockets = [socket.create_connection(("127.0.0.1", port)) for _ in asked]
+    for connection, request in zip(sockets, asked, strict=True):
+        connection.sendall(request)
+    assert sockets[0].recv(12) == b"HTTP/1.1 200"
+    began = time.monotonic()
+    server.process.terminate()
+    assert server.exit_code() == 0
+    assert time.monotonic() - began < 8
+    for connection in sockets:
+        connection.settimeout(5)
+        while connection.recv(65_536):  # to its end: nobody is left hanging
+            pass
+        connection.close()
+
+
 def test_a_second_signal_stops_at_once(start: Start, sqlite_url: str) -> None:
     server = start(sqlite_url, "60s")
     address = server.first_line()

@@ -34,6 +34,13 @@ JOB_STATUS: dict[str, Any] = {
     "job": "crawl", "state": "scheduled", "running": 0, "waiting": 1, "last_run_at": _AT, "next_at": _AT,
     "paused_at": None, "paused_by": None, "pause_reason": None,
 }  # fmt: skip
+JOB: dict[str, Any] = {
+    "name": "ping", "version": 1, "kind": "http", "queue": "default", "priority": 0, "timeout": "10s", "enabled": True,
+    "retry": {"max_attempts": 4, "backoff": {"type": "exponential", "base": "1m", "factor": 2.0, "cap": "1h",
+                                             "jitter": 0.1}},
+    "payload_schema": {"type": "object"}, "http": {"url": "https://example.com/health", "method": "GET"},
+    "status": {**JOB_STATUS, "job": "ping"},
+}  # fmt: skip
 SCHEDULE_BODY: dict[str, Any] = {
     "name": "news", "job": "crawl", "every": "30m", "payload": {"url": "https://example.com"}, "overlap": "skip",
 }  # fmt: skip
@@ -57,3 +64,31 @@ TOKEN: dict[str, Any] = {
     "expires_at": "2026-05-01T08:00:00Z", "revoked_at": None, "revoked_by": None, "used_at": None,
 }  # fmt: skip
 IDENTITY: dict[str, Any] = {"actor": "token:ci", "role": "enqueue", "scope": None}
+RELATED: dict[str, Any] = {
+    "id": RUN["id"], "job": "extract", "state": "succeeded", "result": {"rows": 25}, "on": "success",
+    "otherwise": "skip",
+}  # fmt: skip
+REPLICA: dict[str, Any] = {
+    "run_id": RUN["id"], "worker": "gpu-1", "state": "succeeded", "attempt": 1, "error": None, "result": 7,
+    "finished_at": _AT, "bound": False, "cleared": False,
+}  # fmt: skip
+QUOTA: dict[str, Any] = {
+    "kind": "tenant", "id": "42", "max_concurrency": 5, "max_queued": 100, "rate": "1000/1h", "owner": "token:ada",
+}  # fmt: skip
+NOTIFICATION: dict[str, Any] = {
+    "name": "ops", "on": ["failure"], "to": "https://example.com/hook", "jobs": ["crawl"], "schedules": [],
+    "secret": "***", "include_payload": False, "at_most": 60, "owner": "api", "enabled": True, "created_at": _AT,
+    "updated_at": _AT,
+}  # fmt: skip
+EXPECTED: dict[str, Any] = {
+    "kind": "job", "subject": "crawl", "expect": {"success_every": "25h"}, "owner": "token:ada", "since": _AT,
+    "resting": False, "breaches": [
+        {"what": "success_every", "since": _AT, "message": "no run has succeeded for 26h; success_every is 25h",
+         "details": {"value": "26h", "limit": "25h"}},
+    ],
+}  # fmt: skip
+ASSIGNMENT: dict[str, Any] = {
+    "id": RUN["id"], "fence": 1, "attempt": 1, "max_attempts": 4, "job": "label-images", "job_version": 1,
+    "payload": {"image": "cat.png"}, "scope": {"kind": "global", "id": "global"}, "key": None, "plan_time": None,
+    "idempotency_key": RUN["id"], "lease_until": _AT, "steps": {},
+}  # fmt: skip

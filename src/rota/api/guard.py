@@ -11,9 +11,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rota.api.addresses import mounted_at
 from rota.api.identity import SAFE_METHODS
 from rota.api.problems import problem, unexpected
-from rota.api.refusals import WrongHost, WrongOrigin
+from rota.api.refusals import NotLocal, WrongHost, WrongOrigin
 from rota.config import Config
 from rota.errors import RotaError
 
@@ -33,18 +34,22 @@ _HEADERS = {
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
-        """`hosts`: by which names it may be called, besides those of this machine."""
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], *, local: bool = False) -> None:
+        """`hosts`: by which names it may be called, besides those of this machine. `local`: by nobody elsewhere."""
         self._app = app
         self._hosts = hosts
+        self._local = local
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        mounted_at(scope.get("root_path", ""))
         headers = Headers(scope=scope)
         answer = _Answer(send, request_id(headers))
         try:
+            if self._local:
+                check_near(scope.get("client"))
             check_host(headers, self._hosts)
             check_origin(scope["method"], headers)
             await self._app(scope, receive, answer.send)
@@ -93,6 +98,16 @@ def check_host(headers: Headers, own: frozenset[str]) -> None:
     given = headers.getlist("host")
     if len(given) != 1 or not (is_loopback(host_name(given[0])) or host_name(given[0]) in own):
         raise WrongHost(", ".join(given))
+
+
+def check_near(client: tuple[str, int] | None) -> None:
+    """Whoever has no address (a socket in the file system, a test) is on this machine."""
+    try:
+        address = ipaddress.ip_address(client[0]) if client else None
+    except ValueError:
+        return
+    if address is not None and not (getattr(address, "ipv4_mapped", None) or address).is_loopback:
+        raise NotLocal
 
 
 def check_origin(method: str, headers: Headers) -> None:

@@ -8,9 +8,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rota.api.answers import answer, page, worded
+from rota.api.answers import answer, page
 from rota.api.cursors import cursor_after, run_before
-from rota.api.examples import JOB_STATUS, RUN
+from rota.api.data_jobs import answered, create_job, delete_job, document, patch_job, put_job
+from rota.api.examples import JOB, JOB_STATUS, RUN
 from rota.api.filters import filter_of
 from rota.api.identity import identity_of
 from rota.api.operations import operation
@@ -20,7 +21,7 @@ from rota.api.routing import declared
 from rota.api.runs import RunListQuery, created
 from rota.core.access import Role
 from rota.core.jobstatus import JobStatus
-from rota.core.model import JobDefinition, Run
+from rota.core.model import Run
 from rota.core.statistics import JobStats
 from rota.errors import Invalid
 
@@ -43,25 +44,20 @@ class CancelledJob(msgspec.Struct):
     status: JobStatus
 
 
-def _document(definition: JobDefinition, status: JobStatus) -> dict[str, Any]:
-    return {**worded(definition), "status": worded(status)}
-
-
-@operation(Role.VIEWER, answers=dict[str, Any], lists=True)
+@operation(Role.VIEWER, answers=dict[str, Any], lists=True, gives=JOB)
 async def list_jobs(request: Request) -> Response:
     """Jobs, by name: what each declares, the JSON Schema of its payload, and its `status`."""
     client = await client_of(request)
     definitions = {definition.name: definition for definition in await client.jobs()}
     statuses = {status.job: status for status in await client.job_statuses()}
-    return answer(page([_document(definitions[name], statuses[name]) for name in definitions if name in statuses]))
+    return answer(page([document(definitions[name], statuses[name]) for name in definitions if name in statuses]))
 
 
-@operation(Role.VIEWER, answers=dict[str, Any])
+@operation(Role.VIEWER, answers=dict[str, Any], gives=JOB)
 async def get_job(request: Request) -> Response:
     """One job: what it declares, and its `status`."""
     client = await client_of(request)
-    name = request.path_params["name"]
-    return answer(_document(await client.job(name), await client.job_status(name)))
+    return await answered(client, await client.job(request.path_params["name"]))
 
 
 @operation(
@@ -138,8 +134,8 @@ async def job_stats(request: Request) -> Response:
 
 
 ROUTES = [
-    declared("/jobs", GET=list_jobs),
-    declared("/jobs/{name}", GET=get_job),
+    declared("/jobs", GET=list_jobs, POST=create_job),
+    declared("/jobs/{name}", GET=get_job, PUT=put_job, PATCH=patch_job, DELETE=delete_job),
     declared("/jobs/{name}/pause", POST=pause_job),
     declared("/jobs/{name}/resume", POST=resume_job),
     declared("/jobs/{name}/cancel", POST=cancel_job),

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute
 
+from rota.api.addresses import at
 from rota.api.answers import answer
 from rota.api.operations import Operation, operation
 from rota.api.queries import Nothing
@@ -19,7 +20,7 @@ from rota.version import __version__
 
 _REF = "#/components/schemas/{name}"
 _PATH_PART = re.compile(r"\{(\w+)\}")
-_PARTS = {"id": "An id, or the beginning or end of one", "name": "A name"}
+_PARTS = {"id": "An id, or the beginning or end of one", "name": "A name", "kind": "A kind"}
 _BODIES = ("POST", "PUT", "PATCH")
 
 
@@ -177,18 +178,13 @@ def _responses(one: Operation, schemas: _Schemas) -> dict[str, Any]:
     return {**{str(status): good for status in (one.status, *one.also)}, "default": problem}
 
 
-def _page(item: dict[str, Any]) -> dict[str, Any]:
-    fields = {"items": {"type": "array", "items": item}, "next_cursor": {"type": ["string", "null"]}}
-    return {"type": "object", "properties": fields, "required": list(fields)}
-
-
 @operation(None, query=None, answers=dict[str, Any])
 async def openapi(request: Request) -> Response:
     """This document."""
     state = request.app.state
     if getattr(state, "openapi", None) is None:
         state.openapi = described(request.app.routes)
-    return answer(state.openapi)
+    return answer({**state.openapi, "servers": [{"url": at("/")}]})
 
 
 @operation(None, query=None)

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
+from rota.api.addresses import at
+
 Document = Mapping[str, Any]
 
 _HEAD = """<!doctype html><html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
-<title>rota: REST API</title><link rel="stylesheet" href="/static/rota.css"></head><body><main>"""
+<title>rota: REST API</title><link rel="stylesheet" href="{style}"></head><body><main>"""
 
 
 def page_of(document: Document) -> str:
@@ -19,8 +21,12 @@ def page_of(document: Document) -> str:
     for path, methods in document["paths"].items():
         for method, one in methods.items():
             tags.setdefault(one["tags"][0], []).append(_operation(path, method, one))
-    parts = [_HEAD, "<h1>REST API</h1>", f"<p>{escape(document['info']['description'])} "]
-    parts.append('All of it for programs: <a href="/openapi.json">openapi.json</a>.</p>')
+    parts = [
+        _HEAD.format(style=at("/static/rota.css")),
+        "<h1>REST API</h1>",
+        f"<p>{escape(document['info']['description'])} ",
+    ]
+    parts.append(f'All of it for programs: <a href="{at("/openapi.json")}">openapi.json</a>.</p>')
     for tag, operations in tags.items():
         parts += [f"<section><h2>{escape(tag)}</h2>", *operations, "</section>"]
     parts += ["<section><h2>Shapes</h2>", *_schemas(document["components"]["schemas"]), "</section>"]

@@ -22,11 +22,23 @@ class WrongOrigin(Invalid):
         super().__init__(f"pages of {origin!r:.100} may not change anything here")
 
 
+class NotLocal(Invalid):
+    """Nobody is asked who they are: so nobody may come from elsewhere, by whatever name they call us."""
+
+    status, code = 403, "not-local"
+
+    def __init__(self) -> None:
+        hint = "set ROTA_AUTH=on and use a token; app.asgi(trusted=True) if something in front asks who calls"
+        super().__init__("without auth, only callers on this machine are answered", hint=hint)
+
+
 class TooManyStreams(Invalid):
     status, code = 429, "too-many-streams"
 
     def __init__(self, most: int) -> None:
-        super().__init__(f"{most} streams are open already", hint="close one, or watch several topics with one")
+        super().__init__(
+            f"{most} streams and claims are waiting already", hint="close one, or watch several topics with one"
+        )
 
 
 class BodyTooLarge(Invalid):

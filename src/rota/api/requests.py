@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -58,3 +58,8 @@ def shaped(value: object, shape: type[T], path: str = "$") -> T:
     except msgspec.ValidationError as failure:
         error = unreadable(failure, shape.__struct_encode_fields__)
         raise BadBody(path + error.path[1:], error.problem, hint=error.hint) from None
+
+
+def given_in(body: msgspec.Struct) -> dict[str, Any]:
+    """What a body says, without what it leaves out."""
+    return {name: value for name, value in msgspec.structs.asdict(body).items() if value is not msgspec.UNSET}

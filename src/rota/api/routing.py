@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
+from rota.api.addresses import at
 from rota.api.identity import identify
 from rota.api.operations import Operation
 from rota.api.queries import query_of
@@ -38,7 +39,7 @@ class Declared(Route):
             except NotSignedIn:
                 if not self.page:
                     raise
-                return RedirectResponse(f"/sign-in?{urlencode({'next': request.url.path})}", 303)
+                return RedirectResponse(f"{at('/sign-in')}?{urlencode({'next': request.url.path})}", 303)
         if operation.query is not None:
             request.state.query = query_of(request, operation.query)
         return await operation.endpoint(request)

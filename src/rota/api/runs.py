@@ -9,6 +9,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rota.api.addresses import at
 from rota.api.answers import answer, page
 from rota.api.cursors import cursor_after, run_before
 from rota.api.examples import ATTEMPT, EVENT, EXPLANATION, RUN, STEP
@@ -119,7 +120,7 @@ async def _place_of(error: RotaError, client: Client, orders: Sequence[Order]) -
 
 
 def created(run: Run, *, new: bool = True) -> Response:
-    return answer(run, 201 if new else 200, {"location": f"/api/v1/runs/{run.id}"})
+    return answer(run, 201 if new else 200, {"location": at(f"/api/v1/runs/{run.id}")})
 
 
 @operation(Role.VIEWER, query=RunListQuery, answers=Run, lists=True, gives=RUN)

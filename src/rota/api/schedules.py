@@ -9,6 +9,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rota.api.addresses import at
 from rota.api.answers import answer, page, worded
 from rota.api.cursors import cursor_of_name, name_after
 from rota.api.examples import EVENT, EXPLANATION, FIRE, OCCURRENCE, RUN, SCHEDULE, SCHEDULE_BODY
@@ -104,7 +105,7 @@ async def _answered(client: Client, schedule: Schedule, status: int = 200) -> Re
     """With its revision, by which a change can be made to depend on nobody having changed it meanwhile."""
     headers = {"etag": etag(schedule.revision)}
     if status == 201:
-        headers["location"] = f"/api/v1/schedules/{schedule.name}"
+        headers["location"] = at(f"/api/v1/schedules/{schedule.name}")
     return answer(view(schedule, now=await client.time()), status, headers)
 
 

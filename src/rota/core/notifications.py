@@ -27,6 +27,7 @@ _LONGEST = 2_000
 _ADDRESS = re.compile(r"[^@\s<>,;:\"()]+@[^@\s<>,;:\"()]+")
 _ENV_NAME = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
 _MOST_NAMED = 1_000
+_MOST_AN_HOUR = 1_000_000
 # 30s, doubling up to 4h: the last of 15 attempts is a day after the first.
 _RETRY = RetryPolicy(15, Exponential(base=timedelta(seconds=30), cap=timedelta(hours=4)))
 
@@ -104,8 +105,8 @@ def notification_of(options: Mapping[str, Any]) -> Notification:
         if option not in OPTIONS:
             raise UnknownOption(str(option), OPTIONS, where="a notification")
     secret, at_most = options.get("secret"), options.get("at_most", AT_MOST)
-    if not isinstance(at_most, int) or isinstance(at_most, bool) or at_most < 1:
-        raise Invalid(f"at_most must be a whole number from 1 up, not {at_most!r:.40}")
+    if not isinstance(at_most, int) or isinstance(at_most, bool) or not 1 <= at_most <= _MOST_AN_HOUR:
+        raise Invalid(f"at_most must be a whole number, 1 to {_MOST_AN_HOUR}, not {at_most!r:.40}")
     made = Notification(
         on=_on(options.get("on", ("failure",))),
         to=_to(options.get("to")),

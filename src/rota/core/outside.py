@@ -27,8 +27,10 @@ _LARGEST = 2**31 - 1
 _LONGEST_TRACEBACK = 20_000
 
 
-class Assignment(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in somebody's hands. `steps`: what its steps that are done gave; they need not be done again."""
+class Assignment(msgspec.Struct, frozen=True, kw_only=True, rename={"run_id": "id"}):
+    """A run in somebody's hands. `steps`: what its steps that are done gave; they need not be done again.
+    `idempotency_key`: the same for every attempt, and every retry of the same work.
+    """
 
     run_id: str
     fence: int

@@ -31,6 +31,8 @@ _MOST_SCOPES = 10_000
 _SAMPLE_ID = "00000000-0000-7000-8000-000000000000"
 _RUN_OPTIONS = ("queue", "priority", "timeout", "max_attempts", "backoff", "tags", "metadata")
 
+_YEARS = range(1900, 9999)
+
 
 class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """When to make runs of a job, with which payload, for whom, under which policies. `options` are the runs' own."""
@@ -237,6 +239,8 @@ def _micros(at: object, what: str) -> int | None:
         return None
     if not isinstance(at, datetime) or at.tzinfo is None:
         raise Invalid(f"{what} must be a datetime with a zone, not {at!r}")
+    if at.year not in _YEARS:  # in UTC, it might be no date at all
+        raise Invalid(f"{what} must lie between {_YEARS.start} and {_YEARS.stop}, not in {at.year}")
     return micros_at(at)
 
 

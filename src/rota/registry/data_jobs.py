@@ -30,7 +30,7 @@ DATA_OPTIONS = (
     *(option for option in JOB_OPTIONS if option not in (*_OF_FUNCTIONS, *_ONLY_IN_CODE)),
     "payload_schema",
 )
-_OPTIONS: dict[str, tuple[str, ...]] = {"http": HTTP_OPTIONS, "command": COMMAND_OPTIONS, EXTERNAL: ()}
+KIND_OPTIONS: dict[str, tuple[str, ...]] = {"http": HTTP_OPTIONS, "command": COMMAND_OPTIONS, EXTERNAL: ()}
 _IN_CODE = {"http": ("version",), "command": ("version",), EXTERNAL: ("version", "steps")}
 
 
@@ -97,7 +97,7 @@ def define_data_job(
         raise Invalid(f"a job cannot be of kind {kind!r:.80}", hint=did_you_mean(str(kind), KINDS))
     given = {option: value for option, value in options.items() if value is not None}
     more = _IN_CODE[kind] if in_code else ()
-    allowed = (*_OPTIONS[kind], *DATA_OPTIONS, *more)
+    allowed = (*KIND_OPTIONS[kind], *DATA_OPTIONS, *more)
     for option in given:
         if option not in allowed:
             raise UnknownOption(option, allowed, where=f"a job of kind {kind}")
@@ -154,7 +154,7 @@ def options_of(definition: JobDefinition) -> dict[str, Any]:
     found |= {"cancellable": definition.cancel.supported, "cancel_grace": definition.cancel.grace}
     found |= {"keep": definition.retention.keep, "keep_for": definition.retention.keep_for}
     found |= {"limit": list(definition.limits), "tags": definition.tags, "metadata": definition.metadata}
-    found |= {option: getattr(definition.needs, option) or None for option in NEED_OPTIONS}
+    found |= {name: getattr(definition.needs, name) or None for name in NEED_OPTIONS}
     parts = (definition.http, definition.command)
     for part in filter(None, parts):
         found |= {name: getattr(part, name) for name in part.__struct_fields__}

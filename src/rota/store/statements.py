@@ -152,7 +152,10 @@ def blocks(dialect_name: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for file in files:
         parts = _BLOCK.split((folder / file).read_text())
-        found.update(dict(zip(parts[1::2], parts[2::2], strict=True)))
+        for name, sql in zip(parts[1::2], parts[2::2], strict=True):
+            if name in found and file in _SHARED:
+                raise ValueError(f"two statements are called {name}, the second in {file}")
+            found[name] = sql
     return found
 
 

@@ -8,6 +8,7 @@ from functools import wraps
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from rota.api.addresses import at
 from rota.app import Rota
 from rota.client import Client
 from rota.errors import BadConfig, RotaError, Unavailable
@@ -47,14 +48,14 @@ def _header(request: Request, *, live: bool, stopped: bool) -> Html:
     state = "paused" if stopped else f"refreshes every {_SECONDS} s"
     return tag(
         "header",
-        tag("a", "rota", href="/", class_="name"),
+        tag("a", "rota", href=at("/"), class_="name"),
         tag("p", "Durable jobs: on time, once, and you know what happened."),
         tag("p", state, " · ", switch, class_="refresh") if live else None,
     )
 
 
 def _footer() -> Html:
-    links = [tag("a", path, href=path) for path in ("/api/v1/runs", "/api/v1/jobs", "/readyz")]
+    links = [tag("a", path, href=at(path)) for path in ("/api/v1/runs", "/api/v1/jobs", "/readyz")]
     return tag("footer", f"rota {__version__} · ", join(links[0], " · ", links[1], " · ", links[2]))
 
 

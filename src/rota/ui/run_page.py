@@ -9,6 +9,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rota.api.addresses import at
 from rota.core.model import Attempt, Run
 from rota.core.states import RunState
 from rota.durations import span
@@ -25,7 +26,7 @@ async def run_page(request: Request) -> Response:
     run = await client.get(request.path_params["id"])
     attempts, now = await client.attempts(run.id), await client.time()
     content = [
-        tag("p", tag("a", "← all runs", href="/")),
+        tag("p", tag("a", "← all runs", href=at("/"))),
         tag("h1", run.job, " ", words.state(run.state)),
         _facts(run, now),
         _failure(run),
@@ -53,7 +54,7 @@ def _facts(run: Run, now: datetime) -> Html:
         ("scope", None if run.scope.kind == "global" else f"{run.scope.kind}/{run.scope.id}"),
         ("worker", run.worker_id),
         ("tags", ", ".join(run.tags) or None),
-        ("retry of", tag("a", run.retry_of, href=f"/runs/{run.retry_of}", class_="id") if run.retry_of else None),
+        ("retry of", tag("a", run.retry_of, href=at(f"/runs/{run.retry_of}"), class_="id") if run.retry_of else None),
         ("metadata", _compact(run.metadata) if run.metadata else None),
     ]
     pairs = (tag("div", tag("dt", name), tag("dd", value)) for name, value in facts if value is not None)

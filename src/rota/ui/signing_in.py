@@ -7,6 +7,7 @@ from urllib.parse import parse_qs
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from rota.api.addresses import at
 from rota.api.session import signed_in, signed_out, with_cookie
 from rota.errors import Denied
 from rota.ui.html import tag
@@ -44,11 +45,11 @@ async def sign_in(request: Request) -> Response:
 
 
 async def sign_out(request: Request) -> Response:
-    return await signed_out(request, RedirectResponse("/sign-in", 303))
+    return await signed_out(request, RedirectResponse(at("/sign-in"), 303))
 
 
 def _next(request: Request) -> str:
     """A page of ours, whatever the address says."""
-    path = request.query_params.get("next", "/")
+    path = request.query_params.get("next", at("/"))
     ours = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
-    return path if ours else "/"
+    return path if ours else at("/")

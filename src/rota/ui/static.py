@@ -9,13 +9,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rota.api.addresses import at
+
 _TYPES = {"rota.css": "text/css", "rota.svg": "image/svg+xml"}
 _FILES = {name: (resources.files("rota.ui") / "static" / name).read_bytes() for name in _TYPES}
 
 
 def address(name: str) -> str:
     """With a stamp of the content, so that a browser may keep it and still never has an old one."""
-    return f"/static/{name}?v={hashlib.sha256(_FILES[name]).hexdigest()[:12]}"
+    return at(f"/static/{name}?v={hashlib.sha256(_FILES[name]).hexdigest()[:12]}")
 
 
 async def static(request: Request) -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from rota import durations
+from rota.api.addresses import at
 from rota.core.model import Run
 from rota.core.states import Outcome, RunState
 from rota.ui.html import Content, Html, tag
@@ -61,7 +62,7 @@ def duration(run: Run, now: datetime) -> Content:
 
 def link(run: Run) -> Html:
     """By its end: runs that were enqueued together begin alike. The command line takes the end, too."""
-    return tag("a", f"…{run.id[-12:]}", href=f"/runs/{run.id}", class_="id", title=run.id)
+    return tag("a", f"…{run.id[-12:]}", href=at(f"/runs/{run.id}"), class_="id", title=run.id)
 
 
 def first_line(text: str, size: int = 120) -> str:

@@ -59,7 +59,7 @@ where r.job = :job and (r.need is not null or cast(:need as text) is not null)
 union all
 select r.id, r.overrides, r.need, r.queue from rota_conduct c join rota_run r on r.id = c.run_id where r.job = :job;
 
--- name: lock_held
+-- name: lock_leases_to_restrict
 select l.run_id, l.fence, l.worker_id, l.cancel_at from {rows id id} join rota_lease l on l.run_id = rows.id
 order by l.run_id {for_update l};
 

@@ -1,0 +1,178 @@
+"""Jobs that are data, over HTTP: made with or without a schedule, changed under an ETag, dropped."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from rota.app import Rota
+from rota.server import asgi
+from rota.store import Store, open_database
+
+API = "/api/v1"
+PING = {"name": "ping", "url": "https://example.com/health"}
+
+
+@pytest.fixture
+async def app(database_url: str) -> AsyncIterator[Rota]:
+    store = Store(open_database(database_url))
+    await store.migrate()
+    await store.close()
+    app = Rota(database_url)
+
+    @app.job
+    def crawl(url: str) -> None: ...
+
+    client = await app.connect()
+    await client.store.save_jobs(app.registry.definitions())
+    yield app
+    await app.aclose()
+
+
+@pytest.fixture
+async def http(app: Rota) -> AsyncIterator[httpx2.AsyncClient]:
+    transport = httpx2.ASGITransport(app=asgi(app))
+    async with httpx2.AsyncClient(transport=transport, base_url=f"http://127.0.0.1:7682{API}") as client:
+        yield client
+
+
+async def make(http: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:
+    answer = await http.post("/jobs", json={**PING, **body})
+    assert answer.status_code == 201, answer.text
+    made: dict[str, Any] = answer.json()
+    return made
+
+
+async def test_a_job_is_made_seen_changed_and_dropped(http: httpx2.AsyncClient) -> None:
+    answer = await http.post("/jobs", json={**PING, "headers": {"Authorization": "Bearer x"}, "tags": ["net"]})
+    assert (answer.status_code, answer.headers["location"], answer.headers["etag"]) == (201, f"{API}/jobs/ping", '"1"')
+    made = answer.json()
+    assert (made["kind"], made["http"]["url"], made["timeout"]) == ("http", PING["url"], "10s")
+    assert (made["schedule"], made["run"]) == (None, None)
+    assert "Bearer x" not in answer.text
+    seen = await http.get("/jobs/ping")
+    assert (seen.headers["etag"], seen.json()["tags"]) == ('"1"', ["net"])
+    patched = await http.patch("/jobs/ping", json={"timeout": "3s", "tags": None})
+    assert (patched.headers["etag"], patched.json()["timeout"], patched.json()["tags"]) == ('"2"', "3s", [])
+    assert "Authorization" in patched.json()["http"]["headers"]
+    put = await http.put("/jobs/ping", json={"url": PING["url"], "method": "HEAD"})
+    assert (put.json()["version"], put.json()["timeout"], put.json()["http"]["headers"]) == (3, "10s", {})
+    assert (await http.delete("/jobs/ping")).status_code == 204
+    assert (await http.get("/jobs/ping")).json()["code"] == "unknown-job"
+
+
+async def test_every_kind_can_be_made(http: httpx2.AsyncClient) -> None:
+    command = await http.post("/jobs", json={"name": "backup", "argv": ["pg_dump", "shop"], "env": {"A": "b"}})
+    assert (command.json()["kind"], command.json()["command"]["argv"]) == ("command", ["pg_dump", "shop"])
+    schema = {"type": "object", "required": ["image"]}
+    external = await http.post("/jobs", json={"name": "label", "kind": "external", "payload_schema": schema})
+    assert (external.json()["kind"], external.json()["payload_schema"]) == ("external", schema)
+    refused = await http.post("/runs", json={"job": "label"})
+    assert (refused.status_code, refused.json()["code"]) == (422, "bad-payload")
+    assert (await http.post("/jobs", json={"name": "what"})).status_code == 422
+    assert (await http.post("/jobs", json={**PING, "argv": ["x"]})).status_code == 422
+
+
+async def test_what_was_not_said_in_a_change_stays(http: httpx2.AsyncClient) -> None:
+    options = {"only_workers": ["a"], "labels": ["gpu"], "expect": {"success_every": "25h"}, "priority": 5}
+    made = await make(http, **options)
+    patched = (await http.patch("/jobs/ping", json={"description": "of health"})).json()
+    assert patched.pop("description") == "of health"
+    ignored = ("version", "status", "description", "schedule", "run")
+    assert {k: v for k, v in patched.items() if k not in ignored} == {k: v for k, v in made.items() if k not in ignored}
+
+
+async def test_an_etag_protects_from_overwriting(http: httpx2.AsyncClient) -> None:
+    await make(http)
+    seen = {"If-Match": '"1"'}
+    assert (await http.patch("/jobs/ping", json={"priority": 1}, headers=seen)).status_code == 200
+    for late in (
+        await http.patch("/jobs/ping", json={"priority": 2}, headers=seen),
+        await http.put("/jobs/ping", json={"url": PING["url"]}, headers=seen),
+        await http.delete("/jobs/ping", headers=seen),
+        await http.put("/jobs/none", json={"url": PING["url"]}, headers=seen),
+    ):
+        assert (late.status_code, late.json()["code"]) == (412, "changed-meanwhile")
+    only_new = {"If-None-Match": "*"}
+    assert (await http.put("/jobs/ping", json={"url": PING["url"]}, headers=only_new)).status_code == 409
+    assert (await http.put("/jobs/fresh", json={"url": PING["url"]}, headers=only_new)).status_code == 201
+
+
+async def test_a_masked_secret_does_not_become_the_secret(http: httpx2.AsyncClient) -> None:
+    made = await make(http, headers={"Authorization": "Bearer x"}, secret="s", url="https://example.com/?key=1")
+    for field in ("headers", "secret", "url"):
+        refused = await http.patch("/jobs/ping", json={field: made["http"][field]})
+        assert refused.status_code == 422, field
+        assert refused.json()["pointer"].startswith(f"#/{field}")
+
+
+async def test_a_job_may_come_with_its_schedule(http: httpx2.AsyncClient) -> None:
+    made = await make(http, schedule={"cron": "0 3 * * *", "timezone": "Europe/Berlin"})
+    assert (made["schedule"]["name"], made["schedule"]["job"]) == ("ping", "ping")
+    again = await http.post("/jobs", json={**PING, "schedule": {"cron": "0 3 * * *", "timezone": "Europe/Berlin"}})
+    assert (again.status_code, again.json()["schedule"]["id"]) == (200, made["schedule"]["id"])
+    other = await http.post("/jobs", json={**PING, "schedule": {"every": "5m"}})
+    assert (other.status_code, other.json()["code"]) == (409, "duplicate-schedule")
+    assert (await http.get("/jobs/ping")).status_code == 200
+    assert (await http.delete("/jobs/ping")).json()["code"] == "job-in-use"
+    assert (await http.delete("/jobs/ping?force=true")).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("interval", "rule"),
+    [((30, "minutes"), "every 30 minutes"), ((6, "hours"), "every 6 hours"), ((1, "days"), "every 24 hours")],
+)
+async def test_intervals_may_be_said_in_other_words(
+    http: httpx2.AsyncClient, interval: tuple[int, str], rule: str
+) -> None:
+    words = {"interval_minutes": interval[0], "interval_type": interval[1], "schedule_enabled": True}
+    made = await make(http, **words, max_retries=3, retry_backoff_seconds=90, metadata={"category": "news"})
+    assert made["schedule"]["rule"] == rule
+    assert (made["retry"]["max_attempts"], made["retry"]["backoff"]["base"]) == (4, "1m30s")
+    assert made["metadata"] == {"category": "news"}
+    off = await make(http, name="off", interval_minutes=5, schedule_enabled=False)
+    assert (off["schedule"]["enabled"], off["run"]) == (False, None)
+
+
+async def test_without_an_interval_it_may_run_once_and_now(http: httpx2.AsyncClient) -> None:
+    made = await make(http, schedule_enabled=False, payload={"a": 1})
+    assert (made["schedule"], made["run"]["state"], made["run"]["payload"]) == (None, "queued", {"a": 1})
+    again = await http.post("/jobs", json={**PING, "schedule_enabled": False, "payload": {"a": 1}})
+    assert (again.status_code, again.json()["run"]["id"]) == (200, made["run"]["id"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"schedule": {"cron": "nonsense"}}, {"schedule": {"every": "5m"}, "interval_minutes": 5},
+        {"schedule": {"every": "5m", "job": "crawl"}}, {"schedule_enabled": True}, {"interval_type": "hours"},
+        {"interval_minutes": 0}, {"interval_minutes": 5, "interval_type": "weeks"}, {"schedule": {}},
+        {"schedule": {"every": "5m", "payload": {"x": "{nothing.like.it}"}, "what": 1}},
+        {"schedule": {"following": "nobody"}}, {"schedulable": False, "schedule": {"every": "5m"}},
+        {"max_retries": 3, "max_attempts": 4}, {"retry_backoff_seconds": 60, "backoff": "60s"},
+        {"payload_schema": {"type": "object", "required": ["a"]}, "schedule": {"every": "5m"}},
+        {"payload_schema": {"type": "object", "required": ["a"]}, "schedule_enabled": False},
+    ],
+    ids=str,
+)  # fmt: skip
+async def test_what_cannot_be_scheduled_is_not_made(http: httpx2.AsyncClient, wrong: dict[str, Any]) -> None:
+    """All or nothing: also where only the job itself shows that its schedule cannot be."""
+    refused = await http.post("/jobs", json={**PING, **wrong})
+    assert refused.status_code in (404, 409, 422), refused.text
+    assert (await http.get("/jobs/ping")).status_code == 404
+    assert (await http.get("/schedules")).json()["items"] == []
+
+
+async def test_code_and_data_do_not_overwrite_each_other(http: httpx2.AsyncClient) -> None:
+    for refused in (
+        await http.post("/jobs", json={"name": "crawl", "url": PING["url"]}),
+        await http.put("/jobs/crawl", json={"url": PING["url"]}),
+        await http.patch("/jobs/crawl", json={"priority": 3}),
+        await http.delete("/jobs/crawl"),
+    ):
+        assert refused.status_code == 409, refused.text
+    await make(http)
+    assert (await http.post("/jobs", json={**PING, "method": "HEAD"})).status_code == 409
+    assert (await http.put("/jobs/ping", json={"argv": ["ls"]})).status_code == 409
+    assert (await http.patch("/jobs/ping", json={"argv": ["ls"]})).status_code == 422
