@@ -12,6 +12,7 @@ from rota.core.needs import CONDUCTS, NOTHING, REPLICA, Needs, Staff, merged
 from rota.core.workers import name_of
 from rota.errors import Conflict, RunIsFinal, Unavailable, UnknownRun
 from rota.store import control, events, needs, reading, replicas, reporting
+from rota.store.conducting import CONDUCTING
 from rota.store.database import Tx
 
 _TRIES = 5
@@ -37,6 +38,7 @@ async def restrict(tx: Tx, run_id: str, only_workers: tuple[str, ...], actor: st
     definition = await reading.job(tx, job)
     staff = _staff(own, definition, mark)
     fence = await change(tx, {run_id: staff}, queues)
+    fence = max([fence, *(row[0] for row in await tx.fetch("fence_elsewhere", id=run_id))])
     kept = msgspec.structs.replace(overrides, needs=own)
     await tx.fetch("override_needs", id=run_id, overrides=msgspec.json.encode(kept).decode())
     told = {"only_workers": list(only_workers) or None}
@@ -73,7 +75,7 @@ async def change(tx: Tx, staff: Marked, queues: set[str]) -> int:
     left, fence = dict(staff), 0
     for _ in range(_TRIES):  # between two statements a run may move from ready to leased, or back
         rows = [(id,) for id in sorted(left)]
-        leases = await tx.fetch("lock_held", rows)
+        leases = await tx.fetch("lock_holders", rows)
         held = {str(id): (worker, int(at)) for id, at, worker, cancel_at in leases if cancel_at is None}
         ready = {str(id): int(at) for id, at in await tx.fetch("lock_ready_of", rows)}
         gone = {str(row[0]) for row in await tx.fetch("neither_held_nor_ready", rows)}
@@ -101,7 +103,7 @@ async def _change_replicas(tx: Tx, parents: Marked, queues: set[str]) -> None:
     if not parents:
         return
     ids = [(str(row[0]),) for row in rows]
-    held = {str(id): at for id, at, _, cancel_at in await tx.fetch("lock_held", ids) if cancel_at is None}
+    held = {str(id): at for id, at, _, cancel_at in await tx.fetch("lock_holders", ids) if cancel_at is None}
     ready = {str(row[0]) for row in await tx.fetch("lock_ready_of", ids)}
     await tx.fetch("lock_conducts", [(id,) for id in sorted(parents)])
     await tx.fetch("assign_needs", [(id, one.mark) for id, one in parents.items()])
@@ -113,8 +115,8 @@ async def _change_replicas(tx: Tx, parents: Marked, queues: set[str]) -> None:
         queues.add(queue)
         if worker is not None and staff.needs.only_workers and worker not in staff.needs.only_workers:
             if bound:
-                await tx.fetch("drop_replica", id=run_id)
-                await control.cancel(tx, run_id, "its worker may not do it any more", None, queues)
+                await tx.fetch("disown_replica", id=run_id)
+                await control.cancel(tx, run_id, "its worker may not do it any more", CONDUCTING, queues)
             elif run_id in held:
                 queues |= await reporting.take_away(tx, [(run_id, held[run_id])])
             elif run_id in ready:

@@ -37,7 +37,7 @@ where r.job = :job and (r.need is not null or cast(:need as text) is not null)
 union all
 select r.id, r.overrides, r.need, r.queue from rota_conduct c join rota_run r on r.id = c.run_id where r.job = :job;
 
--- name: lock_held
+-- name: lock_holders
 select l.run_id, l.fence, l.worker_id, l.cancel_at from {rows id id} join rota_lease l on l.run_id = rows.id
 order by l.run_id {for_update l};
 
@@ -56,6 +56,12 @@ select r.id, r.job, r.state, r.overrides, r.need, n.definition, r.queue, cast(r.
 from rota_run r left join rota_need n on n.id = case
     when substr(r.need, 1, 1) in ('+', '*') then substr(r.need, 2) else r.need end
 where r.id = :id;
+
+-- name: fence_elsewhere
+-- Of one that is neither ready nor leased, and not over.
+select fence from rota_conduct where run_id = :id
+union all
+select fence from rota_outside where run_id = :id;
 
 -- name: override_needs
 update rota_run set overrides = :overrides where id = :id;
