@@ -27,7 +27,9 @@ _STALE = 1
 async def answer(process: ClientProcess, entry: Answer) -> None:
     """All that wait now, each under the fence that it was handed over with; `stale` ones under others."""
     for run_id, seen in sorted(process.world.observer.runs.items()):
-        if seen.outside is None:
+        if entry.verb == "early" and seen.lease and seen.job in ("asker", "giver"):  # nobody handed it over yet
+            await _complete(process, run_id, seen.lease.fence)
+        if seen.outside is None or entry.verb == "early":
             continue
         fence = seen.outside.fence
         match entry.verb:

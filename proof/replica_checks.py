@@ -24,7 +24,7 @@ class ReplicaChecks:
         self._children: dict[str, set[str]] = {}
 
     def of_changes(self) -> list[Callable[[Change], Iterator[Finding]]]:
-        return [self.remembered, self.only_who_may, self.ends_with_its_replicas]
+        return [self.remembered, self.only_who_may, self.ends_with_its_replicas, self.taken_over_by_others]
 
     def of_commits(self) -> list[Callable[[], Iterator[Finding]]]:
         return [self.one_for_each_name, self.taken_from_who_may_not]
@@ -95,6 +95,23 @@ class ReplicaChecks:
         right = _right_end(policy_of(seen.job), done, failed, names, cancelling=was.conduct.cancel_at is not None)
         if seen.end.state != right:
             yield REPLICAS, f"{seen.end.state}, not {right}, after {done} and {failed}: {self._tell(seen, known)}"
+
+    def taken_over_by_others(self, change: Change) -> Iterator[Finding]:
+        """What its worker lost or gave back is anybody's again, unless it is bound; what failed stays its own."""
+        was, seen = change.before, change.after
+        if was is None or was.lease is None or seen is None or seen.place is None or seen.parent_id is None:
+            return
+        row = rows(self._world).get(seen.id)
+        sql = f"select outcome from rota_attempt where run_id = '{seen.id}' and fence = {was.lease.fence}"
+        found = self._world.backend.look(sql)
+        if row is None or row.bound or not found:
+            return
+        whose = None if found[0][0] in ("lost", "handed_back") else name_of(was.lease.worker)
+        if row.worker != whose:
+            yield (
+                REPLICAS,
+                f"{found[0][0]} by {was.lease.worker}, and it is of {row.worker} now, not of {whose}: {seen}",
+            )
 
     def _counted(self, parent_id: str, known: dict[str, Row]) -> list[Seen]:
         """Those that were not cleared."""
