@@ -9,6 +9,7 @@ import msgspec
 
 from proof import end_checks, lane_checks, run_checks
 from proof.diary import Deed, StepDeed
+from proof.elsewhere_checks import ElsewhereChecks
 from proof.note_checks import NoteChecks
 from proof.noting import Effect, Note
 from proof.observing import Change, Finding
@@ -40,16 +41,19 @@ class Checker:
         self._timing = Timing(world)
         self._notes = NoteChecks(world)
         self._suspects = SuspectChecks(world)
+        self._elsewhere = ElsewhereChecks(world)
         self._of_changes: list[Callable[[Change], Iterator[Finding]]] = [
             *run_checks.checks(world),
             *lane_checks.of_changes(world),
             *self._timing.of_changes(),
             *self._notes.of_changes(),
             *self._suspects.of_changes(),
+            *self._elsewhere.of_changes,
         ]
         self._of_commits: list[Callable[[], Iterator[Finding]]] = [
             *lane_checks.of_commits(world),
             *self._timing.of_commits(),
+            *self._elsewhere.of_commits,
         ]
 
     def changed(self, change: Change) -> None:
@@ -108,6 +112,8 @@ class Checker:
         self._found(trails_are_true(self._world, live=True))
 
     def at_the_end(self) -> None:
+        for find in self._elsewhere.at_the_end:
+            self._found(find())
         for check in end_checks.CHECKS:
             for promise, message in check(self._world):
                 self.violate(promise, message)

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from proof import script
-from proof.diary import Call
+from proof import families, hands, script
+from proof.asking import ask, pick
 from proof.jobs import STEPPED
-from proof.script import AddSchedule, Answer, Bulk, Cancel, ChangeSchedule, Command, Enqueue, Hold, RetryByHand
+from proof.script import (
+    AddSchedule,
+    Answer,
+    Bulk,
+    Cancel,
+    ChangeSchedule,
+    Command,
+    Elsewhere,
+    Enqueue,
+    Family,
+    Hold,
+    Outsider,
+    Restrict,
+    RetryByHand,
+)
 from rota.client import Order
 from rota.core.model import RunFilter
 from rota.core.triggers import Trigger, after, cron, every
-from rota.errors import RotaError, Unavailable
 
 if TYPE_CHECKING:
     from proof.processes import ClientProcess
-    from proof.world import World
-
-_TRIES = 4
-_REST = 0.7
 
 
 async def perform(process: ClientProcess, entry: Command, place: int) -> None:
@@ -34,8 +41,6 @@ async def perform(process: ClientProcess, entry: Command, place: int) -> None:
             await _cancel(process, entry)
         case RetryByHand():
             await (_retry_keeping if entry.keep else _retry)(process, entry)
-        case Answer():
-            await _answer(process, entry)
         case Bulk():
             await _bulk(process, entry)
         case AddSchedule():
@@ -46,34 +51,20 @@ async def perform(process: ClientProcess, entry: Command, place: int) -> None:
             await _hold(process, entry)
         case script.Order():
             await _order(process, entry)
+        case _:
+            await _elsewhere(process, entry, place)
 
 
-async def ask(
-    process: ClientProcess,
-    verb: str,
-    what: str,
-    act: Callable[[], Awaitable[Any]],
-    *,
-    insist: bool = False,
-    options: dict[str, Any] | None = None,
-) -> Call:
-    """With `insist`, again when nobody knows whether it was done; only for what may be repeated."""
-    world = process.world
-    call = Call(world.loop.time(), process.name, verb, what, options=options or {})
-    world.diary.calls.append(call)
-    for tries_left in reversed(range(_TRIES if insist else 1)):
-        try:
-            call.answer = await act()
-            call.answered_at = world.loop.time()
-        except Unavailable:
-            if tries_left:
-                await asyncio.sleep(_REST)
-                continue
-        except RotaError as error:
-            call.error = f"{type(error).__name__}: {error}"
-            call.answered_at = world.loop.time()
-        break
-    return call
+async def _elsewhere(process: ClientProcess, entry: Elsewhere, place: int) -> None:
+    match entry:
+        case Family():
+            await families.enqueue_family(process, entry, place)
+        case Answer():
+            await hands.answer(process, entry)
+        case Outsider():
+            await hands.outsider(process, entry)
+        case Restrict():
+            await families.restrict(process, entry)
 
 
 async def _enqueue(process: ClientProcess, entry: Enqueue, place: int) -> None:
@@ -100,17 +91,8 @@ def _number(entry: Enqueue, place: int) -> int:
     return place * 100 if key is None else 1_000_000 + 100 * zlib.crc32(key.encode())
 
 
-def _pick(world: World, draw: float, *, final: bool, at_work: bool = False) -> str | None:
-    """A run that a client knows of, whether it is final or not."""
-    known = [id for id, seen in sorted(world.observer.runs.items()) if (seen.end is not None) == final]
-    if at_work:
-        runs = world.observer.runs
-        known = [id for id in known if runs[id].lease and runs[id].job in STEPPED] or known
-    return known[int(draw * len(known))] if known else None
-
-
 async def _cancel(process: ClientProcess, entry: Cancel) -> None:
-    run_id = _pick(process.world, entry.pick, final=False, at_work=entry.at_work)
+    run_id = pick(process.world, entry.pick, final=False, at_work=entry.at_work)
     if run_id is not None:
         await ask(
             process,
@@ -121,21 +103,8 @@ async def _cancel(process: ClientProcess, entry: Cancel) -> None:
         )
 
 
-async def _answer(process: ClientProcess, entry: Answer) -> None:
-    """All that wait now, each under the fence that it was handed over with."""
-    outside = process.client.outside
-    for run_id, seen in sorted(process.world.observer.runs.items()):
-        if seen.outside is None:
-            continue
-        fence = seen.outside.fence
-        act = partial(outside.complete, run_id, fence, "yes")
-        if entry.verb == "fail":
-            act = partial(outside.fail, run_id, fence, "no")
-        await ask(process, entry.verb, run_id, act, insist=True)
-
-
 async def _retry(process: ClientProcess, entry: RetryByHand) -> None:
-    run_id = _pick(process.world, entry.pick, final=True)
+    run_id = pick(process.world, entry.pick, final=True)
     if run_id is not None:
 
         async def act() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from proof import crash_promises as must
+from proof.crash_elsewhere import ELSEWHERE
 from proof.crash_promises import together
 from proof.crash_working import WORKING
 from proof.scenario import FIRST, REPORTED, SECOND, TRIED, Scenario, enqueue
@@ -339,4 +340,4 @@ SCHEDULES = [
     ),
 ]
 
-SCENARIOS = {scenario.name: scenario for scenario in (*RUNS, *WORKING, *SCHEDULES)}
+SCENARIOS = {scenario.name: scenario for scenario in (*RUNS, *WORKING, *SCHEDULES, *ELSEWHERE)}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 if TYPE_CHECKING:
+    from proof.families import Edge
     from proof.processes import Process
     from proof.stepping import Part
     from rota.engine.context import Context
@@ -85,6 +86,8 @@ class Diary:
         self.said: dict[tuple[str, int], int] = {}
         self.lines: dict[tuple[str, int], int] = {}
         self.ended: set[tuple[str, int]] = set()
+        self.families: dict[int, list[Edge]] = {}  # whom a run is to follow, by the number in its payload
+        self.heard: dict[tuple[str, int], Any] = {}  # what those outside answered, as handlers got it
         self.finished: set[tuple[str, int]] = set()  # by a transaction, and the handler knows that it did
 
     def began(self, process: Process, ctx: Context, n: int, act: str) -> None:

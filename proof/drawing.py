@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from proof.elsewhere_drawing import ElsewhereHand
+from proof.elsewhere_themes import ALL_THEMES, ElsewhereTheme
 from proof.gate import BLOWS
 from proof.script import (
     HELD_JOBS,
@@ -27,7 +29,7 @@ from proof.script import (
     Stop,
     Strike,
 )
-from proof.themes import SCOPES, THEMES, Theme
+from proof.themes import SCOPES, Theme
 
 # An ordinary moment, the last day of February, and both changes of the clocks in Berlin.
 _STARTS = (1_893_499_200_000_000, 1_835_395_190_000_000, 1_901_149_180_000_000, 1_919_293_180_000_000)
@@ -52,7 +54,7 @@ _MODES = ("skip", "latest", "all")
 def draw(seed: int, theme: Theme | None = None) -> Script:
     """`theme`: this one, whichever the seed would have had."""
     rng = random.Random(seed)
-    (drawn,) = rng.choices(THEMES, [one.weight for one in THEMES])
+    (drawn,) = rng.choices(ALL_THEMES, [one.weight for one in ALL_THEMES])
     return _Hand(rng, theme or drawn).script(seed)
 
 
@@ -67,6 +69,8 @@ class _Hand:
     def script(self, seed: int) -> Script:
         rng, theme = self._random, self._theme
         entries = [*self._commands(), *self._schedules()]
+        if isinstance(theme, ElsewhereTheme):
+            entries = ElsewhereHand(rng, theme, self._span, len(self._engines)).entries(entries)
         entries += [self._fault() for _ in range(rng.choice(theme.faults))]
         return Script(
             seed=seed,

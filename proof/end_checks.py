@@ -16,7 +16,7 @@ from proof.observing import Finding
 from proof.plan_checks import max_runs_is_kept, plan_times_are_answered
 from proof.processes import CONFIG
 from proof.script import Enqueue
-from proof.trail_checks import trails_are_true
+from proof.trail_checks import HAND, trails_are_true
 from rota.core.actors import POLICY
 from rota.core.signals import Cancelled
 from rota.durations import parse_duration
@@ -26,7 +26,7 @@ from rota.store.driving import drive
 if TYPE_CHECKING:
     from proof.world import World
 
-POLICIES = frozenset({f"{POLICY}overlap", f"{POLICY}limit"})
+POLICIES = frozenset(f"{POLICY}{name}" for name in ("overlap", "limit", "dependency", "replicas"))
 _COURTESY = 5.0  # that a handler has to stop by itself, at most
 _RECOVERY = 5.0
 _TRAVEL = 3.0  # that an operation may take
@@ -80,7 +80,7 @@ def one_run_per_order(world: World) -> Iterator[Finding]:
     ended: dict[str, float] = {}
     for change in world.changes:
         seen = change.after
-        if seen and change.before is None and not seen.schedule_id and not seen.retry_of:
+        if seen and change.before is None and not seen.schedule_id and not seen.retry_of and not seen.parent_id:
             made[msgspec.json.decode(seen.payload)["n"]] += 1
         if seen and seen.end and not (change.before and change.before.end):
             ended[seen.id] = change.at
@@ -148,7 +148,11 @@ def successes_are_true(world: World) -> Iterator[Finding]:
     """P10, P11: what succeeded did return, under the fence that is recorded."""
     returned = {(deed.run_id, deed.fence) for deed in world.diary.deeds if deed.what == "returned"}
     returned |= {(deed.run_id, deed.fence) for deed in world.diary.steps if deed.what == "finishes"}
+    returned |= {(call.what, call.options["fence"]) for call in world.diary.calls if call.verb == "complete"}
+    conducted = {change.run_id for change in world.changes if change.before and change.before.conduct}
     for seen in world.observer.runs.values():
+        if seen.id in conducted:
+            continue  # a check of its own looks at its replicas
         if seen.end and seen.end.state == "succeeded" and (seen.id, seen.end.fence) not in returned:
             yield "P10", f"succeeded, and its handler never returned: {seen}"
 
@@ -195,7 +199,11 @@ def cancels_are_meant(world: World) -> Iterator[Finding]:
             if seen.job == call.what:
                 who.setdefault(seen.id, set(POLICIES)).add(call.client)
     for seen in world.observer.runs.values():
-        if seen.end and seen.end.state == "cancelled" and seen.end.cancelled_by not in who.get(seen.id, POLICIES):
+        if (
+            seen.end
+            and seen.end.state == "cancelled"
+            and seen.end.cancelled_by not in who.get(seen.id, POLICIES) | {HAND}
+        ):
             yield "P17", f"cancelled by {seen.end.cancelled_by}, and {sorted(who.get(seen.id, ()))} asked: {seen}"
     for call in world.diary.calls:
         end = world.observer.runs[call.what].end if call.what in world.observer.runs else None
@@ -208,7 +216,7 @@ def delays_are_kept(world: World) -> Iterator[Finding]:
     """P2: what was to begin later is due later."""
     for change in world.changes:
         seen = change.after
-        if change.before is None and seen and not seen.schedule_id and not seen.retry_of:
+        if change.before is None and seen and not seen.schedule_id and not seen.retry_of and not seen.parent_id:
             place = msgspec.json.decode(seen.payload)["n"] // 100
             entry = world.script.entries[place] if place < len(world.script.entries) else None
             delay = parse_duration(entry.options.get("delay", "0s")) if isinstance(entry, Enqueue) else timedelta(0)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from proof import stepping
+from proof import elsewhere_jobs, stepping
 from proof.loop import CURRENT
 from proof.stepping import MOST_SNOOZES, SHORT, SIGNALS
 from rota.app import Rota
@@ -49,7 +49,7 @@ JOBS: dict[str, dict[str, Any]] = {
     },
     "loose": {"max_attempts": 3, "backoff": "1s", "timeout": "9s", "cancel_grace": "2s"},
     "payer": {"max_attempts": 4, "backoff": "1s", "cancel_grace": "3s"},
-    "asker": {"max_attempts": 3, "backoff": "1s", "cancel_grace": "3s", "max_concurrency": 1},
+    **elsewhere_jobs.JOBS,
 }
 STEPPED = ("stepped", "loose", "payer")
 """Jobs whose handlers work in steps."""
@@ -72,7 +72,10 @@ def registry() -> Registry:
     """Handlers find the world that they are in by their node, so one registry serves all."""
     app = Rota(config=Config())
     for name, options in JOBS.items():
-        app.job(**{**options, "name": name})(_handle)
+        if name not in elsewhere_jobs.EXTERNAL:
+            app.job(**{**options, "name": name})(_handle)
+    for name, options in elsewhere_jobs.EXTERNAL.items():
+        app.external(name, **options)
     app.scopes("tenants")(_tenants)
     return app.registry
 
@@ -113,8 +116,8 @@ async def _perform(process: Process, ctx: Context, act: str) -> None:
         await _at_checkpoints(ctx, seconds)
     else:
         await asyncio.sleep(seconds)
-    if word == "ask":
-        await ctx.wait_for_outside("3s", step="answer")
+    if word in elsewhere_jobs.HAND_OVER:
+        await elsewhere_jobs.hand_over(process, ctx, word)
     diary.effect(process, ctx)
     if word == "crash" and process.world.healed_at is None:
         process.world.kill(process)

@@ -137,7 +137,9 @@ class NoteChecks:
                 yield "P16", f"recorded as done, and its function gave {done!r}: {after}"
 
     def _answered(self, note: Note, seen: Seen | None) -> Iterator[Finding]:
-        """By somebody outside: that ends the step, and the run is queued again."""
+        """By somebody outside: that ends the step, and the run is queued again; or ends, if it is being cancelled."""
+        if seen and seen.end and (seen.end.state, seen.end.fence) == ("cancelled", note.fence):
+            return
         if seen is None or seen.place is None or seen.place.fence != note.fence or note.state != "succeeded":
             yield "P10", f"answered under fence {note.fence}: {note}; {seen}"
 

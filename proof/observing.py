@@ -17,9 +17,9 @@ select r.id, r.job, r.state, r.fence, r.attempt, r.finished_at, r.result, r.work
     r.run_at, r.schedule_id, r.plan_time, r.scope_kind, r.scope_id, r.max_attempts, r.on_lost, r.retry_of, r.backfilled,
     r.payload, r.key, r.covers_from, l.fence, l.attempt, l.worker_id, l.claimed_at, l.expires_at, l.cancel_at,
     case when l.shielded > 0 then 1 else 0 end, w.fence, w.attempt, w.run_at, w.hold, w.limit_key, w.solo,
-    o.fence, o.attempt, o.deadline, o.cancel_at
+    o.fence, o.attempt, o.deadline, o.cancel_at, o.step, c.fence, c.attempt, c.cancel_at, r.parent_id
 from rota_run r left join rota_lease l on l.run_id = r.id left join rota_ready w on w.run_id = r.id
-left join rota_outside o on o.run_id = r.id
+left join rota_outside o on o.run_id = r.id left join rota_conduct c on c.run_id = r.id
 order by r.id
 """
 
@@ -52,6 +52,15 @@ class Outside(msgspec.Struct, frozen=True):
     attempt: int
     deadline: int
     cancel_at: int | None
+    step: str | None = None
+
+
+class Conduct(msgspec.Struct, frozen=True):
+    """It is done by its replicas."""
+
+    fence: int
+    attempt: int
+    cancel_at: int | None
 
 
 class End(msgspec.Struct, frozen=True):
@@ -62,6 +71,9 @@ class End(msgspec.Struct, frozen=True):
     result: str | None
     worker: str | None
     cancelled_by: str | None
+
+
+Where = End | Lease | Place | Outside | Conduct
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -85,6 +97,8 @@ class Seen(msgspec.Struct, frozen=True):
     lease: Lease | None
     place: Place | None
     outside: Outside | None = None
+    conduct: Conduct | None = None
+    parent_id: str | None = None
 
     @property
     def fence(self) -> int:
@@ -95,11 +109,13 @@ class Seen(msgspec.Struct, frozen=True):
             return self.place.fence
         if self.outside:
             return self.outside.fence
+        if self.conduct:
+            return self.conduct.fence
         return (self.end.fence or 0) if self.end else 0
 
     @property
-    def where(self) -> End | Lease | Place | Outside | None:
-        return self.end or self.lease or self.place or self.outside
+    def where(self) -> Where | None:
+        return self.end or self.lease or self.place or self.outside or self.conduct
 
     def __str__(self) -> str:
         return f"{self.id[-6:]} {self.job} {_brief(self.where)}"
@@ -127,7 +143,7 @@ class Change(msgspec.Struct, frozen=True):
         return f"{self.at:9.3f}s {self.process:9} {self.op:24} {self.run_id[-6:]} {was} -> {then}"
 
 
-def _brief(where: End | Lease | Place | Outside | None) -> str:
+def _brief(where: Where | None) -> str:
     match where:
         case None:
             return "nothing"
@@ -142,6 +158,9 @@ def _brief(where: End | Lease | Place | Outside | None) -> str:
         case Outside():
             asked = ", cancelling" if where.cancel_at is not None else ""
             return f"outside (fence {where.fence}, attempt {where.attempt}{asked})"
+        case Conduct():
+            asked = ", cancelling" if where.cancel_at is not None else ""
+            return f"done by replicas (fence {where.fence}{asked})"
 
 
 class Observer:
@@ -180,5 +199,7 @@ def _seen(row: tuple[Any, ...]) -> Seen:
         None if state is None else End(state, fence, attempt, finished_at, result, worker, cancelled_by),
         None if live[0] is None else Lease(*live[:7]),
         None if live[7] is None else Place(*live[7:13]),
-        None if live[13] is None else Outside(*live[13:]),
+        None if live[13] is None else Outside(*live[13:18]),
+        None if live[18] is None else Conduct(*live[18:21]),
+        None if live[21] is None else str(live[21]),
     )  # fmt: skip

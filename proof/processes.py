@@ -9,6 +9,9 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from proof.elsewhere_jobs import LABELS
 from proof.gate import Gate, NodeClock
 from proof.jobs import registry
 from proof.loop import Node
@@ -87,7 +90,8 @@ class EngineProcess(Process):
         """As a server does: try until the database lets it start."""
         while True:
             simulated = Simulated(str(self.boot), HeartbeatTask)
-            engine = Engine(self.store, registry(), CONFIG, name=self.name, simulated=simulated)
+            config = msgspec.structs.replace(CONFIG, worker_labels=LABELS.get(self.name, ""))
+            engine = Engine(self.store, registry(), config, name=self.name, simulated=simulated)
             try:
                 await engine.start()
             except RotaError:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Check = Callable[[Change], Iterator[Finding]]
 
 TAKES_AWAY = {"Store.reap"}
+RESTRICTS = "Store.restrict"
+WAITS_FOR_OTHERS = 3  # as a hold
 LEASE = in_micros(CONFIG.lease)
 SIGNALLED = 2.0  # seconds, that handlers ask for
 PRUNES = ("Store.prune", "drop_runs")
@@ -56,7 +58,8 @@ class Memory:
             elif change.before and change.before.end is None:
                 yield "P7", "a run was pruned before it was final"
             return
-        places = [place for place in (seen.end, seen.lease, seen.place, seen.outside) if place is not None]
+        known = (seen.end, seen.lease, seen.place, seen.outside, seen.conduct)
+        places = [place for place in known if place is not None]
         if len(places) != 1:
             yield "P12", f"the run is in {len(places)} places at once: {places}"
 
@@ -97,6 +100,8 @@ class Memory:
                     "P10",
                     f"taken from {was.worker} {(was.expires_at - change.now) / 1e6:.3f}s before its lease ended",
                 )
+        elif change.op == RESTRICTS:
+            return  # a check of its own looks at who may have it
         elif change.worker != was.worker:
             yield "P10", f"{change.worker or change.process} ended the attempt of {was.worker}"
         else:
@@ -203,6 +208,8 @@ class Memory:
         before, after = change.before, change.after
         if change.op != "Store.cancel" or before is None or after is None or not self._asked_to_cancel(change):
             return
+        if before.place and before.place.hold == WAITS_FOR_OTHERS and after.place:
+            return  # it goes on because another one was cancelled; its own turn comes
         if before.place and not (after.end and after.end.state == "cancelled"):
             yield "P15", "it was not claimed, and was not cancelled at once"
         asked = after.lease.cancel_at if after.lease else None

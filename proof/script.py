@@ -44,11 +44,50 @@ class RetryByHand(Entry, frozen=True, tag=True):
     begin: float | None = None
 
 
+class Link(msgspec.Struct, frozen=True):
+    """Whom a run follows: another of the same call by its place, or, if that is None, one that is there, picked."""
+
+    place: int | None
+    pick: float = 0.0
+    on: str = "success"
+    otherwise: str = "skip"
+
+
+class Member(msgspec.Struct, frozen=True):
+    job: str
+    acts: list[str]
+    after: list[Link] = []
+    options: dict[str, Any] = {}
+
+
+class Family(Entry, frozen=True, tag=True):
+    """Runs that follow each other, enqueued at once. `keyed`: each has a key, so that it may be said again."""
+
+    client: str
+    members: list[Member]
+    keyed: bool = False
+
+
 class Answer(Entry, frozen=True, tag=True):
-    """Somebody outside ends what waits for it: `complete` or `fail`."""
+    """Somebody outside speaks of what waits for it, or did: see `proof/hands.py` for the verbs."""
 
     client: str
     verb: str
+
+
+class Outsider(Entry, frozen=True, tag=True):
+    """Somebody who claims external jobs for a while, and does with each what its payload says."""
+
+    client: str
+    span: float
+
+
+class Restrict(Entry, frozen=True, tag=True):
+    """Only workers of these names may have a run from now on; none: anybody."""
+
+    client: str
+    pick: float
+    names: list[str]
 
 
 class Bulk(Entry, frozen=True, tag=True):
@@ -152,7 +191,8 @@ class Jump(Entry, frozen=True, tag=True):
     by: float
 
 
-Command = Enqueue | Cancel | RetryByHand | Answer | Bulk | AddSchedule | ChangeSchedule | Hold | Order
+Elsewhere = Family | Answer | Outsider | Restrict
+Command = Enqueue | Cancel | RetryByHand | Bulk | AddSchedule | ChangeSchedule | Hold | Order | Elsewhere
 Fault = Kill | Stop | Freeze | Away | Mute | Strike | Hush | Jump
 Happening = Command | Fault
 

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from proof.elsewhere_jobs import EXTERNAL
 from proof.noting import Effect
 from proof.observing import Finding
 from proof.processes import CONFIG
+from proof.rate_checks import patience
 from proof.script import Jump
+from proof.staffing import Staffing
 
 if TYPE_CHECKING:
     from proof.diary import Deed
@@ -38,6 +41,7 @@ _LEASE = CONFIG.lease.total_seconds()
 class Timing:
     def __init__(self, world: World) -> None:
         self._world = world
+        self._staffing = Staffing(world)
         self._idle_since: dict[str, float] = {}
         self._renewed_at: dict[tuple[str, int], float] = {}
         self._definitions: dict[str, dict[str, Any]] = {}
@@ -99,6 +103,8 @@ class Timing:
             self._renewed_at[change.run_id, now.fence] = change.at
         if change.op != "Store.reap" or was is None or now is not None or was.cancel_at is not None:
             return
+        if change.before and change.before.job in EXTERNAL:  # those outside may forget it
+            return
         if was.worker not in self._world.deaths and self._is_calm(_LEASE + SETTLED):
             yield "P12", f"the lease of {was.worker} ran out, and nothing is the matter with it"
 
@@ -106,14 +112,19 @@ class Timing:
         """P12, P19: what is due and held back by nothing does not wait while everybody is idle."""
         now, micros = self._world.loop.time(), self._world.clock.micros()
         runs = self._world.observer.live.values()
-        busy = any(seen.lease for seen in runs) or self._world.holds_anything
+        busy = any(seen.lease or seen.outside for seen in runs) or self._world.holds_anything
         waiting = {seen.id for seen in runs if seen.place and seen.place.hold != 3 and seen.place.run_at <= micros}
         for id in self._idle_since.keys() - waiting if not busy else list(self._idle_since):
             del self._idle_since[id]
         for id in waiting if not busy else ():
             since = self._idle_since.setdefault(id, now)
-            if now - since > LATE and self._is_calm(LATE + SETTLED):
+            if now - since > LATE and self._is_calm(LATE + SETTLED) and self._could_begin(id, now - since):
                 yield "P12", f"due, and left waiting for {now - since:.3f}s: {self._world.observer.runs[id]}"
+
+    def _could_begin(self, id: str, waited: float) -> bool:
+        """Somebody is there who may have it, and its rate has had a place."""
+        seen = self._world.observer.runs[id]
+        return waited > LATE + patience(seen) and self._staffing.somebody_may_begin(seen)
 
     def taken_away_in_time(self) -> Iterator[Finding]:
         """P12: what a dead worker held can be claimed again soon after its lease has ended."""

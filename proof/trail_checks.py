@@ -11,7 +11,7 @@ from proof.backends import Direct
 from proof.observing import Change, Finding, Seen
 from proof.script import Jump
 from rota.core.actors import POLICY, is_policy
-from rota.core.events import CLIENT, HANDED_OVER, OUTSIDE, PLANNER, PROMOTER, REAPER, Event
+from rota.core.events import CLIENT, CONDUCTOR, HANDED_OVER, OUTSIDE, PLANNER, PROMOTER, REAPER, Event
 from rota.core.states import LEGAL_CHANGES, Outcome, RunState
 from rota.instants import micros_at
 from rota.store.driving import drive
@@ -19,12 +19,14 @@ from rota.store.driving import drive
 if TYPE_CHECKING:
     from proof.world import World
 
-_QUEUED = (0, 2)  # what holds a run back that only waits for a free worker: nothing, or its limits
+_QUEUED = (0, 2, 6)  # what holds a run back that only waits for a free worker: nothing, its limits, or its needs
 _TWICE = """
 select kind, subject, type, at, count(*) from rota_event
 group by kind, subject, type, at, coalesce(actor, ''), coalesce(fence, -1), coalesce(details, '') having count(*) > 1
 """
 CLIENTS = ("client-1", "client-2")
+HAND = "the end"
+"""Who gives up what waits in vain, when all is over."""
 POLICIES = (f"{POLICY}overlap", f"{POLICY}limit")
 _ENDS = {outcome.value for outcome in Outcome}
 
@@ -45,6 +47,8 @@ def state_of(seen: Seen) -> str:
         return "running" if seen.lease.cancel_at is None else "cancelling"
     if seen.outside:
         return "waiting" if seen.outside.cancel_at is None else "cancelling"
+    if seen.conduct:
+        return "waiting" if seen.conduct.cancel_at is None else "cancelling"
     return "queued" if seen.place and seen.place.hold in _QUEUED else "scheduled"
 
 
@@ -140,6 +144,8 @@ def _who_asked(world: World) -> dict[str, set[str]]:
 
 
 def _makers(seen: Seen) -> Sequence[str]:
+    if seen.parent_id is not None:
+        return (CONDUCTOR,)
     if seen.schedule_id is None:
         return (CLIENT,)
     by_hand = seen.backfilled or seen.plan_time is None
@@ -164,7 +170,7 @@ def _by_somebody(trail: Sequence[Event], seen: Seen, asked: dict[str, set[str]])
             case "lost":
                 right = who == REAPER
             case "cancel_asked":
-                right = is_policy(who) or who in asked.get(seen.id, set()) | many
+                right = is_policy(who) or who in asked.get(seen.id, set()) | many | {HAND}
             case kind if kind in _ENDS and event.fence in holders:
                 right = who in holders[event.fence]
             case "cancelled" | "superseded" | "skipped":

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from proof import commands
+from proof import commands, settling
 from proof.backends import Backend, Direct
 from proof.checker import Checker, Violation
 from proof.complaints import listening
@@ -23,8 +23,6 @@ from proof.noting import NOTING, NoteObserver
 from proof.observing import Change, Observer
 from proof.processes import CONFIG, ClientProcess, EngineProcess, Process
 from proof.script import (
-    HELD_JOBS,
-    HELD_QUEUES,
     AddSchedule,
     Away,
     Fault,
@@ -224,11 +222,16 @@ class World:
                 self.faults += 1
                 self._go_wrong(entry)
             case _:
-                client = self.processes[entry.client]  # type: ignore[attr-defined]
-                if client.dead:  # somebody else takes its place
-                    client = self._enter(ClientProcess(self, client.name, self._boot(client.name)))
-                assert isinstance(client, ClientProcess)
+                client = self.client(entry.client)  # type: ignore[attr-defined]
                 self.loop.spawn(client, commands.perform(client, entry, place))  # type: ignore[arg-type]
+
+    def client(self, name: str) -> ClientProcess:
+        """Of this name; if it is dead, somebody else takes its place."""
+        known = self.processes.get(name)
+        if known is None or known.dead:
+            known = self._enter(ClientProcess(self, name, self._boot(name)))
+        assert isinstance(known, ClientProcess)
+        return known
 
     def _go_wrong(self, entry: Fault) -> None:
         now = self.loop.time()
@@ -285,18 +288,17 @@ class World:
         """Schedules stop naming plan times, nothing is held back any more, and everything comes to its end."""
         hand = Process(self, "hand", 1)
         store = Direct(self.backend, self.clock).store(hand.new_id)
-        for schedule in await store.schedules.list(job=None, owner=None, limit=100, after=None):
-            await store.schedules.pause(schedule.name, "the end", None, None)
-        for queue in HELD_QUEUES:
-            await store.resume_queue(queue)
-        for job in HELD_JOBS:
-            await store.resume_job(job, "skip", None)
+        await settling.let_go(store)
         self.committed(self.loop.world, "quieten")
         assert self.healed_at is not None
-        settling = SETTLING * max(1.0, self.script.distance / _FAR)  # beyond that, it is the way that takes the time
+        span = SETTLING * max(1.0, self.script.distance / _FAR)  # beyond that, it is the way that takes the time
         while self.observer.live:
-            if self.loop.time() > max(self.healed_at, *self.deaths.values(), 0.0) + settling:
+            last = max(self.healed_at, *self.deaths.values(), 0.0)
+            if self.loop.time() > last + span:
                 return
+            if self.loop.time() > last + span / 2:
+                await settling.give_up_what_waits_in_vain(self, store)
+            settling.help_outside(self)
             await asyncio.sleep(1.0)
 
     def is_stopping(self, worker: str) -> bool:

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
-from proof.mutants import attempt_bugs, queue_bugs, schedule_bugs, step_bugs, trail_bugs
+from proof.mutants import attempt_bugs, elsewhere_bugs, queue_bugs, schedule_bugs, step_bugs, trail_bugs
 
-BUGS = (*attempt_bugs.BUGS, *queue_bugs.BUGS, *schedule_bugs.BUGS, *step_bugs.BUGS, *trail_bugs.BUGS)
+BUGS = (
+    *attempt_bugs.BUGS,
+    *queue_bugs.BUGS,
+    *schedule_bugs.BUGS,
+    *step_bugs.BUGS,
+    *trail_bugs.BUGS,
+    *elsewhere_bugs.BUGS,
+)

@@ -7,9 +7,10 @@ import pytest
 
 from proof.backends import open_backend
 from proof.drawing import draw
+from proof.elsewhere_themes import ALL_THEMES as THEMES
 from proof.jobs import JOBS
 from proof.script import AddSchedule, Enqueue, Script, Strike
-from proof.themes import EVERYTHING, THEMES, Theme
+from proof.themes import EVERYTHING, Theme
 from proof.world import World
 
 SEEDS = 1_000

@@ -81,7 +81,8 @@ def site(sqlite_url: str, tmp_path: Path) -> Iterator[Site]:
     assert server.stdout
     site = Site(server.stdout.readline().strip(), operator, worker, tmp_path)
     yield site
-    for process in (*site.workers, server):
+    processes: list[subprocess.Popen[Any]] = [*site.workers, server]
+    for process in processes:
         process.kill()
         process.communicate()
     site.http.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -116,7 +116,8 @@ def life_of(run: RunFacts) -> list[Event]:
     """Every change of a run's state. The order is that of fences, which no clock can disturb."""
     written = [note for note in run.notes if note.type != RETRIED]
     steps = [step for tried in run.tried for step in _attempt(run, tried)]
-    steps += [_noted(note, run.tried) for note in written]
+    conducts = {note.fence for note in written if note.type == CONDUCTS}
+    steps += [_noted(note, run.tried, conducts) for note in written]
     steps.sort(key=lambda step: (step.fence, step.phase, step.seq))
     steps.insert(0, _creation(run, steps))
     changes = list(_replayed(run, steps))
@@ -132,7 +133,7 @@ def _creation(run: RunFacts, following: Sequence[_Step]) -> _Step:
         actor = run.cancelled_by or made_by
         return msgspec.structs.replace(made, type="skipped", after=run.state, actor=actor, details=details)
     due_at = next((note.details["first_due_at"] for note in run.notes if note.type == REPLACED), run.run_at)
-    begins_as = following[0].before if following else run.waits_as
+    begins_as = next((step.before for step in following if step.before is not None), run.waits_as)
     waits = due_at > run.created_at or begins_as is _S.SCHEDULED  # for its time, or for other runs
     state = _S.SCHEDULED if waits else _S.QUEUED
     return msgspec.structs.replace(made, after=state, due_at=due_at)
@@ -178,29 +179,46 @@ def _told_error(text: str | None) -> dict[str, Any]:
     return {"error": {key: error[key] for key in ("type", "message", "code") if error.get(key) is not None}}
 
 
-def _noted(note: Note, tried: Sequence[Tried]) -> _Step:
+def _noted(note: Note, tried: Sequence[Tried], conducts: Collection[int | None]) -> _Step:
     before, after = _changes(note)
     fence = note.fence
     if fence is None:
         fence = max((one.fence for one in tried if one.claimed_at <= note.at), default=0)
-    held = before in _HELD if before is not None else any(_holds(one, fence, note.at) for one in tried)
+    held = fence in conducts or any(_holds(one, fence, note.at) for one in tried)
+    held = before in _HELD if before is not None else held
     return _Step(
-        fence=fence, phase=_WHILE_HELD if held else _WHILE_WAITING, at=note.at, type=note.type, seq=note.seq,
+        fence=fence, phase=_phase(note, held=held), at=note.at, type=note.type, seq=note.seq,
         before=before, after=after, due_at=note.details.get("due_at"), actor=note.actor, details=note.details,
     )  # fmt: skip
+
+
+def _phase(note: Note, *, held: bool) -> int:
+    """A run that conducts begins so, as another by being claimed; what happens to it then comes later."""
+    if note.type == CONDUCTS:
+        return _CLAIM
+    return _WHILE_HELD if held else _WHILE_WAITING
 
 
 def _holds(tried: Tried, fence: int, at: int) -> bool:
     return tried.fence == fence and (tried.ended_at is None or at <= tried.ended_at)
 
 
-def _replayed(run: RunFacts, steps: Iterable[_Step]) -> Iterator[tuple[RunState | None, _Step]]:
+def _is_due_by(run: RunFacts, due_at: int, following: Sequence[_Step]) -> bool:
+    """Whether a run that waited for its time was due by the first of these. What changes no state tells only when."""
+    step = following[0]
+    if step.before is not None or step.after is not None or step.phase == _END:
+        return step.before is _S.QUEUED
+    begins_as = next((one.before for one in following if one.before is not None), run.waits_as)
+    return begins_as is _S.QUEUED and due_at <= step.at
+
+
+def _replayed(run: RunFacts, steps: Sequence[_Step]) -> Iterator[tuple[RunState | None, _Step]]:
     """Each change with the state before it; between them what nobody had to write down: that a run's time had come."""
     state: RunState | None = None
     due_at: int | None = None
     fence = 0
-    for step in steps:
-        if step.before is _S.QUEUED and state is _S.SCHEDULED and due_at is not None:
+    for place, step in enumerate(steps):
+        if state is _S.SCHEDULED and due_at is not None and _is_due_by(run, due_at, steps[place:]):
             yield state, _due(due_at, fence)
             state = _S.QUEUED
         yield step.before or state, step

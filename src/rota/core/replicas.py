@@ -121,16 +121,22 @@ Decision = Wait | More | Stop | Finish
 
 
 def wanted(policy: Replicas, replicas: Sequence[Replica]) -> int:
-    return policy.count or len({one.worker for one in replicas})
+    return policy.count or len(_names(replicas))
+
+
+def _names(replicas: Sequence[Replica]) -> set[str]:
+    """Whose they are; one that is nobody's of `all` is not wanted any more."""
+    return {one.worker for one in replicas if one.worker is not None}
 
 
 def decide(policy: Replicas, replicas: Sequence[Replica], *, cancelling: bool, stoppable: bool = True) -> Decision:
     """Running and succeeded ones are never more than are wanted, failed ones not more than are allowed.
 
-    Beyond that it fails, once the others are stopped. `stoppable`: its job lets running ones be cancelled.
+    Beyond that it fails, once the others are stopped. One of `all` of which nobody is to do it any more is cancelled.
+    `stoppable`: its job lets running ones be cancelled.
     """
     counted = [one for one in replicas if one.counts]
-    live = [one for one in counted if one.lives]
+    live = [one for one in replicas if one.lives]
     succeeded = sum(one.succeeded for one in counted)
     failed = sum(one.failed for one in counted)
     if cancelling or failed > policy.allowed_failures:
@@ -141,10 +147,12 @@ def decide(policy: Replicas, replicas: Sequence[Replica], *, cancelling: bool, s
             return Finish(RunState.FAILED)
         return Finish(RunState.SUCCEEDED if succeeded >= wanted(policy, replicas) else RunState.CANCELLED)
     if policy.count is None:
-        missing = {one.worker for one in replicas} - {one.worker for one in counted}
+        missing = _names(replicas) - _names(counted)
         if missing:
-            return More(workers=tuple(sorted(name for name in missing if name is not None)))
-        return Wait() if live else Finish(RunState.SUCCEEDED)
+            return More(workers=tuple(sorted(missing)))
+        if live:
+            return Wait()
+        return Finish(RunState.SUCCEEDED if counted else RunState.CANCELLED)
     if succeeded >= policy.count:
         return Finish(RunState.SUCCEEDED)
     lacking = policy.count - succeeded - len(live)

@@ -187,6 +187,8 @@ async def _look_at_some(tx: Tx, new_id: Callable[[], str], queues: set[str]) -> 
                 needless += [(id, reason) for id in run_ids]
                 continue  # to be looked at again, until they are stopped
             case Finish(state):
+                if state is RunState.CANCELLED and parent.cancel_at is None:
+                    await tx.fetch("note_cancel", id=parent.id, reason=_NOBODY_LEFT, actor=CONDUCTING)
                 await _end(tx, parent, state, there, queues, ended)
             case More():
                 await _make(tx, parent, decision, new_id)
@@ -200,6 +202,7 @@ async def _look_at_some(tx: Tx, new_id: Callable[[], str], queues: set[str]) -> 
 
 
 _FAILED = "more replicas of its run failed than may"
+_NOBODY_LEFT = "none of the workers that it was for may do it any more"
 
 
 async def _stoppable(tx: Tx, run_id: str) -> bool:

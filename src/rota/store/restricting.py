@@ -12,6 +12,7 @@ from rota.core.needs import CONDUCTS, NOTHING, REPLICA, Needs, Staff, merged
 from rota.core.workers import name_of
 from rota.errors import Conflict, RunIsFinal, Unavailable, UnknownRun
 from rota.store import control, events, needs, reading, replicas, reporting
+from rota.store.conducting import CONDUCTING
 from rota.store.database import Tx
 
 _TRIES = 5
@@ -37,6 +38,7 @@ async def restrict(tx: Tx, run_id: str, only_workers: tuple[str, ...], actor: st
     definition = await reading.job(tx, job)
     staff = _staff(own, definition, mark)
     fence = await change(tx, {run_id: staff}, queues)
+    fence = max([fence, *(row[0] for row in await tx.fetch("fence_elsewhere", id=run_id))])
     kept = msgspec.structs.replace(overrides, needs=own)
     await tx.fetch("override_needs", id=run_id, overrides=msgspec.json.encode(kept).decode())
     told = {"only_workers": list(only_workers) or None}
@@ -113,8 +115,8 @@ async def _change_replicas(tx: Tx, parents: Marked, queues: set[str]) -> None:
         queues.add(queue)
         if worker is not None and staff.needs.only_workers and worker not in staff.needs.only_workers:
             if bound:
-                await tx.fetch("drop_replica", id=run_id)
-                await control.cancel(tx, run_id, "its worker may not do it any more", None, queues)
+                await tx.fetch("disown_replica", id=run_id)
+                await control.cancel(tx, run_id, "its worker may not do it any more", CONDUCTING, queues)
             elif run_id in held:
                 queues |= await reporting.take_away(tx, [(run_id, held[run_id])])
             elif run_id in ready:

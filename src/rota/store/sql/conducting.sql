@@ -120,8 +120,9 @@ from {rows id id} join rota_replica p on p.parent_id = rows.id
 join rota_run r on r.id = p.run_id and r.state is null
 order by p.run_id;
 
--- name: drop_replica
-delete from rota_replica where run_id = :id;
+-- name: disown_replica
+-- Nobody is to have it, and it counts no more; it stays, because its run ends after it.
+update rota_replica set worker = null, cleared = 1 where run_id = :id;
 
 -- name: replica_of
 select p.worker from rota_replica p where p.run_id = :id;

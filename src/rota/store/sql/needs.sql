@@ -79,5 +79,11 @@ from rota_run r left join rota_need n on n.id = case
     when substr(r.need, 1, 1) in ('+', '*') then substr(r.need, 2) else r.need end
 where r.id = :id;
 
+-- name: fence_elsewhere
+-- Of one that is neither ready nor leased, and not over.
+select fence from rota_conduct where run_id = :id
+union all
+select fence from rota_outside where run_id = :id;
+
 -- name: override_needs
 update rota_run set overrides = :overrides where id = :id;

@@ -1,0 +1,46 @@
+"""The checks of work elsewhere, those of them that a world has a use for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from proof.elsewhere_jobs import EXTERNAL, HAND_OVER, RATED
+from proof.follow_checks import FollowChecks
+from proof.hand_checks import HandChecks
+from proof.observing import Change, Finding
+from proof.rate_checks import RateChecks
+from proof.replica_checks import ReplicaChecks, is_staffed
+from proof.script import Enqueue, Family
+
+if TYPE_CHECKING:
+    from proof.world import World
+
+OfChange = Callable[[Change], Iterator[Finding]]
+OfCommit = Callable[[], Iterator[Finding]]
+
+
+class ElsewhereChecks:
+    def __init__(self, world: World) -> None:
+        entries = world.script.entries
+        jobs = {entry.job for entry in entries if isinstance(entry, Enqueue)}
+        jobs |= {one.job for entry in entries if isinstance(entry, Family) for one in entry.members}
+        acts = {act.partition(":")[0] for entry in entries if isinstance(entry, Enqueue) for act in entry.acts}
+        self.of_changes: list[OfChange] = []
+        self.of_commits: list[OfCommit] = []
+        self.at_the_end: list[OfCommit] = []
+        if any(isinstance(entry, Family) for entry in entries):
+            follows = FollowChecks(world)
+            self.of_changes += follows.of_changes()
+            self.of_commits += follows.of_commits()
+        if jobs & EXTERNAL.keys() or acts & HAND_OVER.keys():
+            hands = HandChecks(world)
+            self.of_changes += hands.of_changes()
+            self.of_commits += hands.of_commits()
+            self.at_the_end += [hands.answers_are_true, hands.nobody_of_ours_claims_it]
+        if any(map(is_staffed, jobs)):
+            replicas = ReplicaChecks(world)
+            self.of_changes += replicas.of_changes()
+            self.of_commits += replicas.of_commits()
+        if jobs & RATED.keys():
+            self.of_changes += RateChecks(world).of_changes()

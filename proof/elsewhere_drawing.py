@@ -1,0 +1,99 @@
+"""Draws what themes of work elsewhere have besides: families of runs, those outside, needs and restrictions."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from proof.elsewhere_jobs import REPLICATED
+from proof.elsewhere_themes import ElsewhereTheme
+from proof.script import Answer, Enqueue, Family, Happening, Link, Member, Outsider, Restrict
+
+_CLIENTS = ("client-1", "client-2")
+_NAMES = ("engine-1", "engine-2", "engine-3")
+_CLEARS = (["failed"], ["succeeded"], ["failed", "succeeded"])
+_SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
+    # whom each member follows
+    "pair": ((), (0,)),
+    "chain": ((), (0,), (1,), (2,)),
+    "diamond": ((), (0,), (0,), (1, 2)),
+    "fan": ((), (0,), (0,), (0,)),
+    "join": ((), (), (0, 1)),
+    "web": ((), (), (0, 1), (0, 2), (1, 3)),
+    "after": ((),),
+}
+
+
+class ElsewhereHand:
+    def __init__(self, rng: random.Random, theme: ElsewhereTheme, span: float, engines: int) -> None:
+        self._random = rng
+        self._theme = theme
+        self._span = span
+        self._engines = _NAMES[:engines]
+
+    def entries(self, enqueued: list[Happening]) -> list[Happening]:
+        """All of it; those that were drawn already, with what is special about them here."""
+        theme = self._theme
+        found: list[Happening] = [self._special(e) if isinstance(e, Enqueue) else e for e in enqueued]
+        found += [self._family() for _ in self._times(theme.families)]
+        found += [
+            Answer(self._at(1.0), self._client(), self._choice(theme.answered)) for _ in self._times(theme.answers)
+        ]
+        for number in self._times(theme.outsiders):
+            at = self._random.uniform(0, self._span / 3)
+            found.append(Outsider(at, f"outsider-{number + 1}", self._random.uniform(4, self._span)))
+        found += [self._restrict() for _ in self._times(theme.restricts)]
+        return found
+
+    def _times(self, counts: tuple[int, ...]) -> range:
+        return range(self._random.choice(counts))
+
+    def _at(self, first: float = 0.0) -> float:
+        return self._random.uniform(first, self._span)
+
+    def _client(self) -> str:
+        return self._random.choice(_CLIENTS)
+
+    def _choice(self, words: tuple[str, ...]) -> str:
+        return self._random.choice(words)
+
+    def _chance(self, chance: float) -> bool:
+        return self._random.random() < chance
+
+    def _acts(self) -> list[str]:
+        return self._random.choices(self._theme.acts[""], k=self._random.choice(self._theme.attempts))
+
+    def _family(self) -> Family:
+        members = [self._member(places) for places in _SHAPES[self._choice(self._theme.shapes)]]
+        return Family(self._at() * self._theme.busy, self._client(), members, self._chance(self._theme.keyed))
+
+    def _member(self, places: tuple[int, ...]) -> Member:
+        links = [self._link(place) for place in places]
+        if not links and self._chance(0.5):
+            links = [self._link(None)]
+        options: dict[str, Any] = {}
+        if self._chance(0.1):
+            options["delay"] = f"{self._random.randrange(1, 5)}s"
+        return Member(self._choice(self._theme.jobs), self._acts(), links, options)
+
+    def _link(self, place: int | None) -> Link:
+        on = "end" if self._chance(0.3) else "success"
+        otherwise = "cancel" if on == "success" and self._chance(0.35) else "skip"
+        return Link(place, self._random.random(), on, otherwise)
+
+    def _special(self, entry: Enqueue) -> Enqueue:
+        """Published again, or for some workers only."""
+        options = dict(entry.options)
+        if entry.job in REPLICATED and self._chance(self._theme.published):
+            options["key"] = "release"
+            options["unique"] = {"on_conflict": "existing", "clear": self._random.choice(_CLEARS)}
+        if self._chance(self._theme.needs):
+            options["only_workers"] = self._names()
+        return Enqueue(entry.at, entry.client, entry.job, entry.acts, options, entry.copies)
+
+    def _names(self) -> list[str]:
+        return sorted(self._random.sample(self._engines, self._random.randrange(1, len(self._engines) + 1)))
+
+    def _restrict(self) -> Restrict:
+        names = self._names() if self._chance(0.8) else []
+        return Restrict(self._at(1.0), self._client(), self._random.random(), names)

@@ -1,0 +1,48 @@
+"""How a world comes to its end: what held runs back is let go, and what nobody there can do is given up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proof.elsewhere_jobs import EXTERNAL, REPLICATED
+from proof.script import HELD_JOBS, HELD_QUEUES, Outsider
+from proof.staffing import Staffing
+from proof.trail_checks import HAND
+from rota.store import Store
+
+if TYPE_CHECKING:
+    from proof.world import World
+
+HELPER = "outsider-9"
+_LONG = 10_000.0
+
+
+async def let_go(store: Store) -> None:
+    """Schedules name no more plan times, and nothing is paused any more."""
+    for schedule in await store.schedules.list(job=None, owner=None, limit=100, after=None):
+        await store.schedules.pause(schedule.name, HAND, None, None)
+    for queue in HELD_QUEUES:
+        await store.resume_queue(queue)
+    for job in HELD_JOBS:
+        await store.resume_job(job, "skip", None)
+
+
+async def give_up_what_waits_in_vain(world: World, store: Store) -> None:
+    """Runs that need more workers, or other ones, than there are rightly wait for ever: somebody cancels them."""
+    staffing = Staffing(world)
+    for seen in list(world.observer.live.values()):
+        if seen.parent_id is None and seen.conduct and seen.conduct.cancel_at is not None:
+            continue
+        if seen.parent_id is None and (seen.job in REPLICATED or seen.place) and staffing.lacks_workers(seen):
+            await store.cancel(seen.id, HAND, HAND)
+            world.committed(world.loop.world, "Store.cancel")
+
+
+def help_outside(world: World) -> None:
+    """Whoever did external jobs may be gone: somebody comes for what is left, once."""
+    waits = any(seen.job in EXTERNAL for seen in world.observer.live.values())
+    if waits and HELPER not in world.processes:
+        from proof import hands
+
+        process = world.client(HELPER)
+        world.loop.spawn(process, hands.outsider(process, Outsider(world.loop.time(), HELPER, _LONG)))
