@@ -34,6 +34,7 @@ from rota.job import Job
 from rota.registry.data_jobs import CommandOptions, HttpOptions, define_data_job
 from rota.registry.external import declare_external
 from rota.registry.jobs import Handler, JobOptions, Registry, declare
+from rota.registry.pipelines import declare_pipeline
 from rota.registry.schedules import ScopeProvider
 from rota.store import anchored, dialect_of, new_id, open_store
 from rota.store.statements import Dialect
@@ -135,6 +136,14 @@ class Rota:
         Only workers with ROTA_ENABLE_COMMAND=1 run it.
         """
         return self._without_function(handler_of(define_data_job(name, "command", {**options, "argv": argv})))
+
+    def pipeline(
+        self, name: str, parts: Sequence[Mapping[str, Any]], /, **options: Unpack[JobOptions]
+    ) -> Job[..., Any]:
+        """Declare a job whose parts are other jobs, done one after the other by whoever knows each:
+        `app.pipeline("publish", [{"step": "fetch", "job": "fetch-page"}, {"step": "tell", "job": "notify-shop"}])`.
+        """
+        return self._without_function(declare_pipeline(self.registry, name, parts, options))
 
     def _without_function(self, handler: Handler) -> Job[..., Any]:
         self.registry.add(handler)

@@ -7,9 +7,10 @@ from collections.abc import Collection, Sequence
 from rota.core.events import REPLACED, RETRIED
 from rota.core.limits import Gated, is_quota
 from rota.core.model import Enqueued, NewRun
+from rota.core.pipelines import is_pipeline
 from rota.core.unique import KeyHold
 from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable, QuotaExceeded
-from rota.store import dependencies, events, limits, listening, needs, replicas
+from rota.store import dependencies, events, limits, listening, needs, replicas, stages
 from rota.store.database import AlreadyThere, Row, Tx
 from rota.store.limits import Admitted, Refused, Skipped
 from rota.store.quotas import gated as under_quotas
@@ -80,7 +81,7 @@ async def _insert_gated(tx: Tx, runs: Sequence[NewRun], placed: list[Gated]) -> 
 
 
 def _gated(run: NewRun) -> Gated:
-    return Gated(run.id, run.job, run.gates)
+    return Gated(run.id, run.job, run.gates, is_pipeline(run.overrides))
 
 
 async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
@@ -97,6 +98,7 @@ async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     staffed = [(run.id, run.staff) for run in runs if run.staff]
     if staffed:
         await needs.assign(tx, staffed)
+    await stages.begin(tx, runs)
     return [Enqueued(run.id, True, now, now + run.delay if run.run_at is None else run.run_at) for run in runs]
 
 

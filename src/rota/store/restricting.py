@@ -73,7 +73,7 @@ async def change(tx: Tx, staff: Marked, queues: set[str]) -> int:
     left, fence = dict(staff), 0
     for _ in range(_TRIES):  # between two statements a run may move from ready to leased, or back
         rows = [(id,) for id in sorted(left)]
-        leases = await tx.fetch("lock_held", rows)
+        leases = await tx.fetch("lock_holders", rows)
         held = {str(id): (worker, int(at)) for id, at, worker, cancel_at in leases if cancel_at is None}
         ready = {str(id): int(at) for id, at in await tx.fetch("lock_ready_of", rows)}
         gone = {str(row[0]) for row in await tx.fetch("neither_held_nor_ready", rows)}
@@ -101,7 +101,7 @@ async def _change_replicas(tx: Tx, parents: Marked, queues: set[str]) -> None:
     if not parents:
         return
     ids = [(str(row[0]),) for row in rows]
-    held = {str(id): at for id, at, _, cancel_at in await tx.fetch("lock_held", ids) if cancel_at is None}
+    held = {str(id): at for id, at, _, cancel_at in await tx.fetch("lock_holders", ids) if cancel_at is None}
     ready = {str(row[0]) for row in await tx.fetch("lock_ready_of", ids)}
     await tx.fetch("lock_conducts", [(id,) for id in sorted(parents)])
     await tx.fetch("assign_needs", [(id, one.mark) for id, one in parents.items()])

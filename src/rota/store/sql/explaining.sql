@@ -47,7 +47,9 @@ where g.run_id = :id order by g.place;
 
 -- name: pauses_of_run
 select p.kind, p.name, p.paused_at, p.paused_by, p.reason
-from rota_run r join rota_pause p on p.kind = 'job' and p.name = r.job or p.kind = 'queue' and p.name = r.queue
+from rota_run r left join rota_stage s on s.run_id = r.id
+join rota_pause p on p.kind = 'job' and p.name in (r.job, s.job)
+    or p.kind = 'queue' and p.name = coalesce(s.queue, r.queue)
 where r.id = :id;
 
 -- name: count_before

@@ -30,14 +30,15 @@ returning run_id, queue, limit_key;
 -- name: live_with_needs
 -- Of a job: those that have needs now, and all of them if they come to have some.
 select r.id, r.overrides, r.need, r.queue from rota_ready w join rota_run r on r.id = w.run_id
-where w.job = :job and (r.need is not null or cast(:need as text) is not null)
+where (w.job = :job or exists (select 1 from rota_stage s where s.run_id = w.run_id)) and r.job = :job
+    and (r.need is not null or cast(:need as text) is not null)
 union all
 select r.id, r.overrides, r.need, r.queue from rota_lease l join rota_run r on r.id = l.run_id
 where r.job = :job and (r.need is not null or cast(:need as text) is not null)
 union all
 select r.id, r.overrides, r.need, r.queue from rota_conduct c join rota_run r on r.id = c.run_id where r.job = :job;
 
--- name: lock_held
+-- name: lock_holders
 select l.run_id, l.fence, l.worker_id, l.cancel_at from {rows id id} join rota_lease l on l.run_id = rows.id
 order by l.run_id {for_update l};
 
