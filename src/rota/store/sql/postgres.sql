@@ -52,8 +52,8 @@ leased as (
     insert into rota_lease (run_id, fence, attempt, worker_id, claimed_at, expires_at, cancel_at)
     select run_id, fence + 1, attempt + 1, :worker_id, at.now, at.now + :lease, null from taken, at)
 select r.id, taken.fence + 1, taken.attempt + 1, r.job, r.job_version, r.payload, taken.queue, taken.rank,
-    taken.run_at, r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id::text, r.max_attempts, r.on_lost, r.created_at,
-    r.plan_time, r.covers_from, r.missed_count, taken.solo
+    taken.run_at, r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id::text, r.max_attempts, r.on_lost,
+    r.created_at, r.plan_time, r.covers_from, r.missed_count, taken.solo
 from taken join rota_run r on r.id = taken.run_id;
 
 -- name: complete
@@ -199,8 +199,8 @@ leased as (
     insert into rota_lease (run_id, fence, attempt, worker_id, claimed_at, expires_at, cancel_at)
     select run_id, fence + 1, attempt + 1, :worker_id, at.now, at.now + :lease, null from taken, at)
 select r.id, taken.fence + 1, taken.attempt + 1, r.job, r.job_version, r.payload, taken.queue, taken.rank,
-    taken.run_at, r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id::text, r.max_attempts, r.on_lost, r.created_at,
-    r.plan_time, r.covers_from, r.missed_count, taken.solo
+    taken.run_at, r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id::text, r.max_attempts, r.on_lost,
+    r.created_at, r.plan_time, r.covers_from, r.missed_count, taken.solo
 from taken join rota_run r on r.id = taken.run_id;
 
 -- name: insert_planned
