@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
-from rota import Context, LeaseLost, RunState, Snooze, every
+from rota import Context, LeaseLost, Rota, RunState, Snooze, every
 from rota.client import Order
+from rota.core.model import Overrides, RunFilter
 from rota.engine.declaring import declare_schedules
 from rota.errors import AlreadyReported, BadPayload, Conflict, Invalid
+from rota.store import Store, open_database
 from rota.testing import Harness
+from rota.testing.draining import adrain
+from tests.engine.working import Working
+from tests.support import isolated_jobs
 from tests.support.accounts import rows
 from tests.support.trails import trail, words
 
@@ -284,6 +291,7 @@ async def test_its_limits_count_what_is_being_done(either: Harness) -> None:
     first, second = await put(either), await put(either)
     hand = await either.worker("a").claim(5)
     assert list(hand.claims) == [first]
+    either.clock.advance(SECOND)
     await hand.finish(first, {"image": "1"})
     mine = await labelled(either)
     assert mine.run_id == first
@@ -341,6 +349,35 @@ async def test_a_retry_begins_with_the_first_part_that_is_not_done(either: Harne
     assert (await waits_for(either, anew.id))[0] == "fetch"
 
 
+async def test_a_part_may_end_with_a_transaction_of_its_own(either: Harness) -> None:
+    @either.app.job(name="sealed")
+    async def sealed(ctx: Context, page: int) -> None:
+        async with ctx.transaction() as tx:
+            tx.finish({"page": page + 1})
+
+    await declare(either, [{"step": "a", "job": "sealed"}, {"step": "b", "job": "sealed", "payload": "{steps.a}"}])
+    run = await put(either)
+    await either.drain()
+    ended = await either.run(run)
+    assert (ended.state, ended.result, ended.fence) == (RunState.SUCCEEDED, {"page": 9}, 2)
+
+
+async def test_a_handler_may_wait_for_a_step_of_its_part(either: Harness) -> None:
+    @either.app.job(name="ask")
+    async def ask(ctx: Context, page: int) -> str:
+        return f"{page}: {await ctx.wait_for_outside('1d', step='yes')}"
+
+    await declare(either, [{"step": "yes", "job": "ask"}, {"step": "two", "job": "ask", "payload": {"page": 2}}])
+    run = await put(either)
+    for fence in (1, 3):
+        await either.drain()
+        assert await either.state(run) is RunState.WAITING
+        assert await either.client.outside.complete(run, fence, "fine") is RunState.QUEUED
+    await either.drain()
+    assert (await either.run(run)).result == "2: fine"
+    assert list(await steps(either, run)) == ["yes", "two", "yes/yes", "two/yes"]
+
+
 async def test_a_handler_may_hand_its_part_over(either: Harness) -> None:
     await declare(either)
     run = await put(either)
@@ -349,6 +386,47 @@ async def test_a_handler_may_hand_its_part_over(either: Harness) -> None:
     assert await either.state(run) is RunState.WAITING
     assert await either.client.outside.complete(run, hand.fence(run), {"image": "theirs"}) is RunState.QUEUED
     assert (await labelled(either)).payload["image"] == "theirs"
+
+
+async def test_many_are_retried_at_once(either: Harness) -> None:
+    run, mine = await at_label(either, max_attempts=1)
+    await either.client.outside.fail(run, mine.fence, "jammed")
+    await either.client.retry_many(RunFilter(job="publish"))
+    await either.drain()
+    again = await labelled(either)
+    assert (again.payload["image"], again.idempotency_key) == ("7.png", f"{run}:label")
+
+
+async def test_a_part_has_the_time_that_the_pipeline_gives_it(either: Harness) -> None:
+    await declare(either, timeout="5m")
+    run = await put(either, max_attempts=7)
+    (mine,) = (await either.worker("a").claim()).claims.values()
+    own = msgspec.json.decode(mine.overrides or "", type=Overrides)
+    assert (own.timeout, own.retry and own.retry.max_attempts, mine.max_attempts) == (timedelta(minutes=5), 7, 7)
+    assert mine.run_id == run
+
+
+async def test_needs_are_those_of_the_pipeline(either: Harness) -> None:
+    await declare(either, labels=["gpu"])
+    run = await put(either)
+    assert not (await either.worker("a").claim()).claims
+    hand = await either.worker("b", labels=["gpu"]).claim()
+    assert hand.claims[run].part == "fetch"
+    await hand.hand_back(run)
+
+
+async def test_it_is_counted_as_one_run(either: Harness, working: Callable[..., Awaitable[Working]]) -> None:
+    twice = {"step": "again", "job": "fetch", "payload": {"page": "{steps.fetch.size}"}}
+    calls = await declare(either, [PARTS[0], twice])
+    run = await put(either)
+    worker = await working(either)
+    ended = await worker.has_state(run, RunState.SUCCEEDED)
+    await worker.stop()
+    assert (ended.result, calls["fetch"]) == ({"image": "3.png", "size": 3}, 2)
+    told = await either.client.metrics()
+    assert 'rota_runs_total{status="succeeded"} 1' in told
+    assert 'rota_attempts_total{outcome="succeeded"} 2' in told
+    assert 'rota_attempts_total{outcome="snoozed"} 0' in told
 
 
 async def test_the_trail_tells_each_advance(either: Harness) -> None:
@@ -423,3 +501,26 @@ async def test_the_payload_has_what_its_parts_take(either: Harness) -> None:
     await declare(either)
     with pytest.raises(BadPayload, match="page"):
         await either.client.enqueue(Order("publish", {}, {}))
+
+
+async def test_parts_in_processes_of_their_own(database_url: str) -> None:
+    """Under the real clock, which is the only one that a process can share: steps, and an end in a transaction."""
+    store = Store(open_database(database_url))
+    await store.migrate()
+    await store.database.transact(lambda tx: tx.script("create table account (name text, cents integer)"))
+    app = Rota(database_url)
+    for handler in (isolated_jobs.pay, isolated_jobs.two_steps):
+        app.job(isolation="process")(handler)
+    nothing: dict[str, Any] = {}
+    jobs = [("first", "pay"), ("steps", "two_steps"), ("last", "pay")]
+    app.pipeline("all", [{"step": step, "job": job, "payload": nothing} for step, job in jobs])
+    client = await app.connect()
+    run = await client.enqueue(Order("all", {}))
+    for _ in range(5):
+        await adrain(app)
+    assert (await client.get(run.id)).result == "paid"
+    found = {step.id: step.result for step in await client.steps(run.id)}
+    assert found == {"first": "paid", "steps": [1, 2], "last": "paid", "steps/one": 1, "steps/two": 2}
+    assert len(await rows(store, "select name from account")) == 2
+    await app.aclose()
+    await store.close()

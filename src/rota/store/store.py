@@ -151,7 +151,7 @@ class Store:
             return answer
 
         answer = await self.database.transact(body)
-        self.database.notify({run.queue})
+        self.database.notify({None if is_pipeline(run.overrides) else run.queue})
         return answer
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:

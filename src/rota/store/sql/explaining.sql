@@ -72,7 +72,8 @@ order by 3 limit :limit;
 select queue, count(*) from rota_ready where hold in (0, 2, 6) group by queue;
 
 -- name: claimable_by_job
-select job, count(*) from rota_ready where hold in (0, 2, 6) group by job;
+select coalesce(s.job, w.job), count(*) from rota_ready w left join rota_stage s on s.run_id = w.run_id
+where w.hold in (0, 2, 6) group by coalesce(s.job, w.job);
 
 -- name: orphaned_waits
 -- Those of a run that is over itself go when the run does that it waited for.
