@@ -69,9 +69,7 @@ _LIMITS = (
         "case when g.key is not null then case when rows.delay > 0 then 4 else 2 end",
         "case when g.key is not null then 2",
     ),
-    planted(
-        "retries-lose-their-limit-key", "P12", _RUNS, "r.job, r.job_version, g.key,\n", "r.job, r.job_version, null,\n"
-    ),
+    planted("retries-lose-their-limit-key", "P12", _RUNS, "r.job_version), g.key,\n", "r.job_version), null,\n"),
     planted(
         "limit-is-one-more-than-it-says", "P6", _SLOTS, "one.max - held.get(key, 0)", "one.max - held.get(key, 0) + 1"
     ),
@@ -140,8 +138,8 @@ _WAITS_FOR_OTHERS = (
         "loss-releases-nobody",
         "P12",
         _REPORTING,
-        "queues = await waits.release(tx, {row[0]: row[1] for row in over}, vain) | _waiting_again(endings)",
-        "queues = _waiting_again(endings)",
+        "    queues |= await waits.release(tx, {row[0]: row[1] for row in over}, vain)\n",
+        "",
     ),
     planted(
         "cancel-releases-nobody",

@@ -44,6 +44,7 @@ from rota.errors import Conflict, Invalid
 from rota.job import Job
 from rota.registry.data_jobs import CommandOptions, HttpOptions, define_data_job
 from rota.registry.jobs import Handler, JobOptions, Registry, declare
+from rota.registry.pipelines import declare_pipeline
 from rota.registry.schedules import DeclaredOptions, ScopeProvider
 from rota.store import anchored, dialect_of, new_id, open_store
 from rota.store.statements import Dialect
@@ -143,6 +144,15 @@ class Rota:
         Only workers with ROTA_ENABLE_COMMAND=1 run it.
         """
         return self._without_function(name, "command", {**options, "argv": argv})
+
+    def pipeline(
+        self, name: str, parts: Sequence[Mapping[str, Any]], /, **options: Unpack[JobOptions]
+    ) -> Job[..., Any]:
+        """Declare a job whose parts are other jobs, done one after the other by whoever knows each:
+        `app.pipeline("publish", [{"step": "fetch", "job": "fetch-page"}, {"step": "tell", "job": "notify-shop"}])`.
+        """
+        own = {option: value for option, value in options.items() if option != "notify"}
+        return self._declared(declare_pipeline(self.registry, name, parts, own), options)
 
     def _without_function(self, name: str, kind: str, options: Mapping[str, Any]) -> Job[..., Any]:
         own = {option: value for option, value in options.items() if option != "notify"}

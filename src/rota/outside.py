@@ -32,6 +32,7 @@ from rota.core.outside import (
     names_told,
     said_summary,
 )
+from rota.core.pipelines import steps_within
 from rota.core.scope import Scope
 from rota.core.states import Outcome, RunState
 from rota.core.steps import RECORDED, StepState
@@ -184,7 +185,7 @@ class Outside:
             return []
         until, steps = await self._store.outside.assigned([(claim.run_id, claim.fence) for claim in claims])
         return [
-            _assignment(claim, until[claim.run_id], steps.get(claim.run_id, {}))
+            _assignment(claim, until[claim.run_id], steps_within(claim.part, steps.get(claim.run_id, {})))
             for claim in claims
             if claim.run_id in until  # else it was taken away meanwhile
         ]
@@ -318,7 +319,7 @@ def _assignment(claim: Claim, until: int, steps: Mapping[str, str | None]) -> As
         scope=Scope(claim.scope_kind, claim.scope_id),
         key=claim.key,
         plan_time=maybe_instant(claim.plan_time),
-        idempotency_key=claim.origin_id or claim.run_id,
+        idempotency_key=claim.idempotency_key,
         lease_until=instant(until),
         steps={id: None if text is None else msgspec.json.decode(text) for id, text in steps.items()},
     )

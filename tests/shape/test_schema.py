@@ -15,6 +15,8 @@ from rota.store import Store, open_database
 from rota.store.database import Tx
 from rota.store.statements import POSTGRES, SQLITE, Dialect, blocks, compile_statement, migrations
 
+_OWN_FORMS = (SQLITE.name, POSTGRES.name)
+
 Columns = dict[str, list[tuple[str, str, bool]]]
 
 
@@ -138,3 +140,11 @@ async def test_schedules_of_a_provider_are_found_by_an_index(sqlite_url: str) ->
 
     assert "rota_cursor_provider" in await store.database.transact(explain)
     await store.close()
+
+
+def test_a_statement_is_there_once() -> None:
+    """Of two that are called alike, the second would silently stand for both."""
+    folder = resources.files("rota.store") / "sql"
+    files = [file for file in folder.iterdir() if file.name.endswith(".sql") and file.name[:-4] not in _OWN_FORMS]
+    names = Counter(name for file in files for name in re.findall(r"^-- name: (\w+)$", file.read_text(), re.MULTILINE))
+    assert [name for name, count in names.items() if count > 1] == []

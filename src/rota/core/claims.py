@@ -92,7 +92,10 @@ class Candidate(msgspec.Struct, frozen=True, order=True):
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):
-    """A run and the right to execute it; `limited`: its end gives slots back."""
+    """A run and the right to execute it; `limited`: its end gives slots back.
+
+    `part`: the step of a pipeline that is to be done; job and payload are then that step's.
+    """
 
     run_id: str
     fence: int
@@ -116,11 +119,13 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     missed_count: int | None = None
     solo: int = PLAIN
     limited: bool = False
+    part: str | None = None
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt, and for every manual retry of the same work."""
-        return self.origin_id or self.run_id
+        """The same for every attempt, and for every manual retry of the same work; each part is work of its own."""
+        work = self.origin_id or self.run_id
+        return work if self.part is None else f"{work}:{self.part}"
 
     @property
     def suspect(self) -> bool:

@@ -35,7 +35,8 @@ class Report(msgspec.Struct, frozen=True, gc=False):
     """What a worker says of an attempt. `retry_in` (µs) is its own policy's answer to a failure.
 
     `limited`: its success gives slots back. Where nobody says so, the reaper finds out. `wait`: it is not over, but
-    handed over to somebody outside; if it was asked to stop, it has put itself off, and that ends it.
+    handed over to somebody outside; if it was asked to stop, it has put itself off, and that ends it. `part`: the step
+    of a pipeline that it is about; `advances`: that is done, and the run goes on with the next one.
     """
 
     run_id: str
@@ -49,6 +50,8 @@ class Report(msgspec.Struct, frozen=True, gc=False):
     measures: str | None = None
     limited: bool = False
     wait: Wait | None = None
+    part: str | None = None
+    advances: bool = False
 
 
 class Requeue(msgspec.Struct, frozen=True):
@@ -85,7 +88,7 @@ def after_report(lease: Lease, report: Report) -> Requeue | End:
             return End(RunState.EXPIRED, taken_away)
         return Requeue(0, lease.attempt, taken_away, keeps_place=True)
     if outcome is Outcome.SNOOZED:
-        return Requeue(report.retry_in or 0, lease.attempt - 1, lease.fence)
+        return Requeue(report.retry_in or 0, lease.attempt - 1, lease.fence, keeps_place=report.advances)
     if report.retry_in is not None:
         return Requeue(report.retry_in, lease.attempt, lease.fence)
     return End(RunState.TIMED_OUT if outcome is Outcome.TIMED_OUT else RunState.FAILED, lease.fence)

@@ -18,7 +18,7 @@ OUTSIDE, CONDUCTOR, MESSENGER = "outside", "conductor", "messenger"
 """Who acts when no person does, besides workers and policies."""
 
 CANCEL_ASKED, RELEASED, REPLACED, RETRIED = "cancel_asked", "released", "replaced", "retried"
-HANDED_OVER, STEP_ENDED = "handed_over", "step_ended"
+HANDED_OVER, STEP_ENDED, ADVANCED = "handed_over", "step_ended", "advanced"
 RESTRICTED, CONDUCTS, CLEARED = "restricted", "conducts", "cleared"
 TRIGGERED, BACKFILLED = "triggered", "backfilled"
 
@@ -114,7 +114,7 @@ class _Step(msgspec.Struct, frozen=True, kw_only=True):
 
 def life_of(run: RunFacts) -> list[Event]:
     """Every change of a run's state. The order is that of fences, which no clock can disturb."""
-    written = [note for note in run.notes if note.type != RETRIED]
+    written = [note for note in run.notes if note.type not in (RETRIED, ADVANCED)]
     steps = [step for tried in run.tried for step in _attempt(run, tried)]
     conducts = {note.fence for note in written if note.type == CONDUCTS}
     steps += [_noted(note, run.tried, conducts) for note in written]
@@ -147,10 +147,16 @@ def _attempt(run: RunFacts, tried: Tried) -> Iterator[_Step]:
     )  # fmt: skip
     if tried.outcome is None or tried.ended_at is None:
         return
-    handed_over = any(note.type == HANDED_OVER and note.fence == fence for note in run.notes)
-    advanced = handed_over and tried.outcome is Outcome.SNOOZED
+    told = {note.type: note for note in run.notes if note.fence == fence}
+    handed_over = HANDED_OVER in told
+    ended_as = tried.outcome.value
+    if ADVANCED in told:
+        details = {**details, **told[ADVANCED].details}
+        ended_as = RunState.CANCELLED if tried.left_as is RunState.CANCELLED else ADVANCED
+    elif handed_over and tried.outcome is Outcome.SNOOZED:
+        ended_as = STEP_ENDED
     yield _Step(
-        fence=fence, phase=_END, at=tried.ended_at, type=STEP_ENDED if advanced else tried.outcome.value,
+        fence=fence, phase=_END, at=tried.ended_at, type=ended_as,
         after=_left_as(run, tried), due_at=tried.due_at, actor=_ended_by(tried, handed_over),
         details={**details, **_told_error(tried.error), **({"due_at": tried.due_at} if tried.due_at else {})},
     )  # fmt: skip

@@ -61,6 +61,16 @@ class LiveWorker(msgspec.Struct, frozen=True):
         return self.state is WorkerState.WORKING
 
 
+class PartFacts(msgspec.Struct, frozen=True):
+    """The part of a pipeline that a run is at: the `no`th `of` all, for workers of that queue who know that job."""
+
+    step: str
+    job: str
+    queue: str
+    no: int
+    of: int
+
+
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """`hold` as in the table of ready runs; `waits_for`: runs, their final state, None while they go on, and what it
     needs of them (`rota_wait.kind`); `awaited_by`: runs that wait for it; `before`: how many runs of its queue are
@@ -85,6 +95,12 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     needs: Needs = NOTHING
     replicas: Sequence[Replica] = ()
     for_worker: str | None = None
+    part: PartFacts | None = None
+
+    @property
+    def claimed_as(self) -> tuple[str, str]:
+        """By which job, and from which queue."""
+        return (self.run.job, self.run.queue) if self.part is None else (self.part.job, self.part.queue)
 
 
 def explain_run(facts: RunFacts) -> Explanation:
@@ -104,6 +120,9 @@ def explain_run(facts: RunFacts) -> Explanation:
         more["awaited_by"] = list(facts.awaited_by)
         one = len(facts.awaited_by) == 1
         words.append(f"{_runs(facts.awaited_by).capitalize()} {'waits' if one else 'wait'} for it.")
+    if (at := facts.part) is not None and not run.state.is_final:
+        words = [f"It is at step {at.step!r}, {at.no} of {at.of}, which is job {at.job!r}.", *words]
+        more["part"] = msgspec.to_builtins(at)
     cause = cause_of(run.metadata)
     if cause is not None:
         words = [*words, f"Its schedule {run.schedule!r} made it {because(cause)}."]
@@ -200,13 +219,14 @@ def _full(limit: LimitFacts) -> str:
 
 def _workers(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     """Nothing if there is one that takes it."""
-    run, alive = facts.run, facts.workers
+    alive = facts.workers
     if facts.for_worker is not None:
         alive = [worker for worker in alive if worker.name == facts.for_worker]
         if not alive:
             return [f"It is the replica of worker {facts.for_worker!r}, which is not alive."]
-    able = [worker for worker in alive if run.queue in worker.queues]
-    knowing = [worker for worker in able if run.job in worker.jobs]
+    job, queue = facts.claimed_as
+    able = [worker for worker in alive if queue in worker.queues]
+    knowing = [worker for worker in able if job in worker.jobs]
     claiming = [worker for worker in knowing if worker.claims]
     fit = [worker for worker in claiming if meets(worker, facts.needs)]
     more["workers"] = [worker.id for worker in fit[:_SHOWN]]
@@ -220,9 +240,9 @@ def _workers(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     if not able:
         none = f"None of the {len(alive)} workers that are alive takes"
         who = "The only worker that is alive does not take" if len(alive) == 1 else none
-        return [f"{who} runs of queue {run.queue!r}."]
+        return [f"{who} runs of queue {queue!r}."]
     if not knowing:
-        return [f"No worker of queue {run.queue!r} knows job {run.job!r}."]
+        return [f"No worker of queue {queue!r} knows job {job!r}."]
     return [_claims_nothing(worker) for worker in knowing[:_SHOWN]]
 
 

@@ -18,17 +18,17 @@ Facts = Mapping[str, Any]
 """What each word stands for; that of `payload` is the whole of it."""
 
 
-def places_in(value: Any) -> Iterator[str]:
+def places_in(value: Any, place: re.Pattern[str] = _PLACE) -> Iterator[str]:
     """The words in all texts of a JSON value; other braces are text."""
     if isinstance(value, str):
-        yield from _PLACE.findall(value)
+        yield from place.findall(value)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from places_in(item)
+            yield from places_in(item, place)
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from places_in(key)
-            yield from places_in(item)
+            yield from places_in(key, place)
+            yield from places_in(item, place)
 
 
 def check_places(value: Any, where: str) -> bool:
@@ -40,26 +40,26 @@ def check_places(value: Any, where: str) -> bool:
     return bool(words)
 
 
-def payload_names(*values: Any) -> list[str]:
+def payload_names(*values: Any, place: re.Pattern[str] = _PLACE) -> list[str]:
     """The fields that a payload must have to fill all places."""
-    words = {word for value in values for word in places_in(value)}
+    words = {word for value in values for word in places_in(value, place)}
     return sorted({word.split(".")[1] for word in words if word.startswith("payload.")})
 
 
-def filled_text(text: str, facts: Facts, put: Callable[[str], str] = str) -> str:
+def filled_text(text: str, facts: Facts, put: Callable[[str], str] = str, place: re.Pattern[str] = _PLACE) -> str:
     """`put` makes a value fit where it goes."""
-    return _PLACE.sub(lambda match: put(_written(_value(match.group(1), facts))), text)
+    return place.sub(lambda match: put(_written(_value(match.group(1), facts))), text)
 
 
-def filled_json(value: Any, facts: Facts) -> Any:
+def filled_json(value: Any, facts: Facts, place: re.Pattern[str] = _PLACE) -> Any:
     """A text that is one place and nothing else becomes the value itself, not its text."""
     if isinstance(value, str):
-        whole = _PLACE.fullmatch(value)
-        return _value(whole.group(1), facts) if whole else filled_text(value, facts)
+        whole = place.fullmatch(value)
+        return _value(whole.group(1), facts) if whole else filled_text(value, facts, place=place)
     if isinstance(value, list | tuple):
-        return [filled_json(item, facts) for item in value]
+        return [filled_json(item, facts, place) for item in value]
     if isinstance(value, dict):
-        return {filled_text(key, facts): filled_json(item, facts) for key, item in value.items()}
+        return {filled_text(key, facts, place=place): filled_json(item, facts, place) for key, item in value.items()}
     return value
 
 
@@ -71,12 +71,14 @@ def for_url(value: str) -> str:
 
 
 def _value(word: str, facts: Facts) -> Any:
-    if not word.startswith("payload."):
+    if word in facts:
         return facts[word]
-    value = facts["payload"]
-    for name in word.split(".")[1:]:
+    root, *path = word.split(".")
+    value = facts[root]
+    for name in path:
         if not isinstance(value, Mapping) or name not in value:
-            raise Invalid(f"nothing fills {{{word}}}: the payload has no {name!r} there")
+            whose = "the payload has" if root == "payload" else "what the steps gave has"
+            raise Invalid(f"nothing fills {{{word}}}: {whose} no {name!r} there")
         value = value[name]
     return value
 

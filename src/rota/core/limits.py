@@ -96,11 +96,16 @@ class Gate(msgspec.Struct, frozen=True, gc=False):
 
 
 class Gated(msgspec.Struct, frozen=True):
-    """A run about to be put under its limits."""
+    """A run about to be put under its limits; a `pipeline` is claimed by the names of other jobs than its own."""
 
     id: str
     job: str
     gates: tuple[Gate, ...]
+    pipeline: bool = False
+
+    @property
+    def claimed_as(self) -> str | None:
+        return None if self.pipeline else self.job
 
     @property
     def decided(self) -> bool:

@@ -15,6 +15,7 @@ from rota.core.http import HttpRequest
 from rota.core.limits import Gate, Limit
 from rota.core.needs import Needs, Staff
 from rota.core.notes import Progress
+from rota.core.pipelines import Part, Pipeline
 from rota.core.replicas import Replicas
 from rota.core.retry import RetryPolicy
 from rota.core.scope import Scope
@@ -74,15 +75,17 @@ class JobDefinition(msgspec.Struct, frozen=True, kw_only=True):
     payload_schema: dict[str, Json] = {}
     http: HttpRequest | None = None
     command: CommandLine | None = None
+    pipeline: tuple[Part, ...] = ()
 
 
 class Overrides(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Policies given for one run instead of its job's."""
+    """Policies given for one run instead of its job's; those of a `pipeline` go for all its parts."""
 
     retry: RetryPolicy | None = None
     timeout: timedelta | None = None
     unique: Unique | bool | None = None
     needs: Needs | None = None
+    pipeline: bool | None = None
 
 
 class NewRun(msgspec.Struct, frozen=True, gc=False):
@@ -90,7 +93,7 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
 
     Due at `run_at`, or `delay` after the database's now; both in microseconds. A run made from another, `like` it in
     all but id and payload, says so: that saves a bulk enqueue from comparing them. `actor`: who asked for a retry.
-    `after`: the runs that it follows. `staff`: who does it, if not anybody.
+    `after`: the runs that it follows. `staff`: who does it, if not anybody. `pipeline`: what it goes through.
     """
 
     id: str
@@ -117,10 +120,16 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     actor: str | None = None
     after: tuple[Need, ...] = ()
     staff: Staff | None = None
+    pipeline: Pipeline | None = None
 
     @property
     def limit_key(self) -> str | None:
         return self.gates[0].key if self.gates else None
+
+    @property
+    def is_special(self) -> bool:
+        """It takes more than one statement."""
+        return bool(self.holds or self.gates or self.retry_of or self.after or self.staff or self.pipeline)
 
     @property
     def may_be_refused(self) -> bool:

@@ -15,6 +15,7 @@ from rota.core.limits import Gate, gate_of, narrowest_first, rate_prefixes
 from rota.core.model import MAX_PRIORITY, MIN_PRIORITY, JobDefinition, NewRun, Overrides
 from rota.core.names import checked_name, checked_timeout
 from rota.core.needs import Needs, Staff, merged, needs_of
+from rota.core.pipelines import Pipeline
 from rota.core.retry import Backoff, RetryPolicy, retry_policy
 from rota.core.scope import GLOBAL, Scope
 from rota.core.unique import KeyHold, PartKey, Unique, fingerprint, idempotency_key, once_key, unique_fields, unique_key
@@ -77,7 +78,7 @@ def new_run(definition: JobDefinition, id: str, payload: str, options: Mapping[s
         payload=payload,
         tags=_json(_tags(options.get("tags", definition.tags))),
         metadata=_metadata(options.get("metadata", definition.metadata)),
-        overrides=_overrides(policy, options),
+        overrides=_overrides(definition, policy, options),
         max_attempts=(policy or definition.retry).max_attempts,
         on_lost=definition.on_lost,
         run_at=_run_at(options),
@@ -86,6 +87,7 @@ def new_run(definition: JobDefinition, id: str, payload: str, options: Mapping[s
         gates=gates_of(definition, scope, payload),
         after=_after(options, holds),
         staff=staff_of(definition, needs_of(options)),
+        pipeline=Pipeline(definition.pipeline, options.get("queue")) if definition.pipeline else None,
     )
 
 
@@ -123,13 +125,16 @@ def _retry_override(definition: JobDefinition, options: Mapping[str, Any]) -> Re
     )
 
 
-def _overrides(policy: RetryPolicy | None, options: Mapping[str, Any]) -> str | None:
+def _overrides(definition: JobDefinition, policy: RetryPolicy | None, options: Mapping[str, Any]) -> str | None:
     timeout = options.get("timeout")
+    if definition.pipeline:  # workers know the jobs of its parts, not its own policies
+        policy, timeout = policy or definition.retry, timeout or definition.timeout
     overrides = Overrides(
         retry=policy,
         timeout=None if timeout is None else checked_timeout(timeout),
         unique=False if options.get("unique") is False else unique_of(options.get("unique")),
         needs=needs_of(options) or None,
+        pipeline=True if definition.pipeline else None,
     )
     return None if overrides == Overrides() else _json(overrides)
 
@@ -169,6 +174,8 @@ def key_holds(
             if key is not None and not unique.fields
             else unique_fields(definition.name, scope, payload, unique.fields)
         )
+        if definition.pipeline and unique.on_conflict == "replace":
+            raise Invalid("a pipeline cannot be replaced: some of it may be done", hint='on_conflict="existing"')
         period = None if unique.period is None else in_micros(unique.period)
         holds.append(KeyHold(name, unique.on_conflict, period, clear=unique.clear))
     return tuple(holds)

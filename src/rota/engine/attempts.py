@@ -16,6 +16,7 @@ from rota.core.claims import Claim
 from rota.core.endings import Report, Wait
 from rota.core.jsonvalue import Limits
 from rota.core.model import Measures, Overrides, RunError
+from rota.core.pipelines import within
 from rota.core.retry import RetryPolicy, rest_before_retry
 from rota.core.signals import Cancelled, Fail, HandedOver, NotBefore, Retry, Snooze, StepTimedOut, step_timed_out
 from rota.core.states import Outcome
@@ -133,6 +134,7 @@ class Reports:
             result,
             measures=_measured(attempt),
             limited=claim.limited,
+            part=claim.part,
         )
 
     def _unusable_result(self, attempt: Attempt, error: BadPayload) -> Report:
@@ -150,7 +152,8 @@ class Reports:
             case Snooze():
                 return self._report(attempt, Outcome.SNOOZED, None, retry_in=error.after)
             case HandedOver():
-                wait = Wait(in_micros(error.timeout), error.step)
+                step = None if error.step is None else within(attempt.claim.part, error.step)
+                wait = Wait(in_micros(error.timeout), step)
                 return msgspec.structs.replace(self._report(attempt, Outcome.SNOOZED, None), wait=wait)
             case Cancelled() if attempt.cancelled:
                 return self.stopped(attempt, Outcome.CANCELLED)

@@ -248,7 +248,14 @@ class ChildDesk:
         counters = self._standing.counters
         measures = msgspec.json.encode(Measures(counters=counters)).decode() if counters else None
         report = Report(
-            claim.run_id, claim.fence, Outcome.SUCCEEDED, busy, result, measures=measures, limited=claim.limited
+            claim.run_id,
+            claim.fence,
+            Outcome.SUCCEEDED,
+            busy,
+            result,
+            measures=measures,
+            limited=claim.limited,
+            part=claim.part,
         )
         return report, (await self._ask("last_words")).notes or Notes()
 

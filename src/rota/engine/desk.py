@@ -14,6 +14,7 @@ from rota.core.endings import Report
 from rota.core.jsonvalue import Limits
 from rota.core.model import RunError
 from rota.core.notes import Notes, StepNote
+from rota.core.pipelines import steps_within, within
 from rota.core.signals import Snooze
 from rota.core.steps import MOST_STEPS, StepDefinition, StepState, definition_of, number_of
 from rota.engine.context import Opened, stored
@@ -170,7 +171,7 @@ class WorkerDesk:
             if self._claim.fence > 1 or self._claim.origin_id is not None:
                 recorded = await self._surely(lambda: self._floor.store.notes.recorded_steps(self._claim.run_id))
             done = {step.id: step.result for step in recorded if step.state is StepState.SUCCEEDED}
-            self._results = {**done, **(self._results or {})}
+            self._results = {**steps_within(self._claim.part, done), **(self._results or {})}
         return self._results
 
     async def close_step(self, id: str, result: object) -> Any:
@@ -185,7 +186,7 @@ class WorkerDesk:
     async def keep_result(self, id: str, text: str) -> None:
         """Of a step that is done, as JSON."""
         opened = self._open[id]
-        self._page.forget_step(id)
+        self._page.forget_step(within(self._claim.part, id))
         try:
             await self._record(opened, self._note(opened, StepState.SUCCEEDED, result=text))
             (await self._results_before())[id] = text
@@ -247,7 +248,7 @@ class WorkerDesk:
             claim.run_id,
             claim.fence,
             claim.attempt,
-            opened.definition.id,
+            within(claim.part, opened.definition.id),
             opened.no,
             state,
             age,

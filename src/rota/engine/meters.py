@@ -139,8 +139,9 @@ class Meters:
             self.refused.add(len(answer.refused))
             accepted -= sum(report.outcome is _SUCCEEDED for report in answer.refused)
         self._attempts[_SUCCEEDED].add(accepted)
-        self.runs[RunState.SUCCEEDED].add(accepted)
-        if len(done) < len(batch):
+        advanced = sum(outcome is _SUCCEEDED for outcome, _ in answer.settled)
+        self.runs[RunState.SUCCEEDED].add(accepted - advanced)
+        if len(done) < len(batch) or advanced:
             self._others(batch, answer)
         for state in answer.in_vain:
             self.runs[state].add()
@@ -152,7 +153,7 @@ class Meters:
             elif report.outcome is not _SUCCEEDED and report.began and report.outcome in self._durations:
                 self._durations[report.outcome].observe(report.busy)
         for outcome, state in answer.settled:
-            if outcome in self._attempts:
+            if outcome in self._attempts and outcome is not _SUCCEEDED:
                 self._attempts[outcome].add()
             if state is not None:
                 self.runs[state].add()

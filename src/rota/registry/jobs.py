@@ -13,6 +13,7 @@ from rota.core.model import CancelPolicy, JobDefinition, Retention
 from rota.core.names import checked_name, checked_timeout
 from rota.core.needs import needs_of
 from rota.core.outside import EXTERNAL
+from rota.core.pipelines import PIPELINE
 from rota.core.publishing import (
     UniqueOption,
     check_limits,
@@ -33,6 +34,7 @@ from rota.registry.signature import PayloadType
 from rota.sizes import Size
 
 ISOLATIONS = ("thread", "process")
+_NO_CODE = (EXTERNAL, PIPELINE)
 
 
 class JobOptions(TypedDict, total=False):
@@ -194,15 +196,15 @@ class Registry:
         return [handler for versions in self._handlers.values() for handler in versions.values()]
 
     def queues(self) -> list[str]:
-        return sorted({"default"} | {one.queue for one in self.definitions() if one.kind != EXTERNAL})
+        return sorted({"default"} | {one.queue for one in self.definitions() if one.kind not in _NO_CODE})
 
     def __contains__(self, name: str) -> bool:
         return name in self._handlers
 
 
 def _able(versions: Mapping[int, Handler]) -> dict[int, Handler]:
-    """Those that are run here: one version of a job may be done outside, and the next one not."""
-    return {version: handler for version, handler in versions.items() if handler.definition.kind != EXTERNAL}
+    """Those that are run here: one version of a job may be done outside, or in parts, and the next one not."""
+    return {version: handler for version, handler in versions.items() if handler.definition.kind not in _NO_CODE}
 
 
 def _limits(options: Mapping[str, Any]) -> tuple[Limit, ...]:

@@ -17,7 +17,7 @@ from rota.core.scope import Scope
 from rota.core.templates import filled
 from rota.errors import Invalid, JobDisabled, UnknownJob
 from rota.instants import instant
-from rota.store import enqueueing, events, limits, quotas, schedules
+from rota.store import enqueueing, events, limits, quotas, schedules, stages
 from rota.store.database import Row, Tx
 from rota.store.ledger import history_of, planned_run, range_of, range_row
 from rota.store.making import Pattern, patterns_of
@@ -158,7 +158,9 @@ async def _make(
     own = Gate(f"backfill:{row.id}", order.concurrency)
     under = await quotas.under(tx, {one.scope for one in missing})
     gated = {
-        id: Gated(id, shape.job, (own, *_gates(row, pattern, one, text), *under.get(one.scope, ())))
+        id: Gated(
+            id, shape.job, (own, *_gates(row, pattern, one, text), *under.get(one.scope, ())), bool(shape.pipeline)
+        )
         for id, (one, text) in runs.items()
     }
     if pattern.keyed and runs:
@@ -169,6 +171,7 @@ async def _make(
     if runs:
         await tx.fetch("insert_backfilled", [_run_row(shape, row.id, id, *run) for id, run in runs.items()])
         await tx.fetch("insert_backfilled_ready", [(id,) for id in runs], limit_key=own.key)
+        await stages.begin_like(tx, ((id, shape) for id in runs))
         await limits.install(tx, [gated[id] for id in runs])
     return {id: one for id, (one, _) in runs.items()}
 

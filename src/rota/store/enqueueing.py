@@ -9,9 +9,10 @@ import msgspec
 from rota.core.events import REPLACED, RETRIED
 from rota.core.limits import Gated, is_quota
 from rota.core.model import Enqueued, NewRun
+from rota.core.pipelines import is_pipeline
 from rota.core.unique import KeyHold
 from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable, QuotaExceeded
-from rota.store import dependencies, events, limits, listening, needs, replicas
+from rota.store import dependencies, events, limits, listening, needs, replicas, stages
 from rota.store.database import AlreadyThere, Row, Tx
 from rota.store.limits import Admitted, Refused, Skipped
 from rota.store.quotas import gated as under_quotas
@@ -25,7 +26,7 @@ class Left(msgspec.Struct):
 
 
 async def enqueue(
-    tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints: set[str] | None = None
+    tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints: set[str | None] | None = None
 ) -> list[Enqueued]:
     """In the order asked for; `AlreadyThere` if this has been done before. Without `quotas`, there are none.
 
@@ -94,7 +95,7 @@ async def _insert_gated(tx: Tx, runs: Sequence[NewRun], left: Left) -> list[Enqu
 
 
 def _gated(run: NewRun) -> Gated:
-    return Gated(run.id, run.job, run.gates)
+    return Gated(run.id, run.job, run.gates, is_pipeline(run.overrides))
 
 
 async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
@@ -111,11 +112,12 @@ async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     staffed = [(run.id, run.staff) for run in runs if run.staff]
     if staffed:
         await needs.assign(tx, staffed)
+    await stages.begin(tx, runs)
     return [Enqueued(run.id, True, now, now + run.delay if run.run_at is None else run.run_at) for run in runs]
 
 
 async def enqueue_again(
-    tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints: set[str] | None = None
+    tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints: set[str | None] | None = None
 ) -> list[Enqueued]:
     """After an unknown outcome: what is there gets the first answer, whatever became of it since."""
     rows = await tx.fetch("which_exist", [(run.id,) for run in runs])

@@ -12,7 +12,7 @@ from rota.core.scope import Scope
 from rota.core.workers import WorkerState
 from rota.errors import UnknownSchedule
 from rota.instants import instant
-from rota.store import reading, replicas
+from rota.store import reading, replicas, stages
 from rota.store.database import Tx
 from rota.store.lanes import read_lanes
 from rota.store.ledger import history_of, planned_run, range_of, row_of, snapshot
@@ -99,6 +99,7 @@ async def explain_one_run(tx: Tx, run_id: str, silence: int) -> Explanation:
             needs=await needs_of_run(tx, run_id),
             replicas=await replicas.of_run(tx, run_id),
             for_worker=await replicas.worker_of(tx, run_id),
+            part=await stages.part_now(tx, run_id),
         )
     )
 

@@ -41,6 +41,11 @@ def statements(run: NewRun, dialect: Dialect, style: str) -> list[tuple[str, Any
             "a run for some workers only, or for several, cannot be enqueued inside another transaction",
             hint="what they need is written where others would wait for you: enqueue it after your commit",
         )
+    if run.pipeline:
+        raise Invalid(
+            "a pipeline cannot be enqueued inside another transaction",
+            hint="where its first part is done, the database says: enqueue it after your commit",
+        )
     put = [_postgres(run, style)] if dialect is POSTGRES else _sqlite(run)
     return [*put, *_under_limits(run, dialect, style)] if run.gates else put
 

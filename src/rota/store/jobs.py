@@ -55,6 +55,7 @@ async def _resume_some(tx: Tx, job: str, after: str, mode: str, actor: str | Non
         return last
     resumed = bool(await tx.fetch("resume_job", job=job))
     if resumed:
+        await tx.fetch("unpark", job=job)
         await events.note(tx, "job", job, "resumed", actor, {"catch_up": mode})
         await expecting.anew(tx, "job", job)
     return resumed

@@ -50,7 +50,7 @@ async def lock(tx: Tx, runs: Sequence[Gated], followed: Iterable[str] = ()) -> N
     Before that the runs that will have to give way, and those that are `followed`: whoever ends one holds it, and comes
     to its limits last.
     """
-    gates = {gate.key: (run.job, gate) for run in runs for gate in run.gates if gate.decides}
+    gates = {gate.key: (run.claimed_as, gate) for run in runs for gate in run.gates if gate.decides}
     if gates:
         await control.reserve(tx, [*followed, *await _giving_way(tx, runs)])
         rows = [_limit_row(gate, job, _NOBODY_WAITS) for _, (job, gate) in sorted(gates.items())]
@@ -107,7 +107,7 @@ async def _live(tx: Tx, gates: Iterable[Gate]) -> dict[str, int]:
     return live | {key: live.get(key, 0) + by_key[key].max - one.free for key, one in counted.items()}
 
 
-def _limit_row(gate: Gate, job: str, shut: int) -> Row:
+def _limit_row(gate: Gate, job: str | None, shut: int) -> Row:
     return gate.key, None if is_quota(gate.key) else job, gate.max, shut, gate.period
 
 
@@ -147,10 +147,10 @@ async def place(tx: Tx, runs: Iterable[Gated]) -> None:
 
 async def open_for(tx: Tx, runs: Iterable[Gated]) -> None:
     """Once in a transaction: the limits are locked in the order of keys."""
-    await open_gates(tx, [(place, run.job, gate) for run in runs for place, gate in enumerate(run.gates)])
+    await open_gates(tx, [(place, run.claimed_as, gate) for run in runs for place, gate in enumerate(run.gates)])
 
 
-async def open_gates(tx: Tx, placed: Iterable[tuple[int, str, Gate]]) -> None:
+async def open_gates(tx: Tx, placed: Iterable[tuple[int, str | None, Gate]]) -> None:
     """The same, of these gates; each with its place among its run's, and the run's job."""
     limits: dict[str, Row] = {}
     for place, job, gate in placed:

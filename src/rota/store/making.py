@@ -19,7 +19,7 @@ from rota.core.schedules import ScheduleDefinition
 from rota.core.scope import Scope
 from rota.core.templates import check_template, filled
 from rota.errors import RotaError, UnreadableSchedule
-from rota.store import control, enqueueing, limits, listening, needs, waits
+from rota.store import control, enqueueing, limits, listening, needs, stages, waits
 from rota.store.database import Row, Tx
 from rota.store.lanes import Lanes
 from rota.store.limits import Admitted
@@ -163,8 +163,9 @@ async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str], u
     if staffed:
         await needs.assign(tx, staffed)
         queues |= {CONDUCTOR for _, staff in staffed if staff.conducts}
+    queues |= await stages.begin_like(tx, ((one.run_id, work.pattern.model) for work, one in creates))
     if gates:
-        gated = [Gated(one.run_id, work.pattern.job.name, gates.get(one.run_id, ())) for work, one in creates]
+        gated = [_gated(work, one, gates.get(one.run_id, ())) for work, one in creates]
         await limits.install(tx, [run for run in gated if run.gates])
     return creates
 
@@ -185,11 +186,15 @@ def _gates(work: Work, planned: Planned, under: Under) -> tuple[Gate, ...]:
     return (*with_limits_of_schedule(found, work.pattern.definition.gates(work.row.id)), *under.get(planned.scope, ()))
 
 
+def _gated(work: Work, planned: Planned, gates: tuple[Gate, ...]) -> Gated:
+    return Gated(planned.run_id, work.pattern.job.name, gates, bool(work.pattern.job.pipeline))
+
+
 async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, ...]]) -> list[Pair]:
     """What a limit, or a key that another run holds, does not let be, is skipped."""
     reasons: dict[str, str] = {}
     decided = [
-        Gated(planned.run_id, work.pattern.job.name, gates[planned.run_id])
+        _gated(work, planned, gates[planned.run_id])
         for work, planned in pairs
         if any(gate.decides for gate in gates.get(planned.run_id, ()))
     ]

@@ -21,7 +21,10 @@ _LEASE_FACTS = 9
 
 
 class Held(msgspec.Struct, frozen=True):
-    """A run in somebody's hands, its row locked. `busy`: for how long (µs); `waits`: no lease, it was handed over."""
+    """A run in somebody's hands, its row locked. `busy`: for how long (µs); `waits`: no lease, it was handed over.
+
+    `part`: the step of a pipeline; the definition is then that of its job.
+    """
 
     lease: Lease
     job: str
@@ -30,6 +33,7 @@ class Held(msgspec.Struct, frozen=True):
     busy: int
     step: str | None
     waits: bool
+    part: str | None
 
     def rest_before_retry(self, after: timedelta | None = None) -> int | None:
         """By the policy of the run, or else of its job. In microseconds; None: it is not tried again."""
@@ -131,6 +135,6 @@ def _error(kind: str, message: str, code: str) -> str:
 
 def _held(row: Row, *, waits: bool) -> Held:
     lease = Lease(str(row[0]), *row[1:_LEASE_FACTS])
-    job, overrides, definition, busy, step = row[_LEASE_FACTS:]
+    job, overrides, definition, busy, step, part = row[_LEASE_FACTS:]
     known = msgspec.json.decode(definition, type=JobDefinition) if definition else JobDefinition(name=job)
-    return Held(lease, job, overrides, known, max(0, int(busy)), step, waits)
+    return Held(lease, job, overrides, known, max(0, int(busy)), step, waits, part)

@@ -11,6 +11,7 @@ from rota.core.endings import Report
 from rota.core.model import WorkerInfo
 from rota.core.notes import LogNote, Notes, ProgressNote, StepNote
 from rota.core.outside import EXTERNAL
+from rota.core.pipelines import within
 from rota.core.states import Outcome, RunState
 from rota.core.steps import MOST_STEPS, StepState, definition_of, number_of
 from rota.core.workers import Pace, WorkerState, read_asked
@@ -116,18 +117,19 @@ class OutsideStore:
 
         return await self._database.transact(body)
 
-    async def step(self, run_id: str, fence: int, word: StepWord) -> StepState:
+    async def step(self, run_id: str, fence: int, given: StepWord) -> StepState:
         """The state that the step is in: what is recorded as done stays so. One that is waited for ends the wait."""
 
         async def body(tx: Tx) -> tuple[StepState, set[str]]:
             held = await outside.lock(tx, run_id, fence)
             opened = {id: rest for id, *rest in await tx.fetch("opened_steps", id=run_id)}
+            word = msgspec.structs.replace(given, id=within(held.part if held else None, given.id))
             _, was, by, _ = opened.get(word.id, _NOT_OPENED)
             if was == StepState.SUCCEEDED and (held is not None or (by == fence and word.state == was)):
                 return StepState.SUCCEEDED, set()
             if held is None:
                 raise await _stale(tx, run_id, fence)
-            definition_of(held.definition.steps, word.id)
+            definition_of(held.definition.steps, given.id)
             if word.id not in opened and len(opened) >= MOST_STEPS:
                 raise Invalid(f"a run has at most {MOST_STEPS} steps")
             if held.waits and held.step == word.id and word.state is StepState.SUCCEEDED:
@@ -226,6 +228,7 @@ async def _end(tx: Tx, held: Held, ending: Ending) -> tuple[Report, Reported]:
     if held.waits:
         await outside.lease_again(tx, held)
     report = Report(lease.run_id, lease.fence, ending.outcome, held.busy, ending.result, ending.error, limited=True)
+    report = msgspec.structs.replace(report, part=held.part)
     if ending.outcome is Outcome.FAILED and ending.retry:
         report = msgspec.structs.replace(report, retry_in=held.rest_before_retry(ending.after))
     if held.step is not None and ending.outcome is Outcome.SUCCEEDED:
@@ -249,10 +252,10 @@ async def _first_answer(tx: Tx, run_id: str, fence: int, said: Outcome) -> RunSt
     rows = await tx.fetch("recorded_end", id=run_id, fence=fence)
     if not rows:
         raise UnknownRun(run_id)
-    outcome, left_as, state, last_fence, handed_over = rows[0]
+    outcome, left_as, state, last_fence, went_on = rows[0]
     if outcome is None and state == RunState.SUCCEEDED and last_fence == fence:
         outcome, left_as = Outcome.SUCCEEDED, RunState.SUCCEEDED
-    if handed_over and outcome == Outcome.SNOOZED:
+    if went_on and outcome == Outcome.SNOOZED:
         outcome = Outcome.SUCCEEDED
     if outcome == said and left_as is not None:
         return RunState(left_as)

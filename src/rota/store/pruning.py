@@ -14,7 +14,10 @@ from rota.store import folding, statistics
 from rota.store.database import Row, Tx, Work
 
 _BITE = 1_000
-_BELONGINGS = ("drop_attempts", "drop_events_of_runs", "drop_steps", "drop_progress", "drop_run_logs", "drop_followed")
+_BELONGINGS = (
+    "drop_attempts", "drop_events_of_runs", "drop_steps", "drop_progress", "drop_run_logs", "drop_followed",
+    "drop_stages",
+)  # fmt: skip
 _AUDITED = timedelta(days=400)
 """A year, and time to look back on it."""
 

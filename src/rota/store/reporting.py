@@ -10,7 +10,7 @@ from rota.core.endings import End, Lease, Report, Requeue, after_report, is_hand
 from rota.core.model import RunError
 from rota.core.needs import REPLICA
 from rota.core.states import Outcome, RunState
-from rota.store import outside, replicas, slots, waits
+from rota.store import outside, replicas, slots, stages, waits
 from rota.store.database import Completed, Row, Tx
 from rota.store.listening import MESSENGER, telling
 
@@ -18,8 +18,8 @@ from rota.store.listening import MESSENGER, telling
 class Reported(msgspec.Struct, frozen=True):
     """`refused`: reports whose fence was not current. `queues`: where runs wait again, or may go on because of it.
 
-    `settled`: attempts that did not succeed, and how their runs ended with them, if they did. `in_vain`: how runs ended
-    that needed one of these to go well.
+    `settled`: attempts that were not the success of their runs, and how these ended with them, if they did. `in_vain`:
+    how runs ended that needed one of these to go well.
     """
 
     refused: list[Report]
@@ -62,7 +62,8 @@ def _turns(reports: Sequence[Report]) -> Iterator[Sequence[Report]]:
         reports = [report for report in reports if report is not turn[report.run_id]]
 
 
-async def _report_each_run_once(tx: Tx, reports: Sequence[Report], freed: list[Row]) -> Reported:
+async def _report_each_run_once(tx: Tx, said: Sequence[Report], freed: list[Row]) -> Reported:
+    reports = await stages.advance(tx, said)
     successes = [report for report in reports if report.outcome is Outcome.SUCCEEDED]
     others = [report for report in reports if report.outcome is not Outcome.SUCCEEDED]
     done = await tx.hot.complete(successes) if successes else Completed(set(), [])
@@ -83,8 +84,8 @@ async def _report_each_run_once(tx: Tx, reports: Sequence[Report], freed: list[R
         endings = [_ending(lease, report) for lease, report in told if not is_handed_over(lease, report)]
         queues |= await _apply(tx, endings, freed, vain)
         settled |= leases.keys()
-    unsettled = [report for report in reports if report.run_id not in settled]
-    outcomes = [(ending.report.outcome, _final(ending)) for ending in endings]
+    unsettled = [report for report in said if report.run_id not in settled]
+    outcomes = [(_settled(ending), _final(ending)) for ending in endings]
     return Reported(await _not_repeated(tx, unsettled), queues, outcomes, vain)
 
 
@@ -99,7 +100,7 @@ async def _not_repeated(tx: Tx, reports: list[Report]) -> list[Report]:
     rows = await tx.fetch("attempt_outcomes", [(report.run_id, report.fence) for report in reports])
     recorded = {(str(id), fence): outcome for id, fence, outcome in rows}
     unknown = [report for report in reports if recorded.get((report.run_id, report.fence)) != report.outcome]
-    handed = await outside.handed_over_before(tx, unknown)
+    handed = await outside.handed_over_before(tx, unknown) | await stages.advanced_before(tx, unknown)
     return [report for report in unknown if (report.run_id, report.fence) not in handed]
 
 
@@ -124,6 +125,10 @@ async def take_away(tx: Tx, leases: Sequence[tuple[str, int]]) -> set[str]:
     endings = [_ending(lease, Report(lease.run_id, lease.fence, Outcome.HANDED_BACK)) for lease in map(_lease, rows)]
     freed: list[Row] = []
     return await _apply(tx, endings, freed) | await slots.open_limits(tx, freed)
+
+
+def _settled(ending: _Ending) -> Outcome:
+    return Outcome.SUCCEEDED if ending.report.advances else ending.report.outcome
 
 
 def _final(ending: _Ending) -> RunState | None:
@@ -163,15 +168,14 @@ async def _apply(tx: Tx, endings: list[_Ending], freed: list[Row], vain: list[Ru
     freed_replicas = [e.lease.run_id for e in endings if _frees_replica(e)]
     if freed_replicas:
         await replicas.free(tx, freed_replicas)
-    if again:
-        await tx.fetch("requeue", again)
+    queues = {row[0] for row in await tx.fetch("requeue", again)} if again else set()
     over = [_end_row(e.lease, e.report, e.next) for e in endings if isinstance(e.next, End)]
     if over:
         await tx.fetch("end_runs", over)
     ended = [row[0] for row in over]
     left = [(e.lease.run_id, e.lease.fence) for e in endings if isinstance(e.next, Requeue)]
     freed += await slots.leave(tx, ended=ended, again=left)
-    queues = await waits.release(tx, {row[0]: row[1] for row in over}, vain) | _waiting_again(endings)
+    queues |= await waits.release(tx, {row[0]: row[1] for row in over}, vain)
     await telling(tx, ended, queues)
     return queues
 
@@ -222,10 +226,6 @@ def _end_row(lease: Lease, report: Report, end: End) -> Row:
 def _busy(report: Report) -> int | None:
     """Nobody knows when a lost attempt began, if it did."""
     return None if report.outcome is Outcome.LOST or not report.began else report.busy
-
-
-def _waiting_again(endings: list[_Ending]) -> set[str]:
-    return {ending.lease.queue for ending in endings if isinstance(ending.next, Requeue)}
 
 
 def _lease(row: Row) -> Lease:

@@ -14,6 +14,7 @@ from rota.core.jobstatus import JobFacts
 from rota.core.levels import Levels
 from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Pause, Run, RunFilter, WorkerInfo
 from rota.core.needs import Needs
+from rota.core.pipelines import is_pipeline
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
 from rota.store import (
@@ -26,11 +27,13 @@ from rota.store import (
     limits,
     migrating,
     needs,
+    pipelines,
     rates,
     reading,
     reporting,
     restricting,
     slots,
+    stages,
     waits,
 )
 from rota.store.bulk_store import BulkStore
@@ -127,9 +130,9 @@ class Store:
 
     async def enqueue(self, runs: Sequence[NewRun]) -> list[Enqueued]:
         quotas = await self.quotas.concern(runs)
-        plain = not quotas and not any(run.holds or run.gates or run.retry_of or run.after or run.staff for run in runs)
+        plain = not quotas and not any(run.is_special for run in runs)
         door = self.database.alone if plain else self.database.transact
-        hints = {run.queue for run in runs}
+        hints = {_where(run) for run in runs}
         try:
             answers = await door(lambda tx: enqueueing.enqueue(tx, runs, quotas=quotas, hints=hints))
         except AlreadyThere:
@@ -142,11 +145,12 @@ class Store:
 
     async def enqueue_keeping(self, run: NewRun, from_step: str | None) -> Enqueued:
         """A retry, with the steps that its predecessor has done: all, or those before `from_step`."""
-        hints = {run.queue}
+        hints = {_where(run)}
 
         async def body(tx: Tx) -> Enqueued:
             (answer,) = await enqueueing.enqueue_again(tx, [run], hints=hints)
             await keep_steps(tx, run.retry_of or run.id, answer.id, from_step)
+            await stages.go_on(tx, answer.id)
             return answer
 
         answer = await self.database.transact(body)
@@ -155,15 +159,15 @@ class Store:
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         """Not repeated by itself: a claim that nobody knows of would keep its runs until their leases end."""
-        return await self.database.transact(lambda tx: tx.hot.claim(request), repeatable=False)
+        return await self.database.transact(lambda tx: pipelines.claim(tx, request), repeatable=False)
 
     async def claim_limited(self, request: LimitedRequest) -> Limited:
         """Runs under limits, as far as these have free slots. Not repeated by itself either."""
-        return await self.database.transact(lambda tx: slots.claim(tx, request), repeatable=False)
+        return await self.database.transact(lambda tx: pipelines.claim_limited(tx, request), repeatable=False)
 
     async def claim_needed(self, request: NeededRequest) -> Needed:
         """Runs for workers of this kind, and replicas. Not repeated by itself either."""
-        return await self.database.transact(lambda tx: needs.claim(tx, request), repeatable=False)
+        return await self.database.transact(lambda tx: pipelines.claim_needed(tx, request), repeatable=False)
 
     async def known_needs(self) -> dict[str, Needs]:
         return await self.database.glance(needs.known)
@@ -356,3 +360,8 @@ class Store:
     async def newest_run(self, job: str) -> tuple[str, RunState | None] | None:
         """Its id and how it ended, None while it is live; skipped ones do not count."""
         return await self.database.read(lambda tx: jobs.newest_run(tx, job))
+
+
+def _where(run: NewRun) -> str | None:
+    """Parts of a pipeline may be of any queue."""
+    return None if is_pipeline(run.overrides) else run.queue

@@ -14,6 +14,7 @@ from rota.core.jsonvalue import Limits
 from rota.core.model import Enqueued, Run, WorkerInfo
 from rota.core.needs import met_by
 from rota.core.notes import LogNote, Notes, ProgressNote, StepNote, encoded, hundredths
+from rota.core.pipelines import within
 from rota.core.signals import HandedOver
 from rota.core.states import Outcome
 from rota.core.steps import StepState
@@ -111,6 +112,7 @@ class HandWorker:
     async def step(self, id: str, result: Any = None, run: RunReference | None = None) -> None:
         """Record a step as done."""
         claim = self._attempt(run).claim
+        id = within(claim.part, id)
         known = await self._store.notes.recorded_steps(claim.run_id)
         no = next((step.no for step in known if step.id == id), len(known) + 1)
         text = msgspec.json.encode(result).decode()

@@ -77,9 +77,11 @@ select job, run_id, run_at, (
     select max(e.at) from rota_event e
     where e.kind = 'run' and e.subject = cast(late.run_id as text) and e.type = 'released')
 from (
-    select w.job, w.run_id, w.run_at, row_number() over (partition by w.job order by w.run_at, w.run_id) as place
-    from rota_ready w cross join asked
-    where asked.job = w.job and w.run_at < asked.before and w.hold <> 3) as late
+    select asked.job, w.run_id, w.run_at,
+        row_number() over (partition by asked.job order by w.run_at, w.run_id) as place
+    from rota_ready w left join rota_stage s on s.run_id = w.run_id cross join asked
+    where asked.job = coalesce(s.pipeline, w.job) and w.run_at < asked.before and w.hold <> 3
+        and coalesce(s.no, 1) = 1) as late
 where place <= :most;
 
 -- name: late_to_end
@@ -89,9 +91,10 @@ select job, run_id, run_at, (
     select max(e.at) from rota_event e
     where e.kind = 'run' and e.subject = cast(late.run_id as text) and e.type = 'released')
 from (
-    select w.job, w.run_id, r.run_at, row_number() over (partition by w.job order by r.run_at, w.run_id) as place
-    from rota_ready w cross join asked cross join rota_run r
-    where asked.job = w.job and (w.run_at < asked.before or w.fence > 0) and w.hold <> 3
+    select asked.job, w.run_id, r.run_at,
+        row_number() over (partition by asked.job order by r.run_at, w.run_id) as place
+    from rota_ready w left join rota_stage s on s.run_id = w.run_id cross join asked cross join rota_run r
+    where asked.job = coalesce(s.pipeline, w.job) and (w.run_at < asked.before or w.fence > 0) and w.hold <> 3
         and r.id = w.run_id and r.run_at < asked.before) as late
 where place <= :most;
 
@@ -132,7 +135,8 @@ left join rota_outside x on x.run_id = r.id
 left join rota_conduct k on k.run_id = r.id;
 
 -- name: first_waiting
-select run_id from rota_ready where job = :job order by run_id limit 1;
+select w.run_id from rota_ready w left join rota_stage s on s.run_id = w.run_id
+where coalesce(s.pipeline, w.job) = :job order by w.run_id limit 1;
 
 -- name: last_ends_of_job
 -- The job is bounded from both sides so that its index is walked, as in newest_ended; from the pair on, since very many

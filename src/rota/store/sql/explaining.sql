@@ -47,7 +47,9 @@ where g.run_id = :id order by g.place;
 
 -- name: pauses_of_run
 select p.kind, p.name, p.paused_at, p.paused_by, p.reason
-from rota_run r join rota_pause p on p.kind = 'job' and p.name = r.job or p.kind = 'queue' and p.name = r.queue
+from rota_run r left join rota_stage s on s.run_id = r.id
+join rota_pause p on p.kind = 'job' and p.name in (r.job, s.job)
+    or p.kind = 'queue' and p.name = coalesce(s.queue, r.queue)
 where r.id = :id;
 
 -- name: count_before
@@ -70,7 +72,8 @@ order by 3 limit :limit;
 select queue, count(*) from rota_ready where hold in (0, 2, 6) group by queue;
 
 -- name: claimable_by_job
-select job, count(*) from rota_ready where hold in (0, 2, 6) group by job;
+select coalesce(s.job, w.job), count(*) from rota_ready w left join rota_stage s on s.run_id = w.run_id
+where w.hold in (0, 2, 6) group by coalesce(s.job, w.job);
 
 -- name: orphaned_waits
 -- Those of a run that is over itself go when the run does that it waited for.

@@ -11,9 +11,11 @@ on conflict (key) do nothing;
 -- Of runs whose gates came alone, on somebody else's connection; or whose wider limit, unused for a while, was dropped
 -- while they came.
 insert into rota_limit (key, job, max, shut, served_at, period)
-select g.key, case when min(r.job) = max(r.job) and strpos(g.key, 'quota:') not in (1, 6) then min(r.job) end, max(g.max),
+select g.key, case when min(r.job) = max(r.job) and strpos(g.key, 'quota:') not in (1, 6) and count(s.no) = 0
+        then min(r.job) end, max(g.max),
     case when min(g.place) = 0 then 0 else 1 end, :now, max(g.period)
 from {rows id id} join rota_gate g on g.run_id = rows.id join rota_run r on r.id = g.run_id
+left join rota_stage s on s.run_id = r.id
 where not exists (select 1 from rota_limit l where l.key = g.key)
 group by g.key
 order by g.key
@@ -29,7 +31,7 @@ update rota_limit set max = rows.max, period = rows.period,
 from {rows key text, job text, max int, shut int, period bigint}
 where rota_limit.key = rows.key
     and (rota_limit.max <> rows.max or rota_limit.shut = 1 and rows.shut = 0 or rota_limit.job <> rows.job
-        or rota_limit.period <> rows.period);
+        or rota_limit.job is not null and rows.job is null or rota_limit.period <> rows.period);
 
 -- name: wake_limits
 update rota_limit set shut = 0 where key in (select rows.key from {rows key text}) and shut = 1;

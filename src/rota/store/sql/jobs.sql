@@ -12,7 +12,8 @@ delete from rota_pause where kind = 'job' and name = :job returning name;
 -- name: job_facts
 -- One statement, so that a run that is being claimed is counted once.
 with live(job, running, since, waiting, due) as (
-    select job, 0, cast(null as bigint), count(*), min(run_at) from rota_ready group by job
+    select coalesce(s.pipeline, w.job), 0, cast(null as bigint), count(*), min(w.run_at)
+    from rota_ready w left join rota_stage s on s.run_id = w.run_id group by coalesce(s.pipeline, w.job)
     union all
     select r.job, count(*), max(l.claimed_at), 0, null
     from rota_lease l join rota_run r on r.id = l.run_id group by r.job
@@ -50,7 +51,8 @@ order by job desc, id desc limit 1;
 select run_id from rota_ready order by run_id desc limit 1;
 
 -- name: waiting_of
-select run_id from rota_ready where job = :job and run_id > :after and run_id <= :last order by run_id limit :limit;
+select w.run_id from rota_ready w left join rota_stage s on s.run_id = w.run_id
+where coalesce(s.pipeline, w.job) = :job and w.run_id > :after and w.run_id <= :last order by w.run_id limit :limit;
 
 -- name: running_of
 select l.run_id from rota_lease l join rota_run r on r.id = l.run_id

@@ -52,7 +52,8 @@ returning run_id, queue, limit_key;
 -- name: live_with_needs
 -- Of a job: those that have needs now, and all of them if they come to have some.
 select r.id, r.overrides, r.need, r.queue from rota_ready w join rota_run r on r.id = w.run_id
-where w.job = :job and (r.need is not null or cast(:need as text) is not null)
+where (w.job = :job or exists (select 1 from rota_stage s where s.run_id = w.run_id)) and r.job = :job
+    and (r.need is not null or cast(:need as text) is not null)
 union all
 select r.id, r.overrides, r.need, r.queue from rota_lease l join rota_run r on r.id = l.run_id
 where r.job = :job and (r.need is not null or cast(:need as text) is not null)

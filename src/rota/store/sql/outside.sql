@@ -17,23 +17,25 @@ join rota_event e on e.kind = 'run' and e.subject = cast(rows.id as text) and e.
 -- name: lock_fenced
 -- Fenced, as a report is.
 select l.run_id, l.fence, l.attempt, l.worker_id, l.claimed_at, l.cancel_at, r.max_attempts, r.on_lost, r.queue,
-    r.job, r.overrides, j.definition, :now - l.claimed_at, null
+    r.job, r.overrides, j.definition, :now - l.claimed_at, null, s.step
 from rota_lease l join rota_run r on r.id = l.run_id
-left join rota_job j on j.name = r.job and j.version = r.job_version
+left join rota_stage s on s.run_id = r.id
+left join rota_job j on j.name = coalesce(s.job, r.job) and j.version = coalesce(s.job_version, r.job_version)
 where l.run_id = :id and l.fence = :fence
 {for_update l};
 
 -- name: lock_outside
 select o.run_id, o.fence, o.attempt, o.worker_id, o.claimed_at, o.cancel_at, r.max_attempts, r.on_lost, r.queue,
-    r.job, r.overrides, j.definition, :now - coalesce(o.began_at, o.claimed_at), o.step
+    r.job, r.overrides, j.definition, :now - coalesce(o.began_at, o.claimed_at), o.step, s.step
 from rota_outside o join rota_run r on r.id = o.run_id
-left join rota_job j on j.name = r.job and j.version = r.job_version
+left join rota_stage s on s.run_id = r.id
+left join rota_job j on j.name = coalesce(s.job, r.job) and j.version = coalesce(s.job_version, r.job_version)
 where o.run_id = :id and o.fence = :fence
 {for_update o};
 
 -- name: lock_overdue
 select o.run_id, o.fence, o.attempt, o.worker_id, o.claimed_at, o.cancel_at, r.max_attempts, r.on_lost, r.queue,
-    r.job, r.overrides, j.definition, :now - coalesce(o.began_at, o.claimed_at), o.step, o.deadline - o.since,
+    r.job, r.overrides, j.definition, :now - coalesce(o.began_at, o.claimed_at), o.step, null, o.deadline - o.since,
     case when o.cancel_at < :now then 1 else 0 end
 from rota_outside o join rota_run r on r.id = o.run_id
 left join rota_job j on j.name = r.job and j.version = r.job_version
@@ -88,8 +90,8 @@ where run_id = :id and fence = :fence;
 
 -- name: recorded_end
 select a.outcome, a.left_as, r.state, r.fence, case when exists (
-    select 1 from rota_event e where e.kind = 'run' and e.subject = cast(r.id as text) and e.type = 'handed_over'
-        and e.fence = :fence) then 1 else 0 end
+    select 1 from rota_event e where e.kind = 'run' and e.subject = cast(r.id as text) and e.fence = :fence
+        and e.type in ('handed_over', 'advanced')) then 1 else 0 end
 from rota_run r left join rota_attempt a on a.run_id = r.id and a.fence = :fence
 where r.id = :id;
 

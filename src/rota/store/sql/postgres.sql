@@ -47,13 +47,13 @@ candidate as (
     where asked.queue <> all(array(select name from rota_pause where kind = 'queue'))),
 taken as (
     delete from rota_ready where ctid = any(array(select place from candidate))
-    returning run_id, rank, run_at, attempt, fence, solo),
+    returning run_id, queue, rank, run_at, attempt, fence, solo),
 leased as (
     insert into rota_lease (run_id, fence, attempt, worker_id, claimed_at, expires_at, cancel_at)
     select run_id, fence + 1, attempt + 1, :worker_id, at.now, at.now + :lease, null from taken, at)
-select r.id, taken.fence + 1, taken.attempt + 1, r.job, r.job_version, r.payload, r.queue, taken.rank, taken.run_at,
-    r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id::text, r.max_attempts, r.on_lost, r.created_at,
-    r.plan_time, r.covers_from, r.missed_count, taken.solo
+select r.id, taken.fence + 1, taken.attempt + 1, r.job, r.job_version, r.payload, taken.queue, taken.rank,
+    taken.run_at, r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id::text, r.max_attempts, r.on_lost,
+    r.created_at, r.plan_time, r.covers_from, r.missed_count, taken.solo
 from taken join rota_run r on r.id = taken.run_id;
 
 -- name: complete
@@ -194,13 +194,13 @@ limit :wanted;
 with at as materialized (select :now as now),
 taken as (
     delete from rota_ready w using {rows id id} where w.run_id = rows.id
-    returning w.run_id, w.rank, w.run_at, w.attempt, w.fence, w.solo),
+    returning w.run_id, w.queue, w.rank, w.run_at, w.attempt, w.fence, w.solo),
 leased as (
     insert into rota_lease (run_id, fence, attempt, worker_id, claimed_at, expires_at, cancel_at)
     select run_id, fence + 1, attempt + 1, :worker_id, at.now, at.now + :lease, null from taken, at)
-select r.id, taken.fence + 1, taken.attempt + 1, r.job, r.job_version, r.payload, r.queue, taken.rank, taken.run_at,
-    r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id::text, r.max_attempts, r.on_lost, r.created_at,
-    r.plan_time, r.covers_from, r.missed_count, taken.solo
+select r.id, taken.fence + 1, taken.attempt + 1, r.job, r.job_version, r.payload, taken.queue, taken.rank,
+    taken.run_at, r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id::text, r.max_attempts, r.on_lost,
+    r.created_at, r.plan_time, r.covers_from, r.missed_count, taken.solo
 from taken join rota_run r on r.id = taken.run_id;
 
 -- name: insert_planned

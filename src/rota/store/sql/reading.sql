@@ -18,8 +18,12 @@ select id from rota_run where id >= :low and id <= :high order by id limit 6;
 select id from rota_run order by id desc limit 1000;
 
 -- name: attempts
-select no, fence, worker_id, claimed_at, cast(null as bigint), started_at, ended_at, outcome, error, measures
-from rota_attempt where run_id = :id
+select no, fence, worker_id, claimed_at, cast(null as bigint), started_at, ended_at,
+    case when outcome = 'snoozed' and exists (
+        select 1 from rota_event e where e.kind = 'run' and e.subject = cast(a.run_id as text)
+            and e.type = 'advanced' and e.fence = a.fence) then 'succeeded' else outcome end,
+    error, measures
+from rota_attempt a where run_id = :id
 union all
 select attempt, fence, worker_id, claimed_at, cast(null as bigint), started_at, finished_at, state, null, measures
 from rota_run where id = :id and state = 'succeeded'

@@ -92,7 +92,7 @@ where true;
 -- name: requeue
 -- A run with two lost attempts is a suspect. The limit keeps that a probe.
 insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key, need)
-select r.id, r.queue, -r.priority, case when rows.keeps_place = 1 then r.run_at else :now + rows.delay end,
+select r.id, coalesce(s.queue, r.queue), -r.priority, case when rows.keeps_place = 1 then r.run_at else :now + rows.delay end,
     case when g.key is not null then case when rows.delay > 0 then 4 else 2 end
         when r.need is not null then case when rows.delay > 0 then 7 else 6 end
         when rows.delay > 0 then 1 else 0 end,
@@ -100,13 +100,17 @@ select r.id, r.queue, -r.priority, case when rows.keeps_place = 1 then r.run_at 
         when (select count(*) from (select 1 from rota_attempt a where a.run_id = r.id and a.outcome = 'lost' limit 2)
             as lost) = 2 then 2
         else 0 end,
-    rows.attempt, rows.fence, r.job, r.job_version, g.key,
+    rows.attempt, rows.fence, case when s.job is null or exists (
+        select 1 from rota_pause p where p.kind = 'job' and p.name = r.job) then r.job else s.job end,
+    coalesce(s.job_version, r.job_version), g.key,
     case when substr(r.need, 1, 1) = '*'
         then coalesce((select '@' || p.worker from rota_replica p where p.run_id = r.id), r.need)
         else r.need end
 from {rows id id, delay bigint, attempt int, fence int, keeps_place int} join rota_run r on r.id = rows.id
 left join rota_gate g on g.run_id = rows.id and g.place = 0
-where true;
+left join rota_stage s on s.run_id = rows.id
+where true
+returning queue;
 
 -- name: end_runs
 update rota_run set state = rows.state, attempt = rows.attempt, fence = rows.fence, started_at = :now - rows.busy,

@@ -74,6 +74,18 @@ create index rota_run_parent on rota_run (parent_id) where parent_id is not null
 alter table rota_worker add column labels text;
 alter table rota_worker add column app_version text;
 
+-- A run that goes through the parts of a pipeline: which of them is to be done now, by whoever knows its job.
+create table rota_stage (
+    run_id {id} primary key,
+    pipeline text not null,         -- its own job
+    plan text not null,             -- all parts, as they were when it was enqueued
+    no smallint not null,           -- of the part, from 1
+    step text not null,
+    job text not null,
+    job_version integer not null,
+    queue text not null
+) {keyed};
+
 -- Jobs that are made by a command and not by code.
 alter table rota_job add column kind text not null default 'python';
 alter table rota_job add column owner text not null default 'code';

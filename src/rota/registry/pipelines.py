@@ -1,0 +1,48 @@
+"""Jobs that consist of other jobs: declared without a function, their payloads checked for what their parts take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from rota.core.filling import payload_names
+from rota.core.pipelines import PIPELINE, PLACE, parts_of
+from rota.core.steps import StepDefinition
+from rota.errors import Invalid
+from rota.registry.data_jobs import SchemaPayload
+from rota.registry.jobs import Handler, Registry, declare
+
+_OF_ITS_PARTS = ("isolation", "cpu_limit", "memory_limit", "local_retries", "steps", "replicas")
+
+
+def declare_pipeline(registry: Registry, name: str, given: object, options: Mapping[str, Any]) -> Handler:
+    for option in ("name", *_OF_ITS_PARTS):
+        if option in options:
+            raise Invalid(f"{option} is nothing for a pipeline: {name!r:.80}", hint="its parts are jobs that have it")
+    parts = parts_of(name, given)
+    for part in parts:
+        if part.job in registry and registry.newest(part.job).definition.kind == PIPELINE:
+            raise Invalid(f"job {part.job!r} is a pipeline, and cannot be a part of {name!r}")
+    for definition in registry.definitions():
+        if any(part.job == name for part in definition.pipeline):
+            raise Invalid(f"job {name!r} is a part of {definition.name!r}, and cannot be a pipeline")
+
+    def done_in_parts(**_payload: Any) -> None:
+        """Where handlers are called without a worker, in tests, nothing is done."""
+
+    names = payload_names(*(part.payload for part in parts), place=PLACE)
+    schema: dict[str, Any] = {"type": "object", "properties": {field: {} for field in names}}
+    payload = SchemaPayload(schema | {"required": names} if names else schema)
+    definition = declare(done_in_parts, type(None), {"description": "", **options, "name": name}).definition
+    kept = msgspec.structs.replace(
+        definition,
+        kind=PIPELINE,
+        pipeline=parts,
+        steps=tuple(StepDefinition(part.step, part.job) for part in parts),
+        payload_schema=payload.schema(),
+    )
+    if kept.unique is not None and kept.unique.on_conflict == "replace":
+        raise Invalid("a pipeline cannot be replaced: some of it may be done", hint='on_conflict="existing"')
+    return Handler(kept, done_in_parts, payload)

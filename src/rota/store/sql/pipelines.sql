@@ -1,0 +1,51 @@
+-- Pipelines: the part of a run that is to be done now, and whoever does it.
+
+-- name: put_stages
+insert into rota_stage (run_id, pipeline, plan, no, step, job, job_version, queue)
+select r.id, r.job, rows.plan, rows.no, rows.step, rows.job, rows.job_version, rows.queue
+from {rows id id, plan text, no int, step text, job text, job_version int, queue text}
+join rota_run r on r.id = rows.id
+where true
+on conflict (run_id) do update set no = excluded.no, step = excluded.step, job = excluded.job,
+    job_version = excluded.job_version, queue = excluded.queue;
+
+-- name: ready_for_parts
+-- Whoever knows the part's job may claim it; while the pipeline is paused, nobody.
+update rota_ready set queue = s.queue,
+    job = case when p.name is null then s.job else s.pipeline end,
+    job_version = case when p.name is null then s.job_version else rota_ready.job_version end
+from {rows id id} join rota_stage s on s.run_id = rows.id
+left join rota_pause p on p.kind = 'job' and p.name = s.pipeline
+where rota_ready.run_id = s.run_id
+returning rota_ready.queue;
+
+-- name: plans_of
+select s.run_id, s.plan from {rows id id} join rota_stage s on s.run_id = rows.id;
+
+-- name: untouched_plan
+-- Not of one that somebody has claimed since, if this is repeated.
+select s.plan from rota_stage s join rota_ready w on w.run_id = s.run_id and w.fence = 0 where s.run_id = :id;
+
+-- name: stages_of
+select s.run_id, s.plan, s.step, s.job, s.job_version, s.pipeline
+from {rows id id} join rota_stage s on s.run_id = rows.id;
+
+-- name: lock_pauses
+-- Whoever resumes it waits until what was claimed meanwhile is put back.
+select p.name from {rows name text} join rota_pause p on p.kind = 'job' and p.name = rows.name {for_key_share p};
+
+-- name: unpark
+update rota_ready set job = s.job, job_version = s.job_version from rota_stage s
+where s.pipeline = :job and rota_ready.run_id = s.run_id and rota_ready.job = :job;
+
+-- name: stage_now
+select s.step, s.job, s.queue, s.no, s.plan from rota_stage s where s.run_id = :id;
+
+-- name: advanced_before
+-- An end of a part repeated after an unknown commit, whatever became of the run since.
+select rows.id, rows.fence from {rows id id, fence int}
+join rota_event e on e.kind = 'run' and e.subject = cast(rows.id as text) and e.type = 'advanced'
+    and e.fence = rows.fence;
+
+-- name: drop_stages
+delete from rota_stage where run_id in (select rows.id from {rows id id});
