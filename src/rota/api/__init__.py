@@ -11,6 +11,7 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount, Router
 
 from rota.api import (
+    applying,
     audit,
     bulk,
     executions,
@@ -20,6 +21,7 @@ from rota.api import (
     logs,
     openapi,
     queues,
+    relations,
     runs,
     schedules,
     session,
@@ -35,7 +37,7 @@ from rota.api.stream import Streams
 from rota.app import Rota
 
 _PARTS = (
-    *(health, runs, logs, bulk, jobs, executions, schedules, workers, queues, audit),
+    *(health, runs, relations, logs, bulk, jobs, executions, schedules, applying, workers, queues, audit),
     *(tokens, session, stream, export),
 )
 
