@@ -63,12 +63,12 @@ def server_of(database: str | None) -> str | None:
     return server
 
 
-def require_database(database: str | None) -> None:
+def require_database(database: str | None) -> str:
     """For commands that no server can do for others. A server that is only set does not matter if a database is."""
     if _given("server") is None:
         config = load_config({"database_url": database})
         if not config.server or config.database_url != Config().database_url:
-            return
+            return config.database_url
     name = click.get_current_context().command_path
     hint = "leave out --server and ROTA_SERVER, and name it with --database or ROTA_DATABASE_URL"
     raise Invalid(f"`{name}` needs the database itself, not a server", hint=hint)

@@ -63,8 +63,7 @@ def prune(database: str | None, as_json: bool) -> None:
 
     Workers and servers do this by themselves every few minutes.
     """
-    require_database(database)
-    count = ask(database, lambda client: client.prune())
+    count = ask(require_database(database), lambda client: client.prune())
     if as_json:
         print_json({"pruned": count})
     else:

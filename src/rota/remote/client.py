@@ -157,7 +157,7 @@ class RemoteClient(RemoteGoverning):
     async def progress(self, run_id: str) -> Progress:
         """How far it says it is; if it only has steps, how many of them are over."""
         run = read(await self._ask("runs", run_id), Run)
-        return run.progress or progress_of(None, (), run.state)
+        return run.progress or progress_of(None, [], run.state)
 
     async def logs(self, run_id: str, *, after: str | None = None, last: int | None = None) -> Sequence[LogLine]:
         """What its attempts have logged, oldest first, a page at a time: `after` is the cursor of the last line seen.
