@@ -396,11 +396,11 @@ async def commands_to_schedules(client: Client) -> list[Any]:
 GREETING: dict[str, Any] = {"payload": {"name": "Ada"}}
 
 
-async def test_every_command_does_the_same(database_url: str, tmp_path: Any) -> None:
+async def test_every_command_does_the_same(sqlite_url: str, tmp_path: Any) -> None:
     """On two databases, which then have the same in them."""
     twin = await introduced(f"sqlite:///{tmp_path / 'twin.db'}")
     near = await commands(await twin.connect(), twin)
-    app = await introduced(database_url)
+    app = await introduced(sqlite_url)
     with serving(asgi(app), app) as site:
         async with RemoteClient(site.url) as client:
             other = await commands(cast("Client", client), app)

@@ -58,3 +58,11 @@ TOKEN: dict[str, Any] = {
     "expires_at": "2026-05-01T08:00:00Z", "revoked_at": None, "revoked_by": None, "used_at": None,
 }  # fmt: skip
 IDENTITY: dict[str, Any] = {"actor": "token:ci", "role": "enqueue", "scope": None}
+RELATED: dict[str, Any] = {
+    "id": RUN["id"], "job": "extract", "state": "succeeded", "result": {"rows": 25}, "on": "success",
+    "otherwise": "skip",
+}  # fmt: skip
+REPLICA: dict[str, Any] = {
+    "run_id": RUN["id"], "worker": "gpu-1", "state": "succeeded", "attempt": 1, "error": None, "result": 7,
+    "finished_at": _AT, "bound": False, "cleared": False,
+}  # fmt: skip

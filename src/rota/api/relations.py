@@ -1,13 +1,15 @@
-"""`/api/v1/runs/{id}/…`: the runs that a run follows, that follow it, and who may or does have it."""
+"""`/api/v1/runs/{id}/…`: which runs it follows, which follow it, who does its parts, and who may."""
 
 from __future__ import annotations
+
+from typing import Annotated
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.answers import answer, page
-from rota.api.examples import RUN
+from rota.api.examples import RELATED, REPLICA, RUN
 from rota.api.identity import identity_of
 from rota.api.operations import operation
 from rota.api.requests import client_of, json_body, shaped
@@ -20,33 +22,31 @@ from rota.core.replicas import Replica
 
 
 class RestrictBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Names of workers; `null`: any."""
+    """`null`: workers of any name."""
 
-    only_workers: list[str] | None
+    only_workers: Annotated[list[str], msgspec.Meta(max_length=500)] | None
 
 
-@operation(Role.VIEWER, answers=Related, lists=True)
+@operation(Role.VIEWER, answers=Related, lists=True, gives=RELATED)
 async def list_parents(request: Request) -> Response:
-    """The runs that a run follows, or has followed, in the order given."""
-    client = await client_of(request)
-    return answer(page(await client.parents((await run_of(request, client)).id)))
+    """The runs that a run follows, in the order given."""
+    return answer(page(await (await client_of(request)).parents(request.path_params["id"])))
 
 
-@operation(Role.VIEWER, answers=Related, lists=True)
+@operation(Role.VIEWER, answers=Related, lists=True, gives=RELATED)
 async def list_children(request: Request) -> Response:
     """The runs that follow a run, the oldest first."""
-    client = await client_of(request)
-    return answer(page(await client.children((await run_of(request, client)).id)))
+    return answer(page(await (await client_of(request)).children(request.path_params["id"])))
 
 
-@operation(Role.VIEWER, answers=Replica, lists=True)
+@operation(Role.VIEWER, answers=Replica, lists=True, gives=REPLICA)
 async def list_replicas(request: Request) -> Response:
-    """The replicas of a run that several workers do: whose each is, and how far."""
+    """The parts of a run that several workers do, each a run of its own: whose it is, and how far."""
     client = await client_of(request)
     return answer(page(await client.replicas((await run_of(request, client)).id)))
 
 
-@operation(Role.OPERATOR, body=RestrictBody, answers=Run, takes={"only_workers": ["gpu-1", "gpu-2"]}, gives=RUN)
+@operation(Role.OPERATOR, body=RestrictBody, answers=Run, takes={"only_workers": ["gpu-1"]}, gives=RUN)
 async def restrict_run(request: Request) -> Response:
     """Let only workers of these names have a run; from others that have it, it is taken away."""
     body = shaped(await json_body(request), RestrictBody)
@@ -55,9 +55,10 @@ async def restrict_run(request: Request) -> Response:
     return answer(await client.restrict(run.id, body.only_workers, actor=identity_of(request).actor))
 
 
+# The runs around a run may be of other scopes: whoever is for one scope only is not shown them.
 ROUTES = [
-    declared("/runs/{id}/parents", GET=list_parents, scoped=True),
-    declared("/runs/{id}/children", GET=list_children, scoped=True),
+    declared("/runs/{id}/parents", GET=list_parents),
+    declared("/runs/{id}/children", GET=list_children),
     declared("/runs/{id}/replicas", GET=list_replicas, scoped=True),
     declared("/runs/{id}/restrict", POST=restrict_run, scoped=True),
 ]
