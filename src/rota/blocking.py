@@ -6,9 +6,8 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from rota.client import Client, Order
 from rota.core.bulking import BulkResult, Counted
 from rota.core.dependencies import Related
 from rota.core.events import Event
@@ -16,6 +15,7 @@ from rota.core.explaining import Explanation
 from rota.core.jobstatus import JobStatus
 from rota.core.model import Attempt, Enqueued, JobDefinition, Pause, Run, RunFilter
 from rota.core.notes import LogLine, Progress
+from rota.core.orders import Order
 from rota.core.replicas import Replica
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
@@ -31,6 +31,9 @@ from rota.echoes import (
     BlockingTokens,
     BlockingWorkers,
 )
+
+if TYPE_CHECKING:  # whoever asks a server has no store
+    from rota.client import Client
 
 T = TypeVar("T")
 

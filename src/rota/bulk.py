@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from rota.core.bulking import BulkResult, Counted, Found
+from rota.core.bulking import BulkResult, Counted, Found, SoFar
 from rota.core.model import NewRun, RunFilter
 from rota.errors import BulkMismatch, Invalid, NotCancellable, RotaError, RunIsFinal, Unavailable, UnknownRun
 from rota.store import Store
 from rota.store.bulk_store import Refusals
 from rota.store.waits import DEPENDENCY
-
-SoFar = Callable[[BulkResult], None]
-"""Told after each bite how far it is."""
 
 _FIRST_ID = "00000000-0000-0000-0000-000000000000"
 _PAGE = 5_000

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
 from rota import tracing
 from rota.assigning import Assigning
-from rota.bulk import Bulk, SoFar
+from rota.bulk import Bulk
 from rota.config import Config
 from rota.core import jsonvalue
 from rota.core.actors import checked_actor
-from rota.core.bulking import BulkResult, Counted, to_cancel, to_retry
+from rota.core.bulking import BulkResult, Counted, SoFar, to_cancel, to_retry
 from rota.core.dependencies import Related
 from rota.core.events import KINDS, Event
 from rota.core.explaining import Explanation
@@ -25,6 +24,7 @@ from rota.core.limits import Gate
 from rota.core.model import Attempt, Enqueued, NewRun, Run, RunFilter
 from rota.core.needs import NOTHING
 from rota.core.notes import LogLine, Progress, checked_count, progress_of
+from rota.core.orders import Order
 from rota.core.publishing import (
     carrying,
     gates_of,
@@ -45,7 +45,7 @@ from rota.engine.meters import Meters
 from rota.errors import Conflict, Invalid, NothingToRetry, RunNotFinal, StillRunning, did_you_mean
 from rota.expectations import Expecting
 from rota.governing import Governing
-from rota.hinting import Hints, Subscription
+from rota.hinting import Hints
 from rota.instants import instant
 from rota.linking import linked
 from rota.notifications import Notifications
@@ -57,19 +57,14 @@ from rota.scheduling import Schedules
 from rota.staffing import Workers
 from rota.store import Store
 from rota.store.gathering import Gatherer
+from rota.subscribing import Subscription
 from rota.tokens import Tokens
+
+__all__ = ["MOST_LISTED", "Client", "Order"]
 
 MOST_LISTED = 500
 _FIRST_LOOK = 0.02
 _LONGEST_LOOK = 0.5
-
-
-class Order(msgspec.Struct, frozen=True):
-    """One run that a caller wants: a job's name, its arguments, and options for this run."""
-
-    job: str
-    arguments: dict[str, Any]
-    options: Mapping[str, Any] = {}
 
 
 class Client(Assigning, Governing):

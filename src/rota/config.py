@@ -31,6 +31,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """Every setting; the environment variable is its name in capitals behind `ROTA_`."""
 
     database_url: str = "sqlite:///rota.db"
+    server: str = ""
+    token: str = ""
     lease: timedelta = timedelta(seconds=30)
     heartbeat: timedelta = timedelta(seconds=10)
     reaper: timedelta = timedelta(seconds=5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +15,7 @@ from rota.core.planning import Standing
 from rota.core.retry import RetryPolicy, retry_policy
 from rota.core.schedules import Schedule, ScheduleDefinition
 from rota.core.simulating import Assumptions, SimulatedEvent, simulate
+from rota.core.whatif import Simulated, SimulatedRun, WhatIf
 from rota.durations import Duration, in_micros, parse_duration
 from rota.errors import DuplicateSchedule, Invalid, UnknownJob
 from rota.instants import instant, micros_at
@@ -27,38 +28,6 @@ if TYPE_CHECKING:
 _PAGE = 1_000
 _LONGEST = timedelta(days=3_660)
 _MOST_EVENTS = 1_000
-
-
-class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
-    """What a simulation takes for granted: how long runs last, which fail, and when no planner is there."""
-
-    duration: Duration = "1s"
-    fail_every: int | None = None
-    outages: tuple[tuple[datetime, datetime], ...] = ()
-    workers: int | None = None
-
-
-class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a plan time got; `missed` and `covered` stand for `count` of them, up to `to_at`."""
-
-    kind: str
-    plan_time: datetime
-    scope: str | None = None
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    attempt: int = 0
-    reason: str | None = None
-    count: int = 1
-    to_at: datetime | None = None
-
-
-class Simulated(msgspec.Struct, frozen=True, kw_only=True):
-    """`counts` are of everything until `until_at`, which is earlier than asked for if there was too much to decide."""
-
-    from_at: datetime
-    until_at: datetime
-    counts: dict[str, int]
-    events: tuple[SimulatedRun, ...]
 
 
 async def simulated(

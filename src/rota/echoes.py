@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from rota.client import Client
-from rota.core.access import Token
+from rota.core.access import Issued, Token
 from rota.core.applying import Difference
 from rota.core.backfilling import Backfill
 from rota.core.events import Event
@@ -25,10 +24,12 @@ from rota.core.scope import Scope
 from rota.core.states import RunState
 from rota.core.steps import StepState
 from rota.core.triggers import Trigger
+from rota.core.whatif import Simulated, WhatIf
 from rota.core.workers import Worker
-from rota.drafting import Simulated, WhatIf
 from rota.durations import Duration
-from rota.tokens import Issued
+
+if TYPE_CHECKING:  # whoever asks a server has no store
+    from rota.client import Client
 
 T = TypeVar("T")
 

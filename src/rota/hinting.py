@@ -6,78 +6,17 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from typing import Self
-from uuid import UUID
 from zlib import crc32
 
-import msgspec
-
 from rota.core.model import Run
-from rota.core.states import RunState
-from rota.errors import Invalid, Unavailable, did_you_mean
+from rota.errors import Unavailable
 from rota.store import Store
+from rota.subscribing import COARSE_TOPICS, OF_RUN, Hint, Subscription, checked_topics
 
 log = logging.getLogger("rota.hints")
 
-COARSE_TOPICS = ("runs", "schedules", "workers", "queues")
-_OF_RUN = "run:"
-_MOST_TOPICS = 1_000
 _GAP = 0.25
 _IDLE = 0.5
-
-
-class Hint(msgspec.Struct, frozen=True):
-    """`version` is another number after every change. Only hints about one run have its `id`, and its `state`;
-    that is None if there is no such run."""
-
-    topic: str
-    id: str | None
-    state: RunState | None
-    version: int
-
-
-class Subscription:
-    """What changed, by and by: `async for hint in subscription`. First, once, how everything is.
-
-    Whoever is slow misses what was in between, never the last: of each topic at most one hint waits.
-    """
-
-    def __init__(self, topics: frozenset[str], leave: Callable[[Subscription], Awaitable[None]]) -> None:
-        self.topics = topics
-        self._leave = leave
-        self._waiting: dict[str, Hint] = {}
-        self._more = asyncio.Event()
-        self._ended = False
-
-    def tell(self, hint: Hint) -> None:
-        self._waiting[hint.topic] = hint
-        self._more.set()
-
-    def end(self) -> None:
-        self._ended = True
-        self._more.set()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Hint:
-        await self._more.wait()
-        if self._ended:
-            raise StopAsyncIteration
-        hint = self._waiting.pop(next(iter(self._waiting)))
-        if not self._waiting:
-            self._more.clear()
-        return hint
-
-    async def close(self) -> None:
-        self.end()
-        await self._leave(self)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
 
 class Hints:
@@ -96,9 +35,7 @@ class Hints:
 
     def subscribe(self, topics: Iterable[str]) -> Subscription:
         """From this moment on; to be closed, or used in `async with`."""
-        wanted = frozenset(map(checked_topic, topics))
-        if not 1 <= len(wanted) <= _MOST_TOPICS:
-            raise Invalid(f"a subscription has 1 to {_MOST_TOPICS} topics, not {len(wanted)}")
+        wanted = checked_topics(topics)
         subscription = Subscription(wanted, self._leave)
         for topic in wanted:
             self._subscribers.setdefault(topic, set()).add(subscription)
@@ -114,7 +51,7 @@ class Hints:
     async def follow(self, run_id: str) -> AsyncGenerator[Run]:
         """The run now, and at each hint of it, until it is final."""
         run_id = await self._store.find_run(run_id)
-        async with self.subscribe([f"{_OF_RUN}{run_id}"]) as hints:
+        async with self.subscribe([f"{OF_RUN}{run_id}"]) as hints:
             async for _ in hints:
                 run = await self._get(run_id)
                 yield run
@@ -135,12 +72,12 @@ class Hints:
         if mark == self._mark:
             return False
         watched = set(self._subscribers)
-        runs = await self._store.watch.runs(sorted(topic[len(_OF_RUN) :] for topic in watched - {*COARSE_TOPICS}))
+        runs = await self._store.watch.runs(sorted(topic[len(OF_RUN) :] for topic in watched - {*COARSE_TOPICS}))
         # Read after the mark: what was written in between is found now, and once more by the next look.
         self._mark = mark if watched >= self._subscribers.keys() else None
         hints = {topic: Hint(topic, None, None, crc32(repr(mark).encode())) for topic in watched & {*COARSE_TOPICS}}
         for topic in watched - hints.keys():
-            seen = runs.get(run_id := topic[len(_OF_RUN) :])
+            seen = runs.get(run_id := topic[len(OF_RUN) :])
             hints[topic] = Hint(topic, run_id, seen.state if seen else None, seen.version if seen else 0)
         changed = [hint for topic, hint in hints.items() if self._known.get(topic) != hint]
         for hint in changed:
@@ -202,13 +139,3 @@ class Hints:
         self._subscribers.clear()
         self._known.clear()
         await self._stop()
-
-
-def checked_topic(topic: str) -> str:
-    if topic in COARSE_TOPICS:
-        return topic
-    with contextlib.suppress(ValueError):
-        if topic.startswith(_OF_RUN):
-            return f"{_OF_RUN}{UUID(topic[len(_OF_RUN) :])}"
-    hint = did_you_mean(topic, COARSE_TOPICS) or ""
-    raise Invalid(f"there is no topic {topic!r:.80}", hint=f"{hint}; or write run: and a whole id".removeprefix("; "))

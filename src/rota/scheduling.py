@@ -20,7 +20,8 @@ from rota.core.publishing import scope_of
 from rota.core.schedules import Schedule, ScheduleDefinition, define, options_of, sample
 from rota.core.scope import Scope
 from rota.core.triggers import Trigger
-from rota.drafting import Simulated, WhatIf, applied, drafted, simulated
+from rota.core.whatif import Simulated, WhatIf
+from rota.drafting import applied, drafted, simulated
 from rota.durations import Duration, in_micros, parse_duration
 from rota.errors import ChangedMeanwhile, Conflict, Invalid, NotFound, Unavailable, UnknownSchedule
 from rota.instants import micros_at

@@ -6,9 +6,7 @@ import secrets
 from collections.abc import Sequence
 from datetime import timedelta
 
-import msgspec
-
-from rota.core.access import Role, Token, credential_of, digest_of, role_of, token_text
+from rota.core.access import Issued, Role, Token, credential_of, digest_of, role_of, token_text
 from rota.core.actors import checked_actor
 from rota.core.names import checked_name
 from rota.core.publishing import scope_of
@@ -20,13 +18,6 @@ from rota.store.tokens import Found, NewToken
 
 _LIFE = timedelta(days=90)
 _SESSION = timedelta(hours=12)
-
-
-class Issued(msgspec.Struct, frozen=True):
-    """`secret` is the token's whole text, told this once: only its digest is kept."""
-
-    token: Token
-    secret: str
 
 
 class Tokens:

@@ -19,7 +19,7 @@ from rota.cli import root
 from rota.cli.schedule_words import schedule_state_cell
 from rota.core.documents import document_of
 from rota.core.schedules import Schedule
-from rota.drafting import WhatIf
+from rota.core.whatif import WhatIf
 from rota.errors import Conflict, Invalid
 from rota.store import Store, open_database
 

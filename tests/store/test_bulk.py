@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from rota.bulk import SoFar
 from rota.client import Client
 from rota.config import Config
-from rota.core.bulking import BulkResult, Counted
+from rota.core.bulking import BulkResult, Counted, SoFar
 from rota.core.model import CancelPolicy, JobDefinition, RunFilter
 from rota.core.states import Outcome, RunState
 from rota.errors import BulkMismatch, Invalid

@@ -8,9 +8,10 @@ import pytest
 
 from rota.core.states import Outcome, RunState
 from rota.errors import Invalid, Unavailable, UnknownRun
-from rota.hinting import Hint, Hints, Subscription
+from rota.hinting import Hints
 from rota.store import Store, new_id
 from rota.store.database import Tx
+from rota.subscribing import Hint, Subscription
 from tests.support.runs import PATIENCE, claim, finish, put, put_and_claim, tell
 
 

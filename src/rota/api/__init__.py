@@ -11,6 +11,7 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount, Router
 
 from rota.api import (
+    applying,
     audit,
     bulk,
     executions,
@@ -41,8 +42,8 @@ from rota.api.stream import Streams
 from rota.app import Rota
 
 _PARTS = (
-    *(health, runs, relations, logs, bulk, jobs, executions, schedules, workers, queues, quotas, expectations),
-    *(notifications, audit, tokens, session, stream, export, worker_claims, worker_runs),
+    *(health, runs, relations, logs, bulk, jobs, executions, schedules, applying, workers, queues, quotas),
+    *(expectations, notifications, audit, tokens, session, stream, export, worker_claims, worker_runs),
 )
 
 

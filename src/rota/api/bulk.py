@@ -15,12 +15,12 @@ from rota.api.filters import RunQuery, filter_of
 from rota.api.identity import identity_of
 from rota.api.operations import operation
 from rota.api.problems import problem
+from rota.api.queries import asked
 from rota.api.requests import client_of, json_body, shaped
 from rota.api.routing import declared
-from rota.bulk import SoFar
 from rota.client import Client
 from rota.core.access import Role
-from rota.core.bulking import BulkResult, Counted
+from rota.core.bulking import BulkResult, Counted, SoFar
 from rota.errors import BulkMismatch, Invalid, RotaError
 
 _LINES = "application/x-ndjson"
@@ -51,6 +51,19 @@ class SchedulesBulkBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True
     expected: Count | None = None
     reason: Annotated[str, msgspec.Meta(max_length=1_000)] | None = None
     dry_run: bool = False
+
+
+class CountQuery(RunQuery, kw_only=True):
+    """All of this must hold; counting stops at `most`."""
+
+    most: Annotated[int, msgspec.Meta(ge=1, le=_MOST_COUNTED)] = 10_000
+
+
+@operation(Role.VIEWER, query=CountQuery, answers=Counted, gives={"count": 3, "exact": True})
+async def count_runs(request: Request) -> Response:
+    """How many runs match a filter."""
+    query = asked(request, CountQuery)
+    return answer(await (await client_of(request)).count(filter_of(query, query.scope_wanted), most=query.most))
 
 
 @operation(
@@ -155,4 +168,8 @@ async def _act_on(client: Client, name: str, body: SchedulesBulkBody, actor: str
         await schedules.update(name, enabled=body.action == "enable", actor=actor)
 
 
-ROUTES = [declared("/runs:bulk", POST=bulk_runs), declared("/schedules:bulk", POST=bulk_schedules)]
+ROUTES = [
+    declared("/runs:count", GET=count_runs),
+    declared("/runs:bulk", POST=bulk_runs),
+    declared("/schedules:bulk", POST=bulk_schedules),
+]

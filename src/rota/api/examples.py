@@ -47,7 +47,8 @@ SCHEDULE_BODY: dict[str, Any] = {
 SCHEDULE: dict[str, Any] = {
     "id": "019c1a2b-7d1e-7c3a-9f00-5d1f3c2b1a01", "name": "news", "job": "crawl", "state": "active", "owner": "api",
     "revision": 1, "enabled": True, "paused_at": None, "paused_by": None, "pause_reason": None, "resume_at": None,
-    "job_paused": False, "next_plan": _AT, "awaits": None, "fired": 3, "trouble": None, "created_at": _AT,
+    "job_paused": False, "cursor_at": _AT, "next_plan": _AT, "awaits": None, "fired": 3, "tzdata": "2026a",
+    "trouble": None, "created_at": _AT,
     "updated_at": _AT, "rule": "every 30 minutes", "timezone": "UTC",
     "definition": {"job": "crawl", "every": "30m", "payload": {"url": "https://example.com"}}, "last": None,
 }  # fmt: skip

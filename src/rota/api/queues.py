@@ -26,6 +26,12 @@ class Queue(msgspec.Struct):
     paused: Pause | None
 
 
+class ResumedQueue(Queue):
+    """`was_paused`: until now."""
+
+    was_paused: bool
+
+
 async def _queues(client: Client) -> list[Queue]:
     """Those that jobs name, and those that are paused, too, though nothing is in them."""
     paused = {one.name: one for one in await client.paused_queues()}
@@ -49,12 +55,13 @@ async def pause_queue(request: Request) -> Response:
     return answer(await _queue(client, name))
 
 
-@operation(Role.OPERATOR, answers=Queue, gives=QUEUE)
+@operation(Role.OPERATOR, answers=ResumedQueue, gives={**QUEUE, "was_paused": True})
 async def resume_queue(request: Request) -> Response:
     """Let runs be claimed from a queue again."""
     client, name = await client_of(request), request.path_params["name"]
-    await client.resume_queue(name, actor=identity_of(request).actor)
-    return answer(await _queue(client, name))
+    was_paused = await client.resume_queue(name, actor=identity_of(request).actor)
+    queue = await _queue(client, name)
+    return answer(ResumedQueue(**msgspec.structs.asdict(queue), was_paused=was_paused))
 
 
 async def _queue(client: Client, name: str) -> Queue:

@@ -51,7 +51,16 @@ class RunListQuery(RunQuery, kw_only=True):
 
 
 class EnqueuedRuns(msgspec.Struct):
+    """`created`: which of them are new; the others were there already."""
+
     items: Sequence[Run]
+    created: Sequence[bool]
+
+
+class RunDetailQuery(msgspec.Struct):
+    """Without `steps`, `progress` is only what the run said itself."""
+
+    steps: bool = True
 
 
 @operation(
@@ -106,7 +115,8 @@ async def _enqueue_many(client: Client, orders: Sequence[Order]) -> Response:
     except RotaError as error:
         place = await _place_of(error, client, orders)
         return problem(error, place)
-    return answer({"items": await client.get_many(run.id for run in enqueued)}, 201)
+    runs = await client.get_many(run.id for run in enqueued)
+    return answer(EnqueuedRuns(runs, [run.created for run in enqueued]), 201)
 
 
 async def _place_of(error: RotaError, client: Client, orders: Sequence[Order]) -> str:
@@ -148,7 +158,7 @@ async def run_of(request: Request, client: Client) -> Run:
     return run
 
 
-@operation(Role.VIEWER, answers=Run, gives=RUN)
+@operation(Role.VIEWER, query=RunDetailQuery, answers=Run, gives=RUN)
 async def get_run(request: Request) -> Response:
     """One run, with its steps in `progress`.
 
@@ -156,6 +166,8 @@ async def get_run(request: Request) -> Response:
     """
     client = await client_of(request)
     run = await run_of(request, client)
+    if not asked(request, RunDetailQuery).steps:
+        return answer(run)
     steps = await client.steps(run.id)
     said = progress_of(run.progress, steps, run.state) if run.progress or steps else None
     return answer(msgspec.structs.replace(run, progress=said))

@@ -32,8 +32,8 @@ from rota.core.occurrences import Occurrence
 from rota.core.preview import Fire
 from rota.core.schedules import SCHEDULE_OPTIONS, Schedule
 from rota.core.viewing import view
+from rota.core.whatif import Simulated, WhatIf
 from rota.core.wording import describe
-from rota.drafting import Simulated, WhatIf
 from rota.errors import DuplicateSchedule, Invalid, UnknownSchedule
 
 Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
@@ -44,6 +44,12 @@ Document = dict[str, Any]
 class ScheduleQuery(Page, kw_only=True):
     job: str | None = None
     owner: str | None = None
+
+
+class OwnerQuery(msgspec.Struct):
+    """`owner`: whose it is, for lists; `api` if nobody says it."""
+
+    owner: str = "api"
 
 
 class PauseBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -129,13 +135,16 @@ async def list_schedules(request: Request) -> Response:
     return answer(page([view(schedule, now=now) for schedule in found], following))
 
 
-@operation(Role.ADMIN, body=Document, answers=Document, status=201, takes=SCHEDULE_BODY, gives=SCHEDULE)
+@operation(
+    Role.ADMIN, query=OwnerQuery, body=Document, answers=Document, status=201, takes=SCHEDULE_BODY, gives=SCHEDULE
+)
 async def create_schedule(request: Request) -> Response:
     """Make a schedule."""
     parsed = parse(_document(await json_body(request)))
     client = await client_of(request)
+    owner, actor = asked(request, OwnerQuery).owner, identity_of(request).actor
     made = await client.schedules.create(
-        parsed.name, parsed.job, parsed.trigger, actor=identity_of(request).actor, **parsed.options
+        parsed.name, parsed.job, parsed.trigger, owner=owner, actor=actor, **parsed.options
     )
     return await _answered(client, made, 201)
 

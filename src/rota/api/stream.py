@@ -21,7 +21,7 @@ from rota.api.requests import client_of
 from rota.api.routing import declared
 from rota.core.access import Role
 from rota.errors import Unavailable
-from rota.hinting import checked_topic
+from rota.subscribing import checked_topic
 
 T = TypeVar("T")
 

@@ -36,7 +36,7 @@ Exit codes:
   4    not found
   5    not allowed
   6    conflict
-  69   the database cannot be reached, or the port is taken
+  69   the database or the server cannot be reached, or the port is taken
   75   the run is still running after --timeout
   78   bad configuration, or tables that need `rota migrate`
   130  interrupted
@@ -57,7 +57,11 @@ Exit codes:
     + EXIT_CODES,
 )
 @click.version_option(__version__, prog_name="rota", message="%(prog)s %(version)s")
-def root() -> None:
+@click.option("--server", metavar="URL", help="Ask this server instead of a database.  [env: ROTA_SERVER]")
+@click.option(
+    "--token", metavar="TOKEN", help="To be let in there; others see it in lists of processes.  [env: ROTA_TOKEN]"
+)
+def root(server: str | None, token: str | None) -> None:
     """Run jobs on time, once, and know what happened.
 
     The database is --database, else ROTA_DATABASE_URL, else rota.toml, else sqlite:///rota.db.

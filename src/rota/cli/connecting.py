@@ -7,12 +7,14 @@ import contextlib
 import getpass
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
+import click
+
 from rota.client import Client
-from rota.config import load_config
-from rota.errors import Unavailable
+from rota.config import Config, load_config
+from rota.errors import Invalid, Unavailable
 from rota.registry.jobs import Registry
 from rota.store import dialect_of, open_database, open_store
 from rota.store.statements import SQLITE
@@ -21,18 +23,61 @@ T = TypeVar("T")
 
 
 def ask(database: str | None, question: Callable[[Client], Awaitable[T]]) -> T:
-    """Ask a client that knows no jobs of its own, only those the database has heard of."""
+    """Ask a client that knows no jobs of its own, only those the database has heard of; or a server, if so told."""
+    server = server_of(database)
 
     async def connected() -> T:
         config = load_config({"database_url": database})
-        require_existing(config.database_url)
-        client = Client(await open_store(config.database_url, deadline=config.deadline), Registry(), config)
+        client = await _client(config) if server is None else _remote_client(server, config)
         try:
             return await question(client)
         finally:
             await client.close()
 
     return asyncio.run(connected())
+
+
+async def _client(config: Config) -> Client:
+    require_existing(config.database_url)
+    return Client(await open_store(config.database_url, deadline=config.deadline), Registry(), config)
+
+
+def _remote_client(server: str, config: Config) -> Client:
+    """In its verbs it is the same."""
+    from rota.remote import RemoteClient
+
+    token = _given("token") or config.token
+    client = RemoteClient(server, token or None, config.deadline)
+    return cast("Client", client)
+
+
+def server_of(database: str | None) -> str | None:
+    """Which server is meant, if not the database itself: what is said outright wins over what is set."""
+    server: str | None = _given("server")
+    if server is not None and database is not None:
+        raise Invalid("either --server or --database is asked, not both", hint="leave one of them out")
+    if server is None and database is None:
+        server = load_config().server or None
+    if server is None and _given("token") is not None:
+        raise Invalid("--token means nothing without --server", hint="a database has users of its own")
+    return server
+
+
+def require_database(database: str | None) -> str:
+    """For commands that no server can do for others. A server that is only set does not matter if a database is."""
+    if _given("server") is None:
+        config = load_config({"database_url": database})
+        if not config.server or config.database_url != Config().database_url:
+            return config.database_url
+    name = click.get_current_context().command_path
+    hint = "leave out --server and ROTA_SERVER, and name it with --database or ROTA_DATABASE_URL"
+    raise Invalid(f"`{name}` needs the database itself, not a server", hint=hint)
+
+
+def _given(option: str) -> Any:
+    """Of `rota` itself, before its command."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.find_root().params.get(option)
 
 
 def actor() -> str:

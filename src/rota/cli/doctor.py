@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import click
 
-from rota.cli.connecting import require_existing
+from rota.cli.connecting import require_database, require_existing
 from rota.cli.options import examples, shared
 from rota.cli.output import emit, on_terminal, print_json
 from rota.cli.words import one_field, visible
@@ -50,6 +50,7 @@ def doctor(database: str | None, schedule: str | None, everything: bool, as_json
 
     Nothing is changed. A warning is no problem: the exit code is 1 only if there is one.
     """
+    require_database(database)
     config = load_config({"database_url": database})
     checks = asyncio.run(_examine(config, schedule, everything=everything))
     healthy = not any(check.level == PROBLEM for check in checks)

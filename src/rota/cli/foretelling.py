@@ -18,8 +18,8 @@ from rota.core.documents import document_of, merged, parse
 from rota.core.preview import zone_of
 from rota.core.schedules import SCHEDULE_OPTIONS, ScheduleDefinition
 from rota.core.viewing import policies
+from rota.core.whatif import Simulated, SimulatedRun, WhatIf
 from rota.core.wording import describe
-from rota.drafting import Simulated, SimulatedRun, WhatIf
 from rota.durations import parse_duration
 from rota.errors import Invalid
 

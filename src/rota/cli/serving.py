@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from rota.app import Rota
-from rota.cli.connecting import without_password
+from rota.cli.connecting import require_database, without_password
 from rota.cli.loading import load_app
 from rota.cli.options import concurrency, examples, staying
 from rota.cli.output import emit, print_json
@@ -38,6 +38,7 @@ def dev(target: str | None, database: str | None, log_level: str, as_json: bool,
 
     Without MODULE it runs an example.
     """
+    require_database(database)
     settings["database_url"] = database
     log_to_stderr(log_level, load_config({"log_format": settings["log_format"]}).log_format)
     app = _configured(target, settings) if target else _example(settings)
@@ -84,6 +85,7 @@ def server(target: str | None, database: str | None, log_level: str, as_json: bo
     """
     from rota.server import serve
 
+    require_database(database)
     settings["database_url"] = database
     log_to_stderr(log_level, load_config({"log_format": settings["log_format"]}).log_format)
     app = _configured(target, settings) if target else Rota(config=load_config(settings))

@@ -11,8 +11,7 @@ from rota.cli.options import examples, scope_of, shared
 from rota.cli.output import print_facts, print_json, print_rows
 from rota.cli.words import Cell, Columns, age_cell, instant_cell, text_cell
 from rota.client import Client
-from rota.core.access import Role, Token
-from rota.tokens import Issued
+from rota.core.access import Issued, Role, Token
 
 _COLUMNS = Columns(
     ("id", "name", "role", "scope", "state", "expires", "used", "by"), cut=("name",), spare=("by", "used")

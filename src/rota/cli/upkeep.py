@@ -6,7 +6,7 @@ import asyncio
 
 import click
 
-from rota.cli.connecting import ask, require_existing
+from rota.cli.connecting import ask, require_database, require_existing
 from rota.cli.options import examples, shared
 from rota.cli.output import emit, on_terminal, print_json
 from rota.config import Config, load_config
@@ -31,6 +31,7 @@ def migrate(check: bool, database: str | None, as_json: bool) -> None:
     Safe while workers run, from any number of machines; a killed migration continues where it was.
     An SQLite file is brought up to date by whoever opens it.
     """
+    require_database(database)
     config = load_config({"database_url": database})
     if check:
         require_existing(config.database_url)
@@ -62,7 +63,7 @@ def prune(database: str | None, as_json: bool) -> None:
 
     Workers and servers do this by themselves every few minutes.
     """
-    count = ask(database, lambda client: client.prune())
+    count = ask(require_database(database), lambda client: client.prune())
     if as_json:
         print_json({"pruned": count})
     else:

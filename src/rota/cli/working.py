@@ -13,6 +13,7 @@ from typing import Any
 import click
 import msgspec
 
+from rota.cli.connecting import require_database
 from rota.cli.loading import full_name, is_module_here, load_app
 from rota.cli.options import concurrency, examples, queues_of, staying
 from rota.cli.output import print_json
@@ -120,6 +121,7 @@ def worker(processes: int, with_parent: bool, **given: Any) -> int:
     SIGTERM, Ctrl-C or `rota workers stop` stops claiming and lets runs end; a second signal stops at once.
     """
     wanted = Wanted(**given)
+    require_database(wanted.database)
     log_to_stderr(wanted.log_level, load_config({"log_format": wanted.log_format}).log_format)
     if processes > 1:
         from rota.cli.supervisor import supervise

@@ -66,6 +66,13 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
         return Identity(f"token:{self.name}", self.role, self.scope)
 
 
+class Issued(msgspec.Struct, frozen=True):
+    """`secret` is the token's whole text, told this once: only its digest is kept."""
+
+    token: Token
+    secret: str
+
+
 class Credential(msgspec.Struct, frozen=True):
     """A token's text taken apart: whose it claims to be, and the digest that has to fit."""
 

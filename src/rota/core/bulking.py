@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -58,6 +58,10 @@ class BulkResult(msgspec.Struct, frozen=True):
     @property
     def handled(self) -> int:
         return self.done + sum(refused.count for refused in self.refused)
+
+
+SoFar = Callable[[BulkResult], None]
+"""Told after each bite how far it is."""
 
 
 def to_cancel(wanted: RunFilter, *, everything: bool = False) -> RunFilter:

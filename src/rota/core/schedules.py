@@ -171,9 +171,12 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def define(
-    job: JobDefinition, trigger: Trigger, options: Mapping[str, Any], *, name: str, now: int
+    job: JobDefinition, trigger: Trigger, options: Mapping[str, Any], *, name: str, now: int | None
 ) -> ScheduleDefinition:
-    """Everything checked, nothing stored: bad rules, contradictory policies, options that no run of the job takes."""
+    """Everything checked, nothing stored: bad rules, contradictory policies, options that no run of the job takes.
+
+    Without `now`: it stands already, and whether it ever fires is not asked again.
+    """
     checked_name(name, "the name of a schedule")
     for option in options:
         if option not in SCHEDULE_OPTIONS:
@@ -205,7 +208,8 @@ def define(
         description=str(options.get("description", "")),
     )
     _refuse_contradictions(definition, job, options)
-    rules.check(rule, name, now)
+    if now is not None:
+        rules.check(rule, name, now)
     return definition
 
 

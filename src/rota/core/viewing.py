@@ -18,7 +18,8 @@ from rota.durations import format_duration
 
 _FACTS = (
     "id", "name", "job", "state", "owner", "revision", "enabled", "paused_at", "paused_by", "pause_reason",
-    "resume_at", "job_paused", "next_plan", "awaits", "fired", "trouble", "created_at", "updated_at",
+    "resume_at", "job_paused", "cursor_at", "next_plan", "awaits", "fired", "tzdata", "trouble", "created_at",
+    "updated_at",
 )  # fmt: skip
 _LATE = timedelta(seconds=10)
 _OVERLAPS = {

@@ -74,7 +74,7 @@ class BulkStore:
                 if run.id not in retries.get(str(run.retry_of), {run.id})  # its own: this was done before
             }
 
-        hints = {run.queue for run in runs}
+        hints = {enqueueing.where_of(run) for run in runs}
         refused = await self._database.transact(body)
         self._database.notify(hints)
         return refused

@@ -17,6 +17,14 @@ from rota.store.database import AlreadyThere, Row, Tx
 from rota.store.limits import Admitted, Refused, Skipped
 from rota.store.quotas import gated as under_quotas
 
+Hints = set[str] | set[str | None]
+"""Queues where something may be claimed; None: in any."""
+
+
+def where_of(run: NewRun) -> str | None:
+    """Parts of a pipeline may be of any queue."""
+    return None if is_pipeline(run.overrides) else run.queue
+
 
 class Left(msgspec.Struct):
     """To be done at the end: limits of runs that came under them are opened, and whoever is to be told is hinted."""
@@ -25,9 +33,7 @@ class Left(msgspec.Struct):
     hints: set[str] = set()
 
 
-async def enqueue(
-    tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints: set[str | None] | None = None
-) -> list[Enqueued]:
+async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints: Hints | None = None) -> list[Enqueued]:
     """In the order asked for; `AlreadyThere` if this has been done before. Without `quotas`, there are none.
 
     `hints` gets those who are to be told of runs that ended with it: a limit or a dependency may do that.
@@ -47,7 +53,7 @@ async def enqueue(
         left.hints |= await dependencies.attach(tx, runs, answers)
     await limits.open_for(tx, left.placed)
     if hints is not None:
-        hints |= left.hints
+        hints.update(left.hints)
     return answers
 
 
@@ -117,7 +123,7 @@ async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
 
 
 async def enqueue_again(
-    tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints: set[str | None] | None = None
+    tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints: Hints | None = None
 ) -> list[Enqueued]:
     """After an unknown outcome: what is there gets the first answer, whatever became of it since."""
     rows = await tx.fetch("which_exist", [(run.id,) for run in runs])

@@ -14,7 +14,6 @@ from rota.core.jobstatus import JobFacts
 from rota.core.levels import Levels
 from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Pause, Run, RunFilter, WorkerInfo
 from rota.core.needs import Needs
-from rota.core.pipelines import is_pipeline
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
 from rota.store import (
@@ -132,7 +131,7 @@ class Store:
         quotas = await self.quotas.concern(runs)
         plain = not quotas and not any(run.is_special for run in runs)
         door = self.database.alone if plain else self.database.transact
-        hints = {_where(run) for run in runs}
+        hints = {enqueueing.where_of(run) for run in runs}
         try:
             answers = await door(lambda tx: enqueueing.enqueue(tx, runs, quotas=quotas, hints=hints))
         except AlreadyThere:
@@ -145,7 +144,7 @@ class Store:
 
     async def enqueue_keeping(self, run: NewRun, from_step: str | None) -> Enqueued:
         """A retry, with the steps that its predecessor has done: all, or those before `from_step`."""
-        hints = {_where(run)}
+        hints = {enqueueing.where_of(run)}
 
         async def body(tx: Tx) -> Enqueued:
             (answer,) = await enqueueing.enqueue_again(tx, [run], hints=hints)
@@ -360,8 +359,3 @@ class Store:
     async def newest_run(self, job: str) -> tuple[str, RunState | None] | None:
         """Its id and how it ended, None while it is live; skipped ones do not count."""
         return await self.database.read(lambda tx: jobs.newest_run(tx, job))
-
-
-def _where(run: NewRun) -> str | None:
-    """Parts of a pipeline may be of any queue."""
-    return None if is_pipeline(run.overrides) else run.queue

@@ -1,0 +1,67 @@
+"""`/api/v1/schedules:apply` and `…/verify`: schedules become what documents say, and ledgers are checked."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.api.answers import answer, page
+from rota.api.examples import SCHEDULE_BODY
+from rota.api.identity import identity_of
+from rota.api.operations import operation
+from rota.api.queries import asked
+from rota.api.requests import client_of, json_body, shaped
+from rota.api.routing import declared
+from rota.core.access import Role
+from rota.core.applying import Difference
+from rota.core.ledger import Verification
+
+_MOST = 10_000
+
+
+class ApplyBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """Schedules of `owner` that no document names are deleted. `dry_run` only tells what would change."""
+
+    owner: str
+    documents: Annotated[list[dict[str, Any]], msgspec.Meta(max_length=_MOST)]
+    dry_run: bool = False
+
+
+class VerifyQuery(msgspec.Struct):
+    """`thorough`: also run by run."""
+
+    thorough: bool = True
+
+
+@operation(
+    Role.ADMIN,
+    body=ApplyBody,
+    answers=Difference,
+    lists=True,
+    takes={"owner": "team-a", "documents": [SCHEDULE_BODY], "dry_run": True},
+)
+async def apply_documents(request: Request) -> Response:
+    """Make the schedules of an owner what documents say, and tell what changed."""
+    body = shaped(await json_body(request), ApplyBody)
+    schedules = (await client_of(request)).schedules
+    if body.dry_run:
+        return answer(page(await schedules.plan_documents(body.documents, body.owner)))
+    actor = identity_of(request).actor
+    return answer(page(await schedules.apply_documents(body.documents, body.owner, actor=actor)))
+
+
+@operation(Role.VIEWER, query=VerifyQuery, answers=Verification)
+async def verify_schedule(request: Request) -> Response:
+    """Whether every plan time of a schedule is accounted for exactly once."""
+    thorough = asked(request, VerifyQuery).thorough
+    client = await client_of(request)
+    return answer(await client.schedules.verify(request.path_params["name"], thorough=thorough))
+
+
+ROUTES = [
+    declared("/schedules:apply", POST=apply_documents),
+    declared("/schedules/{name}/verify", GET=verify_schedule),
+]

@@ -1,0 +1,25 @@
+"""A client of a server: the same verbs over HTTP, without a database driver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from rota.blocking import BlockingClient
+from rota.durations import Duration
+from rota.remote.absent import NotOffered
+from rota.remote.client import RemoteClient
+
+if TYPE_CHECKING:
+    from rota.client import Client
+
+__all__ = ["NotOffered", "RemoteClient", "connect"]
+
+
+def connect(url: str, token: str | None = None, timeout: Duration = "15s") -> BlockingClient:
+    """For code without an event loop; nothing is sent before the first question. To be closed in the end."""
+    client = RemoteClient(url, token, timeout)
+
+    async def ready() -> Client:
+        return cast("Client", client)  # in its verbs they are the same: tests/shape/test_remote.py
+
+    return BlockingClient(ready)

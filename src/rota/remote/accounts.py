@@ -1,0 +1,83 @@
+"""What became of plan times, asked of a server: part of `client.schedules`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from rota.core.backfilling import RAN, Backfill
+from rota.core.documents import written_instant
+from rota.core.events import Event
+from rota.core.explaining import Explanation
+from rota.core.ledger import Verification
+from rota.core.occurrences import Occurrence
+from rota.errors import Invalid, did_you_mean
+from rota.remote.transport import Transport, path_of
+from rota.remote.values import event_of, items, read
+
+
+class RemoteAccounts:
+    """Of one schedule, by its name; the times given need a zone."""
+
+    _transport: Transport
+
+    async def _told(self, name: str, verb: str, **query: Any) -> bytes:
+        return (await self._transport.ask("GET", path_of("schedules", name, verb), query)).body
+
+    async def occurrences(
+        self, name: str, from_at: datetime | None = None, to_at: datetime | None = None, *, limit: int = 100
+    ) -> Sequence[Occurrence]:
+        """What became of each plan time, the oldest first: of the last day, unless told otherwise."""
+        spoken = {"from": _maybe(from_at, "from"), "to": _maybe(to_at, "to"), "limit": limit}
+        return items(await self._told(name, "occurrences", **spoken), Occurrence)
+
+    async def events(self, name: str) -> Sequence[Event]:
+        """What was done to it and with it, the oldest first; also to one that was deleted, until its name is reused."""
+        return [event_of(one) for one in items(await self._told(name, "events"), dict[str, Any])]
+
+    async def verify(self, name: str, *, thorough: bool = True) -> Verification:
+        """Whether every plan time is accounted for exactly once; `thorough` looks at each run's, besides counting."""
+        return read(await self._told(name, "verify", thorough=thorough), Verification)
+
+    async def explain(self, name: str, at: datetime) -> Explanation:
+        """Why a plan time did or did not run, will or will not."""
+        return read(await self._told(name, "explain", at=_instant(at, "at")), Explanation)
+
+    async def backfill(
+        self,
+        name: str,
+        from_at: datetime,
+        to_at: datetime,
+        *,
+        ran: str = "none",
+        concurrency: int = 1,
+        dry_run: bool = False,
+        actor: str | None = None,
+    ) -> Backfill:
+        """Runs for the plan times of its rule from `from_at` to `to_at` that have none, `concurrency` of them at once.
+
+        `ran`: those that have one get another if it did not succeed (`failed`), or in any case (`all`).
+        """
+        if ran not in RAN:
+            raise Invalid(f"ran cannot be {ran!r}", hint=did_you_mean(str(ran), RAN))
+        body = {
+            "from": _instant(from_at, "from"),
+            "to": _instant(to_at, "to"),
+            "ran": ran,
+            "concurrency": concurrency,
+            "dry_run": dry_run,
+        }
+        return read(
+            (await self._transport.ask("POST", path_of("schedules", name, "backfill"), body=body)).body, Backfill
+        )
+
+
+def _instant(at: datetime, what: str) -> str:
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise Invalid(f"{what} must be a datetime with a zone, not {at!r}")
+    return written_instant(at)
+
+
+def _maybe(at: datetime | None, what: str) -> str | None:
+    return None if at is None else _instant(at, what)

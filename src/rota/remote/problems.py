@@ -1,0 +1,93 @@
+"""Problems (RFC 9457) as the exceptions that they were on the server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from rota.errors import BadPayload, Conflict, Denied, Invalid, NotFound, RotaError, TooManyTries, Unavailable
+
+_FAMILIES: dict[int, type[RotaError]] = {401: Denied, 403: Denied, 404: NotFound, 409: Conflict, 412: Conflict}
+_LONGEST = 1_000
+
+
+class Problem(msgspec.Struct):
+    """What is read of one; whatever else it says is for others."""
+
+    code: str
+    status: int
+    detail: str = ""
+    hint: str | None = None
+    pointer: str | None = None
+
+
+class Trouble(Unavailable):
+    """The server cannot be reached, or does not answer as rota does."""
+
+
+def error_of(status: int, body: bytes, headers: Mapping[str, str], where: str) -> RotaError:
+    """`where` is the server, for whoever asked the wrong one."""
+    try:
+        problem = msgspec.json.decode(body, type=Problem)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return _unlike_rota(status, where, headers.get("location"))
+    return raised(problem, headers)
+
+
+def raised(problem: Problem, headers: Mapping[str, str] | None = None) -> RotaError:
+    """Without the arguments that its class builds a message from: the server has built it."""
+    kind = _kinds().get(problem.code) or _family(problem.status)
+    if problem.status == Unavailable.status and not issubclass(kind, Unavailable):
+        kind = Unavailable  # the server's own configuration, for one
+    error = kind.__new__(kind)
+    RotaError.__init__(error, problem.detail or problem.code, hint=problem.hint)
+    facts: dict[str, Any] = vars(error)
+    facts["code"] = problem.code
+    if isinstance(error, BadPayload):
+        facts |= {"path": _path(problem.pointer), "problem": problem.detail}
+    if isinstance(error, TooManyTries):
+        facts["seconds"] = retry_after(headers or {}) or 0.0
+    return error
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """In seconds; a date is not read."""
+    text = headers.get("retry-after", "")
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 6 else None
+
+
+def _family(status: int) -> type[RotaError]:
+    if status >= 500:
+        return RotaError if status == 500 else Unavailable
+    return _FAMILIES.get(status, Invalid)
+
+
+def _unlike_rota(status: int, where: str, elsewhere: str | None) -> RotaError:
+    """A proxy's page, or another program's."""
+    if status in (401, 403):
+        return Denied(f"{where} answers {status}", hint="something in front of rota does not let this through")
+    hint = "is it the address of a rota server?"
+    if 300 <= status < 400:
+        hint = f"it sends elsewhere: {elsewhere!r:.200}; give that address" if elsewhere else hint
+    return Trouble(f"{where} answers {status}, and not as rota does", hint=hint)
+
+
+def _path(pointer: str | None) -> str:
+    """`#/payload/user/age` as `$.user.age`."""
+    parts = (pointer or "").removeprefix("#").split("/")[1:]
+    below = parts[1:] if parts[:1] == ["payload"] else parts
+    return "".join(["$", *(f".{part.replace('~1', '/').replace('~0', '~')}" for part in below)])[:_LONGEST]
+
+
+@cache
+def _kinds() -> dict[str, type[RotaError]]:
+    return {kind.code: kind for kind in _below(RotaError) if kind.__module__.startswith("rota.errors")}
+
+
+def _below(kind: type[RotaError]) -> Iterator[type[RotaError]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _below(one)

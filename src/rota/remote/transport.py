@@ -1,0 +1,221 @@
+"""Requests to a server: with a deadline, repeated where that is safe, refused as the server refuses them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+
+from rota.durations import Duration, parse_duration
+from rota.errors import DeadlineExceeded, Invalid, RotaError, Unavailable
+from rota.remote.problems import Trouble, error_of, retry_after
+from rota.version import __version__
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+
+API = "/api/v1"
+Query = Mapping[str, Any]
+Pause = Callable[[float], Awaitable[object]]
+
+_REPEATS = (0.1, 0.5)
+"""How long to rest before a request is repeated, if the server does not say."""
+_PASSING = ("unavailable", "deadline")
+_KEPT_OPEN = 2.0  # shorter than servers do: what they have closed cannot be sent on
+_LONGEST_SILENCE = 45.0  # of a stream, which says every 15 s that it is there
+
+
+class Answer(msgspec.Struct, frozen=True):
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Transport:
+    """One server. The token is in the header of each request, and nowhere else."""
+
+    def __init__(self, url: str, token: str | None, timeout: Duration, *, pause: Pause = asyncio.sleep) -> None:
+        self.url = checked_url(url)
+        self.seconds = parse_duration(timeout).total_seconds()
+        if self.seconds <= 0:
+            raise Invalid("timeout must be longer than nothing")
+        self._headers = {"User-Agent": f"rota/{__version__}", "Accept": "application/json"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {checked_token(token)}"
+        self._pause = pause
+        self._session: ClientSession | None = None
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        query: Query | None = None,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Questions, and what carries an `Idempotency-Key`, are asked again if the server is away for a moment."""
+        safe = method == "GET" or "Idempotency-Key" in (headers or {})
+        try:
+            async with asyncio.timeout(self.seconds) as deadline:
+                for rest in (*(_REPEATS if safe else ()), None):
+                    try:
+                        return await self._once(method, path, query, body, headers)
+                    except Unavailable as error:
+                        wanted = _rest_after(error, rest)
+                        now, end = asyncio.get_running_loop().time(), deadline.when()
+                        if wanted is None or end is None or now + wanted >= end:
+                            raise
+                    await self._pause(wanted)
+        except TimeoutError:
+            raise DeadlineExceeded(f"{method} {path} at {self.url}", self.seconds) from None
+        raise AssertionError("the last try has either answered or raised")
+
+    async def _once(
+        self, method: str, path: str, query: Query | None, body: object, headers: Mapping[str, str] | None
+    ) -> Answer:
+        async with self._sent(method, path, query, body, headers) as response:
+            content = await response.read()
+            return Answer(response.status, _lowered(response.headers), content)
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        query: Query | None = None,
+        body: object = None,
+        *,
+        accept: str,
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The lines of an answer as they come. It may take as long as it wants, but not be silent for long."""
+        headers = {"Accept": accept}
+        async with self._sent(method, path, query, body, headers, silence=_LONGEST_SILENCE) as response:
+            yield _lines(response)
+
+    @asynccontextmanager
+    async def _sent(
+        self,
+        method: str,
+        path: str,
+        query: Query | None,
+        body: object,
+        headers: Mapping[str, str] | None,
+        silence: float | None = None,
+    ) -> AsyncIterator[ClientResponse]:
+        import aiohttp
+
+        extra = dict(headers or {})
+        if body is not None:
+            extra["Content-Type"] = "application/json"
+        try:
+            async with self._opened().request(
+                method,
+                self._address(path, query),
+                data=None if body is None else msgspec.json.encode(body),
+                headers=extra,
+                allow_redirects=False,  # the token is for this server
+                timeout=aiohttp.ClientTimeout(total=None, sock_read=silence),
+            ) as response:
+                if not 200 <= response.status < 300:
+                    content = await response.read()
+                    raise _refused(response.status, content, _lowered(response.headers), self.url)
+                yield response
+        except aiohttp.ClientSSLError as error:
+            hint = "its certificate must be valid for this name; SSL_CERT_FILE names other authorities"
+            raise Trouble(f"{self.url} cannot be trusted: {error}", hint=hint) from None
+        except (aiohttp.ClientError, aiohttp.ServerTimeoutError, OSError) as error:
+            words = str(error) or type(error).__name__
+            raise Trouble(f"{self.url} cannot be reached: {words}", hint="is the server running there?") from None
+
+    def _opened(self) -> ClientSession:
+        import aiohttp
+
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(keepalive_timeout=_KEPT_OPEN),
+                headers=self._headers,
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._session
+
+    def _address(self, path: str, query: Query | None) -> Any:
+        from yarl import URL
+
+        return URL(f"{self.url}{path}{_written(query)}", encoded=True)
+
+
+def path_of(*parts: str) -> str:
+    """`path_of("runs", id)`; what has a slash in it is one part all the same."""
+    return "/".join([API, *(quote(part, safe=":") for part in parts)])
+
+
+def checked_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        parts, usable = urlsplit(""), False
+    if not usable:
+        raise Invalid(f"{url.rpartition('@')[2]!r:.200} is no server's address", hint="write http://127.0.0.1:7682")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        hint = "write https://rota.example.com; a token is given apart from it: ROTA_TOKEN"
+        raise Invalid("the address of a server is a host and a path only", hint=hint)
+    return url.rstrip("/")
+
+
+def checked_token(token: str) -> str:
+    """What could not be sent is told without telling it."""
+    text = token.strip()
+    if not (text.isascii() and text.isprintable()) or " " in text:
+        raise Invalid("the token has characters that no token has", hint="it looks like rota_…_…")
+    return text
+
+
+def _refused(status: int, body: bytes, headers: Mapping[str, str], where: str) -> RotaError:
+    error = error_of(status, body, headers, where)
+    vars(error)["retry_after"] = retry_after(headers)
+    return error
+
+
+def _rest_after(error: Unavailable, rest: float | None) -> float | None:
+    """None: it is not asked again."""
+    if rest is None or (not isinstance(error, Trouble) and error.code not in _PASSING):
+        return None
+    said: float | None = vars(error).get("retry_after")
+    return rest if said is None else said
+
+
+def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+def _written(query: Query | None) -> str:
+    pairs: list[tuple[str, str]] = []
+    for name, value in (query or {}).items():
+        values = value if isinstance(value, list | tuple) else [value]
+        pairs += [(name, _text(one)) for one in values if one is not None]
+    return f"?{urlencode(pairs)}" if pairs else ""
+
+
+def _text(value: object) -> str:
+    """As JSON has it, without quotes."""
+    plain = msgspec.to_builtins(value)
+    return plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()
+
+
+async def _lines(response: ClientResponse) -> AsyncIterator[bytes]:
+    """Of any length: `readline` would refuse long ones."""
+    rest = b""
+    async for chunk in response.content.iter_any():
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            yield line.rstrip(b"\r")

@@ -1,0 +1,537 @@
+"""A client of a server: verb by verb the same as one of the database."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from rota import remote
+from rota.api import asgi
+from rota.app import Rota
+from rota.client import Client, Order
+from rota.core.dependencies import Follows
+from rota.core.explaining import Explanation
+from rota.core.model import RunFilter, WorkerInfo
+from rota.core.retry import Exponential
+from rota.core.signals import Fail
+from rota.core.states import RunState
+from rota.core.triggers import cron, every, following, once
+from rota.core.unique import Unique
+from rota.core.whatif import WhatIf
+from rota.engine.context import SyncContext
+from rota.errors import (
+    BadPayload,
+    BulkMismatch,
+    ChangedMeanwhile,
+    DuplicateSchedule,
+    Invalid,
+    RotaError,
+    RunIsFinal,
+    RunNotFinal,
+    StillRunning,
+    UnknownJob,
+    UnknownRun,
+    UnknownSchedule,
+    UnknownToken,
+    UnknownWorker,
+)
+from rota.remote import NotOffered, RemoteClient
+from rota.store import Store, open_database
+from rota.testing import adrain
+from tests.support.serving import Site, serving
+
+FAR = datetime(2030, 1, 1, tzinfo=UTC)
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+\d\d:\d\d)?")
+MISSING = "00000000-0000-7000-8000-000000000000"
+
+
+def make_app(url: str) -> Rota:
+    app = Rota(url)
+
+    @app.job(timeout="90s", tags=["kind"], max_attempts=2, unique={"fields": ["name"], "period": "1500ms"})
+    def greet(name: str, times: int = 1) -> str:
+        return f"hello {name}" * times
+
+    @app.job(
+        max_attempts=1, steps=["fetch", {"id": "store", "timeout": "9s"}], limit={"max": 2, "per": "1m", "by": ["page"]}
+    )
+    def crawl(ctx: SyncContext, page: int = 1) -> None:
+        ctx.log.info("page %s", page)
+        ctx.progress(40, "fetching")
+        ctx.count("pages", 3)
+        ctx.step("fetch", int, "7")
+        raise Fail("the disk is full")
+
+    @app.job(queue="slow")
+    def rest(n: int = 0) -> int:
+        return n
+
+    @app.job(schedulable=False)
+    def by_hand() -> None: ...
+
+    return app
+
+
+@pytest.fixture
+async def app(database_url: str) -> AsyncIterator[Rota]:
+    app = await introduced(database_url)
+    yield app
+    await app.aclose()
+
+
+async def introduced(url: str) -> Rota:
+    store = Store(open_database(url))
+    await store.migrate()
+    app = make_app(url)
+    await store.save_jobs(app.registry.definitions())
+    await store.close()
+    return app
+
+
+@pytest.fixture
+def site(app: Rota) -> Iterator[Site]:
+    with serving(asgi(app), app) as site:
+        yield site
+
+
+@pytest.fixture
+async def local(app: Rota) -> Client:
+    return await app.connect()
+
+
+@pytest.fixture
+async def far(site: Site) -> AsyncIterator[RemoteClient]:
+    async with RemoteClient(site.url) as client:
+        yield client
+
+
+Verb = Callable[[Client], Awaitable[Any]]
+
+
+def plain(value: Any) -> Any:
+    """An explanation says when it was asked for."""
+    if isinstance(value, Explanation):
+        return plain((value.verdict, {**value.facts, "now": None}))
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+async def alike(local: Client, far: RemoteClient, verb: Verb) -> Any:
+    """The same question to both: the same answer, of the same type."""
+    near, other = await verb(local), await verb(cast("Client", far))
+    assert plain(other) == plain(near)
+    if isinstance(near, list | tuple):
+        assert [type(one) for one in other] == [type(one) for one in near]
+    else:
+        assert type(other) is type(near)
+    return other
+
+
+async def furnish(app: Rota, client: Client) -> dict[str, str]:
+    """Something of everything there is to ask about."""
+    ids: dict[str, str] = {}
+    greeted = await client.enqueue(Order("greet", {"name": "Ada"}, {"tags": ["x"], "scope": ("account", "42")}))
+    crawled = await client.enqueue(Order("crawl", {"page": 3}))
+    ids["greeted"], ids["crawled"] = greeted.id, crawled.id
+    await client.schedules.create("triggered", "rest", every("1h"), scopes=[("a", "1"), ("b", "2")])
+    await client.schedules.trigger("triggered", actor="me")
+    await adrain(app)
+    waiting = await client.enqueue(Order("rest", {"n": 2}, {"delay": "1h", "key": "k", "priority": 7}))
+    after = Follows(waiting.id, on="success", otherwise="cancel")
+    ids["waiting"] = waiting.id
+    ids["following"] = (await client.enqueue(Order("rest", {"n": 3}, {"after": [after, greeted]}))).id
+    ids["cancelled"] = (await client.enqueue(Order("rest", {"n": 4}))).id
+    await client.cancel(ids["cancelled"], reason="a mistake", actor="me")
+    await client.pause_queue("slow", reason="maintenance", actor="me")
+    await client.pause_job("by_hand", actor="me")
+    await schedules(client)
+    await client.tokens.create("ci", "enqueue", scope=("account", "42"), actor="me")
+    info = WorkerInfo(
+        id="web-1@abc", name="web-1", host="h", pid=7, version="1", queues=("slow",), jobs=("rest",), slots=3
+    )
+    await client.store.workers.beat(info)
+    await client.workers.set("web-1", slots=4, heartbeat="500ms", queues={"slow": 2, "fast": 1}, actor="me")
+    return ids
+
+
+async def schedules(client: Client) -> None:
+    make = client.schedules.create
+    await make("plain", "rest", every("30m"), actor="me")
+    await make(
+        "rich",
+        "greet",
+        cron("30 2 * * *", "Europe/Berlin"),
+        payload={"name": "{schedule}"},
+        scopes=[("account", "1"), ("account", "2")],
+        delay="5s",
+        jitter="90s",
+        catch_up={"mode": "all", "keep": 3, "window": "2d"},
+        overlap="queue_one",
+        failure={"mode": "half_open", "threshold": 2},
+        max_concurrency=3,
+        when_full="skip",
+        rate="10/1h",
+        max_runs=100,
+        start_at=datetime(2026, 1, 1, tzinfo=UTC),
+        end_at=datetime(2031, 1, 1, tzinfo=UTC),
+        windows=["00:00-12:00 MON,TUE,WED,THU,FRI,SAT,SUN"],
+        exclude=["2027-12-24"],
+        description="much",
+        queue="slow",
+        timeout="10s",
+        backoff=Exponential(timedelta(seconds=2)),
+        tags=["a"],
+        metadata={"m": [1]},
+        expect={"start_within": "5m"},
+        owner="me",
+    )
+    await make("follows", "rest", following("crawl", on="end"))
+    await make("once", "rest", once(FAR), enabled=False)
+    await client.schedules.pause("plain", reason="a rest", until="2h", actor="me")
+
+
+READS: dict[str, Callable[[dict[str, str]], Verb]] = {
+    "get": lambda ids: lambda client: client.get(ids["crawled"]),
+    "get by its end": lambda ids: lambda client: client.get(ids["crawled"][-9:]),
+    "get_many": lambda ids: lambda client: client.get_many([ids["greeted"], ids["crawled"]]),
+    "list": lambda _: lambda client: client.list(),
+    "list filtered": lambda ids: (
+        lambda client: client.list(
+            RunFilter(
+                states=(RunState.SUCCEEDED, RunState.FAILED),
+                created_after=datetime(2020, 1, 1, tzinfo=UTC),
+                retried=False,
+                error="disk is",
+                job="crawl",
+            )
+        )
+    ),
+    "list by scope": lambda _: lambda client: client.list(RunFilter(scope=_account())),
+    "list a page": lambda ids: lambda client: client.list(limit=2, before=ids["waiting"]),
+    "attempts": lambda ids: lambda client: client.attempts(ids["crawled"]),
+    "steps": lambda ids: lambda client: client.steps(ids["crawled"]),
+    "progress": lambda ids: lambda client: client.progress(ids["crawled"]),
+    "progress of one that says nothing": lambda ids: lambda client: client.progress(ids["waiting"]),
+    "logs": lambda ids: lambda client: client.logs(ids["crawled"]),
+    "last logs": lambda ids: lambda client: client.logs(ids["crawled"], last=1),
+    "parents": lambda ids: lambda client: client.parents(ids["following"]),
+    "children": lambda ids: lambda client: client.children(ids["waiting"]),
+    "replicas": lambda ids: lambda client: client.replicas(ids["waiting"]),
+    "wait": lambda ids: lambda client: client.wait(ids["crawled"]),
+    "events": lambda ids: lambda client: client.events(ids["cancelled"]),
+    "events of a failure": lambda ids: lambda client: client.events(ids["crawled"]),
+    "audit": lambda _: lambda client: client.audit(),
+    "audit filtered": lambda _: lambda client: client.audit(kind="schedule", actor="me", limit=2),
+    "count": lambda _: lambda client: client.count(RunFilter(job="rest")),
+    "count some": lambda _: lambda client: client.count(most=2),
+    "job": lambda _: lambda client: client.job("greet"),
+    "jobs": lambda _: lambda client: client.jobs(),
+    "job_status": lambda _: lambda client: client.job_status("by_hand"),
+    "job_statuses": lambda _: lambda client: client.job_statuses(),
+    "job_stats": lambda _: lambda client: client.job_stats("crawl"),
+    "queues": lambda _: lambda client: client.queues(),
+    "paused_queues": lambda _: lambda client: client.paused_queues(),
+    "check_ready": lambda _: lambda client: client.check_ready(),
+    "schedules.get": lambda _: lambda client: client.schedules.get("rich"),
+    "schedules.list": lambda _: lambda client: client.schedules.list(),
+    "schedules.list after": lambda _: lambda client: client.schedules.list(after="once", limit=1),
+    "schedules.list of an owner": lambda _: lambda client: client.schedules.list(owner="me", job="greet"),
+    "schedules.preview": lambda _: (
+        lambda client: client.schedules.preview("rich", 5, after=datetime(2027, 3, 25, tzinfo=UTC))
+    ),
+    "schedules.explain": lambda _: lambda client: client.schedules.explain("rich", FAR),
+    "schedules.occurrences": lambda _: (
+        lambda client: client.schedules.occurrences("rich", FAR, FAR + timedelta(days=3), limit=2)
+    ),
+    "schedules.events": lambda _: lambda client: client.schedules.events("plain"),
+    "schedules.verify": lambda _: lambda client: client.schedules.verify("plain"),
+    "schedules.simulate": lambda _: (
+        lambda client: client.schedules.simulate(
+            "plain",
+            "3h",
+            WhatIf(duration="40m", fail_every=2, outages=((FAR, FAR + timedelta(minutes=50)),), workers=1),
+            start=FAR,
+            trigger=every("20m"),
+            overlap="queue_all",
+        )
+    ),
+    "schedules.define": lambda _: (
+        lambda client: client.schedules.define("new", "greet", every("1h"), {"payload": {"name": "Bo"}})
+    ),
+    "schedules.plan_documents": lambda _: (
+        lambda client: client.schedules.plan_documents(
+            [{"name": "rich", "job": "rest", "every": "1h"}, {"name": "new", "job": "rest", "once": FAR}], "me"
+        )
+    ),
+    "schedules.backfill": lambda _: (
+        lambda client: client.schedules.backfill(
+            "triggered", datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC), dry_run=True
+        )
+    ),
+    "workers.list": lambda _: lambda client: client.workers.list(),
+    "workers.get": lambda _: lambda client: client.workers.get("web-1"),
+    "workers.find": lambda _: lambda client: client.workers.find("web"),
+    "tokens.list": lambda _: lambda client: client.tokens.list(),
+}
+
+
+def _account() -> Any:
+    from rota.core.scope import Scope
+
+    return Scope("account", "42")
+
+
+async def test_every_question_has_the_same_answer(app: Rota, local: Client, far: RemoteClient) -> None:
+    ids = await furnish(app, local)
+    for name, read in READS.items():
+        try:
+            await alike(local, far, read(ids))
+        except AssertionError as error:
+            raise AssertionError(f"{name}: {error}") from error
+    definition = (await far.schedules.get("rich")).definition
+    assert definition == (await local.schedules.get("rich")).definition
+    assert (await far.events(ids["crawled"]))[0].details == (await local.events(ids["crawled"]))[0].details
+    (fire,) = await far.schedules.preview("rich", 1)
+    assert str(fire.local.tzinfo) == "Europe/Berlin"
+
+
+async def test_the_explanation_of_a_run_is_the_same(app: Rota, local: Client, far: RemoteClient) -> None:
+    ids = await furnish(app, local)
+    for id in ids.values():
+        await alike(local, far, lambda client, id=id: client.explain(id))  # type: ignore[misc]
+
+
+def nameless(value: Any) -> Any:
+    """Without what is another at each try: ids by their order, times, secrets."""
+    known: dict[str, str] = {}
+    text = msgspec.json.encode(value).decode()
+    text = UUID.sub(lambda found: known.setdefault(found[0], f"id-{len(known)}"), text)
+    text = re.sub(r'"(secret|id|token)":"(rota_)?[0-9a-f]{12}(_[\w-]+)?"', r'"\1":"…"', text)
+    text = re.sub(r'"created_micros":\d+|"run_micros":\d+|"duration_ms":\d+', '"…":0', text)
+    return msgspec.json.decode(TIME.sub("…", text))
+
+
+async def commands(client: Client, app: Rota) -> list[Any]:
+    """One of everything that changes something, in an order that makes sense."""
+    told: list[Any] = []
+
+    async def note(doing: Awaitable[Any]) -> Any:
+        found = await doing
+        told.append(found)
+        return found
+
+    options = {
+        "delay": timedelta(hours=1), "scope": ("account", "7"), "unique": Unique(("name",), timedelta(minutes=1)),
+        "backoff": Exponential(timedelta(seconds=3)), "timeout": "20s", "max_attempts": 3, "tags": ["t"],
+        "metadata": {"a": 1}, "queue": "slow", "priority": 3, "only_workers": ["x"], "labels": ["gpu"],
+        "min_worker_version": "1.2",
+    }  # fmt: skip
+    rich = await note(client.enqueue(Order("greet", {"name": "Ada", "times": 2}, options)))
+    await note(client.enqueue(Order("greet", {"name": "Ada"}, {"scope": ("account", "7"), "unique": "name"})))
+    many = await note(
+        client.enqueue_many(
+            [
+                Order("rest", {"n": 1}, {"ref": "first", "run_at": FAR}),
+                Order("rest", {"n": 2}, {"after": ["first"], "backoff": ["1s", "2s"]}),
+                Order("rest", {"n": 3}, {"after": [Follows(rich, on="end")], "backoff": "5s"}),
+            ]
+        )
+    )
+    assert await client.enqueue_many([]) == []
+    await note(client.restrict(rich.id, ["a", "b"], actor="api"))
+    await note(client.cancel(rich.id, reason="why not", actor="api"))
+    await note(client.retry(rich.id, actor="api"))
+    await note(client.get(many[1].id))
+    await note(client.cancel_many(RunFilter(job="rest"), reason="all", expected=5, actor="api"))
+    sofar: list[Any] = []
+    await note(client.retry_many(RunFilter(job="rest"), actor="api", progress=sofar.append))
+    told.append(sofar)
+    await note(client.pause_job("rest", reason="r", actor="api"))
+    await note(client.resume_job("rest", catch_up="latest", actor="api"))
+    await note(client.pause_queue("slow", reason="q", actor="api"))
+    await note(client.paused_queues())
+    await note(client.resume_queue("slow", actor="api"))
+    await note(client.resume_queue("slow", actor="api"))
+    await note(client.cancel_job("rest", reason="done", actor="api"))
+    await note(client.retry_job("rest", actor="api"))
+    await note(client.enqueue(Order("crawl", {"page": 1})))
+    await adrain(app)
+    failed = (await client.list(RunFilter(job="crawl")))[0]
+    again = await note(client.retry(failed.id, keep_steps=True, actor="api"))
+    await note(client.steps(again.id))
+    return told + await commands_to_schedules(client)
+
+
+async def commands_to_schedules(client: Client) -> list[Any]:
+    told: list[Any] = []
+
+    async def note(doing: Awaitable[Any]) -> Any:
+        found = await doing
+        told.append(found)
+        return found
+
+    made = client.schedules
+    await note(made.create("one", "rest", every("1h"), payload={"n": 5}, owner="cli", actor="api"))
+    await note(made.update("one", trigger=cron("0 3 * * *", "Europe/Berlin"), jitter="10s", actor="api"))
+    await note(made.update("one", jitter=None, job="greet", description="d", actor="api", **GREETING))
+    await note(made.pause("one", reason="r", until=FAR, actor="api"))
+    await note(made.resume("one", catch_up="latest", actor="api"))
+    await note(made.disable("one", actor="api"))
+    await note(made.enable("one", actor="api"))
+    await note(made.trigger("one", force=True, actor="api"))
+    await note(made.apply_documents([{"name": "two", "job": "rest", "every": "2h"}], "me", actor="api"))
+    await note(made.apply_documents([], "me", actor="api"))
+    await note(made.delete("one", actor="api"))
+    await note(client.tokens.create("t", "viewer", expires="1d", actor="api"))
+    await note(client.tokens.create("u", "operator", expires=None, scope=("a", "1"), actor="api"))
+    await note(client.tokens.revoke("t", actor="api"))
+    await note(client.audit(limit=500))
+    return told
+
+
+GREETING: dict[str, Any] = {"payload": {"name": "Ada"}}
+
+
+async def test_every_command_does_the_same(sqlite_url: str, tmp_path: Any) -> None:
+    """On two databases, which then have the same in them."""
+    twin = await introduced(f"sqlite:///{tmp_path / 'twin.db'}")
+    near = await commands(await twin.connect(), twin)
+    app = await introduced(sqlite_url)
+    with serving(asgi(app), app) as site:
+        async with RemoteClient(site.url) as client:
+            other = await commands(cast("Client", client), app)
+    await app.aclose()
+    await twin.aclose()
+    for place, (one, same) in enumerate(zip(other, near, strict=True)):
+        assert (place, nameless(one)) == (place, nameless(same))
+        assert type(one) is type(same) or isinstance(one, list)
+
+
+REFUSALS: list[tuple[type[RotaError], Verb]] = [
+    (UnknownRun, lambda client: client.get(MISSING)),
+    (UnknownRun, lambda client: client.cancel(MISSING)),
+    (UnknownRun, lambda client: client.logs(MISSING)),
+    (UnknownJob, lambda client: client.job("gret")),
+    (UnknownJob, lambda client: client.enqueue(Order("gret", {}))),
+    (BadPayload, lambda client: client.enqueue(Order("greet", {"nmae": "Ada"}))),
+    (BadPayload, lambda client: client.enqueue_many([Order("rest", {}), Order("rest", {"n": "x"})])),
+    (Invalid, lambda client: client.enqueue(Order("rest", {}, {"dealy": "1s"}))),
+    (Invalid, lambda client: client.enqueue(Order("rest", {}, {"delay": "x"}))),
+    (Invalid, lambda client: client.enqueue(Order("rest", {}, {"priority": 5_000}))),
+    (Invalid, lambda client: client.list(limit=501)),
+    (Invalid, lambda client: client.cancel_many(RunFilter())),
+    (Invalid, lambda client: client.retry_many(RunFilter(states=(RunState.QUEUED,)))),
+    (Invalid, lambda client: client.audit(kind="runn")),
+    (UnknownSchedule, lambda client: client.schedules.get("nightly")),
+    (UnknownSchedule, lambda client: client.schedules.disable("nightly")),
+    (UnknownSchedule, lambda client: client.schedules.update("nightly", jitter="1s")),
+    (UnknownSchedule, lambda client: client.schedules.delete("nightly")),
+    (RotaError, lambda client: client.schedules.create("x", "by_hand", every("1h"))),
+    (RotaError, lambda client: client.schedules.create("x", "rest", cron("61 * * * *"))),
+    (Invalid, lambda client: client.schedules.create("x", "rest", every("1h"), overlap="skp")),
+    (UnknownWorker, lambda client: client.workers.get("w")),
+    (UnknownWorker, lambda client: client.workers.find("w")),
+    (UnknownWorker, lambda client: client.workers.drain("w")),
+    (UnknownToken, lambda client: client.tokens.revoke("t")),
+    (Invalid, lambda client: client.tokens.create("t", "boss")),
+]
+
+
+async def test_refusals_are_the_same(local: Client, far: RemoteClient) -> None:
+    for place, (kind, verb) in enumerate(REFUSALS):
+        with pytest.raises(kind) as near:
+            await verb(local)
+        with pytest.raises(kind) as other:
+            await verb(cast("Client", far))
+        assert (place, type(other.value)) == (place, type(near.value))
+        told = (place, other.value.code, other.value.message, other.value.hint)
+        assert told == (place, near.value.code, near.value.message, near.value.hint)
+
+
+async def test_conflicts_say_what_they_are(app: Rota, local: Client, far: RemoteClient) -> None:
+    run = await far.enqueue(Order("rest", {}))
+    with pytest.raises(RunNotFinal):
+        await far.retry(run.id)
+    with pytest.raises(StillRunning):
+        await far.wait(run.id, "10ms")
+    with pytest.raises(BulkMismatch):
+        await far.cancel_many(RunFilter(job="rest"), expected=0)
+    await adrain(app)
+    with pytest.raises(RunIsFinal) as refused:
+        await far.cancel(run.id)
+    assert refused.value.hint == "a final run never changes"
+    made = await far.schedules.create("one", "rest", every("1h"))
+    with pytest.raises(DuplicateSchedule):
+        await far.schedules.create("one", "rest", every("1h"))
+    await local.schedules.update("one", jitter="5s")
+    with pytest.raises(ChangedMeanwhile):
+        await far.schedules.update("one", jitter="6s", expected=made.definition)
+
+
+async def test_two_who_edit_a_schedule_both_count(local: Client, far: RemoteClient) -> None:
+    await far.schedules.create("one", "rest", every("1h"))
+    read, changes = far.schedules.get, iter(["first", "second"])
+
+    async def overtaken(name: str) -> Any:
+        found = await read(name)
+        if word := next(changes, None):
+            await local.schedules.update(name, description=word)
+        return found
+
+    far.schedules.get = overtaken  # type: ignore[method-assign]
+    changed = await far.schedules.update("one", jitter="5s")
+    assert changed.definition.description == "second"
+    assert changed.definition.jitter == timedelta(seconds=5)
+
+
+async def test_a_key_of_ones_own_is_sent(far: RemoteClient) -> None:
+    first = await far.enqueue(Order("rest", {}, {"idempotency_key": "order-17"}))
+    again = await far.enqueue(Order("rest", {}, {"idempotency_key": "order-17"}))
+    assert (first.created, again.created, again.id) == (True, False, first.id)
+    with pytest.raises(Invalid, match="idempotency_key of its own"):
+        await far.enqueue_many([Order("rest", {}, {"idempotency_key": "k"})])
+
+
+async def test_hints_and_a_run_that_is_followed(app: Rota, far: RemoteClient) -> None:
+    run = await far.enqueue(Order("rest", {"n": 4}))
+    states = []
+    async with far.subscribe([f"run:{run.id}", "queues"]) as hints:
+        topics = {(await anext(hints)).topic, (await anext(hints)).topic}
+        assert topics == {f"run:{run.id}", "queues"}
+        async for seen in far.follow(run.id[-12:]):
+            states.append(seen.state)
+            if len(states) == 1:
+                await adrain(app)
+    assert (states[0], states[-1]) == (RunState.QUEUED, RunState.SUCCEEDED)
+    with pytest.raises(Invalid):
+        far.subscribe(["rnus"])
+
+
+async def test_time_and_metrics(far: RemoteClient) -> None:
+    assert abs(await far.time() - datetime.now(UTC)) < timedelta(minutes=1)
+    assert "rota_" in await far.metrics()
+
+
+async def test_what_is_not_offered_says_so(far: RemoteClient) -> None:
+    with pytest.raises(NotOffered, match=r"client\.quotas\.ls is not offered over HTTP"):
+        await far.quotas.ls()
+    with pytest.raises(NotOffered):
+        await far.prune()
+
+
+async def test_without_an_event_loop(app: Rota, site: Site) -> None:
+    def ask() -> None:
+        client = remote.connect(site.url)
+        try:
+            run = client.enqueue(Order("rest", {"n": 1}))
+            assert client.get(run.id).state is RunState.QUEUED
+            assert client.schedules.list() == []
+            assert client.queues() == [("slow", 0, 1, 0)]
+        finally:
+            client.close()
+
+    await asyncio.to_thread(ask)

@@ -1,0 +1,72 @@
+"""Whoever asks a server has the verbs of whoever asks the database: the same names, parameters and answers."""
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rota.accounting import Accounts
+from rota.assigning import Assigning
+from rota.client import Client
+from rota.governing import Governing
+from rota.remote.absent import Absent
+from rota.remote.client import RemoteClient
+from rota.remote.schedules import RemoteSchedules
+from rota.remote.tokens import RemoteTokens
+from rota.remote.workers import RemoteWorkers
+from rota.scheduling import Schedules
+from rota.staffing import Workers
+from rota.tokens import Tokens
+
+NOT_OVER_HTTP = {
+    Client: {"prepare"},  # for the API itself: it writes nothing, and what it gives is for the store
+    Tokens: {"check", "check_session", "open_session", "close_session"},  # the server's own business
+}
+PARTS_NOT_OVER_HTTP = {"quotas", "outside", "expectations", "notifications", "data_jobs"}  # no routes of theirs yet
+
+PAIRS: list[tuple[type, type]] = [
+    (Client, RemoteClient),
+    (Schedules, RemoteSchedules),
+    (Workers, RemoteWorkers),
+    (Tokens, RemoteTokens),
+]
+
+
+def verbs(kind: type) -> dict[str, Callable[..., Any]]:
+    return {name: verb for name, verb in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(("near", "far"), PAIRS, ids=lambda kind: kind.__name__)
+def test_the_verbs_are_the_same(near: type, far: type) -> None:
+    assert set(verbs(near)) - set(verbs(far)) == NOT_OVER_HTTP.get(near, set())
+    assert set(verbs(far)) - set(verbs(near)) == set()
+
+
+@pytest.mark.parametrize(("near", "far"), PAIRS, ids=lambda kind: kind.__name__)
+def test_they_take_and_give_the_same(near: type, far: type) -> None:
+    others = verbs(far)
+    differing = [name for name, verb in verbs(near).items() if name in others and told(verb) != told(others[name])]
+    assert differing == []
+
+
+def told(verb: Callable[..., Any]) -> tuple[list[str], Any]:
+    """Annotations as they are written: some name what only type checkers import."""
+    found = inspect.signature(verb)
+    return [str(one) for one in found.parameters.values()], found.return_annotation
+
+
+def test_every_part_is_there_or_said_not_to_be() -> None:
+    client = RemoteClient("http://127.0.0.1:1")
+    parts = {"schedules", "workers", "tokens"}
+    assert {name for name in PARTS_NOT_OVER_HTTP if isinstance(getattr(client, name), Absent)} == PARTS_NOT_OVER_HTTP
+    assert all(hasattr(client, name) for name in parts)
+    known = re.findall(r"self\.([a-z]\w*) = [A-Z]", inspect.getsource(Client.__init__))
+    assert set(known) == parts | PARTS_NOT_OVER_HTTP
+
+
+def test_all_verbs_of_the_database_are_looked_at() -> None:
+    """What is inherited counts, too."""
+    assert {*verbs(Accounts)} <= {*verbs(Schedules)}
+    assert {*verbs(Governing), *verbs(Assigning)} <= {*verbs(Client)}
