@@ -38,7 +38,7 @@ from rota.core.steps import RECORDED, StepState
 from rota.core.workers import Pace
 from rota.durations import Duration, in_micros, parse_duration
 from rota.engine.meters import Meters
-from rota.errors import BadPayload, Invalid, LeaseLost, UnknownJob
+from rota.errors import BadDuration, BadPayload, Invalid, LeaseLost, UnknownJob
 from rota.instants import instant, maybe_instant
 from rota.store import Store
 from rota.store.outsiders import Ending, Pulse, StepWord
@@ -252,9 +252,10 @@ class Outside:
         after: Duration | None = None,
     ) -> RunState:
         """It went wrong: tried again as its policy says, or `after` so long; without `retry`, not at all."""
-        rest = None if after is None else parse_duration(after)
-        if rest is not None and rest < timedelta(0):
-            raise Invalid("after must not be negative")
+        try:
+            rest = None if after is None else parse_duration(after)
+        except BadDuration as error:
+            raise error.within("after") from None
         return await self._finish(
             run_id, fence, Ending(Outcome.FAILED, error=error_told(error), retry=retry, after=rest)
         )

@@ -81,9 +81,11 @@ def site(sqlite_url: str, tmp_path: Path) -> Iterator[Site]:
     assert server.stdout
     site = Site(server.stdout.readline().strip(), operator, worker, tmp_path)
     yield site
-    for process in (*site.workers, server):
-        process.kill()
-        process.communicate()
+    for worker_process in site.workers:
+        worker_process.kill()
+        worker_process.communicate()
+    server.kill()
+    server.communicate()
     site.http.close()
 
 
