@@ -254,8 +254,8 @@ class Outside:
         """It went wrong: tried again as its policy says, or `after` so long; without `retry`, not at all."""
         try:
             rest = None if after is None else parse_duration(after)
-        except BadDuration as error:
-            raise error.within("after") from None
+        except BadDuration as refused:
+            raise refused.within("after") from None
         return await self._finish(
             run_id, fence, Ending(Outcome.FAILED, error=error_told(error), retry=retry, after=rest)
         )
