@@ -39,7 +39,7 @@ from rota.core.steps import RECORDED, StepState
 from rota.core.workers import Pace
 from rota.durations import Duration, in_micros, parse_duration
 from rota.engine.meters import Meters
-from rota.errors import BadPayload, Invalid, LeaseLost, UnknownJob
+from rota.errors import BadDuration, BadPayload, Invalid, LeaseLost, UnknownJob
 from rota.instants import instant, maybe_instant
 from rota.store import Store
 from rota.store.outsiders import Ending, Pulse, StepWord
@@ -263,7 +263,10 @@ class Outside:
         after: Duration | None = None,
     ) -> RunState:
         """It went wrong: tried again as its policy says, or `after` so long; without `retry`, not at all."""
-        rest = None if after is None else parse_duration(after)
+        try:
+            rest = None if after is None else parse_duration(after)
+        except BadDuration as refused:
+            raise refused.within("after") from None
         return await self._finish(
             run_id, fence, Ending(Outcome.FAILED, error=error_told(error), retry=retry, after=rest)
         )

@@ -156,6 +156,6 @@ async def test_a_run_is_kept_for_some_workers(http: httpx2.AsyncClient) -> None:
     explained = (await http.get(f"/runs/{run['id']}/explain")).text
     assert "gpu-1" in explained
     assert (await http.post(f"/runs/{run['id']}/restrict", json={"only_workers": None})).status_code == 200
-    bodies: list[dict[str, Any]] = [{}, {"only_workers": []}, {"only_workers": "gpu-1"}, {"only_workers": [""]}]
-    for wrong in bodies:
+    wrongs: list[dict[str, Any]] = [{}, {"only_workers": []}, {"only_workers": "gpu-1"}, {"only_workers": [""]}]
+    for wrong in wrongs:
         assert (await http.post(f"/runs/{run['id']}/restrict", json=wrong)).status_code == 422

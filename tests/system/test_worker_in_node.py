@@ -81,10 +81,11 @@ def site(sqlite_url: str, tmp_path: Path) -> Iterator[Site]:
     assert server.stdout
     site = Site(server.stdout.readline().strip(), operator, worker, tmp_path)
     yield site
-    processes: list[subprocess.Popen[Any]] = [*site.workers, server]
-    for process in processes:
-        process.kill()
-        process.communicate()
+    for worker_process in site.workers:
+        worker_process.kill()
+        worker_process.communicate()
+    server.kill()
+    server.communicate()
     site.http.close()
 
 
