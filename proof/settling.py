@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from proof import hands
 from proof.elsewhere_jobs import EXTERNAL, REPLICATED
-from proof.script import HELD_JOBS, HELD_QUEUES, Outsider
+from proof.script import HELD_JOBS, HELD_QUEUES, Answer, Outsider
 from proof.staffing import Staffing
 from proof.trail_checks import HAND
 from rota.store import Store
@@ -13,7 +14,7 @@ from rota.store import Store
 if TYPE_CHECKING:
     from proof.world import World
 
-HELPER = "outsider-9"
+HELPER, ANSWERER = "outsider-9", "outsider-8"
 _LONG = 10_000.0
 
 
@@ -28,7 +29,10 @@ async def let_go(store: Store) -> None:
 
 
 async def give_up_what_waits_in_vain(world: World, store: Store) -> None:
-    """Runs that need more workers, or other ones, than there are rightly wait for ever: somebody cancels them."""
+    """Runs that need more workers, or other ones, than there are rightly wait for ever: somebody cancels them.
+
+    And what waits for those outside, each attempt anew, gets its answer.
+    """
     staffing = Staffing(world)
     for seen in list(world.observer.live.values()):
         if seen.parent_id is None and seen.conduct and seen.conduct.cancel_at is not None:
@@ -38,11 +42,14 @@ async def give_up_what_waits_in_vain(world: World, store: Store) -> None:
             world.committed(world.loop.world, "Store.cancel")
 
 
+    if any(seen.outside for seen in world.observer.live.values()):
+        process, entry = world.client(ANSWERER), Answer(world.loop.time(), ANSWERER, "complete")
+        world.loop.spawn(process, hands.answer(process, entry))
+
+
 def help_outside(world: World) -> None:
     """Whoever did external jobs may be gone: somebody comes for what is left, once."""
     waits = any(seen.job in EXTERNAL for seen in world.observer.live.values())
     if waits and HELPER not in world.processes:
-        from proof import hands
-
         process = world.client(HELPER)
         world.loop.spawn(process, hands.outsider(process, Outsider(world.loop.time(), HELPER, _LONG)))

@@ -111,5 +111,8 @@ class Staffing:
         mine = [row for row in rows(self._world).values() if row.parent_id == seen.id and not row.cleared]
         runs = self._world.observer.runs
         done = sum(1 for row in mine if (end := runs[row.run_id].end) and end.state == "succeeded")
+        failed = sum(1 for row in mine if runs[row.run_id].end) - done
+        if failed > policy.allowed_failures:  # it has to end, whoever is there
+            return False
         used = {row.worker for row in mine if runs[row.run_id].end}
         return len([name for name in able if name not in used]) < policy.count - done

@@ -16,7 +16,7 @@ from proof.mutants.hunting import ROOT, Hunted, NoAnswer, false_alarm, hunt_all,
 from proof.mutants.planting import SOURCE, DoesNotApply, Edit, Planted, edited, planted
 from proof.themes import THEMES
 
-AT_LEAST = 150
+AT_LEAST = 190
 QUICKLY = 40
 SAMPLE = (
     "claim-keeps-the-fence",
@@ -30,6 +30,8 @@ SAMPLE = (
     "later-attempts-do-not-look-at-steps",
     "reaper-does-not-look-at-shields",
     "end-of-the-run-is-not-in-its-transaction",
+    "followers-do-not-need-a-success",
+    "hand-over-is-not-told",
 )
 
 
