@@ -82,9 +82,10 @@ async def test_every_route_knows_every_role(app: Rota, http: httpx2.AsyncClient,
     headers = bearing(await token(app, role)) if role else {}
     for method, path, route in served():
         needed = route.operations[method].role
-        answer = await http.request(
-            method, path.replace("{id}", "nothing").replace("{name}", "rota.css"), headers=headers
-        )
+        address = path.replace("{id}", "nothing").replace("{name}", "rota.css")
+        if path.endswith("/stream"):
+            address += "?topics=nothing"  # one that can be served has no end
+        answer = await http.request(method, address, headers=headers)
         where = (method, path, role, answer.status_code)
         if needed is None:
             assert answer.status_code not in (401, 403) or path == "/sign-in", where
