@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from datetime import datetime
 from functools import cache
@@ -18,6 +19,8 @@ Q = TypeVar("Q", bound=msgspec.Struct)
 
 Instant = Annotated[datetime, msgspec.Meta(tz=True, description="A time with a zone: 2026-01-31T08:00:00Z")]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=500, description="How many")]
+
+_NUMBER = re.compile(r"[-+.\deE_]+", re.ASCII)
 
 
 class Nothing(msgspec.Struct, forbid_unknown_fields=True):
@@ -49,6 +52,9 @@ def query_of(request: Request, shape: type[Q]) -> Q:
         if not kinds[name] and len(values) > 1:
             raise Invalid(f"{name} is given {len(values)} times", hint="give it once")
         given[name] = values if kinds[name] else values[0]
+    for name in _instants(shape) & given.keys():
+        if _NUMBER.fullmatch(given[name]):  # msgspec would take it for seconds since 1970
+            raise _refusal(f"Expected a time with a timezone - at `$.{name}`", given)
     try:
         return msgspec.convert(given, shape, strict=False)
     except msgspec.ValidationError as error:
@@ -61,6 +67,13 @@ def _kinds(shape: type[msgspec.Struct]) -> dict[str, bool]:
     hints = get_type_hints(shape, include_extras=False)
     fields = msgspec.structs.fields(shape)
     return {field.encode_name: _is_list(hints[field.name]) for field in fields}
+
+
+@cache
+def _instants(shape: type[msgspec.Struct]) -> frozenset[str]:
+    hints = get_type_hints(shape, include_extras=False)
+    fields = msgspec.structs.fields(shape)
+    return frozenset(one.encode_name for one in fields if datetime in (hints[one.name], *get_args(hints[one.name])))
 
 
 def _is_list(hint: Any) -> bool:

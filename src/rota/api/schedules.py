@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import msgspec
 from starlette.requests import Request
@@ -104,7 +105,7 @@ async def _answered(client: Client, schedule: Schedule, status: int = 200) -> Re
     """With its revision, by which a change can be made to depend on nobody having changed it meanwhile."""
     headers = {"etag": etag(schedule.revision)}
     if status == 201:
-        headers["location"] = f"/api/v1/schedules/{schedule.name}"
+        headers["location"] = f"/api/v1/schedules/{quote(schedule.name, safe='')}"
     return answer(view(schedule, now=await client.time()), status, headers)
 
 
