@@ -154,10 +154,12 @@ def look(
     one()
 
 
+@pytest.mark.timeout(600)
 def test_whatever_is_sent(world: World) -> None:
     look_at_all(world, list(GenerationMode))
 
 
+@pytest.mark.timeout(600)
 def test_whatever_is_sent_with_a_token(guarded_world: World) -> None:
     look_at_all(guarded_world, [GenerationMode.POSITIVE])
 
@@ -165,7 +167,7 @@ def test_whatever_is_sent_with_a_token(guarded_world: World) -> None:
 def look_at_all(world: World, modes: list[GenerationMode]) -> None:
     failures = []
     for operation in operations(world):
-        for mode in modes:
+        for mode in modes if operation.query or operation.body else [GenerationMode.POSITIVE]:
             for fixed in known(world, operation.path):
                 try:
                     look(world, operation, mode, fixed)
