@@ -24,6 +24,9 @@ _BOUNDS = {
     "max_payload": (64, 16_777_216),
     "log_limit": (0, 67_108_864),
 }
+_SHORTEST_SECRET = 32
+_SECRETS = ("database_url", "smtp_url", "jwt_secret", "jwt_jwks")
+_MASK = "…"
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
@@ -49,6 +52,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     auth: bool = False
     allowed_hosts: str = ""
+    jwt_secret: str = ""
+    jwt_jwks: str = ""
+    jwt_issuer: str = ""
+    jwt_audience: str = ""
+    jwt_role_claim: str = "role"
+    jwt_scope_claim: str = "scope"
     port: int = 7682
     log_format: str = "text"
     log_runs: bool = False
@@ -74,8 +83,21 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             if not low <= getattr(self, name) <= high:
                 raise BadConfig(f"{name} must be {low} to {high}, not {getattr(self, name)}")
         _check_networks(self.http_allow)
+        self._check_jwt()
         if self.log_format not in LOG_FORMATS:
             raise BadConfig(f"log_format must be {' or '.join(LOG_FORMATS)}, not {self.log_format!r}")
+
+    def _check_jwt(self) -> None:
+        if self.jwt_secret and len(self.jwt_secret.encode(errors="replace")) < _SHORTEST_SECRET:
+            hint = "`python3 -c 'import secrets; print(secrets.token_urlsafe(32))'` makes a good one"
+            raise BadConfig(f"jwt_secret must have at least {_SHORTEST_SECRET} bytes", hint=hint)
+
+    def __repr__(self) -> str:
+        """Without what nobody should read in a log."""
+        shown = (
+            (name, _MASK if name in _SECRETS and getattr(self, name) else getattr(self, name)) for name in SETTINGS
+        )
+        return f"Config({', '.join(f'{name}={value!r}' for name, value in shown)})"
 
 
 def _check_networks(text: str) -> None:

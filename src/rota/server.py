@@ -17,6 +17,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from rota import api, ui
+from rota.api.connections import Patient
 from rota.api.guard import is_loopback
 from rota.app import Rota
 from rota.config import Config
@@ -180,7 +181,7 @@ class _Web(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 application,
-                http="httptools",
+                http=Patient,
                 ws="none",
                 lifespan="off",
                 access_log=False,

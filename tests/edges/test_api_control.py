@@ -278,3 +278,27 @@ async def test_schedules_of_code_are_seen_too(app: Rota, http: httpx2.AsyncClien
     await (await app.connect()).schedules.create("own", "crawl", every("1h"), payload={"url": "x"})
     assert (await http.get("/schedules?job=crawl")).json()["items"][0]["name"] == "own"
     assert (await http.get("/schedules?owner=nobody")).json()["items"] == []
+
+
+async def test_pages_of_names_as_long_as_names_may_be(http: httpx2.AsyncClient) -> None:
+    names = ["日" * 199 + last for last in "abc"]
+    for name in names:
+        await news(http, name=name)
+    first = (await http.get("/schedules?limit=2")).json()
+    rest = (await http.get("/schedules", params={"limit": 2, "cursor": first["next_cursor"]})).json()
+    assert [one["name"] for one in first["items"] + rest["items"]] == names
+
+
+async def test_a_name_may_have_a_slash(http: httpx2.AsyncClient) -> None:
+    await news(http, name="team/nightly")
+    assert (await http.get("/schedules/team%2Fnightly")).json()["name"] == "team/nightly"
+    assert (await http.get("/schedules/team%252Fnightly")).status_code == 404
+    made = await http.put("/schedules/日本%2f%2F", json={"job": "crawl", "every": "2h", "payload": NEWS["payload"]})
+    assert made.json()["name"] == "日本//"
+    assert made.headers["location"] == f"{API}/schedules/%E6%97%A5%E6%9C%AC%2F%2F"
+    assert (await http.post("/schedules/team%2fnightly/pause")).json()["state"] == "paused"
+
+
+async def test_a_time_is_no_number(http: httpx2.AsyncClient) -> None:
+    await news(http)
+    assert (await http.get("/schedules/news/preview?after=185")).status_code == 422

@@ -36,6 +36,7 @@ from rota.api import (
 )
 from rota.api.guard import Guard, own_hosts
 from rota.api.identity import Doorkeeper
+from rota.api.jwt import vouched
 from rota.api.problems import http_problem
 from rota.api.routing import require_declared
 from rota.api.stream import Streams
@@ -71,6 +72,6 @@ def _guarded(app: Rota, routes: Sequence[BaseRoute], *, local: bool) -> Starlett
     )
     api.router.redirect_slashes = False
     api.state.rota = app
-    api.state.doorkeeper = Doorkeeper(time.monotonic)
+    api.state.doorkeeper = Doorkeeper(time.monotonic, vouched(app.config))
     api.state.streams = Streams()
     return api

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.answers import answer
+from rota.api.disclosure import all_shown, shown
 from rota.api.operations import operation
 from rota.api.queries import asked
 from rota.api.requests import client_of
@@ -88,8 +89,8 @@ async def list_executions(request: Request) -> Response:
     await client.job(name)
     total = (await client.count(RunFilter(job=name), most=_MOST_COUNTED)).count
     runs = await _newest(client, name, query.offset + query.limit)
-    shown = runs[query.offset :]
-    numbered = [_execution(run, total - query.offset - place) for place, run in enumerate(shown)]
+    wanted = runs[query.offset :]
+    numbered = [_execution(run, total - query.offset - place) for place, run in enumerate(all_shown(request, wanted))]
     return answer(Executions(numbered, total, query.limit, query.offset))
 
 
@@ -108,7 +109,7 @@ async def _newest(client: Client, job: str, count: int) -> list[Run]:
 async def get_execution(request: Request) -> Response:
     """One run with its number, and what it used."""
     client = await client_of(request)
-    run = await client.get(request.path_params["id"])
+    run = shown(request, await client.get(request.path_params["id"]))
     older = RunFilter(job=run.job, created_before=run.created_at)
     number = (await client.count(older, most=_MOST_COUNTED)).count + 1
     attempts = await client.attempts(run.id)

@@ -8,6 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from rota.api.disclosure import all_shown, discretion
 from rota.api.filters import RunQuery, filter_of
 from rota.api.operations import operation
 from rota.api.queries import asked
@@ -24,7 +25,7 @@ _LINES = "application/x-ndjson"
 async def export_runs(request: Request) -> Response:
     """All runs that match, the newest first, one on each line."""
     client = await client_of(request)
-    return _stream(_runs(client, _wanted(request)))
+    return _stream(_runs(request, client, _wanted(request)))
 
 
 @operation(Role.VIEWER, query=RunQuery, media=_LINES)
@@ -35,7 +36,9 @@ async def export_attempts(request: Request) -> Response:
     async def each() -> AsyncIterator[bytes]:
         async for page in _pages(client, wanted):
             for run in page:
-                for attempt in await client.attempts(run.id):
+                discreet = discretion(request, run)
+                for one in await client.attempts(run.id):
+                    attempt = one if discreet is None else discreet.attempt(one)
                     yield _line({"run_id": run.id, **msgspec.to_builtins(attempt)})
 
     return _stream(each())
@@ -60,9 +63,9 @@ def _wanted(request: Request) -> RunFilter:
     return filter_of(query, query.scope_wanted)
 
 
-async def _runs(client: Client, wanted: RunFilter) -> AsyncIterator[bytes]:
+async def _runs(request: Request, client: Client, wanted: RunFilter) -> AsyncIterator[bytes]:
     async for page in _pages(client, wanted):
-        yield b"".join(map(_line, page))
+        yield b"".join(map(_line, all_shown(request, page)))
 
 
 async def _pages(client: Client, wanted: RunFilter) -> AsyncIterator[Sequence[Run]]:

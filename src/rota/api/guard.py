@@ -15,11 +15,13 @@ from rota.api.addresses import mounted_at
 from rota.api.identity import SAFE_METHODS
 from rota.api.problems import problem, unexpected
 from rota.api.refusals import NotLocal, WrongHost, WrongOrigin
+from rota.api.routing import with_slashes_kept
 from rota.config import Config
 from rota.errors import RotaError
 
 log = logging.getLogger("rota.api")
 
+_HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([\w.-]+))(?::\d{1,5})?", re.ASCII)
 _REQUEST_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 _HEADERS = {
     "content-security-policy": (
@@ -52,7 +54,7 @@ class Guard:
                 check_near(scope.get("client"))
             check_host(headers, self._hosts)
             check_origin(scope["method"], headers)
-            await self._app(scope, receive, answer.send)
+            await self._app(with_slashes_kept(scope), receive, answer.send)
         except ClientDisconnect:
             pass
         except Exception as error:
@@ -122,9 +124,9 @@ def check_origin(method: str, headers: Headers) -> None:
 
 
 def host_name(host: str) -> str:
-    """Without the port, and without the brackets of an IPv6 address."""
-    name, bracket, _ = host.rpartition("]")
-    return (name.removeprefix("[") if bracket else host.partition(":")[0]).lower()
+    """Without the port, and without the brackets of an IPv6 address; nothing if it is none: pages show it."""
+    parts = _HOST.fullmatch(host)
+    return "" if parts is None else (parts[1] or parts[2]).lower()
 
 
 def is_loopback(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Who asks: by a token in the header, by a session's cookie, or, where nobody has to say it, anybody."""
+"""Who asks: by a token in the header (rota's own or a JWT), by a session's cookie, or, where nobody has to, anybody."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Callable
 from starlette.datastructures import Headers
 from starlette.requests import Request
 
+from rota.api.jwt import Vouched, looks_like_jwt
 from rota.api.refusals import WrongOrigin
 from rota.api.requests import client_of
 from rota.client import Client
 from rota.core.access import Identity, Role
-from rota.errors import NotSignedIn, TooManyTries
+from rota.errors import Denied, NotSignedIn, TooManyTries
 
 COOKIE = "rota_session"
 ANYBODY = Identity("api", Role.ADMIN)
@@ -88,8 +89,10 @@ class Tries:
 class Doorkeeper:
     """Knows who was good a moment ago: a token is looked up every other second, not for every request."""
 
-    def __init__(self, monotonic: Callable[[], float]) -> None:
+    def __init__(self, monotonic: Callable[[], float], vouched: Vouched | None = None) -> None:
+        """`vouched` reads the tokens of others, if they are let in."""
         self._now = monotonic
+        self._vouched = vouched
         self._known: dict[tuple[str, str], tuple[float, Identity]] = {}
         self._tries = Tries(monotonic)
 
@@ -99,17 +102,29 @@ class Doorkeeper:
         if seen is not None and self._now() - seen[0] < _KNOWN_FOR:
             return seen[1]
         self._tries.require_patience(address)
-        kind, text = given
-        token = await (client.tokens.check_session(text) if kind == "cookie" else client.tokens.check(text))
-        if token is None:
-            self._known.pop(given, None)
-            if kind == "cookie":  # it has ended: nobody guesses those
-                return None
+        self._known.pop(given, None)
+        try:
+            found = await self._look_up(given, client)
+        except Denied:
             self._tries.failed(address)
-            raise NotSignedIn("this token is unknown, revoked, or has expired")
+            raise
+        if found is None:
+            return None
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
-        self._known[given] = (self._now(), token.identity)
+        self._known[given] = (self._now(), found)
+        return found
+
+    async def _look_up(self, given: tuple[str, str], client: Client) -> Identity | None:
+        kind, text = given
+        if kind == "cookie":  # if it has ended: nobody guesses those
+            session = await client.tokens.check_session(text)
+            return None if session is None else session.identity
+        if self._vouched is not None and looks_like_jwt(text):
+            return self._vouched.identity(text, await client.time())
+        token = await client.tokens.check(text)
+        if token is None:
+            raise NotSignedIn("this token is unknown, revoked, or has expired")
         return token.identity
 
     def forget(self, session: str) -> None:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from rota.api.answers import answer, page
 from rota.api.cursors import cursor_after, run_before
 from rota.api.data_jobs import answered, create_job, delete_job, document, patch_job, put_job
+from rota.api.disclosure import all_shown
 from rota.api.examples import JOB, JOB_STATUS, RUN
 from rota.api.filters import filter_of
 from rota.api.identity import identity_of
@@ -109,7 +110,7 @@ async def retry_job(request: Request) -> Response:
     """Do the work of a job's newest run again, if that did not succeed."""
     client = await client_of(request)
     enqueued = await client.retry_job(request.path_params["name"], actor=identity_of(request).actor)
-    return created(await client.get(enqueued.id))
+    return created(request, await client.get(enqueued.id))
 
 
 @operation(Role.VIEWER, query=RunListQuery, answers=Run, lists=True, gives=RUN)
@@ -123,7 +124,7 @@ async def list_runs_of_job(request: Request) -> Response:
     await client.job(name)
     wanted = msgspec.structs.replace(filter_of(query, query.scope_wanted), job=name)
     runs = await client.list(wanted, limit=query.limit, before=run_before(query.cursor))
-    return answer(page(runs, cursor_after(runs[-1]) if len(runs) == query.limit else None))
+    return answer(page(all_shown(request, runs), cursor_after(runs[-1]) if len(runs) == query.limit else None))
 
 
 @operation(Role.VIEWER, answers=JobStats)

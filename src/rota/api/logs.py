@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from rota.api.answers import answer, page
+from rota.api.disclosure import discretion
 from rota.api.examples import LOG_LINE
 from rota.api.identity import identity_of
 from rota.api.operations import operation
@@ -20,6 +21,7 @@ from rota.api.runs import run_of
 from rota.api.stream import MEDIA, STILL_HERE, Streams, event_of, or_silence
 from rota.client import Client
 from rota.core.access import Role
+from rota.core.disclosing import Discreet
 from rota.core.model import Run
 from rota.core.notes import LogLine
 
@@ -49,26 +51,28 @@ async def list_logs(request: Request) -> Response:
     run = await run_of(request, client)
     if query.follow:
         after = request.headers.get("last-event-id") or query.after
-        return await _followed(request, client, run.id, after)
+        return await _followed(request, client, run, after)
     lines = await client.logs(run.id, after=query.after, last=query.last)
-    return answer(page(lines, lines[-1].cursor if lines else query.after))
+    discreet = discretion(request, run)
+    told = lines if discreet is None else [discreet.line(line) for line in lines]
+    return answer(page(told, lines[-1].cursor if lines else query.after))
 
 
-async def _followed(request: Request, client: Client, run_id: str, after: str | None) -> Response:
-    await client.logs(run_id, after=after)  # a cursor that is none is refused now, not when the answer has begun
+async def _followed(request: Request, client: Client, run: Run, after: str | None) -> Response:
+    await client.logs(run.id, after=after)  # a cursor that is none is refused now, not when the answer has begun
     actor = identity_of(request).actor
     streams: Streams = request.app.state.streams
     streams.require_room(actor)
 
     async def told() -> AsyncIterator[bytes]:
         with streams.one_more(actor):
-            async for part in _lines(client, run_id, after):
+            async for part in _lines(client, run.id, after, discretion(request, run)):
                 yield part
 
     return StreamingResponse(told(), media_type=MEDIA, headers={"x-accel-buffering": "no"})
 
 
-async def _lines(client: Client, run_id: str, after: str | None) -> AsyncIterator[bytes]:
+async def _lines(client: Client, run_id: str, after: str | None, discreet: Discreet | None) -> AsyncIterator[bytes]:
     """The state first, the lines after: all of them are there when the run has ended."""
     async for run in or_silence(client.follow(run_id)):
         if run is None:
@@ -77,7 +81,7 @@ async def _lines(client: Client, run_id: str, after: str | None) -> AsyncIterato
         while lines := await client.logs(run_id, after=after):
             after = lines[-1].cursor
             for line in lines:
-                yield event_of("line", line, line.cursor)
+                yield event_of("line", line if discreet is None else discreet.line(line), line.cursor)
         if run.state.is_final:
             yield event_of("end", _ended(run), after or "0")
             return

@@ -16,6 +16,7 @@ from rota.api.answers import answer
 from rota.api.operations import Operation, operation
 from rota.api.queries import Nothing
 from rota.api.routing import Declared, declared, walk
+from rota.core.names import LONGEST_NAME
 from rota.version import __version__
 
 _REF = "#/components/schemas/{name}"
@@ -132,7 +133,7 @@ def _operation(path: str, method: str, one: Operation, route: Declared, schemas:
 
 def _path_parameters(path: str) -> list[dict[str, Any]]:
     names = _PATH_PART.findall(path)
-    schema = {"type": "string", "minLength": 1}
+    schema = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}
     return [
         {"name": name, "in": "path", "required": True, "schema": schema, "description": _PARTS[name]} for name in names
     ]
@@ -143,9 +144,18 @@ def _query_parameters(one: Operation, schemas: _Schemas) -> list[dict[str, Any]]
         return []
     properties, required = schemas.fields(one.query)
     return [
-        {"name": name, "in": "query", "required": name in required, "schema": schema}
+        {"name": name, "in": "query", "required": name in required, "schema": _asked(schema)}
         for name, schema in properties.items()
     ]
+
+
+def _asked(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Nothing can be null behind a question mark, and a text there is a name unless it says otherwise."""
+    parts = [dict(part) for part in schema.get("anyOf", [schema]) if part != {"type": "null"}]
+    found = parts[0] if len(parts) == 1 else {"anyOf": parts}
+    if found.get("type") == "string" and not {"format", "enum"} & found.keys():
+        found = {"minLength": 1, "maxLength": LONGEST_NAME, **found}
+    return {name: value for name, value in found.items() if (name, value) != ("default", None)}
 
 
 def _header(name: str, description: str) -> dict[str, Any]:

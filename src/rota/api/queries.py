@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import types
+from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -10,7 +12,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_typ
 import msgspec
 from starlette.requests import Request
 
-from rota.core.names import checked_name
+from rota.core.names import LONGEST_NAME, checked_name
 from rota.core.states import RunState
 from rota.errors import Invalid, UnknownOption, did_you_mean
 
@@ -18,6 +20,9 @@ Q = TypeVar("Q", bound=msgspec.Struct)
 
 Instant = Annotated[datetime, msgspec.Meta(tz=True, description="A time with a zone: 2026-01-31T08:00:00Z")]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=500, description="How many")]
+Cursor = Annotated[str, msgspec.Meta(max_length=2_000, description="`next_cursor` of the page before")]
+
+_NUMBER = re.compile(r"[-+.\deE_]+", re.ASCII)
 
 
 class Nothing(msgspec.Struct, forbid_unknown_fields=True):
@@ -28,7 +33,7 @@ class Page(msgspec.Struct, kw_only=True):
     """A part of a list: `next_cursor` of the answer before is the cursor of the next."""
 
     limit: Limit = 50
-    cursor: str | None = None
+    cursor: Cursor | None = None
 
 
 def asked(request: Request, shape: type[Q]) -> Q:
@@ -45,14 +50,39 @@ def query_of(request: Request, shape: type[Q]) -> Q:
     for name in request.query_params:
         if name not in kinds:
             raise UnknownOption(name[:100], tuple(kinds), where=f"{request.method} {request.url.path}")
-        values = [checked_name(value, name) for value in request.query_params.getlist(name)]
+        values = [_checked(value, name, _longer(shape)) for value in request.query_params.getlist(name)]
         if not kinds[name] and len(values) > 1:
             raise Invalid(f"{name} is given {len(values)} times", hint="give it once")
         given[name] = values if kinds[name] else values[0]
+    for name in _instants(shape) & given.keys():
+        if _NUMBER.fullmatch(given[name]):  # msgspec would take it for seconds since 1970
+            raise _refusal(f"Expected a time with a timezone - at `$.{name}`", given)
     try:
         return msgspec.convert(given, shape, strict=False)
     except msgspec.ValidationError as error:
         raise _refusal(str(error), given) from None
+
+
+def _checked(value: str, name: str, longer: Mapping[str, int]) -> str:
+    """A name, but for the few that say themselves how long they may be."""
+    if name not in longer:
+        return checked_name(value, name)
+    for start in range(0, len(value[: longer[name]]), LONGEST_NAME):
+        checked_name(value[start : start + LONGEST_NAME], name)
+    return value
+
+
+@cache
+def _longer(shape: type[msgspec.Struct]) -> dict[str, int]:
+    properties = msgspec.json.schema_components([shape])[1][shape.__name__].get("properties", {})
+    sizes = {name: max_length_of(schema) for name, schema in properties.items()}
+    return {name: size for name, size in sizes.items() if size is not None}
+
+
+def max_length_of(schema: Mapping[str, Any]) -> int | None:
+    """Of a text, or of a text that may be missing."""
+    sizes = [part["maxLength"] for part in schema.get("anyOf", [schema]) if "maxLength" in part]
+    return sizes[0] if sizes else None
 
 
 @cache
@@ -61,6 +91,13 @@ def _kinds(shape: type[msgspec.Struct]) -> dict[str, bool]:
     hints = get_type_hints(shape, include_extras=False)
     fields = msgspec.structs.fields(shape)
     return {field.encode_name: _is_list(hints[field.name]) for field in fields}
+
+
+@cache
+def _instants(shape: type[msgspec.Struct]) -> frozenset[str]:
+    hints = get_type_hints(shape, include_extras=False)
+    fields = msgspec.structs.fields(shape)
+    return frozenset(one.encode_name for one in fields if datetime in (hints[one.name], *get_args(hints[one.name])))
 
 
 def _is_list(hint: Any) -> bool:

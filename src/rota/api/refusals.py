@@ -49,6 +49,13 @@ class BodyTooLarge(Invalid):
         super().__init__(f"the body is larger than {limit} bytes", hint=hint)
 
 
+class BodyTooSlow(Invalid):
+    status, code = 408, "body-too-slow"
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the body did not arrive within {seconds:.0f}s")
+
+
 class NotJson(Invalid):
     status, code = 415, "json-required"
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
 
-from rota.api.refusals import BadBody, BodyTooLarge, NotJson, UnreadableBody
+from rota.api.refusals import BadBody, BodyTooLarge, BodyTooSlow, NotJson, UnreadableBody
 from rota.app import Rota
 from rota.client import Client
 from rota.core.jsonvalue import Limits, decode, unreadable
@@ -16,6 +17,7 @@ from rota.errors import BadPayload
 T = TypeVar("T", bound=msgspec.Struct)
 
 LARGEST_BODY = 1_048_576
+_PATIENCE = 30.0
 _LIMITS = Limits(LARGEST_BODY, max_depth=68)  # a payload of depth 64 lies up to four levels down
 
 
@@ -44,10 +46,14 @@ async def _bounded_body(request: Request) -> bytes:
     if not announced.isdecimal() or len(announced) > 12 or int(announced) > LARGEST_BODY:
         raise BodyTooLarge(LARGEST_BODY)
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LARGEST_BODY:
-            raise BodyTooLarge(LARGEST_BODY)
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > LARGEST_BODY:
+                    raise BodyTooLarge(LARGEST_BODY)
+    except TimeoutError:
+        raise BodyTooSlow(_PATIENCE) from None
     return bytes(body)
 
 

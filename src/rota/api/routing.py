@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from urllib.parse import urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import Scope
 
 from rota.api.addresses import at
 from rota.api.identity import identify
@@ -15,6 +17,9 @@ from rota.api.operations import Operation
 from rota.api.queries import query_of
 from rota.core.access import Role
 from rota.errors import Forbidden, NotSignedIn
+
+_SLASH = "\ufdd0"  # stands for one that is part of a name; it is no character, so no name has it
+_WRITTEN_SLASH = re.compile("%2f", re.IGNORECASE)
 
 
 class Declared(Route):
@@ -32,6 +37,7 @@ class Declared(Route):
         super().__init__(path, self._answer, methods=list(operations))
 
     async def _answer(self, request: Request) -> Response:
+        request.scope["path_params"] = {name: _slashed(part) for name, part in request.path_params.items()}
         operation = self.operations["GET" if request.method == "HEAD" else request.method]
         if operation.role is not None:
             try:
@@ -50,6 +56,21 @@ class Declared(Route):
         if identity.scope is not None and not self.scoped:
             of = f"{identity.scope.kind}/{identity.scope.id}"
             raise Forbidden(f"{identity.actor} is for the runs of {of} only, which this is not about")
+
+
+def with_slashes_kept(scope: Scope) -> Scope:
+    """A name may have a slash, written `%2F`: servers decode it, and it would part the address."""
+    raw = scope.get("raw_path") or b""
+    if b"%2" not in raw:
+        return scope
+    written = raw.decode("ascii", errors="replace")
+    if unquote(written) != scope["path"]:  # whoever stands in front has changed it
+        return scope
+    return {**scope, "path": unquote(_WRITTEN_SLASH.sub(quote(_SLASH), written))}
+
+
+def _slashed(part: object) -> object:
+    return part.replace(_SLASH, "/") if isinstance(part, str) else part
 
 
 def declared(path: str, *, scoped: bool = False, page: bool = False, **operations: Operation) -> Declared:

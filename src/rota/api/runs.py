@@ -12,13 +12,14 @@ from starlette.responses import Response
 from rota.api.addresses import at
 from rota.api.answers import answer, page
 from rota.api.cursors import cursor_after, run_before
+from rota.api.disclosure import all_shown, discretion, said, shown
 from rota.api.examples import ATTEMPT, EVENT, EXPLANATION, RUN, STEP
 from rota.api.filters import RunQuery, filter_of
 from rota.api.identity import identity_of
 from rota.api.operations import operation
 from rota.api.orders import EnqueueBody, order_of, orders_of
 from rota.api.problems import problem
-from rota.api.queries import Limit, asked
+from rota.api.queries import Cursor, Limit, asked
 from rota.api.requests import client_of, json_body, shaped
 from rota.api.routing import declared
 from rota.client import Client, Order
@@ -47,7 +48,7 @@ class RunListQuery(RunQuery, kw_only=True):
     """All of this must hold; `next_cursor` of the answer before is the cursor of the next."""
 
     limit: Limit = 50
-    cursor: str | None = None
+    cursor: Cursor | None = None
 
 
 class EnqueuedRuns(msgspec.Struct):
@@ -84,8 +85,8 @@ async def enqueue(request: Request) -> Response:
     scope = identity_of(request).scope
     try:
         if isinstance(body, dict) and "runs" in body:
-            return await _enqueue_many(client, [_within(scope, order) for order in orders_of(body, key)])
-        return await _enqueue_one(client, _within(scope, order_of(body, "$", key)))
+            return await _enqueue_many(request, client, [_within(scope, order) for order in orders_of(body, key)])
+        return await _enqueue_one(request, client, _within(scope, order_of(body, "$", key)))
     except KeyReused:
         raise KeyReused(key or "") from None
 
@@ -99,15 +100,15 @@ def _within(scope: Scope | None, order: Order) -> Order:
     return Order(order.job, order.arguments, {**order.options, "scope": (scope.kind, scope.id)})
 
 
-async def _enqueue_one(client: Client, order: Order) -> Response:
+async def _enqueue_one(request: Request, client: Client, order: Order) -> Response:
     try:
         enqueued = await client.enqueue(order)
     except BadPayload as error:
         return problem(error, "#/payload")
-    return created(await client.get(enqueued.id), new=enqueued.created)
+    return created(request, await client.get(enqueued.id), new=enqueued.created)
 
 
-async def _enqueue_many(client: Client, orders: Sequence[Order]) -> Response:
+async def _enqueue_many(request: Request, client: Client, orders: Sequence[Order]) -> Response:
     try:
         enqueued = await client.enqueue_many(orders)
     except KeyReused:
@@ -115,8 +116,8 @@ async def _enqueue_many(client: Client, orders: Sequence[Order]) -> Response:
     except RotaError as error:
         place = await _place_of(error, client, orders)
         return problem(error, place)
-    runs = await client.get_many(run.id for run in enqueued)
-    return answer(EnqueuedRuns(runs, [run.created for run in enqueued]), 201)
+    made = await client.get_many(run.id for run in enqueued)
+    return answer(EnqueuedRuns(all_shown(request, made), [run.created for run in enqueued]), 201)
 
 
 async def _place_of(error: RotaError, client: Client, orders: Sequence[Order]) -> str:
@@ -129,8 +130,8 @@ async def _place_of(error: RotaError, client: Client, orders: Sequence[Order]) -
     return "#"
 
 
-def created(run: Run, *, new: bool = True) -> Response:
-    return answer(run, 201 if new else 200, {"location": at(f"/api/v1/runs/{run.id}")})
+def created(request: Request, run: Run, *, new: bool = True) -> Response:
+    return answer(shown(request, run), 201 if new else 200, {"location": at(f"/api/v1/runs/{run.id}")})
 
 
 @operation(Role.VIEWER, query=RunListQuery, answers=Run, lists=True, gives=RUN)
@@ -139,7 +140,7 @@ async def list_runs(request: Request) -> Response:
     query = asked(request, RunListQuery)
     wanted = filter_of(query, _seen(request, query))
     runs = await (await client_of(request)).list(wanted, limit=query.limit, before=run_before(query.cursor))
-    return answer(page(runs, cursor_after(runs[-1]) if len(runs) == query.limit else None))
+    return answer(page(all_shown(request, runs), cursor_after(runs[-1]) if len(runs) == query.limit else None))
 
 
 def _seen(request: Request, query: RunQuery) -> Scope | None:
@@ -169,36 +170,42 @@ async def get_run(request: Request) -> Response:
     if not asked(request, RunDetailQuery).steps:
         return answer(run)
     steps = await client.steps(run.id)
-    said = progress_of(run.progress, steps, run.state) if run.progress or steps else None
-    return answer(msgspec.structs.replace(run, progress=said))
+    progress = progress_of(run.progress, steps, run.state) if run.progress or steps else None
+    return answer(shown(request, msgspec.structs.replace(run, progress=progress)))
 
 
 @operation(Role.VIEWER, answers=Attempt, lists=True, gives=ATTEMPT)
 async def list_attempts(request: Request) -> Response:
     """The attempts of a run, the oldest first."""
     client = await client_of(request)
-    return answer(page(await client.attempts((await run_of(request, client)).id)))
+    run = await run_of(request, client)
+    attempts, discreet = await client.attempts(run.id), discretion(request, run)
+    return answer(page(attempts if discreet is None else [discreet.attempt(one) for one in attempts]))
 
 
 @operation(Role.VIEWER, answers=Step, lists=True, gives=STEP)
 async def list_steps(request: Request) -> Response:
     """The steps of a run, in order: those that its job declares, and those that it has opened."""
     client = await client_of(request)
-    return answer(page(await client.steps((await run_of(request, client)).id)))
+    run = await run_of(request, client)
+    steps, discreet = await client.steps(run.id), discretion(request, run)
+    return answer(page(steps if discreet is None else [discreet.step(one) for one in steps]))
 
 
 @operation(Role.VIEWER, answers=Event, lists=True, gives=EVENT)
 async def list_events(request: Request) -> Response:
     """Every change of a run's state, the oldest first: when, by whom, under which fence."""
     client = await client_of(request)
-    return answer(page(await client.events((await run_of(request, client)).id)))
+    run = await run_of(request, client)
+    return answer(page(said(request, run, await client.events(run.id))))
 
 
 @operation(Role.VIEWER, answers=Explanation, gives=EXPLANATION)
 async def explain_run(request: Request) -> Response:
     """Why a run is in the state that it is in."""
     client = await client_of(request)
-    return answer(await client.explain((await run_of(request, client)).id))
+    run = await run_of(request, client)
+    return answer(said(request, run, await client.explain(run.id)))
 
 
 @operation(Role.OPERATOR, body=CancelBody, body_optional=True, answers=Run, takes={"reason": "a mistake"}, gives=RUN)
@@ -211,7 +218,7 @@ async def cancel(request: Request) -> Response:
     client = await client_of(request)
     run = await run_of(request, client)
     await client.cancel(run.id, reason=body.reason, actor=identity_of(request).actor)
-    return answer(await client.get(run.id))
+    return answer(shown(request, await client.get(run.id)))
 
 
 @operation(
@@ -224,7 +231,7 @@ async def retry(request: Request) -> Response:
     run = await run_of(request, client)
     options: dict[str, Any] = {"keep_steps": body.keep_steps, "from_step": body.from_step}
     enqueued = await client.retry(run.id, actor=identity_of(request).actor, **options)
-    return created(await client.get(enqueued.id))
+    return created(request, await client.get(enqueued.id))
 
 
 ROUTES = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import msgspec
 from starlette.requests import Request
@@ -12,6 +13,7 @@ from starlette.responses import Response
 from rota.api.addresses import at
 from rota.api.answers import answer, page, worded
 from rota.api.cursors import cursor_of_name, name_after
+from rota.api.disclosure import all_shown
 from rota.api.examples import EVENT, EXPLANATION, FIRE, OCCURRENCE, RUN, SCHEDULE, SCHEDULE_BODY
 from rota.api.filters import scope_of
 from rota.api.identity import identity_of
@@ -24,6 +26,7 @@ from rota.api.routing import declared
 from rota.client import Client
 from rota.core.access import Role
 from rota.core.backfilling import Backfill
+from rota.core.disclosing import concealed
 from rota.core.documents import document_of, merged, parse
 from rota.core.events import Event
 from rota.core.explaining import Explanation
@@ -107,12 +110,18 @@ class TriggeredRuns(msgspec.Struct):
     items: list[Run]
 
 
-async def _answered(client: Client, schedule: Schedule, status: int = 200) -> Response:
+def _seen(request: Request, schedule: Schedule, now: datetime) -> dict[str, Any]:
+    """Its payload may have secrets, which are for admins."""
+    shown = view(schedule, now=now)
+    return shown if identity_of(request).may(Role.ADMIN) else {**shown, "definition": concealed(shown["definition"])}
+
+
+async def _answered(request: Request, client: Client, schedule: Schedule, status: int = 200) -> Response:
     """With its revision, by which a change can be made to depend on nobody having changed it meanwhile."""
     headers = {"etag": etag(schedule.revision)}
     if status == 201:
-        headers["location"] = at(f"/api/v1/schedules/{schedule.name}")
-    return answer(view(schedule, now=await client.time()), status, headers)
+        headers["location"] = at(f"/api/v1/schedules/{quote(schedule.name, safe='')}")
+    return answer(_seen(request, schedule, await client.time()), status, headers)
 
 
 def _document(value: object, name: str | None = None) -> Document:
@@ -132,7 +141,7 @@ async def list_schedules(request: Request) -> Response:
     found = await client.schedules.list(job=query.job, owner=query.owner, limit=query.limit, after=after)
     now = await client.time()
     following = cursor_of_name(found[-1].name) if len(found) == query.limit else None
-    return answer(page([view(schedule, now=now) for schedule in found], following))
+    return answer(page([_seen(request, schedule, now) for schedule in found], following))
 
 
 @operation(
@@ -146,14 +155,14 @@ async def create_schedule(request: Request) -> Response:
     made = await client.schedules.create(
         parsed.name, parsed.job, parsed.trigger, owner=owner, actor=actor, **parsed.options
     )
-    return await _answered(client, made, 201)
+    return await _answered(request, client, made, 201)
 
 
 @operation(Role.VIEWER, answers=Document, gives=SCHEDULE)
 async def get_schedule(request: Request) -> Response:
     """One schedule: `rule` in words, and `definition`, the document that would make it."""
     client = await client_of(request)
-    return await _answered(client, await client.schedules.get(request.path_params["name"]))
+    return await _answered(request, client, await client.schedules.get(request.path_params["name"]))
 
 
 @operation(
@@ -172,7 +181,7 @@ async def put_schedule(request: Request) -> Response:
     except UnknownSchedule:
         require_revision(request, None)
         made = await client.schedules.create(name, parsed.job, parsed.trigger, actor=actor, **parsed.options)
-        return await _answered(client, made, 201)
+        return await _answered(request, client, made, 201)
     require_revision(request, old.revision)
     if request.headers.get("if-none-match") == "*":
         raise DuplicateSchedule(name)
@@ -180,7 +189,7 @@ async def put_schedule(request: Request) -> Response:
     changed = await client.schedules.update(
         name, job=parsed.job, trigger=parsed.trigger, actor=actor, expected=old.definition, **options
     )
-    return await _answered(client, changed)
+    return await _answered(request, client, changed)
 
 
 @operation(Role.ADMIN, body=Document, answers=Document, takes={"overlap": "allow", "jitter": None}, gives=SCHEDULE)
@@ -204,7 +213,7 @@ async def patch_schedule(request: Request) -> Response:
         expected=old.definition,
         **options,
     )
-    return await _answered(client, changed)
+    return await _answered(request, client, changed)
 
 
 @operation(Role.ADMIN, status=204)
@@ -232,7 +241,7 @@ async def pause_schedule(request: Request) -> Response:
     until = _until(body.until)
     actor = identity_of(request).actor
     paused = await client.schedules.pause(request.path_params["name"], reason=body.reason, until=until, actor=actor)
-    return await _answered(client, paused)
+    return await _answered(request, client, paused)
 
 
 def _until(given: str | None) -> datetime | str | None:
@@ -252,7 +261,7 @@ async def resume_schedule(request: Request) -> Response:
     body = shaped(await json_body(request, default={}), ResumeBody)
     client = await client_of(request)
     name, actor = request.path_params["name"], identity_of(request).actor
-    return await _answered(client, await client.schedules.resume(name, catch_up=body.catch_up, actor=actor))
+    return await _answered(request, client, await client.schedules.resume(name, catch_up=body.catch_up, actor=actor))
 
 
 @operation(
@@ -270,7 +279,7 @@ async def trigger_schedule(request: Request) -> Response:
     client = await client_of(request)
     name, actor = request.path_params["name"], identity_of(request).actor
     ids = await client.schedules.trigger(name, scope=scope_of(body.scope), force=body.force, actor=actor)
-    return answer({"items": await client.get_many(ids)}, 201)
+    return answer({"items": all_shown(request, await client.get_many(ids))}, 201)
 
 
 @operation(Role.VIEWER, query=PreviewQuery, answers=Fire, lists=True, gives=FIRE)

@@ -44,7 +44,7 @@ async def signed_in(request: Request, text: str) -> tuple[Identity, str | None]:
     identity = await keeper.identify(("bearer", text), address, client)
     token = await client.tokens.check(text)
     if identity is None or token is None:
-        raise NotSignedIn
+        raise NotSignedIn("sessions are opened with rota's own tokens; send any other with each request")
     return identity, await client.tokens.open_session(token)
 
 

@@ -7,12 +7,12 @@ from datetime import timedelta
 from rota.durations import Duration, parse_duration
 from rota.errors import Invalid
 
-_LONGEST_NAME = 200
+LONGEST_NAME = 200
 
 
 def checked_name(value: object, what: str) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_NAME:
-        raise Invalid(f"{what} must be text of 1 to {_LONGEST_NAME} characters, not {value!r:.80}")
+    if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_NAME:
+        raise Invalid(f"{what} must be text of 1 to {LONGEST_NAME} characters, not {value!r:.80}")
     if any(ord(character) < 32 or 0xD800 <= ord(character) < 0xE000 for character in value):
         raise Invalid(f"{what} must not hold control characters or lone surrogates: {value!r:.80}")
     return value

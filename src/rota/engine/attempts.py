@@ -13,6 +13,7 @@ import msgspec
 from rota.clock import Clock
 from rota.core import jsonvalue
 from rota.core.claims import Claim
+from rota.core.disclosing import without_secrets
 from rota.core.endings import Report, Wait
 from rota.core.jsonvalue import Limits
 from rota.core.model import Measures, Overrides, RunError
@@ -238,7 +239,7 @@ def describe(attempt: Attempt, report: Report) -> str:
     """One line for the log of a worker."""
     claim = attempt.claim
     error = msgspec.json.decode(report.error or "null", type=RunError | None)
-    what = f"{error.type}: {error.message.partition(chr(10))[0]:.300}" if error else ""
+    what = without_secrets(f"{error.type}: {error.message.partition(chr(10))[0]:.300}", claim.payload) if error else ""
     then = f"again in {report.retry_in / 1_000_000:.3g}s" if report.retry_in is not None else "not tried again"
     return (
         f"run {claim.run_id} of {claim.job}: attempt {claim.attempt} of {claim.max_attempts} "

@@ -9,6 +9,7 @@ from datetime import datetime
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rota.api.disclosure import all_shown
 from rota.core.model import JobDefinition, QueueCount, Run, with_empty_queues
 from rota.ui import words
 from rota.ui.html import Html, tag
@@ -24,7 +25,7 @@ async def overview(request: Request) -> Response:
     content = [
         tag("h1", "What is going on"),
         _queues(with_empty_queues(await client.queues(), jobs)),
-        _runs(await client.list(limit=_NEWEST), await client.time()),
+        _runs(all_shown(request, await client.list(limit=_NEWEST)), await client.time()),
         _next_steps(jobs, str(request.base_url).rstrip("/")),
     ]
     return document(request, "rota", *content, live=True)

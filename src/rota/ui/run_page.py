@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.addresses import at
+from rota.api.disclosure import discretion
 from rota.core.model import Attempt, Run
 from rota.core.states import RunState
 from rota.durations import span
@@ -25,6 +26,8 @@ async def run_page(request: Request) -> Response:
     client = await client_of(request)
     run = await client.get(request.path_params["id"])
     attempts, now = await client.attempts(run.id), await client.time()
+    if discreet := discretion(request, run):
+        run, attempts = discreet.run(), [discreet.attempt(one) for one in attempts]
     content = [
         tag("p", tag("a", "← all runs", href=at("/"))),
         tag("h1", run.job, " ", words.state(run.state)),

@@ -1,0 +1,66 @@
+"""Connections that do not wait for ever: how long and how large a request may be while it arrives."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import TimerHandle
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+_HEAD_WITHIN = 10.0
+_BODY_WITHIN = 60.0  # longer than an operation waits for it: what is refused is read, or the caller would not hear why
+_LARGEST_HEAD = 65_536
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class Patient(HttpToolsProtocol):
+    """uvicorn's own has no end to its patience: whoever sends a byte a minute would keep a connection for days, and
+    one header could grow until memory is full."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._patience: TimerHandle | None = None
+        self._in_head = True
+        self._head = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait(_HEAD_WITHIN)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait(None)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._in_head:
+            self._head += len(data)
+        super().data_received(data)
+        if self._in_head and self._head > _LARGEST_HEAD and not self.transport.is_closing():
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
+
+    def on_message_begin(self) -> None:
+        self._in_head, self._head = True, 0
+        self._wait(_HEAD_WITHIN)
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._wait(_BODY_WITHIN)
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._in_head, self._head = True, 0
+        self._wait(None)
+        super().on_message_complete()
+
+    def _wait(self, seconds: float | None) -> None:
+        """For the next part of a request; None: there is none to wait for."""
+        if self._patience is not None:
+            self._patience.cancel()
+        self._patience = None if seconds is None else self.loop.call_later(seconds, self._give_up)
+
+    def _give_up(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.close()

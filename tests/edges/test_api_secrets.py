@@ -1,0 +1,123 @@
+"""Secrets in payloads: admins see them, others see that there are some, wherever runs are shown."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from rota import Context
+from rota.app import Rota
+from rota.client import Order
+from rota.core.access import Role
+from rota.core.triggers import every
+from rota.engine.engine import Engine
+from rota.server import asgi
+
+BASE = "http://127.0.0.1:7682"
+SECRET = "hunter2-is-no-good-password"
+PAYLOAD = {"url": "https://example.com", "login": {"user": "ada", "password": SECRET}, "api_key": SECRET[::-1]}
+Headers = dict[str, str]
+
+
+@pytest.fixture
+async def app(sqlite_url: str) -> AsyncIterator[Rota]:
+    app = Rota(sqlite_url, auth=True)
+
+    @app.job(max_attempts=1, steps=["sign-in"])
+    async def crawl(ctx: Context, url: str, login: dict[str, str], api_key: str) -> dict[str, str]:
+        ctx.log.info("signing in as %s with %s", login["user"], login["password"])
+        ctx.progress(10, f"with {login['password']}")
+
+        async def sign_in() -> dict[str, str]:
+            return {"cookie": "another", "with": login["password"]}
+
+        await ctx.step("sign-in", sign_in)
+        if url.endswith("wrong"):
+            raise RuntimeError(f"{login['user']}:{login['password']} is refused")
+        return {"session_token": "another", "said": f"hello {login['password']}"}
+
+    client = await app.connect()
+    await client.store.save_jobs(app.registry.definitions())
+    yield app
+    await app.aclose()
+
+
+@pytest.fixture
+async def http(app: Rota) -> AsyncIterator[httpx2.AsyncClient]:
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=asgi(app)), base_url=BASE) as client:
+        yield client
+
+
+async def bearing(app: Rota, role: Role) -> Headers:
+    issued = await (await app.connect()).tokens.create(role.value, role)
+    return {"Authorization": f"Bearer {issued.secret}"}
+
+
+@pytest.fixture
+async def runs(app: Rota) -> list[str]:
+    """One that went well, and one that did not."""
+    client = await app.connect()
+    engine = Engine(client.store, app.registry, app.config, working=True)
+    await engine.start()
+    orders = [Order("crawl", PAYLOAD), Order("crawl", {**PAYLOAD, "url": "https://example.com/wrong"})]
+    enqueued = await client.enqueue_many(orders)
+    for run in enqueued:
+        await client.wait(run.id)
+    await engine.stop()
+    await client.schedules.create("news", "crawl", every("1h"), payload=PAYLOAD)
+    return [run.id for run in enqueued]
+
+
+async def told(http: httpx2.AsyncClient, runs: list[str], headers: Headers) -> dict[str, str]:
+    """Everything that can be read."""
+    paths = ["/api/v1/runs", "/api/v1/jobs/crawl/runs", "/api/v1/jobs/crawl/executions", "/api/v1/export/runs",
+             "/api/v1/export/attempts", "/api/v1/export/events", "/api/v1/audit", "/api/v1/schedules", "/",
+             "/api/v1/schedules/news", "/api/v1/schedules/news/events", "/api/v1/jobs"]  # fmt: skip
+    parts = ["", "/attempts", "/steps", "/events", "/explain", "/logs", "/logs?follow=1"]
+    paths += [f"/api/v1/runs/{run}{part}" for run in runs for part in parts]
+    paths += [f"/{kind}/{run}" for run in runs for kind in ("api/v1/executions", "runs")]
+    answers = {path: await http.get(path, headers=headers) for path in paths}
+    assert {path: answer.status_code for path, answer in answers.items() if answer.status_code != 200} == {}
+    return {path: answer.text for path, answer in answers.items()}
+
+
+async def test_the_workers_log_tells_none(runs: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    said = [record.getMessage() for record in caplog.get_records("setup") if record.name == "rota.worker"]
+    assert any("RuntimeError: ada:… is refused" in line for line in said)
+    assert not any(SECRET in line for line in said)
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])
+async def test_others_see_that_there_is_one(app: Rota, http: httpx2.AsyncClient, runs: list[str], role: Role) -> None:
+    seen = await told(http, runs, await bearing(app, role))
+    assert [path for path, text in seen.items() if SECRET in text or SECRET[::-1] in text or "another" in text] == []
+    assert '"password":"…"' in seen["/api/v1/runs"]
+    assert '"user":"ada"' in seen["/api/v1/runs"]
+    assert "hello …" in seen["/api/v1/runs"]
+    assert "ada:… is refused" in seen["/api/v1/export/attempts"]
+    assert "signing in as ada with …" in seen[f"/api/v1/runs/{runs[0]}/logs?follow=1"]
+
+
+async def test_admins_see_everything(app: Rota, http: httpx2.AsyncClient, runs: list[str]) -> None:
+    seen = await told(http, runs, await bearing(app, Role.ADMIN))
+    for path in ("/api/v1/runs", f"/runs/{runs[0]}", f"/api/v1/runs/{runs[1]}/attempts", "/api/v1/schedules/news"):
+        assert SECRET in seen[path], path
+
+
+async def test_what_operators_do_tells_none(app: Rota, http: httpx2.AsyncClient, runs: list[str]) -> None:
+    headers = await bearing(app, Role.OPERATOR)
+    body: dict[str, Any] = {"job": "crawl", "payload": PAYLOAD, "delay": "1h"}
+    made = await http.post("/api/v1/runs", json=body, headers=headers)
+    answers = [
+        made,
+        await http.post("/api/v1/runs", json={"runs": [body]}, headers=headers),
+        await http.post(f"/api/v1/runs/{made.json()['id']}/cancel", headers=headers),
+        await http.post(f"/api/v1/runs/{runs[1]}/retry", headers=headers),
+        await http.post("/api/v1/schedules/news/trigger", headers=headers),
+        await http.post("/api/v1/schedules/news/pause", headers=headers),
+    ]
+    assert [answer.status_code for answer in answers] == [201, 201, 200, 201, 201, 200]
+    assert [answer.text for answer in answers if SECRET in answer.text] == []
+    stored = await (await app.connect()).get(made.json()["id"])
+    assert stored.payload == PAYLOAD
