@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from rota.accounting import Accounts
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _MOST_LISTED = 1_000
 _MOST_PREVIEWED = 1_000
 _TRIES = 5
+_LONGEST_REST = timedelta(days=36_525)
 
 
 class Schedules(Accounts):
@@ -227,4 +228,6 @@ class Schedules(Accounts):
             at = now + in_micros(parse_duration(until))
         if at <= now:
             raise Invalid("until must be in the future")
+        if at - now > in_micros(_LONGEST_REST):  # later ones may be none that can be read back
+            raise Invalid("until must lie within a hundred years")
         return at

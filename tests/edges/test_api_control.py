@@ -302,3 +302,10 @@ async def test_a_name_may_have_a_slash(http: httpx2.AsyncClient) -> None:
 async def test_a_time_is_no_number(http: httpx2.AsyncClient) -> None:
     await news(http)
     assert (await http.get("/schedules/news/preview?after=185")).status_code == 422
+
+
+@pytest.mark.parametrize("until", ["9999-12-31T23:59:59-23:59", "2300-01-01T00:00:00Z"])
+async def test_a_pause_that_nobody_could_read_back(http: httpx2.AsyncClient, until: str) -> None:
+    await news(http)
+    assert (await http.post("/schedules/news/pause", json={"until": until})).status_code == 422
+    assert (await http.get("/schedules/news")).json()["state"] == "active"

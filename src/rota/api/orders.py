@@ -14,10 +14,8 @@ from rota.core.names import checked_name
 from rota.core.retry import Exponential
 from rota.core.unique import PartKey
 from rota.durations import parse_duration
-from rota.errors import Invalid
 
 MOST_RUNS = 500
-_YEARS = range(1970, 2200)
 
 
 class ScopeBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -107,7 +105,5 @@ def _option(given: Any) -> Any:
             return msgspec.to_builtins(given)
         case BackoffBody():
             return Exponential(parse_duration(given.base), given.factor, parse_duration(given.cap), given.jitter)
-        case datetime() if given.year not in _YEARS:
-            raise Invalid(f"run_at must lie between {_YEARS.start} and {_YEARS.stop}, not in {given.year}")
         case _:
             return given

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from datetime import datetime
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,6 +20,7 @@ from rota.errors import BadPayload
 T = TypeVar("T", bound=msgspec.Struct)
 
 LARGEST_BODY = 1_048_576
+YEARS = range(1970, 2200)  # what lies beyond cannot be counted on
 _PATIENCE = 30.0
 _LIMITS = Limits(LARGEST_BODY, max_depth=68)  # a payload of depth 64 lies up to four levels down
 
@@ -60,10 +64,29 @@ async def _bounded_body(request: Request) -> bytes:
 def shaped(value: object, shape: type[T], path: str = "$") -> T:
     """`value` as a `shape`; `path` is where it lies in the body."""
     try:
-        return msgspec.convert(value, shape)
+        found = msgspec.convert(value, shape)
     except msgspec.ValidationError as failure:
         error = unreadable(failure, shape.__struct_encode_fields__)
         raise BadBody(path + error.path[1:], error.problem, hint=error.hint) from None
+    for name, told in _timed(shape):
+        if any(at.year not in YEARS for at in _instants(getattr(found, name))):
+            raise BadBody(f"{path}.{told}", f"must lie between {YEARS.start} and {YEARS.stop}")
+    return found
+
+
+@cache
+def _timed(shape: type[msgspec.Struct]) -> list[tuple[str, str]]:
+    """The fields that may hold an instant, each with its name outside."""
+    fields = msgspec.structs.fields(shape)
+    return [(field.name, field.encode_name) for field in fields if "datetime" in repr(field.type)]
+
+
+def _instants(value: object) -> Iterator[datetime]:
+    if isinstance(value, datetime):
+        yield value
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _instants(item)
 
 
 def given_in(body: msgspec.Struct) -> dict[str, Any]:
