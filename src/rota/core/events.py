@@ -184,8 +184,9 @@ def _noted(note: Note, tried: Sequence[Tried]) -> _Step:
     if fence is None:
         fence = max((one.fence for one in tried if one.claimed_at <= note.at), default=0)
     held = before in _HELD if before is not None else any(_holds(one, fence, note.at) for one in tried)
+    phase = _WHILE_HELD if held else _WHILE_WAITING
     return _Step(
-        fence=fence, phase=_WHILE_HELD if held else _WHILE_WAITING, at=note.at, type=note.type, seq=note.seq,
+        fence=fence, phase=_CLAIM if note.type == CONDUCTS else phase, at=note.at, type=note.type, seq=note.seq,
         before=before, after=after, due_at=note.details.get("due_at"), actor=note.actor, details=note.details,
     )  # fmt: skip
 
