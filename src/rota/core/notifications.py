@@ -106,7 +106,7 @@ def notification_of(options: Mapping[str, Any]) -> Notification:
             raise UnknownOption(str(option), OPTIONS, where="a notification")
     secret, at_most = options.get("secret"), options.get("at_most", AT_MOST)
     if not isinstance(at_most, int) or isinstance(at_most, bool) or not 1 <= at_most <= _MOST_AN_HOUR:
-        raise Invalid(f"at_most must be a whole number, 1 to {_MOST_AN_HOUR}, not {at_most!r:.40}")
+        raise Invalid(f"at_most must be a whole number from 1 up to {_MOST_AN_HOUR}, not {at_most!r:.40}")
     made = Notification(
         on=_on(options.get("on", ("failure",))),
         to=_to(options.get("to")),
