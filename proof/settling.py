@@ -41,7 +41,6 @@ async def give_up_what_waits_in_vain(world: World, store: Store) -> None:
             await store.cancel(seen.id, HAND, HAND)
             world.committed(world.loop.world, "Store.cancel")
 
-
     if any(seen.outside for seen in world.observer.live.values()):
         process, entry = world.client(ANSWERER), Answer(world.loop.time(), ANSWERER, "complete")
         world.loop.spawn(process, hands.answer(process, entry))
