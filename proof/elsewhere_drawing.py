@@ -7,11 +7,12 @@ from typing import Any
 
 from proof.elsewhere_jobs import REPLICATED
 from proof.elsewhere_themes import ElsewhereTheme
-from proof.script import Answer, Enqueue, Family, Happening, Link, Member, Outsider, Restrict
+from proof.script import Answer, Enqueue, Family, Happening, Jump, Link, Member, Outsider, Restrict
 
 _CLIENTS = ("client-1", "client-2")
 _NAMES = ("engine-1", "engine-2", "engine-3")
 _CLEARS = (["failed"], ["succeeded"], ["failed", "succeeded"])
+_SETTINGS = (-1.0, -1.5, -2.5, -30.0, 30.0)
 _SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
     # whom each member follows
     "pair": ((), (0,)),
@@ -43,7 +44,12 @@ class ElsewhereHand:
             at = self._random.uniform(0, self._span / 3)
             found.append(Outsider(at, f"outsider-{number + 1}", self._random.uniform(4, self._span)))
         found += [self._restrict() for _ in self._times(theme.restricts)]
+        found += [self._setting(enqueued) for _ in self._times(theme.settings)]
         return found
+
+    def _setting(self, enqueued: list[Happening]) -> Jump:
+        at = self._random.choice(enqueued).at if enqueued else 1.0
+        return Jump(max(0.5, at + self._random.uniform(-0.7, 0.4)), self._random.choice(_SETTINGS))
 
     def _times(self, counts: tuple[int, ...]) -> range:
         return range(self._random.choice(counts))

@@ -36,7 +36,7 @@ JOBS: dict[str, dict[str, Any]] = {
     **RATED,
 }
 
-HAND_OVER = {"ask": (3, "answer"), "await": (9, "answer"), "give": (4, None), "lend": (22, None)}
+HAND_OVER = {"ask": (3, "answer"), "await": (9, "answer"), "give": (4, None), "lend": (30, None)}
 """What handlers do that hand over: for how many seconds, and which step they wait for."""
 
 

@@ -7,7 +7,8 @@ from proof.themes import THEMES, Theme
 
 class ElsewhereTheme(Theme, frozen=True, kw_only=True):
     """`families`: runs that follow each other; `shapes`: how, see `proof/elsewhere_drawing.py`. `answers`: by those
-    outside, `outsiders` those who claim. `restricts`: who may have a run is changed. `keys`: runs published again.
+    outside, `outsiders` those who claim. `restricts`: who may have a run is changed.
+    `published`: again, with the same key. `settings`: of the clock, while something is about to begin.
     """
 
     families: tuple[int, ...] = (0,)
@@ -19,6 +20,7 @@ class ElsewhereTheme(Theme, frozen=True, kw_only=True):
     restricts: tuple[int, ...] = (0,)
     needs: float = 0.0
     published: float = 0.0
+    settings: tuple[int, ...] = (0,)
 
 
 DEPENDENCIES = ElsewhereTheme(
@@ -67,7 +69,7 @@ OUTSIDE = ElsewhereTheme(
     enqueues=(3, 5, 7),
     copies=(1, 1, 1, 2),
     delayed=0.05,
-    answers=(3, 6, 9),
+    answers=(0, 2, 4, 7),
     answered=("complete", "complete", "complete", "twice", "otherwise", "fail", "refuse", "stale", "stale", "beat",
         "early", "early"),
     outsiders=(1, 2),
@@ -129,9 +131,10 @@ RATES = ElsewhereTheme(
     jobs=("rated", "rated", "metered", "throttled"),
     acts={"": ("ok:0.1", "ok:0.1", "ok:0.6", "ok:2", "raise:0.1", "snooze:0.1", "crash:0.3", "ok:5")},
     attempts=(1, 1, 2),
-    enqueues=(3, 5),
-    copies=(1, 2, 2, 3),
+    enqueues=(4, 7),
+    copies=(1, 1, 1, 2, 3),
     scoped=1.0,
+    settings=(0, 1, 2, 2),
     cancels=(0, 0, 1),
     faults=(0, 1, 2),
     kinds=("jump", "jump", "kill", "stop", "freeze", "strike", "aimed", "hush", "mute"),

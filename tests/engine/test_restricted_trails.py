@@ -71,6 +71,20 @@ async def test_restricted_before_its_time_it_is_due_later(either: Harness) -> No
     assert [name for name, _ in await told(either, run)] == ["created", "claimed", "failed", "restricted", "due"]
 
 
+async def test_restricted_while_it_is_asked_to_stop_it_tells_so_after_that(either: Harness) -> None:
+    await either.declare("install", only_workers=["a"])
+    run = await either.enqueue("install")
+    await either.worker("a").claim()
+    await either.client.cancel(run.id)
+    await either.client.restrict(run.id, ["b"])
+    assert [(event.type, event.fence) for event in await either.client.events(run.id)] == [
+        ("created", 0),
+        ("claimed", 1),
+        ("cancel_asked", 1),
+        ("restricted", 1),
+    ]
+
+
 async def test_one_of_all_that_nobody_is_to_do_any_more_is_cancelled_after_its_last_replica(either: Harness) -> None:
     await either.declare("install", replicas="all")
     worker = either.worker("a")

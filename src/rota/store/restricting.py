@@ -84,7 +84,7 @@ async def change(tx: Tx, staff: Marked, queues: set[str]) -> int:
         await tx.fetch("hold_for_needs", [(id, left[id].mark or None) for id in ready])
         away = [(id, at) for id, (worker, at) in held.items() if not _may_have(worker, left[id].needs)]
         queues |= await reporting.take_away(tx, away)
-        fence = max([fence, *ready.values(), *(at for _, at in held.values())])
+        fence = max([fence, *ready.values(), *(int(row[1]) for row in leases)])
         left = {id: one for id, one in left.items() if id not in there and id not in gone}
         if not left:
             await _change_replicas(tx, {id: one for id, one in staff.items() if one.conducts}, queues)
