@@ -139,7 +139,7 @@ RATES = ElsewhereTheme(
     faults=(0, 1, 2),
     kinds=("jump", "jump", "kill", "stop", "freeze", "strike", "aimed", "hush", "mute"),
     freezes=(4.0, 12.0),
-    muted=("Store.promote", "Store.report"),
+    muted=("promote", "Store.report"),
     aims=(("engine", "Store.claim_limited", "lost_reply"), ("engine", "Store.claim_limited", "slow")),
 )
 
