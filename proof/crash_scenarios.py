@@ -77,7 +77,7 @@ RUNS = [
     Scenario(
         name="promote",
         entries=[enqueue(0.5, "plain", "ok:0.1", delay="2s")],
-        subjects=("engine Store.promote",),
+        subjects=("engine promote",),
         promise=TRIED,
     ),
     Scenario(
@@ -109,7 +109,7 @@ RUNS = [
     Scenario(
         name="retry",
         entries=[enqueue(0.5, "plain", "raise:0.1", "raise:0.1", "ok:0.1")],
-        subjects=(REPORTED, "engine Store.promote"),
+        subjects=(REPORTED, "engine promote"),
         promise=must.all_succeed,
         span=9.0,
     ),
@@ -129,7 +129,7 @@ RUNS = [
     Scenario(
         name="snooze",
         entries=[enqueue(0.5, "plain", "snooze:0.1")],
-        subjects=(REPORTED, "engine Store.promote"),
+        subjects=(REPORTED, "engine promote"),
         promise=must.all_succeed,
         span=6.0,
     ),

@@ -120,7 +120,7 @@ WORKING = [
             Answer(2.0, SECOND, "fail"),
             *(Answer(at, FIRST, "complete") for at in range(5, 14, 2)),
         ],
-        subjects=("client-2 OutsideStore.finish", REPORTED, "engine Store.promote"),
+        subjects=("client-2 OutsideStore.finish", REPORTED, "engine promote"),
         promise=together(must.all_end("succeeded", "timed_out", "failed"), answered_is_done),
         span=14.0,
     ),

@@ -89,13 +89,13 @@ class ElsewhereHand:
 
     def _special(self, entry: Enqueue) -> Enqueue:
         """Published again, or for some workers only."""
-        options = dict(entry.options)
+        options, job = dict(entry.options), entry.job
         if entry.job in REPLICATED and self._chance(self._theme.published):
-            options["key"] = "release"
+            options["key"], job = "release", "pair"  # all of one job, so that they meet
             options["unique"] = {"on_conflict": "existing", "clear": self._random.choice(_CLEARS)}
         if self._chance(self._theme.needs):
             options["only_workers"] = self._names()
-        return Enqueue(entry.at, entry.client, entry.job, entry.acts, options, entry.copies)
+        return Enqueue(entry.at, entry.client, job, entry.acts, options, entry.copies)
 
     def _names(self) -> list[str]:
         return sorted(self._random.sample(self._engines, self._random.randrange(1, len(self._engines) + 1)))

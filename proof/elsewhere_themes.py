@@ -102,7 +102,7 @@ REPLICAS = ElsewhereTheme(
     enqueues=(2, 3, 5),
     copies=(1, 1, 1, 2),
     needs=0.25,
-    published=0.35,
+    published=0.5,
     restricts=(0, 1, 2),
     cancels=(0, 0, 1, 2),
     retries=(0, 0, 1),
@@ -139,7 +139,7 @@ RATES = ElsewhereTheme(
     faults=(0, 1, 2),
     kinds=("jump", "jump", "kill", "stop", "freeze", "strike", "aimed", "hush", "mute"),
     freezes=(4.0, 12.0),
-    muted=("Store.promote", "Store.report"),
+    muted=("promote", "Store.report"),
     aims=(("engine", "Store.claim_limited", "lost_reply"), ("engine", "Store.claim_limited", "slow")),
 )
 
