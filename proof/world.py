@@ -45,7 +45,7 @@ SETTLING = 10 * CONFIG.lease.total_seconds()
 """After the last fault, everything has to be final within ten leases."""
 _GOING_ON, _GOING_ON_PLANNING = 4.0, 13.0
 _DOWN = 2.0
-_FAR = 3.0
+_FAR = 2.0
 _HINT_DELAY = 0.03
 _LOST_HINTS, _DOUBLED_HINTS = 0.05, 0.05
 
