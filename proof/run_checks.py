@@ -177,15 +177,15 @@ class Memory:
         outcome = self._outcome(seen.id, was.fence)
         if outcome not in ("failed", "timed_out", "snoozed"):
             return
-        least = SIGNALLED if outcome == "snoozed" else self._backoff(seen, was)
+        least = SIGNALLED if outcome == "snoozed" else self._backoff(seen, was, asked=outcome == "failed")
         if seen.place.run_at < change.now + least * 1e6:
             yield "P13", f"due again in {(seen.place.run_at - change.now) / 1e6:.3f}s, though it backs off {least:g}s"
 
-    def _backoff(self, seen: Seen, was: Lease) -> float:
-        """What the handler asked for, or what its job declares; in seconds."""
+    def _backoff(self, seen: Seen, was: Lease, *, asked: bool) -> float:
+        """What the handler asked for, if it came to that, or what its job declares; in seconds."""
         began = (deed for deed in self._world.diary.deeds if deed.run_id == seen.id and deed.fence == was.fence)
         act = next((deed.detail for deed in began if deed.what == "began"), "")
-        if act.startswith(("retry", "snooze")):
+        if asked and act.startswith(("retry", "snooze")):
             return SIGNALLED
         delays = JOBS[seen.job]["backoff"]
         return parse_duration(

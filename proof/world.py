@@ -43,7 +43,7 @@ P = TypeVar("P", bound=Process)
 CLIENTS = ("client-1", "client-2")
 SETTLING = 10 * CONFIG.lease.total_seconds()
 """After the last fault, everything has to be final within ten leases."""
-_GOING_ON, _GOING_ON_PLANNING = 4.0, 13.0
+_GOING_ON, _GOING_ON_PLANNING = 4.0, 16.0
 _DOWN = 2.0
 _FAR = 2.0
 _HINT_DELAY = 0.03

@@ -189,4 +189,4 @@ def known(world: World, path: str) -> list[dict[str, str]]:
         return [{}]
     kind = path.removeprefix("/api/v1/").partition("/")[0]
     part = "id" if "{id}" in path else "name"
-    return [{}, *({part: one} for one in world.known[kind])]
+    return [{}, *({part: one} for one in world.known.get(kind, ()))]

@@ -117,8 +117,8 @@ async def test_a_database_that_is_away_is_503_and_the_process_is_alive(tmp_path:
     await app.aclose()
 
 
-async def test_a_database_without_tables_is_not_ready(postgres_url: str) -> None:
-    app = Rota(postgres_url)
+async def test_a_database_without_tables_is_not_ready(new_postgres_url: str) -> None:
+    app = Rota(new_postgres_url)
     transport = httpx2.ASGITransport(app=asgi(app))
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
         answer = await http.get("/readyz")

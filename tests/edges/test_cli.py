@@ -176,19 +176,19 @@ def test_a_bad_setting_exits_78(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rota("run", "ls").exit_code == 78
 
 
-def test_migrate_names_what_it_applied_and_check_changes_nothing(postgres_url: str) -> None:
-    outdated = rota("migrate", "--check", "--database", postgres_url)
+def test_migrate_names_what_it_applied_and_check_changes_nothing(new_postgres_url: str) -> None:
+    outdated = rota("migrate", "--check", "--database", new_postgres_url)
     assert outdated.exit_code == 78
     assert "rota migrate" in outdated.stderr
-    applied = json.loads(rota("migrate", "--json", "--database", postgres_url).stdout)
+    applied = json.loads(rota("migrate", "--json", "--database", new_postgres_url).stdout)
     assert applied["applied"]
-    assert rota("migrate", "--check", "--database", postgres_url).exit_code == 0
-    again = json.loads(rota("migrate", "--json", "--database", postgres_url).stdout)
+    assert rota("migrate", "--check", "--database", new_postgres_url).exit_code == 0
+    again = json.loads(rota("migrate", "--json", "--database", new_postgres_url).stdout)
     assert again == {"applied": [], "version": applied["version"]}
 
 
-def test_commands_on_a_database_that_was_not_migrated_exit_78(postgres_url: str) -> None:
-    done = rota("run", "ls", "--database", postgres_url)
+def test_commands_on_a_database_that_was_not_migrated_exit_78(new_postgres_url: str) -> None:
+    done = rota("run", "ls", "--database", new_postgres_url)
     assert done.exit_code == 78
     assert "rota migrate" in done.stderr
 

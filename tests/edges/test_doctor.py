@@ -111,11 +111,11 @@ def test_one_schedule_by_name(database_url: str) -> None:
     assert doctor(database_url, "--schedule", "nobody").exit_code == 4
 
 
-def test_a_database_that_is_not_there_or_not_migrated(tmp_path: Path, postgres_url: str) -> None:
+def test_a_database_that_is_not_there_or_not_migrated(tmp_path: Path, new_postgres_url: str) -> None:
     code, found = lines(f"sqlite:///{tmp_path / 'nothing.db'}")
     assert code == 1
     assert found["database"][0] == "problem"
-    code, found = lines(postgres_url)
+    code, found = lines(new_postgres_url)
     assert code == 1
     assert "schema 0" in found["database"][1]
     assert doctor("mysql://x").exit_code == 78

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from proof.drawing import draw
+from proof.elsewhere_themes import ALL_THEMES
 from proof.mutants.catalogue import BUGS
 from proof.mutants.hunter import in_order
 from proof.mutants.hunting import ROOT, Hunted, NoAnswer, false_alarm, hunt_all, hunt_one, try_seeds
 from proof.mutants.planting import SOURCE, DoesNotApply, Edit, Planted, edited, planted
-from proof.themes import THEMES
 
 AT_LEAST = 190
 QUICKLY = 40
@@ -54,7 +54,7 @@ def test_a_planted_bug_applies_to_the_source_as_it_is(bug: Planted) -> None:
 
 
 def test_a_bug_is_looked_for_first_in_worlds_of_its_themes() -> None:
-    assert {theme for bug in BUGS for theme in bug.themes} <= {theme.name for theme in THEMES}
+    assert {theme for bug in BUGS for theme in bug.themes} <= {theme.name for theme in ALL_THEMES}
     order = in_order(range(60), ("keys", "order"))
     themes = [draw(seed).theme for seed in order]
     first = [theme in ("keys", "order") for theme in themes]

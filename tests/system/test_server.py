@@ -207,8 +207,8 @@ def test_a_typo_in_the_url_is_seen(start: Start, url: str, code: int, words: str
     assert server.exit_code() == code
 
 
-def test_a_database_without_tables_is_refused(start: Start, postgres_url: str) -> None:
-    server = start(postgres_url)
+def test_a_database_without_tables_is_refused(start: Start, new_postgres_url: str) -> None:
+    server = start(new_postgres_url)
     assert "run `rota migrate`" in server.first_line()
     assert server.exit_code() == 78
 

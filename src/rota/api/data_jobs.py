@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from starlette.requests import Request
@@ -41,7 +42,7 @@ async def answered(client: Client, definition: JobDefinition, status: int = 200,
     """With its version, by which a change can be made to depend on nobody having changed it meanwhile."""
     headers = {"etag": etag(definition.version)}
     if status == 201:
-        headers["location"] = at(f"/api/v1/jobs/{definition.name}")
+        headers["location"] = at(f"/api/v1/jobs/{quote(definition.name, safe='')}")
     return answer({**document(definition, await client.job_status(definition.name)), **more}, status, headers)
 
 

@@ -25,13 +25,14 @@ _LINES = "application/x-ndjson"
 async def export_runs(request: Request) -> Response:
     """All runs that match, the newest first, one on each line."""
     client = await client_of(request)
-    return _stream(_runs(request, client, _wanted(request)))
+    return _stream(_runs(request, client, await _wanted(request, client)))
 
 
 @operation(Role.VIEWER, query=RunQuery, media=_LINES)
 async def export_attempts(request: Request) -> Response:
     """The attempts of all runs that match, one on each line with its `run_id`."""
-    client, wanted = await client_of(request), _wanted(request)
+    client = await client_of(request)
+    wanted = await _wanted(request, client)
 
     async def each() -> AsyncIterator[bytes]:
         async for page in _pages(client, wanted):
@@ -58,9 +59,12 @@ async def export_events(request: Request) -> Response:
     return _stream(each())
 
 
-def _wanted(request: Request) -> RunFilter:
+async def _wanted(request: Request, client: Client) -> RunFilter:
+    """Tried once: what it names may not be there, and that cannot be told when the answer has begun."""
     query = asked(request, RunQuery)
-    return filter_of(query, query.scope_wanted)
+    wanted = filter_of(query, query.scope_wanted)
+    await client.list(wanted, limit=1)
+    return wanted
 
 
 async def _runs(request: Request, client: Client, wanted: RunFilter) -> AsyncIterator[bytes]:

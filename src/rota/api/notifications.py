@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -74,7 +75,7 @@ async def create_notification(request: Request) -> Response:
     given = {option: value for option, value in msgspec.structs.asdict(body).items() if value is not None}
     client = await client_of(request)
     made = await client.notifications.add(**given, actor=identity_of(request).actor)
-    return answer(made, 201, {"location": at(f"/api/v1/notifications/{made.name}")})
+    return answer(made, 201, {"location": at(f"/api/v1/notifications/{quote(made.name, safe='')}")})
 
 
 @operation(Role.VIEWER, answers=NotificationView, gives=NOTIFICATION)

@@ -330,10 +330,10 @@ class Worker:
     def heard(self, beat: Beat) -> None:
         if all(beat.held.get(claim.run_id) == claim.fence for claim in self._buffer):  # not of claims that came since
             self._renewed_at = max(self._renewed_at, beat.began_at)
-        for run_id in beat.extended.lost:
+        for run_id in sorted(beat.extended.lost):
             if self.held.get(run_id) == beat.held[run_id]:
                 self._lost(run_id)
-        for run_id in beat.extended.cancelling:
+        for run_id in sorted(beat.extended.cancelling):
             self._cancel_if_held(run_id, beat.held[run_id])
         if self._orders.hear(beat.extended.asked):
             self._obey()

@@ -140,3 +140,6 @@ __all__ = [
     "UnreadableSchedule",
     "did_you_mean",
 ]
+
+for _name in __all__:  # wherever it is written down, it is known by where users find it
+    globals()[_name].__module__ = __name__

@@ -136,7 +136,7 @@ returning run_id, case when cancel_at is null then 0 else 1 end;
 select l.run_id from {rows id id, fence int} join rota_lease l on l.run_id = rows.id and l.fence = rows.fence;
 
 -- name: cancelling
-select run_id, fence from rota_lease where worker_id = :worker_id and cancel_at is not null;
+select run_id, fence from rota_lease where worker_id = :worker_id and cancel_at is not null order by run_id;
 
 -- name: leases_of_worker
 select run_id, fence from rota_lease where worker_id = :worker_id;
