@@ -49,12 +49,12 @@ OURS: dict[str, Any] = {"job": "greet", "payload": {"name": "Ada"}, "names": ["n
 
 
 @pytest.fixture
-async def app(database_url: str) -> AsyncIterator[Rota]:
-    store = Store(open_database(database_url))
+async def app(sqlite_url: str) -> AsyncIterator[Rota]:
+    store = Store(open_database(sqlite_url))
     await store.migrate()
     await store.extend(WORKER, [], LEASE_MICROS)
     await store.close()
-    app = Rota(database_url)
+    app = Rota(sqlite_url)
 
     @app.job
     def greet(name: str = "you") -> str:

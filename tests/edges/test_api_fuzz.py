@@ -28,7 +28,7 @@ from rota.store import Store, open_database
 from tests.support.runs import LEASE_MICROS, WORKER
 
 BASE = "http://127.0.0.1:7682"
-EXAMPLES = int(os.environ.get("ROTA_FUZZ_EXAMPLES", "4"))
+EXAMPLES = int(os.environ.get("ROTA_FUZZ_EXAMPLES", "2"))
 ENDLESS = {"stream"}
 LENGTH = "content-length"
 CHECKS = [
