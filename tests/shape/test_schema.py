@@ -51,7 +51,10 @@ def test_priorities_fit_their_column() -> None:
 
 
 async def test_both_databases_have_the_same_tables_and_columns(sqlite_url: str, postgres_url: str) -> None:
-    assert await tables_of(sqlite_url) == await tables_of(postgres_url)
+    sqlite, postgres = await tables_of(sqlite_url), await tables_of(postgres_url)
+    # A table in the one and a view in the other: the names of its columns are what questions rely on.
+    assert [name for name, *_ in sqlite.pop("rota_fault")] == [name for name, *_ in postgres.pop("rota_fault")]
+    assert sqlite == postgres
 
 
 async def tables_of(url: str) -> Columns:
