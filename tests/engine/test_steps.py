@@ -279,7 +279,7 @@ async def test_a_plain_functions_step_that_takes_too_long_is_given_up(harness: H
     release = threading.Event()
 
     def crawl(ctx: SyncContext) -> None:
-        ctx.step("slow", release.wait, 20)
+        ctx.step("slow", release.wait, 1)
 
     harness.app.job(steps=[{"id": "slow", "timeout": "50ms"}], max_attempts=1)(crawl)
     run = await harness.enqueue("crawl")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from rota import Retry, Rota, RunState
+from rota import Context, Retry, Rota, RunState
+from rota.engine.worker import Worker
 from rota.testing import Harness, adrain, drain
 
 
@@ -89,3 +91,25 @@ async def test_every_queue_with_work_is_drained(app: Rota, harness: Harness) -> 
 
     await anywhere.options(queue="far-away").aenqueue()
     assert [run.state for run in await harness.drain()] == [RunState.SUCCEEDED]
+
+
+async def test_a_run_that_ends_while_more_is_being_claimed_counts_as_claimed(
+    app: Rota, harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else draining thinks that nothing was left, and what the run has led to stays."""
+
+    @app.job
+    async def first(ctx: Context) -> None:
+        async with ctx.transaction() as tx:
+            tx.finish(1)
+
+    look = Worker._claim_limited
+
+    async def look_when_all_have_ended(worker: Worker, now: float) -> bool:
+        while worker.active:
+            await asyncio.sleep(0)
+        return await look(worker, now)
+
+    monkeypatch.setattr(Worker, "_claim_limited", look_when_all_have_ended)
+    run = await harness.enqueue("first")
+    assert [ran.id for ran in await harness.drain()] == [run.id]

@@ -90,6 +90,7 @@ class Worker:
         self._unlisten: Callable[[], None] = lambda: None
         self._low_water = 0
         self._more = True
+        self._taken: list[str] | None = None
 
     async def start(self) -> None:
         """Returns once it is claiming. It survives the database going away and coming back."""
@@ -119,9 +120,10 @@ class Worker:
 
     async def drain_once(self) -> list[str]:
         """Without the loops: claim, let the handlers end, report. Returns the runs claimed; none when none was left."""
-        while not await self.step() and not self.held:
+        claimed: list[str] = []
+        self._taken = claimed
+        while not await self.step() and not claimed:
             pass
-        claimed = list(self.held)
         while self.active:
             await self._executor.wait(None)
         while self._reporter.pending:
@@ -281,6 +283,8 @@ class Worker:
             if claim.run_id in self.held:  # its lease was lost, and is claimed anew before the heartbeat could tell
                 self._lost(claim.run_id)
             self.held[claim.run_id] = claim.fence
+        if self._taken is not None:  # a run may have ended before draining looks at what is held
+            self._taken.extend(claim.run_id for claim in claims)
         if claims:
             self._renewed_at = min(self._renewed_at, now) if self._buffer else now
             self._buffer.extend(claims)
