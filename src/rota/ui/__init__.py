@@ -1,4 +1,4 @@
-"""The pages: what is going on, for people, without a script."""
+"""The dashboard: one page for every address, and the files that it is made of. What it shows comes from the API."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from starlette.routing import BaseRoute
 
 from rota.api.operations import operation
 from rota.api.routing import declared
-from rota.core.access import Role
-from rota.ui.overview import overview
-from rota.ui.run_page import run_page
-from rota.ui.signing_in import sign_in, sign_in_page, sign_out
-from rota.ui.static import static
+from rota.ui.pages import asset, icon, page
+
+# What the dashboard itself makes of an address is in web/src/views; here is only that there is something.
+ADDRESSES = (
+    *("/", "/runs", "/runs/{id}", "/timeline", "/errors", "/errors/{id}", "/audit"),
+    *("/schedules", "/schedules/{name}", "/schedules/{name}/edit", "/schedules:new"),
+    *("/workers", "/workers/{id}", "/queues", "/queues/{name}", "/jobs", "/jobs/{name}"),
+)
 
 
 def routes() -> list[BaseRoute]:
-    see, anybody = operation(Role.VIEWER, query=None), operation(None, query=None)
+    anybody = operation(None, query=None)
     return [
-        declared("/", GET=see(overview), page=True),
-        declared("/runs/{id}", GET=see(run_page), page=True),
-        declared("/sign-in", GET=anybody(sign_in_page), POST=anybody(sign_in), page=True),
-        declared("/sign-out", POST=anybody(sign_out), page=True),
-        declared("/static/{name}", GET=anybody(static), page=True),
+        *(declared(address, GET=anybody(page), page=True) for address in ADDRESSES),
+        declared("/assets/{name}", GET=anybody(asset), page=True),
+        declared("/rota.svg", GET=anybody(icon), page=True),
     ]

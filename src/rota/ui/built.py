@@ -1,0 +1,49 @@
+"""What the build left in `app/`: the page and its files, read once."""
+
+from __future__ import annotations
+
+import gzip
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+import msgspec
+
+_TYPES = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "woff2": "font/woff2",
+}
+
+
+class Asset(msgspec.Struct, frozen=True):
+    content: bytes
+    zipped: bytes
+    media_type: str
+
+
+def _app() -> Traversable:
+    return resources.files("rota.ui") / "app"
+
+
+@cache
+def page_source() -> str | None:
+    """None if nobody has built it."""
+    try:
+        return (_app() / "index.html").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+
+
+@cache
+def assets() -> dict[str, Asset]:
+    """By name; a name that is not among them is no file of ours, whatever it says."""
+    folders = [_app() / "assets", _app()]
+    found = {file.name: file for folder in folders if folder.is_dir() for file in folder.iterdir() if file.is_file()}
+    return {name: _asset(file) for name, file in found.items() if name.rpartition(".")[2] in _TYPES}
+
+
+def _asset(file: Traversable) -> Asset:
+    content = file.read_bytes()
+    return Asset(content, gzip.compress(content, mtime=0), _TYPES[file.name.rpartition(".")[2]])

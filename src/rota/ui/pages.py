@@ -1,0 +1,59 @@
+"""Answers with the page and its files. The page holds no data, so everybody may have it."""
+
+from __future__ import annotations
+
+from html import escape
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from rota.api.addresses import at
+from rota.ui.built import Asset, assets, page_source
+
+# `style-src` has no 'unsafe-inline': styles are set through the object model. `base-uri` is for a mount's path.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'self'"
+)
+_BASE = '<base href="/" />'
+_FOR_EVER = "public, max-age=31536000, immutable"  # their names change with what is in them
+_A_DAY = "public, max-age=86400"
+
+_NOT_BUILT = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>rota</title></head><body>
+<h1>The dashboard is not built</h1>
+<p>rota runs, and its API answers. The page is made from <code>web/</code> when the package is built.</p>
+<p>In a clone: <code>python3 dev.py run</code> builds and serves it; <code>python3 dev.py build</code> builds only.</p>
+</body></html>"""
+
+
+async def page(request: Request) -> Response:
+    source = page_source()
+    if source is None:
+        return HTMLResponse(_NOT_BUILT, 503)
+    return HTMLResponse(
+        source.replace(_BASE, f'<base href="{escape(at("/"))}" />'), headers={"content-security-policy": _POLICY}
+    )
+
+
+async def asset(request: Request) -> Response:
+    return _file(request, request.path_params["name"], _FOR_EVER)
+
+
+async def icon(request: Request) -> Response:
+    return _file(request, "rota.svg", _A_DAY)
+
+
+def _file(request: Request, name: str, caching: str) -> Response:
+    found = assets().get(name)
+    if found is None:
+        raise HTTPException(404)
+    return _sent(found, caching, zipped="gzip" in request.headers.get("accept-encoding", ""))
+
+
+def _sent(asset: Asset, caching: str, *, zipped: bool) -> Response:
+    headers = {"cache-control": caching, "vary": "accept-encoding"}
+    if zipped:
+        headers["content-encoding"] = "gzip"
+    return Response(asset.zipped if zipped else asset.content, headers=headers, media_type=asset.media_type)

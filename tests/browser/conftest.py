@@ -1,0 +1,138 @@
+"""A dashboard that is really served, and a page in a browser that lets no error of its own pass.
+
+Everything of one test lives in one loop: server, worker, and the test itself. The loop is that of the session, because
+the browser is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import uvicorn
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
+
+from rota import Client, Order, Rota
+from rota.server import asgi
+from tests.browser import finding, jobs
+
+HERE = Path(__file__).parent
+LOOP = pytest.mark.asyncio(loop_scope="session")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(LOOP, append=False)
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Dashboard:
+    """`await dashboard.enqueue("hello", name="Ada")`; nothing is done before `await dashboard.work()`."""
+
+    def __init__(self, url: str, app: Rota, client: Client) -> None:
+        self.url = url
+        self.app = app
+        self.client = client
+
+    async def enqueue(self, job: str, options: dict[str, Any] | None = None, /, **payload: Any) -> str:
+        return (await self.client.enqueue(Order(job, payload, options or {}))).id
+
+    async def done(self, job: str, options: dict[str, Any] | None = None, /, **payload: Any) -> str:
+        """Enqueued, and waited for."""
+        run_id = await self.enqueue(job, options, **payload)
+        await self.client.wait(run_id, "20s")
+        return run_id
+
+    async def work(self) -> None:
+        await self.app.start()
+
+
+@contextlib.asynccontextmanager
+async def served(app: Rota) -> AsyncIterator[Dashboard]:
+    jobs.declare(app)
+    client = await app.connect()
+    await client.store.save_jobs(app.registry.definitions())
+    config = uvicorn.Config(asgi(app), lifespan="off", log_config=None, access_log=False, ws="none")
+    config.timeout_graceful_shutdown = 1
+    server, listener = _Server(config), socket.create_server(("127.0.0.1", 0))
+    serving = asyncio.create_task(server.serve([listener]))
+    try:
+        yield Dashboard(f"http://127.0.0.1:{listener.getsockname()[1]}", app, client)
+    finally:
+        server.should_exit = server.force_exit = True
+        await serving
+        listener.close()
+        await app.stop()
+        await app.aclose()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def dashboard(sqlite_url: str) -> AsyncIterator[Dashboard]:
+    async with served(Rota(sqlite_url, lease="3s", heartbeat="1s", poll="200ms")) as found:
+        yield found
+
+
+@pytest_asyncio.fixture(loop_scope="session", scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    program, found = finding.browser()
+    environment: dict[str, str | float | bool] = {**os.environ, **found}
+    async with async_playwright() as playwright:
+        started = await playwright.chromium.launch(executable_path=program, args=finding.FLAGS, env=environment)
+        yield started
+        await started.close()
+
+
+class Watched:
+    """What a page complained about. Answers of the API that are refusals are no mistakes of the page."""
+
+    def __init__(self, page: Page) -> None:
+        self.complaints: list[str] = []
+        page.on("console", self._said)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def _said(self, message: ConsoleMessage) -> None:
+        refused = message.text.startswith("Failed to load resource") and "/api/v1/" in message.location.get("url", "")
+        if message.type in ("error", "warning") and not refused:
+            self.complaints.append(message.text)
+
+
+NewPage = Callable[..., Awaitable[Page]]
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def new_page(browser: Browser) -> AsyncIterator[NewPage]:
+    """`await new_page(color_scheme="dark", viewport={…})`: whatever Playwright's contexts take."""
+    contexts: list[BrowserContext] = []
+    watched: list[Watched] = []
+
+    async def open_page(**options: Any) -> Page:
+        given = {"locale": "en-GB", "timezone_id": "Europe/Berlin", "viewport": {"width": 1280, "height": 800}}
+        context = await browser.new_context(**{**given, **options})
+        context.set_default_timeout(10_000)
+        contexts.append(context)
+        page = await context.new_page()
+        watched.append(Watched(page))
+        return page
+
+    yield open_page
+    for context in contexts:
+        await context.close()
+    assert [complaint for one in watched for complaint in one.complaints] == []
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(new_page: NewPage) -> Page:
+    return await new_page()

@@ -1,0 +1,91 @@
+"""The frame around every view: where it leads, what it remembers, who may see it."""
+
+import re
+
+import pytest
+from playwright.async_api import Page, expect
+
+from rota import Rota
+from tests.browser.conftest import Dashboard, NewPage, served
+from tests.browser.looking import hurdles, sticking_out
+
+VIEWS = ["Overview", "Schedules", "Runs", "Timeline", "Errors", "Workers", "Queues", "Audit"]
+
+
+async def test_every_view_is_one_click_away(dashboard: Dashboard, page: Page) -> None:
+    await page.goto(dashboard.url)
+    for name in VIEWS:
+        await page.get_by_role("navigation").get_by_role("link", name=name).click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text(name)
+        await expect(page).to_have_title(f"{name} · rota")
+        await expect(page.locator('nav [aria-current="page"]')).to_have_text(name)
+    await page.reload()
+    await expect(page.get_by_role("heading", level=1)).to_have_text(VIEWS[-1])
+    await page.go_back()
+    await expect(page.get_by_role("heading", level=1)).to_have_text(VIEWS[-2])
+
+
+async def test_it_is_live(dashboard: Dashboard, page: Page) -> None:
+    await page.goto(f"{dashboard.url}/runs")
+    await expect(page.locator(".live")).to_have_text("live")
+
+
+async def test_theme_language_and_zone_are_remembered(dashboard: Dashboard, page: Page) -> None:
+    await page.goto(dashboard.url)
+    await page.get_by_role("button", name="Theme: As the system").click()
+    await page.get_by_role("menuitemradio", name="Dark").click()
+    await page.get_by_role("button", name="Language: English").click()
+    await page.get_by_role("menuitemradio", name="中文").click()
+    await page.reload()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("总览")
+    assert await page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert await page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(17, 18, 20)"
+
+
+async def test_keys_are_explained(dashboard: Dashboard, page: Page) -> None:
+    await page.goto(dashboard.url)
+    await expect(page.get_by_role("heading", level=1)).to_be_visible()
+    await page.keyboard.press("?")
+    await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await page.keyboard.press("/")
+    await expect(page.get_by_role("searchbox")).to_be_focused()
+
+
+async def test_an_address_that_is_none(dashboard: Dashboard, page: Page) -> None:
+    await page.goto(f"{dashboard.url}/schedules/a/edit")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Schedules")
+    assert (await page.request.get(f"{dashboard.url}/nothing")).status == 404
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+async def test_nothing_keeps_anybody_out(dashboard: Dashboard, new_page: NewPage, scheme: str, width: int) -> None:
+    page = await new_page(color_scheme=scheme, viewport={"width": width, "height": 740})
+    await page.goto(dashboard.url)
+    await expect(page.locator(".live")).to_be_visible()
+    assert await hurdles(page) == []
+    assert await sticking_out(page) == []
+
+
+async def test_whoever_is_not_known_signs_in(sqlite_url: str, page: Page) -> None:
+    async with served(Rota(sqlite_url, auth=True)) as dashboard:
+        token = (await dashboard.client.tokens.create("ada", "operator")).secret
+        await page.goto(f"{dashboard.url}/workers")
+        await page.get_by_label("Token").fill("rota_wrong_token")
+        await page.get_by_role("button", name="Sign in").click()
+        await expect(page.get_by_role("alert")).to_contain_text("unknown, revoked, or has expired")
+        assert await hurdles(page) == []
+        await page.get_by_label("Token").fill(token)
+        await page.get_by_role("button", name="Sign in").click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Workers")
+        await page.get_by_role("button", name=re.compile("ada · operator")).click()
+        await page.get_by_role("menuitem", name="Sign out").click()
+        await expect(page.get_by_label("Token")).to_be_visible()
+
+
+async def test_on_postgresql(postgres_url: str, page: Page) -> None:
+    async with served(Rota(postgres_url)) as dashboard:
+        await page.goto(f"{dashboard.url}/runs")
+        await expect(page.locator(".live")).to_have_text("live")

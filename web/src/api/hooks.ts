@@ -1,0 +1,87 @@
+/** Questions and commands as hooks. A query's key begins with the topic that makes it old: see live.tsx. */
+import {
+  keepPreviousData,
+  useInfiniteQuery,
+  useMutation,
+  useQuery,
+  useQueryClient,
+  type UseQueryResult,
+} from "@tanstack/react-query";
+import { api, type Page, type Parameters } from "./client";
+import { useLive, type Topic } from "./live";
+import type { Problem } from "./problem";
+import type { Identity } from "./schema";
+
+export interface Asking {
+  enabled?: boolean;
+  /** While the parameters change, what was there stays, until the new is here. */
+  keep?: boolean;
+  /** Also every so many milliseconds, for what changes with time alone. */
+  every?: number;
+}
+
+/** `useGet<Run>("run:…", "/runs/…")`: asked now, and again whenever something of that topic changed. */
+export function useGet<T>(
+  topic: Topic | Topic[],
+  path: string,
+  query: Parameters = {},
+  asking: Asking = {},
+): UseQueryResult<T, Problem> {
+  const topics = Array.isArray(topic) ? topic : [topic];
+  useLive(...topics);
+  return useQuery<T, Problem>({
+    queryKey: [topics[0], path, query],
+    queryFn: ({ signal }) => api.get<T>(path, query, signal),
+    enabled: asking.enabled ?? true,
+    placeholderData: asking.keep ? keepPreviousData : undefined,
+    refetchInterval: asking.every ?? false,
+  });
+}
+
+/** A list by its cursor: `items` of all pages so far, `more()` for the next. */
+export function usePages<T>(topic: Topic, path: string, query: Parameters = {}, asking: Asking = {}) {
+  useLive(topic);
+  const result = useInfiniteQuery<Page<T>, Problem, { pages: Page<T>[] }, unknown[], string | null>({
+    queryKey: [topic, path, query, "pages"],
+    queryFn: ({ signal, pageParam }) => api.get<Page<T>>(path, { ...query, cursor: pageParam }, signal),
+    initialPageParam: null,
+    getNextPageParam: (last) => last.next_cursor,
+    enabled: asking.enabled ?? true,
+    placeholderData: asking.keep ? keepPreviousData : undefined,
+  });
+  return {
+    items: result.data?.pages.flatMap((page) => page.items),
+    problem: result.error,
+    loading: result.isPending,
+    old: result.isPlaceholderData,
+    hasMore: result.hasNextPage,
+    loadingMore: result.isFetchingNextPage,
+    more: () => void result.fetchNextPage(),
+    again: () => void result.refetch(),
+  };
+}
+
+/** A command; what belongs to the topics is asked again when it is done. */
+export function useCommand<A, T>(act: (argument: A) => Promise<T>, ...topics: Topic[]) {
+  const queries = useQueryClient();
+  return useMutation<T, Problem, A>({
+    mutationFn: act,
+    onSettled: () => Promise.all(topics.map((topic) => queries.invalidateQueries({ queryKey: [topic] }))),
+  });
+}
+
+const RANKS = { viewer: 1, operator: 2, admin: 3, worker: 0, enqueue: 0 };
+
+export function useIdentity(): Identity | undefined {
+  return useQuery<Identity, Problem>({
+    queryKey: ["whoami"],
+    queryFn: ({ signal }) => api.get<Identity>("/whoami", {}, signal),
+    staleTime: 60_000,
+  }).data;
+}
+
+/** Whether who is signed in may; buttons that would only be refused are not shown. */
+export function useMay(role: "operator" | "admin"): boolean {
+  const identity = useIdentity();
+  return identity !== undefined && RANKS[identity.role] >= RANKS[role];
+}

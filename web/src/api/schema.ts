@@ -1,0 +1,1089 @@
+// Written by web/api_types.py from the API's own description. Do not edit.
+
+/** Schedules of `owner` that no document names are deleted. `dry_run` only tells what would change. */
+export interface ApplyBody {
+  owner: string;
+  documents: Record<string, unknown>[];
+  dry_run?: boolean;
+}
+
+/** All that operators ask of a worker, not the last wish only: hearing it twice, or late, changes nothing. */
+export interface Asked {
+  state: WorkerState;
+  settings: WorkerSettings;
+}
+
+/** A run in somebody's hands. `steps`: what its steps that are done gave; they need not be done again. `idempotency_key`: the same for every attempt, and every retry of the same work. */
+export interface Assignment {
+  id: string;
+  fence: number;
+  attempt: number;
+  max_attempts: number;
+  job: string;
+  job_version: number;
+  payload: Record<string, unknown>;
+  scope: Scope;
+  key: string | null;
+  plan_time: string | null;
+  idempotency_key: string;
+  lease_until: string;
+  steps: Record<string, unknown>;
+}
+
+/** `outcome` and `ended_at` are empty while it goes on. */
+export interface Attempt {
+  no: number;
+  fence: number;
+  worker_id: string;
+  claimed_at: string;
+  lease_until: string | null;
+  started_at: string | null;
+  ended_at: string | null;
+  outcome: Outcome | null;
+  error: RunError | null;
+  cpu_time_ms: number | null;
+  memory_peak_mb: number | null;
+  counters: Record<string, number>;
+}
+
+/** `subject` is the whole id of a run or a worker, or a name. */
+export interface AuditQuery {
+  /** How many */
+  limit?: number;
+  cursor?: string | null;
+  kind?: string | null;
+  subject?: string | null;
+  actor?: string | null;
+}
+
+/** What a backfill did, or would do: `count` runs, `retried` of them for plan times that had one. Left alone are plan times that ran `already` or are part of a run that did, those of which only a folded range is `known`, those that are still `pending`, and those whose unique key another run has `held`: a dry run does not tell these apart. `plan_times` are the first of those that got a run. */
+export interface Backfill {
+  schedule: string;
+  count: number;
+  retried: number;
+  already: number;
+  known: number;
+  pending: number;
+  held: number;
+  runs: string[];
+  plan_times: string[];
+  dry_run: boolean;
+}
+
+export interface BackfillBody {
+  /** A time with a zone: 2026-01-31T08:00:00Z */
+  from: string;
+  /** A time with a zone: 2026-01-31T08:00:00Z */
+  to: string;
+  ran?: string;
+  concurrency?: number;
+  dry_run?: boolean;
+}
+
+export interface BackoffBody {
+  type: "exponential";
+  base?: string;
+  factor?: number;
+  cap?: string;
+  jitter?: number;
+}
+
+/** A breach, as it is told. */
+export interface Breached {
+  what: string;
+  since: string;
+  message: string;
+  details: Record<string, unknown>;
+}
+
+/** Of `matched` runs, `done` are as was wanted; each of the others is in one of `refused`. */
+export interface BulkResult {
+  matched: number;
+  done: number;
+  refused: Refused[];
+}
+
+export interface CancelBody {
+  reason?: string | null;
+}
+
+/** `cancelled`: how many runs ended, or were asked to stop. */
+export interface CancelledJob {
+  job: string;
+  cancelled: number;
+  status: JobStatus;
+}
+
+/** `worker` is a name, or `name@boot` for a program that tells its starts apart. `held`: all that it knows of; what else it has is handed back first, as after an answer that got lost. */
+export interface ClaimBody {
+  worker: string;
+  queues?: string[];
+  jobs?: string[] | null;
+  max?: number;
+  wait?: string | null;
+  lease?: string | null;
+  held?: HeldRun[] | null;
+  labels?: string[] | null;
+  version?: string | null;
+}
+
+export interface ClaimedRuns {
+  runs: Assignment[];
+}
+
+export interface CompleteBody {
+  fence: number;
+  result?: unknown;
+}
+
+/** All of this must hold; counting stops at `most`. */
+export interface CountQuery {
+  state?: RunState[];
+  job?: string | null;
+  queue?: string | null;
+  key?: string | null;
+  tag?: string | null;
+  scope?: string | null;
+  schedule?: string | null;
+  worker?: string | null;
+  parent?: string | null;
+  created_after?: string | null;
+  created_before?: string | null;
+  error?: string | null;
+  retried?: boolean | null;
+  most?: number;
+}
+
+/** Not `exact`: it stopped counting there, and at least one more matches. */
+export interface Counted {
+  count: number;
+  exact: boolean;
+}
+
+/** What applying does to one schedule, and its next plan times before and after; a pause it leaves alone. */
+export interface Difference {
+  kind: string;
+  name: string;
+  changes: FieldChange[];
+  fires_before: string[];
+  fires_after: string[];
+  paused: boolean;
+}
+
+/** `force`: also while it is needed; its schedules are disabled, and its runs cancelled. */
+export interface DropQuery {
+  force?: boolean;
+}
+
+/** `created`: which of them are new; the others were there already. */
+export interface EnqueuedRuns {
+  items: Run[];
+  created: boolean[];
+}
+
+export interface ErrorBody {
+  message: string;
+  type?: string | null;
+  code?: string | null;
+  traceback?: string | null;
+}
+
+/** One line of the trail. `from_state` and `to_state` are a run's, where it changed; None, too, where an older program did not note them. `seq` orders the lines of one answer: from 1 in the trail of a run or of a schedule; in the audit log it is the line's own number, by which one asks for the page before. */
+export interface Event {
+  seq: number;
+  at: string;
+  kind: string;
+  subject: string;
+  type: string;
+  from: RunState | null;
+  to: RunState | null;
+  fence: number | null;
+  actor: string | null;
+  details: Record<string, unknown>;
+}
+
+/** A run. `execution_number` counts the runs of its job from 1, `retry_attempt` its attempts from 0. */
+export interface Execution {
+  id: string;
+  job_id: string;
+  execution_number: number;
+  status: string;
+  started_at: string | null;
+  completed_at: string | null;
+  duration_ms: number | null;
+  retry_attempt: number;
+  error_message: string | null;
+  metadata: Record<string, unknown>;
+}
+
+export interface ExecutionDetail {
+  id: string;
+  job_id: string;
+  execution_number: number;
+  status: string;
+  started_at: string | null;
+  completed_at: string | null;
+  duration_ms: number | null;
+  retry_attempt: number;
+  error_message: string | null;
+  metadata: Record<string, unknown>;
+  cpu_time_ms: number | null;
+  memory_peak_mb: number | null;
+  counters: Record<string, number>;
+}
+
+export interface ExecutionQuery {
+  limit?: number;
+  offset?: number;
+}
+
+export interface ExecutionTotals {
+  total: number;
+  average_duration_ms: number | null;
+  success_rate: number | null;
+}
+
+export interface Executions {
+  executions: Execution[];
+  total: number;
+  limit: number;
+  offset: number;
+}
+
+/** `null` takes an expectation away. */
+export interface ExpectationBody {
+  start_within?: string | null;
+  finish_within?: string | null;
+  success_every?: string | null;
+  max_duration?: string | null;
+  max_consecutive_failures?: number | null;
+  min_success_rate?: number | string | null;
+  over?: number | null;
+  at_least?: number | null;
+}
+
+export interface ExpectationQuery {
+  breached?: boolean;
+}
+
+/** What is expected of a job or a schedule, by whom, and which of it is breached now. It rests while its subject is paused or disabled. */
+export interface Expected {
+  kind: string;
+  subject: string;
+  expect: Record<string, unknown>;
+  owner: string;
+  since: string;
+  resting: boolean;
+  breaches: Breached[];
+}
+
+export interface ExplainQuery {
+  /** A time with a zone: 2026-01-31T08:00:00Z */
+  at: string;
+}
+
+/** `verdict` is one word, `words` are sentences, `facts` the same for programs. */
+export interface Explanation {
+  verdict: string;
+  words: string[];
+  facts: Record<string, unknown>;
+}
+
+/** Tried again as its job says, `after` so long, or without `retry` not at all. */
+export interface FailBody {
+  fence: number;
+  error: string | ErrorBody;
+  retry?: boolean;
+  after?: string | null;
+}
+
+/** `fence`: as it came with the run. */
+export interface FenceBody {
+  fence: number;
+}
+
+/** A key of the schedule's document; None where it has none, so its default. */
+export interface FieldChange {
+  key: string;
+  before: unknown;
+  after: unknown;
+}
+
+/** Something that is not as it must be: `expected` plan times or records, `found` so many. */
+export interface Finding {
+  problem: string;
+  words: string;
+  scope: Scope | null;
+  revisions: number[];
+  from_at: string | null;
+  to_at: string | null;
+  expected: number | null;
+  found: number | null;
+  run_id: string | null;
+  plan_times: string[];
+}
+
+/** `local` is the plan time in the schedule's zone; `eligible_at` is when its run may start, jitter aside. `marks`: `gap` (its time of the day does not exist, it fires right after), `fold-first`, `fold-second` (its time of the day comes twice), `transition` (the first one after the clocks changed). */
+export interface Fire {
+  plan_time: string;
+  local: string;
+  eligible_at: string;
+  marks: string[];
+}
+
+/** `cancelling`: it was asked to stop. `lease_until`: say something before then; or the deadline, where it waits. */
+export interface Heartbeat {
+  cancelling: boolean;
+  lease_until: string;
+}
+
+export interface HeldRun {
+  id: string;
+  fence: number;
+}
+
+/** Who asks, as it is kept with what they change; with a scope, only for runs of it. */
+export interface Identity {
+  actor: string;
+  role: Role;
+  scope: Scope | null;
+}
+
+export interface IssuedToken {
+  id: string;
+  name: string;
+  role: Role;
+  scope: Scope | null;
+  created_at: string;
+  created_by: string | null;
+  expires_at: string | null;
+  revoked_at: string | null;
+  revoked_by: string | null;
+  used_at: string | null;
+  secret: string;
+}
+
+/** `kind` is told by `url` or `argv`, or said. `null` is an option's default. `max_retries` (one less than `max_attempts`) and `retry_backoff_seconds` (doubled after each) are other words. */
+export interface JobBody {
+  kind?: "command" | "external" | "http";
+  url?: string;
+  method?: string | null;
+  headers?: Record<string, string> | null;
+  body?: unknown;
+  expect_status?: number | string | (number | string)[] | null;
+  retry_on?: number | string | (number | string)[] | null;
+  redirects?: boolean | null;
+  max_response?: number | string | null;
+  secret?: string | null;
+  argv?: string[];
+  env?: Record<string, string> | null;
+  cwd?: string | null;
+  stdin?: string | null;
+  retry_exit_codes?: number[] | null;
+  payload_schema?: Record<string, unknown> | null;
+  queue?: string | null;
+  priority?: number | null;
+  max_attempts?: number | null;
+  max_retries?: number;
+  backoff?: string | string[] | BackoffBody | null;
+  retry_backoff_seconds?: number;
+  timeout?: string | null;
+  on_lost?: string | null;
+  cancellable?: boolean | null;
+  cancel_grace?: string | null;
+  unique?: boolean | string | string[] | UniqueBody | null;
+  max_concurrency?: number | null;
+  limit?: Record<string, unknown> | Record<string, unknown>[] | null;
+  only_workers?: string[] | null;
+  labels?: string[] | null;
+  min_worker_version?: string | null;
+  replicas?: number | string | Record<string, unknown> | null;
+  expect?: Record<string, unknown> | null;
+  keep?: number | null;
+  keep_for?: string | null;
+  enabled?: boolean | null;
+  repeatable?: boolean | null;
+  schedulable?: boolean | null;
+  description?: string | null;
+  tags?: string[] | null;
+  metadata?: Record<string, unknown> | null;
+}
+
+export interface JobReasonBody {
+  reason?: string | null;
+}
+
+export interface JobResumeBody {
+  catch_up?: string;
+}
+
+/** What a job is at, taken as a whole. */
+export type JobState = "cancelled" | "completed" | "failed" | "paused" | "pending" | "running" | "scheduled";
+
+/** Of all runs of a job that ever ended, pruned ones included. */
+export interface JobStats {
+  job: string;
+  total: number;
+  succeeded: number;
+  failed: number;
+  timed_out: number;
+  cancelled: number;
+  expired: number;
+  skipped: number;
+  success_rate: number | null;
+  average_duration_ms: number | null;
+  p95_duration_ms: number | null;
+  first_at: string | null;
+  last_execution_at: string | null;
+  next_scheduled_at: string | null;
+}
+
+/** `running` and `waiting` count runs; `next_at` is when the next one is due, None while the job is paused. */
+export interface JobStatus {
+  job: string;
+  state: JobState;
+  running: number;
+  waiting: number;
+  last_run_at: string | null;
+  next_at: string | null;
+  paused_at: string | null;
+  paused_by: string | null;
+  pause_reason: string | null;
+}
+
+export interface LineBody {
+  text: string;
+  level?: string;
+  logger?: string;
+}
+
+/** `cursor` is where to go on reading behind its row. */
+export interface LogLine {
+  at: string;
+  level: string;
+  logger: string;
+  text: string;
+  attempt: number;
+  fence: number;
+  cursor: string;
+}
+
+export interface LogPage {
+  items: LogLine[];
+  next_cursor: string | null;
+}
+
+/** `after` is the cursor of the last line seen, `last` asks for so many lines from the end, `follow` for more. */
+export interface LogQuery {
+  after?: string | null;
+  last?: number | null;
+  follow?: boolean;
+}
+
+/** With a `no` that grows from 1, lines that are sent again are not there twice. */
+export interface LogsBody {
+  fence: number;
+  lines: (string | LineBody)[];
+  no?: number | null;
+}
+
+export interface ManyRunsBody {
+  runs: unknown[];
+}
+
+/** A `schedule` as its own resource has it, without its job, and called like the job unless it has a name; or an interval (`interval_minutes` counts `minutes`, `hours` or `days`) with `schedule_enabled`. Without an interval, `schedule_enabled: false` means once, and now. `payload` is for either. */
+export interface NewJobBody {
+  kind?: "command" | "external" | "http";
+  url?: string;
+  method?: string | null;
+  headers?: Record<string, string> | null;
+  body?: unknown;
+  expect_status?: number | string | (number | string)[] | null;
+  retry_on?: number | string | (number | string)[] | null;
+  redirects?: boolean | null;
+  max_response?: number | string | null;
+  secret?: string | null;
+  argv?: string[];
+  env?: Record<string, string> | null;
+  cwd?: string | null;
+  stdin?: string | null;
+  retry_exit_codes?: number[] | null;
+  payload_schema?: Record<string, unknown> | null;
+  queue?: string | null;
+  priority?: number | null;
+  max_attempts?: number | null;
+  max_retries?: number;
+  backoff?: string | string[] | BackoffBody | null;
+  retry_backoff_seconds?: number;
+  timeout?: string | null;
+  on_lost?: string | null;
+  cancellable?: boolean | null;
+  cancel_grace?: string | null;
+  unique?: boolean | string | string[] | UniqueBody | null;
+  max_concurrency?: number | null;
+  limit?: Record<string, unknown> | Record<string, unknown>[] | null;
+  only_workers?: string[] | null;
+  labels?: string[] | null;
+  min_worker_version?: string | null;
+  replicas?: number | string | Record<string, unknown> | null;
+  expect?: Record<string, unknown> | null;
+  keep?: number | null;
+  keep_for?: string | null;
+  enabled?: boolean | null;
+  repeatable?: boolean | null;
+  schedulable?: boolean | null;
+  description?: string | null;
+  tags?: string[] | null;
+  metadata?: Record<string, unknown> | null;
+  name: string;
+  schedule?: Record<string, unknown> | null;
+  interval_minutes?: number | null;
+  interval_type?: string | null;
+  schedule_enabled?: boolean | null;
+  payload?: Record<string, unknown> | null;
+}
+
+/** No parameters at all. */
+export type Nothing = Record<string, unknown>;
+
+/** `to` is a URL or a `mailto:`. Of everything, if no job and no schedule is named. */
+export interface NotificationBody {
+  name: string;
+  to: string;
+  on?: string[] | string | null;
+  jobs?: string[] | null;
+  schedules?: string[] | null;
+  secret?: string | null;
+  include_payload?: boolean | null;
+  at_most?: number | null;
+}
+
+/** Only what is given changes; `null` is its default. */
+export interface NotificationChanges {
+  to?: string;
+  on?: string[] | string | null;
+  jobs?: string[] | null;
+  schedules?: string[] | null;
+  secret?: string | null;
+  include_payload?: boolean | null;
+  at_most?: number | null;
+  enabled?: boolean;
+}
+
+/** A notification as people may see it: without its secrets. */
+export interface NotificationView {
+  name: string;
+  on: string[];
+  to: string;
+  jobs: string[];
+  schedules: string[];
+  secret: string | null;
+  include_payload: boolean;
+  at_most: number;
+  owner: string;
+  enabled: boolean;
+  created_at: string;
+  updated_at: string;
+}
+
+export interface Now {
+  now: string;
+}
+
+/** One plan time, or with `from_at` and `to_at` so many of them; without a scope, for all that there were. `run_id` is the run's that it got, or of the one that it was coalesced into. */
+export interface Occurrence {
+  kind: string;
+  plan_time: string | null;
+  from_at: string | null;
+  to_at: string | null;
+  count: number;
+  scope: Scope | null;
+  run_id: string | null;
+  state: string | null;
+  reason: string | null;
+  revision: number | null;
+}
+
+export interface OccurrenceQuery {
+  from?: string | null;
+  to?: string | null;
+  limit?: number;
+}
+
+/** How one attempt ended. */
+export type Outcome = "cancelled" | "failed" | "handed_back" | "lost" | "snoozed" | "succeeded" | "timed_out";
+
+/** `owner`: whose it is, for lists; `api` if nobody says it. */
+export interface OwnerQuery {
+  owner?: string;
+}
+
+/** What an operator holds, since when, and why. */
+export interface Pause {
+  name: string;
+  paused_at: string;
+  paused_by: string | null;
+  reason: string | null;
+}
+
+/** `until`: an instant, or how long from now. */
+export interface PauseBody {
+  reason?: string | null;
+  until?: string | null;
+}
+
+export interface PreviewQuery {
+  n?: number;
+  after?: string | null;
+}
+
+/** An error, as in RFC 9457; decide by `code`. */
+export interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  code: string;
+  detail: string;
+  hint: string | null;
+  pointer: string | null;
+}
+
+/** How far a run says it is. `steps` are left out where many runs are listed. */
+export interface Progress {
+  percentage: number | null;
+  summary: string | null;
+  at: string | null;
+  steps: Step[];
+}
+
+/** What is not given stays as it was said. */
+export interface ProgressBody {
+  fence: number;
+  percentage?: number | null;
+  summary?: string | null;
+}
+
+export interface Queue {
+  queue: string;
+  running: number;
+  queued: number;
+  scheduled: number;
+  paused: Pause | null;
+}
+
+/** `rate`: so many begin in so long, `"1000/1h"`. */
+export interface QuotaBody {
+  max_concurrency?: number | null;
+  max_queued?: number | null;
+  rate?: string | null;
+}
+
+/** Without an id it is that of each scope of its kind that has none of its own. */
+export interface QuotaOf {
+  kind: string;
+  id: string | null;
+  max_concurrency: number | null;
+  max_queued: number | null;
+  rate: string | null;
+  owner: string;
+}
+
+/** So many runs for the same reason; `examples` are the ids of a few, `message` is what the first was told. */
+export interface Refused {
+  code: string;
+  count: number;
+  message: string;
+  examples: string[];
+}
+
+/** A run that another has followed, or that follows it. Pruned since, it has no `job` and no `state`. */
+export interface Related {
+  id: string;
+  job: string | null;
+  state: RunState | null;
+  result: unknown;
+  on: string;
+  otherwise: string;
+}
+
+/** One of them, a run of its own. `worker` is the name of whose it is, None while anybody may have it; `cleared`: it was published again, and counts no more. */
+export interface Replica {
+  run_id: string;
+  worker: string | null;
+  state: RunState;
+  attempt: number;
+  error: string | null;
+  result: unknown;
+  finished_at: string | null;
+  bound: boolean;
+  cleared: boolean;
+}
+
+/** `null`: workers of any name. */
+export interface RestrictBody {
+  only_workers: string[] | null;
+}
+
+export interface ResumeBody {
+  catch_up?: string;
+}
+
+/** `was_paused`: until now. */
+export interface ResumedQueue {
+  queue: string;
+  running: number;
+  queued: number;
+  scheduled: number;
+  paused: Pause | null;
+  was_paused: boolean;
+}
+
+/** What its steps did is kept if so asked; with `from_step`, only what was done before that one. */
+export interface RetryBody {
+  keep_steps?: boolean;
+  from_step?: string | null;
+}
+
+/** `viewer` < `operator` < `admin`; `worker` and `enqueue` may do their one thing only. */
+export type Role = "admin" | "enqueue" | "operator" | "viewer" | "worker";
+
+export interface Run {
+  id: string;
+  job: string;
+  job_version: number;
+  queue: string;
+  priority: number;
+  scope: Scope;
+  key: string | null;
+  state: RunState;
+  reason: string | null;
+  fence: number;
+  attempt: number;
+  max_attempts: number;
+  payload: unknown;
+  result: unknown;
+  error: RunError | null;
+  created_at: string;
+  run_at: string;
+  started_at: string | null;
+  finished_at: string | null;
+  retry_of: string | null;
+  worker_id: string | null;
+  tags: string[];
+  metadata: Record<string, unknown>;
+  schedule: string | null;
+  plan_time: string | null;
+  covers_from: string | null;
+  missed_count: number;
+  progress: Progress | null;
+  cancelled_by: string | null;
+  wait_since: string | null;
+  wait_until: string | null;
+  parent_id: string | null;
+}
+
+/** A field that is null was not given. */
+export interface RunBody {
+  job: string;
+  payload?: Record<string, unknown>;
+  queue?: string | null;
+  priority?: number | null;
+  delay?: string | null;
+  run_at?: string | null;
+  key?: string | null;
+  scope?: ScopeBody | null;
+  unique?: boolean | string | string[] | UniqueBody | null;
+  max_attempts?: number | null;
+  backoff?: string | string[] | BackoffBody | null;
+  timeout?: string | null;
+  tags?: string[] | null;
+  metadata?: Record<string, unknown> | null;
+  after?: (string | Record<string, string>)[] | null;
+  ref?: string | null;
+  only_workers?: string[] | null;
+  labels?: string[] | null;
+  min_worker_version?: string | null;
+}
+
+/** Without `steps`, `progress` is only what the run said itself. */
+export interface RunDetailQuery {
+  steps?: boolean;
+}
+
+export interface RunError {
+  type: string;
+  message: string;
+  code: string | null;
+  traceback: string | null;
+}
+
+/** All of this must hold; `next_cursor` of the answer before is the cursor of the next. */
+export interface RunListQuery {
+  state?: RunState[];
+  job?: string | null;
+  queue?: string | null;
+  key?: string | null;
+  tag?: string | null;
+  scope?: string | null;
+  schedule?: string | null;
+  worker?: string | null;
+  parent?: string | null;
+  created_after?: string | null;
+  created_before?: string | null;
+  error?: string | null;
+  retried?: boolean | null;
+  /** How many */
+  limit?: number;
+  cursor?: string | null;
+}
+
+/** Runs that are all of this; `state` may be given more than once. */
+export interface RunQuery {
+  state?: RunState[];
+  job?: string | null;
+  queue?: string | null;
+  key?: string | null;
+  tag?: string | null;
+  scope?: string | null;
+  schedule?: string | null;
+  worker?: string | null;
+  parent?: string | null;
+  created_after?: string | null;
+  created_before?: string | null;
+  error?: string | null;
+  retried?: boolean | null;
+}
+
+/** What that made of the run. */
+export interface RunStands {
+  state: RunState;
+}
+
+export type RunState = "cancelled" | "cancelling" | "expired" | "failed" | "queued" | "running" | "scheduled" | "skipped" | "succeeded" | "timed_out" | "waiting";
+
+/** `expected`: nothing is done if more match. `everything` must be said if the filter is empty. `dry_run` counts. */
+export interface RunsBulkBody {
+  action: "cancel" | "retry";
+  filter?: RunQuery;
+  expected?: number | null;
+  everything?: boolean;
+  reason?: string | null;
+  dry_run?: boolean;
+}
+
+export interface ScheduleQuery {
+  /** How many */
+  limit?: number;
+  cursor?: string | null;
+  job?: string | null;
+  owner?: string | null;
+}
+
+/** `jobs` by state; `stale_locks_cleared`: leases that this process has taken away since it began. */
+export interface SchedulerMetrics {
+  jobs: Record<string, number>;
+  executions: ExecutionTotals;
+  last_check_at: string | null;
+  last_metrics_update: string;
+  stale_locks_cleared: number;
+}
+
+/** All schedules of a job or an owner, or those named. */
+export interface SchedulesBulkBody {
+  action: "disable" | "enable" | "pause" | "resume";
+  job?: string | null;
+  owner?: string | null;
+  names?: string[] | null;
+  expected?: number | null;
+  reason?: string | null;
+  dry_run?: boolean;
+}
+
+export interface Scope {
+  kind: string;
+  id: string;
+}
+
+export interface ScopeBody {
+  kind: string;
+  id: string;
+}
+
+/** What came of it: the status of an answer, for example. */
+export interface Sent {
+  sent: unknown;
+}
+
+export interface SessionBody {
+  token: string;
+}
+
+/** `changes`: another trigger or other options, as a document has them. */
+export interface SimulateBody {
+  span?: string;
+  start?: string | null;
+  duration?: string;
+  fail_every?: number | null;
+  outages?: [string, string][];
+  workers?: number | null;
+  changes?: Record<string, unknown>;
+}
+
+/** `counts` are of everything until `until_at`, which is earlier than asked for if there was too much to decide. */
+export interface Simulated {
+  from_at: string;
+  until_at: string;
+  counts: Record<string, number>;
+  events: SimulatedRun[];
+}
+
+/** What a plan time got; `missed` and `covered` stand for `count` of them, up to `to_at`. */
+export interface SimulatedRun {
+  kind: string;
+  plan_time: string;
+  scope: string | null;
+  started_at: string | null;
+  finished_at: string | null;
+  attempt: number;
+  reason: string | null;
+  count: number;
+  to_at: string | null;
+}
+
+export interface Status {
+  status: string;
+}
+
+/** `kept_from`: the run that did it, of which this one is a retry. */
+export interface Step {
+  id: string;
+  name: string;
+  state: StepState;
+  attempt: number | null;
+  started_at: string | null;
+  finished_at: string | null;
+  percentage: number | null;
+  summary: string | null;
+  result: unknown;
+  error: unknown;
+  kept_from: string | null;
+}
+
+export interface StepBody {
+  fence: number;
+  id: string;
+  state: string;
+  result?: unknown;
+  error?: string | ErrorBody | null;
+}
+
+/** The state that the step is in. */
+export interface StepStands {
+  state: StepState;
+}
+
+export type StepState = "cancelled" | "failed" | "pending" | "running" | "skipped" | "succeeded";
+
+/** `topics` with commas between them: `runs`, `schedules`, `workers`, `queues`, `run:<id>`. */
+export interface StreamQuery {
+  topics?: string;
+}
+
+export interface Token {
+  id: string;
+  name: string;
+  role: Role;
+  scope: Scope | null;
+  created_at: string;
+  created_by: string | null;
+  expires_at: string | null;
+  revoked_at: string | null;
+  revoked_by: string | null;
+  used_at: string | null;
+}
+
+export interface TokenBody {
+  name: string;
+  role: string;
+  expires?: string;
+  scope?: ScopeBody | null;
+}
+
+export interface TriggerBody {
+  scope?: string | null;
+  force?: boolean;
+}
+
+export interface TriggeredRuns {
+  items: Run[];
+}
+
+export interface UniqueBody {
+  fields?: string[];
+  period?: string | null;
+  on_conflict?: string;
+  clear?: string[];
+}
+
+/** `plan_times` were accounted for, of all scopes; `unverified` names stretches that cannot be computed any more. */
+export interface Verification {
+  schedule: string;
+  plan_times: number;
+  findings: Finding[];
+  unverified: string[];
+}
+
+/** `thorough`: also run by run. */
+export interface VerifyQuery {
+  thorough?: boolean;
+}
+
+/** `runs` are the oldest of those that it holds; `held` counts all of them. */
+export interface Worker {
+  id: string;
+  name: string;
+  host: string;
+  pid: number;
+  version: string;
+  state: WorkerState;
+  queues: Record<string, number>;
+  jobs: string[];
+  slots: number;
+  held: number;
+  runs: WorkerRun[];
+  started_at: string;
+  seen_at: string;
+  heartbeat: string | null;
+  poll: string | null;
+  asked: Asked | null;
+  asked_by: string | null;
+  labels: string[];
+  app_version: string;
+}
+
+/** A run that a worker has claimed. */
+export interface WorkerRun {
+  id: string;
+  job: string;
+  attempt: number;
+  claimed_at: string;
+}
+
+/** What may be changed while a worker works; None: as it was started. */
+export interface WorkerSettings {
+  slots: number | null;
+  queues: Record<string, number> | null;
+  heartbeat: string | null;
+  poll: string | null;
+}
+
+/** Only what is given changes. */
+export interface WorkerSettingsBody {
+  slots?: number | null;
+  queues?: Record<string, number> | string[] | null;
+  heartbeat?: string | null;
+  poll?: string | null;
+}
+
+/** `gone` is never a worker's own word: it has not been heard of for longer than its lease. */
+export type WorkerState = "draining" | "gone" | "stopping" | "working";

@@ -1,0 +1,87 @@
+/** The dashboard put together. */
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { useEffect, useMemo, useState } from "react";
+import { whenSignedOut } from "./api/client";
+import { LiveProvider } from "./api/live";
+import { Problem } from "./api/problem";
+import { useWords } from "./i18n";
+import { PreferencesProvider } from "./preferences";
+import { Link, Routes, usePlace } from "./router";
+import { CrashGuard } from "./shell/Crash";
+import { Shell } from "./shell/Shell";
+import { SignIn } from "./shell/SignIn";
+import { shellWords } from "./shell/words";
+import { EmptyState, PageHeader, ToastProvider } from "./ui";
+import { views } from "./views";
+
+const routes = views.flatMap((view) => view.routes);
+
+function newQueries(): QueryClient {
+  return new QueryClient({
+    defaultOptions: {
+      queries: {
+        staleTime: 2_000,
+        refetchOnWindowFocus: false, // the stream says what changed meanwhile
+        retry: (count, error) => error instanceof Problem && (error.away || error.status === 503) && count < 2,
+        retryDelay: 1_000,
+      },
+      mutations: { retry: false },
+    },
+  });
+}
+
+export function App() {
+  const queries = useMemo(newQueries, []);
+  return (
+    <QueryClientProvider client={queries}>
+      <PreferencesProvider>
+        <Door queries={queries} />
+      </PreferencesProvider>
+    </QueryClientProvider>
+  );
+}
+
+function Door({ queries }: { queries: QueryClient }) {
+  const [signedOut, setSignedOut] = useState(false);
+  useEffect(() => whenSignedOut(() => setSignedOut(true)), []);
+  if (signedOut) {
+    return (
+      <SignIn
+        onDone={() => {
+          queries.clear();
+          setSignedOut(false);
+        }}
+      />
+    );
+  }
+  return (
+    <LiveProvider>
+      <ToastProvider>
+        <Shell>
+          <Content />
+        </Shell>
+      </ToastProvider>
+    </LiveProvider>
+  );
+}
+
+function Content() {
+  const { path } = usePlace();
+  return (
+    <CrashGuard place={path}>
+      <Routes routes={routes} missing={<Missing />} />
+    </CrashGuard>
+  );
+}
+
+function Missing() {
+  const t = useWords(shellWords);
+  return (
+    <>
+      <PageHeader title={t.missing} />
+      <EmptyState title={t.missingAbout}>
+        <Link to="/">{t.toOverview}</Link>
+      </EmptyState>
+    </>
+  );
+}

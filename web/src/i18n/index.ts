@@ -1,0 +1,27 @@
+/** Words in every language that there is, next to the view that says them. A key that one language lacks is no program. */
+import { usePreferences } from "../preferences";
+
+type Word = string | ((...values: never[]) => string);
+type Dictionary = Record<string, Word>;
+type Translated<T extends Dictionary> = { [K in keyof T]: T[K] extends string ? string : T[K] };
+
+export interface Words<T extends Dictionary> {
+  en: T;
+  zh: Translated<T>;
+}
+
+/** `words({ en: { title: "Runs", chosen: (n: number) => `${n} chosen` }, zh: { … } })` */
+export function words<T extends Dictionary>(both: { en: T; zh: Translated<T> }): Words<T> {
+  return both;
+}
+
+export function useWords<T extends Dictionary>(both: Words<T>): Translated<T> {
+  const { language } = usePreferences();
+  return language === "zh" ? both.zh : (both.en as Translated<T>);
+}
+
+/** For `Intl`. */
+export function useLocale(): string {
+  const { language } = usePreferences();
+  return language === "zh" ? "zh-CN" : navigator.languages.find((name) => /^en\b/i.test(name)) ?? "en-GB";
+}

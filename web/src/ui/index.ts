@@ -1,0 +1,20 @@
+/** Everything that views are made of. */
+export * from "./Badge";
+export * from "./Button";
+export * from "./Charts";
+export * from "./DataTable";
+export * from "./Dialog";
+export * from "./EmptyState";
+export * from "./ErrorState";
+export * from "./Fields";
+export * from "./Hint";
+export * from "./icons";
+export * from "./JsonTree";
+export * from "./keys";
+export * from "./Menu";
+export * from "./PageHeader";
+export * from "./Tabs";
+export * from "./Tile";
+export * from "./TimeChart";
+export * from "./Toasts";
+export { Countdown, Duration, Time, duration, relative, useAbsolute, useNow, useRested, useZone } from "../time";

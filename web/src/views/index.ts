@@ -1,0 +1,12 @@
+/** The views, in the order of the rail. */
+import audit from "./audit";
+import errors from "./errors";
+import overview from "./overview";
+import queues from "./queues";
+import runs from "./runs";
+import schedules from "./schedules";
+import timeline from "./timeline";
+import type { View } from "./view";
+import workers from "./workers";
+
+export const views: View[] = [overview, schedules, runs, timeline, errors, workers, queues, audit];
