@@ -17,6 +17,7 @@ from rota.core.model import JobDefinition, RunError
 from rota.core.notifications import NotificationView
 from rota.core.occurrences import Occurrence
 from rota.core.outside import Assignment, Heartbeat
+from rota.core.overview import Overview
 from rota.core.preview import Fire
 from rota.core.quotas import QuotaOf
 from rota.core.schedules import Schedule
@@ -264,3 +265,13 @@ class BlockingDataJobs:
 
     def drop(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
         return self._call(lambda client: client.data_jobs.drop(name, force=force, actor=actor))
+
+
+class BlockingInsight:
+    """`client.insight`, likewise."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def overview(self) -> Overview:
+        return self._call(lambda client: client.insight.overview())
