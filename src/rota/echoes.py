@@ -20,6 +20,7 @@ from rota.core.outside import Assignment, Heartbeat
 from rota.core.overview import Overview
 from rota.core.preview import Fire
 from rota.core.quotas import QuotaOf
+from rota.core.recent import Recent
 from rota.core.schedules import Schedule
 from rota.core.scope import Scope
 from rota.core.states import RunState
@@ -88,6 +89,9 @@ class BlockingSchedules:
 
     def occurrences(self, name: str, **wanted: Any) -> Sequence[Occurrence]:
         return self._call(lambda client: client.schedules.occurrences(name, **wanted))
+
+    def recent(self, names: Sequence[str], limit: int = 30) -> Mapping[str, Recent]:
+        return self._call(lambda client: client.schedules.recent(names, limit))
 
     def events(self, name: str) -> Sequence[Event]:
         return self._call(lambda client: client.schedules.events(name))

@@ -69,3 +69,23 @@ async def test_a_client_of_a_server_sees_the_same_overview(far: RemoteClient, ap
     found = await far.insight.overview()
     assert isinstance(found, Overview)
     assert found.schedules == (await near.insight.overview()).schedules
+
+
+async def test_schedules_with_their_last_runs(http: httpx2.AsyncClient, far: RemoteClient, app: Rota) -> None:
+    past = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T02:00:00Z"}
+    for name in ("one", "two"):
+        await http.put(f"/schedules/{name}", json={"job": "greet", "every": "1h", "overlap": "allow"})
+    await http.post("/schedules/one/backfill", json={**past, "concurrency": 9})
+    await adrain(app)
+    listed = (await http.get("/schedules?recent=2")).json()["items"]
+    assert [(one["name"], len(one["recent"])) for one in listed] == [("one", 2), ("two", 0)]
+    assert [run["state"] for run in listed[0]["recent"]] == ["succeeded", "succeeded"]
+    assert listed[0]["p95_duration_ms"] is not None
+    whole = (await http.get("/schedules/one?recent=30")).json()
+    assert whole["recent"][-2:] == listed[0]["recent"]
+    assert "recent" not in (await http.get("/schedules/one")).json()
+    for wrong in ("0", "101", "x"):
+        assert (await http.get(f"/schedules?recent={wrong}")).status_code == 422
+    assert (await http.get("/schedules?recent=100&limit=500")).status_code == 200
+    near = await app.connect()
+    assert await far.schedules.recent(["one", "nobody"], 2) == await near.schedules.recent(["one", "nobody"], 2)

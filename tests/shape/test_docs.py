@@ -34,6 +34,7 @@ from rota.core.outside import Assignment, Heartbeat
 from rota.core.overview import Attention, NextFire, Overview
 from rota.core.policies import CATCH_UP, FAILURE, OVERLAP
 from rota.core.publishing import RUN_OPTIONS
+from rota.core.recent import Recent, RecentRun
 from rota.core.schedules import SCHEDULE_OPTIONS
 from rota.core.states import FINAL_STATES, Outcome, RunState
 from rota.core.steps import Step, StepState
@@ -290,7 +291,7 @@ def test_jobs_that_are_data_are_documented() -> None:
 def test_what_people_look_at_is_documented() -> None:
     assert set(public(Insight)) == set(public(BlockingInsight))
     assert unnamed("python.md", (f"`{verb}(" for verb in public(Insight))) == []
-    for kind in (Overview, Attention, NextFire):
+    for kind in (Overview, Attention, NextFire, Recent, RecentRun):
         assert unnamed("rest.md", (f'"{name}"' for name in kind.__struct_fields__)) == []
 
 

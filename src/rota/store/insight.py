@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from rota.store import overview
+from collections.abc import Sequence
+
+from rota.core.recent import Recent
+from rota.store import overview, recent
 from rota.store.database import Database
 from rota.store.overview import Seen
 
@@ -13,3 +16,7 @@ class InsightStore:
 
     async def overview(self, silence: int, stuck_for: int) -> Seen:
         return await self._database.read(lambda tx: overview.seen(tx, silence, stuck_for))
+
+    async def recent(self, names: Sequence[str], limit: int) -> dict[str, Recent]:
+        """Of each of these schedules the last runs."""
+        return await self._database.read(lambda tx: recent.recent(tx, names, limit))

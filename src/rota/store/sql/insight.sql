@@ -70,3 +70,11 @@ order by c.next_at, c.no limit :limit;
 select counted from rota_count where span = 3600 and at >= :whole
 union all
 select counted from rota_count where span = 60 and at >= :since and at < :whole;
+
+-- name: definitions_by_name
+select s.id, s.name, s.definition from {rows name text} join rota_schedule s on s.name = rows.name
+where s.deleted_at is null;
+
+-- name: some_scopes
+select scope_kind, scope_id from rota_scope_span where schedule_id = :id and until is null
+order by scope_kind, scope_id limit :limit;
