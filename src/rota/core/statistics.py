@@ -81,6 +81,15 @@ def bucket_size(digits: int) -> int:
     return int(10 ** max(0, digits - _DIGITS))
 
 
+def bucket_bounds(first: int, last: int) -> list[int]:
+    """Where the buckets from one power of ten to another begin."""
+    found: list[int] = []
+    while first <= last:
+        found += range(first, min(first * 10, last + 1), first // 10)
+        first *= 10
+    return found
+
+
 def _middle(low: int) -> float:
     return low + (bucket_size(len(str(low))) - 1) / 2
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rota.core.counts import Rows
 from rota.core.recent import Recent
-from rota.store import overview, recent
+from rota.store import counts, overview, recent
 from rota.store.database import Database
 from rota.store.overview import Seen
 
@@ -20,3 +21,17 @@ class InsightStore:
     async def recent(self, names: Sequence[str], limit: int) -> dict[str, Recent]:
         """Of each of these schedules the last runs."""
         return await self._database.read(lambda tx: recent.recent(tx, names, limit))
+
+    async def record(self, source: str, rows: Rows) -> None:
+        """All that a process has counted of these minutes and hours, in place of what it wrote before."""
+        await self._database.transact(lambda tx: counts.record(tx, source, rows))
+
+    async def measure(self, now: int) -> bool:
+        """How full the queues are, noted once for a minute and once for an hour, by whoever comes first."""
+        if not await self._database.glance(lambda tx: counts.unmeasured(tx, now)):
+            return False
+        spans = await self._database.transact(lambda tx: counts.begin_measuring(tx, now))
+        if spans:
+            measured = await self._database.read(counts.measured)
+            await self._database.transact(lambda tx: counts.record(tx, counts.NOBODY, dict.fromkeys(spans, measured)))
+        return bool(spans)

@@ -78,3 +78,31 @@ where s.deleted_at is null;
 -- name: some_scopes
 select scope_kind, scope_id from rota_scope_span where schedule_id = :id and until is null
 order by scope_kind, scope_id limit :limit;
+
+-- name: save_counts
+insert into rota_count (span, at, source, counted)
+select rows.span, rows.at, cast(:source as text), rows.counted from {rows span int, at bigint, counted text}
+where true
+on conflict (span, at, source) do update set counted = excluded.counted;
+
+-- name: measured
+select 1 from rota_count where span = 60 and at = :at and source = '';
+
+-- name: begin_measuring
+insert into rota_count (span, at, source, counted)
+select rows.span, rows.at, '', '{}' from {rows span int, at bigint}
+where true
+on conflict (span, at, source) do nothing
+returning span, at;
+
+-- name: old_counts
+select * from (
+    select span, at, source from rota_count where span = 60 and at < :now - :minutes
+    union all
+    select span, at, source from rota_count where span = 3600 and at < :now - :hours
+) as old limit :limit;
+
+-- name: drop_counts
+delete from rota_count where (span, at, source) in (
+    select rows.span, rows.at, rows.source from {rows span int, at bigint, source text}
+);
