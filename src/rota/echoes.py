@@ -23,6 +23,7 @@ from rota.core.quotas import QuotaOf
 from rota.core.recent import Recent
 from rota.core.schedules import Schedule
 from rota.core.scope import Scope
+from rota.core.series import Series
 from rota.core.states import RunState
 from rota.core.steps import StepState
 from rota.core.triggers import Trigger
@@ -279,3 +280,8 @@ class BlockingInsight:
 
     def overview(self) -> Overview:
         return self._call(lambda client: client.insight.overview())
+
+    def series(
+        self, from_at: datetime | None = None, to_at: datetime | None = None, step: Duration | None = None
+    ) -> Series:
+        return self._call(lambda client: client.insight.series(from_at, to_at, step))

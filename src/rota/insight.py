@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 
 import msgspec
 
 from rota.clock import HostClock
 from rota.config import Config
 from rota.core.overview import Overview, attention
-from rota.durations import in_micros
+from rota.core.series import Series, series_of, stretch_of
+from rota.durations import Duration, in_micros
 from rota.instants import micros_at
 from rota.store import Store
 from rota.store.overview import Seen
@@ -36,6 +38,17 @@ class Insight:
             if self._known is None or now - self._known[0] >= _FRESH:
                 self._known = now, await self._look()
             return self._known[1]
+
+    async def series(
+        self, from_at: datetime | None = None, to_at: datetime | None = None, step: Duration | None = None
+    ) -> Series:
+        """What was counted in that time, in steps: the last day in steps of 15 minutes, unless told otherwise.
+
+        A step is whole minutes; whole hours, if more than two days ago are asked for.
+        """
+        stretch = stretch_of(from_at, to_at, step, await self._store.now())
+        rows = await self._store.insight.counted(stretch.span, stretch.first, stretch.to)
+        return await asyncio.to_thread(series_of, stretch, rows)  # of many processes, it takes a while
 
     async def _look(self) -> Overview:
         clock = self._store.clock

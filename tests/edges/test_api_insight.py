@@ -1,12 +1,14 @@
 """What people look at, over HTTP and through a client of a server, on both databases."""
 
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
 
 import httpx2
 import pytest
 
 from rota.api import asgi
 from rota.app import Rota
+from rota.core.counts import MINUTE, Counted
 from rota.core.overview import Overview
 from rota.remote import RemoteClient
 from rota.store import open_database
@@ -89,3 +91,18 @@ async def test_schedules_with_their_last_runs(http: httpx2.AsyncClient, far: Rem
     assert (await http.get("/schedules?recent=100&limit=500")).status_code == 200
     near = await app.connect()
     assert await far.schedules.recent(["one", "nobody"], 2) == await near.schedules.recent(["one", "nobody"], 2)
+
+
+async def test_charts(http: httpx2.AsyncClient, far: RemoteClient, app: Rota) -> None:
+    near = await app.connect()
+    now = await near.store.now()
+    await near.store.insight.record("a", {(60, now // MINUTE * MINUTE): Counted(runs={"failed": 2})})
+    found = (await http.get("/series")).json()
+    assert (found["step"], found["buckets"][-1]["runs"]) == ("15m", {"failed": 2})
+    asked = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "step": "6h"}
+    whole = (await http.get("/series", params=asked)).json()
+    assert (whole["from"], whole["to"], len(whole["buckets"])) == (asked["from"], asked["to"], 4)
+    for wrong in ("step=1s", "step=1m", "from=2026-01-01", "to=2020-01-01T00:00:00Z&from=2021-01-01T00:00:00Z"):
+        assert (await http.get(f"/series?{wrong}")).status_code == 422, wrong
+    begin, end = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+    assert await far.insight.series(begin, end, "6h") == await near.insight.series(begin, end, "6h")

@@ -25,3 +25,10 @@ OVERVIEW: dict[str, Any] = {
          "rule": "every day at 10:00, Europe/Berlin"},
     ],
 }  # fmt: skip
+SERIES: dict[str, Any] = {
+    "from": "2026-01-30T08:00:00Z", "to": _AT, "step": "15m",
+    "buckets": [
+        {"at": "2026-01-30T08:00:00Z", "runs": {"failed": 1, "succeeded": 240}, "duration_p50_ms": 84,
+         "duration_p95_ms": 1_250, "lag_p50_ms": 9, "lag_p95_ms": 48, "queued": 17, "running": 3},
+    ],
+}  # fmt: skip

@@ -17,6 +17,8 @@ NOBODY = ""
 """The source of what nobody counted, and everybody can see."""
 MINUTES_KEPT, HOURS_KEPT = timedelta(days=2), timedelta(days=60)
 _BITE = 1_000
+_MOST_READ = 300_000
+"""A day of two hundred processes, by the minute; of more, the oldest are left out."""
 
 
 async def record(tx: Tx, source: str, rows: Rows) -> None:
@@ -38,6 +40,12 @@ async def begin_measuring(tx: Tx, now: int) -> list[tuple[int, int]]:
 async def measured(tx: Tx) -> Counted:
     rows = await tx.fetch("queue_levels", most=MOST)
     return levels_of(QueueLevel(queue, state, int(runs)) for queue, state, runs, _ in rows)
+
+
+async def between(tx: Tx, span: int, first: int, last: int) -> list[tuple[int, str]]:
+    """When each row began, and its text."""
+    rows = await tx.fetch("counted_between", span=span, first=first, last=last, most=_MOST_READ)
+    return [(at, text) for at, text in rows]
 
 
 async def old_counts(tx: Tx) -> Sequence[Row]:

@@ -35,3 +35,7 @@ class InsightStore:
             measured = await self._database.read(counts.measured)
             await self._database.transact(lambda tx: counts.record(tx, counts.NOBODY, dict.fromkeys(spans, measured)))
         return bool(spans)
+
+    async def counted(self, span: int, first: int, last: int) -> list[tuple[int, str]]:
+        """What was counted by the minute (60) or by the hour (3600) that began then or later, and before `last`."""
+        return await self._database.read(lambda tx: counts.between(tx, span, first, last))

@@ -106,3 +106,6 @@ select * from (
 delete from rota_count where (span, at, source) in (
     select rows.span, rows.at, rows.source from {rows span int, at bigint, source text}
 );
+
+-- name: counted_between
+select at, counted from rota_count where span = :span and at >= :first and at < :last order by at desc limit :most;
