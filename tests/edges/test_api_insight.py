@@ -8,7 +8,7 @@ import pytest
 
 from rota.api import asgi
 from rota.app import Rota
-from rota.core.counts import MINUTE, Counted
+from rota.core.counts import FEW_MINUTES, Counted
 from rota.core.overview import Overview
 from rota.remote import RemoteClient
 from rota.store import open_database
@@ -96,7 +96,7 @@ async def test_schedules_with_their_last_runs(http: httpx2.AsyncClient, far: Rem
 async def test_charts(http: httpx2.AsyncClient, far: RemoteClient, app: Rota) -> None:
     near = await app.connect()
     now = await near.store.now()
-    await near.store.insight.record("a", {(60, now // MINUTE * MINUTE): Counted(runs={"failed": 2})})
+    await near.store.insight.record("a", {(300, now // FEW_MINUTES * FEW_MINUTES): Counted(runs={"failed": 2})})
     found = (await http.get("/series")).json()
     assert (found["step"], found["buckets"][-1]["runs"]) == ("15m", {"failed": 2})
     asked = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "step": "6h"}

@@ -30,7 +30,7 @@ from rota.store.ledger import snapshot
 from rota.store.levels import schedule_states
 from rota.store.schedule_rows import decoded
 
-MOST = 100_000
+MOST = 50_000
 """Runs that are counted, of each kind of waiting."""
 _LISTED = 100
 _FIRES = 10

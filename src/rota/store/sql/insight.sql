@@ -66,10 +66,10 @@ where c.next_at > :now - :late and c.next_plan is not null and s.deleted_at is n
 order by c.next_at, c.no limit :limit;
 
 -- name: counted_last_day
--- Whole hours, and the minutes before the first of them.
+-- Whole hours, and what was counted before the first of them, five minutes at a time.
 select counted from rota_count where span = 3600 and at >= :whole
 union all
-select counted from rota_count where span = 60 and at >= :since and at < :whole;
+select counted from rota_count where span = 300 and at >= :since and at < :whole;
 
 -- name: definitions_by_name
 select s.id, s.name, s.definition from {rows name text} join rota_schedule s on s.name = rows.name
@@ -88,6 +88,20 @@ on conflict (span, at, source) do update set counted = excluded.counted;
 -- name: measured
 select 1 from rota_count where span = 60 and at = :at and source = '';
 
+-- name: measure_queues
+-- A queue's runs that may be claimed are counted in the index that claims use.
+select queue, 'queued', count(*) from rota_ready where hold = 0 group by queue
+union all
+select queue, 'queued', count(*) from rota_ready where hold = 2 group by queue
+union all
+select queue, 'queued', count(*) from rota_ready where hold = 6 group by queue
+union all
+select r.queue, 'running', count(*) from rota_lease l join rota_run r on r.id = l.run_id group by r.queue
+union all
+select r.queue, 'waiting', count(*) from rota_outside o join rota_run r on r.id = o.run_id group by r.queue
+union all
+select r.queue, 'waiting', count(*) from rota_conduct c join rota_run r on r.id = c.run_id group by r.queue;
+
 -- name: begin_measuring
 insert into rota_count (span, at, source, counted)
 select rows.span, rows.at, '', '{}' from {rows span int, at bigint}
@@ -98,6 +112,8 @@ returning span, at;
 -- name: old_counts
 select * from (
     select span, at, source from rota_count where span = 60 and at < :now - :minutes
+    union all
+    select span, at, source from rota_count where span = 300 and at < :now - :minutes
     union all
     select span, at, source from rota_count where span = 3600 and at < :now - :hours
 ) as old limit :limit;
