@@ -1,0 +1,183 @@
+-- What people look at: the first page, charts, the timeline. Live tables and indexes only, and never all of a long queue.
+
+-- name: backlog
+select queue, job, count(*), min(run_at), sum(case when run_at < :now - :late then 1 else 0 end)
+from (
+    select * from (
+        select w.queue, coalesce(s.job, w.job) as job, w.run_at
+        from rota_ready w left join rota_stage s on s.run_id = w.run_id where w.hold = 0 limit :most
+    ) as free
+    union all
+    select * from (
+        select w.queue, coalesce(s.job, w.job), w.run_at
+        from rota_ready w left join rota_stage s on s.run_id = w.run_id where w.hold = 2 limit :most
+    ) as limited
+    union all
+    select * from (
+        select w.queue, coalesce(s.job, w.job), w.run_at
+        from rota_ready w left join rota_stage s on s.run_id = w.run_id where w.hold = 6 limit :most
+    ) as needed
+) as queued
+group by queue, job;
+
+-- name: count_scheduled
+select count(*) from (
+    select * from (select 1 from rota_ready where hold = 1 limit :most) as delayed
+    union all
+    select * from (select 1 from rota_ready where hold = 3 limit :most) as following
+    union all
+    select * from (select 1 from rota_ready where hold = 4 limit :most) as limited
+    union all
+    select * from (select 1 from rota_ready where hold = 5 limit :most) as conducting
+    union all
+    select * from (select 1 from rota_ready where hold = 7 limit :most) as needed
+) as scheduled;
+
+-- name: count_begun
+-- Leases; of all that have begun, those that run, that wait, and that were asked to stop.
+select coalesce(sum(leased), 0), count(case when leased = 1 and cancel_at is null then 1 end),
+    count(case when leased = 0 and cancel_at is null then 1 end), count(cancel_at)
+from (
+    select 1 as leased, cancel_at from rota_lease
+    union all
+    select * from (select 0, cancel_at from rota_outside limit :most) as elsewhere
+    union all
+    select * from (select 0, cancel_at from rota_conduct limit :most) as conducting
+) as begun;
+
+-- name: lingering_runs
+-- Those within a step that is not to be cancelled have their grace still before them.
+select run_id, worker_id, cancel_at from rota_lease where cancel_at < :now - :late and shielded <= 0
+union all
+select run_id, worker_id, cancel_at from rota_outside where cancel_at < :now - :late
+order by 3 limit :limit;
+
+-- name: all_pauses
+select kind, name, paused_at, paused_by, reason from rota_pause order by paused_at, kind, name limit :limit;
+
+-- name: newest_breaches
+select kind, subject, what, since, details from rota_breach order by since, kind, subject, what limit :limit;
+
+-- name: next_fires
+select s.name, s.job, s.definition, c.next_plan
+from rota_cursor c join rota_schedule s on s.cursor_no = c.no
+where c.next_at > :now - :late and c.next_plan is not null and s.deleted_at is null and s.enabled = 1
+    and s.paused_at is null and s.job_paused = 0
+order by c.next_at, c.no limit :limit;
+
+-- name: counted_last_day
+-- Whole hours, and what was counted before the first of them, five minutes at a time.
+select counted from rota_count where span = 3600 and at >= :whole
+union all
+select counted from rota_count where span = 300 and at >= :since and at < :whole;
+
+-- name: definitions_by_name
+select s.id, s.name, s.definition from {rows name text} join rota_schedule s on s.name = rows.name
+where s.deleted_at is null;
+
+-- name: some_scopes
+select scope_kind, scope_id from rota_scope_span where schedule_id = :id and until is null
+order by scope_kind, scope_id limit :limit;
+
+-- name: save_counts
+insert into rota_count (span, at, source, counted)
+select rows.span, rows.at, cast(:source as text), rows.counted from {rows span int, at bigint, counted text}
+where true
+on conflict (span, at, source) do update set counted = excluded.counted;
+
+-- name: measured
+select 1 from rota_count where span = 60 and at = :at and source = '';
+
+-- name: measure_queues
+-- A queue's runs that may be claimed are counted in the index that claims use.
+select queue, 'queued', count(*) from rota_ready where hold = 0 group by queue
+union all
+select queue, 'queued', count(*) from rota_ready where hold = 2 group by queue
+union all
+select queue, 'queued', count(*) from rota_ready where hold = 6 group by queue
+union all
+select r.queue, 'running', count(*) from rota_lease l join rota_run r on r.id = l.run_id group by r.queue
+union all
+select r.queue, 'waiting', count(*) from rota_outside o join rota_run r on r.id = o.run_id group by r.queue
+union all
+select r.queue, 'waiting', count(*) from rota_conduct c join rota_run r on r.id = c.run_id group by r.queue;
+
+-- name: begin_measuring
+insert into rota_count (span, at, source, counted)
+select rows.span, rows.at, '', '{}' from {rows span int, at bigint}
+where true
+on conflict (span, at, source) do nothing
+returning span, at;
+
+-- name: old_counts
+select * from (
+    select span, at, source from rota_count where span = 60 and at < :now - :minutes
+    union all
+    select span, at, source from rota_count where span = 300 and at < :now - :minutes
+    union all
+    select span, at, source from rota_count where span = 3600 and at < :now - :hours
+) as old limit :limit;
+
+-- name: drop_counts
+delete from rota_count where (span, at, source) in (
+    select rows.span, rows.at, rows.source from {rows span int, at bigint, source text}
+);
+
+-- name: counted_between
+select at, counted from rota_count where span = :span and at >= :first and at < :last order by at desc limit :most;
+
+-- name: attempts_going_on
+select l.run_id, l.attempt, l.state, l.worker_id, l.began, cast(null as bigint), r.job, r.queue, s.name
+from (
+    select run_id, attempt, worker_id, claimed_at as began,
+        case when cancel_at is null then 'running' else 'cancelling' end as state
+    from rota_lease
+    union all
+    select run_id, attempt, worker_id, coalesce(began_at, claimed_at),
+        case when cancel_at is null then 'waiting' else 'cancelling' end
+    from rota_outside
+) as l
+join rota_run r on r.id = l.run_id left join rota_schedule s on s.id = r.schedule_id
+where l.began <= :to_at and (:scheduled = 0 or r.schedule_id is not null)
+order by l.began desc limit :limit;
+
+-- name: succeeded_between
+-- By id, which tells about when a run was made; so many are looked at, and no more.
+select r.id, r.attempt, 'succeeded', r.worker_id, r.began, r.finished_at, r.job, r.queue, s.name
+from (
+    select id, attempt, state, worker_id, coalesce(started_at, claimed_at) as began, finished_at, job, queue,
+        schedule_id
+    from rota_run where id >= :first and id < :last order by id desc limit :looked
+) as r
+left join rota_schedule s on s.id = r.schedule_id
+where r.state = 'succeeded' and r.began <= :to_at and r.finished_at >= :from_at
+    and (:scheduled = 0 or r.schedule_id is not null)
+order by r.began desc limit :limit;
+
+-- name: attempts_between
+select a.run_id, a.no,
+    case when a.outcome = 'snoozed' and exists (
+        select 1 from rota_event e where e.kind = 'run' and e.subject = cast(a.run_id as text)
+            and e.type = 'advanced' and e.fence = a.fence) then 'succeeded' else a.outcome end,
+    a.worker_id, a.began, a.ended_at, r.job, r.queue, s.name
+from (
+    select run_id, fence, no, outcome, worker_id, coalesce(started_at, claimed_at) as began, ended_at
+    from rota_attempt where run_id >= :first and run_id < :last order by run_id desc, fence desc limit :looked
+) as a
+join rota_run r on r.id = a.run_id left join rota_schedule s on s.id = r.schedule_id
+where a.began <= :to_at and a.ended_at >= :from_at and (:scheduled = 0 or r.schedule_id is not null)
+order by a.began desc limit :limit;
+
+-- name: more_runs
+select 1 from rota_run where id >= :first and id < :last order by id desc limit 1 offset :looked;
+
+-- name: more_attempts
+select 1 from rota_attempt where run_id >= :first and run_id < :last order by run_id desc, fence desc
+limit 1 offset :looked;
+
+-- name: upcoming_schedules
+select s.name, s.job, s.definition, c.next_plan, c.fired
+from rota_cursor c join rota_schedule s on s.cursor_no = c.no
+where c.next_at >= :from_at and c.next_at <= :to_at and c.next_plan is not null and s.deleted_at is null
+    and s.enabled = 1 and s.paused_at is null and s.job_paused = 0
+order by c.next_at, c.no limit :limit;
