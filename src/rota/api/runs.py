@@ -168,7 +168,7 @@ async def get_run(request: Request) -> Response:
     client = await client_of(request)
     run = await run_of(request, client)
     if not asked(request, RunDetailQuery).steps:
-        return answer(run)
+        return answer(shown(request, run))
     steps = await client.steps(run.id)
     progress = progress_of(run.progress, steps, run.state) if run.progress or steps else None
     return answer(shown(request, msgspec.structs.replace(run, progress=progress)))
