@@ -38,6 +38,7 @@ from rota.core.scope import Scope
 from rota.core.states import RunState
 from rota.core.steps import Step
 from rota.data_jobs import DataJobs
+from rota.defining import require_limit
 from rota.durations import Duration, in_micros, parse_duration
 from rota.engine.janitor import prune
 from rota.engine.levelling import LevelReader
@@ -172,8 +173,7 @@ class Client(Assigning, Governing):
         await self.store.require_current_schema()
 
     async def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]:
-        if not 1 <= limit <= MOST_LISTED:
-            raise Invalid(f"limit must be 1 to {MOST_LISTED}, not {limit}")
+        require_limit(limit, MOST_LISTED)
         return await self.store.list_runs(await self._whole(wanted or RunFilter()), limit, before)
 
     async def _whole(self, wanted: RunFilter) -> RunFilter:
@@ -347,8 +347,7 @@ class Client(Assigning, Governing):
 
         `subject` is the whole id of a run or a worker, or the name of a job, a schedule or a queue.
         """
-        if not 1 <= limit <= MOST_LISTED:
-            raise Invalid(f"limit must be 1 to {MOST_LISTED}, not {limit}")
+        require_limit(limit, MOST_LISTED)
         if kind is not None and kind not in KINDS:
             raise Invalid(f"there are no events of kind {kind!r}", hint=did_you_mean(kind, KINDS))
         wanted = {"kind": kind, "subject": subject, "actor": actor}

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.addresses import at
-from rota.api.answers import answer, worded
+from rota.api.answers import answer
 from rota.api.examples import JOB, SCHEDULE
 from rota.api.identity import identity_of
 from rota.api.job_bodies import JobBody, NewJobBody, all_options, kind_of, options_in, runs_at_once, schedule_in
@@ -25,6 +25,7 @@ from rota.core.jobstatus import JobStatus
 from rota.core.model import JobDefinition, Run
 from rota.core.schedules import Schedule
 from rota.core.viewing import view
+from rota.durations import worded
 from rota.errors import Conflict, DuplicateSchedule, Invalid, NotFound, UnknownJob
 
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.addresses import at
-from rota.api.answers import answer, page, worded
+from rota.api.answers import answer, page
 from rota.api.cursors import cursor_of_name, name_after
 from rota.api.disclosure import all_shown
 from rota.api.examples import EVENT, EXPLANATION, FIRE, OCCURRENCE, RUN, SCHEDULE, SCHEDULE_BODY
@@ -37,6 +37,7 @@ from rota.core.schedules import SCHEDULE_OPTIONS, Schedule
 from rota.core.viewing import view
 from rota.core.whatif import Simulated, WhatIf
 from rota.core.wording import describe
+from rota.durations import worded
 from rota.errors import DuplicateSchedule, Invalid, UnknownSchedule
 
 Reason = Annotated[str, msgspec.Meta(max_length=1_000)]

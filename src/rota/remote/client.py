@@ -23,6 +23,7 @@ from rota.core.orders import Order
 from rota.core.replicas import Replica
 from rota.core.states import RunState
 from rota.core.steps import Step
+from rota.defining import require_limit
 from rota.durations import Duration, parse_duration
 from rota.errors import Invalid, StillRunning
 from rota.remote.absent import Absent, NotOffered
@@ -143,7 +144,7 @@ class RemoteClient(RemoteGoverning):
         return found
 
     async def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]:
-        _require_limit(limit)
+        require_limit(limit, _MOST_LISTED)
         query = {**filter_of(wanted or RunFilter()), "limit": limit, "cursor": cursor_of_run(before)}
         return items(await self._ask("runs", **query), Run)
 
@@ -286,14 +287,9 @@ class RemoteClient(RemoteGoverning):
 
         `subject` is the whole id of a run or a worker, or the name of a job, a schedule or a queue.
         """
-        _require_limit(limit)
+        require_limit(limit, _MOST_LISTED)
         query = {"kind": kind, "subject": subject, "actor": actor, "limit": limit, "cursor": before}
         return [event_of(one) for one in items(await self._ask("audit", **query), dict[str, Any])]
 
     async def prune(self) -> int:
         raise NotOffered("client.prune")
-
-
-def _require_limit(limit: int) -> None:
-    if not 1 <= limit <= _MOST_LISTED:
-        raise Invalid(f"limit must be 1 to {_MOST_LISTED}, not {limit}")
