@@ -18,7 +18,7 @@ from rota.api.examples import EVENT, EXPLANATION, FIRE, OCCURRENCE, RUN, SCHEDUL
 from rota.api.filters import scope_of
 from rota.api.identity import identity_of
 from rota.api.operations import operation
-from rota.api.queries import Instant, Page, asked
+from rota.api.queries import Instant, OwnerQuery, Page, asked
 from rota.api.refusals import BadBody
 from rota.api.requests import client_of, json_body, shaped
 from rota.api.revisions import etag, require_revision
@@ -48,12 +48,6 @@ Document = dict[str, Any]
 class ScheduleQuery(Page, kw_only=True):
     job: str | None = None
     owner: str | None = None
-
-
-class OwnerQuery(msgspec.Struct):
-    """`owner`: whose it is, for lists; `api` if nobody says it."""
-
-    owner: str = "api"
 
 
 class PauseBody(msgspec.Struct, forbid_unknown_fields=True):

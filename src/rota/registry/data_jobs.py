@@ -17,7 +17,7 @@ from rota.core.jsonvalue import encode as encode_json
 from rota.core.model import JobDefinition
 from rota.core.needs import NEED_OPTIONS
 from rota.core.outside import EXTERNAL
-from rota.errors import BadPayload, Invalid, UnknownOption, did_you_mean
+from rota.errors import BadPayload, Invalid, RotaError, UnknownOption, did_you_mean
 from rota.registry.jobs import JOB_OPTIONS, JobOptions, defined
 from rota.registry.signature import PayloadType, check_schema
 from rota.sizes import Size
@@ -115,6 +115,14 @@ def define_data_job(
         http=request,
         command=command,
     )
+
+
+def checked_data_job(name: str, kind: str, options: Mapping[str, Any], *, version: int = 1) -> JobDefinition:
+    """The same, and what is refused says of whom."""
+    try:
+        return define_data_job(name, kind, options, version=version)
+    except RotaError as error:
+        raise error.within(f"job {name!r:.80}") from None
 
 
 def _schema(*parts: msgspec.Struct | None) -> dict[str, Any]:

@@ -26,9 +26,14 @@ from rota.core.steps import Step
 from rota.defining import require_limit
 from rota.durations import Duration, parse_duration
 from rota.errors import Invalid, StillRunning
-from rota.remote.absent import Absent, NotOffered
+from rota.remote.absent import NotOffered
+from rota.remote.data_jobs import RemoteDataJobs
+from rota.remote.expectations import RemoteExpecting
 from rota.remote.governing import RemoteGoverning
+from rota.remote.notifications import RemoteNotifications
+from rota.remote.outside import RemoteOutside
 from rota.remote.problems import Problem, Trouble, raised
+from rota.remote.quotas import RemoteQuotas
 from rota.remote.schedules import RemoteSchedules
 from rota.remote.streaming import RemoteHints
 from rota.remote.tokens import RemoteTokens
@@ -78,11 +83,11 @@ class RemoteClient(RemoteGoverning):
         self.schedules = RemoteSchedules(self._transport, self._limits, self.job, self.time)
         self.workers = RemoteWorkers(self._transport)
         self.tokens = RemoteTokens(self._transport)
-        self.quotas = Absent("quotas")
-        self.outside = Absent("outside")
-        self.expectations = Absent("expectations")
-        self.notifications = Absent("notifications")
-        self.data_jobs = Absent("data_jobs")
+        self.quotas = RemoteQuotas(self._transport)
+        self.outside = RemoteOutside(self._transport, self._limits)
+        self.expectations = RemoteExpecting(self._transport)
+        self.notifications = RemoteNotifications(self._transport)
+        self.data_jobs = RemoteDataJobs(self._transport)
 
     def __repr__(self) -> str:
         return f"RemoteClient({self._transport.url!r})"

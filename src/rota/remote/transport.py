@@ -61,11 +61,17 @@ class Transport:
         query: Query | None = None,
         body: object = None,
         headers: Mapping[str, str] | None = None,
+        *,
+        again: bool = False,
+        waits: float = 0.0,
     ) -> Answer:
-        """Questions, and what carries an `Idempotency-Key`, are asked again if the server is away for a moment."""
-        safe = method == "GET" or "Idempotency-Key" in (headers or {})
+        """Questions, and what carries an `Idempotency-Key`, are asked again if the server is away for a moment.
+
+        `again`: so is this, which said twice is said once. `waits`: so long, in seconds, it is asked to wait itself.
+        """
+        safe = again or method == "GET" or "Idempotency-Key" in (headers or {})
         try:
-            async with asyncio.timeout(self.seconds) as deadline:
+            async with asyncio.timeout(self.seconds + waits) as deadline:
                 for rest in (*(_REPEATS if safe else ()), None):
                     try:
                         return await self._once(method, path, query, body, headers)
