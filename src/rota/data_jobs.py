@@ -9,7 +9,7 @@ from rota.core.masking import masked
 from rota.core.model import JobDefinition
 from rota.core.names import checked_name
 from rota.errors import ChangedMeanwhile, Conflict, Unavailable
-from rota.registry.data_jobs import checked_data_job, options_of
+from rota.registry.data_jobs import changed_options, checked_data_job
 from rota.registry.jobs import Registry
 from rota.store import Store
 
@@ -42,7 +42,7 @@ class DataJobs:
             old = await self._store.data_jobs.get(name)
             if expected is not None and old.version != expected:
                 raise ChangedMeanwhile(f"job {name!r}")
-            definition = checked_data_job(name, old.kind, {**options_of(old), **options}, version=old.version)
+            definition = checked_data_job(name, old.kind, changed_options(old, options), version=old.version)
             if changed := await self._store.data_jobs.change(definition, checked_actor(actor)):
                 return masked(changed)
         raise Unavailable(f"job {name!r} kept changing while it was being edited", hint="try again")

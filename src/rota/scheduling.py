@@ -14,7 +14,7 @@ from rota.core.jobstatus import resume_mode
 from rota.core.jsonvalue import Limits
 from rota.core.model import JobDefinition
 from rota.core.preview import Fire, upcoming
-from rota.core.publishing import scope_of
+from rota.core.publishing import request_hold, scope_of
 from rota.core.schedules import Schedule, ScheduleDefinition
 from rota.core.scope import Scope
 from rota.core.triggers import Trigger
@@ -117,13 +117,16 @@ class Schedules(Accounts, Defining):
         scope: Scope | tuple[str, str] | None = None,
         force: bool = False,
         actor: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Sequence[str]:
         """Run it now, for each of its scopes or for one; `Overlapping` if its policy forbids that, unless forced.
 
-        Returns the ids of the runs. They belong to the schedule, but to no plan time.
+        Returns the ids of the runs. They belong to the schedule, but to no plan time. With an `idempotency_key` it may
+        be asked again: the answer is what was made the first time.
         """
         wanted = None if scope is None else scope_of(scope)
-        return await self._store.schedules.trigger(name, wanted, force=force, actor=checked_actor(actor))
+        asked = None if idempotency_key is None else request_hold(idempotency_key, "trigger", name, wanted, force)
+        return await self._store.schedules.trigger(name, wanted, force=force, actor=checked_actor(actor), request=asked)
 
     async def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
         """The next plan times, with what daylight saving does to them."""

@@ -20,7 +20,7 @@ from rota.api.identity import identity_of
 from rota.api.operations import operation
 from rota.api.queries import Instant, OwnerQuery, Page, asked
 from rota.api.refusals import BadBody
-from rota.api.requests import client_of, json_body, shaped
+from rota.api.requests import client_of, json_body, key_of, shaped
 from rota.api.revisions import etag, require_revision
 from rota.api.routing import declared
 from rota.client import Client
@@ -265,15 +265,21 @@ async def resume_schedule(request: Request) -> Response:
     body_optional=True,
     answers=TriggeredRuns,
     status=201,
+    keyed=True,
     takes={"scope": "tenant/42"},
     gives={"items": [RUN]},
 )
 async def trigger_schedule(request: Request) -> Response:
-    """Run a schedule now, for each of its scopes or for one; a conflict if its overlap policy forbids it."""
+    """Run a schedule now, for each of its scopes or for one; a conflict if its overlap policy forbids it.
+
+    With an `Idempotency-Key`, sent again it is answered with the runs that it made the first time.
+    """
     body = shaped(await json_body(request, default={}), TriggerBody)
     client = await client_of(request)
     name, actor = request.path_params["name"], identity_of(request).actor
-    ids = await client.schedules.trigger(name, scope=scope_of(body.scope), force=body.force, actor=actor)
+    ids = await client.schedules.trigger(
+        name, scope=scope_of(body.scope), force=body.force, actor=actor, idempotency_key=key_of(request)
+    )
     return answer({"items": all_shown(request, await client.get_many(ids))}, 201)
 
 

@@ -142,6 +142,14 @@ def _checked_schema(schema: object) -> dict[str, Any]:
     return kept
 
 
+def changed_options(definition: JobDefinition, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Only what is given changes. `limit` is all limits, `max_concurrency` the one of them that is of all runs."""
+    options = options_of(definition)
+    if "max_concurrency" in changes and "limit" not in changes:
+        options["limit"] = [limit for limit in definition.limits if limit.by or limit.per is not None]
+    return {**options, **changes}
+
+
 def options_of(definition: JobDefinition) -> dict[str, Any]:
     """What `define_data_job` makes the same definition of."""
     same = (

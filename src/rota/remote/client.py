@@ -7,7 +7,6 @@ import time
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 
@@ -37,7 +36,7 @@ from rota.remote.quotas import RemoteQuotas
 from rota.remote.schedules import RemoteSchedules
 from rota.remote.streaming import RemoteHints
 from rota.remote.tokens import RemoteTokens
-from rota.remote.transport import Transport, path_of
+from rota.remote.transport import Transport, once, path_of
 from rota.remote.values import enqueued_of, event_of, items, read
 from rota.remote.workers import RemoteWorkers
 from rota.remote.writing import body_of, cursor_of_run, filter_of, key_of
@@ -121,9 +120,8 @@ class RemoteClient(RemoteGoverning):
 
     async def enqueue(self, order: Order) -> Enqueued:
         """Sent again under the same key if the answer is lost: there will be one run."""
-        key = key_of(order) or str(uuid4())
         body = body_of(order, self._limits)
-        answer = await self._transport.ask("POST", path_of("runs"), body=body, headers={"Idempotency-Key": key})
+        answer = await self._transport.ask("POST", path_of("runs"), body=body, headers=once(key_of(order)))
         return enqueued_of(read(answer.body, Run), created=answer.status == 201)
 
     async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
@@ -134,7 +132,7 @@ class RemoteClient(RemoteGoverning):
         if any(key_of(order) is not None for order in kept):
             raise Invalid("one of many runs cannot have an idempotency_key of its own", hint="enqueue it by itself")
         body = {"runs": [body_of(order, self._limits) for order in kept]}
-        made = read(await self._tell(path_of("runs"), body, {"Idempotency-Key": str(uuid4())}), _Enqueued)
+        made = read(await self._tell(path_of("runs"), body, once()), _Enqueued)
         return [enqueued_of(run, created=new) for run, new in zip(made.items, made.created, strict=True)]
 
     async def get(self, run_id: str) -> Run:
@@ -207,14 +205,23 @@ class RemoteClient(RemoteGoverning):
         return read(await self._tell(path_of("runs", run_id, "cancel"), {"reason": reason}), Run).state
 
     async def retry(
-        self, run_id: str, *, keep_steps: bool = False, from_step: str | None = None, actor: str | None = None
+        self,
+        run_id: str,
+        *,
+        keep_steps: bool = False,
+        from_step: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Enqueued:
         """A new run of the same work; the old one stays as it ended. An active holder of its key is a conflict.
 
         `keep_steps`: what its steps have done is not done again; with `from_step`, only what they did before that one.
+        With an `idempotency_key` it may be asked again: the answer is the run that was made the first time.
         """
         body = {"keep_steps": keep_steps, "from_step": from_step}
-        return enqueued_of(read(await self._tell(path_of("runs", run_id, "retry"), body), Run), created=True)
+        path, keyed = path_of("runs", run_id, "retry"), once(idempotency_key)
+        answer = await self._transport.ask("POST", path, body=body, headers=keyed)
+        return enqueued_of(read(answer.body, Run), created=answer.status == 201)
 
     async def count(self, wanted: RunFilter | None = None, *, most: int = 10_000) -> Counted:
         """How many runs match; it stops counting at `most`."""

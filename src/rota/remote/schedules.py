@@ -24,7 +24,7 @@ from rota.errors import ChangedMeanwhile, Invalid
 from rota.instants import micros_at
 from rota.remote.accounts import RemoteAccounts
 from rota.remote.problems import Problem, raised
-from rota.remote.transport import Transport, path_of
+from rota.remote.transport import Transport, once, path_of
 from rota.remote.values import items, localized, read, schedule_of
 from rota.remote.writing import cursor_of_name, duration
 
@@ -146,14 +146,16 @@ class RemoteSchedules(RemoteAccounts, Defining):
         scope: Scope | tuple[str, str] | None = None,
         force: bool = False,
         actor: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Sequence[str]:
         """Run it now, for each of its scopes or for one; `Overlapping` if its policy forbids that, unless forced.
 
-        Returns the ids of the runs. They belong to the schedule, but to no plan time.
+        Returns the ids of the runs. They belong to the schedule, but to no plan time. With an `idempotency_key` it may
+        be asked again: the answer is what was made the first time.
         """
         wanted = None if scope is None else scope_of(scope)
         body = {"scope": None if wanted is None else f"{wanted.kind}/{wanted.id}", "force": force}
-        made = await self._send("POST", path_of("schedules", name, "trigger"), body)
+        made = await self._send("POST", path_of("schedules", name, "trigger"), body, headers=once(idempotency_key))
         return [run.id for run in items(made, Run)]
 
     async def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:

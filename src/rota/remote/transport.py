@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
+from uuid import uuid4
 
 import msgspec
 
@@ -157,6 +158,11 @@ class Transport:
         from yarl import URL
 
         return URL(f"{self.url}{path}{_written(query)}", encoded=True)
+
+
+def once(key: str | None = None) -> dict[str, str]:
+    """What makes a command one that may be sent again: the caller's own key, or a new one."""
+    return {"Idempotency-Key": key or str(uuid4())}
 
 
 def path_of(*parts: str) -> str:
