@@ -65,8 +65,9 @@ _STEPS = (
         "steps-are-kept-in-a-transaction-of-their-own",
         "P16",
         _STORE,
-        "            await keep_steps(tx, run.retry_of or run.id, answer.id, from_step)\n"
-        "            await stages.go_on(tx, answer.id)\n            return answer\n\n"
+        "            if answer.created:\n"
+        "                await keep_steps(tx, run.retry_of or run.id, answer.id, from_step)\n"
+        "                await stages.go_on(tx, answer.id)\n            return answer\n\n"
         "        answer = await self.database.transact(body)\n",
         "            return answer\n\n        answer = await self.database.transact(body)\n"
         "        old_id = run.retry_of or run.id\n"

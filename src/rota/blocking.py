@@ -131,10 +131,8 @@ class BlockingClient:
     def replicas(self, run_id: str) -> Sequence[Replica]:
         return self._call(lambda client: client.replicas(run_id))
 
-    def retry(
-        self, run_id: str, *, keep_steps: bool = False, from_step: str | None = None, actor: str | None = None
-    ) -> Enqueued:
-        return self._call(lambda client: client.retry(run_id, keep_steps=keep_steps, from_step=from_step, actor=actor))
+    def retry(self, run_id: str, **how: Any) -> Enqueued:
+        return self._call(lambda client: client.retry(run_id, **how))
 
     def steps(self, run_id: str) -> Sequence[Step]:
         return self._call(lambda client: client.steps(run_id))
@@ -172,8 +170,8 @@ class BlockingClient:
     def cancel_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> int:
         return self._call(lambda client: client.cancel_job(name, reason=reason, actor=actor))
 
-    def retry_job(self, name: str, *, actor: str | None = None) -> Enqueued:
-        return self._call(lambda client: client.retry_job(name, actor=actor))
+    def retry_job(self, name: str, **how: Any) -> Enqueued:
+        return self._call(lambda client: client.retry_job(name, **how))
 
     def events(self, run_id: str) -> Sequence[Event]:
         return self._call(lambda client: client.events(run_id))

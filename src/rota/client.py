@@ -26,11 +26,13 @@ from rota.core.needs import NOTHING
 from rota.core.notes import LogLine, Progress, checked_count, progress_of
 from rota.core.orders import Order
 from rota.core.publishing import (
+    asked_as,
     carrying,
     gates_of,
     key_holds,
     new_run,
     own_overrides,
+    request_hold,
     staff_of,
     with_limits_of_schedule,
 )
@@ -38,6 +40,7 @@ from rota.core.scope import Scope
 from rota.core.states import RunState
 from rota.core.steps import Step
 from rota.data_jobs import DataJobs
+from rota.defining import require_limit
 from rota.durations import Duration, in_micros, parse_duration
 from rota.engine.janitor import prune
 from rota.engine.levelling import LevelReader
@@ -174,8 +177,7 @@ class Client(Assigning, Governing):
         await self.store.require_current_schema()
 
     async def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]:
-        if not 1 <= limit <= MOST_LISTED:
-            raise Invalid(f"limit must be 1 to {MOST_LISTED}, not {limit}")
+        require_limit(limit, MOST_LISTED)
         return await self.store.list_runs(await self._whole(wanted or RunFilter()), limit, before)
 
     async def _whole(self, wanted: RunFilter) -> RunFilter:
@@ -238,13 +240,22 @@ class Client(Assigning, Governing):
         return state
 
     async def retry(
-        self, run_id: str, *, keep_steps: bool = False, from_step: str | None = None, actor: str | None = None
+        self,
+        run_id: str,
+        *,
+        keep_steps: bool = False,
+        from_step: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Enqueued:
         """A new run of the same work; the old one stays as it ended. An active holder of its key is a conflict.
 
         `keep_steps`: what its steps have done is not done again; with `from_step`, only what they did before that one.
+        With an `idempotency_key` it may be asked again: the answer is the run that was made the first time.
         """
         again = await self._again(run_id, actor)
+        if idempotency_key is not None:
+            again = asked_as(again, request_hold(idempotency_key, "retry", again.retry_of, keep_steps, from_step))
         if keep_steps or from_step is not None:
             answer = await self.store.enqueue_keeping(again, from_step)
         else:
@@ -319,13 +330,21 @@ class Client(Assigning, Governing):
         """The run now, and each time that it has changed or said something, until it is final."""
         return self._hints.follow(run_id)
 
-    async def retry_job(self, name: str, *, actor: str | None = None) -> Enqueued:
-        """Its newest run once more, if that failed, timed out, expired or was cancelled."""
+    async def retry_job(self, name: str, *, actor: str | None = None, idempotency_key: str | None = None) -> Enqueued:
+        """Its newest run once more, if that failed, timed out, expired or was cancelled.
+
+        With an `idempotency_key` it may be asked again: the answer is the run that was made the first time.
+        """
         await self.job(name)
+        asked = None if idempotency_key is None else request_hold(idempotency_key, "retry job", name)
+        for made in () if asked is None else await self.store.asked_before(asked):
+            return Enqueued(made, False)
         run_id, state = await self.store.newest_run(name) or (None, None)
         if run_id is None or state not in RETRIED_BY_HAND:
             raise NothingToRetry(name, run_id, state)
-        return await self.retry(run_id, actor=actor)
+        (answer,) = await self.store.enqueue([asked_as(await self._again(run_id, actor), asked)])
+        self.meters.enqueued.add(answer.created)
+        return answer
 
     async def explain(self, run_id: str) -> Explanation:
         """Why a run is in the state that it is in."""
@@ -349,8 +368,7 @@ class Client(Assigning, Governing):
 
         `subject` is the whole id of a run or a worker, or the name of a job, a schedule or a queue.
         """
-        if not 1 <= limit <= MOST_LISTED:
-            raise Invalid(f"limit must be 1 to {MOST_LISTED}, not {limit}")
+        require_limit(limit, MOST_LISTED)
         if kind is not None and kind not in KINDS:
             raise Invalid(f"there are no events of kind {kind!r}", hint=did_you_mean(kind, KINDS))
         wanted = {"kind": kind, "subject": subject, "actor": actor}

@@ -8,8 +8,8 @@ from rota.core.actors import checked_actor
 from rota.core.masking import masked
 from rota.core.model import JobDefinition
 from rota.core.names import checked_name
-from rota.errors import ChangedMeanwhile, Conflict, RotaError, Unavailable
-from rota.registry.data_jobs import define_data_job, options_of
+from rota.errors import ChangedMeanwhile, Conflict, Unavailable
+from rota.registry.data_jobs import changed_options, checked_data_job
 from rota.registry.jobs import Registry
 from rota.store import Store
 
@@ -27,7 +27,7 @@ class DataJobs:
         self, name: str, kind: str, *, owner: str = "api", actor: str | None = None, **options: Any
     ) -> JobDefinition:
         """`kind` is `http`, `command` or `external`; `options` are those of `app.http_job` and `app.command_job`."""
-        definition = self._define(name, kind, options, version=1)
+        definition = checked_data_job(name, kind, options)
         if name in self._registry:
             raise Conflict(f"job {name!r} is declared in code", hint="take another name")
         checked_name(owner, "owner")
@@ -42,7 +42,7 @@ class DataJobs:
             old = await self._store.data_jobs.get(name)
             if expected is not None and old.version != expected:
                 raise ChangedMeanwhile(f"job {name!r}")
-            definition = self._define(name, old.kind, {**options_of(old), **options}, version=old.version)
+            definition = checked_data_job(name, old.kind, changed_options(old, options), version=old.version)
             if changed := await self._store.data_jobs.change(definition, checked_actor(actor)):
                 return masked(changed)
         raise Unavailable(f"job {name!r} kept changing while it was being edited", hint="try again")
@@ -55,9 +55,3 @@ class DataJobs:
             await self._store.data_jobs.get(name)
             await self._store.cancel_job(name, "the job is dropped", actor)
         await self._store.data_jobs.drop(name, actor, force=force)
-
-    def _define(self, name: str, kind: str, options: dict[str, Any], *, version: int) -> JobDefinition:
-        try:
-            return define_data_job(name, kind, options, version=version)
-        except RotaError as error:
-            raise error.within(f"job {name!r:.80}") from None

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
 
 from rota.errors import BadDuration
 
@@ -73,3 +76,20 @@ def span(length: timedelta) -> str:
     size, unit = next(unit for unit in _UNITS if whole >= unit[0])
     smaller, smaller_unit = _UNITS[_UNITS.index((size, unit)) + 1]
     return f"{whole // size}{unit}{whole % size // smaller}{smaller_unit}"
+
+
+def worded(value: object) -> Any:
+    """Plain values, with `"90s"` for a timedelta, where msgspec alone would write `"PT90S"`."""
+    return _with_words(msgspec.to_builtins(value, builtin_types=(timedelta,)))
+
+
+def _with_words(value: Any) -> Any:
+    match value:
+        case timedelta():
+            return format_duration(value)
+        case dict():
+            return {name: _with_words(item) for name, item in value.items()}
+        case list() | tuple():
+            return [_with_words(item) for item in value]
+        case _:
+            return value

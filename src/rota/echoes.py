@@ -22,7 +22,6 @@ from rota.core.preview import Fire
 from rota.core.quotas import QuotaOf
 from rota.core.recent import Recent
 from rota.core.schedules import Schedule
-from rota.core.scope import Scope
 from rota.core.series import Series
 from rota.core.states import RunState
 from rota.core.steps import StepState
@@ -75,10 +74,8 @@ class BlockingSchedules:
     def disable(self, name: str, *, actor: str | None = None) -> Schedule:
         return self._call(lambda client: client.schedules.disable(name, actor=actor))
 
-    def trigger(
-        self, name: str, *, scope: Scope | tuple[str, str] | None = None, force: bool = False, actor: str | None = None
-    ) -> Sequence[str]:
-        return self._call(lambda client: client.schedules.trigger(name, scope=scope, force=force, actor=actor))
+    def trigger(self, name: str, **how: Any) -> Sequence[str]:
+        return self._call(lambda client: client.schedules.trigger(name, **how))
 
     def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
         return self._call(lambda client: client.schedules.preview(name, count, after=after))

@@ -9,10 +9,10 @@ from rota.config import Config
 from rota.core.actors import checked_actor
 from rota.core.model import Json
 from rota.core.names import checked_name
-from rota.core.notifications import Notification, NotificationView, notification_of, trial_of
+from rota.core.notifications import NotificationView, checked_notification, trial_of
 from rota.engine.delivering import Deliveries
 from rota.engine.outlet import NotSent
-from rota.errors import RotaError, Unavailable, UnknownNotification
+from rota.errors import Unavailable, UnknownNotification
 from rota.store import Store
 
 
@@ -29,7 +29,8 @@ class Notifications:
         `secret` signs webhooks, `include_payload` sends payloads too, `at_most` an hour about one job.
         """
         checked_name(name, "notification name")
-        await self._store.notifications.save(name, _made(name, options), owner, checked_actor(actor), new=True)
+        made = checked_notification(name, options)
+        await self._store.notifications.save(name, made, owner, checked_actor(actor), new=True)
         return await self.get(name)
 
     async def change(
@@ -38,7 +39,7 @@ class Notifications:
         """Only what is given; None is its default. From then on it is the person's, and code leaves it alone."""
         old, _, active = await self._store.notifications.get(name)
         given = {**{field: getattr(old, field) for field in old.__struct_fields__}, **options}
-        made = _made(name, {option: value for option, value in given.items() if value is not None})
+        made = checked_notification(name, {option: value for option, value in given.items() if value is not None})
         await self._store.notifications.save(
             name, made, "api", checked_actor(actor), enabled=active if enabled is None else enabled, new=False
         )
@@ -67,10 +68,3 @@ class Notifications:
             return await self._deliveries.deliver(found, event)
         except NotSent as error:
             raise Unavailable(f"notification {name!r} was not sent: {error}") from None
-
-
-def _made(name: str, options: dict[str, Any]) -> Notification:
-    try:
-        return notification_of(options)
-    except RotaError as error:
-        raise error.within(f"notification {name!r}") from None

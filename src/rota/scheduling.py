@@ -12,21 +12,19 @@ from rota.core.actors import checked_actor
 from rota.core.applying import Difference
 from rota.core.jobstatus import resume_mode
 from rota.core.jsonvalue import Limits
-from rota.core.jsonvalue import encode as encode_json
 from rota.core.model import JobDefinition
-from rota.core.names import checked_name
 from rota.core.preview import Fire, upcoming
-from rota.core.publishing import scope_of
-from rota.core.schedules import Schedule, ScheduleDefinition, define, options_of, sample
+from rota.core.publishing import request_hold, scope_of
+from rota.core.schedules import Schedule, ScheduleDefinition
 from rota.core.scope import Scope
 from rota.core.triggers import Trigger
 from rota.core.whatif import Simulated, WhatIf
+from rota.defining import MOST_LISTED, MOST_PREVIEWED, Defining, require_limit
 from rota.drafting import applied, drafted, simulated
 from rota.durations import Duration, in_micros, parse_duration
-from rota.errors import ChangedMeanwhile, Conflict, Invalid, NotFound, Unavailable, UnknownSchedule
+from rota.errors import Invalid, UnknownSchedule
 from rota.instants import micros_at
 from rota.registry.jobs import Registry
-from rota.registry.signature import check_schema
 from rota.store import Store
 from rota.store.schedules import Change
 
@@ -35,13 +33,10 @@ if TYPE_CHECKING:
 
     from rota.core.schedules import ScheduleOptions
 
-_MOST_LISTED = 1_000
-_MOST_PREVIEWED = 1_000
-_TRIES = 5
 _LONGEST_REST = timedelta(days=36_525)
 
 
-class Schedules(Accounts):
+class Schedules(Accounts, Defining):
     """Schedules by name; what is changed here takes effect within a second, on every planner."""
 
     def __init__(
@@ -51,30 +46,9 @@ class Schedules(Accounts):
         config: Config,
         job: Callable[[str], Awaitable[JobDefinition]],
     ) -> None:
+        super().__init__(job, store.now, Limits(config.max_payload), registry)
         self._store = store
-        self._registry = registry
-        self._limits = Limits(config.max_payload)
         self._lease = config.lease
-        self._job = job
-
-    async def define(self, name: str, job: str, trigger: Trigger, options: dict[str, Any]) -> ScheduleDefinition:
-        """Checked completely; nothing is written."""
-        checked_name(name, "schedule name")
-        try:
-            declared = await self._job(job)
-            definition = define(declared, trigger, options, name=name, now=await self._store.now())
-            if definition.awaited is not None:
-                await self._job(definition.awaited.job)
-            payload = sample(definition, name)
-            if payload is None:
-                return definition
-            if job in self._registry:
-                self._registry.newest(job).payload.encode(payload, self._limits)
-            else:
-                check_schema(declared.payload_schema, encode_json(payload, self._limits), self._limits)
-        except (Conflict, Invalid, NotFound) as error:
-            raise error.within(f"schedule {name!r}") from None
-        return definition
 
     async def create(
         self,
@@ -90,36 +64,11 @@ class Schedules(Accounts):
         await self._store.schedules.create(name, definition, owner, actor=checked_actor(actor))
         return await self.get(name)
 
-    async def update(
-        self,
-        name: str,
-        *,
-        job: str | None = None,
-        trigger: Trigger | None = None,
-        actor: str | None = None,
-        expected: ScheduleDefinition | None = None,
-        **options: Any,
-    ) -> Schedule:
-        """Only what is given changes; an option that is None goes back to its default.
-
-        `expected`: it must still be like this, or it is a `ChangedMeanwhile`.
-        """
+    async def _replace(self, old: Schedule, definition: ScheduleDefinition, actor: str | None) -> Schedule | None:
         change = Change(note="edited", actor=checked_actor(actor))
-        for _ in range(_TRIES):  # two people may change different things at once, and both changes count
-            old = await self.get(name)
-            if expected is not None and old.definition != expected:
-                raise ChangedMeanwhile(f"schedule {name!r}")
-            definition = await self._changed(old, job, trigger, options)
-            if await self._store.schedules.update(name, definition, change, expected=old.definition):
-                return await self.get(name)
-        raise Unavailable(f"schedule {name!r} kept changing while it was being edited", hint="try again")
-
-    async def _changed(
-        self, schedule: Schedule, job: str | None, trigger: Trigger | None, options: dict[str, Any]
-    ) -> ScheduleDefinition:
-        old = schedule.definition
-        given = {option: value for option, value in {**options_of(old), **options}.items() if value is not None}
-        return await self.define(schedule.name, job or old.job, trigger or old.rule.trigger, given)
+        if not await self._store.schedules.update(old.name, definition, change, expected=old.definition):
+            return None
+        return await self.get(old.name)
 
     async def delete(self, name: str, *, actor: str | None = None) -> None:
         await self._store.schedules.delete(name, checked_actor(actor))
@@ -134,8 +83,7 @@ class Schedules(Accounts):
         self, *, job: str | None = None, owner: str | None = None, limit: int = 100, after: str | None = None
     ) -> Sequence[Schedule]:
         """By name; `after` is the last name of the page before."""
-        if not 1 <= limit <= _MOST_LISTED:
-            raise Invalid(f"limit must be 1 to {_MOST_LISTED}, not {limit}")
+        require_limit(limit, MOST_LISTED)
         return await self._store.schedules.list(job=job, owner=owner, limit=limit, after=after)
 
     async def pause(
@@ -169,18 +117,20 @@ class Schedules(Accounts):
         scope: Scope | tuple[str, str] | None = None,
         force: bool = False,
         actor: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Sequence[str]:
         """Run it now, for each of its scopes or for one; `Overlapping` if its policy forbids that, unless forced.
 
-        Returns the ids of the runs. They belong to the schedule, but to no plan time.
+        Returns the ids of the runs. They belong to the schedule, but to no plan time. With an `idempotency_key` it may
+        be asked again: the answer is what was made the first time.
         """
         wanted = None if scope is None else scope_of(scope)
-        return await self._store.schedules.trigger(name, wanted, force=force, actor=checked_actor(actor))
+        asked = None if idempotency_key is None else request_hold(idempotency_key, "trigger", name, wanted, force)
+        return await self._store.schedules.trigger(name, wanted, force=force, actor=checked_actor(actor), request=asked)
 
     async def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
         """The next plan times, with what daylight saving does to them."""
-        if not 1 <= count <= _MOST_PREVIEWED:
-            raise Invalid(f"count must be 1 to {_MOST_PREVIEWED}, not {count}")
+        require_limit(count, MOST_PREVIEWED, "count")
         schedule = await self.get(name)
         start = await self._store.now() if after is None else micros_at(after)
         return upcoming(schedule.definition, name, start, count)

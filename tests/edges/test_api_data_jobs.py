@@ -176,3 +176,20 @@ async def test_code_and_data_do_not_overwrite_each_other(http: httpx2.AsyncClien
     assert (await http.post("/jobs", json={**PING, "method": "HEAD"})).status_code == 409
     assert (await http.put("/jobs/ping", json={"argv": ["ls"]})).status_code == 409
     assert (await http.patch("/jobs/ping", json={"argv": ["ls"]})).status_code == 422
+
+
+async def test_how_many_at_once_is_one_limit(http: httpx2.AsyncClient) -> None:
+    """However it is said, and how often it is changed; other limits stay."""
+    await make(http, max_concurrency=2, limit=[{"max": 1, "by": ["scope"]}])
+    for changes, left in (
+        ({"max_concurrency": 5}, [(1, ["scope"]), (5, [])]),
+        ({"priority": 1}, [(1, ["scope"]), (5, [])]),
+        ({"max_concurrency": None}, [(1, ["scope"])]),
+        ({"limit": [{"max": 7}]}, [(7, [])]),
+        ({"max_concurrency": 3}, [(3, [])]),
+        ({"limit": None, "max_concurrency": 4}, [(4, [])]),
+    ):
+        patched = await http.patch("/jobs/ping", json=changes)
+        assert patched.status_code == 200, (changes, patched.text)
+        limits = [(limit["max"], limit.get("by", [])) for limit in patched.json()["limits"]]
+        assert (changes, limits) == (changes, left)

@@ -74,7 +74,7 @@ async def told(http: httpx2.AsyncClient, runs: list[str], headers: Headers) -> d
     paths = ["/api/v1/runs", "/api/v1/jobs/crawl/runs", "/api/v1/jobs/crawl/executions", "/api/v1/export/runs",
              "/api/v1/export/attempts", "/api/v1/export/events", "/api/v1/audit", "/api/v1/schedules", "/",
              "/api/v1/schedules/news", "/api/v1/schedules/news/events", "/api/v1/jobs"]  # fmt: skip
-    parts = ["", "/attempts", "/steps", "/events", "/explain", "/logs", "/logs?follow=1"]
+    parts = ["", "?steps=false", "/attempts", "/steps", "/events", "/explain", "/logs", "/logs?follow=1"]
     paths += [f"/api/v1/runs/{run}{part}" for run in runs for part in parts]
     paths += [f"/{kind}/{run}" for run in runs for kind in ("api/v1/executions", "runs")]
     answers = {path: await http.get(path, headers=headers) for path in paths}
@@ -112,12 +112,13 @@ async def test_what_operators_do_tells_none(app: Rota, http: httpx2.AsyncClient,
     answers = [
         made,
         await http.post("/api/v1/runs", json={"runs": [body]}, headers=headers),
+        await http.post(f"/api/v1/runs/{made.json()['id']}/restrict", json={"only_workers": ["a"]}, headers=headers),
         await http.post(f"/api/v1/runs/{made.json()['id']}/cancel", headers=headers),
         await http.post(f"/api/v1/runs/{runs[1]}/retry", headers=headers),
         await http.post("/api/v1/schedules/news/trigger", headers=headers),
         await http.post("/api/v1/schedules/news/pause", headers=headers),
     ]
-    assert [answer.status_code for answer in answers] == [201, 201, 200, 201, 201, 200]
+    assert [answer.status_code for answer in answers] == [201, 201, 200, 200, 201, 201, 200]
     assert [answer.text for answer in answers if SECRET in answer.text] == []
     stored = await (await app.connect()).get(made.json()["id"])
     assert stored.payload == PAYLOAD

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
@@ -16,6 +17,7 @@ from rota.cli import root
 from rota.core.access import Role
 from rota.core.signals import Fail
 from rota.engine.context import SyncContext
+from rota.remote import connect
 from rota.store import Store, open_database
 from rota.testing import drain
 from tests.support.runs import WORKER
@@ -35,6 +37,8 @@ def make_app(url: str, **settings: Any) -> Rota:
     @app.job(max_attempts=1)
     def boom() -> None:
         raise Fail("boom")
+
+    app.external("look", max_attempts=1)
 
     async def introduce() -> None:
         store = Store(open_database(url))
@@ -110,7 +114,7 @@ def test_a_run_is_waited_for(app: Rota, rota: Rotas) -> None:
 
 
 def test_jobs_and_queues(rota: Rotas) -> None:
-    assert [job["name"] for job in told(rota("job", "ls", "--json"))["items"]] == ["boom", "greet"]
+    assert [job["name"] for job in told(rota("job", "ls", "--json"))["items"]] == ["boom", "greet", "look"]
     assert told(rota("job", "show", "greet", "--json"))["status"]["state"] == "pending"
     for arguments in (
         ("job", "pause", "greet", "--reason", "r"),
@@ -177,8 +181,128 @@ def test_what_needs_the_database_says_so(rota: Rotas) -> None:
         done = rota(*arguments)
         assert done.exit_code == 2, arguments
         assert f"`rota {arguments[0]}` needs the database itself" in done.stderr
-    done = rota("quota", "ls")
-    assert (done.exit_code, "not offered over HTTP" in done.stderr) == (2, True)
+
+
+LOCAL = {
+    "migrate": "tables are made where the database is",
+    "doctor": "it looks at what a server itself may be missing",
+    "prune": "servers and workers do it by themselves",
+    "dev": "it is a server",
+    "server": "it is one",
+    "worker": "it claims and reports at the database",
+    "cron": "it asks nobody",
+    "completion": "it asks nobody",
+}
+
+EVERY = """
+run add greet --delay 1h
+run ls
+run show {boom}
+run wait {boom}: 1
+run watch {boom}: 1
+run logs {boom}
+run steps {boom}
+run events {boom}
+run count --job boom
+run retry {boom}
+run restrict {greet} --only-workers web
+run cancel {greet}
+run complete {look} --fence 1 --result 7
+run fail {other} --fence 1 --error jammed --no-retry
+explain {boom}
+audit
+job ls
+job show greet
+job stats greet
+job pause greet
+job resume greet
+job add ping --url https://example.com --header Authorization:x --set priority=5
+job edit ping --timeout 3s --set backoff=["5s"]
+job rm ping
+job retry look
+job cancel greet --yes
+queue ls
+queue pause default
+queue resume default
+quota set account/42 --max-concurrency 3 --rate 10/1m
+quota ls
+quota rm account/42
+expect set --job greet --start-within 5m --max-failures 3
+expect ls
+expect ls --breached
+expect rm --job greet
+notify add ops --to {hook} --job greet
+notify ls
+notify show ops
+notify test ops: 69
+notify rm ops --yes
+schedule add news greet --every 30m
+schedule ls
+schedule show news
+schedule edit news --every 1h
+schedule pause news --until 2h
+schedule resume news
+schedule disable news
+schedule enable news
+schedule trigger news
+schedule preview news
+schedule simulate news --for 3h
+schedule occurrences news
+schedule events news
+schedule verify news
+schedule backfill news --from 2026-01-01T00:00:00Z --to 2026-01-01T02:00:00Z --yes
+schedule plan {file}
+schedule apply {file}
+schedule rm news --yes
+workers ls
+workers show web
+workers drain web
+workers resume web
+workers set web --slots 4
+workers stop web --yes
+token create ci --role viewer
+token ls
+token revoke ci
+import crontab {crontab} --job look --apply --yes
+import intervals {intervals} --job greet --apply --yes
+"""
+
+FILES = {
+    "file": '[[schedule]]\nname = "filed"\njob = "greet"\nevery = "1h"\n',
+    "crontab": "0 3 * * * scan --all\n",
+    "intervals": '[{"name": "a", "interval_minutes": 5}]',
+}
+
+
+def commands(group: click.Command, above: str = "") -> Iterator[str]:
+    if isinstance(group, click.Group):
+        for name, command in group.commands.items():
+            yield from commands(command, f"{above} {name}".strip())
+    else:
+        yield above
+
+
+def test_every_command_there_is(app: Rota, site: Site, rota: Rotas, tmp_path: Path) -> None:
+    """Or it is said why it is not for a server."""
+    words = {"hook": "http://127.0.0.1:1/hook"}
+    for name, text in FILES.items():
+        words[name] = str(tmp_path / name)
+        (tmp_path / name).write_text(text)
+    for name, job in (("boom", "boom"), ("look", "look"), ("other", "look")):
+        words[name] = rota("run", "add", job).stdout.strip()
+    drain(app)
+    client = connect(site.url)
+    assert len(client.outside.claim("scanner", max=2)) == 2
+    client.close()
+    words["greet"] = rota("run", "add", "greet").stdout.strip()
+    tried: set[str] = set()
+    for line in EVERY.strip().splitlines():
+        arguments, _, code = line.partition(": ")
+        done = rota(*[word.format(**words) if "{" in word else word for word in arguments.split()])
+        assert (line, done.exit_code) == (line, int(code or 0)), (done.stdout, done.stderr, done.exception)
+        tried |= {one for one in commands(root) if f"{arguments} ".startswith(f"{one} ")}
+    assert tried | set(LOCAL) == set(commands(root))
+    assert tried & set(LOCAL) == set()
 
 
 def test_what_needs_nobody_works_as_ever(rota: Rotas) -> None:

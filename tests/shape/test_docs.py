@@ -42,6 +42,7 @@ from rota.core.steps import Step, StepState
 from rota.core.timeline import Lane, TimelineAttempt
 from rota.core.workers import Worker, WorkerState
 from rota.data_jobs import DataJobs
+from rota.defining import Defining
 from rota.echoes import (
     BlockingDataJobs,
     BlockingExpecting,
@@ -232,7 +233,9 @@ def test_every_verb_is_documented() -> None:
         )
         == []
     )
-    assert unnamed("python.md", (f"`{verb}(" for verb in {*public(Schedules), *public(Accounts)})) == []
+    assert (
+        unnamed("python.md", (f"`{verb}(" for verb in {*public(Schedules), *public(Accounts), *public(Defining)})) == []
+    )
     assert unnamed("python.md", (f"`{name}`" for name in (*Schedule.__struct_fields__, "state"))) == []
     assert unnamed("python.md", (f"`{verb}(" for verb in (*public(Workers), *public(Notifications)))) == []
     assert unnamed("python.md", (f"`{name}`" for name in Worker.__struct_fields__)) == []
@@ -246,7 +249,7 @@ def test_every_verb_is_documented() -> None:
 
 
 def test_both_clients_have_the_same_verbs_for_schedules() -> None:
-    assert {*public(Schedules), *public(Accounts)} - {"define"} == set(public(BlockingSchedules))
+    assert {*public(Schedules), *public(Accounts), *public(Defining)} - {"define"} == set(public(BlockingSchedules))
 
 
 def test_both_clients_have_the_same_verbs_for_workers() -> None:

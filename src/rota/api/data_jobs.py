@@ -10,12 +10,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.addresses import at
-from rota.api.answers import answer, worded
+from rota.api.answers import answer
 from rota.api.examples import JOB, SCHEDULE
 from rota.api.identity import identity_of
 from rota.api.job_bodies import JobBody, NewJobBody, all_options, kind_of, options_in, runs_at_once, schedule_in
 from rota.api.operations import operation
-from rota.api.queries import asked
+from rota.api.queries import OwnerQuery, asked
 from rota.api.requests import client_of, json_body, shaped
 from rota.api.revisions import etag, require_revision
 from rota.client import Client, Order
@@ -25,6 +25,7 @@ from rota.core.jobstatus import JobStatus
 from rota.core.model import JobDefinition, Run
 from rota.core.schedules import Schedule
 from rota.core.viewing import view
+from rota.durations import worded
 from rota.errors import Conflict, DuplicateSchedule, Invalid, NotFound, UnknownJob
 
 
@@ -48,6 +49,7 @@ async def answered(client: Client, definition: JobDefinition, status: int = 200,
 
 @operation(
     Role.ADMIN,
+    query=OwnerQuery,
     body=NewJobBody,
     answers=dict[str, Any],
     status=201,
@@ -72,7 +74,8 @@ async def create_job(request: Request) -> Response:
     parsed = None if wanted is None else parse(wanted)
     client, actor = await client_of(request), identity_of(request).actor
     new = not await _is_there(client, body.name)
-    made = await client.data_jobs.add(body.name, kind, actor=actor, **options)
+    owner = asked(request, OwnerQuery).owner
+    made = await client.data_jobs.add(body.name, kind, owner=owner, actor=actor, **options)
     try:
         schedule = None if parsed is None else await _scheduled(client, parsed, actor)
         run = await _run(client, made, body.payload) if runs_at_once(body) else None

@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rota.api.answers import answer, worded
+from rota.api.answers import answer
 from rota.api.insight_examples import OVERVIEW, SERIES, TIMELINE
 from rota.api.operations import operation
 from rota.api.queries import Instant, asked
@@ -18,6 +18,7 @@ from rota.core.access import Role
 from rota.core.overview import Overview
 from rota.core.series import Series
 from rota.core.timeline import MOST_ATTEMPTS, Timeline
+from rota.durations import worded
 
 
 @operation(Role.VIEWER, answers=Overview, gives=OVERVIEW)

@@ -17,7 +17,7 @@ from rota.api.filters import filter_of
 from rota.api.identity import identity_of
 from rota.api.operations import operation
 from rota.api.queries import asked
-from rota.api.requests import client_of, json_body, shaped
+from rota.api.requests import client_of, json_body, key_of, shaped
 from rota.api.routing import declared
 from rota.api.runs import RunListQuery, created
 from rota.core.access import Role
@@ -105,12 +105,16 @@ async def cancel_job(request: Request) -> Response:
     return answer(CancelledJob(name, count, await client.job_status(name)))
 
 
-@operation(Role.OPERATOR, answers=Run, status=201, gives=RUN)
+@operation(Role.OPERATOR, answers=Run, status=201, also=(200,), keyed=True, gives=RUN)
 async def retry_job(request: Request) -> Response:
-    """Do the work of a job's newest run again, if that did not succeed."""
+    """Do the work of a job's newest run again, if that did not succeed.
+
+    With an `Idempotency-Key`, sent again it is answered with the run that it made the first time (200).
+    """
     client = await client_of(request)
-    enqueued = await client.retry_job(request.path_params["name"], actor=identity_of(request).actor)
-    return created(request, await client.get(enqueued.id))
+    name, actor = request.path_params["name"], identity_of(request).actor
+    enqueued = await client.retry_job(name, actor=actor, idempotency_key=key_of(request))
+    return created(request, await client.get(enqueued.id), new=enqueued.created)
 
 
 @operation(Role.VIEWER, query=RunListQuery, answers=Run, lists=True, gives=RUN)

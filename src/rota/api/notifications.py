@@ -15,6 +15,7 @@ from rota.api.answers import answer, page
 from rota.api.examples import NOTIFICATION
 from rota.api.identity import identity_of
 from rota.api.operations import operation
+from rota.api.queries import OwnerQuery, asked
 from rota.api.requests import client_of, given_in, json_body, shaped
 from rota.api.routing import declared
 from rota.core.access import Role
@@ -63,6 +64,7 @@ async def list_notifications(request: Request) -> Response:
 
 @operation(
     Role.ADMIN,
+    query=OwnerQuery,
     body=NotificationBody,
     answers=NotificationView,
     status=201,
@@ -74,7 +76,9 @@ async def create_notification(request: Request) -> Response:
     body = shaped(await json_body(request), NotificationBody)
     given = {option: value for option, value in msgspec.structs.asdict(body).items() if value is not None}
     client = await client_of(request)
-    made = await client.notifications.add(**given, actor=identity_of(request).actor)
+    made = await client.notifications.add(
+        **given, owner=asked(request, OwnerQuery).owner, actor=identity_of(request).actor
+    )
     return answer(made, 201, {"location": at(f"/api/v1/notifications/{quote(made.name, safe='')}")})
 
 

@@ -121,7 +121,7 @@ def _operation(path: str, method: str, one: Operation, route: Declared, schemas:
     }
     if one.description:
         found["description"] = one.description
-    if one.name == "enqueue":
+    if one.keyed:
         found["parameters"].append(_header("Idempotency-Key", "The same key, the same answer, for 24 hours"))
     if one.body is not None and method in _BODIES:
         content: dict[str, Any] = {"schema": schemas.of(one.body)}

@@ -21,6 +21,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     without a `query`, whatever stands behind the question mark is ignored.
 
     `takes`: an example of a body; `gives`: one of an answer. `media` if it is not JSON. `lists`: a page of `answers`.
+    `keyed`: it heeds an `Idempotency-Key`.
     """
 
     endpoint: Endpoint
@@ -34,6 +35,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     lists: bool = False
     status: int = 200
     also: tuple[int, ...] = ()
+    keyed: bool = False
     media: str = "application/json"
     takes: Any = None
     gives: Any = None

@@ -36,6 +36,12 @@ class Page(msgspec.Struct, kw_only=True):
     cursor: Cursor | None = None
 
 
+class OwnerQuery(msgspec.Struct):
+    """`owner`: whose it is, for lists; `api` if nobody says it."""
+
+    owner: str = "api"
+
+
 def asked(request: Request, shape: type[Q]) -> Q:
     """What the route has read of it."""
     found = request.state.query

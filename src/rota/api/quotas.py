@@ -46,7 +46,7 @@ async def _put(request: Request) -> Response:
 
 
 async def _delete(request: Request) -> Response:
-    await (await client_of(request)).quotas.drop(*_place(request))
+    await (await client_of(request)).quotas.drop(*_place(request), actor=identity_of(request).actor)
     return Response(status_code=204)
 
 

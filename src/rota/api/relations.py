@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.answers import answer, page
+from rota.api.disclosure import shown
 from rota.api.examples import RELATED, REPLICA, RUN
 from rota.api.identity import identity_of
 from rota.api.operations import operation
@@ -52,7 +53,8 @@ async def restrict_run(request: Request) -> Response:
     body = shaped(await json_body(request), RestrictBody)
     client = await client_of(request)
     run = await run_of(request, client)
-    return answer(await client.restrict(run.id, body.only_workers, actor=identity_of(request).actor))
+    restricted = await client.restrict(run.id, body.only_workers, actor=identity_of(request).actor)
+    return answer(shown(request, restricted))
 
 
 # The runs around a run may be of other scopes: whoever is for one scope only is not shown them.

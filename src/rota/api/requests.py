@@ -30,6 +30,11 @@ async def client_of(request: Request) -> Client:
     return await app.connect()
 
 
+def key_of(request: Request) -> str | None:
+    """By which it is known again: for 24 hours it gets the answer of the first time."""
+    return request.headers.get("idempotency-key")
+
+
 async def json_body(request: Request, default: object = None) -> object:
     """`default` if there is no body."""
     raw = await _bounded_body(request)

@@ -20,7 +20,7 @@ from rota.api.operations import operation
 from rota.api.orders import EnqueueBody, order_of, orders_of
 from rota.api.problems import problem
 from rota.api.queries import Cursor, Limit, asked
-from rota.api.requests import client_of, json_body, shaped
+from rota.api.requests import client_of, json_body, key_of, shaped
 from rota.api.routing import declared
 from rota.client import Client, Order
 from rota.core.access import Role
@@ -68,6 +68,7 @@ class RunDetailQuery(msgspec.Struct):
     Role.ENQUEUE,
     body=EnqueueBody,
     answers=Run | EnqueuedRuns,
+    keyed=True,
     status=201,
     also=(200,),
     takes={"job": "hello", "payload": {"name": "Ada"}, "delay": "10s"},
@@ -79,7 +80,7 @@ async def enqueue(request: Request) -> Response:
     An `Idempotency-Key` header makes it safe to send the same request again for 24 hours: it is answered with what it
     made the first time. 200: a key led to a run that was there already.
     """
-    key = request.headers.get("idempotency-key")
+    key = key_of(request)
     body = await json_body(request)
     client = await client_of(request)
     scope = identity_of(request).scope
@@ -168,7 +169,7 @@ async def get_run(request: Request) -> Response:
     client = await client_of(request)
     run = await run_of(request, client)
     if not asked(request, RunDetailQuery).steps:
-        return answer(run)
+        return answer(shown(request, run))
     steps = await client.steps(run.id)
     progress = progress_of(run.progress, steps, run.state) if run.progress or steps else None
     return answer(shown(request, msgspec.structs.replace(run, progress=progress)))
@@ -222,16 +223,27 @@ async def cancel(request: Request) -> Response:
 
 
 @operation(
-    Role.OPERATOR, body=RetryBody, body_optional=True, answers=Run, status=201, takes={"keep_steps": True}, gives=RUN
+    Role.OPERATOR,
+    body=RetryBody,
+    body_optional=True,
+    answers=Run,
+    status=201,
+    also=(200,),
+    keyed=True,
+    takes={"keep_steps": True},
+    gives=RUN,
 )
 async def retry(request: Request) -> Response:
-    """Do the work of a run that has ended again, as a new run whose `retry_of` names the old one."""
+    """Do the work of a run that has ended again, as a new run whose `retry_of` names the old one.
+
+    With an `Idempotency-Key`, sent again it is answered with the run that it made the first time (200).
+    """
     body = shaped(await json_body(request, default={}), RetryBody)
     client = await client_of(request)
     run = await run_of(request, client)
     options: dict[str, Any] = {"keep_steps": body.keep_steps, "from_step": body.from_step}
-    enqueued = await client.retry(run.id, actor=identity_of(request).actor, **options)
-    return created(request, await client.get(enqueued.id))
+    enqueued = await client.retry(run.id, actor=identity_of(request).actor, idempotency_key=key_of(request), **options)
+    return created(request, await client.get(enqueued.id), new=enqueued.created)
 
 
 ROUTES = [

@@ -11,17 +11,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.addresses import at
-from rota.api.answers import answer, page, worded
+from rota.api.answers import answer, page
 from rota.api.cursors import cursor_of_name, name_after
 from rota.api.disclosure import all_shown
 from rota.api.examples import EVENT, EXPLANATION, FIRE, OCCURRENCE, RUN, SCHEDULE, SCHEDULE_BODY
 from rota.api.filters import scope_of
 from rota.api.identity import identity_of
 from rota.api.operations import operation
-from rota.api.queries import Instant, Page, asked
+from rota.api.queries import Instant, OwnerQuery, Page, asked
 from rota.api.recent import RecentCount, RecentQuery, recent_of
 from rota.api.refusals import BadBody
-from rota.api.requests import client_of, json_body, shaped
+from rota.api.requests import client_of, json_body, key_of, shaped
 from rota.api.revisions import etag, require_revision
 from rota.api.routing import declared
 from rota.client import Client
@@ -38,6 +38,7 @@ from rota.core.schedules import SCHEDULE_OPTIONS, Schedule
 from rota.core.viewing import view
 from rota.core.whatif import Simulated, WhatIf
 from rota.core.wording import describe
+from rota.durations import worded
 from rota.errors import DuplicateSchedule, Invalid, UnknownSchedule
 
 Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
@@ -49,12 +50,6 @@ class ScheduleQuery(Page, kw_only=True):
     job: str | None = None
     owner: str | None = None
     recent: RecentCount | None = None
-
-
-class OwnerQuery(msgspec.Struct):
-    """`owner`: whose it is, for lists; `api` if nobody says it."""
-
-    owner: str = "api"
 
 
 class PauseBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -281,15 +276,21 @@ async def resume_schedule(request: Request) -> Response:
     body_optional=True,
     answers=TriggeredRuns,
     status=201,
+    keyed=True,
     takes={"scope": "tenant/42"},
     gives={"items": [RUN]},
 )
 async def trigger_schedule(request: Request) -> Response:
-    """Run a schedule now, for each of its scopes or for one; a conflict if its overlap policy forbids it."""
+    """Run a schedule now, for each of its scopes or for one; a conflict if its overlap policy forbids it.
+
+    With an `Idempotency-Key`, sent again it is answered with the runs that it made the first time.
+    """
     body = shaped(await json_body(request, default={}), TriggerBody)
     client = await client_of(request)
     name, actor = request.path_params["name"], identity_of(request).actor
-    ids = await client.schedules.trigger(name, scope=scope_of(body.scope), force=body.force, actor=actor)
+    ids = await client.schedules.trigger(
+        name, scope=scope_of(body.scope), force=body.force, actor=actor, idempotency_key=key_of(request)
+    )
     return answer({"items": all_shown(request, await client.get_many(ids))}, 201)
 
 

@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rota.api.answers import answer, page, worded
+from rota.api.answers import answer, page
 from rota.api.examples import WORKER
 from rota.api.identity import identity_of
 from rota.api.operations import operation
@@ -16,6 +16,7 @@ from rota.api.requests import client_of, json_body, shaped
 from rota.api.routing import declared
 from rota.core.access import Role
 from rota.core.workers import Worker
+from rota.durations import worded
 
 
 class WorkerSettingsBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -17,7 +16,6 @@ from rota.client import Client
 from rota.core.expectations import Expected
 from rota.durations import age
 from rota.errors import Invalid
-from rota.remote.absent import NotOffered
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -143,13 +141,6 @@ def told_expectations(found: Expected) -> str:
 
 def told_breaches(found: Expected, now: datetime) -> str:
     return "; ".join(f"{breach.message} (breached {age(breach.since, now)})" for breach in found.breaches)
-
-
-async def expected_of(client: Client, kind: str, name: str) -> Expected | None:
-    """None, too, where a server is asked, which does not tell."""
-    with contextlib.suppress(NotOffered):
-        return await client.expectations.find(kind, name)
-    return None
 
 
 def expected_facts(found: Expected | None, now: datetime) -> Sequence[tuple[str, Cell]]:

@@ -9,7 +9,7 @@ import click
 
 from rota.cli import datajobs, jobcontrol
 from rota.cli.connecting import ask
-from rota.cli.expecting import expected_facts, expected_of
+from rota.cli.expecting import expected_facts
 from rota.cli.options import examples, shared
 from rota.cli.output import json_text, plain_value, print_facts, print_json, print_rows
 from rota.cli.words import Cell, Columns, age_cell, instant_cell, job_state_cell, text_cell
@@ -61,7 +61,7 @@ def show_job(name: str, database: str | None, as_json: bool) -> None:
 
     async def question(client: Client) -> Any:
         definition, status = await client.job(name), await client.job_status(name)
-        return definition, status, await expected_of(client, "job", name), await client.time()
+        return definition, status, await client.expectations.find("job", name), await client.time()
 
     definition, status, expected, now = ask(database, question)
     if as_json:

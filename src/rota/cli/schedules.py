@@ -12,7 +12,7 @@ from rota.cli import foretelling, schedule_editing, schedule_files, schedule_pas
 from rota.cli.connecting import actor, ask
 from rota.cli.consenting import require_consent, yes_option
 from rota.cli.events import schedule_events
-from rota.cli.expecting import expected_facts, expected_of
+from rota.cli.expecting import expected_facts
 from rota.cli.options import catching_up, examples, instant_of, scope_of, shared
 from rota.cli.output import emit, on_terminal, print_facts, print_json, print_rows
 from rota.cli.schedule_words import (
@@ -102,7 +102,7 @@ def show_schedule(name: str, database: str | None, as_json: bool) -> None:
         found = await client.schedules.get(name)
         runs = await client.list(RunFilter(schedule=name), limit=_SHOWN_RUNS)
         fires = await client.schedules.preview(name, _SHOWN_FIRES)
-        expected = await expected_of(client, "schedule", name)
+        expected = await client.expectations.find("schedule", name)
         return found, fires, runs, await _last_run(client, found), expected, await client.time()
 
     found, fires, runs, last, expected, now = ask(database, question)

@@ -15,7 +15,7 @@ from rota.core.model import JobDefinition, Json, Retention, Run
 from rota.core.names import checked_name
 from rota.core.retry import Exponential, RetryPolicy
 from rota.core.signing import checked_secret
-from rota.errors import Invalid, UnknownOption, did_you_mean
+from rota.errors import Invalid, RotaError, UnknownOption, did_you_mean
 from rota.instants import instant
 
 ON = tuple(dict.fromkeys(WORDS.values()))
@@ -119,6 +119,14 @@ def notification_of(options: Mapping[str, Any]) -> Notification:
     if made.is_mail and made.secret:
         raise Invalid("secret means nothing to an e-mail", hint="it signs webhooks")
     return made
+
+
+def checked_notification(name: str, options: Mapping[str, Any]) -> Notification:
+    """The same, and what is refused says of whom."""
+    try:
+        return notification_of(options)
+    except RotaError as error:
+        raise error.within(f"notification {name!r}") from None
 
 
 def _on(value: object) -> tuple[str, ...]:

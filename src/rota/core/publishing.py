@@ -160,9 +160,7 @@ def key_holds(
     if request is not None:
         part = request if isinstance(request, PartKey) else PartKey(request)
         content = [definition.name, payload, scope.kind, scope.id, key, str(sorted(_plain(options).items())), part.of]
-        name = checked_name(part.name, "idempotency_key")
-        day = in_micros(_IDEMPOTENCY_PERIOD)
-        holds.append(KeyHold(idempotency_key(name), period=day, fingerprint=fingerprint(*content), label=name))
+        holds.append(request_hold(part.name, *content))
     if not definition.repeatable:
         holds.append(KeyHold(once_key(definition.name, scope), once=True))
     unique = checked_unique(unique_of(options["unique"]), definition) if "unique" in options else definition.unique
@@ -179,6 +177,18 @@ def key_holds(
         period = None if unique.period is None else in_micros(unique.period)
         holds.append(KeyHold(name, unique.on_conflict, period, clear=unique.clear))
     return tuple(holds)
+
+
+def request_hold(key: str, *content: object) -> KeyHold:
+    """The key of a request, for as long as it may come again; `content` is what makes it the same request."""
+    name = checked_name(key, "idempotency_key")
+    day = in_micros(_IDEMPOTENCY_PERIOD)
+    return KeyHold(idempotency_key(name), period=day, fingerprint=fingerprint(*content), label=name)
+
+
+def asked_as(run: NewRun, request: KeyHold | None) -> NewRun:
+    """The same run, made once however often the request comes: that is looked at before any other key."""
+    return run if request is None else msgspec.structs.replace(run, holds=(request, *run.holds))
 
 
 def gates_of(definition: JobDefinition, scope: Scope, payload: str, *, job_wide: bool = True) -> tuple[Gate, ...]:

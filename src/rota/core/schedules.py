@@ -131,13 +131,12 @@ class ScheduleOptions(TypedDict, total=False):
 SCHEDULE_OPTIONS = tuple(ScheduleOptions.__annotations__)
 
 
-class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """A schedule as the database knows it."""
+class ScheduleFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a schedule, besides what people wrote."""
 
     id: str
     name: str
     job: str
-    definition: ScheduleDefinition
     owner: str
     revision: int
     enabled: bool
@@ -154,6 +153,12 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str | None
     created_at: datetime
     updated_at: datetime
+
+
+class Schedule(ScheduleFacts, frozen=True, kw_only=True):
+    """A schedule as the database knows it."""
+
+    definition: ScheduleDefinition
 
     @property
     def state(self) -> str:

@@ -17,7 +17,7 @@ from rota.core.jsonvalue import encode as encode_json
 from rota.core.model import JobDefinition
 from rota.core.needs import NEED_OPTIONS
 from rota.core.outside import EXTERNAL
-from rota.errors import BadPayload, Invalid, UnknownOption, did_you_mean
+from rota.errors import BadPayload, Invalid, RotaError, UnknownOption, did_you_mean
 from rota.registry.jobs import JOB_OPTIONS, JobOptions, defined
 from rota.registry.signature import PayloadType, check_schema
 from rota.sizes import Size
@@ -117,6 +117,14 @@ def define_data_job(
     )
 
 
+def checked_data_job(name: str, kind: str, options: Mapping[str, Any], *, version: int = 1) -> JobDefinition:
+    """The same, and what is refused says of whom."""
+    try:
+        return define_data_job(name, kind, options, version=version)
+    except RotaError as error:
+        raise error.within(f"job {name!r:.80}") from None
+
+
 def _schema(*parts: msgspec.Struct | None) -> dict[str, Any]:
     """Any object that has what fills the places in the job's texts."""
     names = payload_names(msgspec.to_builtins(parts))
@@ -132,6 +140,14 @@ def _checked_schema(schema: object) -> dict[str, Any]:
     with contextlib.suppress(BadPayload):  # one that needs more than nothing is a schema all the same
         check_schema(kept, "{}", Limits())
     return kept
+
+
+def changed_options(definition: JobDefinition, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Only what is given changes. `limit` is all limits, `max_concurrency` the one of them that is of all runs."""
+    options = options_of(definition)
+    if "max_concurrency" in changes and "limit" not in changes:
+        options["limit"] = [limit for limit in definition.limits if limit.by or limit.per is not None]
+    return {**options, **changes}
 
 
 def options_of(definition: JobDefinition) -> dict[str, Any]:

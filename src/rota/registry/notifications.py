@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rota.core.names import checked_name
-from rota.core.notifications import Notification, notification_of
-from rota.errors import Conflict, RotaError
+from rota.core.notifications import Notification, checked_notification
+from rota.errors import Conflict
 
 
 class Notifications:
@@ -32,10 +32,7 @@ class Notifications:
         name = checked_name(name, "notification name")
         if name in self._declared:
             raise Conflict(f"notification {name!r} is declared twice", hint="give one of them another name")
-        try:
-            self._declared[name] = notification_of(options)
-        except RotaError as error:
-            raise error.within(f"notification {name!r}") from None
+        self._declared[name] = checked_notification(name, options)
 
 
 def _options(told: str | Mapping[str, Any]) -> dict[str, Any]:

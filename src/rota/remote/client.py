@@ -7,7 +7,6 @@ import time
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 
@@ -23,16 +22,22 @@ from rota.core.orders import Order
 from rota.core.replicas import Replica
 from rota.core.states import RunState
 from rota.core.steps import Step
+from rota.defining import require_limit
 from rota.durations import Duration, parse_duration
 from rota.errors import Invalid, StillRunning
-from rota.remote.absent import Absent, NotOffered
+from rota.remote.absent import NotOffered
+from rota.remote.data_jobs import RemoteDataJobs
+from rota.remote.expectations import RemoteExpecting
 from rota.remote.governing import RemoteGoverning
 from rota.remote.insight import RemoteInsight
+from rota.remote.notifications import RemoteNotifications
+from rota.remote.outside import RemoteOutside
 from rota.remote.problems import Problem, Trouble, raised
+from rota.remote.quotas import RemoteQuotas
 from rota.remote.schedules import RemoteSchedules
 from rota.remote.streaming import RemoteHints
 from rota.remote.tokens import RemoteTokens
-from rota.remote.transport import Transport, path_of
+from rota.remote.transport import Transport, once, path_of
 from rota.remote.values import enqueued_of, event_of, items, read
 from rota.remote.workers import RemoteWorkers
 from rota.remote.writing import body_of, cursor_of_run, filter_of, key_of
@@ -79,11 +84,11 @@ class RemoteClient(RemoteGoverning):
         self.workers = RemoteWorkers(self._transport)
         self.tokens = RemoteTokens(self._transport)
         self.insight = RemoteInsight(self._transport)
-        self.quotas = Absent("quotas")
-        self.outside = Absent("outside")
-        self.expectations = Absent("expectations")
-        self.notifications = Absent("notifications")
-        self.data_jobs = Absent("data_jobs")
+        self.quotas = RemoteQuotas(self._transport)
+        self.outside = RemoteOutside(self._transport, self._limits)
+        self.expectations = RemoteExpecting(self._transport)
+        self.notifications = RemoteNotifications(self._transport)
+        self.data_jobs = RemoteDataJobs(self._transport)
 
     def __repr__(self) -> str:
         return f"RemoteClient({self._transport.url!r})"
@@ -117,9 +122,8 @@ class RemoteClient(RemoteGoverning):
 
     async def enqueue(self, order: Order) -> Enqueued:
         """Sent again under the same key if the answer is lost: there will be one run."""
-        key = key_of(order) or str(uuid4())
         body = body_of(order, self._limits)
-        answer = await self._transport.ask("POST", path_of("runs"), body=body, headers={"Idempotency-Key": key})
+        answer = await self._transport.ask("POST", path_of("runs"), body=body, headers=once(key_of(order)))
         return enqueued_of(read(answer.body, Run), created=answer.status == 201)
 
     async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
@@ -130,7 +134,7 @@ class RemoteClient(RemoteGoverning):
         if any(key_of(order) is not None for order in kept):
             raise Invalid("one of many runs cannot have an idempotency_key of its own", hint="enqueue it by itself")
         body = {"runs": [body_of(order, self._limits) for order in kept]}
-        made = read(await self._tell(path_of("runs"), body, {"Idempotency-Key": str(uuid4())}), _Enqueued)
+        made = read(await self._tell(path_of("runs"), body, once()), _Enqueued)
         return [enqueued_of(run, created=new) for run, new in zip(made.items, made.created, strict=True)]
 
     async def get(self, run_id: str) -> Run:
@@ -145,7 +149,7 @@ class RemoteClient(RemoteGoverning):
         return found
 
     async def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]:
-        _require_limit(limit)
+        require_limit(limit, _MOST_LISTED)
         query = {**filter_of(wanted or RunFilter()), "limit": limit, "cursor": cursor_of_run(before)}
         return items(await self._ask("runs", **query), Run)
 
@@ -203,14 +207,23 @@ class RemoteClient(RemoteGoverning):
         return read(await self._tell(path_of("runs", run_id, "cancel"), {"reason": reason}), Run).state
 
     async def retry(
-        self, run_id: str, *, keep_steps: bool = False, from_step: str | None = None, actor: str | None = None
+        self,
+        run_id: str,
+        *,
+        keep_steps: bool = False,
+        from_step: str | None = None,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Enqueued:
         """A new run of the same work; the old one stays as it ended. An active holder of its key is a conflict.
 
         `keep_steps`: what its steps have done is not done again; with `from_step`, only what they did before that one.
+        With an `idempotency_key` it may be asked again: the answer is the run that was made the first time.
         """
         body = {"keep_steps": keep_steps, "from_step": from_step}
-        return enqueued_of(read(await self._tell(path_of("runs", run_id, "retry"), body), Run), created=True)
+        path, keyed = path_of("runs", run_id, "retry"), once(idempotency_key)
+        answer = await self._transport.ask("POST", path, body=body, headers=keyed)
+        return enqueued_of(read(answer.body, Run), created=answer.status == 201)
 
     async def count(self, wanted: RunFilter | None = None, *, most: int = 10_000) -> Counted:
         """How many runs match; it stops counting at `most`."""
@@ -288,14 +301,9 @@ class RemoteClient(RemoteGoverning):
 
         `subject` is the whole id of a run or a worker, or the name of a job, a schedule or a queue.
         """
-        _require_limit(limit)
+        require_limit(limit, _MOST_LISTED)
         query = {"kind": kind, "subject": subject, "actor": actor, "limit": limit, "cursor": before}
         return [event_of(one) for one in items(await self._ask("audit", **query), dict[str, Any])]
 
     async def prune(self) -> int:
         raise NotOffered("client.prune")
-
-
-def _require_limit(limit: int) -> None:
-    if not 1 <= limit <= _MOST_LISTED:
-        raise Invalid(f"limit must be 1 to {_MOST_LISTED}, not {limit}")

@@ -11,7 +11,7 @@ from rota.core.jobstatus import JobStatus, resume_mode
 from rota.core.model import Enqueued, JobDefinition, Pause, Run
 from rota.core.names import checked_name
 from rota.core.statistics import JobStats
-from rota.remote.transport import Transport, path_of
+from rota.remote.transport import Transport, once, path_of
 from rota.remote.values import enqueued_of, items, job_of, read, value
 
 
@@ -73,9 +73,14 @@ class RemoteGoverning:
         """Its schedules are disabled; its live runs end, or are asked to stop. How many that were."""
         return read(await self._told("jobs", name, "cancel", {"reason": reason}), _Cancelled).cancelled
 
-    async def retry_job(self, name: str, *, actor: str | None = None) -> Enqueued:
-        """Its newest run once more, if that failed, timed out, expired or was cancelled."""
-        return enqueued_of(read(await self._told("jobs", name, "retry"), Run), created=True)
+    async def retry_job(self, name: str, *, actor: str | None = None, idempotency_key: str | None = None) -> Enqueued:
+        """Its newest run once more, if that failed, timed out, expired or was cancelled.
+
+        With an `idempotency_key` it may be asked again: the answer is the run that was made the first time.
+        """
+        path, keyed = path_of("jobs", name, "retry"), once(idempotency_key)
+        answer = await self._transport.ask("POST", path, headers=keyed)
+        return enqueued_of(read(answer.body, Run), created=answer.status == 201)
 
     async def _told(self, what: str, name: str, verb: str, body: object = None) -> bytes:
         return (await self._transport.ask("POST", path_of(what, name, verb), body=body)).body

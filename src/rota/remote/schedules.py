@@ -10,22 +10,21 @@ from rota.core.applying import Difference
 from rota.core.bulking import BulkResult
 from rota.core.documents import document_of, written_instant
 from rota.core.jobstatus import resume_mode
-from rota.core.jsonvalue import Limits, encode
+from rota.core.jsonvalue import Limits
 from rota.core.model import JobDefinition, Run
-from rota.core.names import checked_name
 from rota.core.preview import Fire, zone_of
 from rota.core.publishing import scope_of
-from rota.core.schedules import SCHEDULE_OPTIONS, Schedule, ScheduleDefinition, define, options_of, sample
+from rota.core.schedules import SCHEDULE_OPTIONS, Schedule, ScheduleDefinition
 from rota.core.scope import Scope
 from rota.core.triggers import Trigger
 from rota.core.whatif import Simulated, WhatIf
+from rota.defining import MOST_LISTED, MOST_PREVIEWED, Defining, require_limit
 from rota.durations import Duration
-from rota.errors import ChangedMeanwhile, Conflict, Invalid, NotFound, Unavailable
+from rota.errors import ChangedMeanwhile, Invalid
 from rota.instants import micros_at
-from rota.registry.signature import check_schema
 from rota.remote.accounts import RemoteAccounts
 from rota.remote.problems import Problem, raised
-from rota.remote.transport import Transport, path_of
+from rota.remote.transport import Transport, once, path_of
 from rota.remote.values import items, localized, read, schedule_of
 from rota.remote.writing import cursor_of_name, duration
 
@@ -34,13 +33,10 @@ if TYPE_CHECKING:
 
     from rota.core.schedules import ScheduleOptions
 
-_MOST_LISTED = 1_000
-_MOST_PREVIEWED = 1_000
 _PAGE = 500
-_TRIES = 5
 
 
-class RemoteSchedules(RemoteAccounts):
+class RemoteSchedules(RemoteAccounts, Defining):
     """Schedules by name; what is changed here takes effect within a second, on every planner."""
 
     def __init__(
@@ -50,26 +46,11 @@ class RemoteSchedules(RemoteAccounts):
         job: Callable[[str], Awaitable[JobDefinition]],
         time: Callable[[], Awaitable[datetime]],
     ) -> None:
-        self._transport = transport
-        self._limits = limits
-        self._job = job
-        self._time = time
+        async def now() -> int:
+            return micros_at(await time())
 
-    async def define(self, name: str, job: str, trigger: Trigger, options: dict[str, Any]) -> ScheduleDefinition:
-        """Checked completely; nothing is written."""
-        checked_name(name, "schedule name")
-        try:
-            declared = await self._job(job)
-            now = micros_at(await self._time())
-            definition = define(declared, trigger, options, name=name, now=now)
-            if definition.awaited is not None:
-                await self._job(definition.awaited.job)
-            payload = sample(definition, name)
-            if payload is not None:
-                check_schema(declared.payload_schema, encode(payload, self._limits), self._limits)
-        except (Conflict, Invalid, NotFound) as error:
-            raise error.within(f"schedule {name!r}") from None
-        return definition
+        super().__init__(job, now, limits)
+        self._transport = transport
 
     async def create(
         self,
@@ -85,39 +66,12 @@ class RemoteSchedules(RemoteAccounts):
         document = document_of(name, definition)
         return _read(await self._send("POST", path_of("schedules"), document, query={"owner": owner}))
 
-    async def update(
-        self,
-        name: str,
-        *,
-        job: str | None = None,
-        trigger: Trigger | None = None,
-        actor: str | None = None,
-        expected: ScheduleDefinition | None = None,
-        **options: Any,
-    ) -> Schedule:
-        """Only what is given changes; an option that is None goes back to its default.
-
-        `expected`: it must still be like this, or it is a `ChangedMeanwhile`.
-        """
-        for _ in range(_TRIES):  # two people may change different things at once, and both changes count
-            old = await self.get(name)
-            if expected is not None and old.definition != expected:
-                raise ChangedMeanwhile(f"schedule {name!r}")
-            document = document_of(name, await self._changed(old, job, trigger, options))
-            seen = {"If-Match": f'"{old.revision}"'}
-            try:
-                return _read(await self._send("PUT", path_of("schedules", name), document, headers=seen))
-            except ChangedMeanwhile:
-                if expected is not None:
-                    raise
-        raise Unavailable(f"schedule {name!r} kept changing while it was being edited", hint="try again")
-
-    async def _changed(
-        self, schedule: Schedule, job: str | None, trigger: Trigger | None, options: dict[str, Any]
-    ) -> ScheduleDefinition:
-        old = schedule.definition
-        given = {option: value for option, value in {**options_of(old), **options}.items() if value is not None}
-        return await self.define(schedule.name, job or old.job, trigger or old.rule.trigger, given)
+    async def _replace(self, old: Schedule, definition: ScheduleDefinition, actor: str | None) -> Schedule | None:
+        document, seen = document_of(old.name, definition), {"If-Match": f'"{old.revision}"'}
+        try:
+            return _read(await self._send("PUT", path_of("schedules", old.name), document, headers=seen))
+        except ChangedMeanwhile:
+            return None
 
     async def _send(
         self,
@@ -139,8 +93,7 @@ class RemoteSchedules(RemoteAccounts):
         self, *, job: str | None = None, owner: str | None = None, limit: int = 100, after: str | None = None
     ) -> Sequence[Schedule]:
         """By name; `after` is the last name of the page before."""
-        if not 1 <= limit <= _MOST_LISTED:
-            raise Invalid(f"limit must be 1 to {_MOST_LISTED}, not {limit}")
+        require_limit(limit, MOST_LISTED)
         found: list[Schedule] = []
         cursor = cursor_of_name(after)
         while len(found) < limit:
@@ -193,20 +146,21 @@ class RemoteSchedules(RemoteAccounts):
         scope: Scope | tuple[str, str] | None = None,
         force: bool = False,
         actor: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Sequence[str]:
         """Run it now, for each of its scopes or for one; `Overlapping` if its policy forbids that, unless forced.
 
-        Returns the ids of the runs. They belong to the schedule, but to no plan time.
+        Returns the ids of the runs. They belong to the schedule, but to no plan time. With an `idempotency_key` it may
+        be asked again: the answer is what was made the first time.
         """
         wanted = None if scope is None else scope_of(scope)
         body = {"scope": None if wanted is None else f"{wanted.kind}/{wanted.id}", "force": force}
-        made = await self._send("POST", path_of("schedules", name, "trigger"), body)
+        made = await self._send("POST", path_of("schedules", name, "trigger"), body, headers=once(idempotency_key))
         return [run.id for run in items(made, Run)]
 
     async def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
         """The next plan times, with what daylight saving does to them."""
-        if not 1 <= count <= _MOST_PREVIEWED:
-            raise Invalid(f"count must be 1 to {_MOST_PREVIEWED}, not {count}")
+        require_limit(count, MOST_PREVIEWED, "count")
         fires = items(await self._told(name, "preview", n=count, after=after), Fire)
         zone = zone_of((await self.get(name)).definition)
         return [localized(fire, zone) for fire in fires]

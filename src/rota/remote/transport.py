@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
+from uuid import uuid4
 
 import msgspec
 
@@ -61,11 +62,17 @@ class Transport:
         query: Query | None = None,
         body: object = None,
         headers: Mapping[str, str] | None = None,
+        *,
+        again: bool = False,
+        waits: float = 0.0,
     ) -> Answer:
-        """Questions, and what carries an `Idempotency-Key`, are asked again if the server is away for a moment."""
-        safe = method == "GET" or "Idempotency-Key" in (headers or {})
+        """Questions, and what carries an `Idempotency-Key`, are asked again if the server is away for a moment.
+
+        `again`: so is this, which said twice is said once. `waits`: so long, in seconds, it is asked to wait itself.
+        """
+        safe = again or method == "GET" or "Idempotency-Key" in (headers or {})
         try:
-            async with asyncio.timeout(self.seconds) as deadline:
+            async with asyncio.timeout(self.seconds + waits) as deadline:
                 for rest in (*(_REPEATS if safe else ()), None):
                     try:
                         return await self._once(method, path, query, body, headers)
@@ -151,6 +158,11 @@ class Transport:
         from yarl import URL
 
         return URL(f"{self.url}{path}{_written(query)}", encoded=True)
+
+
+def once(key: str | None = None) -> dict[str, str]:
+    """What makes a command one that may be sent again: the caller's own key, or a new one."""
+    return {"Idempotency-Key": key or str(uuid4())}
 
 
 def path_of(*parts: str) -> str:

@@ -15,7 +15,7 @@ from rota.core.documents import parse
 from rota.core.events import Event
 from rota.core.model import Enqueued, JobDefinition, Run
 from rota.core.preview import Fire
-from rota.core.schedules import Schedule, define
+from rota.core.schedules import Schedule, ScheduleFacts, define
 from rota.durations import parse_duration
 from rota.errors import RotaError
 from rota.instants import micros_at
@@ -129,33 +129,9 @@ def localized(fire: Fire, zone: str) -> Fire:
     return msgspec.structs.replace(fire, local=fire.plan_time.astimezone(ZoneInfo(zone)))
 
 
-class _Facts(msgspec.Struct, kw_only=True):
-    """A schedule's, but for its definition."""
-
-    id: str
-    name: str
-    job: str
-    owner: str
-    revision: int
-    enabled: bool
-    paused_at: datetime | None
-    paused_by: str | None
-    pause_reason: str | None
-    resume_at: datetime | None
-    job_paused: bool
-    cursor_at: datetime
-    next_plan: datetime | None
-    awaits: str | None
-    fired: int
-    tzdata: str
-    trouble: str | None
-    created_at: datetime
-    updated_at: datetime
-
-
 def schedule_of(plain: Mapping[str, Any]) -> Schedule:
     """Its definition is read from the document that would make it. That the job takes it, the server has checked."""
-    facts = value(dict(plain), _Facts)
+    facts = value(dict(plain), ScheduleFacts)
     try:
         parsed = parse({"name": facts.name, **plain["definition"]})
         job = JobDefinition(name=parsed.job)

@@ -11,11 +11,12 @@ import msgspec
 from rota.core.schedules import Schedule, ScheduleDefinition
 from rota.core.scope import Scope
 from rota.core.tallying import Tally
+from rota.core.unique import KeyHold
 from rota.instants import instant
-from rota.store import due, schedules, triggering
+from rota.store import due, repeats, schedules, triggering
 from rota.store.database import Database, Row, Tx, Work
 from rota.store.due import Look
-from rota.store.planning import NewId, Planning, Providers
+from rota.store.planning import NOTHING, NewId, Planning, Providers
 from rota.store.schedule_rows import ScheduleRow, decoded
 from rota.store.schedules import Change
 
@@ -144,14 +145,27 @@ class ScheduleStore:
 
         await self._transact(body)
 
-    async def trigger(self, name: str, scope: Scope | None, *, force: bool, actor: str | None = None) -> list[str]:
-        """Not repeated by itself: it would trigger twice."""
+    async def trigger(
+        self,
+        name: str,
+        scope: Scope | None,
+        *,
+        force: bool,
+        actor: str | None = None,
+        request: KeyHold | None = None,
+    ) -> list[str]:
+        """Not repeated by itself unless the `request` can be known again: it would trigger twice."""
 
         async def body(tx: Tx) -> tuple[Planning, list[str]]:
             row = await schedules.locked(tx, name)
-            return await triggering.trigger(tx, row, self._new_id, scope, force=force, actor=actor)
+            if request is not None and (made := await repeats.asked_before(tx, request)):
+                return NOTHING, made
+            done = await triggering.trigger(tx, row, self._new_id, scope, force=force, actor=actor)
+            if request is not None:
+                await repeats.remember(tx, request, done[1])
+            return done
 
-        planning, run_ids = await self._database.transact(body, repeatable=False)
+        planning, run_ids = await self._database.transact(body, repeatable=request is not None)
         self._database.notify(planning.queues)
         return run_ids
 

@@ -16,6 +16,7 @@ from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Pause, Run
 from rota.core.needs import Needs
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
+from rota.core.unique import KeyHold
 from rota.store import (
     control,
     enqueueing,
@@ -29,6 +30,7 @@ from rota.store import (
     pipelines,
     rates,
     reading,
+    repeats,
     reporting,
     restricting,
     slots,
@@ -150,13 +152,18 @@ class Store:
 
         async def body(tx: Tx) -> Enqueued:
             (answer,) = await enqueueing.enqueue_again(tx, [run], hints=hints)
-            await keep_steps(tx, run.retry_of or run.id, answer.id, from_step)
-            await stages.go_on(tx, answer.id)
+            if answer.created:
+                await keep_steps(tx, run.retry_of or run.id, answer.id, from_step)
+                await stages.go_on(tx, answer.id)
             return answer
 
         answer = await self.database.transact(body)
         self.database.notify(hints)
         return answer
+
+    async def asked_before(self, request: KeyHold) -> Sequence[str]:
+        """The runs that a request made, if it came before."""
+        return await self.database.read(lambda tx: repeats.asked_before(tx, request))
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         """Not repeated by itself: a claim that nobody knows of would keep its runs until their leases end."""

@@ -46,6 +46,15 @@ export interface Attempt {
   counters: Record<string, number>;
 }
 
+/** One thing that somebody should look at: `kind` for programs, `text` for people; `subject` is a name or an id. */
+export interface Attention {
+  kind: string;
+  subject: string | null;
+  since: string | null;
+  text: string;
+  hint: string | null;
+}
+
 /** `subject` is the whole id of a run or a worker, or a name. */
 export interface AuditQuery {
   /** How many */
@@ -94,6 +103,18 @@ export interface Breached {
   since: string;
   message: string;
   details: Record<string, unknown>;
+}
+
+/** A step. `queued` and `running` are those of the fullest look at the queues in it; None: nobody looked. */
+export interface Bucket {
+  at: string;
+  runs: Record<string, number>;
+  duration_p50_ms: number | null;
+  duration_p95_ms: number | null;
+  lag_p50_ms: number | null;
+  lag_p95_ms: number | null;
+  queued: number | null;
+  running: number | null;
 }
 
 /** Of `matched` runs, `done` are as was wanted; each of the others is in one of `refused`. */
@@ -451,10 +472,41 @@ export interface JobStatus {
   pause_reason: string | null;
 }
 
+/** Attempts, the newest first; plan times `coming`, the next first. `overlaps`: two attempts went on at once. */
+export interface Lane {
+  name: string;
+  attempts: TimelineAttempt[];
+  coming: string[];
+  overlaps: boolean;
+}
+
+/** Runs that ended within the last 24 hours, by their state; as exact as charts are. `success_rate`: of those that succeeded, failed, timed out or expired. */
+export interface LastDay {
+  runs: Record<string, number>;
+  success_rate: number | null;
+}
+
+/** Runs that are queued and due for longer than 10 s, and schedules that are due as long and not planned. */
+export interface Late {
+  runs: number;
+  schedules: number;
+}
+
 export interface LineBody {
   text: string;
   level?: string;
   logger?: string;
+}
+
+/** Runs that have not ended. `capped`: there are more queued or scheduled ones than were counted. */
+export interface Live {
+  running: number;
+  cancelling: number;
+  queued: number;
+  scheduled: number;
+  waiting: number;
+  oldest_queued_at: string | null;
+  capped: boolean;
 }
 
 /** `cursor` is where to go on reading behind its row. */
@@ -543,6 +595,14 @@ export interface NewJobBody {
   payload?: Record<string, unknown> | null;
 }
 
+export interface NextFire {
+  schedule: string;
+  job: string;
+  at: string;
+  zone: string;
+  rule: string;
+}
+
 /** No parameters at all. */
 export type Nothing = Record<string, unknown>;
 
@@ -612,6 +672,19 @@ export interface OccurrenceQuery {
 
 /** How one attempt ended. */
 export type Outcome = "cancelled" | "failed" | "handed_back" | "lost" | "snoozed" | "succeeded" | "timed_out";
+
+/** `attention` has the first of each kind; `attention_count` says how many there are. */
+export interface Overview {
+  at: string;
+  live: Live;
+  late: Late;
+  last_day: LastDay;
+  workers: WorkerCounts;
+  schedules: Record<string, number>;
+  attention: Attention[];
+  attention_count: number;
+  next_fires: NextFire[];
+}
 
 /** `owner`: whose it is, for lists; `api` if nobody says it. */
 export interface OwnerQuery {
@@ -686,6 +759,10 @@ export interface QuotaOf {
   max_queued: number | null;
   rate: string | null;
   owner: string;
+}
+
+export interface RecentQuery {
+  recent?: number | null;
 }
 
 /** So many runs for the same reason; `examples` are the ids of a few, `message` is what the first was told. */
@@ -877,6 +954,7 @@ export interface ScheduleQuery {
   cursor?: string | null;
   job?: string | null;
   owner?: string | null;
+  recent?: number | null;
 }
 
 /** `jobs` by state; `stale_locks_cleared`: leases that this process has taken away since it began. */
@@ -912,6 +990,21 @@ export interface ScopeBody {
 /** What came of it: the status of an answer, for example. */
 export interface Sent {
   sent: unknown;
+}
+
+/** From the begin of the first step to the end of the last one, or to now. */
+export interface Series {
+  from: string;
+  to: string;
+  step: string;
+  buckets: Bucket[];
+}
+
+/** `step`: whole minutes, as `15m`; whole hours, if more than two days ago are asked for. */
+export interface SeriesQuery {
+  from?: string | null;
+  to?: string | null;
+  step?: string | null;
 }
 
 export interface SessionBody {
@@ -989,6 +1082,34 @@ export interface StreamQuery {
   topics?: string;
 }
 
+/** `truncated`: there are older attempts that are not told. */
+export interface Timeline {
+  from: string;
+  to: string;
+  by: string;
+  lanes: Lane[];
+  truncated: boolean;
+}
+
+/** `state`: its outcome, or, while it goes on, `running`, `cancelling` or `waiting`. */
+export interface TimelineAttempt {
+  run_id: string;
+  no: number;
+  job: string;
+  state: string;
+  worker_id: string | null;
+  started_at: string;
+  ended_at: string | null;
+}
+
+export interface TimelineQuery {
+  from?: string | null;
+  to?: string | null;
+  by?: "job" | "queue" | "schedule" | "worker";
+  /** How many attempts */
+  limit?: number;
+}
+
 export interface Token {
   id: string;
   name: string;
@@ -1059,6 +1180,14 @@ export interface Worker {
   asked_by: string | null;
   labels: string[];
   app_version: string;
+}
+
+/** `stale`: silent for longer than a lease, and not stopped in order. `busy`: slots taken. */
+export interface WorkerCounts {
+  alive: number;
+  stale: number;
+  slots: number;
+  busy: number;
 }
 
 /** A run that a worker has claimed. */
