@@ -29,6 +29,7 @@ from rota.store.explaining import live_workers
 from rota.store.ledger import snapshot
 from rota.store.levels import schedule_states
 from rota.store.schedule_rows import decoded
+from rota.store.walking import walk_indexes
 
 MOST = 50_000
 """Runs that are counted, of each kind of waiting."""
@@ -49,6 +50,8 @@ async def seen(tx: Tx, silence: int, stuck_for: int) -> Seen:
     """`silence`: how long a living worker may be silent; `stuck_for`: how long ago a lease must have ended."""
     await snapshot(tx)
     ((now,),) = await tx.fetch("now")
+    schedules = await schedule_states(tx)  # all of them, the fastest way
+    await walk_indexes(tx)
     backlog = [_backlog(*row) for row in await tx.fetch("backlog", late=LATE, most=MOST)]
     ((busy, running, waiting, cancelling),) = await tx.fetch("count_begun", most=MOST)
     ((scheduled,),) = await tx.fetch("count_scheduled", most=MOST)
@@ -69,7 +72,7 @@ async def seen(tx: Tx, silence: int, stuck_for: int) -> Seen:
         late=Late(sum(one.late for one in backlog), int(overdue)),
         last_day=last_day(await _counted(tx, int(now))),
         workers=WorkerCounts(int(alive), int(stale), int(slots), int(busy)),
-        schedules=await schedule_states(tx),
+        schedules=schedules,
         next_fires=await _next_fires(tx),
     )
     return Seen(overview, await _facts(tx, int(now), backlog, silence, stuck_for))

@@ -14,6 +14,7 @@ from rota.store.database import Row, Tx
 from rota.store.ledger import snapshot
 from rota.store.schedule_rows import decoded
 from rota.store.selecting import first_id_of
+from rota.store.walking import walk_indexes
 
 LOOKED_AT = 20_000
 """Runs, the newest first, and as many attempts that did not succeed."""
@@ -34,6 +35,7 @@ class Found(msgspec.Struct, frozen=True):
 
 async def found(tx: Tx, asked: Asked, clock: Clock) -> Found:
     await snapshot(tx)
+    await walk_indexes(tx)
     between = _between(asked, clock)
     wanted = {
         "from_at": asked.from_at,

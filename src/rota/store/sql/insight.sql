@@ -145,14 +145,16 @@ order by l.began desc limit :limit;
 -- By id, which tells about when a run was made; so many are looked at, and no more.
 select r.id, r.attempt, 'succeeded', r.worker_id, r.began, r.finished_at, r.job, r.queue, s.name
 from (
-    select id, attempt, state, worker_id, coalesce(started_at, claimed_at) as began, finished_at, job, queue,
-        schedule_id
-    from rota_run where id >= :first and id < :last order by id desc limit :looked
+    select * from (
+        select id, attempt, state, worker_id, coalesce(started_at, claimed_at) as began, finished_at, job, queue,
+            schedule_id
+        from rota_run where id >= :first and id < :last order by id desc limit :looked
+    ) as newest
+    where state = 'succeeded' and began <= :to_at and finished_at >= :from_at
+        and (:scheduled = 0 or schedule_id is not null)
+    order by began desc limit :limit
 ) as r
-left join rota_schedule s on s.id = r.schedule_id
-where r.state = 'succeeded' and r.began <= :to_at and r.finished_at >= :from_at
-    and (:scheduled = 0 or r.schedule_id is not null)
-order by r.began desc limit :limit;
+left join rota_schedule s on s.id = r.schedule_id;
 
 -- name: attempts_between
 select a.run_id, a.no,
