@@ -9,7 +9,7 @@ _PLANNING, _CATCH_UP, _DECIDING = "core/planning.py", "core/catchup.py", "core/d
 _STORE, _SCHEDULES, _BACKFILLING = "store/planning.py", "store/schedules.py", "store/backfilling.py"
 
 _CURSOR = (
-    planted("cursor-is-not-advanced", "P1", _SQLITE, "set cursor_at = ?2, next_plan = ?3", "set next_plan = ?3"),
+    planted("cursor-is-not-advanced", "P1", _SQLITE, "set cursor_at = excluded.cursor_at, next_plan", "set next_plan"),
     planted(
         "cursor-is-set-to-now",
         "P1",
@@ -28,8 +28,8 @@ _CURSOR = (
         "plans-ahead-by-the-delay",
         "P2",
         _PLANNING,
-        "horizon = now - definition.delay_micros",
-        "horizon = now + definition.delay_micros",
+        "return now - definition.delay_micros",
+        "return now + definition.delay_micros",
     ),
     planted(
         "delay-is-forgotten",

@@ -20,12 +20,11 @@ from rota.engine.loops import Loop
 from rota.engine.planner import Planner, is_for_planner
 from rota.errors import Invalid
 from rota.instants import instant
-from rota.store import Store, making, open_database
-from rota.store import planning as store_planning
-from rota.store.database import Tx
-from rota.store.making import Pair
+from rota.store import Store, firing, making, open_database
+from rota.store.database import Row
+from rota.store.making import Pattern
 from rota.store.planning import Providers
-from rota.store.quotas import Under
+from rota.store.schedule_rows import ScheduleRow
 from rota.store.schedule_store import PLANNER, Planned
 from rota.testing import Harness
 from tests.support.dying import Deaths
@@ -264,14 +263,14 @@ async def test_a_schedule_that_breaks_planning_is_set_aside(harness: Harness, mo
     await make_schedule(harness.store, "bad", every("1m"))
     harness.clock.advance("1s")
     await make_schedule(harness.store, "good", every("1m"))
-    make_runs = making.make_runs
+    plain_run_row = making.plain_run_row
 
-    async def breaks(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str], under: Under) -> list[Pair]:
-        if any(work.row.name == "bad" for work, _ in pairs):
+    def breaks(run_id: str, pattern: Pattern, row: ScheduleRow, *when: int) -> Row:
+        if row.name == "bad":
             raise ZeroDivisionError("nobody thought of it")
-        return await make_runs(tx, pairs, now, queues, under)
+        return plain_run_row(run_id, pattern, row, *when)
 
-    monkeypatch.setattr(store_planning, "make_runs", breaks)
+    monkeypatch.setattr(firing, "plain_run_row", breaks)
     stepping = Planner(harness.store, {}, POLL)
     harness.clock.advance("1m")
     for _ in range(10):
