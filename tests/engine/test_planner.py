@@ -142,8 +142,8 @@ async def test_its_own_schedules_are_found_behind_a_batch_that_it_cannot_plan(
 
 async def test_batches_grow_while_there_is_more_to_do(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planner, "_SMALLEST", 2)
-    monkeypatch.setattr(planner, "_LARGEST", 8)
-    for number in range(17):
+    monkeypatch.setattr(planner, "_LARGEST", 6)
+    for number in range(28):
         await make_schedule(harness.store, f"s{number}")
     stepping = Planner(harness.store, {}, POLL)
     asked: list[int] = []
@@ -154,12 +154,12 @@ async def test_batches_grow_while_there_is_more_to_do(harness: Harness, monkeypa
         return await plan(limit, providers)
 
     monkeypatch.setattr(harness.store.schedules, "plan", noted)
-    for runs in (17, 34):  # small again the second time
+    for runs in (28, 56):  # small again the second time
         asked.clear()
         harness.clock.advance("1m")
         while not await stepping.step():
             pass
-        assert (stepping.runs, asked) == (runs, [2, 8, 8])
+        assert (stepping.runs, asked) == (runs, [2, 4, 4, 6, 6, 6, 6])
 
 
 async def test_the_loop_survives_a_database_that_is_away(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
