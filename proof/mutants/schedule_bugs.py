@@ -6,10 +6,18 @@ from proof.mutants.planting import Edit, Planted, planted, seen_in
 
 _SQLITE, _PLANNING_SQL = "store/sql/sqlite.sql", "store/sql/planning.sql"
 _PLANNING, _CATCH_UP, _DECIDING = "core/planning.py", "core/catchup.py", "core/deciding.py"
+_FIRING = "store/firing.py"
 _STORE, _SCHEDULES, _BACKFILLING = "store/planning.py", "store/schedules.py", "store/backfilling.py"
 
 _CURSOR = (
-    planted("cursor-is-not-advanced", "P1", _SQLITE, "set cursor_at = ?2, next_plan = ?3", "set next_plan = ?3"),
+    planted(
+        "ordinary-fire-is-the-last",
+        "P1",
+        _FIRING,
+        "fire.next_plan,\n            fire.next_at",
+        "None,\n            None",
+    ),
+    planted("cursor-is-not-advanced", "P1", _SQLITE, "set cursor_at = excluded.cursor_at, next_plan", "set next_plan"),
     planted(
         "cursor-is-set-to-now",
         "P1",
@@ -28,8 +36,8 @@ _CURSOR = (
         "plans-ahead-by-the-delay",
         "P2",
         _PLANNING,
-        "horizon = now - definition.delay_micros",
-        "horizon = now + definition.delay_micros",
+        "return now - definition.delay_micros",
+        "return now + definition.delay_micros",
     ),
     planted(
         "delay-is-forgotten",
@@ -123,6 +131,7 @@ _CHANGES = (
 )
 
 _OVERLAP = (
+    planted("ordinary-fire-does-not-look-at-its-lane", "P6", _FIRING, " and lanes.are_well(row.id)", ""),
     planted(
         "overlap-ignores-runs-that-back-off",
         "P6",

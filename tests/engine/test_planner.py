@@ -20,12 +20,11 @@ from rota.engine.loops import Loop
 from rota.engine.planner import Planner, is_for_planner
 from rota.errors import Invalid
 from rota.instants import instant
-from rota.store import Store, making, open_database
-from rota.store import planning as store_planning
-from rota.store.database import Tx
-from rota.store.making import Pair
+from rota.store import Store, firing, making, open_database
+from rota.store.database import Row
+from rota.store.making import Pattern
 from rota.store.planning import Providers
-from rota.store.quotas import Under
+from rota.store.schedule_rows import ScheduleRow
 from rota.store.schedule_store import PLANNER, Planned
 from rota.testing import Harness
 from tests.support.dying import Deaths
@@ -143,8 +142,8 @@ async def test_its_own_schedules_are_found_behind_a_batch_that_it_cannot_plan(
 
 async def test_batches_grow_while_there_is_more_to_do(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planner, "_SMALLEST", 2)
-    monkeypatch.setattr(planner, "_LARGEST", 8)
-    for number in range(17):
+    monkeypatch.setattr(planner, "_LARGEST", 6)
+    for number in range(28):
         await make_schedule(harness.store, f"s{number}")
     stepping = Planner(harness.store, {}, POLL)
     asked: list[int] = []
@@ -155,12 +154,12 @@ async def test_batches_grow_while_there_is_more_to_do(harness: Harness, monkeypa
         return await plan(limit, providers)
 
     monkeypatch.setattr(harness.store.schedules, "plan", noted)
-    for runs in (17, 34):  # small again the second time
+    for runs in (28, 56):  # small again the second time
         asked.clear()
         harness.clock.advance("1m")
         while not await stepping.step():
             pass
-        assert (stepping.runs, asked) == (runs, [2, 8, 8])
+        assert (stepping.runs, asked) == (runs, [2, 4, 4, 6, 6, 6, 6])
 
 
 async def test_the_loop_survives_a_database_that_is_away(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,14 +263,14 @@ async def test_a_schedule_that_breaks_planning_is_set_aside(harness: Harness, mo
     await make_schedule(harness.store, "bad", every("1m"))
     harness.clock.advance("1s")
     await make_schedule(harness.store, "good", every("1m"))
-    make_runs = making.make_runs
+    plain_run_row = making.plain_run_row
 
-    async def breaks(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str], under: Under) -> list[Pair]:
-        if any(work.row.name == "bad" for work, _ in pairs):
+    def breaks(run_id: str, pattern: Pattern, row: ScheduleRow, *when: int) -> Row:
+        if row.name == "bad":
             raise ZeroDivisionError("nobody thought of it")
-        return await make_runs(tx, pairs, now, queues, under)
+        return plain_run_row(run_id, pattern, row, *when)
 
-    monkeypatch.setattr(store_planning, "make_runs", breaks)
+    monkeypatch.setattr(firing, "plain_run_row", breaks)
     stepping = Planner(harness.store, {}, POLL)
     harness.clock.advance("1m")
     for _ in range(10):

@@ -110,7 +110,7 @@ def tick(
     """
     definition = standing.definition
     if horizon is None:
-        horizon = now - definition.delay_micros
+        horizon = due_until(definition, now)
     if len(lanes) == 1 and not newcomers:
         ((scope, lane),) = lanes.items()
         if (done := _ordinary(standing, scope, lane, horizon, new_id, refuse)) is not None:
@@ -137,26 +137,52 @@ def tick(
     return Tick(tuple(turn.planned), due.missed, turn.lanes, cursor, next_plan, next_at, fired, pause)
 
 
+def due_until(definition: ScheduleDefinition, now: int) -> int:
+    """The last plan time that may be decided now."""
+    return now - definition.delay_micros
+
+
+class Fire(msgspec.Struct, frozen=True, gc=False):
+    """A plan time that gets a run, whatever happened before, as long as nothing is in its way now.
+
+    `next_plan`, `next_at`: the plan time that follows it, and when that is due.
+    """
+
+    plan_time: int
+    eligible_at: int
+    next_plan: int | None
+    next_at: int | None
+
+
+def ordinary(definition: ScheduleDefinition, times: Times, plan_time: int | None, horizon: int) -> Fire | None:
+    """What nearly always is the case: one plan time is due, and no policy has a say if its lane is well.
+
+    None if it is not that simple. The same for all schedules that stand so: what differs by schedule and scope, such as
+    jitter, is added to it.
+    """
+    if plan_time is None or plan_time > horizon or not definition.is_plain:
+        return None
+    following, delay = times.next(plan_time), definition.delay_micros
+    if (following is not None and following <= horizon) or horizon - plan_time > definition.window_micros:
+        return None
+    return Fire(plan_time, plan_time + delay, following, None if following is None else following + delay)
+
+
 def _ordinary(
     standing: Standing, scope: Scope, lane: Lane, horizon: int, new_id: Callable[[], str], refuse: Refuse
 ) -> Tick | None:
-    """What nearly always is the case, in one go: one plan time is due, and nothing before it is in its way.
-
-    None if it is not that simple. Otherwise the same as the steps that decide everything.
-    """
-    definition, plan_time = standing.definition, standing.next_plan
-    if plan_time is None or plan_time > horizon or not definition.is_plain or (lane is not WELL and lane != WELL):
+    """An ordinary fire in one go: the same as the steps that decide everything."""
+    if lane is not WELL and lane != WELL:
         return None
-    following = standing.times.next(plan_time)
-    if (following is not None and following <= horizon) or horizon - plan_time > definition.window_micros:
+    fire = ordinary(standing.definition, standing.times, standing.next_plan, horizon)
+    if fire is None:
         return None
-    reason = refuse(scope, plan_time, PLAIN)
-    run_id, delay = new_id(), definition.delay_micros
-    at = plan_time + delay if not definition.jitter else eligible(standing, scope, plan_time)
-    planned = Planned(run_id, scope, plan_time, at, PLAIN if reason is None else Skip(reason))
+    reason = refuse(scope, fire.plan_time, PLAIN)
+    run_id = new_id()
+    at = fire.eligible_at if not standing.definition.jitter else eligible(standing, scope, fire.plan_time)
+    planned = Planned(run_id, scope, fire.plan_time, at, PLAIN if reason is None else Skip(reason))
     after = {scope: lane if reason is not None else Lane((LiveRun(run_id),))}
-    next_at = None if following is None else following + delay
-    return Tick((planned,), (), after, plan_time, following, next_at, standing.fired + 1)
+    return Tick((planned,), (), after, fire.plan_time, fire.next_plan, fire.next_at, standing.fired + 1)
 
 
 def _due(standing: Standing, catch_up: CatchUp, horizon: int) -> Due:

@@ -38,6 +38,19 @@ class Tally(msgspec.Struct):
             kind = missed_kind(gap.reason)
             self.missed[kind] = self.missed.get(kind, 0) + gap.count
 
+    def plus(self, other: Tally) -> Tally:
+        return Tally(
+            self.ran + other.ran,
+            self.coalesced + other.coalesced,
+            _sums(self.skipped, other.skipped),
+            _sums(self.missed, other.missed),
+            self.lateness + other.lateness,
+        )
+
+
+def _sums(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return {kind: one.get(kind, 0) + other.get(kind, 0) for kind in one | other}
+
 
 def skip_kind(skip: Skip) -> str:
     """Of what planning itself decides; limits and keys have their say later."""

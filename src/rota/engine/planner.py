@@ -19,7 +19,7 @@ from rota.store.schedule_store import PLANNER
 
 log = logging.getLogger("rota.planner")
 
-_SMALLEST, _LARGEST, _WIDTH = 500, 1_000, 2
+_SMALLEST, _LARGEST, _WIDTH = 500, 2_000, 2
 _FOLLOWERS = 1_000
 _PROVIDER_TIMEOUT = 30.0
 _PATIENCE = 0.5
@@ -39,7 +39,7 @@ class Planner:
         self._poll = poll
         self._meters = meters or Meters()
         self._zones_checked = False
-        self._more = False
+        self._full = 0
         self._troubles = 0
         self._followers_at = 0.0
         self._resting: dict[str, float] = {}
@@ -47,33 +47,36 @@ class Planner:
         self.runs = 0
 
     def troubled(self) -> None:
-        self._more = False
+        self._full = 0
         self._troubles += 1
 
     async def step(self) -> timedelta:
         if not self._zones_checked:
             await self._store.schedules.replan_zones()
             self._zones_checked = True
-        if not self._more:
+        if not self._full:
             look = await self._look()
             if look.ended:
                 await self._store.schedules.wake_followers(_FOLLOWERS)
             elif look.next_in is None or look.next_in > 0:
                 return self._rest(look.next_in)
         looked_at = await self._plan(await self._scopes())
-        if self._more:
+        if self._full:
             return timedelta(0)
         next_in = (await self._store.schedules.look(self._usable(), followers=False)).next_in
         # What is due and was not planned waits for another planner, which holds its row.
         return self._poll if looked_at == 0 and next_in is not None and next_in <= 0 else self._rest(next_in)
 
     async def _plan(self, scopes: dict[str, tuple[Scope, ...]]) -> int:
-        """A batch. After a full one, two larger ones at a time: one is decided while the database writes the other.
+        """A batch. After a full one, two larger ones at a time: one is decided while the database writes the other; the
+        longer that goes on, the fewer times the disk is waited for.
 
         After trouble smaller ones, down to a single schedule, which is set aside if it is the cause.
         """
-        batch, width = (_LARGEST, _WIDTH) if self._more else (max(1, _SMALLEST >> 2 * self._troubles), 1)
-        self._more = False
+        full, self._full = self._full, 0
+        batch, width = max(1, _SMALLEST >> 2 * self._troubles), 1
+        if full:
+            batch, width = min(_LARGEST, _SMALLEST << full), _WIDTH
         try:
             planned = await asyncio.gather(*[self._store.schedules.plan(batch, scopes) for _ in range(width)])
         except Unavailable:
@@ -89,7 +92,8 @@ class Planner:
         for one in planned:
             self._meters.planned(one.tally)
         self.runs += sum(one.runs for one in planned)
-        self._more = all(one.schedules == batch for one in planned)
+        if all(one.schedules == batch for one in planned):
+            self._full = full + 1
         return sum(one.schedules for one in planned)
 
     async def _look(self) -> Look:

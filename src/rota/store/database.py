@@ -63,6 +63,9 @@ class HotForms(Protocol):
     async def enqueue(self, runs: Sequence[NewRun]) -> int:
         """When they were created. Fails as a whole, with `AlreadyThere`, if one of the ids is taken."""
 
+    async def lock_due(self, providers: Sequence[Row], **limits: object) -> Sequence[Row]:
+        """Schedules that are due, locked, as they are after that; the longest due first."""
+
     async def insert_planned(self, rows: Sequence[Row]) -> set[str] | None:
         """Runs of schedules. None when all are new; otherwise the ids of those whose plan time had no run yet."""
 

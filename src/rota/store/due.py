@@ -11,7 +11,7 @@ from rota.errors import RotaError, UnreadableSchedule
 from rota.store import schedules
 from rota.store.database import Tx
 from rota.store.planning import MOST_RUNS, REST_AFTER_TROUBLE, NewId, Planning, Providers, plan_rows
-from rota.store.schedule_rows import ScheduleRow, schedule_row
+from rota.store.schedule_rows import ScheduleRow, decoded, schedule_row
 from rota.store.statements import POSTGRES
 
 _ZONES = "tzdata"
@@ -49,34 +49,38 @@ async def plan_due(tx: Tx, limit: int, providers: Providers, new_id: NewId) -> P
     rows = _affordable(await lock_due(tx, limit, providers), providers)
     if not rows:
         return Planning(0, 0, set())
-    ready = [row for row in rows if row.active]
+    asleep = [row for row in rows if not row.active]
+    ready = [row for row in rows if row.active] if asleep else rows
     planning = await plan_rows(tx, ready, new_id, providers)
-    for row in rows:
-        if not row.active:
-            await _wake(tx, row, new_id)
+    for row in asleep:
+        await _wake(tx, row, new_id)
     return msgspec.structs.replace(planning, schedules=len(rows))
 
 
 async def lock_due(tx: Tx, limit: int, providers: Providers) -> list[ScheduleRow]:
     names = [(name,) for name in providers]
-    locked = await tx.fetch("lock_due", names, limit=limit, tzdata=tzdata_version(), patience=_PATIENCE)
-    if not locked:
-        return []
-    facts = {row[0]: row for row in await tx.fetch("schedules_of", [(row[0],) for row in locked])}
-    return [schedule_row((*facts[no], *cursor)) for no, *cursor in locked if no in facts]  # still by when they are due
+    found = await tx.hot.lock_due(names, limit=limit, tzdata=tzdata_version(), patience=_PATIENCE)
+    return [schedule_row(row) for row in found]
 
 
 def _affordable(rows: list[ScheduleRow], providers: Providers) -> list[ScheduleRow]:
     """The first of them, as many as have scopes enough for one transaction; the others stay due."""
+    named = {text: _scopes_of(text) for text in {row.text for row in rows}}
+    if len(rows) * max([*named.values(), *map(len, providers.values())], default=0) <= MOST_RUNS:
+        return rows
     scopes = 0
     for place, row in enumerate(rows):
-        try:
-            scopes += len(providers[row.provider] if row.provider else row.definition.lanes)
-        except UnreadableSchedule:
-            continue
+        scopes += len(providers[row.provider]) if row.provider else named[row.text]
         if scopes > MOST_RUNS:
             return rows[: max(1, place)]
     return rows
+
+
+def _scopes_of(text: str) -> int:
+    try:
+        return len(decoded(text).lanes)
+    except UnreadableSchedule:
+        return 0
 
 
 async def set_aside(tx: Tx, providers: Providers, trouble: str) -> None:

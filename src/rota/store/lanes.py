@@ -38,17 +38,24 @@ class AllLanes:
 
     def __init__(self, scopes: Scopes) -> None:
         self._scopes = scopes
-        self._well = {some: Lanes(dict.fromkeys(some, WELL), {}, {}, []) for some in set(scopes.values())}
+        self._well: dict[tuple[Scope, ...], Lanes] = {}
         self._own: dict[str, Lanes] = {}
         self.ended: dict[str, int] = {}
 
+    def are_well(self, id: str) -> bool:
+        """Nothing is in the way of this schedule, nor is there anything to note of its past."""
+        return id not in self._own
+
     def of(self, id: str) -> Lanes:
-        return self._own.get(id) or self._well[self._scopes[id]]
+        some = self._scopes[id]
+        return self._own.get(id) or self._well.get(some) or self._well.setdefault(some, _well(some))
 
     def own(self, id: str) -> Lanes:
-        if id not in self._own:
-            self._own[id] = Lanes(dict.fromkeys(self._scopes[id], WELL), {}, {}, [])
-        return self._own[id]
+        return self._own.get(id) or self._own.setdefault(id, _well(self._scopes[id]))
+
+
+def _well(scopes: tuple[Scope, ...]) -> Lanes:
+    return Lanes(dict.fromkeys(scopes, WELL), {}, {}, [])
 
 
 async def read_lanes(tx: Tx, schedules: Sequence[ScheduleRow], scopes: Scopes) -> AllLanes:

@@ -70,6 +70,14 @@ class Pattern(msgspec.Struct, frozen=True, dict=True):
         return self.job.unique is not None or not self.job.repeatable
 
     @cached_property
+    def is_plain(self) -> bool:
+        """Whether a run of it is made by its row and one that waits: it has one scope, nothing limits it, and anybody
+        may do it at once.
+        """
+        model, one = self.model, len(self.definition.lanes) == 1
+        return one and model is not None and not self.is_checked and self.staff is None and model.pipeline is None
+
+    @cached_property
     def kind(self) -> tuple[Row, Row, int]:
         """What the rows of its runs share, before the scope and after the payload; how often each is tried."""
         job, model = self.job, self.model
@@ -77,6 +85,29 @@ class Pattern(msgspec.Struct, frozen=True, dict=True):
             return (job.name, job.version, job.queue, job.priority), (None, None, None), 1
         what = (job.name, job.version, model.queue, model.priority)
         return what, (model.tags, model.metadata, model.overrides), model.max_attempts
+
+    def facts(self, scope: Scope, payload: str, attempts: int | None = None) -> Row:
+        """Of the row of a run, what comes after its id."""
+        what, more, usual = self.kind
+        return *what, scope.kind, scope.id, payload, *more, attempts or usual, self.job.on_lost
+
+    @cached_property
+    def place(self) -> tuple[str, int, int, str, int]:
+        """Where its runs wait: queue, rank, whether each is claimed alone, and for whom."""
+        model = self.model
+        assert model is not None
+        return model.queue, -model.priority, int(model.on_lost == "fail"), model.job, model.job_version
+
+    @cached_property
+    def usual_facts(self) -> Row:
+        """Of a run with the first of its scopes, its payload as it is."""
+        return self.facts(self.definition.lanes[0], self.payload)
+
+    def payload_for(self, name: str, scope: Scope, plan_time: int) -> str:
+        if not self.templated:
+            return self.payload
+        value: Any = filled(self.definition.payload, name, scope, plan_time)
+        return msgspec.json.encode(value).decode()
 
 
 class Work(msgspec.Struct, gc=False):
@@ -277,19 +308,11 @@ def _heir(decision: Create, needless: tuple[str, Create]) -> Create:
 
 
 def _run_row(work: Work, planned: Planned, now: int) -> Row:
-    pattern, decision, scope = work.pattern, planned.decision, planned.scope
-    what, more, attempts = pattern.kind
-    if isinstance(decision, Create) and decision.single:
-        attempts = decision.attempt
+    decision = planned.decision
+    attempts = decision.attempt if isinstance(decision, Create) and decision.single else None
     return (
         planned.run_id,
-        *what,
-        scope.kind,
-        scope.id,
-        pattern.payload if not pattern.templated else _payload(work, planned),
-        *more,
-        attempts,
-        pattern.job.on_lost,
+        *work.pattern.facts(planned.scope, _payload(work, planned), attempts),
         now,
         planned.eligible_at,
         work.row.id,
@@ -300,28 +323,37 @@ def _run_row(work: Work, planned: Planned, now: int) -> Row:
     )
 
 
+def plain_run_row(run_id: str, pattern: Pattern, row: ScheduleRow, plan_time: int, eligible_at: int, now: int) -> Row:
+    """The same for a plan time that covers no other, with the one scope of its schedule."""
+    if pattern.templated:
+        (scope,) = pattern.definition.lanes
+        facts = pattern.facts(scope, pattern.payload_for(row.name, scope, plan_time))
+    else:
+        facts = pattern.usual_facts
+    return run_id, *facts, now, eligible_at, row.id, plan_time, None, None, *_LIVE
+
+
 def _payload(work: Work, planned: Planned) -> str:
-    if not work.pattern.templated:
-        return work.pattern.payload
-    value: Any = filled(work.pattern.definition.payload, work.row.name, planned.scope, planned.plan_time)
-    return msgspec.json.encode(value).decode()
+    return work.pattern.payload_for(work.row.name, planned.scope, planned.plan_time)
 
 
 def _ready_row(work: Work, planned: Planned, now: int, waiting: set[str], gates: tuple[Gate, ...]) -> Row:
-    model, decision = work.pattern.model, planned.decision
-    assert model is not None
+    decision, at = planned.decision, planned.eligible_at
     assert isinstance(decision, Create)
-    due = planned.eligible_at <= now
+    due = at <= now
     hold = (2 if due else 4) if gates else (0 if due else 1)
-    return (
+    return plain_ready_row(
         planned.run_id,
-        model.queue,
-        -model.priority,
-        planned.eligible_at,
+        work.pattern,
+        at,
         3 if planned.run_id in waiting else hold,
-        int(model.on_lost == "fail"),
         decision.attempt - 1,
-        model.job,
-        model.job_version,
         gates[0].key if gates else None,
     )
+
+
+def plain_ready_row(
+    run_id: str, pattern: Pattern, eligible_at: int, hold: int, attempt: int = 0, limit_key: str | None = None
+) -> Row:
+    queue, rank, solo, job, version = pattern.place
+    return run_id, queue, rank, eligible_at, hold, solo, attempt, job, version, limit_key

@@ -16,6 +16,7 @@ from rota.core.zones import tzdata_version
 from rota.errors import RotaError
 from rota.store import quotas
 from rota.store.database import Row, Tx
+from rota.store.firing import make_ordinary, ordinary_fires
 from rota.store.lanes import Lanes, changed_lanes, read_lanes
 from rota.store.listening import tell_missed
 from rota.store.making import Pair, Pattern, Work, lane_run, make_runs, patterns_of
@@ -67,9 +68,11 @@ async def plan_rows(
     scopes = {row.id: providers[row.provider] if row.provider else it.definition.lanes for row, it in patterns}
     lanes = await read_lanes(tx, rows, scopes)
     newcomers = await newcomers_of(tx, rows, scopes)
-    under = await quotas.under(tx, (scope for named in scopes.values() for scope in named))
-    works, runs = [], 0
-    for row, pattern in patterns:
+    under = await quotas.under(tx, (scope for named in set(scopes.values()) for scope in named))
+    simply = not settle and catch_up is None
+    fires, others = ordinary_fires(patterns, lanes, under, int(now)) if simply else ([], patterns)
+    works, runs = [], len(fires)
+    for row, pattern in others:
         try:
             known = lanes.of(row.id)
             standing = _up_to_date(row, pattern, known, lanes.ended, int(now))
@@ -93,7 +96,12 @@ async def plan_rows(
                 break
     if troubled:
         await tx.fetch("note_trouble", troubled)
-    return await _apply(tx, works, int(now), providers, under)
+    planning = await _apply(tx, works, int(now), providers, under) if works else NOTHING
+    if not fires:
+        return planning
+    queues = set(planning.queues)
+    tally = await make_ordinary(tx, fires, int(now), new_id, queues)
+    return Planning(len(works) + len(fires), runs, queues, planning.tally.plus(tally))
 
 
 def _decide(under: Under, scopes: Iterable[Scope]) -> bool:

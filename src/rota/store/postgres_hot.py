@@ -63,6 +63,13 @@ class PostgresHotForms:
             rows = [(id, payload, None) for id, payload, _ in rows]
         return await self._tx.fetch("enqueue_plain", rows, **columns)
 
+    async def lock_due(self, providers: Sequence[Row], **limits: object) -> Sequence[Row]:
+        locked = await self._tx.fetch("lock_due", providers, **limits)
+        if not locked:
+            return []
+        facts = {row[0]: row for row in await self._tx.fetch("schedules_of", [(row[0],) for row in locked])}
+        return [(*facts[no], *cursor) for no, *cursor in locked if no in facts]  # still by when they are due
+
     async def insert_planned(self, rows: Sequence[Row]) -> set[str] | None:
         ((count, some),) = await self._tx.fetch("insert_planned", rows, expected=len(rows))
         return None if count == len(rows) else {str(id) for id in some or ()}

@@ -69,6 +69,8 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
 
 
 def schedule_row(row: Row) -> ScheduleRow:
-    facts = list(row)
+    if type(row[1]) is str:
+        return ScheduleRow(*row)
+    facts = list(row)  # on PostgreSQL, ids are no texts
     facts[1], facts[-1] = str(facts[1]), None if facts[-1] is None else str(facts[-1])
     return ScheduleRow(*facts)

@@ -20,6 +20,7 @@ from rota.store.database import Hint, HotForms, Row, Session, Work
 from rota.store.sessions import sqlite_session
 from rota.store.sqlite_hints import hints_of
 from rota.store.sqlite_hot import SqliteHotForms
+from rota.store.sqlite_rows import execute_rows
 from rota.store.sqlite_thread import ServingThread, read_each, write_group
 from rota.store.sqlite_version import FileVersion
 from rota.store.statements import SQLITE, Statement, compile_sql, compile_statement
@@ -59,8 +60,8 @@ class SqliteTx:
         values["now"] = self._clock.micros()
         return self.connection.execute(sql, values).fetchall()
 
-    def each(self, name: str, rows: Iterable[Row]) -> Sequence[Row]:
-        return self.connection.executemany(self._statement(name).sql, rows).fetchall()
+    def each(self, name: str, rows: Sequence[Row]) -> Sequence[Row]:
+        return execute_rows(self.connection, self._statement(name).sql, rows)
 
     def changes(self) -> int:
         """Rows written since the connection was opened."""

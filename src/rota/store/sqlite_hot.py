@@ -42,6 +42,9 @@ class SqliteHotForms:
         self._tx.each("insert_ready", [ready_row(run, at, now) for run, at in zip(runs, due, strict=True)])
         return now
 
+    async def lock_due(self, providers: Sequence[Row], **limits: object) -> Sequence[Row]:
+        return await self._tx.fetch("lock_due", providers, **limits)
+
     async def insert_planned(self, rows: Sequence[Row]) -> set[str] | None:
         """Without `returning`, which would make each row a value of Python's."""
         before = self._tx.changes()

@@ -4,6 +4,7 @@ The files are shared; what differs between the databases is a handful of tokens:
 
     :name                    a bound value; `:now` is the database's own clock where it has one
     {rows id id, no int}     a set of bound rows, named `rows`, with these columns
+    {many id id, no int}     the same for thousands of them, in a statement that has no other bound value
     {for_update t}           row locks, where the database has them
     {keyed} {hot_ready} ...  how a table is stored
 """
@@ -43,7 +44,7 @@ _SHARED = (
 )  # fmt: skip
 _BLOCK = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
-_ROWS = re.compile(r"\{rows ([^}]+)\}")
+_ROWS = re.compile(r"\{(rows|many) ([^}]+)\}")
 _TOKEN = re.compile(r"\{(\w+)(?: (\w+))?\}")
 
 
@@ -62,6 +63,7 @@ class Dialect(msgspec.Struct, frozen=True):
     name: str
     tokens: dict[str, str]
     rows: Callable[[list[tuple[str, str]]], str]
+    many: Callable[[list[tuple[str, str]]], str] | None = None
     words: dict[str, str] = {}
     numbered: bool = False
     now: str | None = None
@@ -83,6 +85,12 @@ def _rows_from_arrays(columns: list[tuple[str, str]]) -> str:
 def _rows_from_json(columns: list[tuple[str, str]]) -> str:
     values = ", ".join(f"value ->> {place} as {name}" for place, (name, _) in enumerate(columns))
     return f"(select {values} from json_each(:rows)) as rows"
+
+
+def _rows_from_values(columns: list[tuple[str, str]]) -> str:
+    """One, that is; `sqlite_rows` makes many of it."""
+    values = ", ".join(f"column{place} as {name}" for place, (name, _) in enumerate(columns, 1))
+    return f"(select {values} from (values ({', '.join('?' * len(columns))}))) as rows"
 
 
 _HOT = "autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0"
@@ -140,6 +148,7 @@ SQLITE = Dialect(
         "schedule_row": f"{SCHEDULE_FACTS}, {CURSOR_FACTS}",
     },
     rows=_rows_from_json,
+    many=_rows_from_values,
     words={"bigint": "integer", "smallint": "integer", "strpos": "instr"},
 )
 
@@ -178,9 +187,10 @@ def compile_sql(name: str, text: str, dialect: Dialect, *, manual_clock: bool) -
     columns: tuple[str, ...] = ()
     rows = _ROWS.search(text)
     if rows:
-        pairs = [(words[0], words[1]) for words in (part.split() for part in rows.group(1).split(","))]
-        columns = tuple(column for column, _ in pairs)
-        text = text[: rows.start()] + dialect.rows(pairs) + text[rows.end() :]
+        pairs = [(words[0], words[1]) for words in (part.split() for part in rows.group(2).split(","))]
+        one_by_one = dialect.many if rows.group(1) == "many" else None
+        columns = () if one_by_one else tuple(column for column, _ in pairs)
+        text = text[: rows.start()] + (one_by_one or dialect.rows)(pairs) + text[rows.end() :]
     text = _translate(text, dialect)
     if dialect.now and not manual_clock:
         text = re.sub(r"(?<![:\w]):now\b", dialect.now, text)

@@ -11,23 +11,6 @@ select (
         select 1 from rota_cursor c left join rota_run r on r.id = c.awaits
         where c.awaits is not null and c.next_at is null and (r.id is null or r.state is not null)) else false end;
 
--- name: lock_due
--- One planned with newer time zone data is left to a program that has it, unless nobody comes.
-select no, {cursor_facts} from rota_cursor
-where next_at <= :now and (tzdata <= :tzdata or next_at <= :now - :patience)
-    and (provider is null or provider in (select rows.name from {rows name text}))
-order by next_at, no
-limit :limit
-{for_update_skip};
-
--- name: schedules_of
--- Asked after their cursors are locked: whoever changed one meanwhile has committed it.
-select {schedule_facts} from (
-    select s.*,
-        case when exists (select 1 from rota_lane n where n.schedule_id = s.id)
-            or exists (select 1 from rota_lane_run m where m.schedule_id = s.id) then 1 else 0 end as has_lanes
-    from {rows no bigint} join rota_schedule s on s.cursor_no = rows.no) as found;
-
 -- name: due_providers
 select rows.name from {rows name text}
 where exists (select 1 from rota_cursor c where c.next_at <= :now and c.provider = rows.name);
@@ -55,7 +38,7 @@ select r.schedule_id, r.scope_kind, r.scope_id, r.id, r.id, r.state, r.attempt, 
             and a.kind = 0) then 1 else 0 end,
     coalesce(l.run_id, c.run_id, case when r.state is null and w.run_id is null then (
         select o.run_id from rota_outside o where o.run_id = r.id) end), w.fence, r.plan_time
-from {rows id id, kind text, name text, plan_time bigint, well int}
+from {many id id, kind text, name text, plan_time bigint, well int}
 join rota_run r on r.schedule_id = rows.id and r.scope_kind = rows.kind and r.scope_id = rows.name
     and r.plan_time = rows.plan_time and r.retry_of is null
     and (rows.well = 0 or r.state is null or r.state <> 'succeeded')
@@ -84,13 +67,13 @@ where (schedule_id, scope_kind, scope_id, run_id) in (
 insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
 select rows.id, rows.queue, rows.rank, rows.run_at, rows.hold, rows.solo, rows.attempt, 0, rows.job, rows.job_version,
     rows.limit_key
-from {rows id id, queue text, rank int, run_at bigint, hold int, solo int, attempt int, job text, job_version int,
+from {many id id, queue text, rank int, run_at bigint, hold int, solo int, attempt int, job text, job_version int,
     limit_key text}
 where true;
 
 -- name: insert_lane_runs
 insert into rota_lane_run (schedule_id, scope_kind, scope_id, run_id)
-select rows.id, rows.kind, rows.name, rows.run_id from {rows id id, kind text, name text, run_id id}
+select rows.id, rows.kind, rows.name, rows.run_id from {many id id, kind text, name text, run_id id}
 where true;
 
 -- name: insert_ranges

@@ -114,6 +114,20 @@ select json_group_array(json_array(w.run_id, w.fence + 1, w.attempt + 1, r.job, 
     r.created_at, r.plan_time, r.covers_from, r.missed_count, w.solo))
 from json_each(:ids) as ids join rota_ready w on w.run_id = ids.value join rota_run r on r.id = w.run_id;
 
+-- name: lock_due
+-- One planned with newer time zone data is left to a program that has it, unless nobody comes. The join is crossed so
+-- that what is due is found first, in its order.
+select {schedule_row} from rota_cursor c cross join (
+    select s.*,
+        case when exists (select 1 from rota_lane n where n.schedule_id = s.id)
+            or exists (select 1 from rota_lane_run m where m.schedule_id = s.id) then 1 else 0 end as has_lanes
+    from rota_schedule s) as found
+where c.next_at <= :now and (c.tzdata <= :tzdata or c.next_at <= :now - :patience)
+    and (c.provider is null or c.provider in (select rows.name from {rows name text}))
+    and found.cursor_no = c.no
+order by c.next_at, c.no
+limit :limit;
+
 -- name: insert_planned
 insert into rota_run (id, job, job_version, queue, priority, scope_kind, scope_id, payload, tags, metadata, overrides,
     max_attempts, on_lost, created_at, run_at, schedule_id, plan_time, covers_from, missed_count, state, reason,
@@ -122,17 +136,13 @@ values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (schedule_id, scope_kind, scope_id, plan_time) where schedule_id is not null and retry_of is null
 do nothing;
 
--- name: insert_planned_ready
-insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
-values (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?);
-
--- name: insert_lane_runs
-insert into rota_lane_run (schedule_id, scope_kind, scope_id, run_id) values (?, ?, ?, ?);
-
 -- name: advance_cursors
-update rota_cursor set cursor_at = ?2, next_plan = ?3, next_at = ?4, open_plan = ?5, fired = ?6, awaits = ?7,
-    tzdata = ?8, trouble = null
-where no = ?1;
+-- They are there: as an insert that never inserts, it takes many rows at once.
+insert into rota_cursor (no, cursor_at, next_plan, next_at, open_plan, fired, awaits, tzdata)
+values (?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (no) do update set cursor_at = excluded.cursor_at, next_plan = excluded.next_plan,
+    next_at = excluded.next_at, open_plan = excluded.open_plan, fired = excluded.fired, awaits = excluded.awaits,
+    tzdata = excluded.tzdata, trouble = null;
 
 -- name: recent_runs
 -- Not of the view: its joins would be made before the few runs are chosen that it is asked for.
