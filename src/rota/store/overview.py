@@ -50,9 +50,9 @@ async def seen(tx: Tx, silence: int, stuck_for: int) -> Seen:
     """`silence`: how long a living worker may be silent; `stuck_for`: how long ago a lease must have ended."""
     await snapshot(tx)
     ((now,),) = await tx.fetch("now")
-    schedules = await schedule_states(tx)  # all of them, the fastest way
-    await walk_indexes(tx)
+    schedules = await schedule_states(tx)
     backlog = [_backlog(*row) for row in await tx.fetch("backlog", late=LATE, most=MOST)]
+    await walk_indexes(tx)  # what comes from here on finds few rows
     ((busy, running, waiting, cancelling),) = await tx.fetch("count_begun", most=MOST)
     ((scheduled,),) = await tx.fetch("count_scheduled", most=MOST)
     ((alive, stale, slots),) = await tx.fetch("worker_levels", silence=silence)
