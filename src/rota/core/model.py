@@ -156,10 +156,13 @@ class Enqueued(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunError(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`fingerprint`: the same for errors that differ in numbers, ids and quoted texts only; `core/fingerprints.py`."""
+
     type: str
     message: str
     code: str | None = None
     traceback: str | None = None
+    fingerprint: str | None = None
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
