@@ -37,6 +37,7 @@ from rota.core.publishing import (
     with_limits_of_schedule,
 )
 from rota.core.scope import Scope
+from rota.core.searching import RunPage
 from rota.core.states import RunState
 from rota.core.steps import Step
 from rota.data_jobs import DataJobs
@@ -47,6 +48,7 @@ from rota.engine.levelling import LevelReader
 from rota.engine.meters import Meters
 from rota.errors import Conflict, Invalid, NothingToRetry, RunNotFinal, StillRunning, did_you_mean
 from rota.expectations import Expecting
+from rota.faults import Faults
 from rota.governing import Governing
 from rota.hinting import Hints
 from rota.insight import Insight
@@ -69,6 +71,7 @@ __all__ = ["MOST_LISTED", "Client", "Order"]
 MOST_LISTED = 500
 _FIRST_LOOK = 0.02
 _LONGEST_LOOK = 0.5
+_PATIENCE = 0.25
 
 
 class Client(Assigning, Governing):
@@ -91,6 +94,7 @@ class Client(Assigning, Governing):
         self.notifications = Notifications(store, config)
         self.data_jobs = DataJobs(store, registry)
         self.insight = Insight(store, config)
+        self.faults = Faults(store)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""
@@ -177,8 +181,15 @@ class Client(Assigning, Governing):
         await self.store.require_current_schema()
 
     async def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]:
+        """Newest first, as many as there are up to `limit`, however long that takes; `page` stops looking in time."""
         require_limit(limit, MOST_LISTED)
         return await self.store.list_runs(await self._whole(wanted or RunFilter()), limit, before)
+
+    async def page(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> RunPage:
+        """As `list`, but within a moment: so it may be short, and say where to go on."""
+        require_limit(limit, MOST_LISTED)
+        chosen = await self._whole(wanted or RunFilter())
+        return await self.store.searching.page(chosen, limit, before, _PATIENCE)
 
     async def _whole(self, wanted: RunFilter) -> RunFilter:
         """An id may be shortened everywhere."""
@@ -291,9 +302,11 @@ class Client(Assigning, Governing):
         schedule = None if run.schedule is None else await self.store.schedules.get(run.schedule)
         return gates if schedule is None else with_limits_of_schedule(gates, schedule.definition.gates(schedule.id))
 
-    async def count(self, wanted: RunFilter | None = None, *, most: int = 10_000) -> Counted:
-        """How many runs match; it stops counting at `most`."""
-        return await self._bulk.count(await self._whole(wanted or RunFilter()), most)
+    async def count(
+        self, wanted: RunFilter | None = None, *, most: int = 10_000, within: Duration | None = None
+    ) -> Counted:
+        """How many runs match; it stops counting at `most`, or after that time."""
+        return await self._bulk.count(await self._whole(wanted or RunFilter()), most, within)
 
     async def cancel_many(
         self,

@@ -12,6 +12,7 @@ from rota.assigning import Assigning
 from rota.client import Client
 from rota.data_jobs import DataJobs
 from rota.expectations import Expecting
+from rota.faults import Faults
 from rota.governing import Governing
 from rota.insight import Insight
 from rota.notifications import Notifications
@@ -20,6 +21,7 @@ from rota.quotas import Quotas
 from rota.remote.client import RemoteClient
 from rota.remote.data_jobs import RemoteDataJobs
 from rota.remote.expectations import RemoteExpecting
+from rota.remote.faults import RemoteFaults
 from rota.remote.insight import RemoteInsight
 from rota.remote.notifications import RemoteNotifications
 from rota.remote.outside import RemoteOutside
@@ -47,6 +49,7 @@ PAIRS: list[tuple[type, type]] = [
     (Expecting, RemoteExpecting),
     (Notifications, RemoteNotifications),
     (DataJobs, RemoteDataJobs),
+    (Faults, RemoteFaults),
 ]
 
 

@@ -17,6 +17,7 @@ from rota.api import (
     executions,
     expectations,
     export,
+    faults,
     health,
     insight,
     jobs,
@@ -45,7 +46,7 @@ from rota.app import Rota
 
 _PARTS = (
     *(health, runs, relations, logs, bulk, jobs, executions, schedules, applying, workers, queues, quotas),
-    *(insight, expectations, notifications, audit, tokens, session, stream, export, worker_claims, worker_runs),
+    *(insight, expectations, faults, notifications, audit, tokens, session, stream, export, worker_claims, worker_runs),
 )
 
 
