@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import random
 import re
-import secrets
+from functools import lru_cache
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -33,6 +34,8 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+_RAW_HEADERS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+_LONGEST_HOST = 255
 
 
 class Guard:
@@ -79,16 +82,16 @@ class _Answer:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.started = True
-            headers = MutableHeaders(scope=message)
-            for name, value in _HEADERS.items():
-                headers.setdefault(name, value)
-            headers["x-request-id"] = self.request_id
+            given = message.get("headers", ())
+            there = {name for name, _ in given}
+            ours = [header for header in _RAW_HEADERS if header[0] not in there]
+            message["headers"] = [*given, *ours, (b"x-request-id", self.request_id.encode())]
         await self._send(message)
 
 
 def request_id(headers: Headers) -> str:
     given = headers.get("x-request-id", "")
-    return given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+    return given if _REQUEST_ID.fullmatch(given) else f"{random.getrandbits(64):016x}"
 
 
 def own_hosts(config: Config) -> frozenset[str]:
@@ -104,12 +107,17 @@ def check_host(headers: Headers, own: frozenset[str]) -> None:
 
 def check_near(client: tuple[str, int] | None) -> None:
     """Whoever has no address (a socket in the file system, a test) is on this machine."""
-    try:
-        address = ipaddress.ip_address(client[0]) if client else None
-    except ValueError:
-        return
-    if address is not None and not (getattr(address, "ipv4_mapped", None) or address).is_loopback:
+    if client and not _is_near(client[0]):
         raise NotLocal
+
+
+@lru_cache(1_000)
+def _is_near(host: str) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return True
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 def check_origin(method: str, headers: Headers) -> None:
@@ -130,6 +138,11 @@ def host_name(host: str) -> str:
 
 
 def is_loopback(name: str) -> bool:
+    return len(name) <= _LONGEST_HOST and _is_loopback(name)
+
+
+@lru_cache(1_000)
+def _is_loopback(name: str) -> bool:
     if name == "localhost":
         return True
     try:

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote, urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
 
 from rota.api.addresses import at
 from rota.api.identity import identify
@@ -35,6 +35,11 @@ class Declared(Route):
         self.scoped = scoped
         self.page = page
         super().__init__(path, self._answer, methods=list(operations))
+        self.app = self._serve  # what the application does with exceptions is enough, once
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        await (await self._answer(request))(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
         request.scope["path_params"] = {name: _slashed(part) for name, part in request.path_params.items()}
