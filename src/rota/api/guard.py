@@ -6,6 +6,7 @@ import ipaddress
 import logging
 import random
 import re
+import time
 from functools import lru_cache
 
 from starlette.datastructures import Headers
@@ -13,7 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rota.api.addresses import mounted_at
-from rota.api.identity import SAFE_METHODS
+from rota.api.identity import SAFE_METHODS, asked_by
 from rota.api.problems import problem, unexpected
 from rota.api.refusals import NotLocal, WrongHost, WrongOrigin
 from rota.api.routing import with_slashes_kept
@@ -21,6 +22,7 @@ from rota.config import Config
 from rota.errors import RotaError
 
 log = logging.getLogger("rota.api")
+access = logging.getLogger("rota.access")
 
 _HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([\w.-]+))(?::\d{1,5})?", re.ASCII)
 _REQUEST_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
@@ -51,24 +53,43 @@ class Guard:
             return
         mounted_at(scope.get("root_path", ""))
         headers = Headers(scope=scope)
-        answer = _Answer(send, request_id(headers))
+        answer, begins = _Answer(send, request_id(headers)), time.perf_counter()
+        inner = with_slashes_kept(scope)
         try:
             if self._local:
                 check_near(scope.get("client"))
             check_host(headers, self._hosts)
             check_origin(scope["method"], headers)
-            await self._app(with_slashes_kept(scope), receive, answer.send)
+            await self._app(inner, receive, answer.send)
         except ClientDisconnect:
             pass
         except Exception as error:
-            if answer.started:
+            if answer.status is not None:
                 raise
             if isinstance(error, RotaError):
                 response = problem(error)
             else:
-                log.exception("%s %r failed (request %s)", scope["method"], scope["path"], answer.request_id)
+                words = (scope["method"], scope["path"], answer.request_id)
+                log.exception("%s %r failed (request %s)", *words, extra={"request_id": answer.request_id})
                 response = unexpected(answer.request_id)
             await response(scope, receive, answer.send)
+        finally:
+            if access.isEnabledFor(logging.DEBUG):
+                _note(inner, answer, time.perf_counter() - begins)
+
+
+def _note(scope: Scope, answer: _Answer, seconds: float) -> None:
+    """What was asked, without what stands behind the question mark: there may be anything in it."""
+    identity = asked_by(scope)
+    facts = {
+        "request_id": answer.request_id,
+        "method": scope["method"],
+        "path": scope["path"],
+        "status": answer.status,
+        "duration_ms": round(seconds * 1000, 3),
+        "actor": identity and identity.actor,
+    }
+    access.debug("%s %r %s (request %s)", facts["method"], facts["path"], answer.status, answer.request_id, extra=facts)
 
 
 class _Answer:
@@ -77,11 +98,12 @@ class _Answer:
     def __init__(self, send: Send, request_id: str) -> None:
         self._send = send
         self.request_id = request_id
-        self.started = False
+        self.status: int | None = None
+        """None until it has begun."""
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.started = True
+            self.status = message["status"]
             given = message.get("headers", ())
             there = {name for name, _ in given}
             ours = [header for header in _RAW_HEADERS if header[0] not in there]
