@@ -1,5 +1,6 @@
 """Runs over HTTP: enqueue, list, look at, cancel and retry, on both databases."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
@@ -111,6 +112,17 @@ async def test_a_repeated_request_gets_the_first_answer(http: httpx2.AsyncClient
     assert (other.status_code, other.json()["code"]) == (422, "idempotency-key-reused")
     assert "request-1" in other.json()["detail"]
     assert len((await http.get(RUNS)).json()["items"]) == 1
+
+
+async def test_one_key_sent_by_many_at_once_is_one_run(http: httpx2.AsyncClient) -> None:
+    """P8, with every answer lost but the last."""
+    body, key = {"job": "greet", "payload": {"name": "Ada"}}, {"Idempotency-Key": "order-18"}
+    answers = await asyncio.gather(*[http.post("/api/v1/runs", json=body, headers=key) for _ in range(20)])
+    assert sorted(answer.status_code for answer in answers) == [200] * 19 + [201]
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    others = [http.post("/api/v1/runs", json={**body, "priority": n}, headers=key) for n in range(1, 5)]
+    assert [answer.status_code for answer in await asyncio.gather(*others)] == [422] * 4
+    assert len((await http.get("/api/v1/runs")).json()["items"]) == 1
 
 
 async def test_many_runs_are_enqueued_all_or_none(http: httpx2.AsyncClient) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
 
 from rota.api.identity import identify
 from rota.api.operations import Operation
@@ -34,6 +34,11 @@ class Declared(Route):
         self.scoped = scoped
         self.page = page
         super().__init__(path, self._answer, methods=list(operations))
+        self.app = self._serve  # what the application does with exceptions is enough, once
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        await (await self._answer(request))(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
         request.scope["path_params"] = {name: _slashed(part) for name, part in request.path_params.items()}

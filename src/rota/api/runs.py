@@ -103,22 +103,21 @@ def _within(scope: Scope | None, order: Order) -> Order:
 
 async def _enqueue_one(request: Request, client: Client, order: Order) -> Response:
     try:
-        enqueued = await client.enqueue(order)
+        ((run, new),) = await client.enqueue_shown([order])
     except BadPayload as error:
         return problem(error, "#/payload")
-    return created(request, await client.get(enqueued.id), new=enqueued.created)
+    return created(request, run, new=new)
 
 
 async def _enqueue_many(request: Request, client: Client, orders: Sequence[Order]) -> Response:
     try:
-        enqueued = await client.enqueue_many(orders)
+        made = await client.enqueue_shown(orders)
     except KeyReused:
         raise
     except RotaError as error:
         place = await _place_of(error, client, orders)
         return problem(error, place)
-    made = await client.get_many(run.id for run in enqueued)
-    return answer(EnqueuedRuns(all_shown(request, made), [run.created for run in enqueued]), 201)
+    return answer(EnqueuedRuns(all_shown(request, (run for run, _ in made)), [new for _, new in made]), 201)
 
 
 async def _place_of(error: RotaError, client: Client, orders: Sequence[Order]) -> str:
