@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proof.themes import THEMES, Theme
+from proof.themes import EVERYTHING, NOTES, THEMES, Theme
 
 
 class ElsewhereTheme(Theme, frozen=True, kw_only=True):
@@ -123,6 +123,23 @@ REPLICAS = ElsewhereTheme(
     ),
 )  # fmt: skip
 
+# Fewer workers than are wanted: while a run waits for one more, it is published again.
+REPUBLISHED = ElsewhereTheme(
+    name="republished",
+    weight=4,
+    engines=(1, 1, 2),
+    span=(10, 16),
+    jobs=("pair",),
+    acts={"": ("ok:0.1", "ok:0.6", "ok:2", "raise:0.2", "fail:0.1")},
+    attempts=(1, 2),
+    enqueues=(3, 4, 5),
+    copies=(1,),
+    delayed=0.0,
+    published=1.0,
+    faults=(0, 0, 1),
+    kinds=("kill", "stop", "strike", "hush"),
+)
+
 RATES = ElsewhereTheme(
     name="rates",
     weight=14,
@@ -143,4 +160,9 @@ RATES = ElsewhereTheme(
     aims=(("engine", "Store.claim_limited", "lost_reply"), ("engine", "Store.claim_limited", "slow")),
 )
 
-ALL_THEMES: tuple[Theme, ...] = (*THEMES, DEPENDENCIES, OUTSIDE, REPLICAS, RATES)
+ALL_THEMES: tuple[Theme, ...] = (
+    *(EVERYTHING, NOTES, REPUBLISHED),
+    *(theme for theme in THEMES if theme not in (EVERYTHING, NOTES)),
+    *(DEPENDENCIES, OUTSIDE, REPLICAS, RATES),
+)
+"""What is new stands behind the first and takes its share from that: the seeds of all others stay what they were."""
