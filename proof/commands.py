@@ -7,7 +7,7 @@ import zlib
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from proof import families, hands, script
+from proof import families, hands, quotas, script
 from proof.asking import ask, pick
 from proof.jobs import STEPPED
 from proof.script import (
@@ -24,6 +24,7 @@ from proof.script import (
     Outsider,
     Restrict,
     RetryByHand,
+    SetQuota,
 )
 from rota.client import Order
 from rota.core.model import RunFilter
@@ -65,6 +66,8 @@ async def _elsewhere(process: ClientProcess, entry: Elsewhere, place: int) -> No
             await hands.outsider(process, entry)
         case Restrict():
             await families.restrict(process, entry)
+        case SetQuota():
+            await quotas.set_quota(process, entry)
 
 
 async def _enqueue(process: ClientProcess, entry: Enqueue, place: int) -> None:
@@ -82,7 +85,8 @@ async def _enqueue(process: ClientProcess, entry: Enqueue, place: int) -> None:
         one = await client.enqueue(orders[0])
         return [(one.id, one.created)]
 
-    await ask(process, "enqueue", what, act, insist=keyed)
+    asked = {"scope": tuple(entry.options["scope"]), "copies": entry.copies} if "scope" in entry.options else {}
+    await ask(process, "enqueue", what, act, insist=keyed, options=asked)
 
 
 def _number(entry: Enqueue, place: int) -> int:

@@ -9,6 +9,7 @@ class ElsewhereTheme(Theme, frozen=True, kw_only=True):
     """`families`: runs that follow each other; `shapes`: how, see `proof/elsewhere_drawing.py`. `answers`: by those
     outside, `outsiders` those who claim. `restricts`: who may have a run is changed.
     `published`: again, with the same key. `settings`: of the clock, while something is about to begin.
+    `quotas`: set and dropped.
     """
 
     families: tuple[int, ...] = (0,)
@@ -21,6 +22,7 @@ class ElsewhereTheme(Theme, frozen=True, kw_only=True):
     needs: float = 0.0
     published: float = 0.0
     settings: tuple[int, ...] = (0,)
+    quotas: tuple[int, ...] = (0,)
 
 
 DEPENDENCIES = ElsewhereTheme(
@@ -160,8 +162,41 @@ RATES = ElsewhereTheme(
     aims=(("engine", "Store.claim_limited", "lost_reply"), ("engine", "Store.claim_limited", "slow")),
 )
 
+QUOTAS = ElsewhereTheme(
+    name="quotas",
+    weight=8,
+    engines=(1, 1, 2),
+    span=(16, 22),
+    distance=(0.2, 1.0),
+    busy=0.8,
+    jobs=("plain", "plain", "plain", "hasty", "keyed", "narrow"),
+    acts={"": ("ok:0.6", "ok:2", "ok:3", "ok:4", "ok:4", "ok:6", "raise:0.2", "crash:0.5", "snooze:0.2")},
+    attempts=(1, 1, 2),
+    enqueues=(5, 8),
+    copies=(1, 2, 3, 5),
+    delayed=0.3,
+    scoped=1.0,
+    quotas=(3, 5),
+    cancels=(0, 1, 2),
+    retries=(0, 0, 1),
+    faults=(0, 1, 2, 3),
+    kinds=("aimed", "aimed", "aimed", "aimed", "kill", "stop", "freeze", "hush"),
+    freezes=(4.0, 12.0),
+    aims=(
+        *(("client-1", "QuotaStore.put", "lost_reply"), ("client-2", "QuotaStore.put", "lost_reply")) * 3,
+        ("client-1", "QuotaStore.put", "repeated"),
+        ("client-1", "QuotaStore.drop", "lost_reply"),
+        ("client-1", "QuotaStore._settle", "lost_reply"),
+        ("client-2", "QuotaStore._settle", "refused"),
+        ("engine", "Store.claim_limited", "lost_reply"),
+        ("engine", "Store.claim_limited", "crash_after"),
+        ("engine", "Store.report", "repeated"),
+        ("client-1", "Store.enqueue", "repeated"),
+    ),
+)
+
 ALL_THEMES: tuple[Theme, ...] = (
-    *(EVERYTHING, NOTES, REPUBLISHED),
+    *(EVERYTHING, NOTES, REPUBLISHED, QUOTAS),
     *(theme for theme in THEMES if theme not in (EVERYTHING, NOTES)),
     *(DEPENDENCIES, OUTSIDE, REPLICAS, RATES),
 )
