@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proof.backends import Direct
+from proof.fault_checks import faults_are_found
 from proof.jobs import JOBS, is_shielded
 from proof.note_checks import transactions_are_whole
 from proof.observing import Finding
@@ -270,6 +271,7 @@ CHECKS: list[Callable[[World], Iterator[Finding]]] = [
     ledgers_verify,
     attempts_are_told,
     trails_are_true,
+    faults_are_found,
     delays_are_kept,
     zombies_stop,
     no_complaints,
