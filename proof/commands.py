@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from proof import families, hands, quotas, script
 from proof.asking import ask, pick
 from proof.jobs import STEPPED
+from proof.pipelines import PIPELINES
 from proof.script import (
     AddSchedule,
     Answer,
@@ -32,6 +33,8 @@ from rota.core.triggers import Trigger, after, cron, every
 
 if TYPE_CHECKING:
     from proof.processes import ClientProcess
+
+_IN_STEPS = (*STEPPED, *PIPELINES)
 
 
 async def perform(process: ClientProcess, entry: Command, place: int) -> None:
@@ -120,7 +123,7 @@ async def _retry(process: ClientProcess, entry: RetryByHand) -> None:
 async def _retry_keeping(process: ClientProcess, entry: RetryByHand) -> None:
     """Of runs that work in steps: all that was done, or what was done before one of the steps."""
     world = process.world
-    known = [id for id, seen in sorted(world.observer.runs.items()) if seen.end and seen.job in STEPPED]
+    known = [id for id, seen in sorted(world.observer.runs.items()) if seen.end and seen.job in _IN_STEPS]
     if not known:
         return
     run_id = known[int(entry.pick * len(known))]

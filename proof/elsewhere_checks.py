@@ -9,6 +9,8 @@ from proof.elsewhere_jobs import EXTERNAL, HAND_OVER, RATED
 from proof.follow_checks import FollowChecks
 from proof.hand_checks import HandChecks
 from proof.observing import Change, Finding
+from proof.pipeline_checks import PipelineChecks
+from proof.pipelines import PIPELINES
 from proof.quota_checks import QuotaChecks
 from proof.rate_checks import RateChecks
 from proof.replica_checks import ReplicaChecks, is_staffed
@@ -47,5 +49,10 @@ class ElsewhereChecks:
             quotas = QuotaChecks(world)
             self.of_changes += quotas.of_changes()
             self.at_the_end.append(quotas.refused_for_a_reason)
+        if jobs & PIPELINES.keys():
+            pipelines = PipelineChecks(world)
+            self.of_changes += pipelines.of_changes()
+            self.of_commits += pipelines.of_commits()
+            self.at_the_end.append(pipelines.ends_with_its_parts)
         if jobs & RATED.keys():
             self.of_changes += RateChecks(world).of_changes()

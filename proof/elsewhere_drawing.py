@@ -7,7 +7,20 @@ from typing import Any
 
 from proof.elsewhere_jobs import REPLICATED
 from proof.elsewhere_themes import ElsewhereTheme
-from proof.script import Answer, Enqueue, Family, Happening, Jump, Link, Member, Outsider, Restrict, SetQuota, Strike
+from proof.script import (
+    Answer,
+    Enqueue,
+    Family,
+    Happening,
+    Hold,
+    Jump,
+    Link,
+    Member,
+    Outsider,
+    Restrict,
+    SetQuota,
+    Strike,
+)
 
 _CLIENTS = ("client-1", "client-2")
 _NAMES = ("engine-1", "engine-2", "engine-3")
@@ -65,7 +78,13 @@ class ElsewhereHand:
         found += [self._setting(enqueued) for _ in self._times(theme.settings)]
         if theme.quotas != (0,):
             found += self._quotas()
+        if theme.held and self._chance(0.6):
+            found.append(self._hold())
         return found
+
+    def _hold(self) -> Hold:
+        span = self._random.uniform(2, 8)
+        return Hold(self._at() / 2, self._client(), "job", self._choice(self._theme.held), span)
 
     def _quotas(self) -> list[Happening]:
         """One of them concerns nobody: from then on, everybody looks for others."""

@@ -9,7 +9,7 @@ class ElsewhereTheme(Theme, frozen=True, kw_only=True):
     """`families`: runs that follow each other; `shapes`: how, see `proof/elsewhere_drawing.py`. `answers`: by those
     outside, `outsiders` those who claim. `restricts`: who may have a run is changed.
     `published`: again, with the same key. `settings`: of the clock, while something is about to begin.
-    `quotas`: set and dropped.
+    `quotas`: set and dropped. `held`: jobs of which one is paused for a while.
     """
 
     families: tuple[int, ...] = (0,)
@@ -23,6 +23,7 @@ class ElsewhereTheme(Theme, frozen=True, kw_only=True):
     published: float = 0.0
     settings: tuple[int, ...] = (0,)
     quotas: tuple[int, ...] = (0,)
+    held: tuple[str, ...] = ()
 
 
 DEPENDENCIES = ElsewhereTheme(
@@ -195,8 +196,37 @@ QUOTAS = ElsewhereTheme(
     ),
 )
 
+PIPELINES = ElsewhereTheme(
+    name="pipelines",
+    weight=8,
+    engines=(1, 2),
+    span=(12, 18),
+    jobs=("line",),
+    acts={"": ("ok:0.1/ok:0.1/ok:0.1", "ok:2/ok:2/ok:2", "ok:0.1/raise:0.2/ok:0.1", "ok:0.1/ok:5/ok:0.6",
+        "raise:0.1/ok:0.1/fail:0.1", "ok:0.6/crash:0.3/ok:0.1", "ok:0.1/ok:0.1/crash:0.3", "ok:0.1/snooze:0.1/ok:2",
+        "ok:4/ok:4/ok:9", "ok:0.1/fail:0.1/ok:0.1", "ok:0.6/ok:0.6/raise:0.1", "crash:0.2/ok:3/ok:0.1")},
+    attempts=(1, 1, 2),
+    enqueues=(4, 6),
+    copies=(1, 1, 2),
+    cancels=(0, 1, 3),
+    retries=(0, 0, 1),
+    retries_keeping=(1, 2, 3),
+    held=("line", "line", "cut"),
+    faults=(0, 1, 2, 3),
+    kinds=("kill", "stop", "freeze", "strike", "aimed", "aimed", "mute", "hush"),
+    freezes=(4.0, 12.0),
+    muted=("Store.extend", "Store.report"),
+    aims=(
+        *(("engine", "Store.report", "repeated"),) * 4,
+        ("engine", "Store.report", "lost_reply"),
+        ("engine", "Store.report", "late"),
+        ("engine", "Store.claim", "lost_reply"),
+        ("client-1", "Store.enqueue_keeping", "repeated"),
+    ),
+)  # fmt: skip
+
 ALL_THEMES: tuple[Theme, ...] = (
-    *(EVERYTHING, NOTES, REPUBLISHED, QUOTAS),
+    *(EVERYTHING, NOTES, REPUBLISHED, QUOTAS, PIPELINES),
     *(theme for theme in THEMES if theme not in (EVERYTHING, NOTES)),
     *(DEPENDENCIES, OUTSIDE, REPLICAS, RATES),
 )
