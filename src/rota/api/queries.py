@@ -53,7 +53,7 @@ def query_of(request: Request, shape: type[Q]) -> Q:
     """The parameters of the address; one that is unknown, or given twice where once is meant, is refused."""
     kinds = _kinds(shape)
     given: dict[str, Any] = {}
-    for name in request.query_params:
+    for name in request.query_params if request.scope["query_string"] else ():
         if name not in kinds:
             raise UnknownOption(name[:100], tuple(kinds), where=f"{request.method} {request.url.path}")
         values = [_checked(value, name, _longer(shape)) for value in request.query_params.getlist(name)]
