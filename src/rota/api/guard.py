@@ -10,12 +10,13 @@ import time
 from functools import lru_cache
 
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rota.api.addresses import mounted_at
 from rota.api.identity import SAFE_METHODS, asked_by
-from rota.api.problems import problem, unexpected
+from rota.api.problems import http_problem, problem, unexpected
 from rota.api.refusals import NotLocal, WrongHost, WrongOrigin
 from rota.api.routing import with_slashes_kept
 from rota.config import Config
@@ -68,6 +69,8 @@ class Guard:
                 raise
             if isinstance(error, RotaError):
                 response = problem(error)
+            elif isinstance(error, HTTPException):
+                response = http_problem(scope, error)
             else:
                 words = (scope["method"], scope["path"], answer.request_id)
                 log.exception("%s %r failed (request %s)", *words, extra={"request_id": answer.request_id})

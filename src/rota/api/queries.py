@@ -53,7 +53,7 @@ def query_of(request: Request, shape: type[Q]) -> Q:
     """The parameters of the address; one that is unknown, or given twice where once is meant, is refused."""
     kinds = _kinds(shape)
     given: dict[str, Any] = {}
-    for name in request.query_params:
+    for name in request.query_params if request.scope["query_string"] else ():
         within, dot, part = name.partition(".")
         if dot and within in _open(shape):
             given.setdefault(within, {})[part] = _value_within(request, name)
