@@ -281,3 +281,44 @@ async def test_a_run_says_how_far_it_is_and_alone_also_its_steps(app: Rota, http
     }  # fmt: skip
     (listed,) = (await http.get(RUNS)).json()["items"]
     assert listed["progress"] == {name: said[name] for name in ("percentage", "summary", "at")}
+
+
+async def test_runs_by_values_in_their_payload(http: httpx2.AsyncClient) -> None:
+    ada = (await enqueue(http, payload={"name": "Ada", "times": 5})).json()["id"]
+    await enqueue(http, payload={"name": "Bob", "times": 5})
+
+    async def found(**query: str) -> list[str]:
+        answer = await http.get(RUNS, params=query)
+        assert answer.status_code == 200, answer.text
+        return [run["id"] for run in answer.json()["items"]]
+
+    assert await found(**{"payload.name": "Ada"}) == [ada]
+    assert await found(**{"payload.name": "Ada", "payload.times": "5"}) == [ada]
+    assert await found(**{"payload.name": "Ada", "payload.times": "6"}) == []
+    assert len(await found(**{"payload.times": "5"})) == 2
+    assert (await http.get(f"{RUNS}:count", params={"payload.name": "Ada"})).json()["count"] == 1
+    body = {"action": "cancel", "filter": {"payload": {"name": "Ada", "times": 5}}}
+    assert (await http.post(f"{RUNS}:bulk", json=body)).json()["done"] == 1
+    assert (await http.get(f"{RUNS}/{ada}")).json()["state"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("payload=x", "payload.name"),
+        ("payloads.name=x", "payload.name"),
+        ("payload.=x", "payload."),
+        ("payload.a=1&payload.a=2", "2 times"),
+        ("payload.a%22=1", "quote"),
+        ("finger=x", "fingerprint"),
+    ],
+)
+async def test_wrong_words_for_values_are_refused(http: httpx2.AsyncClient, query: str, said: str) -> None:
+    answer = await http.get(f"{RUNS}?{query}")
+    assert answer.status_code == 422, answer.text
+    assert said in answer.text
+
+
+async def test_an_unknown_word_in_the_filter_of_a_bulk_command_is_refused(http: httpx2.AsyncClient) -> None:
+    answer = await http.post(f"{RUNS}:bulk", json={"action": "cancel", "filter": {"job": "greet", "tagg": "x"}})
+    assert answer.status_code == 422, answer.text

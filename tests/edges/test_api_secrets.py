@@ -121,3 +121,19 @@ async def test_what_operators_do_tells_none(app: Rota, http: httpx2.AsyncClient,
     assert [answer.text for answer in answers if SECRET in answer.text] == []
     stored = await (await app.connect()).get(made.json()["id"])
     assert stored.payload == PAYLOAD
+
+
+@pytest.mark.parametrize("name", ["login.password", "api_key", "password.of"])
+async def test_only_admins_can_look_for_a_secret(
+    app: Rota, http: httpx2.AsyncClient, runs: list[str], name: str
+) -> None:
+    """Whoever may not see it could try out what it is."""
+    value = {"login.password": SECRET, "api_key": SECRET[::-1]}.get(name, "x")
+    bulk = {"action": "retry", "filter": {"payload": {name: value}}, "dry_run": True}
+    for role, status in ((Role.VIEWER, 403), (Role.OPERATOR, 403), (Role.ADMIN, 200)):
+        headers = await bearing(app, role)
+        for path in ("/runs", "/runs:count", "/jobs/crawl/runs", "/export/runs"):
+            answer = await http.get(f"/api/v1{path}", params={f"payload.{name}": value}, headers=headers)
+            assert answer.status_code == status, (path, role)
+        answer = await http.post("/api/v1/runs:bulk", json=bulk, headers=headers)
+        assert answer.status_code == (403 if role is Role.VIEWER else status)

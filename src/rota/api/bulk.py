@@ -63,7 +63,9 @@ class CountQuery(RunQuery, kw_only=True):
 async def count_runs(request: Request) -> Response:
     """How many runs match a filter."""
     query = asked(request, CountQuery)
-    return answer(await (await client_of(request)).count(filter_of(query, query.scope_wanted), most=query.most))
+    return answer(
+        await (await client_of(request)).count(filter_of(request, query, query.scope_wanted), most=query.most)
+    )
 
 
 @operation(
@@ -80,7 +82,7 @@ async def bulk_runs(request: Request) -> Response:
     """
     body = shaped(await json_body(request), RunsBulkBody)
     client = await client_of(request)
-    wanted = filter_of(body.filter, body.filter.scope_wanted)
+    wanted = filter_of(request, body.filter, body.filter.scope_wanted)
     if body.dry_run:
         return answer(await client.count(wanted, most=_MOST_COUNTED))
     actor = identity_of(request).actor

@@ -62,7 +62,7 @@ async def export_events(request: Request) -> Response:
 async def _wanted(request: Request, client: Client) -> RunFilter:
     """Tried once: what it names may not be there, and that cannot be told when the answer has begun."""
     query = asked(request, RunQuery)
-    wanted = filter_of(query, query.scope_wanted)
+    wanted = filter_of(request, query, query.scope_wanted)
     await client.list(wanted, limit=1)
     return wanted
 

@@ -122,7 +122,7 @@ async def list_runs_of_job(request: Request) -> Response:
         raise Invalid(f"job is {query.job!r:.80}, but the address says {name!r:.80}")
     client = await client_of(request)
     await client.job(name)
-    wanted = msgspec.structs.replace(filter_of(query, query.scope_wanted), job=name)
+    wanted = msgspec.structs.replace(filter_of(request, query, query.scope_wanted), job=name)
     runs = await client.list(wanted, limit=query.limit, before=run_before(query.cursor))
     return answer(page(all_shown(request, runs), cursor_after(runs[-1]) if len(runs) == query.limit else None))
 

@@ -138,7 +138,7 @@ def created(request: Request, run: Run, *, new: bool = True) -> Response:
 async def list_runs(request: Request) -> Response:
     """Runs, the newest first."""
     query = asked(request, RunListQuery)
-    wanted = filter_of(query, _seen(request, query))
+    wanted = filter_of(request, query, _seen(request, query))
     runs = await (await client_of(request)).list(wanted, limit=query.limit, before=run_before(query.cursor))
     return answer(page(all_shown(request, runs), cursor_after(runs[-1]) if len(runs) == query.limit else None))
 

@@ -34,7 +34,7 @@ from rota.remote.tokens import RemoteTokens
 from rota.remote.transport import Transport, path_of
 from rota.remote.values import enqueued_of, event_of, items, read
 from rota.remote.workers import RemoteWorkers
-from rota.remote.writing import body_of, cursor_of_run, filter_of, key_of
+from rota.remote.writing import body_of, cursor_of_run, filter_of, key_of, query_of
 from rota.subscribing import Subscription
 
 _MOST_LISTED = 500
@@ -144,7 +144,7 @@ class RemoteClient(RemoteGoverning):
 
     async def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]:
         _require_limit(limit)
-        query = {**filter_of(wanted or RunFilter()), "limit": limit, "cursor": cursor_of_run(before)}
+        query = {**query_of(wanted or RunFilter()), "limit": limit, "cursor": cursor_of_run(before)}
         return items(await self._ask("runs", **query), Run)
 
     async def attempts(self, run_id: str) -> Sequence[Attempt]:
@@ -214,7 +214,7 @@ class RemoteClient(RemoteGoverning):
         """How many runs match; it stops counting at `most`."""
         if most < 1:
             raise Invalid(f"most must be 1 or more, not {most}")
-        query = {**filter_of(wanted or RunFilter()), "most": min(most, _MOST_COUNTED)}
+        query = {**query_of(wanted or RunFilter()), "most": min(most, _MOST_COUNTED)}
         return read(await self._ask("runs:count", **query), Counted)
 
     async def cancel_many(

@@ -104,6 +104,11 @@ POSTGRES = Dialect(
         "for_update_skip": "for update{} skip locked",
         "for_key_share": "for key share{}",
         "error_said": "((error::json ->> 'type') || ': ' || (error::json ->> 'message'))",
+        "error_print": "(error::json ->> 'fingerprint')",
+        "payload_json": "payload::json",
+        "name_opens": "''",
+        "name_closes": "''",
+        "plainly": "#>> '{{}}'",
         "run_columns": RUN_COLUMNS,
         "schedule_columns": SCHEDULE_COLUMNS,
         "schedule_facts": SCHEDULE_FACTS,
@@ -133,6 +138,11 @@ SQLITE = Dialect(
         "for_update_skip": "",
         "for_key_share": "",
         "error_said": "((error ->> 'type') || ': ' || (error ->> 'message'))",
+        "error_print": "(error ->> '$.fingerprint')",
+        "payload_json": "payload",
+        "name_opens": "'$.\"'",  # a bare one that is a number would be taken for a place in an array
+        "name_closes": "'\"'",
+        "plainly": "->> '$'",
         "run_columns": RUN_COLUMNS,
         "schedule_columns": SCHEDULE_COLUMNS,
         "schedule_facts": SCHEDULE_FACTS,
@@ -140,7 +150,7 @@ SQLITE = Dialect(
         "schedule_row": f"{SCHEDULE_FACTS}, {CURSOR_FACTS}",
     },
     rows=_rows_from_json,
-    words={"bigint": "integer", "smallint": "integer", "strpos": "instr"},
+    words={"bigint": "integer", "smallint": "integer", "strpos": "instr", "json_typeof": "json_type"},
 )
 
 
