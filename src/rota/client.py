@@ -35,6 +35,7 @@ from rota.core.publishing import (
     with_limits_of_schedule,
 )
 from rota.core.scope import Scope
+from rota.core.searching import RunPage
 from rota.core.states import RunState
 from rota.core.steps import Step
 from rota.data_jobs import DataJobs
@@ -65,6 +66,7 @@ __all__ = ["MOST_LISTED", "Client", "Order"]
 MOST_LISTED = 500
 _FIRST_LOOK = 0.02
 _LONGEST_LOOK = 0.5
+_PATIENCE = 0.25
 
 
 class Client(Assigning, Governing):
@@ -172,9 +174,13 @@ class Client(Assigning, Governing):
         await self.store.require_current_schema()
 
     async def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]:
-        if not 1 <= limit <= MOST_LISTED:
-            raise Invalid(f"limit must be 1 to {MOST_LISTED}, not {limit}")
-        return await self.store.list_runs(await self._whole(wanted or RunFilter()), limit, before)
+        """Newest first, as many as there are up to `limit`, however long that takes; `page` stops looking in time."""
+        return await self.store.list_runs(await self._whole(wanted or RunFilter()), _checked_limit(limit), before)
+
+    async def page(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> RunPage:
+        """As `list`, but within a moment: so it may be short, and say where to go on."""
+        chosen = await self._whole(wanted or RunFilter())
+        return await self.store.searching.page(chosen, _checked_limit(limit), before, _PATIENCE)
 
     async def _whole(self, wanted: RunFilter) -> RunFilter:
         """An id may be shortened everywhere."""
@@ -278,9 +284,11 @@ class Client(Assigning, Governing):
         schedule = None if run.schedule is None else await self.store.schedules.get(run.schedule)
         return gates if schedule is None else with_limits_of_schedule(gates, schedule.definition.gates(schedule.id))
 
-    async def count(self, wanted: RunFilter | None = None, *, most: int = 10_000) -> Counted:
-        """How many runs match; it stops counting at `most`."""
-        return await self._bulk.count(await self._whole(wanted or RunFilter()), most)
+    async def count(
+        self, wanted: RunFilter | None = None, *, most: int = 10_000, within: Duration | None = None
+    ) -> Counted:
+        """How many runs match; it stops counting at `most`, or after that time."""
+        return await self._bulk.count(await self._whole(wanted or RunFilter()), most, within)
 
     async def cancel_many(
         self,
@@ -359,3 +367,9 @@ class Client(Assigning, Governing):
         pruned = await prune(self.store)
         self.meters.pruned.add(pruned)
         return pruned
+
+
+def _checked_limit(limit: int) -> int:
+    if not 1 <= limit <= MOST_LISTED:
+        raise Invalid(f"limit must be 1 to {MOST_LISTED}, not {limit}")
+    return limit

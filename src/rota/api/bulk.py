@@ -26,6 +26,7 @@ from rota.errors import BulkMismatch, Invalid, RotaError
 _LINES = "application/x-ndjson"
 _MOST_SCHEDULES = 1_000
 _MOST_COUNTED = 1_000_000
+_WITHIN = "1s"
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST_COUNTED)]
 
@@ -61,11 +62,13 @@ class CountQuery(RunQuery, kw_only=True):
 
 @operation(Role.VIEWER, query=CountQuery, answers=Counted, gives={"count": 3, "exact": True})
 async def count_runs(request: Request) -> Response:
-    """How many runs match a filter."""
+    """How many runs match a filter.
+
+    Not `exact`: there are at least so many. It stopped at `most`, or after a second.
+    """
     query = asked(request, CountQuery)
-    return answer(
-        await (await client_of(request)).count(filter_of(request, query, query.scope_wanted), most=query.most)
-    )
+    wanted = filter_of(request, query, query.scope_wanted)
+    return answer(await (await client_of(request)).count(wanted, most=query.most, within=_WITHIN))
 
 
 @operation(
@@ -84,7 +87,7 @@ async def bulk_runs(request: Request) -> Response:
     client = await client_of(request)
     wanted = filter_of(request, body.filter, body.filter.scope_wanted)
     if body.dry_run:
-        return answer(await client.count(wanted, most=_MOST_COUNTED))
+        return answer(await client.count(wanted, most=_MOST_COUNTED, within=_WITHIN))
     actor = identity_of(request).actor
 
     async def act(progress: SoFar | None) -> BulkResult:

@@ -63,7 +63,7 @@ async def _wanted(request: Request, client: Client) -> RunFilter:
     """Tried once: what it names may not be there, and that cannot be told when the answer has begun."""
     query = asked(request, RunQuery)
     wanted = filter_of(request, query, query.scope_wanted)
-    await client.list(wanted, limit=1)
+    await client.page(wanted, limit=1)
     return wanted
 
 
@@ -74,11 +74,11 @@ async def _runs(request: Request, client: Client, wanted: RunFilter) -> AsyncIte
 
 async def _pages(client: Client, wanted: RunFilter) -> AsyncIterator[Sequence[Run]]:
     before: str | None = None
-    while page := await client.list(wanted, limit=MOST_LISTED, before=before):
-        yield page
-        if len(page) < MOST_LISTED:
+    while True:
+        found = await client.page(wanted, limit=MOST_LISTED, before=before)
+        yield found.runs
+        if (before := found.next) is None:
             return
-        before = page[-1].id
 
 
 def _stream(lines: AsyncIterator[bytes]) -> Response:

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.answers import answer, page
-from rota.api.cursors import cursor_after, run_before
+from rota.api.cursors import cursor_below, run_before
 from rota.api.data_jobs import answered, create_job, delete_job, document, patch_job, put_job
 from rota.api.disclosure import all_shown
 from rota.api.examples import JOB, JOB_STATUS, RUN
@@ -123,8 +123,8 @@ async def list_runs_of_job(request: Request) -> Response:
     client = await client_of(request)
     await client.job(name)
     wanted = msgspec.structs.replace(filter_of(request, query, query.scope_wanted), job=name)
-    runs = await client.list(wanted, limit=query.limit, before=run_before(query.cursor))
-    return answer(page(all_shown(request, runs), cursor_after(runs[-1]) if len(runs) == query.limit else None))
+    found = await client.page(wanted, limit=query.limit, before=run_before(query.cursor))
+    return answer(page(all_shown(request, found.runs), cursor_below(found.next)))
 
 
 @operation(Role.VIEWER, answers=JobStats)

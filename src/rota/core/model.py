@@ -273,10 +273,12 @@ def with_empty_queues(counts: Iterable[QueueCount], jobs: Iterable[JobDefinition
 
 
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs that are all of this; `error` is a part of what their error says, `retried` whether another repeats them;
-    `worker` an id, or a name that several may have; `parent` the run that they are replicas of; `fingerprint` that of
-    the error they ended with, or of their last attempt's if `states` are live; `payload` values in it, by names with dots
-    between them: `{"url": "https://…", "options.depth": 2}`."""
+    """Runs that are all of this.
+
+    `error` is a part of what their error says, `fingerprint` that of the error they ended with (their last attempt's,
+    if `states` are live), `retried` whether another repeats them; `worker` an id, or a name that several may have;
+    `parent` the run that they are replicas of; `payload` values in it: `{"url": "https://…", "options.depth": 2}`.
+    """
 
     states: tuple[RunState, ...] = ()
     job: str | None = None

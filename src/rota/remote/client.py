@@ -21,6 +21,7 @@ from rota.core.model import Attempt, Enqueued, Run, RunFilter
 from rota.core.notes import LogLine, Progress, checked_count, progress_of
 from rota.core.orders import Order
 from rota.core.replicas import Replica
+from rota.core.searching import RunPage
 from rota.core.states import RunState
 from rota.core.steps import Step
 from rota.durations import Duration, parse_duration
@@ -34,7 +35,7 @@ from rota.remote.tokens import RemoteTokens
 from rota.remote.transport import Transport, path_of
 from rota.remote.values import enqueued_of, event_of, items, read
 from rota.remote.workers import RemoteWorkers
-from rota.remote.writing import body_of, cursor_of_run, filter_of, key_of, query_of
+from rota.remote.writing import body_of, cursor_of_run, filter_of, key_of, query_of, run_of_cursor
 from rota.subscribing import Subscription
 
 _MOST_LISTED = 500
@@ -47,6 +48,10 @@ _AT_ONCE = 8
 
 class _Now(msgspec.Struct):
     now: datetime
+
+
+class _Next(msgspec.Struct):
+    next_cursor: str | None = None
 
 
 class _Enqueued(msgspec.Struct):
@@ -143,9 +148,20 @@ class RemoteClient(RemoteGoverning):
         return found
 
     async def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]:
+        """Newest first, as many as there are up to `limit`, however long that takes; `page` stops looking in time."""
+        found = await self.page(wanted, limit=limit, before=before)
+        runs = list(found.runs)
+        while found.next is not None and len(runs) < limit:
+            found = await self.page(wanted, limit=limit - len(runs), before=found.next)
+            runs += found.runs
+        return runs
+
+    async def page(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> RunPage:
+        """As `list`, but within a moment: so it may be short, and say where to go on."""
         _require_limit(limit)
         query = {**query_of(wanted or RunFilter()), "limit": limit, "cursor": cursor_of_run(before)}
-        return items(await self._ask("runs", **query), Run)
+        body = await self._ask("runs", **query)
+        return RunPage(items(body, Run), run_of_cursor(read(body, _Next).next_cursor))
 
     async def attempts(self, run_id: str) -> Sequence[Attempt]:
         return items(await self._ask("runs", run_id, "attempts"), Attempt)
@@ -210,8 +226,10 @@ class RemoteClient(RemoteGoverning):
         body = {"keep_steps": keep_steps, "from_step": from_step}
         return enqueued_of(read(await self._tell(path_of("runs", run_id, "retry"), body), Run), created=True)
 
-    async def count(self, wanted: RunFilter | None = None, *, most: int = 10_000) -> Counted:
-        """How many runs match; it stops counting at `most`."""
+    async def count(
+        self, wanted: RunFilter | None = None, *, most: int = 10_000, within: Duration | None = None
+    ) -> Counted:
+        """How many runs match; it stops counting at `most`, or after a second, whatever `within` says."""
         if most < 1:
             raise Invalid(f"most must be 1 or more, not {most}")
         query = {**query_of(wanted or RunFilter()), "most": min(most, _MOST_COUNTED)}

@@ -23,6 +23,7 @@ from rota.core.searching import scalar_text
 from rota.core.unique import Unique
 from rota.durations import Duration, format_duration, parse_duration
 from rota.errors import Invalid, UnknownOption
+from rota.remote.problems import Trouble
 
 _KEY = "idempotency_key"
 
@@ -129,6 +130,13 @@ def cursor_of_run(id: str | None) -> str | None:
         return base64.urlsafe_b64encode(UUID(id).bytes).rstrip(b"=").decode()
     except ValueError:
         raise Invalid(f"before is no whole id of a run: {id!r:.80}") from None
+
+
+def run_of_cursor(cursor: str | None) -> str | None:
+    try:
+        return None if cursor is None else str(UUID(bytes=base64.urlsafe_b64decode(cursor + "==")))
+    except ValueError:
+        raise Trouble(f"next_cursor is not one that we understand: {cursor!r:.80}") from None
 
 
 def cursor_of_name(name: str | None) -> str | None:

@@ -70,12 +70,11 @@ def selection_of(wanted: RunFilter, clock: Clock) -> Selection:
         values.update(scope_kind=wanted.scope.kind, scope_id=wanted.scope.id)
     if wanted.tag is not None:
         conditions.append("strpos(tags, :tag) > 0")
-        values["tag"] = msgspec.json.encode(wanted.tag).decode()
+        values["tag"] = _quoted(wanted.tag)
     if wanted.retried is not None:
         conditions.append(_RETRIED if wanted.retried else f"not {_RETRIED}")
-    return _created_within(
-        wanted, clock, _with_values(wanted, _gone_wrong(wanted, Selection(tuple(conditions), values)))
-    )
+    chosen = _gone_wrong(wanted, Selection(tuple(conditions), values))
+    return _created_within(wanted, clock, _with_values(wanted, chosen))
 
 
 def _gone_wrong(wanted: RunFilter, chosen: Selection) -> Selection:
@@ -102,6 +101,13 @@ def _with_values(wanted: RunFilter, chosen: Selection) -> Selection:
         said = msgspec.json.encode(text).decode()[1:-1]
         chosen.values.update({f"said_{letter}": said, f"value_{letter}": text})
     return chosen
+
+
+def _quoted(tag: str) -> str:
+    try:
+        return msgspec.json.encode(tag).decode()
+    except UnicodeError:
+        raise Invalid(f"no run has such a tag: {tag!r:.80}") from None
 
 
 def _state_condition(state: RunState) -> str:

@@ -104,8 +104,13 @@ POSTGRES = Dialect(
         "for_update_skip": "for update{} skip locked",
         "for_key_share": "for key share{}",
         "error_said": "((error::json ->> 'type') || ': ' || (error::json ->> 'message'))",
+        "one_fingerprint": (
+            "fingerprint is not null and (fingerprint, run_id) >= (:fingerprint, :floor) "
+            "and (fingerprint, run_id) < (:fingerprint, :before) order by fingerprint desc, run_id desc"
+        ),
         "error_print": "(error::json ->> 'fingerprint')",
         "payload_json": "payload::json",
+        "among_ids": "id = any(string_to_array(:ids, ',')::uuid[])",
         "name_opens": "''",
         "name_closes": "''",
         "plainly": "#>> '{{}}'",
@@ -138,8 +143,12 @@ SQLITE = Dialect(
         "for_update_skip": "",
         "for_key_share": "",
         "error_said": "((error ->> 'type') || ': ' || (error ->> 'message'))",
+        "one_fingerprint": (
+            "fingerprint = :fingerprint and run_id >= :floor and run_id < :before order by run_id desc"
+        ),
         "error_print": "(error ->> '$.fingerprint')",
         "payload_json": "payload",
+        "among_ids": """id in (select value from json_each('["' || replace(:ids, ',', '","') || '"]'))""",
         "name_opens": "'$.\"'",  # a bare one that is a number would be taken for a place in an array
         "name_closes": "'\"'",
         "plainly": "->> '$'",

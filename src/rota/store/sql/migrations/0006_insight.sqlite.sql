@@ -2,7 +2,7 @@
 -- Ended runs that did not succeed. An index of them costs successes nothing here; a trigger would.
 create index rota_run_fault on rota_run (state, id) where state is not null and state <> 'succeeded';
 create index rota_run_fingerprint on rota_run (error ->> '$.fingerprint', id)
-where state is not null and state <> 'succeeded' and error is not null;
+where state is not null and state <> 'succeeded' and error ->> '$.fingerprint' is not null;
 create view rota_fault as
 select id as run_id, state, job, error ->> '$.fingerprint' as fingerprint, coalesce(finished_at, created_at) as at
 from rota_run where state is not null and state <> 'succeeded';
