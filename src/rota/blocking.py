@@ -25,6 +25,7 @@ from rota.durations import Duration
 from rota.echoes import (
     BlockingDataJobs,
     BlockingExpecting,
+    BlockingFaults,
     BlockingNotifications,
     BlockingOutside,
     BlockingQuotas,
@@ -68,6 +69,7 @@ class BlockingClient:
         self.quotas = BlockingQuotas(self._call)
         self.outside = BlockingOutside(self._call)
         self.expectations = BlockingExpecting(self._call)
+        self.faults = BlockingFaults(self._call)
         self.notifications = BlockingNotifications(self._call)
         self.data_jobs = BlockingDataJobs(self._call)
 

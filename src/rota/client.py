@@ -45,6 +45,7 @@ from rota.engine.levelling import LevelReader
 from rota.engine.meters import Meters
 from rota.errors import Conflict, Invalid, NothingToRetry, RunNotFinal, StillRunning, did_you_mean
 from rota.expectations import Expecting
+from rota.faults import Faults
 from rota.governing import Governing
 from rota.hinting import Hints
 from rota.instants import instant
@@ -88,6 +89,7 @@ class Client(Assigning, Governing):
         self.expectations = Expecting(store, self.job)
         self.notifications = Notifications(store, config)
         self.data_jobs = DataJobs(store, registry)
+        self.faults = Faults(store)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""

@@ -12,6 +12,7 @@ from rota.core.backfilling import Backfill
 from rota.core.events import Event
 from rota.core.expectations import Expected
 from rota.core.explaining import Explanation
+from rota.core.faults import FaultGroups
 from rota.core.ledger import Verification
 from rota.core.model import JobDefinition, RunError
 from rota.core.notifications import NotificationView
@@ -264,3 +265,13 @@ class BlockingDataJobs:
 
     def drop(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
         return self._call(lambda client: client.data_jobs.drop(name, force=force, actor=actor))
+
+
+class BlockingFaults:
+    """`client.faults`, likewise."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def groups(self, **wanted: Any) -> FaultGroups:
+        return self._call(lambda client: client.faults.groups(**wanted))

@@ -17,6 +17,7 @@ from rota.api import (
     executions,
     expectations,
     export,
+    faults,
     health,
     jobs,
     logs,
@@ -44,7 +45,7 @@ from rota.app import Rota
 
 _PARTS = (
     *(health, runs, relations, logs, bulk, jobs, executions, schedules, applying, workers, queues, quotas),
-    *(expectations, notifications, audit, tokens, session, stream, export, worker_claims, worker_runs),
+    *(expectations, faults, notifications, audit, tokens, session, stream, export, worker_claims, worker_runs),
 )
 
 

@@ -142,13 +142,14 @@ async def list_runs(request: Request) -> Response:
     a `next_cursor`, there may be more.
     """
     query = asked(request, RunListQuery)
-    wanted = filter_of(request, query, _seen(request, query))
+    wanted = filter_of(request, query, scope_seen(request, query.scope_wanted))
     found = await (await client_of(request)).page(wanted, limit=query.limit, before=run_before(query.cursor))
     return answer(page(all_shown(request, found.runs), cursor_below(found.next)))
 
 
-def _seen(request: Request, query: RunQuery) -> Scope | None:
-    own, wanted = identity_of(request).scope, query.scope_wanted
+def scope_seen(request: Request, wanted: Scope | None) -> Scope | None:
+    """Whoever is for one scope only sees no other."""
+    own = identity_of(request).scope
     if own is not None and wanted not in (None, own):
         raise Forbidden(f"only runs of {own.kind}/{own.id} may be seen with this token")
     return own or wanted

@@ -37,7 +37,7 @@ class Searching:
         while len(found) < limit and (window := await search.step(patience)) is not None:
             found += [str(row[0]) for row in window]
         full = len(found) > limit or (len(found) == limit and search.following is not None)
-        return RunPage(await self._runs(found[:limit]), found[limit - 1] if full else search.following)
+        return RunPage(await self.runs(found[:limit]), found[limit - 1] if full else search.following)
 
     async def count(self, wanted: RunFilter, most: int, patience: float | None = None) -> Counted:
         """Not exact if there are more than `most`, or `patience` came to its end."""
@@ -55,7 +55,9 @@ class Searching:
             found += [Found(str(id), state in _CLAIMED) for id, state in window]
         return found
 
-    async def _runs(self, run_ids: Sequence[str]) -> list[Run]:
+    async def runs(self, run_ids: Sequence[str]) -> list[Run]:
+        """Those that are still there, newest first."""
+
         async def body(tx: Tx) -> list[Run]:
             return await reading.runs_by_id(tx, run_ids)
 

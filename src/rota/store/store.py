@@ -41,6 +41,7 @@ from rota.store.data_jobs import DataJobStore, require_free
 from rota.store.database import AlreadyThere, Database, Hint, Row, Tx
 from rota.store.dependencies import DependencyStore
 from rota.store.expectations import ExpectationStore
+from rota.store.faults import FaultStore
 from rota.store.ledger_store import LedgerStore
 from rota.store.messages import SignalStore
 from rota.store.needs import Needed
@@ -92,6 +93,7 @@ class Store:
         self.notes = NoteStore(database)
         self.bulk = BulkStore(database)
         self.searching = Searching(database)
+        self.faults = FaultStore(database)
         self.dependencies = DependencyStore(database)
         self.watch = Watch(database)
         self.workers = WorkerStore(database)
