@@ -25,7 +25,14 @@ def test_the_last_day_if_nothing_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("since", "until"), [(NOW, None), (NOW, NOW), (None, NOW.replace(tzinfo=None)), (NOW.replace(tzinfo=None), None)]
+    ("since", "until"),
+    [
+        (None, datetime.min.replace(tzinfo=UTC)),
+        (NOW, None),
+        (NOW, NOW),
+        (None, NOW.replace(tzinfo=None)),
+        (NOW.replace(tzinfo=None), None),
+    ],
 )
 def test_times_that_make_no_sense(since: datetime | None, until: datetime | None) -> None:
     with pytest.raises(Invalid):

@@ -133,3 +133,28 @@ def test_on_the_command_line(sqlite_url: str) -> None:
     assert none.exit_code == 0
     bad = runner.invoke(root, ["errors", "--database", sqlite_url, "--since", "soon"])
     assert bad.exit_code != 0
+
+
+async def test_a_scoped_token_sees_only_relatives_of_its_scope(sqlite_url: str) -> None:
+    app = await make_app(sqlite_url, auth=True)
+    client = await app.connect()
+    first = await client.enqueue(Order("mail", {"n": 1}, {"scope": ("tenant", "1")}))
+    others = await client.enqueue(Order("mail", {"n": 1}, {"scope": ("tenant", "2")}))
+    both = [first.id, others.id]
+    mine = await client.enqueue(Order("mail", {"n": 2}, {"scope": ("tenant", "1"), "after": both}))
+    theirs = await client.enqueue(Order("mail", {"n": 3}, {"scope": ("tenant", "2"), "after": [first.id]}))
+    token = await client.tokens.create("mine", Role.VIEWER, scope=("tenant", "1"))
+    whole = await client.tokens.create("whole", Role.VIEWER)
+    async with http_of(app) as http:
+
+        async def related(path: str, secret: str) -> list[str] | int:
+            answer = await http.get(path, headers={"Authorization": f"Bearer {secret}"})
+            return [one["id"] for one in answer.json()["items"]] if answer.status_code == 200 else answer.status_code
+
+        assert await related(f"/runs/{mine.id}/parents", token.secret) == [first.id]
+        assert await related(f"/runs/{first.id}/children", token.secret) == [mine.id]
+        assert await related(f"/runs/{theirs.id}/parents", token.secret) == 404
+        assert await related(f"/runs/{others.id}/children", token.secret) == 404
+        assert await related(f"/runs/{mine.id}/parents", whole.secret) == both
+        assert await related(f"/runs/{first.id}/children", whole.secret) == [mine.id, theirs.id]
+    await app.aclose()

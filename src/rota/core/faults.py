@@ -63,7 +63,7 @@ def checked_window(since: datetime | None, until: datetime | None, now: datetime
         if at is not None and at.tzinfo is None:
             raise Invalid(f"{at.isoformat()} has no zone", hint="give an aware datetime: datetime.now(UTC)")
     end = micros_at(until or now)
-    begin = end - DAY // timedelta(microseconds=1) if since is None else micros_at(since)
+    begin = max(0, end - DAY // timedelta(microseconds=1) if since is None else micros_at(since))
     if begin >= end:
         raise Invalid("since must be before until")
     return begin, end

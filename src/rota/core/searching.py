@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from rota.core.disclosing import names_secret
-from rota.core.model import Run
+from rota.core.model import Run, RunFilter
 from rota.core.names import checked_name
 from rota.errors import Forbidden, Invalid
 
@@ -64,3 +65,16 @@ def require_no_secret(payload: Mapping[str, Any]) -> None:
     for name in payload:
         if any(names_secret(key) for key in name.split(".")):
             raise Forbidden(f"payload.{name:.80} names a secret, which only admins may look for")
+
+
+def tells(run: Run, wanted: RunFilter) -> bool:
+    """Whether what is shown of a run says the error and the values that it was looked for by."""
+    if wanted.error is not None and (run.error is None or wanted.error not in f"{run.error.type}: {run.error.message}"):
+        return False
+    return all(_text_at(run.payload, path) == text for path, text in checked_values(wanted.payload).items())
+
+
+def _text_at(value: Any, path: Sequence[str]) -> str | None:
+    for key in path:
+        value = value.get(key, UNSET) if isinstance(value, dict) else UNSET
+    return None if value is UNSET or isinstance(value, dict | list) else scalar_text(value, ".".join(path))
