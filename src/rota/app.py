@@ -217,6 +217,9 @@ class Rota:
     async def connect(self) -> Client:
         """The client of the running event loop; made at the first use."""
         loop = asyncio.get_running_loop()
+        task = self._clients.get(loop)
+        if task is not None and task.done() and not task.cancelled() and task.exception() is None:
+            return task.result()
         with self._lock:
             task = self._clients.get(loop)
             if task is None or (task.done() and (task.cancelled() or task.exception())):

@@ -90,6 +90,7 @@ class Client(Placing, Assigning):
         self.insight = Insight(store, config)
         self.faults = Faults(store)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
+        self._models = {}
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""
 

@@ -9,7 +9,7 @@ import msgspec
 from rota import tracing
 from rota.core import jsonvalue
 from rota.core.jsonvalue import Limits
-from rota.core.model import Enqueued, NewRun, Run
+from rota.core.model import Enqueued, JobDefinition, NewRun, Run
 from rota.core.orders import Order
 from rota.core.placing import as_made
 from rota.core.publishing import carrying, gates_of, new_run
@@ -20,10 +20,15 @@ from rota.registry.signature import check_schema
 from rota.store.gathering import Gatherer
 
 
+_NONE: tuple[None, None] = None, None
+
+
 class Placing(Governing):
     _limits: Limits
     _traced: bool
     _gatherer: Gatherer[NewRun, Enqueued]
+    _models: dict[str, tuple[JobDefinition, NewRun]]
+    """By job, the last run without options: the next one differs in little."""
 
     async def enqueue(self, order: Order) -> Enqueued:
         """Callers that enqueue at the same moment share a transaction; each is answered when it is committed."""
@@ -88,13 +93,24 @@ class Placing(Governing):
         like = model if gates == model.gates else None
         return msgspec.structs.replace(model, id=self.store.new_id(), payload=payload, gates=gates, like=like)
 
+    def _prepared(self, order: Order) -> NewRun:
+        handler = self.registry.newest(order.job)
+        definition = handler.definition
+        known, model = self._models.get(order.job, _NONE)
+        if model is not None and known is definition and not order.options:
+            return self._another(model, order)
+        payload = handler.payload.encode(order.arguments, self._limits)
+        run = new_run(definition, self.store.new_id(), payload, order.options)
+        if not order.options and not run.holds:
+            self._models[order.job] = definition, run
+        return run
+
     async def prepare(self, order: Order) -> NewRun:
         """Checked completely; nothing is written."""
         if order.job in self.registry:
-            handler = self.registry.newest(order.job)
-            definition, payload = handler.definition, handler.payload.encode(order.arguments, self._limits)
+            run = self._prepared(order)
         else:
             definition, payload = await self.job(order.job), jsonvalue.encode(order.arguments, self._limits)
             check_schema(definition.payload_schema, payload, self._limits)
-        run = new_run(definition, self.store.new_id(), payload, order.options)
+            run = new_run(definition, self.store.new_id(), payload, order.options)
         return carrying(run, tracing.traceparent()) if self._traced else run

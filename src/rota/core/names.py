@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 from rota.durations import Duration, parse_duration
 from rota.errors import Invalid
 
 LONGEST_NAME = 200
+_UNFIT = re.compile(r"[\x00-\x1f\ud800-\udfff]")
 
 
 def checked_name(value: object, what: str) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_NAME:
         raise Invalid(f"{what} must be text of 1 to {LONGEST_NAME} characters, not {value!r:.80}")
-    if any(ord(character) < 32 or 0xD800 <= ord(character) < 0xE000 for character in value):
+    if _UNFIT.search(value):
         raise Invalid(f"{what} must not hold control characters or lone surrogates: {value!r:.80}")
     return value
 
