@@ -1,7 +1,7 @@
 """Everything a clone needs: `python3 dev.py run` starts rota, `python3 dev.py test` checks all of it.
 
     run    start `rota dev`; further arguments are passed on
-    test   linters, types, layers and tests; further arguments are passed to pytest (default: three at a time, since many only wait)
+    test   linters, types, layers and tests; further arguments are passed to pytest (default: three at a time)
     lint   the same without the tests
     build  the dashboard, unless it is built from the same sources; `run` and `test` do so, too
     web    the dashboard's development server, for a rota that runs on port 7682 (or ROTA_URL)

@@ -19,7 +19,6 @@ from rota.linking import linked
 from rota.registry.signature import check_schema
 from rota.store.gathering import Gatherer
 
-
 _NONE: tuple[None, None] = None, None
 
 

@@ -7,9 +7,9 @@ import logging
 import random
 import re
 import time
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -40,6 +40,9 @@ _HEADERS = {
 _RAW_HEADERS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 _LONGEST_HOST = 255
 
+Given = Mapping[bytes, bytes]
+"""Headers of a request by their names in small letters; each of them looked at for every request, so undecoded."""
+
 
 class Guard:
     def __init__(self, app: ASGIApp, hosts: frozenset[str], *, local: bool = False) -> None:
@@ -53,13 +56,13 @@ class Guard:
             await self._app(scope, receive, send)
             return
         mounted_at(scope.get("root_path", ""))
-        headers = Headers(scope=scope)
+        headers = dict(scope["headers"])
         answer, begins = _Answer(send, request_id(headers)), time.perf_counter()
         inner = with_slashes_kept(scope)
         try:
             if self._local:
                 check_near(scope.get("client"))
-            check_host(headers, self._hosts)
+            check_host(scope["headers"], self._hosts)
             check_origin(scope["method"], headers)
             await self._app(inner, receive, answer.send)
         except ClientDisconnect:
@@ -114,9 +117,11 @@ class _Answer:
         await self._send(message)
 
 
-def request_id(headers: Headers) -> str:
-    given = headers.get("x-request-id", "")
-    return given if _REQUEST_ID.fullmatch(given) else f"{random.getrandbits(64):016x}"
+def request_id(headers: Given) -> str:
+    given = headers.get(b"x-request-id")
+    if given is not None and _REQUEST_ID.fullmatch(text := given.decode("latin-1")):
+        return text
+    return f"{random.getrandbits(64):016x}"
 
 
 def own_hosts(config: Config) -> frozenset[str]:
@@ -124,9 +129,9 @@ def own_hosts(config: Config) -> frozenset[str]:
     return frozenset({config.host.lower(), *(name for name in named if name)})
 
 
-def check_host(headers: Headers, own: frozenset[str]) -> None:
-    given = headers.getlist("host")
-    if len(given) != 1 or not (is_loopback(host_name(given[0])) or host_name(given[0]) in own):
+def check_host(headers: Iterable[tuple[bytes, bytes]], own: frozenset[str]) -> None:
+    given = [value.decode("latin-1") for name, value in headers if name == b"host"]
+    if len(given) != 1 or not ((name := host_name(given[0])) in own or is_loopback(name)):
         raise WrongHost(", ".join(given))
 
 
@@ -145,15 +150,15 @@ def _is_near(host: str) -> bool:
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
-def check_origin(method: str, headers: Headers) -> None:
+def check_origin(method: str, headers: Given) -> None:
     """Reading needs no check: without CORS headers a browser shows the answer to no other origin."""
     if method in SAFE_METHODS:
         return
-    origin = headers.get("origin")
-    if origin is not None and origin.partition("://")[2].lower() != headers["host"].lower():
-        raise WrongOrigin(origin)
-    if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-        raise WrongOrigin(origin or "another origin")
+    origin = headers.get(b"origin")
+    if origin is not None and origin.partition(b"://")[2].lower() != headers[b"host"].lower():
+        raise WrongOrigin(origin.decode("latin-1"))
+    if headers.get(b"sec-fetch-site", b"none") not in (b"same-origin", b"none"):
+        raise WrongOrigin("another origin" if origin is None else origin.decode("latin-1"))
 
 
 def host_name(host: str) -> str:

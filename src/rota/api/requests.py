@@ -32,7 +32,15 @@ async def client_of(request: Request) -> Client:
 
 def key_of(request: Request) -> str | None:
     """By which it is known again: for 24 hours it gets the answer of the first time."""
-    return request.headers.get("idempotency-key")
+    return header(request, b"idempotency-key")
+
+
+def header(request: Request, name: bytes) -> str | None:
+    """The first of that name, in small letters; without making a mapping of all."""
+    for given, value in request.scope["headers"]:
+        if given == name:
+            return str(value, "latin-1")
+    return None
 
 
 async def json_body(request: Request, default: object = None) -> object:
@@ -40,7 +48,7 @@ async def json_body(request: Request, default: object = None) -> object:
     raw = await _bounded_body(request)
     if not raw:
         return default
-    content_type = request.headers.get("content-type", "")
+    content_type = header(request, b"content-type") or ""
     if content_type.partition(";")[0].strip().lower() != "application/json":
         raise NotJson(content_type)
     try:
@@ -51,7 +59,7 @@ async def json_body(request: Request, default: object = None) -> object:
 
 async def _bounded_body(request: Request) -> bytes:
     """A body that announces its size is refused unread, any other one as soon as it has grown too large."""
-    announced = request.headers.get("content-length", "0")
+    announced = header(request, b"content-length") or "0"
     if not announced.isdecimal() or len(announced) > 12 or int(announced) > LARGEST_BODY:
         raise BodyTooLarge(LARGEST_BODY)
     body = bytearray()
