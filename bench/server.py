@@ -18,7 +18,7 @@ from bench.report import percentile, table, thousands
 MEASURES = ("enqueue", "bulk", "page", "idle")
 DATABASES = ("sqlite", "postgres")
 BARE = "bare"
-_TITLES = {BARE: "Starlette alone", "sqlite": "rota on SQLite", "postgres": "rota on PostgreSQL"}
+_TITLES = {BARE: "Starlette alone", "sqlite": "rota on SQLite (NORMAL)", "postgres": "rota on PostgreSQL"}
 _ONE = json.dumps({"job": "hello", "payload": {"name": "Ada"}})
 _BULK_AT_ONCE = 4
 _FEW = 1_000
