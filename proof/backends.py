@@ -202,6 +202,7 @@ class Direct:
     def __init__(self, backend: Backend, clock: Clock) -> None:
         self.dialect = backend.dialect
         self.clock = clock
+        self.polls = True
         self._backend = backend
 
     def store(self, new_id: Callable[[], str] = new_id) -> Store:

@@ -63,6 +63,7 @@ class Gate:
     def __init__(self, world: World, node: Node, clock: Clock, rng: random.Random) -> None:
         self.dialect = world.backend.dialect
         self.clock = clock
+        self.polls = False
         self._world = world
         self._node = node
         self._random = rng

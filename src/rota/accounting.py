@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from rota.core.actors import checked_actor
@@ -11,6 +11,7 @@ from rota.core.events import Event
 from rota.core.explaining import Explanation
 from rota.core.ledger import Verification
 from rota.core.occurrences import Occurrence
+from rota.core.recent import Recent, checked_recent
 from rota.durations import in_micros
 from rota.errors import Invalid, did_you_mean
 from rota.instants import micros_at
@@ -41,6 +42,13 @@ class Accounts:
         if first > last:
             raise Invalid("from is after to")
         return await self._store.ledger.occurrences(name, first, last, limit)
+
+    async def recent(self, names: Sequence[str], limit: int = 30) -> Mapping[str, Recent]:
+        """The last `limit` runs of each of these schedules, those of plan times, the oldest first, by name.
+
+        Of a schedule with scopes, those of ten of them are looked at.
+        """
+        return await self._store.insight.recent(names, checked_recent(len(names), limit))
 
     async def events(self, name: str) -> Sequence[Event]:
         """What was done to it and with it, the oldest first; also to one that was deleted, until its name is reused."""

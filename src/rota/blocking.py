@@ -24,6 +24,7 @@ from rota.durations import Duration
 from rota.echoes import (
     BlockingDataJobs,
     BlockingExpecting,
+    BlockingInsight,
     BlockingNotifications,
     BlockingOutside,
     BlockingQuotas,
@@ -69,6 +70,7 @@ class BlockingClient:
         self.expectations = BlockingExpecting(self._call)
         self.notifications = BlockingNotifications(self._call)
         self.data_jobs = BlockingDataJobs(self._call)
+        self.insight = BlockingInsight(self._call)
 
     def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         async def connected() -> T:

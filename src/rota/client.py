@@ -46,6 +46,7 @@ from rota.errors import Conflict, Invalid, NothingToRetry, RunNotFinal, StillRun
 from rota.expectations import Expecting
 from rota.governing import Governing
 from rota.hinting import Hints
+from rota.insight import Insight
 from rota.instants import instant
 from rota.linking import linked
 from rota.notifications import Notifications
@@ -86,6 +87,7 @@ class Client(Assigning, Governing):
         self.expectations = Expecting(store, self.job)
         self.notifications = Notifications(store, config)
         self.data_jobs = DataJobs(store, registry)
+        self.insight = Insight(store, config)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""

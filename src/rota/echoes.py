@@ -17,10 +17,13 @@ from rota.core.model import JobDefinition, RunError
 from rota.core.notifications import NotificationView
 from rota.core.occurrences import Occurrence
 from rota.core.outside import Assignment, Heartbeat
+from rota.core.overview import Overview
 from rota.core.preview import Fire
 from rota.core.quotas import QuotaOf
+from rota.core.recent import Recent
 from rota.core.schedules import Schedule
 from rota.core.scope import Scope
+from rota.core.series import Series
 from rota.core.states import RunState
 from rota.core.steps import StepState
 from rota.core.triggers import Trigger
@@ -87,6 +90,9 @@ class BlockingSchedules:
 
     def occurrences(self, name: str, **wanted: Any) -> Sequence[Occurrence]:
         return self._call(lambda client: client.schedules.occurrences(name, **wanted))
+
+    def recent(self, names: Sequence[str], limit: int = 30) -> Mapping[str, Recent]:
+        return self._call(lambda client: client.schedules.recent(names, limit))
 
     def events(self, name: str) -> Sequence[Event]:
         return self._call(lambda client: client.schedules.events(name))
@@ -264,3 +270,18 @@ class BlockingDataJobs:
 
     def drop(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
         return self._call(lambda client: client.data_jobs.drop(name, force=force, actor=actor))
+
+
+class BlockingInsight:
+    """`client.insight`, likewise."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def overview(self) -> Overview:
+        return self._call(lambda client: client.insight.overview())
+
+    def series(
+        self, from_at: datetime | None = None, to_at: datetime | None = None, step: Duration | None = None
+    ) -> Series:
+        return self._call(lambda client: client.insight.series(from_at, to_at, step))

@@ -59,15 +59,20 @@ class Gauge:
 
 
 class Histogram:
-    """How many observations were not larger than each bound. They are told in `unit`s, bounds and sum are not."""
+    """How many observations were not larger than each bound. They are told in `unit`s, bounds and sum are not.
+
+    `finer`: bounds in `unit`s that are counted by as well, for whoever asks for `counted`; the text does not have them.
+    """
 
     kind = "histogram"
-    __slots__ = ("_bounds", "_counts", "_sum", "_told", "_unit")
+    __slots__ = ("_bounds", "_counts", "_ends", "_sum", "_told", "_unit")
 
-    def __init__(self, bounds: Sequence[float], unit: float = 1.0) -> None:
+    def __init__(self, bounds: Sequence[float], unit: float = 1.0, finer: Sequence[int] = ()) -> None:
         self._told = (*bounds, math.inf)
-        self._bounds = tuple(bound / unit for bound in bounds)
-        self._counts = [0] * len(self._told)
+        own = [round(bound / unit, 6) for bound in bounds]
+        self._bounds = tuple(sorted({*own, *finer}))
+        self._counts = [0] * (len(self._bounds) + 1)
+        self._ends = [*(self._bounds.index(bound) + 1 for bound in own), len(self._counts)]
         self._sum: float = 0
         self._unit = unit
 
@@ -79,12 +84,13 @@ class Histogram:
         """Of a batch, most often all fall between the same two bounds: then it costs little more than one."""
         if not values:
             return
-        first, last = bisect_left(self._bounds, min(values)), bisect_left(self._bounds, max(values))
+        bounds, counts = self._bounds, self._counts
+        first, last = bisect_left(bounds, min(values)), bisect_left(bounds, max(values))
         if first == last:
-            self._counts[first] += len(values)
+            counts[first] += len(values)
         else:
             for value in values:
-                self._counts[bisect_left(self._bounds, value)] += 1
+                counts[bisect_left(bounds, value)] += 1
         self._sum += sum(values)
 
     def observe_since(self, times: Sequence[float], now: float) -> None:
@@ -100,10 +106,16 @@ class Histogram:
     def count(self) -> int:
         return sum(self._counts)
 
+    def counted(self) -> dict[int, int]:
+        """By the lower bound of where they fell, in `unit`s."""
+        return {int(low): count for low, count in zip((0, *self._bounds), list(self._counts), strict=True) if count}
+
     def samples(self) -> Iterator[Sample]:
-        total = 0
-        for bound, count in zip(self._told, list(self._counts), strict=True):
-            total += count
+        total = begin = 0
+        counts = list(self._counts)
+        for bound, end in zip(self._told, self._ends, strict=True):
+            total += sum(counts[begin:end])
+            begin = end
             yield "_bucket", (("le", number(bound)),), total
         yield "_sum", (), self._sum * self._unit
         yield "_count", (), total
@@ -162,9 +174,15 @@ class Metrics:
         return self._added(Family(name, about, labels, Gauge))
 
     def histogram(
-        self, name: str, about: str, *labels: str, bounds: Sequence[float], unit: float = 1.0
+        self,
+        name: str,
+        about: str,
+        *labels: str,
+        bounds: Sequence[float],
+        unit: float = 1.0,
+        finer: Sequence[int] = (),
     ) -> Family[Histogram]:
-        return self._added(Family(name, about, labels, lambda: Histogram(bounds, unit)))
+        return self._added(Family(name, about, labels, lambda: Histogram(bounds, unit, finer)))
 
     def _added(self, family: Family[Instrument]) -> Family[Instrument]:
         if family.name in self.families:

@@ -31,9 +31,12 @@ from rota.core.notes import LogLine, Progress
 from rota.core.notifications import ON
 from rota.core.notifications import OPTIONS as NOTIFICATION_OPTIONS
 from rota.core.outside import Assignment, Heartbeat
+from rota.core.overview import Attention, NextFire, Overview
 from rota.core.policies import CATCH_UP, FAILURE, OVERLAP
 from rota.core.publishing import RUN_OPTIONS
+from rota.core.recent import Recent, RecentRun
 from rota.core.schedules import SCHEDULE_OPTIONS
+from rota.core.series import Bucket
 from rota.core.states import FINAL_STATES, Outcome, RunState
 from rota.core.steps import Step, StepState
 from rota.core.workers import Worker, WorkerState
@@ -41,6 +44,7 @@ from rota.data_jobs import DataJobs
 from rota.echoes import (
     BlockingDataJobs,
     BlockingExpecting,
+    BlockingInsight,
     BlockingNotifications,
     BlockingOutside,
     BlockingSchedules,
@@ -51,6 +55,7 @@ from rota.engine.meters import Meters
 from rota.errors import RotaError
 from rota.expectations import Expecting
 from rota.governing import Governing
+from rota.insight import Insight
 from rota.notifications import Notifications
 from rota.outside import Outside
 from rota.registry.jobs import JOB_OPTIONS
@@ -282,6 +287,13 @@ def test_jobs_that_are_data_are_documented() -> None:
     assert named_in_first_column(page, "## Command jobs") == set(COMMAND_OPTIONS)
     assert unnamed("python.md", (f"`{verb}(" for verb in public(DataJobs))) == []
     assert set(public(DataJobs)) == set(public(BlockingDataJobs))
+
+
+def test_what_people_look_at_is_documented() -> None:
+    assert set(public(Insight)) == set(public(BlockingInsight))
+    assert unnamed("python.md", (f"`{verb}(" for verb in public(Insight))) == []
+    for kind in (Overview, Attention, NextFire, Recent, RecentRun, Bucket):
+        assert unnamed("rest.md", (f'"{name}"' for name in kind.__struct_fields__)) == []
 
 
 def test_every_setting_is_documented() -> None:

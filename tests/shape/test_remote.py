@@ -11,8 +11,10 @@ from rota.accounting import Accounts
 from rota.assigning import Assigning
 from rota.client import Client
 from rota.governing import Governing
+from rota.insight import Insight
 from rota.remote.absent import Absent
 from rota.remote.client import RemoteClient
+from rota.remote.insight import RemoteInsight
 from rota.remote.schedules import RemoteSchedules
 from rota.remote.tokens import RemoteTokens
 from rota.remote.workers import RemoteWorkers
@@ -31,6 +33,7 @@ PAIRS: list[tuple[type, type]] = [
     (Schedules, RemoteSchedules),
     (Workers, RemoteWorkers),
     (Tokens, RemoteTokens),
+    (Insight, RemoteInsight),
 ]
 
 
@@ -59,7 +62,7 @@ def told(verb: Callable[..., Any]) -> tuple[list[str], Any]:
 
 def test_every_part_is_there_or_said_not_to_be() -> None:
     client = RemoteClient("http://127.0.0.1:1")
-    parts = {"schedules", "workers", "tokens"}
+    parts = {"schedules", "workers", "tokens", "insight"}
     assert {name for name in PARTS_NOT_OVER_HTTP if isinstance(getattr(client, name), Absent)} == PARTS_NOT_OVER_HTTP
     assert all(hasattr(client, name) for name in parts)
     known = re.findall(r"self\.([a-z]\w*) = [A-Z]", inspect.getsource(Client.__init__))

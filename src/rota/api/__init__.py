@@ -18,6 +18,7 @@ from rota.api import (
     expectations,
     export,
     health,
+    insight,
     jobs,
     logs,
     notifications,
@@ -44,7 +45,7 @@ from rota.app import Rota
 
 _PARTS = (
     *(health, runs, relations, logs, bulk, jobs, executions, schedules, applying, workers, queues, quotas),
-    *(expectations, notifications, audit, tokens, session, stream, export, worker_claims, worker_runs),
+    *(insight, expectations, notifications, audit, tokens, session, stream, export, worker_claims, worker_runs),
 )
 
 

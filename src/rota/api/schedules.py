@@ -19,6 +19,7 @@ from rota.api.filters import scope_of
 from rota.api.identity import identity_of
 from rota.api.operations import operation
 from rota.api.queries import Instant, Page, asked
+from rota.api.recent import RecentCount, RecentQuery, recent_of
 from rota.api.refusals import BadBody
 from rota.api.requests import client_of, json_body, shaped
 from rota.api.revisions import etag, require_revision
@@ -47,6 +48,7 @@ Document = dict[str, Any]
 class ScheduleQuery(Page, kw_only=True):
     job: str | None = None
     owner: str | None = None
+    recent: RecentCount | None = None
 
 
 class OwnerQuery(msgspec.Struct):
@@ -134,14 +136,20 @@ def _document(value: object, name: str | None = None) -> Document:
 
 @operation(Role.VIEWER, query=ScheduleQuery, answers=Document, lists=True, gives=SCHEDULE)
 async def list_schedules(request: Request) -> Response:
-    """Schedules, by name."""
+    """Schedules, by name.
+
+    With `recent`, each also has its last runs, the oldest first, and `p50_duration_ms`, `p95_duration_ms` of those.
+    """
     query = asked(request, ScheduleQuery)
     client = await client_of(request)
     after = name_after(query.cursor)
     found = await client.schedules.list(job=query.job, owner=query.owner, limit=query.limit, after=after)
     now = await client.time()
     following = cursor_of_name(found[-1].name) if len(found) == query.limit else None
-    return answer(page([_seen(request, schedule, now) for schedule in found], following))
+    recent = await recent_of(client, found, query.recent)
+    return answer(
+        page([{**_seen(request, schedule, now), **recent.get(schedule.name, {})} for schedule in found], following)
+    )
 
 
 @operation(
@@ -158,11 +166,14 @@ async def create_schedule(request: Request) -> Response:
     return await _answered(request, client, made, 201)
 
 
-@operation(Role.VIEWER, answers=Document, gives=SCHEDULE)
+@operation(Role.VIEWER, query=RecentQuery, answers=Document, gives=SCHEDULE)
 async def get_schedule(request: Request) -> Response:
     """One schedule: `rule` in words, and `definition`, the document that would make it."""
     client = await client_of(request)
-    return await _answered(request, client, await client.schedules.get(request.path_params["name"]))
+    found = await client.schedules.get(request.path_params["name"])
+    recent = await recent_of(client, [found], asked(request, RecentQuery).recent)
+    shown = {**_seen(request, found, await client.time()), **recent.get(found.name, {})}
+    return answer(shown, headers={"etag": etag(found.revision)})
 
 
 @operation(

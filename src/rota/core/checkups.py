@@ -16,6 +16,9 @@ from rota.instants import instant
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 _MOST_OFFSET = 1_000_000
 _SHOWN = 5
+REAPER_HINT = "the loops of a server or worker do that: is one alive?"
+JOBS_HINT = "start a worker whose app declares them, or cancel their runs"
+MESSENGER_HINT = "the messenger of a server or worker takes them up: is one alive? what does its log say?"
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,19 +71,20 @@ def check_symptoms(found: Symptoms) -> Iterator[Check]:
 def _overdue(found: Symptoms) -> Check:
     if not found.overdue:
         return Check(name="schedules", level=OK, words="no schedule is overdue")
-    told = [_why_overdue(one, found) for one in found.overdue[:_SHOWN]]
-    words = f"{_many(len(found.overdue), 'schedule is', 'schedules are')} overdue: " + "; ".join(told)
+    told = [f"{one.name} {why_overdue(one, found)}" for one in found.overdue[:_SHOWN]]
+    words = f"{many(len(found.overdue), 'schedule is', 'schedules are')} overdue: " + "; ".join(told)
     facts = {"schedules": [one.name for one in found.overdue]}
-    return Check(name="schedules", level=PROBLEM, words=words, hint=_planner_hint(found), facts=facts)
+    return Check(name="schedules", level=PROBLEM, words=words, hint=planner_hint(found), facts=facts)
 
 
-def _why_overdue(one: Overdue, found: Symptoms) -> str:
+def why_overdue(one: Overdue, found: Symptoms) -> str:
+    """For how long, and why."""
     late = span(instant(found.now) - instant(one.next_at))
     why = one.trouble or (f"no process with scope provider {one.provider!r} plans" if one.provider else "nobody plans")
-    return f"{one.name} for {late} ({why})"
+    return f"for {late} ({why})"
 
 
-def _planner_hint(found: Symptoms) -> str:
+def planner_hint(found: Symptoms) -> str:
     if not found.workers:
         return "no worker is alive: start `rota server`, `rota dev` or `rota worker`"
     return "register the provider in a process that runs, or look into its log"
@@ -90,40 +94,50 @@ def _stuck(found: Symptoms) -> Check:
     if not found.stuck:
         return Check(name="leases", level=OK, words="no lease is stuck")
     told = [f"{one.run_id} on {one.worker_id}" for one in found.stuck[:_SHOWN]]
-    words = f"{_many(len(found.stuck), 'lease has', 'leases have')} ended and nobody took them away: " + ", ".join(told)
-    hint = "the loops of a server or worker do that: is one alive?"
-    return Check(
-        name="leases", level=PROBLEM, words=words, hint=hint, facts={"runs": [one.run_id for one in found.stuck]}
-    )
+    words = f"{many(len(found.stuck), 'lease has', 'leases have')} ended and nobody took them away: " + ", ".join(told)
+    facts = {"runs": [one.run_id for one in found.stuck]}
+    return Check(name="leases", level=PROBLEM, words=words, hint=REAPER_HINT, facts=facts)
+
+
+def unserved_queues(found: Symptoms) -> dict[str, int]:
+    """Those with runs from which no live worker takes."""
+    served = {queue for worker in found.workers if worker.claims for queue in worker.queues}
+    return {queue: count for queue, count in sorted(found.queues.items()) if queue not in served}
+
+
+def unknown_jobs(found: Symptoms) -> dict[str, int]:
+    """Those with runs that no live worker knows."""
+    known = {job for worker in found.workers for job in worker.jobs}
+    return {job: count for job, count in sorted(found.jobs.items()) if job not in known}
+
+
+def queues_hint(queues: Iterable[str]) -> str:
+    return f"rota worker MODULE:APP --queues {','.join(queues)}"
 
 
 def _queues(found: Symptoms) -> Check:
-    served = {queue for worker in found.workers if worker.claims for queue in worker.queues}
-    left = {queue: count for queue, count in sorted(found.queues.items()) if queue not in served}
+    left = unserved_queues(found)
     if not left:
-        words = f"every queue with runs has a live worker ({_many(len(found.workers), 'worker', 'workers')})"
+        words = f"every queue with runs has a live worker ({many(len(found.workers), 'worker', 'workers')})"
         return Check(name="queues", level=OK, words=words)
-    told = ", ".join(f"{queue} ({_many(count, 'run', 'runs')})" for queue, count in left.items())
-    hint = f"rota worker MODULE:APP --queues {','.join(left)}"
-    return Check(name="queues", level=PROBLEM, words=f"no live worker takes from: {told}", hint=hint, facts=left)
+    told = ", ".join(f"{queue} ({many(count, 'run', 'runs')})" for queue, count in left.items())
+    words = f"no live worker takes from: {told}"
+    return Check(name="queues", level=PROBLEM, words=words, hint=queues_hint(left), facts=left)
 
 
 def _jobs(found: Symptoms) -> Check:
-    known = {job for worker in found.workers for job in worker.jobs}
-    left = {job: count for job, count in sorted(found.jobs.items()) if job not in known}
+    left = unknown_jobs(found)
     if not left:
         return Check(name="jobs", level=OK, words="every job with runs is known to a live worker")
-    told = ", ".join(f"{job} ({_many(count, 'run', 'runs')})" for job, count in left.items())
-    hint = "start a worker whose app declares them, or cancel their runs"
-    return Check(name="jobs", level=PROBLEM, words=f"no live worker knows: {told}", hint=hint, facts=left)
+    told = ", ".join(f"{job} ({many(count, 'run', 'runs')})" for job, count in left.items())
+    return Check(name="jobs", level=PROBLEM, words=f"no live worker knows: {told}", hint=JOBS_HINT, facts=left)
 
 
 def _signals(found: Symptoms) -> Check:
     if not found.signals:
         return Check(name="signals", level=OK, words="whatever somebody wants to know of is told")
-    words = f"{_many(found.signals, 'signal waits', 'signals wait')} for longer than a minute: nobody is told"
-    hint = "the messenger of a server or worker takes them up: is one alive? what does its log say?"
-    return Check(name="signals", level=PROBLEM, words=words, hint=hint, facts={"count": found.signals})
+    words = f"{many(found.signals, 'signal waits', 'signals wait')} for longer than a minute: nobody is told"
+    return Check(name="signals", level=PROBLEM, words=words, hint=MESSENGER_HINT, facts={"count": found.signals})
 
 
 def _orphans(name: str, count: int, what: str) -> Check:
@@ -147,10 +161,10 @@ def check_expectations(found: Sequence[Expected]) -> Check:
     """What is breached is a warning: rota itself may be well."""
     told = [(one, breach) for one in found for breach in one.breaches]
     if not told:
-        words = f"what is expected of {_many(len(found), 'job or schedule', 'jobs and schedules')} is met"
+        words = f"what is expected of {many(len(found), 'job or schedule', 'jobs and schedules')} is met"
         return Check(name="expected", level=OK, words=words if found else "nothing is expected of anybody")
     said = "; ".join(f"{one.kind} {one.subject}: {breach.message}" for one, breach in told[:_SHOWN])
-    words = f"{_many(len(told), 'expectation is', 'expectations are')} breached: {said}"
+    words = f"{many(len(told), 'expectation is', 'expectations are')} breached: {said}"
     facts = {"breached": [[one.kind, one.subject, breach.what] for one, breach in told]}
     return Check(
         name="expected", level=WARNING, words=words, hint="all of them: rota expect ls --breached", facts=facts
@@ -170,10 +184,10 @@ def check_ledgers(verified: Iterable[Verification], left_out: int) -> Iterator[C
                 facts=msgspec.to_builtins(finding),
             )
     left = f"; {left_out} more were not looked at" if left_out else ""
-    words = f"{plan_times} plan times of {_many(count, 'schedule', 'schedules')} were verified{left}"
+    words = f"{plan_times} plan times of {many(count, 'schedule', 'schedules')} were verified{left}"
     hint = "all of them: rota doctor --all" if left_out else None
     yield Check(name="ledger", level=WARNING if left_out else OK, words=words, hint=hint)
 
 
-def _many(count: int, one: str, several: str) -> str:
+def many(count: int, one: str, several: str) -> str:
     return f"{count} {one if count == 1 else several}"

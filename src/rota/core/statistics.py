@@ -81,6 +81,15 @@ def bucket_size(digits: int) -> int:
     return int(10 ** max(0, digits - _DIGITS))
 
 
+def bucket_bounds(first: int, last: int) -> list[int]:
+    """Where the buckets from one power of ten to another begin."""
+    found: list[int] = []
+    while first <= last:
+        found += range(first, min(first * 10, last + 1), first // 10)
+        first *= 10
+    return found
+
+
 def _middle(low: int) -> float:
     return low + (bucket_size(len(str(low))) - 1) / 2
 
@@ -166,17 +175,22 @@ def percentile(durations: dict[int, int], share: float) -> float | None:
     return None
 
 
+def success_rate(states: dict[str, int]) -> float | None:
+    """Of runs that succeeded, failed, timed out or expired."""
+    decided = sum(states.get(state.value, 0) for state in _SUCCESS_COUNTS)
+    return states.get(_S.SUCCEEDED.value, 0) / decided if decided else None
+
+
 def stats_of(job: str, tally: Tally, running_since: int | None = None, next_at: int | None = None) -> JobStats:
     """`running_since`: when its newest running attempt was claimed."""
     counts = {state: tally.states.get(state.value, 0) for state in RunState if state.is_final}
-    decided = sum(counts[state] for state in _SUCCESS_COUNTS)
     p95 = percentile(tally.durations, 0.95)
     began = max((at for at in (tally.began_at, running_since) if at is not None), default=None)
     return JobStats(
         job=job,
         total=sum(counts.values()),
         **{state.value: count for state, count in counts.items()},
-        success_rate=counts[_S.SUCCEEDED] / decided if decided else None,
+        success_rate=success_rate(tally.states),
         average_duration_ms=round(tally.busy / tally.timed / 1_000) if tally.timed else None,
         p95_duration_ms=None if p95 is None else round(p95 / 1_000),
         first_at=_instant(tally.first_at),

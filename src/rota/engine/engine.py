@@ -1,4 +1,5 @@
-"""The loops of one process: planner, promoter, conductor, messenger, reaper, janitor, watchman; and its worker."""
+"""The loops of one process: planner, promoter, conductor, messenger, reaper, janitor, watchman, recorder; and its
+worker."""
 
 from __future__ import annotations
 
@@ -28,6 +29,7 @@ from rota.engine.meters import Meters
 from rota.engine.planner import Planner, is_for_planner
 from rota.engine.promoter import Promoter
 from rota.engine.reaper import Reaper
+from rota.engine.recorder import Recorder
 from rota.engine.watchman import Watchman
 from rota.engine.worker import Worker
 from rota.registry.jobs import Registry
@@ -108,6 +110,11 @@ class Engine:
             Loop("janitor", Janitor(store, config.janitor, meters), meters, clock),
             Loop("watchman", Watchman(store, config.expect), meters, clock),
         ]
+        self._recorder: Recorder | None = None
+        if simulated is None:  # it decides nothing, and would only make a simulation longer
+            source = self.worker.info.id if self.worker else f"{socket.gethostname()}@{secrets.token_hex(6)}"
+            self._recorder = Recorder(store, meters, source)
+            self._loops.append(Loop("recorder", self._recorder, meters, clock))
         self._unlisten: Callable[[], None] | None = None
 
     async def start(self) -> None:
@@ -176,3 +183,5 @@ class Engine:
         for loop in self._loops:
             await loop.stop()
         await self._planning.close()
+        if self._recorder:
+            await self._recorder.close()

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rota.core.claims import Claim
+from rota.core.counts import Counted
 from rota.core.endings import Report
 from rota.core.levels import Levels
 from rota.core.states import FINAL_STATES, Outcome, RunState
+from rota.core.statistics import bucket_bounds
 from rota.core.tallying import MISSED, SKIPPED, Tally
 from rota.metrics import Metrics
 from rota.store.reporting import Reaped, Reported
@@ -16,7 +18,8 @@ from rota.version import __version__
 _MICRO = 1e-6
 _SHORT = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600)
 _LONG = (0.01, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 14_400, 86_400)
-_LOOPS = ("planner", "promoter", "conductor", "messenger", "reaper", "janitor", "watchman")
+_FINER = bucket_bounds(100, 10**11)
+_LOOPS = ("planner", "promoter", "conductor", "messenger", "reaper", "janitor", "watchman", "recorder")
 _REPORTED: list[Outcome] = [outcome for outcome in Outcome if outcome is not Outcome.LOST]
 _RETRIED = (Outcome.FAILED, Outcome.TIMED_OUT)
 _SUCCEEDED = Outcome.SUCCEEDED  # looked up in its enum, a member costs as much as all the rest of counting a run
@@ -46,6 +49,7 @@ class Meters:
             "outcome",
             bounds=_SHORT,
             unit=_MICRO,
+            finer=_FINER,
         )
         self._durations = {outcome: durations(outcome.value) for outcome in _REPORTED}
         self.lag = made.histogram(
@@ -53,6 +57,7 @@ class Meters:
             "From when a run was due until this worker had claimed it.",
             bounds=_SHORT,
             unit=_MICRO,
+            finer=_FINER,
         )()
         self.retries = made.counter("rota_task_failure_retry_total", "Failures and timeouts that are tried again.")()
         self.handed_over = made.counter("rota_handed_over_total", "Runs handed over to somebody outside.")()
@@ -180,6 +185,15 @@ class Meters:
         self._full.add(tally.skipped.get("limit", 0))
         for kind, count in tally.missed.items():
             self._missed[kind].add(count)
+
+    def counted(self) -> Counted:
+        """Of runs, since the beginning: what charts are made of."""
+        durations: dict[int, int] = {}
+        for of_outcome in self._durations.values():
+            for low, count in of_outcome.counted().items():
+                durations[low] = durations.get(low, 0) + count
+        runs = {state.value: int(ended.value) for state, ended in self.runs.items() if ended.value}
+        return Counted(runs=runs, durations=durations, lag=self.lag.counted())
 
     def text(self, levels: Levels | None) -> str:
         """With the gauges of the database, or with word that it did not answer."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,9 +13,12 @@ from rota.core.events import Event
 from rota.core.explaining import Explanation
 from rota.core.ledger import Verification
 from rota.core.occurrences import Occurrence
-from rota.errors import Invalid, did_you_mean
+from rota.core.recent import Recent, checked_recent
+from rota.errors import Invalid, UnknownSchedule, did_you_mean
 from rota.remote.transport import Transport, path_of
 from rota.remote.values import event_of, items, read
+
+_AT_ONCE = 8
 
 
 class RemoteAccounts:
@@ -31,6 +35,21 @@ class RemoteAccounts:
         """What became of each plan time, the oldest first: of the last day, unless told otherwise."""
         spoken = {"from": _maybe(from_at, "from"), "to": _maybe(to_at, "to"), "limit": limit}
         return items(await self._told(name, "occurrences", **spoken), Occurrence)
+
+    async def recent(self, names: Sequence[str], limit: int = 30) -> Mapping[str, Recent]:
+        """The last `limit` runs of each of these schedules, those of plan times, the oldest first, by name."""
+        checked_recent(len(names), limit)
+        found: list[Recent | None] = []
+        for place in range(0, len(names), _AT_ONCE):
+            asked = [self._recent(name, limit) for name in names[place : place + _AT_ONCE]]
+            found += await asyncio.gather(*asked)
+        return {name: one for name, one in zip(names, found, strict=True) if one is not None}
+
+    async def _recent(self, name: str, limit: int) -> Recent | None:
+        try:
+            return read((await self._transport.ask("GET", path_of("schedules", name), {"recent": limit})).body, Recent)
+        except UnknownSchedule:
+            return None
 
     async def events(self, name: str) -> Sequence[Event]:
         """What was done to it and with it, the oldest first; also to one that was deleted, until its name is reused."""

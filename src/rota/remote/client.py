@@ -27,6 +27,7 @@ from rota.durations import Duration, parse_duration
 from rota.errors import Invalid, StillRunning
 from rota.remote.absent import Absent, NotOffered
 from rota.remote.governing import RemoteGoverning
+from rota.remote.insight import RemoteInsight
 from rota.remote.problems import Problem, Trouble, raised
 from rota.remote.schedules import RemoteSchedules
 from rota.remote.streaming import RemoteHints
@@ -77,6 +78,7 @@ class RemoteClient(RemoteGoverning):
         self.schedules = RemoteSchedules(self._transport, self._limits, self.job, self.time)
         self.workers = RemoteWorkers(self._transport)
         self.tokens = RemoteTokens(self._transport)
+        self.insight = RemoteInsight(self._transport)
         self.quotas = Absent("quotas")
         self.outside = Absent("outside")
         self.expectations = Absent("expectations")

@@ -103,6 +103,8 @@ class Session(Protocol):
 class Database(Protocol):
     dialect: Dialect
     clock: Clock
+    polls: bool
+    """Hints of other processes do not get here: what they leave is found by looking."""
 
     async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
         """Run `work` in a transaction; again, from the start, when the database asks for it.

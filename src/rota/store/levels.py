@@ -16,7 +16,6 @@ async def levels(tx: Tx, silence: int) -> Levels:
     """`silence`: how long a living worker may be silent."""
     queues = await tx.fetch("queue_levels", most=MOST)
     ((alive, silent, slots),) = await tx.fetch("worker_levels", silence=silence)
-    schedules = {state: int(count) for state, count in await tx.fetch("schedule_levels")}
     ((overdue,),) = await tx.fetch("count_overdue", late=_LATE, most=MOST)
     breached = await tx.fetch("breach_levels", most=_MOST_BREACHES)
     return Levels(
@@ -27,7 +26,13 @@ async def levels(tx: Tx, silence: int) -> Levels:
         workers_alive=int(alive),
         workers_silent=int(silent),
         slots=int(slots),
-        schedules={state: schedules.get(state, 0) for state in _STATES},
+        schedules=await schedule_states(tx),
         overdue=int(overdue),
         breached=tuple((kind, subject, what) for kind, subject, what in breached),
     )
+
+
+async def schedule_states(tx: Tx) -> dict[str, int]:
+    """How many there are in each."""
+    found = {state: int(count) for state, count in await tx.fetch("schedule_levels")}
+    return {state: found.get(state, 0) for state in _STATES}

@@ -119,6 +119,7 @@ class PostgresDatabase:
         self.url = url
         self.deadline = deadline
         self._dsn, self._pooled = without_pooler(url)
+        self.polls = self._pooled
         self.clock = manual_clock or HostClock()  # for measuring only: the server's clock decides
         self._manual_clock = manual_clock
         self._statements = Statements(manual_clock)

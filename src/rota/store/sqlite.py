@@ -89,6 +89,7 @@ class SqliteTx:
 
 class SqliteDatabase:
     dialect = SQLITE
+    polls = False
 
     def __init__(self, path: str, manual_clock: Clock | None = None) -> None:
         self.path = path

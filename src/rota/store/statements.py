@@ -39,7 +39,7 @@ _SHARED = (
     "backfilling.sql", "folding.sql", "explaining.sql", "notes.sql", "bulk.sql", "watching.sql", "workers.sql",
     "events.sql", "levels.sql", "listening.sql", "dependencies.sql", "tokens.sql", "rates.sql", "quotas.sql",
     "outside.sql", "needs.sql", "conducting.sql", "expectations.sql", "messages.sql", "notifications.sql",
-    "data_jobs.sql", "pipelines.sql",
+    "data_jobs.sql", "pipelines.sql", "insight.sql",
 )  # fmt: skip
 _BLOCK = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")

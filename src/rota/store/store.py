@@ -41,6 +41,7 @@ from rota.store.data_jobs import DataJobStore, require_free
 from rota.store.database import AlreadyThere, Database, Hint, Row, Tx
 from rota.store.dependencies import DependencyStore
 from rota.store.expectations import ExpectationStore
+from rota.store.insight import InsightStore
 from rota.store.ledger_store import LedgerStore
 from rota.store.messages import SignalStore
 from rota.store.needs import Needed
@@ -104,6 +105,7 @@ class Store:
         self.signals = SignalStore(database, new_id)
         self.notifications = NotificationStore(database)
         self.data_jobs = DataJobStore(database)
+        self.insight = InsightStore(database)
         self._looked_to = NIL_ID
 
     def twin(self) -> Store:

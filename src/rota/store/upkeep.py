@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from rota.core.model import Retention
-from rota.store import counting, folding, needs, pruning
+from rota.store import counting, counts, folding, needs, pruning
 from rota.store.database import Database, Row, Work
 
 log = logging.getLogger("rota.store")
@@ -36,6 +36,7 @@ class Upkeep:
                     troubles.append(error)
         await self._in_bites(folding.long_deleted, folding.drop_schedules)
         await self._in_bites(pruning.old_events, pruning.drop_events)
+        await self._in_bites(counts.old_counts, counts.drop_counts)
         if await self._database.read(pruning.silent_workers):
             await self._database.transact(pruning.drop_silent_workers)
         if thorough and await self._database.read(needs.any_unused):

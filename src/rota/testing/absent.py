@@ -19,6 +19,7 @@ class AbsentDatabase:
     def __init__(self) -> None:
         self.dialect = SQLITE
         self.clock: Clock = HostClock()
+        self.polls = False
 
     async def transact(self, work: Work[T], **_how: object) -> T:
         raise Unavailable("inside inline() there is no database to ask")

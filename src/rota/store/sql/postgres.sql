@@ -227,3 +227,15 @@ select count(*), case when count(*) < :expected then array_agg(id) end from made
 -- name: change_mark
 -- Any transaction that ends moves its upper bound.
 select pg_current_snapshot()::text;
+
+-- name: recent_runs
+select rows.schedule_id, n.id, n.plan_time, r.run_at, n.state,
+    (select min(a.started_at) from rota_attempt a where a.run_id = n.id), n.started_at, n.finished_at
+from {rows schedule_id id, scope_kind text, scope_id text}
+cross join lateral (
+    select p.id, p.run_at from rota_run p
+    where p.schedule_id = rows.schedule_id and p.scope_kind = rows.scope_kind and p.scope_id = rows.scope_id
+        and p.plan_time is not null and p.retry_of is null
+    order by p.plan_time desc limit :limit
+) as r
+join rota_run_now n on n.id = r.id;

@@ -133,3 +133,15 @@ insert into rota_lane_run (schedule_id, scope_kind, scope_id, run_id) values (?,
 update rota_cursor set cursor_at = ?2, next_plan = ?3, next_at = ?4, open_plan = ?5, fired = ?6, awaits = ?7,
     tzdata = ?8, trouble = null
 where no = ?1;
+
+-- name: recent_runs
+select rows.schedule_id, n.id, n.plan_time, r.run_at, n.state,
+    (select min(a.started_at) from rota_attempt a where a.run_id = n.id), n.started_at, n.finished_at
+from {rows schedule_id id, scope_kind text, scope_id text}
+cross join rota_run r on r.id in (
+    select p.id from rota_run p
+    where p.schedule_id = rows.schedule_id and p.scope_kind = rows.scope_kind and p.scope_id = rows.scope_id
+        and p.plan_time is not null and p.retry_of is null
+    order by p.plan_time desc limit :limit
+)
+cross join rota_run_now n on n.id = r.id;

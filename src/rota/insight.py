@@ -1,0 +1,68 @@
+"""What people look at: `client.insight`. No question here looks through all runs."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+
+import msgspec
+
+from rota.clock import HostClock
+from rota.config import Config
+from rota.core.overview import Overview, attention
+from rota.core.series import Series, series_of, stretch_of
+from rota.durations import Duration, in_micros
+from rota.instants import micros_at
+from rota.store import Store
+from rota.store.overview import Seen
+
+_FRESH = 1.5
+_SLACK = 1_000_000
+
+
+class Insight:
+    def __init__(self, store: Store, config: Config) -> None:
+        self._store = store
+        self._silence = in_micros(config.lease)
+        self._stuck_for = in_micros(config.lease + config.reaper) + _SLACK
+        self._asking = asyncio.Lock()
+        self._known: tuple[float, Overview] | None = None
+
+    async def overview(self) -> Overview:
+        """How full it is, what came of the last day, what needs attention, what comes next.
+
+        An answer serves everybody who asks within a second and a half.
+        """
+        async with self._asking:
+            now = self._store.clock.monotonic()
+            if self._known is None or now - self._known[0] >= _FRESH:
+                self._known = now, await self._look()
+            return self._known[1]
+
+    async def series(
+        self, from_at: datetime | None = None, to_at: datetime | None = None, step: Duration | None = None
+    ) -> Series:
+        """What was counted in that time, in steps: the last day in steps of 15 minutes, unless told otherwise.
+
+        A step is whole minutes; whole hours, if more than two days ago are asked for.
+        """
+        stretch = stretch_of(from_at, to_at, step, await self._store.now())
+        rows = await self._store.insight.counted(stretch.span, stretch.first, stretch.to)
+        return await asyncio.to_thread(series_of, stretch, rows)  # of many processes, it takes a while
+
+    async def _look(self) -> Overview:
+        clock = self._store.clock
+        before = clock.micros()
+        seen = await self._store.insight.overview(self._silence, self._stuck_for)
+        offset = _certain_offset(before, micros_at(seen.overview.at), clock.micros())
+        return self._judged(seen, offset if isinstance(clock, HostClock) else 0)
+
+    def _judged(self, seen: Seen, offset: int) -> Overview:
+        facts = msgspec.structs.replace(seen.facts, polls=self._store.database.polls, offset=offset)
+        told, count = attention(facts)
+        return msgspec.structs.replace(seen.overview, attention=told, attention_count=count)
+
+
+def _certain_offset(before: int, there: int, after: int) -> int:
+    """Of this host's clock: the database read its own in between, so what lies there is no difference."""
+    return before - there if there < before else after - there if there > after else 0

@@ -1,0 +1,50 @@
+"""`client.insight` of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, TypeVar
+
+from rota.core.documents import written_instant
+from rota.core.overview import Overview
+from rota.core.series import Series
+from rota.durations import Duration
+from rota.errors import Invalid
+from rota.remote.transport import Transport, path_of
+from rota.remote.values import read, value
+from rota.remote.writing import duration
+
+T = TypeVar("T")
+
+
+class RemoteInsight:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def overview(self) -> Overview:
+        """How full it is, what came of the last day, what needs attention, what comes next.
+
+        An answer serves everybody who asks within a second and a half.
+        """
+        return read((await self._transport.ask("GET", path_of("overview"))).body, Overview)
+
+    async def series(
+        self, from_at: datetime | None = None, to_at: datetime | None = None, step: Duration | None = None
+    ) -> Series:
+        """What was counted in that time, in steps: the last day in steps of 15 minutes, unless told otherwise.
+
+        A step is whole minutes; whole hours, if more than two days ago are asked for.
+        """
+        written = None if step is None else duration(step)
+        return await self._asked("series", Series, {"from": spoken(from_at), "to": spoken(to_at), "step": written})
+
+    async def _asked(self, what: str, kind: type[T], query: Mapping[str, Any]) -> T:
+        body = (await self._transport.ask("GET", path_of(what), query)).body
+        return value(read(body, dict[str, Any]), kind)
+
+
+def spoken(at: datetime | None) -> str | None:
+    if at is not None and at.tzinfo is None:
+        raise Invalid(f"{at.isoformat()} has no zone", hint="give an aware datetime: datetime.now(UTC)")
+    return None if at is None else written_instant(at)

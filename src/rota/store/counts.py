@@ -1,0 +1,62 @@
+"""What processes counted, and how full the queues were, by the minute and by the hour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import msgspec
+
+from rota.core.counts import SPANS, Counted, Rows, levels_of
+from rota.core.levels import QueueLevel
+from rota.durations import in_micros
+from rota.store.database import Row, Tx, Work
+from rota.store.levels import MOST
+
+NOBODY = ""
+"""The source of what nobody counted, and everybody can see."""
+MINUTES_KEPT, HOURS_KEPT = timedelta(days=2), timedelta(days=60)
+_BITE = 1_000
+_MOST_READ = 300_000
+"""A day of two hundred processes, by the minute; of more, the oldest are left out."""
+
+
+async def record(tx: Tx, source: str, rows: Rows) -> None:
+    """May be repeated: each says all that there is to say."""
+    found = [(span, at, msgspec.json.encode(counted).decode()) for (span, at), counted in sorted(rows.items())]
+    await tx.fetch("save_counts", found, source=source)
+
+
+async def unmeasured(tx: Tx, now: int) -> bool:
+    return not await tx.fetch("measured", at=now // SPANS[60] * SPANS[60])
+
+
+async def begin_measuring(tx: Tx, now: int) -> list[tuple[int, int]]:
+    """Minute and hour that nobody measures yet, and this process will."""
+    wanted = [(span, now // length * length) for span, length in SPANS.items()]
+    return [(span, at) for span, at in await tx.fetch("begin_measuring", wanted)]
+
+
+async def measured(tx: Tx) -> Counted:
+    rows = await tx.fetch("queue_levels", most=MOST)
+    return levels_of(QueueLevel(queue, state, int(runs)) for queue, state, runs, _ in rows)
+
+
+async def between(tx: Tx, span: int, first: int, last: int) -> list[tuple[int, str]]:
+    """When each row began, and its text."""
+    rows = await tx.fetch("counted_between", span=span, first=first, last=last, most=_MOST_READ)
+    return [(at, text) for at, text in rows]
+
+
+async def old_counts(tx: Tx) -> Sequence[Row]:
+    """One bite of what is kept no longer."""
+    minutes, hours = in_micros(MINUTES_KEPT), in_micros(HOURS_KEPT)
+    return await tx.fetch("old_counts", minutes=minutes, hours=hours, limit=_BITE)
+
+
+def drop_counts(rows: Sequence[Row]) -> Work[int]:
+    async def body(tx: Tx) -> int:
+        await tx.fetch("drop_counts", rows)
+        return len(rows)
+
+    return body

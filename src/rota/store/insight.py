@@ -1,0 +1,41 @@
+"""The store's questions for those who look: the first page, charts, the timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rota.core.counts import Rows
+from rota.core.recent import Recent
+from rota.store import counts, overview, recent
+from rota.store.database import Database
+from rota.store.overview import Seen
+
+
+class InsightStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def overview(self, silence: int, stuck_for: int) -> Seen:
+        return await self._database.read(lambda tx: overview.seen(tx, silence, stuck_for))
+
+    async def recent(self, names: Sequence[str], limit: int) -> dict[str, Recent]:
+        """Of each of these schedules the last runs."""
+        return await self._database.read(lambda tx: recent.recent(tx, names, limit))
+
+    async def record(self, source: str, rows: Rows) -> None:
+        """All that a process has counted of these minutes and hours, in place of what it wrote before."""
+        await self._database.transact(lambda tx: counts.record(tx, source, rows))
+
+    async def measure(self, now: int) -> bool:
+        """How full the queues are, noted once for a minute and once for an hour, by whoever comes first."""
+        if not await self._database.glance(lambda tx: counts.unmeasured(tx, now)):
+            return False
+        spans = await self._database.transact(lambda tx: counts.begin_measuring(tx, now))
+        if spans:
+            measured = await self._database.read(counts.measured)
+            await self._database.transact(lambda tx: counts.record(tx, counts.NOBODY, dict.fromkeys(spans, measured)))
+        return bool(spans)
+
+    async def counted(self, span: int, first: int, last: int) -> list[tuple[int, str]]:
+        """What was counted by the minute (60) or by the hour (3600) that began then or later, and before `last`."""
+        return await self._database.read(lambda tx: counts.between(tx, span, first, last))

@@ -1,0 +1,111 @@
+-- What people look at: the first page, charts, the timeline. Live tables and indexes only, and never all of a long queue.
+
+-- name: backlog
+select queue, job, count(*), min(run_at), sum(case when run_at < :now - :late then 1 else 0 end)
+from (
+    select * from (
+        select w.queue, coalesce(s.job, w.job) as job, w.run_at
+        from rota_ready w left join rota_stage s on s.run_id = w.run_id where w.hold = 0 limit :most
+    ) as free
+    union all
+    select * from (
+        select w.queue, coalesce(s.job, w.job), w.run_at
+        from rota_ready w left join rota_stage s on s.run_id = w.run_id where w.hold = 2 limit :most
+    ) as limited
+    union all
+    select * from (
+        select w.queue, coalesce(s.job, w.job), w.run_at
+        from rota_ready w left join rota_stage s on s.run_id = w.run_id where w.hold = 6 limit :most
+    ) as needed
+) as queued
+group by queue, job;
+
+-- name: count_scheduled
+select count(*) from (
+    select * from (select 1 from rota_ready where hold = 1 limit :most) as delayed
+    union all
+    select * from (select 1 from rota_ready where hold = 3 limit :most) as following
+    union all
+    select * from (select 1 from rota_ready where hold = 4 limit :most) as limited
+    union all
+    select * from (select 1 from rota_ready where hold = 5 limit :most) as conducting
+    union all
+    select * from (select 1 from rota_ready where hold = 7 limit :most) as needed
+) as scheduled;
+
+-- name: count_begun
+-- Leases; of all that have begun, those that run, that wait, and that were asked to stop.
+select coalesce(sum(leased), 0), count(case when leased = 1 and cancel_at is null then 1 end),
+    count(case when leased = 0 and cancel_at is null then 1 end), count(cancel_at)
+from (
+    select 1 as leased, cancel_at from rota_lease
+    union all
+    select * from (select 0, cancel_at from rota_outside limit :most) as elsewhere
+    union all
+    select * from (select 0, cancel_at from rota_conduct limit :most) as conducting
+) as begun;
+
+-- name: lingering_runs
+-- Those within a step that is not to be cancelled have their grace still before them.
+select run_id, worker_id, cancel_at from rota_lease where cancel_at < :now - :late and shielded <= 0
+union all
+select run_id, worker_id, cancel_at from rota_outside where cancel_at < :now - :late
+order by 3 limit :limit;
+
+-- name: all_pauses
+select kind, name, paused_at, paused_by, reason from rota_pause order by paused_at, kind, name limit :limit;
+
+-- name: newest_breaches
+select kind, subject, what, since, details from rota_breach order by since, kind, subject, what limit :limit;
+
+-- name: next_fires
+select s.name, s.job, s.definition, c.next_plan
+from rota_cursor c join rota_schedule s on s.cursor_no = c.no
+where c.next_at > :now - :late and c.next_plan is not null and s.deleted_at is null and s.enabled = 1
+    and s.paused_at is null and s.job_paused = 0
+order by c.next_at, c.no limit :limit;
+
+-- name: counted_last_day
+-- Whole hours, and the minutes before the first of them.
+select counted from rota_count where span = 3600 and at >= :whole
+union all
+select counted from rota_count where span = 60 and at >= :since and at < :whole;
+
+-- name: definitions_by_name
+select s.id, s.name, s.definition from {rows name text} join rota_schedule s on s.name = rows.name
+where s.deleted_at is null;
+
+-- name: some_scopes
+select scope_kind, scope_id from rota_scope_span where schedule_id = :id and until is null
+order by scope_kind, scope_id limit :limit;
+
+-- name: save_counts
+insert into rota_count (span, at, source, counted)
+select rows.span, rows.at, cast(:source as text), rows.counted from {rows span int, at bigint, counted text}
+where true
+on conflict (span, at, source) do update set counted = excluded.counted;
+
+-- name: measured
+select 1 from rota_count where span = 60 and at = :at and source = '';
+
+-- name: begin_measuring
+insert into rota_count (span, at, source, counted)
+select rows.span, rows.at, '', '{}' from {rows span int, at bigint}
+where true
+on conflict (span, at, source) do nothing
+returning span, at;
+
+-- name: old_counts
+select * from (
+    select span, at, source from rota_count where span = 60 and at < :now - :minutes
+    union all
+    select span, at, source from rota_count where span = 3600 and at < :now - :hours
+) as old limit :limit;
+
+-- name: drop_counts
+delete from rota_count where (span, at, source) in (
+    select rows.span, rows.at, rows.source from {rows span int, at bigint, source text}
+);
+
+-- name: counted_between
+select at, counted from rota_count where span = :span and at >= :first and at < :last order by at desc limit :most;

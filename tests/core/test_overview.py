@@ -1,0 +1,116 @@
+"""What needs attention, as the facts tell it."""
+
+import msgspec
+import pytest
+
+from rota.core.checkups import Overdue, Stuck, Symptoms
+from rota.core.counts import Counted, last_day, merged
+from rota.core.explaining_runs import LiveWorker
+from rota.core.overview import LATE, Backlog, Facts, Held, OpenBreach, attention, backlogs
+from rota.core.workers import WorkerState
+
+NOW = 1_750_000_000_000_000
+LONG_AGO = NOW - LATE - 1
+MAIL = Backlog("mail", "send", 3, LONG_AGO, 3)
+SERVING = LiveWorker("a@1", ("mail",), ("send",))
+QUIET = Facts(symptoms=Symptoms(now=NOW, queues={"mail": 3}, jobs={"send": 3}, workers=[SERVING]), backlog=[MAIL])
+
+
+def kinds(facts: Facts) -> list[tuple[str, str | None]]:
+    told, count = attention(facts)
+    assert count == len(told)
+    return [(one.kind, one.subject) for one in told]
+
+
+def with_symptoms(**changes: object) -> Facts:
+    return msgspec.structs.replace(QUIET, symptoms=msgspec.structs.replace(QUIET.symptoms, **changes))
+
+
+def test_nothing_is_wrong_with_a_queue_that_is_served() -> None:
+    assert kinds(QUIET) == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        (with_symptoms(overdue=[Overdue("s", LONG_AGO, None, None)]), ("schedule_overdue", "s")),
+        (with_symptoms(stuck=[Stuck("r", "w@1", LONG_AGO)]), ("run_stuck", "r")),
+        (with_symptoms(signals=2), ("signals_untold", None)),
+        (msgspec.structs.replace(QUIET, lingering=[Stuck("r", "w@1", LONG_AGO)]), ("run_lingering", "r")),
+        (
+            msgspec.structs.replace(QUIET, breaches=[OpenBreach("job", "send", "success_every", LONG_AGO, "no run")]),
+            ("expectation_breached", "job/send"),
+        ),
+        (msgspec.structs.replace(QUIET, held=[Held("queue", "mail", NOW, "ada", "relay")]), ("queue_paused", "mail")),
+        (msgspec.structs.replace(QUIET, held=[Held("job", "send", NOW, None, None)]), ("job_paused", "send")),
+        (msgspec.structs.replace(QUIET, polls=True), ("polling", None)),
+        (msgspec.structs.replace(QUIET, offset=2_000_000), ("clock", None)),
+    ],
+)
+def test_each_kind(facts: Facts, expected: tuple[str, str | None]) -> None:
+    assert kinds(facts) == [expected]
+
+
+def test_a_queue_without_a_worker_and_a_job_that_nobody_knows() -> None:
+    assert kinds(with_symptoms(workers=[])) == [("queue_unserved", "mail"), ("job_unknown", "send")]
+    drained = LiveWorker("a@1", ("mail",), ("send",), WorkerState.DRAINING)
+    assert kinds(with_symptoms(workers=[drained])) == [("queue_unserved", "mail")]
+
+
+def test_a_worker_may_be_about_to_start() -> None:
+    fresh = msgspec.structs.replace(MAIL, oldest=NOW - LATE)
+    assert kinds(msgspec.structs.replace(with_symptoms(workers=[]), backlog=[fresh])) == []
+
+
+def test_what_is_paused_is_told_as_such_only() -> None:
+    held = [Held("queue", "mail", NOW, None, None), Held("job", "send", NOW, None, None)]
+    facts = msgspec.structs.replace(with_symptoms(workers=[]), held=held)
+    assert kinds(facts) == [("queue_paused", "mail"), ("job_paused", "send")]
+
+
+def test_a_pause_without_a_backlog_is_nothing_to_look_at() -> None:
+    assert kinds(msgspec.structs.replace(QUIET, held=[Held("queue", "slow", NOW, None, None)])) == []
+
+
+def test_a_kind_is_not_shown_to_its_end() -> None:
+    many = with_symptoms(overdue=[Overdue(f"s{no}", LONG_AGO, None, None) for no in range(30)], signals=1)
+    told, count = attention(many)
+    assert (len(told), count) == (21, 31)
+    assert told[-1].kind == "signals_untold"
+
+
+def test_words() -> None:
+    held = Held("queue", "mail", NOW, "ada", "the relay is down")
+    (told,), _ = attention(msgspec.structs.replace(QUIET, held=[held]))
+    assert told.text == "queue mail is paused by ada (the relay is down), and 3 runs wait"
+    assert told.hint == "rota queue resume mail"
+
+
+def test_backlogs_are_added_up() -> None:
+    found = [MAIL, Backlog("mail", "sort", 2, NOW, 0), Backlog("slow", "send", 1, NOW, 0)]
+    assert backlogs(found, "queue") == {"mail": (5, LONG_AGO), "slow": (1, NOW)}
+    assert backlogs(found, "job") == {"send": (4, LONG_AGO), "sort": (2, NOW)}
+
+
+def test_counts_are_merged_in_whatever_order() -> None:
+    parts = [
+        Counted(runs={"succeeded": 2}, durations={10: 1}, lag={5: 1}),
+        Counted(runs={"succeeded": 1, "failed": 1}, durations={10: 2, 20: 1}),
+        Counted(levels={"mail": (1, 2, 0)}),
+        Counted(levels={"mail": (3, 1, 0), "slow": (0, 1, 0)}),
+    ]
+    whole = Counted(
+        runs={"succeeded": 3, "failed": 1},
+        durations={10: 3, 20: 1},
+        lag={5: 1},
+        levels={"mail": (3, 1, 0), "slow": (0, 1, 0)},
+    )
+    assert merged(parts) == merged(reversed(parts)) == whole
+    assert merged([merged(parts[:2]), merged(parts[2:])]) == whole
+    assert msgspec.json.decode(msgspec.json.encode(whole), type=Counted) == whole
+
+
+def test_the_last_day() -> None:
+    day = last_day([Counted(runs={"succeeded": 3, "skipped": 5}), Counted(runs={"failed": 1})])
+    assert (day.runs, day.success_rate) == ({"failed": 1, "skipped": 5, "succeeded": 3}, 0.75)
+    assert last_day([]).success_rate is None
