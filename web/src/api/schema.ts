@@ -46,6 +46,15 @@ export interface Attempt {
   counters: Record<string, number>;
 }
 
+/** One thing that somebody should look at: `kind` for programs, `text` for people; `subject` is a name or an id. */
+export interface Attention {
+  kind: string;
+  subject: string | null;
+  since: string | null;
+  text: string;
+  hint: string | null;
+}
+
 /** `subject` is the whole id of a run or a worker, or a name. */
 export interface AuditQuery {
   /** How many */
@@ -94,6 +103,18 @@ export interface Breached {
   since: string;
   message: string;
   details: Record<string, unknown>;
+}
+
+/** A step. `queued` and `running` are those of the fullest look at the queues in it; None: nobody looked. */
+export interface Bucket {
+  at: string;
+  runs: Record<string, number>;
+  duration_p50_ms: number | null;
+  duration_p95_ms: number | null;
+  lag_p50_ms: number | null;
+  lag_p95_ms: number | null;
+  queued: number | null;
+  running: number | null;
 }
 
 /** Of `matched` runs, `done` are as was wanted; each of the others is in one of `refused`. */
@@ -331,6 +352,14 @@ export interface Fire {
   marks: string[];
 }
 
+/** `rule` is in words, and None while it makes no sense. Without `problems`, it could be stored as it is. */
+export interface Foreseen {
+  rule: string | null;
+  timezone: string;
+  fires: Fire[];
+  problems: Wrong[];
+}
+
 /** `cancelling`: it was asked to stop. `lease_until`: say something before then; or the deadline, where it waits. */
 export interface Heartbeat {
   cancelling: boolean;
@@ -451,10 +480,33 @@ export interface JobStatus {
   pause_reason: string | null;
 }
 
+/** Runs that ended within the last 24 hours, by their state; as exact as charts are. `success_rate`: of those that succeeded, failed, timed out or expired. */
+export interface LastDay {
+  runs: Record<string, number>;
+  success_rate: number | null;
+}
+
+/** Runs that are queued and due for longer than 10 s, and schedules that are due as long and not planned. */
+export interface Late {
+  runs: number;
+  schedules: number;
+}
+
 export interface LineBody {
   text: string;
   level?: string;
   logger?: string;
+}
+
+/** Runs that have not ended. `capped`: there are more queued or scheduled ones than were counted. */
+export interface Live {
+  running: number;
+  cancelling: number;
+  queued: number;
+  scheduled: number;
+  waiting: number;
+  oldest_queued_at: string | null;
+  capped: boolean;
 }
 
 /** `cursor` is where to go on reading behind its row. */
@@ -543,6 +595,14 @@ export interface NewJobBody {
   payload?: Record<string, unknown> | null;
 }
 
+export interface NextFire {
+  schedule: string;
+  job: string;
+  at: string;
+  zone: string;
+  rule: string;
+}
+
 /** No parameters at all. */
 export type Nothing = Record<string, unknown>;
 
@@ -612,6 +672,19 @@ export interface OccurrenceQuery {
 
 /** How one attempt ended. */
 export type Outcome = "cancelled" | "failed" | "handed_back" | "lost" | "snoozed" | "succeeded" | "timed_out";
+
+/** `attention` has the first of each kind; `attention_count` says how many there are. */
+export interface Overview {
+  at: string;
+  live: Live;
+  late: Late;
+  last_day: LastDay;
+  workers: WorkerCounts;
+  schedules: Record<string, number>;
+  attention: Attention[];
+  attention_count: number;
+  next_fires: NextFire[];
+}
 
 /** `owner`: whose it is, for lists; `api` if nobody says it. */
 export interface OwnerQuery {
@@ -686,6 +759,10 @@ export interface QuotaOf {
   max_queued: number | null;
   rate: string | null;
   owner: string;
+}
+
+export interface RecentQuery {
+  recent?: number | null;
 }
 
 /** So many runs for the same reason; `examples` are the ids of a few, `message` is what the first was told. */
@@ -877,6 +954,9 @@ export interface ScheduleQuery {
   cursor?: string | null;
   job?: string | null;
   owner?: string | null;
+  text?: string | null;
+  state?: string | null;
+  recent?: number | null;
 }
 
 /** `jobs` by state; `stale_locks_cleared`: leases that this process has taken away since it began. */
@@ -912,6 +992,21 @@ export interface ScopeBody {
 /** What came of it: the status of an answer, for example. */
 export interface Sent {
   sent: unknown;
+}
+
+/** From the begin of the first step to the end of the last one, or to now. */
+export interface Series {
+  from: string;
+  to: string;
+  step: string;
+  buckets: Bucket[];
+}
+
+/** `step`: whole minutes, as `15m`; whole hours, if more than two days ago are asked for. */
+export interface SeriesQuery {
+  from?: string | null;
+  to?: string | null;
+  step?: string | null;
 }
 
 export interface SessionBody {
@@ -1061,6 +1156,14 @@ export interface Worker {
   app_version: string;
 }
 
+/** `stale`: silent for longer than a lease, and not stopped in order. `busy`: slots taken. */
+export interface WorkerCounts {
+  alive: number;
+  stale: number;
+  slots: number;
+  busy: number;
+}
+
 /** A run that a worker has claimed. */
 export interface WorkerRun {
   id: string;
@@ -1087,3 +1190,11 @@ export interface WorkerSettingsBody {
 
 /** `gone` is never a worker's own word: it has not been heard of for longer than its lease. */
 export type WorkerState = "draining" | "gone" | "stopping" | "working";
+
+/** One thing that keeps a document from being a schedule. `key` is that of the document, where one is at fault. */
+export interface Wrong {
+  code: string;
+  detail: string;
+  hint: string | null;
+  key: string | null;
+}
