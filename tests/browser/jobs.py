@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from rota import Context, Fail, Rota
 
@@ -24,6 +25,10 @@ def declare(app: Rota) -> None:
     def refuse() -> None:
         raise Fail("never", code="never")
 
+    _long(app)
+
+
+def _long(app: Rota) -> None:
     @app.job(steps=["fetch", "count", "publish"])
     async def index(ctx: Context, pages: int = 3) -> dict[str, int]:
         async def fetch() -> int:
@@ -46,3 +51,9 @@ def declare(app: Rota) -> None:
         while True:
             ctx.checkpoint()
             await asyncio.sleep(0.05)
+
+    @app.job(cancel_grace="20s")
+    async def stubborn() -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await asyncio.sleep(5)

@@ -16,21 +16,23 @@ export interface Asking {
   enabled?: boolean;
   /** While the parameters change, what was there stays, until the new is here. */
   keep?: boolean;
+  /** For what costs more: at most once in so many milliseconds, however often it changes. */
+  rest?: number;
   /** Also every so many milliseconds, for what changes with time alone. */
   every?: number;
 }
 
-/** `useGet<Run>("run:…", "/runs/…")`: asked now, and again whenever something of that topic changed. */
+/** `useGet<Run>("run:…", "/runs/…")`: asked now, and again whenever something of that topic changed; `null`: only now. */
 export function useGet<T>(
-  topic: Topic | Topic[],
+  topic: Topic | null,
   path: string,
   query: Parameters = {},
   asking: Asking = {},
 ): UseQueryResult<T, Problem> {
-  const topics = Array.isArray(topic) ? topic : [topic];
-  useLive(...topics);
+  useLive(...(topic ? [topic] : []));
   return useQuery<T, Problem>({
-    queryKey: [topics[0], path, query],
+    queryKey: [topic, path, query],
+    meta: { rest: asking.rest },
     queryFn: ({ signal }) => api.get<T>(path, query, signal),
     enabled: asking.enabled ?? true,
     placeholderData: asking.keep ? keepPreviousData : undefined,
@@ -43,6 +45,7 @@ export function usePages<T>(topic: Topic, path: string, query: Parameters = {}, 
   useLive(topic);
   const result = useInfiniteQuery<Page<T>, Problem, { pages: Page<T>[] }, unknown[], string | null>({
     queryKey: [topic, path, query, "pages"],
+    meta: { rest: asking.rest },
     queryFn: ({ signal, pageParam }) => api.get<Page<T>>(path, { ...query, cursor: pageParam }, signal),
     initialPageParam: null,
     getNextPageParam: (last) => last.next_cursor,

@@ -3,7 +3,7 @@
  * One stream for the whole page, for the topics that what is shown asks for; closed while nobody looks. When the stream
  * fails, everything is asked again every five seconds instead.
  */
-import { useQueryClient, type QueryClient } from "@tanstack/react-query";
+import { useQueryClient, type Query, type QueryClient } from "@tanstack/react-query";
 import { createContext, useContext, useEffect, useMemo, useState, type ReactNode } from "react";
 import { apiUrl } from "./client";
 
@@ -21,7 +21,7 @@ class Live {
   private soon: number | undefined;
   private polling: number | undefined;
   private retry: number | undefined;
-  private changed = new Set<string>();
+  private old = new Set<Query>();
   private flushing: number | undefined;
   private lastFlush = 0;
   private stale = false;
@@ -107,7 +107,7 @@ class Live {
     });
     source.addEventListener("hint", (event) => {
       const hint = JSON.parse((event as MessageEvent<string>).data) as { topic: string };
-      this.changed.add(hint.topic);
+      this.queries.getQueryCache().findAll({ queryKey: [hint.topic] }).forEach((query) => this.old.add(query));
       this.flushSoon();
     });
     source.addEventListener("reset", () => this.everything());
@@ -148,12 +148,20 @@ class Live {
     this.flushing = window.setTimeout(() => {
       this.flushing = undefined;
       this.lastFlush = performance.now();
-      const topics = [...this.changed];
-      this.changed.clear();
-      // What is being asked at this moment may have been read before the change: it is asked again.
-      topics.forEach((topic) => void this.queries.invalidateQueries({ queryKey: [topic] }, { cancelRefetch: true }));
+      for (const query of [...this.old]) {
+        // What is being asked at this moment may have been read before the change: it is asked again afterwards.
+        if (query.state.fetchStatus !== "idle" || Date.now() - query.state.dataUpdatedAt < restOf(query)) continue;
+        this.old.delete(query);
+        void this.queries.invalidateQueries({ queryKey: query.queryKey, exact: true });
+      }
+      if (this.old.size) this.flushSoon();
     }, rest);
   }
+}
+
+/** Questions that cost more are asked less often: see `Asking.rest`. */
+function restOf(query: Query): number {
+  return Number(query.meta?.rest ?? 0);
 }
 
 const LiveContext = createContext<Live | null>(null);

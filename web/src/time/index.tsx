@@ -48,6 +48,7 @@ export function relative(at: number, now: number, locale: string, justNow: strin
 /** "850ms", "1.2s", "3m 05s", "2h 10m", "4d 3h". */
 export function duration(milliseconds: number): string {
   const value = Math.max(0, milliseconds);
+  if (value < 1) return "<1ms";
   if (value < 1_000) return `${Math.round(value)}ms`;
   if (value < 10_000) return `${(Math.floor(value / 100) / 10).toFixed(1)}s`;
   if (value < 60_000) return `${Math.floor(value / 1_000)}s`;

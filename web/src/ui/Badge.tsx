@@ -42,14 +42,15 @@ const lookOf = (state: Shown): RunState => (state in AS_STATES ? AS_STATES[state
 export const toneOf = (state: Shown): Tone => TONES[lookOf(state)] ?? "idle";
 export const shapeOf = (state: Shown): string => SHAPES[lookOf(state)] ?? SHAPES.queued;
 
-export function StateBadge({ state, filled = false }: { state: Shown; filled?: boolean }) {
+/** `word`: what it is called here, if that is not the state's own name. */
+export function StateBadge({ state, filled = false, word }: { state: Shown; filled?: boolean; word?: string }) {
   const t = useWords(common);
   return (
     <span className={`badge tone-${toneOf(state)}${filled ? " filled" : ""}`} data-state={state}>
       <svg viewBox="0 0 12 12" aria-hidden="true">
         <path d={shapeOf(state)} fillRule="evenodd" />
       </svg>
-      {t[state]}
+      {word ?? t[state]}
     </span>
   );
 }

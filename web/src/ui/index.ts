@@ -12,6 +12,7 @@ export * from "./icons";
 export * from "./JsonTree";
 export * from "./keys";
 export * from "./Menu";
+export * from "./PayloadForm";
 export * from "./PageHeader";
 export * from "./Tabs";
 export * from "./Tile";

@@ -1,14 +1,16 @@
-import { notYet } from "../NotYet";
 import type { View } from "../view";
+import { RunPage } from "./RunPage";
+import { RunsPage } from "./RunsPage";
 import { viewName } from "./words";
-
-const Page = notYet(viewName, "rota run ls");
 
 const view: View = {
   id: "runs",
   icon: "runs",
   name: viewName,
-  routes: [{ path: "/runs", page: Page }, { path: "/runs/:id", page: Page }],
+  routes: [
+    { path: "/runs", page: RunsPage },
+    { path: "/runs/:id", page: RunPage },
+  ],
 };
 
 export default view;
