@@ -13,7 +13,7 @@ from rota.core.states import Outcome
 from rota.core.triggers import Trigger
 from rota.store import Store, open_database
 from tests.browser import jobs
-from tests.support.runs import claim, tell
+from tests.support.runs import claim, claim_limited, tell
 from tests.support.schedules import plan
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -59,7 +59,7 @@ class Past:
             self.clock.at = min(now, self.clock.at + step // timedelta(microseconds=1))
             await plan(self.store)
             known = {one.name: one.version for one in self._jobs.registry.definitions()}
-            for held in await claim(self.store, known=known):
+            for held in [*await claim(self.store, known=known), *await claim_limited(self.store, known=known)]:
                 busy = self._chance.randrange(40, 30_000) * 1_000
                 self.clock.at += 1_000
                 if not (keep and self.clock.at >= now):
@@ -69,7 +69,7 @@ class Past:
         self.clock.at += busy
         chance = self._chance.random()
         outcome = Outcome.SUCCEEDED if chance < 0.86 else Outcome.FAILED if chance < 0.97 else Outcome.TIMED_OUT
-        await tell(self.store, held, outcome)
+        await tell(self.store, held, outcome, busy=busy)
 
 
 async def lived(url: str, days: int = 30) -> None:

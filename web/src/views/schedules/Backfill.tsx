@@ -5,9 +5,10 @@ import { useCommand } from "../../api/hooks";
 import type { Backfill } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { common } from "../../i18n/common";
-import { Link, withSearch } from "../../router";
+import { Link } from "../../router";
 import { Button, Dialog, Facts, Field, ProblemNotice, useAbsolute } from "../../ui";
 import { backfillWords } from "./backfillWords";
+import { runsOf } from "./links";
 import type { Schedule } from "./types";
 
 const RAN = ["none", "failed", "all"] as const;
@@ -103,7 +104,7 @@ function Counted({ seen, schedule }: { seen: Backfill; schedule: Schedule }) {
           seen.held > 0 && [t.held, seen.held],
         ]}
       />
-      {!seen.dry_run && seen.count > 0 && <Link to={withSearch("/runs", { q: `schedule:${/\s/.test(schedule.name) ? `"${schedule.name}"` : schedule.name}` })}>{t.toRuns}</Link>}
+      {!seen.dry_run && seen.count > 0 && <Link to={runsOf(schedule.name)}>{t.toRuns}</Link>}
     </div>
   );
 }

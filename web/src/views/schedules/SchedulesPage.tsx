@@ -7,7 +7,8 @@ import { Link, useParameter } from "../../router";
 import { Button, Card, ChoiceChips, DataTable, EmptyState, Icon, Menu, PageHeader, Pagination, ProblemNotice, SearchBox, useRested } from "../../ui";
 import { useActions } from "./actions";
 import { BulkDialog, type BulkAct } from "./Bulk";
-import { schedulePath, useColumns } from "./columns";
+import { useColumns } from "./columns";
+import { schedulePath } from "./links";
 import "./schedules.css";
 import { STATES, type Schedule, type ScheduleState } from "./types";
 import { schedulesWords, viewName } from "./words";
@@ -22,7 +23,7 @@ export function SchedulesPage() {
   const [state, setState] = useParameter("state");
   const filter = useMemo<Parameters>(() => ({ text, job, state }), [text, job, state]);
   const narrowed = !!(text || job || state);
-  const schedules = usePages<Schedule>("schedules", "/schedules", { ...filter, recent: 30, limit: 50 }, { keep: true });
+  const schedules = usePages<Schedule>("schedules", "/schedules", { ...filter, recent: 30, limit: 50 }, { keep: true, rest: 1_000 });
   const [chosen, setChosen] = useState<Set<string>>(new Set());
   const [bulk, setBulk] = useState<BulkAct | null>(null);
   useEffect(() => setChosen(new Set()), [filter]);
@@ -35,7 +36,7 @@ export function SchedulesPage() {
     setState(null);
   };
   return (
-    <div className="stack">
+    <>
       <PageHeader
         title={title}
         about={t.about}
@@ -100,7 +101,7 @@ export function SchedulesPage() {
       )}
       {acting.dialogs}
       {bulk && <BulkDialog action={bulk} names={chosen.size ? [...chosen] : null} filter={filter} close={() => setBulk(null)} done={() => setChosen(new Set())} />}
-    </div>
+    </>
   );
 }
 

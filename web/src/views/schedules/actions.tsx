@@ -61,6 +61,7 @@ export function useActions(gone?: () => void): Acting {
     else setAsked({ what: action as Asked, schedule });
   };
   const entries = (schedule: Schedule): MenuEntry[] => [
+    ...(operator ? [{ id: "run", name: t.runNow }] : []),
     ...(operator ? [schedule.paused_at ? { id: "resume", name: t.resume } : { id: "pause", name: t.pause, disabled: schedule.state === "ended" }] : []),
     ...(operator ? [schedule.enabled ? { id: "disable", name: t.disable } : { id: "enable", name: t.enable }] : []),
     ...(operator && hasPlanTimes(schedule) ? [{ id: "backfill", name: t.backfill }] : []),

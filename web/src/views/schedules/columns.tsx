@@ -2,15 +2,13 @@
 import { useLocale, useWords } from "../../i18n";
 import { common } from "../../i18n/common";
 import { Link } from "../../router";
-import { part } from "../../api/client";
 import { Badge, Button, Menu, OutcomeStrip, StateBadge, Time, duration, relative, useAbsolute, useNow, type Column, type Tone } from "../../ui";
 import type { Acting } from "./actions";
+import { schedulePath } from "./links";
 import { badges, policyWords } from "./policies";
 import { expressionOf, useRule } from "./rules";
 import type { RecentRun, Schedule, ScheduleState } from "./types";
 import { schedulesWords } from "./words";
-
-export const schedulePath = (name: string) => `/schedules/${part(name)}`;
 
 const TONES: Record<ScheduleState, Tone> = { active: "good", paused: "warn", "job paused": "warn", disabled: "idle", ended: "idle" };
 const SHAPES = { active: "running", paused: "waiting", "job paused": "waiting", disabled: "cancelled", ended: "skipped" } as const;
@@ -80,10 +78,10 @@ function RuleCell({ schedule }: { schedule: Schedule }) {
   );
 }
 
-/** `Tue 17 Nov, 09:00 CET`, in the schedule's own zone, whatever the switch says. */
+/** `17 Nov, 09:00 CET`, in the schedule's own zone, whatever the switch says. */
 export function useInZone(zone: string): (at: string) => string {
   const locale = useLocale();
-  const format = new Intl.DateTimeFormat(locale, { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone: zone, timeZoneName: "short" });
+  const format = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone: zone, timeZoneName: "short" });
   return (at) => format.format(new Date(at));
 }
 
@@ -113,7 +111,7 @@ export function Next({ schedule }: { schedule: Schedule }) {
       <time dateTime={schedule.next_plan} title={absolute(schedule.next_plan)}>
         {relative(Date.parse(schedule.next_plan), now, locale, both.now)}
       </time>
-      <span className="quiet">{inZone(schedule.next_plan)}</span>
+      <span className="quiet schedules-when">{inZone(schedule.next_plan)}</span>
     </div>
   );
 }
@@ -151,15 +149,15 @@ function ActionsCell({ schedule, acting }: { schedule: Schedule; acting: Acting 
   if (!entries.length) return null;
   return (
     <span className="schedules-actions">
-      <Button look="plain" small icon="play" label={t.runNowOf(schedule.name)} onClick={() => acting.act("run", schedule)} />
+      <Button look="plain" small icon="play" label={t.runNowOf(schedule.name)} className="wide" onClick={() => acting.act("run", schedule)} />
       {entries.some(({ id }) => id === "edit") && (
-        <Link to={`${schedulePath(schedule.name)}/edit`} className="button plain small icon" aria-label={t.editOf(schedule.name)} title={t.edit}>
+        <Link to={`${schedulePath(schedule.name)}/edit`} className="button plain small icon wide" aria-label={t.editOf(schedule.name)} title={t.edit}>
           <svg viewBox="0 0 16 16" fill="none" stroke="currentColor" strokeWidth="1.4" strokeLinejoin="round" aria-hidden="true">
             <path d="M3 13l.6-2.8L10.8 3l2.2 2.2-7.2 7.2z" />
           </svg>
         </Link>
       )}
-      <Menu label={t.more(schedule.name)} text="⋯" className="button plain small" entries={entries.filter(({ id }) => id !== "edit")} onAction={(id) => acting.act(id, schedule)} />
+      <Menu label={t.more(schedule.name)} text="⋯" className="button plain small" entries={entries} onAction={(id) => acting.act(id, schedule)} />
     </span>
   );
 }
