@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from rota import Rota, after, cron, every, following, once
@@ -52,18 +53,16 @@ class Past:
         definition = define(known[job], trigger, options, name=name, now=await self.store.now())
         await self.store.schedules.create(name, definition, "test")
 
-    async def live(self, step: timedelta = timedelta(hours=1), *, keep: bool = False) -> None:
-        """From step to step: what is due is planned, what waits is worked. With `keep`, the last runs go on."""
-        now = time.time_ns() // 1_000
+    async def live(self, step: timedelta = timedelta(hours=1), *, until: timedelta = timedelta(0)) -> None:
+        """From step to step, to so long ago: what is due is planned, what waits is worked."""
+        now = time.time_ns() // 1_000 - until // timedelta(microseconds=1)
         while self.clock.at < now:
             self.clock.at = min(now, self.clock.at + step // timedelta(microseconds=1))
             await plan(self.store)
             known = {one.name: one.version for one in self._jobs.registry.definitions()}
             for held in [*await claim(self.store, known=known), *await claim_limited(self.store, known=known)]:
                 busy = self._chance.randrange(40, 30_000) * 1_000
-                self.clock.at += 1_000
-                if not (keep and self.clock.at >= now):
-                    await self._end(held, busy)
+                await self._end(held, busy)
 
     async def _end(self, held: Any, busy: int) -> None:
         self.clock.at += busy
@@ -72,12 +71,30 @@ class Past:
         await tell(self.store, held, outcome, busy=busy)
 
 
+_lived: list[bytes] = []
+
+
+def _file(url: str) -> Path:
+    return Path(url.removeprefix("sqlite:///"))
+
+
+async def lived_once(url: str) -> None:
+    """The same for each test that asks; made for the first."""
+    if _lived:
+        _file(url).write_bytes(_lived[0])
+        return
+    await lived(url, days=12)
+    _lived.append(_file(url).read_bytes())
+
+
 async def lived(url: str, days: int = 30) -> None:
     """One of each kind, with what happened to them."""
     past = Past(url, timedelta(days=days))
     await past.begin()
     page = {"url": "https://example.com"}
-    await past.make("news", "crawl", every("6h"), payload=page, description="What is new, four times a day.")
+    await past.make(
+        "news", "crawl", every("6h"), payload=page, catch_up="none", description="What is new, four times a day."
+    )
     await past.make("morning-report", "hello", cron("0 9 * * MON-FRI", "Europe/Berlin"), overlap="queue_one")
     await past.make("nightly", "hello", cron("30 2 * * *", "Europe/Berlin"), catch_up={"mode": "all", "keep": 5})
     await past.make("tidy", "hello", after("12h"), description="Half a day after the last time was over.")
@@ -88,6 +105,9 @@ async def lived(url: str, days: int = 30) -> None:
     await past.make(HOSTILE, "hello", every("1d"), description=HOSTILE, failure="half_open")
     await past.make("rests", "hello", every("2h"))
     await past.make("off", "hello", every("2h"), enabled=False)
-    await past.live(timedelta(hours=6))
+    spring = datetime(2027, 3, 27, tzinfo=UTC)
+    await past.make("spring", "hello", cron("30 2 * * *", "Europe/Berlin"), start_at=spring)
+    await past.live(timedelta(hours=6), until=timedelta(days=2))
     await past.store.schedules.pause("rests", "the other side is being moved", "ada", None)
+    await past.live(timedelta(hours=30))  # nobody was there: some are covered, some are missed
     await past.store.close()

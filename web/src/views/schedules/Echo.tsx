@@ -49,7 +49,7 @@ export function Echo({ document, foreseen }: { document: Document; foreseen: For
           {shown?.problems.map((problem) => (
             <div key={problem.detail} className="notice tone-warn">
               <strong>{t.wrong}</strong>
-              <span>{problem.detail}</span>
+              <span>{problem.detail.replace(/^schedule '[^']*': /, "")}</span>
               {problem.hint && <span className="quiet">{problem.hint}</span>}
             </div>
           ))}

@@ -9,7 +9,7 @@ import { Link, navigate, usePlace } from "../../router";
 import { Button, Card, EmptyState, Field, PageHeader, PayloadForm, ProblemNotice, useToasts, type JsonSchema } from "../../ui";
 import { Echo, useForeseen } from "./Echo";
 import { editorWords } from "./editorWords";
-import { cleaned, differences, isReady, keyOf, type Form } from "./form";
+import { cleaned, differences, isReady, keyOf, told, type Form } from "./form";
 import { Choice, Text } from "./inputs";
 import { schedulePath } from "./links";
 import { PolicyFields, RunFields } from "./PolicyFields";
@@ -106,7 +106,7 @@ function Editor({ stored: first, first: begun }: { stored: Stored | null; first:
     setStored(newer);
     setNewer(null);
   };
-  const found = Object.fromEntries((isReady(document) ? (foreseen?.problems ?? []) : []).map(({ key, detail }) => [key ?? "", detail]));
+  const found = Object.fromEntries((isReady(document) ? (foreseen?.problems ?? []) : []).map(({ key, detail }) => [key ?? "", key === "payload" ? detail : told(detail)]));
   const atRefusal = refused && keyOf(refused);
   const form: Form = {
     document,
@@ -118,7 +118,7 @@ function Editor({ stored: first, first: begun }: { stored: Stored | null; first:
         return after;
       });
     },
-    wrong: (key) => (refused && atRefusal === key ? refused.detail : (found[key] ?? null)),
+    wrong: (key) => (refused && atRefusal === key ? told(refused.detail) : (found[key] ?? null)),
   };
   const title = stored ? t.editTitle(name) : t.newTitle;
   const owner = stored?.schedule.owner;
@@ -197,7 +197,7 @@ function Fields({ form, named }: { form: Form; named: boolean }) {
               schema={job?.payload_schema}
               value={(form.document.payload as Record<string, unknown> | undefined) ?? {}}
               onChange={(payload) => payload && form.set({ payload: Object.keys(payload).length ? payload : undefined })}
-              wrong={wrong ? { detail: wrong, pointer: pointerIn(wrong) } : null}
+              wrong={wrong ? { detail: wrong.replace(/^.*payload at [^:]*: /, ""), pointer: pointerIn(wrong) } : null}
             />
           </div>
         </Card>

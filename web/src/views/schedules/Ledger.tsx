@@ -107,7 +107,7 @@ function useLedgerColumns(schedule: Schedule, explain: (at: string) => void): Co
     { id: "run", name: t.run, cell: (one) => one.run_id && <Link to={`/runs/${one.run_id}`} className="mono" title={one.run_id}>{one.run_id.slice(-8)}</Link>, priority: "lowest" },
     {
       id: "why",
-      name: "",
+      name: t.why,
       width: "5rem",
       cell: (one) => (
         <Button small look="plain" aria-label={t.whyOf(absolute(instantOf(one)))} onClick={() => explain(instantOf(one))}>

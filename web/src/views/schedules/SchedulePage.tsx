@@ -28,7 +28,7 @@ export function SchedulePage({ params }: { params: Record<string, string> }) {
   const name = params.name!;
   const t = useWords(detailWords);
   const back = { to: "/schedules", name: useWords(viewName).name };
-  const found = useGet<Schedule>("schedules", schedulePath(name), { recent: 100 }, { rest: 1_000 });
+  const found = useGet<Schedule>("schedules", schedulePath(name), { recent: 100 });
   const schedule = found.data;
   const fires = useGet<Page<Fire>>("schedules", `${schedulePath(name)}/preview`, { n: FIRES }, { enabled: !!schedule, rest: 5_000, every: 30_000 });
   const acting = useActions(() => navigate("/schedules"));

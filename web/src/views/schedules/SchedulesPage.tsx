@@ -23,7 +23,7 @@ export function SchedulesPage() {
   const [state, setState] = useParameter("state");
   const filter = useMemo<Parameters>(() => ({ text, job, state }), [text, job, state]);
   const narrowed = !!(text || job || state);
-  const schedules = usePages<Schedule>("schedules", "/schedules", { ...filter, recent: 30, limit: 50 }, { keep: true, rest: 1_000 });
+  const schedules = usePages<Schedule>("schedules", "/schedules", { ...filter, recent: 30, limit: 50 }, { keep: true });
   const [chosen, setChosen] = useState<Set<string>>(new Set());
   const [bulk, setBulk] = useState<BulkAct | null>(null);
   useEffect(() => setChosen(new Set()), [filter]);

@@ -36,7 +36,7 @@ export function Trends({ schedule }: { schedule: Schedule }) {
       {charts.map((series) => (
         <Card key={series.name} title={series.name}>
           {times.length ? (
-            <TimeChart label={series.name} times={times} series={[{ ...series, area: true }]} height={140} format={duration} zone={schedule.timezone} />
+            <TimeChart label={series.name} times={times} series={[{ ...series, area: true }]} height={140} format={(value) => (value ? duration(value) : "0")} zone={schedule.timezone} />
           ) : (
             <p className="quiet">{t.noRuns}</p>
           )}

@@ -185,6 +185,6 @@ export function useColumns(acting: Acting, may: boolean): Column<Schedule>[] {
           </span>
         ),
     },
-    ...(may ? [{ id: "actions", name: "", cell: (row: Schedule) => <ActionsCell schedule={row} acting={acting} />, width: "6rem" }] : []),
+    ...(may ? [{ id: "actions", name: t.actions, number: true, cell: (row: Schedule) => <ActionsCell schedule={row} acting={acting} />, width: "6rem" }] : []),
   ];
 }

@@ -83,6 +83,9 @@ export function keyOf(problem: Problem): string | null {
   return told?.[told.length - 1] ?? (problem.code === "duplicate-schedule" ? "name" : problem.code === "unknown-job" ? "job" : null);
 }
 
+/** The sentence alone, where the field says whom it is about. */
+export const told = (detail: string) => detail.replace(/^(?:schedule '[^']*'|a schedule) ?:? */, "").replace(/^[a-z_]+: (?=.)/, "");
+
 /** As `<input type="datetime-local">` writes it, and back. */
 export const localOf = (value: unknown): string => {
   const at = typeof value === "string" && value ? new Date(value) : null;
