@@ -92,9 +92,9 @@ async def lived(url: str, days: int = 30) -> None:
     past = Past(url, timedelta(days=days))
     await past.begin()
     page = {"url": "https://example.com"}
-    await past.make(
-        "news", "crawl", every("6h"), payload=page, catch_up="none", description="What is new, four times a day."
-    )
+    prompt = {"mode": "none", "grace": "8h"}
+    about = "What is new, four times a day."
+    await past.make("news", "crawl", every("6h"), payload=page, catch_up=prompt, description=about)
     await past.make("morning-report", "hello", cron("0 9 * * MON-FRI", "Europe/Berlin"), overlap="queue_one")
     await past.make("nightly", "hello", cron("30 2 * * *", "Europe/Berlin"), catch_up={"mode": "all", "keep": 5})
     await past.make("tidy", "hello", after("12h"), description="Half a day after the last time was over.")

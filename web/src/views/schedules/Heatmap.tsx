@@ -22,7 +22,7 @@ export function reach(fires: Fire[] | undefined, lanes: number): number {
   const last = fires?.[fires.length - 1];
   if (!fires || fires.length < 2 || !last) return MOST_DAYS;
   const gap = (Date.parse(last.plan_time) - Date.parse(fires[0]!.plan_time)) / (fires.length - 1);
-  return Math.min(MOST_DAYS, ((MOST * 0.8) / lanes) * (gap / DAY));
+  return Math.min(MOST_DAYS, ((MOST * 0.9) / lanes) * (gap / DAY));
 }
 
 export function Heatmap({ schedule, fires }: { schedule: Schedule; fires: Fire[] | undefined }) {
@@ -54,7 +54,7 @@ function Calendar({ cells, hourly, label }: { cells: Cell[] | null; hourly: bool
   const t = useWords(detailWords);
   const locale = useLocale();
   const shown = useMemo(() => TELLS.filter((tell) => cells?.some((cell) => cell.counts[tell])), [cells]);
-  if (!cells) return <div className="schedules-calendar-wait" aria-busy="true" />;
+  if (!cells) return <div className="schedules-calendar-box" data-hourly={hourly || undefined} aria-busy="true" />;
   const dayOf = (cell: Cell) => cell.key.slice(0, 10);
   const days = [...new Set(cells.map(dayOf))];
   const byKey = new Map(cells.map((cell) => [cell.key, cell]));
@@ -75,7 +75,7 @@ function Calendar({ cells, hourly, label }: { cells: Cell[] | null; hourly: bool
     );
   const totals = shown.map((tell) => `${cells.reduce((all, cell) => all + (cell.counts[tell] ?? 0), 0).toLocaleString()} ${t[tell]}`).join(", ");
   return (
-    <div className="schedules-calendar-box">
+    <div className="schedules-calendar-box" data-hourly={hourly || undefined}>
       <div className={hourly ? "schedules-calendar hourly" : "schedules-calendar"} role="img" aria-label={`${label}: ${totals || t.nothing}`}>
         {hourly
           ? days.map((day) => (
@@ -92,7 +92,8 @@ function Calendar({ cells, hourly, label }: { cells: Cell[] | null; hourly: bool
             ))]}
       </div>
       <ul className="schedules-legend">
-        {(shown.length ? shown : (["good"] as Tell[])).map((tell) => (
+        {!shown.length && <li className="quiet">{t.noHistory}</li>}
+        {shown.map((tell) => (
           <li key={tell} className={`tone-${TONES[tell]}`}>
             <svg viewBox="0 0 12 12" aria-hidden="true">
               <path d={shapeOf(SHAPES[tell])} fillRule="evenodd" />

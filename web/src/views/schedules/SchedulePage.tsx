@@ -32,7 +32,7 @@ export function SchedulePage({ params }: { params: Record<string, string> }) {
   const schedule = found.data;
   const fires = useGet<Page<Fire>>("schedules", `${schedulePath(name)}/preview`, { n: FIRES }, { enabled: !!schedule, rest: 5_000, every: 30_000 });
   const acting = useActions(() => navigate("/schedules"));
-  if (!schedule) {
+  if (!schedule || found.error?.status === 404) {
     return (
       <>
         <PageHeader title={name} back={back} />

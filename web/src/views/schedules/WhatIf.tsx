@@ -8,7 +8,7 @@ import { Badge, Button, Card, DataTable, Field, ProblemNotice, duration, useAbso
 import { detailWords } from "./detailWords";
 import { schedulePath } from "./links";
 import { CATCH_UPS, FAILURES, OVERLAPS } from "./modes";
-import { policyWords } from "./policies";
+import { modeWord, policyWords } from "./policies";
 import type { Schedule } from "./types";
 
 const COUNTS = ["run", "failed", "skipped", "cancelled", "covered", "missed"] as const;
@@ -111,7 +111,7 @@ function Policies({ policies, onChange }: PoliciesProps) {
             <option value="">{t.asIs}</option>
             {modes.map((mode) => (
               <option key={mode} value={mode}>
-                {mode.replaceAll("_", " ")}
+                {modeWord(mode, p)}
               </option>
             ))}
           </select>

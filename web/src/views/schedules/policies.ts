@@ -41,9 +41,9 @@ export const policyWords = words({
     delay: (span: string) => `Runs start ${span} after their plan time.`,
     jitter: (span: string) => `Up to ${span} later, each plan time its own.`,
     maxRuns: (count: string) => `It ends after ${count} plan times.`,
-    badge_overlap: (mode: string) => `overlap ${mode.replaceAll("_", " ")}`,
+    badge_overlap: (mode: string) => `overlap ${mode}`,
     badge_late: (mode: string) => `catch-up ${mode}`,
-    badge_failure: (mode: string) => `on failure ${mode.replaceAll("_", " ")}`,
+    badge_failure: (mode: string) => `on failure ${mode}`,
     badge_limit: (max: string) => `max ${max}`,
     badge_scopes: (count: string) => `${count} scopes`,
     badge_provider: (name: string) => `scopes of ${name}`,
@@ -52,6 +52,20 @@ export const policyWords = words({
     badge_jitter: (span: string) => `jitter ${span}`,
     badge_delay: (span: string) => `delay ${span}`,
     badge_expect: "expectations",
+    mode_skip: "skip",
+    mode_allow: "allow",
+    mode_cancel_previous: "cancel previous",
+    mode_parallel: "parallel",
+    mode_queue_one: "queue one",
+    mode_queue_all: "queue all",
+    mode_latest: "latest",
+    mode_all: "all",
+    mode_none: "none",
+    mode_run_new: "run as usual",
+    mode_retry: "retry",
+    mode_backoff: "back off",
+    mode_half_open: "half open",
+    mode_pause: "pause",
   },
   zh: {
     overlap: "重叠",
@@ -94,6 +108,20 @@ export const policyWords = words({
     badge_jitter: (span: string) => `抖动 ${span}`,
     badge_delay: (span: string) => `延迟 ${span}`,
     badge_expect: "期望",
+    mode_skip: "跳过",
+    mode_allow: "允许",
+    mode_cancel_previous: "取消前一次",
+    mode_parallel: "并行",
+    mode_queue_one: "排队一个",
+    mode_queue_all: "全部排队",
+    mode_latest: "只补最新",
+    mode_all: "全部补上",
+    mode_none: "不补",
+    mode_run_new: "照常运行",
+    mode_retry: "重试",
+    mode_backoff: "退避",
+    mode_half_open: "半开试探",
+    mode_pause: "暂停",
   },
 });
 
@@ -101,6 +129,12 @@ type Said = ReturnType<typeof useWords<(typeof policyWords)["en"]>>;
 
 const usualOverlap = (document: Document) =>
   modeOf(document.catch_up, "latest").mode === "all" || document.following !== undefined ? "queue_all" : "skip";
+
+/** A mode as it is called in a line of few words. */
+export const modeWord = (mode: string, t: Said): string => {
+  const found = (t as Record<string, unknown>)[`mode_${mode}`];
+  return typeof found === "string" ? found : mode;
+};
 
 const word = (t: Said, key: string): string => {
   const found = (t as Record<string, unknown>)[key];
@@ -140,9 +174,9 @@ export function sentences(document: Document, t: Said): [name: string, sentence:
 export function badges(document: Document, t: Said): string[] {
   const { scopes } = document;
   return [
-    document.overlap !== undefined && modeOf(document.overlap, "skip").mode !== usualOverlap(document) && t.badge_overlap(modeOf(document.overlap, "skip").mode),
-    document.catch_up !== undefined && modeOf(document.catch_up, "latest").mode !== "latest" && t.badge_late(modeOf(document.catch_up, "latest").mode),
-    document.failure !== undefined && modeOf(document.failure, "run_new").mode !== "run_new" && t.badge_failure(modeOf(document.failure, "run_new").mode),
+    document.overlap !== undefined && modeOf(document.overlap, "skip").mode !== usualOverlap(document) && t.badge_overlap(modeWord(modeOf(document.overlap, "skip").mode, t)),
+    document.catch_up !== undefined && modeOf(document.catch_up, "latest").mode !== "latest" && t.badge_late(modeWord(modeOf(document.catch_up, "latest").mode, t)),
+    document.failure !== undefined && modeOf(document.failure, "run_new").mode !== "run_new" && t.badge_failure(modeWord(modeOf(document.failure, "run_new").mode, t)),
     document.max_concurrency !== undefined && t.badge_limit(String(document.max_concurrency)),
     document.rate !== undefined && String(document.rate),
     Array.isArray(scopes) ? t.badge_scopes(String(scopes.length)) : typeof scopes === "string" && t.badge_provider(scopes),
