@@ -27,6 +27,7 @@ from rota.core.scope import Scope
 from rota.core.series import Series
 from rota.core.states import RunState
 from rota.core.steps import StepState
+from rota.core.timeline import Timeline
 from rota.core.triggers import Trigger
 from rota.core.whatif import Simulated, WhatIf
 from rota.core.workers import Worker
@@ -289,3 +290,8 @@ class BlockingInsight:
         self, from_at: datetime | None = None, to_at: datetime | None = None, step: Duration | None = None
     ) -> Series:
         return self._call(lambda client: client.insight.series(from_at, to_at, step))
+
+    def timeline(
+        self, from_at: datetime | None = None, to_at: datetime | None = None, *, by: str = "schedule", limit: int = 500
+    ) -> Timeline:
+        return self._call(lambda client: client.insight.timeline(from_at, to_at, by=by, limit=limit))

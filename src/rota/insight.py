@@ -11,6 +11,7 @@ from rota.clock import HostClock
 from rota.config import Config
 from rota.core.overview import Overview, attention
 from rota.core.series import Series, series_of, stretch_of
+from rota.core.timeline import Timeline, asked_of, timeline_of
 from rota.durations import Duration, in_micros
 from rota.instants import micros_at
 from rota.store import Store
@@ -49,6 +50,18 @@ class Insight:
         stretch = stretch_of(from_at, to_at, step, await self._store.now())
         rows = await self._store.insight.counted(stretch.span, stretch.first, stretch.to)
         return await asyncio.to_thread(series_of, stretch, rows)  # of many processes, it takes a while
+
+    async def timeline(
+        self, from_at: datetime | None = None, to_at: datetime | None = None, *, by: str = "schedule", limit: int = 500
+    ) -> Timeline:
+        """Attempts that went on in that time (the last hour, unless told otherwise), and plan times to come up to its
+        end, in lanes by `schedule`, `job`, `worker` or `queue`.
+
+        Of runs made no earlier than a day before; the newest attempts, `limit` of them.
+        """
+        asked = asked_of(from_at, to_at, by, limit, await self._store.now())
+        found = await self._store.insight.timeline(asked)
+        return await asyncio.to_thread(timeline_of, asked, found.bars, found.upcoming, more=found.more)
 
     async def _look(self) -> Overview:
         clock = self._store.clock

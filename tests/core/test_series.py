@@ -20,7 +20,7 @@ def ago(span: int) -> datetime:
 
 def test_the_last_day_in_steps_of_15_minutes() -> None:
     found = stretch_of(None, None, None, NOW)
-    assert (found.to, found.step, found.span) == (NOW, 15 * MINUTE, 60)
+    assert (found.to, found.step, found.span) == (NOW, 15 * MINUTE, 300)
     assert instant(found.first) == datetime(2026, 1, 30, 8, tzinfo=UTC)
     assert len(found.begins) == 97
 
@@ -30,7 +30,7 @@ def test_the_last_day_in_steps_of_15_minutes() -> None:
     [
         (HOUR, MINUTE, 60),
         (3 * HOUR, 2 * MINUTE, 60),
-        (2 * DAY, 30 * MINUTE, 60),
+        (2 * DAY, 30 * MINUTE, 300),
         (2 * DAY + 1, HOUR, 3_600),
         (7 * DAY, 2 * HOUR, 3_600),
         (60 * DAY, DAY, 3_600),
@@ -70,6 +70,7 @@ def test_what_is_to_come_is_left_out() -> None:
     found = stretch_of(ago(-HOUR), ago(-2 * HOUR), None, NOW)
     assert list(found.begins) in ([], [found.first])
     assert stretch_of(None, datetime.max.replace(tzinfo=UTC), None, NOW).to == NOW
+    assert stretch_of(None, datetime.min.replace(tzinfo=UTC), None, NOW).to == 0
     assert stretch_of(datetime.min.replace(tzinfo=UTC), None, "1000d", NOW).first == 0
 
 

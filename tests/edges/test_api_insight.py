@@ -8,7 +8,7 @@ import pytest
 
 from rota.api import asgi
 from rota.app import Rota
-from rota.core.counts import MINUTE, Counted
+from rota.core.counts import FEW_MINUTES, Counted
 from rota.core.overview import Overview
 from rota.remote import RemoteClient
 from rota.store import open_database
@@ -96,7 +96,7 @@ async def test_schedules_with_their_last_runs(http: httpx2.AsyncClient, far: Rem
 async def test_charts(http: httpx2.AsyncClient, far: RemoteClient, app: Rota) -> None:
     near = await app.connect()
     now = await near.store.now()
-    await near.store.insight.record("a", {(60, now // MINUTE * MINUTE): Counted(runs={"failed": 2})})
+    await near.store.insight.record("a", {(300, now // FEW_MINUTES * FEW_MINUTES): Counted(runs={"failed": 2})})
     found = (await http.get("/series")).json()
     assert (found["step"], found["buckets"][-1]["runs"]) == ("15m", {"failed": 2})
     asked = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "step": "6h"}
@@ -106,3 +106,33 @@ async def test_charts(http: httpx2.AsyncClient, far: RemoteClient, app: Rota) ->
         assert (await http.get(f"/series?{wrong}")).status_code == 422, wrong
     begin, end = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
     assert await far.insight.series(begin, end, "6h") == await near.insight.series(begin, end, "6h")
+
+
+async def test_the_timeline(http: httpx2.AsyncClient, far: RemoteClient, app: Rota) -> None:
+    run = (await http.post("/runs", json={"job": "greet"})).json()
+    await adrain(app)
+    found = (await http.get("/timeline?by=job")).json()
+    (lane,) = found["lanes"]
+    assert (found["by"], found["truncated"], lane["name"], lane["overlaps"]) == ("job", False, "greet", False)
+    (attempt,) = lane["attempts"]
+    assert (attempt["run_id"], attempt["no"], attempt["state"]) == (run["id"], 1, "succeeded")
+    assert (await http.get("/timeline")).json()["lanes"] == []
+    for wrong in ("by=colour", "limit=0", "limit=5001", "to=2020-01-01T00:00:00Z&from=2021-01-01T00:00:00Z"):
+        assert (await http.get(f"/timeline?{wrong}")).status_code == 422, wrong
+    near = await app.connect()
+    begin, end = datetime(2026, 1, 1, tzinfo=UTC), datetime.now(UTC)
+    assert await far.insight.timeline(begin, end, by="job") == await near.insight.timeline(begin, end, by="job")
+
+
+async def test_they_are_not_for_tokens_of_one_scope(database_url: str) -> None:
+    app = Rota(database_url, auth=True)
+    client = await app.connect()
+    await client.store.migrate()
+    token = await client.tokens.create("narrow", "viewer", scope=("tenant", "42"))
+    transport = httpx2.ASGITransport(app=asgi(app))
+    headers = {"Authorization": f"Bearer {token.secret}"}
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:7682/api/v1") as http:
+        for path in ("/overview", "/series", "/timeline"):
+            assert (await http.get(path, headers=headers)).status_code == 403
+            assert (await http.get(path)).status_code == 401
+    await app.aclose()

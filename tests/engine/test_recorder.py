@@ -65,7 +65,8 @@ async def test_it_adds_to_its_minute_and_to_its_hour(either: Harness) -> None:
     assert found[60, noon, "a"] == Counted(runs={"succeeded": 2, "failed": 1}, lag={4_900: 1})
     assert found[60, noon + MINUTE, "a"] == Counted(runs={"succeeded": 1})
     assert found[3_600, noon, "a"].runs == {"succeeded": 3, "failed": 1}
-    assert len(found) == 3
+    assert found[300, noon, "a"] == found[3_600, noon, "a"]
+    assert len(found) == 4
 
 
 async def test_who_counted_nothing_writes_nothing(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +162,7 @@ async def test_levels_are_measured_by_whoever_comes_first(either: Harness) -> No
     for recorder in recorders:
         await recorder.step()
     level = Counted(levels={"default": (2, 1, 0)})
-    assert await counted(either) == {(60, noon, ""): level, (3_600, noon, ""): level}
+    assert await counted(either) == {(span, noon, ""): level for span in (60, 300, 3_600)}
     either.clock.advance("50s")
     for recorder in recorders:
         await recorder.step()
@@ -181,6 +182,7 @@ async def test_old_ones_go(either: Harness) -> None:
     await either.janitor.step()
     assert [(span, row.runs) for (span, _, _), row in (await counted(either)).items()] == [
         (60, {"succeeded": 1}),
+        (300, {"succeeded": 1}),
         (3_600, {"succeeded": 1}),
         (3_600, {"succeeded": 1}),
     ]

@@ -39,6 +39,7 @@ from rota.core.schedules import SCHEDULE_OPTIONS
 from rota.core.series import Bucket
 from rota.core.states import FINAL_STATES, Outcome, RunState
 from rota.core.steps import Step, StepState
+from rota.core.timeline import Lane, TimelineAttempt
 from rota.core.workers import Worker, WorkerState
 from rota.data_jobs import DataJobs
 from rota.echoes import (
@@ -292,7 +293,7 @@ def test_jobs_that_are_data_are_documented() -> None:
 def test_what_people_look_at_is_documented() -> None:
     assert set(public(Insight)) == set(public(BlockingInsight))
     assert unnamed("python.md", (f"`{verb}(" for verb in public(Insight))) == []
-    for kind in (Overview, Attention, NextFire, Recent, RecentRun, Bucket):
+    for kind in (Overview, Attention, NextFire, Recent, RecentRun, Bucket, Lane, TimelineAttempt):
         assert unnamed("rest.md", (f'"{name}"' for name in kind.__struct_fields__)) == []
 
 

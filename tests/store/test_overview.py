@@ -139,7 +139,7 @@ async def test_schedules_and_their_next_fires(store: Store, clock: ManualClock) 
     assert kinds(await overview(store)) == []
 
 
-async def test_the_last_day_by_whole_hours_and_the_minutes_before(store: Store, clock: ManualClock) -> None:
+async def test_the_last_day_by_whole_hours_and_what_is_before(store: Store, clock: ManualClock) -> None:
     since = clock.micros() - 24 * HOUR_MICROS
     whole = -(-since // HOUR_MICROS) * HOUR_MICROS
     assert since < whole
@@ -147,9 +147,9 @@ async def test_the_last_day_by_whole_hours_and_the_minutes_before(store: Store, 
     await count(store, 3_600, whole, "a", '{"runs":{"succeeded":5,"failed":2}}')
     await count(store, 3_600, whole + HOUR_MICROS, "b", '{"runs":{"failed":1}}')
     await count(store, 3_600, whole - HOUR_MICROS, "a", '{"runs":{"failed":100}}')  # only in part of that day
-    await count(store, 60, whole - MINUTE, "a", one)
-    await count(store, 60, whole + MINUTE, "a", one)  # within an hour that is counted
-    await count(store, 60, since - 1, "a", one)
+    await count(store, 300, whole - 5 * MINUTE, "a", one)
+    await count(store, 300, whole + 5 * MINUTE, "a", one)  # within an hour that is counted
+    await count(store, 300, since - 1, "a", one)
     found = await overview(store)
     assert found.last_day.runs == {"failed": 3, "succeeded": 6}
     assert found.last_day.success_rate == pytest.approx(6 / 9)

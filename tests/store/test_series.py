@@ -3,6 +3,7 @@
 from rota.config import Config
 from rota.core.counts import HOUR, MINUTE, Counted
 from rota.insight import Insight
+from rota.instants import instant
 from rota.store import Store
 from tests.support.clock import ManualClock
 from tests.support.plans import explained
@@ -13,9 +14,9 @@ ONE, TWO = Counted(runs={"succeeded": 1}), Counted(runs={"succeeded": 2})
 async def test_minutes_of_all_processes(store: Store, clock: ManualClock) -> None:
     minute = clock.micros() // MINUTE * MINUTE
     await store.insight.record("a", {(60, minute - MINUTE): ONE, (3_600, minute // HOUR * HOUR): TWO})
-    await store.insight.record("b", {(60, minute - MINUTE): TWO, (60, minute - 3 * HOUR): ONE})
+    await store.insight.record("b", {(60, minute - MINUTE): TWO, (60, minute - HOUR): ONE})
     await store.insight.record("b", {(60, minute - MINUTE): TWO})
-    found = await Insight(store, Config()).series()
+    found = await Insight(store, Config()).series(instant(minute - 2 * HOUR), step="2m")
     told = {bucket.at: bucket.runs["succeeded"] for bucket in found.buckets if bucket.runs}
     assert sorted(told.values()) == [1, 3]
     assert all(bucket.queued is None for bucket in found.buckets)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from rota.store import Store
 from rota.store.database import Tx
 from rota.store.statements import POSTGRES, compile_statement
+from rota.store.walking import walk_indexes
 
 
 async def explained(store: Store, name: str, rows: Sequence[Sequence[object]] = (), **values: object) -> str:
-    """On PostgreSQL, of a table as small as those of tests: what it would do were it not."""
+    """Of a question that walks along indexes, as such questions are asked."""
     dialect = store.database.dialect
     statement = compile_statement(name, dialect, manual_clock=True)
     columns = {column: [row[place] for row in rows] for place, column in enumerate(statement.columns)}
@@ -22,8 +23,8 @@ async def explained(store: Store, name: str, rows: Sequence[Sequence[object]] = 
         sql = re.sub(r"(?<![:\w]):([a-z_]+)", lambda match: literal(given[match[1]]), statement.sql)
 
     async def body(tx: Tx) -> str:
+        await walk_indexes(tx)
         if tx.dialect is POSTGRES:
-            await tx.script("set local enable_seqscan = off; set local enable_sort = off; set local jit = off")
             return "\n".join(row[0] for row in await tx.fetch_sql(f"explain {sql}"))
         return "\n".join(row[3] for row in await tx.fetch_sql(f"explain query plan {sql}"))
 

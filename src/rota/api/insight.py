@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.answers import answer, worded
-from rota.api.insight_examples import OVERVIEW, SERIES
+from rota.api.insight_examples import OVERVIEW, SERIES, TIMELINE
 from rota.api.operations import operation
 from rota.api.queries import Instant, asked
 from rota.api.requests import client_of
@@ -15,6 +17,7 @@ from rota.api.routing import declared
 from rota.core.access import Role
 from rota.core.overview import Overview
 from rota.core.series import Series
+from rota.core.timeline import MOST_ATTEMPTS, Timeline
 
 
 @operation(Role.VIEWER, answers=Overview, gives=OVERVIEW)
@@ -44,7 +47,27 @@ async def get_series(request: Request) -> Response:
     return answer(worded(await (await client_of(request)).insight.series(query.from_at, query.to_at, query.step)))
 
 
+class TimelineQuery(msgspec.Struct, rename={"from_at": "from", "to_at": "to"}):
+    from_at: Instant | None = None
+    to_at: Instant | None = None
+    by: Literal["schedule", "job", "worker", "queue"] = "schedule"
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_ATTEMPTS, description="How many attempts")] = 500
+
+
+@operation(Role.VIEWER, query=TimelineQuery, answers=Timeline, gives=TIMELINE)
+async def get_timeline(request: Request) -> Response:
+    """Attempts that went on in a stretch of time, in lanes, and plan times to come up to its end.
+
+    Of the last hour, unless told otherwise; of runs made no earlier than a day before. The newest attempts are told,
+    `truncated` says that there are others.
+    """
+    query = asked(request, TimelineQuery)
+    client = await client_of(request)
+    return answer(await client.insight.timeline(query.from_at, query.to_at, by=query.by, limit=query.limit))
+
+
 ROUTES = [
     declared("/overview", GET=get_overview),
     declared("/series", GET=get_series),
+    declared("/timeline", GET=get_timeline),
 ]

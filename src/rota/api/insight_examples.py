@@ -32,3 +32,13 @@ SERIES: dict[str, Any] = {
          "duration_p95_ms": 1_250, "lag_p50_ms": 9, "lag_p95_ms": 48, "queued": 17, "running": 3},
     ],
 }  # fmt: skip
+TIMELINE: dict[str, Any] = {
+    "from": "2026-01-31T07:00:00Z", "to": "2026-01-31T09:00:00Z", "by": "schedule", "truncated": False,
+    "lanes": [
+        {"name": "nightly", "overlaps": False, "coming": ["2026-01-31T09:00:00Z"],
+         "attempts": [
+             {"run_id": "019c1a2b-7d1e-7c3a-9f00-5d1f3c2b1a00", "no": 1, "job": "cleanup", "state": "succeeded",
+              "worker_id": "web-1@5be1c0ffee00", "started_at": _AT, "ended_at": "2026-01-31T08:00:03Z"},
+         ]},
+    ],
+}  # fmt: skip

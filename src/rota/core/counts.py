@@ -1,4 +1,4 @@
-"""What processes counted of a minute or an hour: values that can be merged, and what they tell."""
+"""What processes counted of some minutes or an hour: values that can be merged, and what they tell."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from rota.core.statistics import success_rate
 K = TypeVar("K", str, int)
 
 MINUTE, HOUR = 60_000_000, 3_600_000_000
-SPANS = {60: MINUTE, 3_600: HOUR}
-"""How long a row counts, in seconds as it is stored, and in microseconds."""
+FEW_MINUTES = 5 * MINUTE
+SPANS = {60: MINUTE, 300: FEW_MINUTES, 3_600: HOUR}
+"""How long a row counts, in seconds as it is stored, and in microseconds. The longer, the fewer make up a chart."""
 
 
 class Counted(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -38,7 +39,7 @@ Rows = dict[tuple[int, int], Counted]
 
 _MOST_QUEUES = 100
 _OTHERS = "*"
-_PLACES = {"queued": 0, "running": 1, "cancelling": 1, "waiting": 2}
+_PLACES = {"queued": 0, "running": 1, "waiting": 2}
 
 
 class LastDay(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from rota.core.counts import HOUR, MINUTE, Counted, merged
+from rota.core.counts import HOUR, MINUTE, SPANS, Counted, merged
 from rota.core.statistics import percentile
 from rota.durations import Duration, format_duration, in_micros, parse_duration
 from rota.errors import Invalid
@@ -55,8 +55,8 @@ class Stretch(msgspec.Struct, frozen=True):
 
     @property
     def span(self) -> int:
-        """Of the rows that tell it, in seconds."""
-        return 60 if self.step % HOUR else 3_600
+        """Of the rows that tell it, in seconds: the longest of which a step is whole ones."""
+        return max(span for span, length in SPANS.items() if self.step % length == 0)
 
     @property
     def begins(self) -> range:
@@ -65,7 +65,7 @@ class Stretch(msgspec.Struct, frozen=True):
 
 def stretch_of(from_at: datetime | None, to_at: datetime | None, step: Duration | None, now: int) -> Stretch:
     """The last day in steps of 15 minutes, unless told otherwise. What is to come is left out."""
-    to = now if to_at is None else min(_micros(to_at, "to"), now)
+    to = now if to_at is None else min(max(_micros(to_at, "to"), 0), now)
     since = to - _DAY if from_at is None else min(max(_micros(from_at, "from"), 0), now)
     if since > to:
         raise Invalid("from is after to")

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from rota.core.documents import written_instant
 from rota.core.overview import Overview
 from rota.core.series import Series
+from rota.core.timeline import Timeline
 from rota.durations import Duration
 from rota.errors import Invalid
 from rota.remote.transport import Transport, path_of
@@ -38,6 +39,17 @@ class RemoteInsight:
         """
         written = None if step is None else duration(step)
         return await self._asked("series", Series, {"from": spoken(from_at), "to": spoken(to_at), "step": written})
+
+    async def timeline(
+        self, from_at: datetime | None = None, to_at: datetime | None = None, *, by: str = "schedule", limit: int = 500
+    ) -> Timeline:
+        """Attempts that went on in that time (the last hour, unless told otherwise), and plan times to come up to its
+        end, in lanes by `schedule`, `job`, `worker` or `queue`.
+
+        Of runs made no earlier than a day before; the newest attempts, `limit` of them.
+        """
+        query = {"from": spoken(from_at), "to": spoken(to_at), "by": by, "limit": limit}
+        return await self._asked("timeline", Timeline, query)
 
     async def _asked(self, what: str, kind: type[T], query: Mapping[str, Any]) -> T:
         body = (await self._transport.ask("GET", path_of(what), query)).body

@@ -11,14 +11,14 @@ from rota.core.counts import SPANS, Counted, Rows, levels_of
 from rota.core.levels import QueueLevel
 from rota.durations import in_micros
 from rota.store.database import Row, Tx, Work
-from rota.store.levels import MOST
 
 NOBODY = ""
 """The source of what nobody counted, and everybody can see."""
 MINUTES_KEPT, HOURS_KEPT = timedelta(days=2), timedelta(days=60)
+"""Spans of minutes, one or five, and of an hour."""
 _BITE = 1_000
 _MOST_READ = 300_000
-"""A day of two hundred processes, by the minute; of more, the oldest are left out."""
+"""Two days of five hundred processes, in spans of five minutes; of more, the oldest are left out."""
 
 
 async def record(tx: Tx, source: str, rows: Rows) -> None:
@@ -38,8 +38,8 @@ async def begin_measuring(tx: Tx, now: int) -> list[tuple[int, int]]:
 
 
 async def measured(tx: Tx) -> Counted:
-    rows = await tx.fetch("queue_levels", most=MOST)
-    return levels_of(QueueLevel(queue, state, int(runs)) for queue, state, runs, _ in rows)
+    rows = await tx.fetch("measure_queues")
+    return levels_of(QueueLevel(queue, state, int(runs)) for queue, state, runs in rows)
 
 
 async def between(tx: Tx, span: int, first: int, last: int) -> list[tuple[int, str]]:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from rota.core.counts import Rows
 from rota.core.recent import Recent
-from rota.store import counts, overview, recent
+from rota.core.timeline import Asked
+from rota.store import counts, overview, recent, timeline
 from rota.store.database import Database
 from rota.store.overview import Seen
+from rota.store.timeline import Found
 
 
 class InsightStore:
@@ -39,3 +41,6 @@ class InsightStore:
     async def counted(self, span: int, first: int, last: int) -> list[tuple[int, str]]:
         """What was counted by the minute (60) or by the hour (3600) that began then or later, and before `last`."""
         return await self._database.read(lambda tx: counts.between(tx, span, first, last))
+
+    async def timeline(self, asked: Asked) -> Found:
+        return await self._database.read(lambda tx: timeline.found(tx, asked, self._database.clock))

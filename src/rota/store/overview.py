@@ -29,8 +29,9 @@ from rota.store.explaining import live_workers
 from rota.store.ledger import snapshot
 from rota.store.levels import schedule_states
 from rota.store.schedule_rows import decoded
+from rota.store.walking import walk_indexes
 
-MOST = 100_000
+MOST = 50_000
 """Runs that are counted, of each kind of waiting."""
 _LISTED = 100
 _FIRES = 10
@@ -49,7 +50,9 @@ async def seen(tx: Tx, silence: int, stuck_for: int) -> Seen:
     """`silence`: how long a living worker may be silent; `stuck_for`: how long ago a lease must have ended."""
     await snapshot(tx)
     ((now,),) = await tx.fetch("now")
+    schedules = await schedule_states(tx)
     backlog = [_backlog(*row) for row in await tx.fetch("backlog", late=LATE, most=MOST)]
+    await walk_indexes(tx)  # what comes from here on finds few rows
     ((busy, running, waiting, cancelling),) = await tx.fetch("count_begun", most=MOST)
     ((scheduled,),) = await tx.fetch("count_scheduled", most=MOST)
     ((alive, stale, slots),) = await tx.fetch("worker_levels", silence=silence)
@@ -69,7 +72,7 @@ async def seen(tx: Tx, silence: int, stuck_for: int) -> Seen:
         late=Late(sum(one.late for one in backlog), int(overdue)),
         last_day=last_day(await _counted(tx, int(now))),
         workers=WorkerCounts(int(alive), int(stale), int(slots), int(busy)),
-        schedules=await schedule_states(tx),
+        schedules=schedules,
         next_fires=await _next_fires(tx),
     )
     return Seen(overview, await _facts(tx, int(now), backlog, silence, stuck_for))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rota.core.recent import Planned, Recent, recent_of
 from rota.store.database import Row, Tx
 from rota.store.schedule_rows import decoded
+from rota.store.walking import walk_indexes
 
 MOST_SCOPES = 10
 """Of one schedule, whose runs are looked at."""
@@ -14,6 +15,7 @@ MOST_SCOPES = 10
 
 async def recent(tx: Tx, names: Sequence[str], limit: int) -> dict[str, Recent]:
     """Of those that there are, by name."""
+    await walk_indexes(tx)
     lanes: list[Row] = []
     known: dict[str, str] = {}
     for id, name, text in await tx.fetch("definitions_by_name", [(name,) for name in names]):

@@ -66,10 +66,10 @@ where c.next_at > :now - :late and c.next_plan is not null and s.deleted_at is n
 order by c.next_at, c.no limit :limit;
 
 -- name: counted_last_day
--- Whole hours, and the minutes before the first of them.
+-- Whole hours, and what was counted before the first of them, five minutes at a time.
 select counted from rota_count where span = 3600 and at >= :whole
 union all
-select counted from rota_count where span = 60 and at >= :since and at < :whole;
+select counted from rota_count where span = 300 and at >= :since and at < :whole;
 
 -- name: definitions_by_name
 select s.id, s.name, s.definition from {rows name text} join rota_schedule s on s.name = rows.name
@@ -88,6 +88,20 @@ on conflict (span, at, source) do update set counted = excluded.counted;
 -- name: measured
 select 1 from rota_count where span = 60 and at = :at and source = '';
 
+-- name: measure_queues
+-- A queue's runs that may be claimed are counted in the index that claims use.
+select queue, 'queued', count(*) from rota_ready where hold = 0 group by queue
+union all
+select queue, 'queued', count(*) from rota_ready where hold = 2 group by queue
+union all
+select queue, 'queued', count(*) from rota_ready where hold = 6 group by queue
+union all
+select r.queue, 'running', count(*) from rota_lease l join rota_run r on r.id = l.run_id group by r.queue
+union all
+select r.queue, 'waiting', count(*) from rota_outside o join rota_run r on r.id = o.run_id group by r.queue
+union all
+select r.queue, 'waiting', count(*) from rota_conduct c join rota_run r on r.id = c.run_id group by r.queue;
+
 -- name: begin_measuring
 insert into rota_count (span, at, source, counted)
 select rows.span, rows.at, '', '{}' from {rows span int, at bigint}
@@ -99,6 +113,8 @@ returning span, at;
 select * from (
     select span, at, source from rota_count where span = 60 and at < :now - :minutes
     union all
+    select span, at, source from rota_count where span = 300 and at < :now - :minutes
+    union all
     select span, at, source from rota_count where span = 3600 and at < :now - :hours
 ) as old limit :limit;
 
@@ -109,3 +125,61 @@ delete from rota_count where (span, at, source) in (
 
 -- name: counted_between
 select at, counted from rota_count where span = :span and at >= :first and at < :last order by at desc limit :most;
+
+-- name: attempts_going_on
+select l.run_id, l.attempt, l.state, l.worker_id, l.began, cast(null as bigint), r.job, r.queue, s.name
+from (
+    select run_id, attempt, worker_id, claimed_at as began,
+        case when cancel_at is null then 'running' else 'cancelling' end as state
+    from rota_lease
+    union all
+    select run_id, attempt, worker_id, coalesce(began_at, claimed_at),
+        case when cancel_at is null then 'waiting' else 'cancelling' end
+    from rota_outside
+) as l
+join rota_run r on r.id = l.run_id left join rota_schedule s on s.id = r.schedule_id
+where l.began <= :to_at and (:scheduled = 0 or r.schedule_id is not null)
+order by l.began desc limit :limit;
+
+-- name: succeeded_between
+-- By id, which tells about when a run was made; so many are looked at, and no more.
+select r.id, r.attempt, 'succeeded', r.worker_id, r.began, r.finished_at, r.job, r.queue, s.name
+from (
+    select * from (
+        select id, attempt, state, worker_id, coalesce(started_at, claimed_at) as began, finished_at, job, queue,
+            schedule_id
+        from rota_run where id >= :first and id < :last order by id desc limit :looked
+    ) as newest
+    where state = 'succeeded' and began <= :to_at and finished_at >= :from_at
+        and (:scheduled = 0 or schedule_id is not null)
+    order by began desc limit :limit
+) as r
+left join rota_schedule s on s.id = r.schedule_id;
+
+-- name: attempts_between
+select a.run_id, a.no,
+    case when a.outcome = 'snoozed' and exists (
+        select 1 from rota_event e where e.kind = 'run' and e.subject = cast(a.run_id as text)
+            and e.type = 'advanced' and e.fence = a.fence) then 'succeeded' else a.outcome end,
+    a.worker_id, a.began, a.ended_at, r.job, r.queue, s.name
+from (
+    select run_id, fence, no, outcome, worker_id, coalesce(started_at, claimed_at) as began, ended_at
+    from rota_attempt where run_id >= :first and run_id < :last order by run_id desc, fence desc limit :looked
+) as a
+join rota_run r on r.id = a.run_id left join rota_schedule s on s.id = r.schedule_id
+where a.began <= :to_at and a.ended_at >= :from_at and (:scheduled = 0 or r.schedule_id is not null)
+order by a.began desc limit :limit;
+
+-- name: more_runs
+select 1 from rota_run where id >= :first and id < :last order by id desc limit 1 offset :looked;
+
+-- name: more_attempts
+select 1 from rota_attempt where run_id >= :first and run_id < :last order by run_id desc, fence desc
+limit 1 offset :looked;
+
+-- name: upcoming_schedules
+select s.name, s.job, s.definition, c.next_plan, c.fired
+from rota_cursor c join rota_schedule s on s.cursor_no = c.no
+where c.next_at >= :from_at and c.next_at <= :to_at and c.next_plan is not null and s.deleted_at is null
+    and s.enabled = 1 and s.paused_at is null and s.job_paused = 0
+order by c.next_at, c.no limit :limit;

@@ -135,13 +135,24 @@ update rota_cursor set cursor_at = ?2, next_plan = ?3, next_at = ?4, open_plan =
 where no = ?1;
 
 -- name: recent_runs
-select rows.schedule_id, n.id, n.plan_time, r.run_at, n.state,
-    (select min(a.started_at) from rota_attempt a where a.run_id = n.id), n.started_at, n.finished_at
+-- Not of the view: its joins would be made before the few runs are chosen that it is asked for.
+select rows.schedule_id, r.id, r.plan_time, r.run_at,
+    coalesce(r.state,
+        (select case when cancel_at is null then 'running' else 'cancelling' end from rota_lease where run_id = r.id),
+        (select case when cancel_at is null then 'waiting' else 'cancelling' end from rota_outside where run_id = r.id),
+        (select case when cancel_at is null then 'waiting' else 'cancelling' end from rota_conduct where run_id = r.id),
+        (select case when hold in (0, 2, 6) then 'queued' else 'scheduled' end from rota_ready where run_id = r.id),
+        'queued'),
+    (select min(started_at) from rota_attempt where run_id = r.id),
+    case when r.state is not null then r.started_at else coalesce(
+        (select claimed_at from rota_lease where run_id = r.id),
+        (select coalesce(began_at, claimed_at) from rota_outside where run_id = r.id),
+        (select since from rota_conduct where run_id = r.id)) end,
+    r.finished_at
 from {rows schedule_id id, scope_kind text, scope_id text}
 cross join rota_run r on r.id in (
     select p.id from rota_run p
     where p.schedule_id = rows.schedule_id and p.scope_kind = rows.scope_kind and p.scope_id = rows.scope_id
         and p.plan_time is not null and p.retry_of is null
     order by p.plan_time desc limit :limit
-)
-cross join rota_run_now n on n.id = r.id;
+);

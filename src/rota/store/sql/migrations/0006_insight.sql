@@ -1,6 +1,6 @@
--- What processes counted, by the minute and by the hour, for whoever looks at it.
+-- What processes counted, by the minute, by five and by the hour, for whoever looks at it.
 create table rota_count (
-    span integer not null,      -- seconds: a minute or an hour
+    span integer not null,      -- seconds: of a minute, five, or an hour
     at bigint not null,         -- when it began
     source text not null,       -- the process that counted; none: how full the database was
     counted text not null,

@@ -1,0 +1,114 @@
+"""The timeline on both databases: attempts that go on, that ended, and those before them."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from rota.config import Config
+from rota.core.model import JobDefinition
+from rota.core.states import Outcome
+from rota.core.timeline import Lane
+from rota.core.triggers import every
+from rota.insight import Insight
+from rota.instants import instant
+from rota.store import Store
+from tests.support.clock import ManualClock
+from tests.support.plans import explained
+from tests.support.runs import claim, put, put_and_claim, tell
+from tests.support.schedules import make_schedule, minutes, plan
+
+LATER = timedelta(seconds=10)
+
+
+async def lanes(store: Store, by: str, until: datetime | None = None, limit: int = 500) -> list[Lane]:
+    return list((await Insight(store, Config()).timeline(None, until, by=by, limit=limit)).lanes)
+
+
+def told(lane: Lane) -> list[tuple[int, str, bool]]:
+    return [(one.no, one.state, one.ended_at is None) for one in lane.attempts]
+
+
+async def test_every_attempt_of_a_run(store: Store, clock: ManualClock) -> None:
+    held = await put_and_claim(store)
+    clock.advance(LATER)
+    assert await tell(store, held, Outcome.FAILED, retry_in=0)
+    await store.promote(10)
+    (again,) = await claim(store)
+    clock.advance(LATER)
+    (lane,) = await lanes(store, "job")
+    assert (lane.name, told(lane)) == ("work", [(2, "running", True), (1, "failed", False)])
+    await tell(store, again, Outcome.SUCCEEDED)
+    clock.advance(LATER)
+    (lane,) = await lanes(store, "worker")
+    assert (lane.name, told(lane)) == ("worker-1", [(2, "succeeded", False), (1, "failed", False)])
+    assert not lane.overlaps
+
+
+async def test_what_is_asked_to_stop(store: Store, clock: ManualClock) -> None:
+    held = await put_and_claim(store)
+    await put_and_claim(store)
+    await store.cancel(held.run_id, None, None)
+    clock.advance(LATER)
+    (lane,) = await lanes(store, "queue")
+    assert sorted(told(lane)) == [(1, "cancelling", True), (1, "running", True)]
+    assert lane.overlaps
+
+
+async def test_only_what_went_on_in_that_time(store: Store, clock: ManualClock) -> None:
+    for _ in range(3):
+        held = await put_and_claim(store)
+        clock.advance(LATER)
+        assert await tell(store, held, Outcome.SUCCEEDED, busy=10_000_000)
+        clock.advance(minutes(10))
+    now = clock.micros()
+    insight = Insight(store, Config())
+    (lane,) = (await insight.timeline(instant(now - 1_209_000_000), instant(now - 600_000_000), by="job")).lanes
+    assert len(lane.attempts) == 1
+    assert (await insight.timeline(instant(now - 500_000_000), by="job")).lanes == []
+
+
+async def test_schedules_and_what_is_to_come(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, "s", every("1m"))
+    await make_schedule(store, "off", every("1m"), enabled=False)
+    await put(store, JobDefinition(name="other"))
+    clock.advance(minutes(1))
+    await plan(store)
+    await claim(store)
+    clock.advance(LATER)
+    until = instant(clock.micros() + 180_000_000)
+    (lane,) = await lanes(store, "schedule", until)
+    assert (lane.name, told(lane), len(lane.coming)) == ("s", [(1, "running", True)], 3)
+    assert lane.coming == sorted(lane.coming)
+    assert [len(lane.coming) for lane in await lanes(store, "queue", until)] == [0]
+
+
+async def test_not_all_are_looked_at(store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(4):
+        held = await put_and_claim(store)
+        clock.advance(LATER)
+        assert await tell(store, held, Outcome.SUCCEEDED)
+    insight = Insight(store, Config())
+    cut = await insight.timeline(by="job", limit=3)
+    assert (len(cut.lanes[0].attempts), cut.truncated) == (3, True)
+    whole = await insight.timeline(by="job", limit=4)
+    assert (len(whole.lanes[0].attempts), whole.truncated) == (4, False)
+    monkeypatch.setattr("rota.store.timeline.LOOKED_AT", 2)
+    some = await insight.timeline(by="job")
+    assert (len(some.lanes[0].attempts), some.truncated) == (2, True)
+
+
+async def test_runs_are_found_by_id(store: Store) -> None:
+    between = {"first": "00000000-0000-7000-8000-000000000000", "last": "10000000-0000-7000-8000-000000000000"}
+    wanted: dict[str, Any] = {"from_at": 0, "to_at": 9, "scheduled": 1, "limit": 5, "looked": 7}
+    for name in ("succeeded_between", "attempts_between", "more_runs", "more_attempts"):
+        plan_of_it = await explained(store, name, **between, **wanted)
+        assert "Seq Scan on rota_run" not in plan_of_it
+        assert "Seq Scan on rota_attempt" not in plan_of_it
+        assert "SCAN rota_run" not in plan_of_it
+        assert "SCAN rota_attempt" not in plan_of_it
+        assert "PRIMARY KEY" in plan_of_it or "Scan Backward using" in plan_of_it
+    going_on = await explained(store, "attempts_going_on", **wanted)
+    assert "Seq Scan on rota_run" not in going_on
+    assert "SCAN r" not in going_on.replace("SCAN rota_lease", "").replace("SCAN rota_outside", "")
+    assert "rota_cursor_due" in await explained(store, "upcoming_schedules", **wanted)
