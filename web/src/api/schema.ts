@@ -480,6 +480,14 @@ export interface JobStatus {
   pause_reason: string | null;
 }
 
+/** Attempts, the newest first; plan times `coming`, the next first. `overlaps`: two attempts went on at once. */
+export interface Lane {
+  name: string;
+  attempts: TimelineAttempt[];
+  coming: string[];
+  overlaps: boolean;
+}
+
 /** Runs that ended within the last 24 hours, by their state; as exact as charts are. `success_rate`: of those that succeeded, failed, timed out or expired. */
 export interface LastDay {
   runs: Record<string, number>;
@@ -1082,6 +1090,34 @@ export type StepState = "cancelled" | "failed" | "pending" | "running" | "skippe
 /** `topics` with commas between them: `runs`, `schedules`, `workers`, `queues`, `run:<id>`. */
 export interface StreamQuery {
   topics?: string;
+}
+
+/** `truncated`: there are older attempts that are not told. */
+export interface Timeline {
+  from: string;
+  to: string;
+  by: string;
+  lanes: Lane[];
+  truncated: boolean;
+}
+
+/** `state`: its outcome, or, while it goes on, `running`, `cancelling` or `waiting`. */
+export interface TimelineAttempt {
+  run_id: string;
+  no: number;
+  job: string;
+  state: string;
+  worker_id: string | null;
+  started_at: string;
+  ended_at: string | null;
+}
+
+export interface TimelineQuery {
+  from?: string | null;
+  to?: string | null;
+  by?: "job" | "queue" | "schedule" | "worker";
+  /** How many attempts */
+  limit?: number;
 }
 
 export interface Token {
