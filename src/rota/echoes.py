@@ -13,6 +13,7 @@ from rota.core.events import Event
 from rota.core.expectations import Expected
 from rota.core.explaining import Explanation
 from rota.core.faults import FaultGroups
+from rota.core.foreseeing import Foreseen
 from rota.core.ledger import Verification
 from rota.core.model import JobDefinition, RunError
 from rota.core.notifications import NotificationView
@@ -80,6 +81,9 @@ class BlockingSchedules:
 
     def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
         return self._call(lambda client: client.schedules.preview(name, count, after=after))
+
+    def preview_document(self, document: Mapping[str, Any], count: int = 10, **wanted: Any) -> Foreseen:
+        return self._call(lambda client: client.schedules.preview_document(document, count, **wanted))
 
     def simulate(self, name: str, span: Duration = "1d", what_if: WhatIf | None = None, **changes: Any) -> Simulated:
         return self._call(lambda client: client.schedules.simulate(name, span, what_if, **changes))

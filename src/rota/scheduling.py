@@ -6,23 +6,27 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from rota.accounting import Accounts
 from rota.config import Config
 from rota.core.actors import checked_actor
 from rota.core.applying import Difference
+from rota.core.documents import parse
+from rota.core.foreseeing import Foreseen, foresee, named, wrong
 from rota.core.jobstatus import resume_mode
 from rota.core.jsonvalue import Limits
 from rota.core.model import JobDefinition
 from rota.core.preview import Fire, upcoming
 from rota.core.publishing import request_hold, scope_of
-from rota.core.schedules import Schedule, ScheduleDefinition
+from rota.core.schedules import Schedule, ScheduleDefinition, checked_state
 from rota.core.scope import Scope
 from rota.core.triggers import Trigger
 from rota.core.whatif import Simulated, WhatIf
 from rota.defining import MOST_LISTED, MOST_PREVIEWED, Defining, require_limit
 from rota.drafting import applied, drafted, simulated
 from rota.durations import Duration, in_micros, parse_duration
-from rota.errors import Invalid, UnknownSchedule
+from rota.errors import Conflict, Invalid, NotFound, UnknownSchedule
 from rota.instants import micros_at
 from rota.registry.jobs import Registry
 from rota.store import Store
@@ -80,11 +84,19 @@ class Schedules(Accounts, Defining):
         return found
 
     async def list(
-        self, *, job: str | None = None, owner: str | None = None, limit: int = 100, after: str | None = None
+        self,
+        *,
+        job: str | None = None,
+        owner: str | None = None,
+        text: str | None = None,
+        state: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
     ) -> Sequence[Schedule]:
-        """By name; `after` is the last name of the page before."""
+        """By name; `text` is a part of it, `after` the last name of the page before."""
         require_limit(limit, MOST_LISTED)
-        return await self._store.schedules.list(job=job, owner=owner, limit=limit, after=after)
+        checked_state(state)
+        return await self._store.schedules.list(job=job, owner=owner, text=text, state=state, limit=limit, after=after)
 
     async def pause(
         self,
@@ -134,6 +146,21 @@ class Schedules(Accounts, Defining):
         schedule = await self.get(name)
         start = await self._store.now() if after is None else micros_at(after)
         return upcoming(schedule.definition, name, start, count)
+
+    async def preview_document(
+        self, document: Mapping[str, Any], count: int = 10, *, after: datetime | None = None
+    ) -> Foreseen:
+        """When a schedule that is still being written would fire, and what is wrong with it; nothing is stored."""
+        require_limit(count, MOST_PREVIEWED, "count")
+        seen = foresee(document, await self._store.now() if after is None else micros_at(after), count)
+        given = named(document)
+        if seen.problems or "job" not in given:
+            return seen
+        try:
+            await self.define(*parse(given))
+        except (Conflict, Invalid, NotFound) as error:
+            return replace(seen, problems=(wrong(error, given),))
+        return seen
 
     async def simulate(
         self,

@@ -241,6 +241,14 @@ READS: dict[str, Callable[[dict[str, str]], Verb]] = {
     "schedules.list": lambda _: lambda client: client.schedules.list(),
     "schedules.list after": lambda _: lambda client: client.schedules.list(after="once", limit=1),
     "schedules.list of an owner": lambda _: lambda client: client.schedules.list(owner="me", job="greet"),
+    "schedules.list of a text": lambda _: lambda client: client.schedules.list(text="RIC", state="active"),
+    "schedules.list of a state": lambda _: lambda client: client.schedules.list(state="ended"),
+    "schedules.preview_document": lambda _: (
+        lambda client: client.schedules.preview_document({"cron": "30 2 * * *", "timezone": "Europe/Berlin"}, after=FAR)
+    ),
+    "schedules.preview_document wrong": lambda _: (
+        lambda client: client.schedules.preview_document({"job": "greet", "every": "1h", "overlap": "never"}, after=FAR)
+    ),
     "schedules.preview": lambda _: (
         lambda client: client.schedules.preview("rich", 5, after=datetime(2027, 3, 25, tzinfo=UTC))
     ),

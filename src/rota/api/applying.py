@@ -1,4 +1,4 @@
-"""`/api/v1/schedules:apply` and `…/verify`: schedules become what documents say, and ledgers are checked."""
+"""`/api/v1/schedules:apply`, `…:preview` and `…/verify`: what documents say, and whether ledgers are right."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.answers import answer, page
-from rota.api.examples import SCHEDULE_BODY
+from rota.api.examples import FIRE, SCHEDULE_BODY
 from rota.api.identity import identity_of
 from rota.api.operations import operation
 from rota.api.queries import asked
+from rota.api.refusals import BadBody
 from rota.api.requests import client_of, json_body, shaped
 from rota.api.routing import declared
+from rota.api.schedules import PreviewQuery
 from rota.core.access import Role
 from rota.core.applying import Difference
+from rota.core.foreseeing import Foreseen
 from rota.core.ledger import Verification
 
 _MOST = 10_000
@@ -53,6 +56,27 @@ async def apply_documents(request: Request) -> Response:
     return answer(page(await schedules.apply_documents(body.documents, body.owner, actor=actor)))
 
 
+@operation(
+    Role.VIEWER,
+    query=PreviewQuery,
+    body=dict[str, Any],
+    answers=Foreseen,
+    takes={"cron": "0 9 * * MON-FRI", "timezone": "Europe/Berlin"},
+    gives={"rule": "weekdays at 09:00, Europe/Berlin", "timezone": "Europe/Berlin", "fires": [FIRE], "problems": []},
+)
+async def preview_document(request: Request) -> Response:
+    """When a schedule that is still being written would fire, and what is wrong with it; nothing is stored.
+
+    Without `job`, only what decides when it fires is looked at.
+    """
+    document = await json_body(request)
+    if not isinstance(document, dict):
+        raise BadBody("$", "must be an object")
+    query = asked(request, PreviewQuery)
+    client = await client_of(request)
+    return answer(await client.schedules.preview_document(document, query.n, after=query.after))
+
+
 @operation(Role.VIEWER, query=VerifyQuery, answers=Verification)
 async def verify_schedule(request: Request) -> Response:
     """Whether every plan time of a schedule is accounted for exactly once."""
@@ -63,5 +87,6 @@ async def verify_schedule(request: Request) -> Response:
 
 ROUTES = [
     declared("/schedules:apply", POST=apply_documents),
+    declared("/schedules:preview", POST=preview_document),
     declared("/schedules/{name}/verify", GET=verify_schedule),
 ]

@@ -49,6 +49,8 @@ Document = dict[str, Any]
 class ScheduleQuery(Page, kw_only=True):
     job: str | None = None
     owner: str | None = None
+    text: Annotated[str, msgspec.Meta(max_length=200, description="A part of the name")] | None = None
+    state: str | None = None
     recent: RecentCount | None = None
 
 
@@ -138,7 +140,8 @@ async def list_schedules(request: Request) -> Response:
     query = asked(request, ScheduleQuery)
     client = await client_of(request)
     after = name_after(query.cursor)
-    found = await client.schedules.list(job=query.job, owner=query.owner, limit=query.limit, after=after)
+    chosen = {"job": query.job, "owner": query.owner, "text": query.text, "state": query.state}
+    found = await client.schedules.list(**chosen, limit=query.limit, after=after)
     now = await client.time()
     following = cursor_of_name(found[-1].name) if len(found) == query.limit else None
     recent = await recent_of(client, found, query.recent)

@@ -24,7 +24,7 @@ from rota.core.scope import GLOBAL, Scope
 from rota.core.templates import AfterRun, check_template, filled, is_open
 from rota.core.triggers import After, Following, Trigger, validate
 from rota.durations import Duration, format_duration, in_micros, parse_duration
-from rota.errors import Invalid, NotSchedulable, UnknownOption
+from rota.errors import Invalid, NotSchedulable, UnknownOption, did_you_mean
 from rota.instants import instant, micros_at
 
 _MOST_SCOPES = 10_000
@@ -131,6 +131,15 @@ class ScheduleOptions(TypedDict, total=False):
 SCHEDULE_OPTIONS = tuple(ScheduleOptions.__annotations__)
 
 
+SCHEDULE_STATES = ("active", "paused", "job paused", "disabled", "ended")
+
+
+def checked_state(state: str | None) -> str | None:
+    if state is not None and state not in SCHEDULE_STATES:
+        raise Invalid(f"no schedule is {state!r:.80}", hint=did_you_mean(state, SCHEDULE_STATES))
+    return state
+
+
 class ScheduleFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a schedule, besides what people wrote."""
 
@@ -191,7 +200,7 @@ def define(
     validate(trigger)
     if isinstance(trigger, Following) and trigger.delay:
         trigger, options = msgspec.structs.replace(trigger, delay=timedelta(0)), {**options, "delay": trigger.delay}
-    rule = _rule(trigger, options)
+    rule = rule_of(trigger, options)
     catch_up = catch_up_of(options.get("catch_up"))
     definition = ScheduleDefinition(
         job=job.name,
@@ -225,7 +234,8 @@ def _overlap(value: Any, catch_up: CatchUp, trigger: Trigger) -> Overlap:
     return overlap_of(value, catch_up)
 
 
-def _rule(trigger: Trigger, options: Mapping[str, Any]) -> Rule:
+def rule_of(trigger: Trigger, options: Mapping[str, Any]) -> Rule:
+    """A trigger with the options that bound it."""
     zone = str(options.get("timezone") or getattr(trigger, "timezone", "UTC"))
     return Rule(
         trigger=trigger,

@@ -6,15 +6,18 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from rota.core.applying import Difference
 from rota.core.bulking import BulkResult
 from rota.core.documents import document_of, written_instant
+from rota.core.foreseeing import Foreseen
 from rota.core.jobstatus import resume_mode
 from rota.core.jsonvalue import Limits
 from rota.core.model import JobDefinition, Run
 from rota.core.preview import Fire, zone_of
 from rota.core.publishing import scope_of
-from rota.core.schedules import SCHEDULE_OPTIONS, Schedule, ScheduleDefinition
+from rota.core.schedules import SCHEDULE_OPTIONS, Schedule, ScheduleDefinition, checked_state
 from rota.core.scope import Scope
 from rota.core.triggers import Trigger
 from rota.core.whatif import Simulated, WhatIf
@@ -90,15 +93,23 @@ class RemoteSchedules(RemoteAccounts, Defining):
         return _read((await self._transport.ask("GET", path_of("schedules", name))).body)
 
     async def list(
-        self, *, job: str | None = None, owner: str | None = None, limit: int = 100, after: str | None = None
+        self,
+        *,
+        job: str | None = None,
+        owner: str | None = None,
+        text: str | None = None,
+        state: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
     ) -> Sequence[Schedule]:
-        """By name; `after` is the last name of the page before."""
+        """By name; `text` is a part of it, `after` the last name of the page before."""
         require_limit(limit, MOST_LISTED)
+        chosen = {"job": job, "owner": owner, "text": text, "state": checked_state(state)}
         found: list[Schedule] = []
         cursor = cursor_of_name(after)
         while len(found) < limit:
             wanted = min(_PAGE, limit - len(found))
-            query = {"job": job, "owner": owner, "limit": wanted, "cursor": cursor}
+            query = {**chosen, "limit": wanted, "cursor": cursor}
             body = (await self._transport.ask("GET", path_of("schedules"), query)).body
             page = [schedule_of(one) for one in items(body, dict[str, Any])]
             found += page
@@ -164,6 +175,15 @@ class RemoteSchedules(RemoteAccounts, Defining):
         fires = items(await self._told(name, "preview", n=count, after=after), Fire)
         zone = zone_of((await self.get(name)).definition)
         return [localized(fire, zone) for fire in fires]
+
+    async def preview_document(
+        self, document: Mapping[str, Any], count: int = 10, *, after: datetime | None = None
+    ) -> Foreseen:
+        """When a schedule that is still being written would fire, and what is wrong with it; nothing is stored."""
+        require_limit(count, MOST_PREVIEWED, "count")
+        query = {"n": count, "after": after}
+        seen = read(await self._send("POST", path_of("schedules:preview"), document, query), Foreseen)
+        return replace(seen, fires=tuple(localized(fire, seen.timezone) for fire in seen.fires))
 
     async def simulate(
         self,

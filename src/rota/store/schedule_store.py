@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ T = TypeVar("T")
 
 PLANNER = "\x01planner"
 """The hint that schedules changed. No queue can have this name."""
+_BITE = 1_000
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -183,20 +185,38 @@ class ScheduleStore:
         return await self._database.read(body)
 
     async def list(
-        self, *, job: str | None = None, owner: str | None = None, limit: int = 100, after: str | None = None
+        self,
+        *,
+        job: str | None = None,
+        owner: str | None = None,
+        text: str | None = None,
+        state: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
     ) -> list[Schedule]:
-        """By name; `after` is the last name of the page before."""
+        """By name; `text` is a part of it, `after` the last name of the page before."""
         wanted = {"job": job, "owner": owner}
-        conditions = ["deleted_at is null"] + [f"{column} = :{column}" for column, value in wanted.items() if value]
-        conditions += ["name > :after"] if after else []
-        values = {name: value for name, value in {**wanted, "after": after}.items() if value}
+        conditions = ["deleted_at is null", "name > :after"]
+        conditions += [f"{column} = :{column}" for column, value in wanted.items() if value]
+        conditions += ["lower(name) like :text escape '!'"] if text else []
+        values: dict[str, Any] = {name: value for name, value in {**wanted, "text": _like(text)}.items() if value}
+        bite = limit if state is None else max(limit, _BITE)  # what a state is, no column says alone
         sql = (
             f"select {{schedule_columns}} from rota_schedule_now where {' and '.join(conditions)} "
             "order by name limit :limit"
         )
 
         async def body(tx: Tx) -> list[Schedule]:
-            return [schedule_of(row) for row in await tx.fetch_sql(sql, limit=limit, **values)]
+            found: list[Schedule] = []
+            last = after or ""
+            while len(found) < limit:
+                rows = await tx.fetch_sql(sql, limit=bite, after=last, **values)
+                page = [schedule_of(row) for row in rows]
+                found += [schedule for schedule in page if state is None or schedule.state == state]
+                if len(page) < bite:
+                    break
+                last = page[-1].name
+            return found[:limit]
 
         return await self._database.read(body)
 
@@ -219,6 +239,11 @@ class ScheduleStore:
         answer = await self._database.transact(work)
         self._database.notify([PLANNER])
         return answer
+
+
+def _like(text: str | None) -> str | None:
+    """As `like` takes it, with `!` before what it would take for more than itself."""
+    return None if not text else f"%{re.sub('[!%_]', lambda found: '!' + found[0], text.lower())}%"
 
 
 def schedule_of(row: Row) -> Schedule:

@@ -387,6 +387,14 @@ export interface Fire {
   marks: string[];
 }
 
+/** `rule` is in words, and None while it makes no sense. Without `problems`, it could be stored as it is. */
+export interface Foreseen {
+  rule: string | null;
+  timezone: string;
+  fires: Fire[];
+  problems: Wrong[];
+}
+
 /** `cancelling`: it was asked to stop. `lease_until`: say something before then; or the deadline, where it waits. */
 export interface Heartbeat {
   cancelling: boolean;
@@ -997,6 +1005,8 @@ export interface ScheduleQuery {
   cursor?: string | null;
   job?: string | null;
   owner?: string | null;
+  text?: string | null;
+  state?: string | null;
   recent?: number | null;
 }
 
@@ -1259,3 +1269,11 @@ export interface WorkerSettingsBody {
 
 /** `gone` is never a worker's own word: it has not been heard of for longer than its lease. */
 export type WorkerState = "draining" | "gone" | "stopping" | "working";
+
+/** One thing that keeps a document from being a schedule. `key` is that of the document, where one is at fault. */
+export interface Wrong {
+  code: string;
+  detail: string;
+  hint: string | null;
+  key: string | null;
+}

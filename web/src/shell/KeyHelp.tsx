@@ -12,6 +12,8 @@ export function KeyHelp({ open, onClose }: { open: boolean; onClose: () => void 
     [["Enter"], t.keyOpen],
     [["r"], t.keyRetry],
     [["c"], t.keyCancel],
+    [["p"], t.keyPause],
+    [["e"], t.keyEdit],
     [["?"], t.keyHelp],
   ];
   return (

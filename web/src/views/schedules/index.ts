@@ -1,14 +1,19 @@
-import { notYet } from "../NotYet";
 import type { View } from "../view";
+import { EditPage, NewPage } from "./EditorPage";
+import { SchedulePage } from "./SchedulePage";
+import { SchedulesPage } from "./SchedulesPage";
 import { viewName } from "./words";
-
-const Page = notYet(viewName, "rota schedule ls");
 
 const view: View = {
   id: "schedules",
   icon: "schedules",
   name: viewName,
-  routes: [{ path: "/schedules", page: Page }, { path: "/schedules:new", page: Page }, { path: "/schedules/:name", page: Page }, { path: "/schedules/:name/edit", page: Page }],
+  routes: [
+    { path: "/schedules", page: SchedulesPage },
+    { path: "/schedules:new", page: NewPage },
+    { path: "/schedules/:name", page: SchedulePage },
+    { path: "/schedules/:name/edit", page: EditPage },
+  ],
 };
 
 export default view;

@@ -1,0 +1,210 @@
+"""The list of schedules: what it tells, how it is narrowed down, and what is done from it."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Locator, Page, expect
+
+from rota import Rota, RunFilter, every
+from tests.browser.conftest import Dashboard, NewPage, served
+from tests.browser.looking import hurdles, sticking_out
+from tests.browser.past import HOSTILE, lived_once
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def old(sqlite_url: str) -> AsyncIterator[Dashboard]:
+    """A dashboard of schedules that have a past."""
+    await lived_once(sqlite_url)
+    async with served(Rota(sqlite_url)) as found:
+        yield found
+
+
+def rows(page: Page) -> Locator:
+    return page.get_by_role("table", name="Schedules").locator("tbody tr[data-key]")
+
+
+def row(page: Page, name: str) -> Locator:
+    return page.locator(f'tr[data-key="{name}"]')
+
+
+async def state(dashboard: Dashboard, name: str) -> str:
+    return (await dashboard.client.schedules.get(name)).state
+
+
+async def test_where_there_are_none_it_says_what_to_do(dashboard: Dashboard, page: Page) -> None:
+    await page.goto(f"{dashboard.url}/schedules")
+    await expect(page.get_by_text("There are no schedules yet")).to_be_visible()
+    await expect(page.get_by_text("rota schedule add nightly")).to_be_visible()
+    await page.goto(f"{dashboard.url}/schedules?state=paused")
+    await expect(page.get_by_text("No schedule matches")).to_be_visible()
+
+
+async def test_it_tells_next_last_and_how_it_went(old: Dashboard, page: Page) -> None:
+    await page.goto(f"{old.url}/schedules")
+    await expect(rows(page)).to_have_count(11)
+    report = row(page, "morning-report")
+    await expect(report).to_contain_text("weekdays at 09:00, Europe/Berlin")
+    await expect(report).to_contain_text("0 9 * * MON-FRI")
+    await expect(report).to_contain_text("overlap queue one")
+    await expect(report).to_contain_text("09:00 CE")  # in its own zone, and CET or CEST
+    await expect(report.get_by_role("img", name="outcome")).to_be_visible()
+    await expect(row(page, "rests")).to_contain_text("paused")
+    await expect(row(page, "over")).to_contain_text("ended")
+    await expect(row(page, "off")).to_contain_text("not yet")
+    await expect(row(page, "told")).to_contain_text("when a run ends")
+    await expect(page.get_by_role("link", name=HOSTILE, exact=True)).to_be_visible()
+    assert await page.locator("main img").count() == 0
+
+
+async def test_the_address_holds_what_narrows_it_down(old: Dashboard, page: Page) -> None:
+    await page.goto(f"{old.url}/schedules")
+    await page.get_by_label("Find by name").fill("T")
+    await expect(page).to_have_url(f"{old.url}/schedules?text=T")
+    await page.get_by_role("button", name="paused", exact=True).click()
+    await expect(rows(page)).to_have_count(1)
+    await page.reload()
+    await expect(rows(page)).to_have_count(1)
+    await expect(page.get_by_label("Find by name")).to_have_value("T")
+    await page.get_by_role("button", name="paused", exact=True).click()
+    await page.get_by_label("Job", exact=True).select_option("crawl")
+    await expect(page.get_by_text("No schedule matches")).to_be_visible()
+    await page.get_by_role("button", name="Show all").click()
+    await expect(rows(page)).to_have_count(11)
+
+
+async def test_a_switch_pauses_with_a_reason_and_resumes(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.client.schedules.create("news", "hello", every("1h"))
+    await page.goto(f"{dashboard.url}/schedules")
+    await page.get_by_role("switch", name="news is active: pause").click()
+    dialog = page.get_by_role("alertdialog", name="Pause news?")
+    await dialog.get_by_label("Reason").fill("moving house")
+    await dialog.get_by_label("Until").fill("2h")
+    await page.keyboard.press("Enter")
+    await expect(row(page, "news")).to_contain_text("paused")
+    paused = await dashboard.client.schedules.get("news")
+    assert (paused.state, paused.pause_reason) == ("paused", "moving house")
+    assert paused.resume_at is not None
+    await page.get_by_role("button", name="Undo").click()
+    await expect(page.get_by_role("switch", name="news is active: pause")).to_be_visible()
+    await dashboard.client.schedules.pause("news")
+    await page.get_by_role("switch", name="news rests: resume").click()
+    await page.get_by_label("Run the newest of them").check()
+    await page.get_by_role("alertdialog").get_by_role("button", name="Resume").click()
+    await expect(page.get_by_text("news goes on")).to_be_visible()
+    assert await state(dashboard, "news") == "active"
+
+
+async def test_it_runs_now_and_asks_where_the_policy_forbids_it(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.client.schedules.create("news", "hello", every("1h"))
+    await page.goto(f"{dashboard.url}/schedules")
+    await page.get_by_role("button", name="Run news now").click()
+    await expect(page.get_by_text("news runs")).to_be_visible()
+    assert len(await dashboard.client.list(RunFilter(schedule="news"))) == 1
+    await page.get_by_role("button", name="Run news now").click()
+    dialog = page.get_by_role("alertdialog", name="Run news anyway?")
+    await dialog.get_by_role("button", name="Run anyway").click()
+    await expect(dialog).to_have_count(0)
+    assert len(await dashboard.client.list(RunFilter(schedule="news"))) == 2
+
+
+async def test_the_same_is_done_to_those_chosen_and_to_all_that_match(dashboard: Dashboard, page: Page) -> None:
+    for number in range(120):
+        await dashboard.client.schedules.create(f"s{number:03}", "hello", every("1h"))
+    await page.goto(f"{dashboard.url}/schedules")
+    await expect(rows(page)).to_have_count(50)
+    await page.get_by_role("button", name="Show more").click()
+    await expect(rows(page)).to_have_count(100)
+    for name in ("s001", "s003"):
+        await page.get_by_label(f"Choose {name}").check()
+    await page.get_by_role("button", name="Act on: 2 chosen").click()
+    await page.get_by_role("menuitem", name="Pause").click()
+    dialog = page.get_by_role("alertdialog", name="Pause 2 schedules?")
+    await dialog.get_by_label("Reason").fill("a storm")
+    await dialog.get_by_role("button", name="Pause").click()
+    await expect(page.get_by_text("2 of 2 done")).to_be_visible()
+    assert (await dashboard.client.schedules.get("s003")).pause_reason == "a storm"
+    await page.get_by_role("button", name="Close").click()
+    await page.get_by_label("Find by name").fill("s1")
+    await expect(rows(page)).to_have_count(20)
+    await page.get_by_role("button", name="Act on: All that match").click()
+    await page.get_by_role("menuitem", name="Disable").click()
+    await page.get_by_role("alertdialog", name="Disable 20 schedules?").get_by_role("button", name="Disable").click()
+    await expect(page.get_by_text("20 of 20 done")).to_be_visible()
+    assert len(await dashboard.client.schedules.list(state="disabled")) == 20
+
+
+async def test_changes_are_there_at_once(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.client.schedules.create("news", "hello", every("1h"))
+    await page.goto(f"{dashboard.url}/schedules")
+    await expect(page.locator(".live")).to_have_text("live")
+    took = []
+    for _ in range(3):
+        await asyncio.sleep(0.3)
+        await dashboard.client.schedules.pause("news")
+        since = time.perf_counter()
+        await page.wait_for_selector('[role="switch"][aria-checked="false"]')
+        took.append(time.perf_counter() - since)
+        await dashboard.client.schedules.resume("news")
+        await page.wait_for_selector('[role="switch"][aria-checked="true"]')
+    assert sorted(took)[1] < 0.5, took
+
+
+async def test_it_is_walked_by_keyboard(old: Dashboard, page: Page) -> None:
+    await page.goto(f"{old.url}/schedules")
+    await expect(rows(page)).to_have_count(11)
+    await page.keyboard.press("j")
+    await page.keyboard.press("j")
+    await page.keyboard.press("x")
+    await expect(page.get_by_label("Choose morning-report")).to_be_checked()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("morning-report")
+    await expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    await page.keyboard.press("p")
+    await expect(page.get_by_role("alertdialog", name="Pause morning-report?")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("e")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Edit morning-report")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_nothing_keeps_anybody_out(old: Dashboard, new_page: NewPage, scheme: str) -> None:
+    page = await new_page(color_scheme=scheme)
+    seen = {
+        "/schedules": "tbody tr[data-key]",
+        "/schedules/news": ".schedules-calendar",
+        "/schedules/news?tab=ledger&span=30": "tbody tr[data-key]",
+        "/schedules/news?tab=what-if": "form",
+        "/schedules/nightly/edit": ".schedules-said",
+    }
+    for width in (1280, 360):
+        await page.set_viewport_size({"width": width, "height": 740})
+        for address, wanted in seen.items():
+            await page.goto(old.url + address)
+            await page.wait_for_selector(wanted)
+            assert await sticking_out(page) == [], (width, address)
+            if width == 1280:
+                assert await hurdles(page) == [], (width, address)
+
+
+async def test_who_may_only_look_sees_no_buttons(sqlite_url: str, new_page: NewPage) -> None:
+    async with served(Rota(sqlite_url, auth=True)) as dashboard:
+        await dashboard.client.schedules.create("news", "hello", every("1h"))
+        token = (await dashboard.client.tokens.create("eve", "viewer")).secret
+        page = await new_page(extra_http_headers={"authorization": f"Bearer {token}"})
+        await page.goto(f"{dashboard.url}/schedules")
+        await expect(rows(page)).to_have_count(1)
+        await expect(page.get_by_role("switch")).to_be_disabled()
+        await expect(page.get_by_role("link", name="New schedule")).to_have_count(0)
+        await page.goto(f"{dashboard.url}/schedules/news")
+        await expect(page.get_by_role("tab", name="Ledger")).to_be_visible()
+        await expect(page.get_by_role("button", name="Run now")).to_have_count(0)
+
+
+async def test_in_chinese(old: Dashboard, page: Page) -> None:
+    await page.add_init_script("localStorage.setItem('rota.preferences', '{\"language\": \"zh\"}')")
+    await page.goto(f"{old.url}/schedules")
+    await expect(row(page, "morning-report")).to_contain_text("工作日 09:00")
+    await expect(row(page, "news")).to_contain_text("每隔 6 小时")

@@ -1,0 +1,48 @@
+/** Schedules as the API tells them. */
+import type { RunState } from "../../api/schema";
+
+export type ScheduleState = "active" | "paused" | "job paused" | "disabled" | "ended";
+
+/** What would make it, as in `schedules.toml`; only what is not as by default. */
+export type Document = Record<string, unknown> & { job?: string };
+
+export interface RecentRun {
+  run_id: string;
+  plan_time: string;
+  state: RunState;
+  started_at: string | null;
+  finished_at: string | null;
+  lateness_ms: number | null;
+  duration_ms: number | null;
+}
+
+export interface Schedule {
+  id: string;
+  name: string;
+  job: string;
+  state: ScheduleState;
+  owner: string;
+  revision: number;
+  enabled: boolean;
+  paused_at: string | null;
+  paused_by: string | null;
+  pause_reason: string | null;
+  resume_at: string | null;
+  job_paused: boolean;
+  next_plan: string | null;
+  awaits: string | null;
+  fired: number;
+  trouble: string | null;
+  created_at: string;
+  updated_at: string;
+  /** In English words. */
+  rule: string;
+  timezone: string;
+  definition: Document;
+  /** With `recent=`, the oldest first. */
+  recent?: RecentRun[];
+  p50_duration_ms?: number | null;
+  p95_duration_ms?: number | null;
+}
+
+export const STATES: ScheduleState[] = ["active", "paused", "job paused", "disabled", "ended"];
