@@ -133,7 +133,7 @@ export function Countdown({ to }: { to: string }) {
   const now = useNow();
   const t = useWords(common);
   const left = Date.parse(to) - now;
-  return <span>{left > 0 ? duration(Math.ceil(left / 1000) * 1000) : t.now}</span>;
+  return <span>{left > 0 ? duration(Math.ceil(left / 1000) * 1000).replace(".0s", "s") : t.now}</span>;
 }
 
 /** A value that follows another after it has rested: what is typed, before it is asked. */

@@ -42,11 +42,29 @@ const colour = (name: string) => {
 };
 
 const plain = (value: number) => value.toLocaleString();
+const translucent = (stroke: string) => stroke.replace(/^rgb\((.*)\)$/, "rgba($1, 0.14)");
+
+/** A value between two gaps is no line, but a point. */
+const lonely = (plot: UPlot, index: number): number[] => {
+  const values = plot.data[index]!;
+  const found: number[] = [];
+  values.forEach((value, at) => {
+    if (value != null && values[at - 1] == null && values[at + 1] == null) found.push(at);
+  });
+  return found;
+};
+
+interface Pointed {
+  index: number;
+  left: number;
+  width: number;
+}
 
 export function TimeChart({ label, times, series, height = 180, format = plain, zone, stacked = false }: TimeChartProps) {
   const t = useWords(common);
   const box = useRef<HTMLDivElement>(null);
   const [asTable, setAsTable] = useState(false);
+  const [pointed, setPointed] = useState<Pointed | null>(null);
   const { theme } = usePreferences();
   const shownZone = useZone(zone);
   const absolute = useAbsolute(zone);
@@ -60,16 +78,33 @@ export function TimeChart({ label, times, series, height = 180, format = plain, 
     if (!element || asTable) return;
     const axis = { stroke: colour("--text-3"), grid: { stroke: colour("--chart-grid"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
     const order = stacked ? series.map((_, index) => series.length - 1 - index) : series.map((_, index) => index);
+    const half = stacked && times.length > 1 ? (times[1]! - times[0]!) / 2 : 0;
     const plot = new UPlot(
       {
         width: element.clientWidth || 320,
         height,
         legend: { show: false },
-        cursor: { y: false, points: { size: 5 } },
+        cursor: { y: false, points: { show: !stacked, size: 5 }, drag: { setScale: false, x: false } },
         padding: [8, 8, 0, 0],
         tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1e3), shownZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone),
-        scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] } },
-        axes: [{ ...axis, space: 64, size: 40, values: (_plot, found, _index, _space, step) => ticks(found, step, locale, shownZone) }, { ...axis, size: 48, values: (_plot, found) => found.map(format) }],
+        scales: {
+          x: { range: (_plot, low, high) => [low - half, high + half] },
+          y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] },
+        },
+        axes: [
+          { ...axis, space: 64, size: 36, grid: { show: false }, values: (_plot, found, _index, _space, step) => ticks(found, step, locale, shownZone) },
+          { ...axis, size: 48, space: 36, values: (_plot, found) => found.map((value) => (Number.isInteger(value) || format !== plain ? format(value) : "")) },
+        ],
+        hooks: {
+          setCursor: [
+            ({ cursor }) =>
+              setPointed(
+                cursor.idx == null || cursor.left == null || cursor.left < 0
+                  ? null
+                  : { index: cursor.idx, left: cursor.left + 48, width: element.clientWidth },
+              ),
+          ],
+        },
         series: [
           {},
           ...order.map((index) => {
@@ -78,11 +113,11 @@ export function TimeChart({ label, times, series, height = 180, format = plain, 
             return {
               label: one.name,
               stroke,
-              width: 1.5,
-              dash: one.dashed ? [4, 4] : undefined,
-              // Each covers what is below it: the tallest is drawn first, and what is seen of it is its own part.
-              fill: stacked ? colour(`--${one.tone}-soft`) : one.area ? stroke.replace(/^rgb\((.*)\)$/, "rgba($1, 0.16)") : undefined,
-              points: { show: times.length < 3 },
+              width: stacked ? 0 : 1.5,
+              dash: one.dashed && !stacked ? [4, 4] : undefined,
+              fill: stacked ? stroke : one.area ? translucent(stroke) : undefined,
+              paths: stacked ? UPlot.paths.bars!({ size: [0.72, 28] }) : undefined,
+              points: stacked ? { show: false } : { show: true, size: 4, fill: stroke, filter: lonely },
               spanGaps: false,
             };
           }),
@@ -96,6 +131,7 @@ export function TimeChart({ label, times, series, height = 180, format = plain, 
     return () => {
       watching.disconnect();
       plot.destroy();
+      setPointed(null);
     };
     // eslint-disable-next-line
   }, [asTable, height, theme, dark, locale, shownZone, key, times, stacked, JSON.stringify(data)]);
@@ -106,7 +142,7 @@ export function TimeChart({ label, times, series, height = 180, format = plain, 
         <div className="legend">
           {series.map((one) => (
             <span key={one.name} className={`tone-${one.tone}`}>
-              <i />
+              <i className={one.dashed && !stacked ? "dashed" : undefined} />
               {one.name}
             </span>
           ))}
@@ -141,7 +177,21 @@ export function TimeChart({ label, times, series, height = 180, format = plain, 
           </table>
         </div>
       ) : (
-        <div className="plot" ref={box} aria-hidden="true" style={{ height }} />
+        <div className="plot" aria-hidden="true" style={{ height }}>
+          <div ref={box} />
+          {pointed && times[pointed.index] !== undefined && (
+            <div className="pointed" style={pointed.left > pointed.width / 2 ? { right: pointed.width - pointed.left + 12 } : { left: pointed.left + 12 }}>
+              <span className="quiet">{absolute(times[pointed.index]! * 1e3)}</span>
+              {series.map((one) => (
+                <span key={one.name} className={`tone-${one.tone}`}>
+                  <i className={one.dashed && !stacked ? "dashed" : undefined} />
+                  {one.name}
+                  <b>{one.values[pointed.index] == null ? "–" : format(one.values[pointed.index]!)}</b>
+                </span>
+              ))}
+            </div>
+          )}
+        </div>
       )}
     </figure>
   );
