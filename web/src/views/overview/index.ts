@@ -1,14 +1,12 @@
-import { notYet } from "../NotYet";
 import type { View } from "../view";
+import { OverviewPage } from "./OverviewPage";
 import { viewName } from "./words";
-
-const Page = notYet(viewName, "rota top");
 
 const view: View = {
   id: "overview",
   icon: "overview",
   name: viewName,
-  routes: [{ path: "/", page: Page }],
+  routes: [{ path: "/", page: OverviewPage }],
 };
 
 export default view;

@@ -1,0 +1,120 @@
+"""The first page: whether anything is wrong, and the way to what it is."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from playwright.async_api import Page, expect
+
+from rota import every
+from tests.browser.conftest import Dashboard, NewPage
+from tests.browser.looking import hurdles, sticking_out
+from tests.browser.past import HOSTILE, count_a_week
+
+AGO = datetime.now(UTC) - timedelta(minutes=5)
+
+
+async def test_a_database_that_nobody_used_says_what_to_do(dashboard: Dashboard, page: Page) -> None:
+    await page.goto(dashboard.url)
+    await expect(page.get_by_role("heading", name="Nothing has run here yet")).to_be_visible()
+    await expect(page.locator(".command code").first).to_have_text("rota dev")
+    assert await hurdles(page) == []
+    await dashboard.enqueue("hello")  # what the page shows is not left standing
+    await expect(page.get_by_role("link", name=re.compile("^Queued"))).to_contain_text("1")
+
+
+async def test_numbers_lead_to_their_rows(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.work()
+    await dashboard.done("hello", name="Ada")
+    endless = await dashboard.enqueue("endless")
+    await dashboard.client.schedules.create("often", "hello", every("1h"))
+    await page.goto(dashboard.url)
+    running = page.get_by_role("link", name=re.compile("^Running"))
+    await expect(running).to_contain_text("1 of")
+    await expect(page.get_by_text("Nothing needs attention")).to_be_visible()
+    await expect(page.get_by_role("link", name=re.compile("^Workers alive"))).to_contain_text("1")
+    for name, address in {
+        "Running": "/runs?q=state%3Arunning",
+        "Queued": "/runs?q=state%3Aqueued",
+        "Failed, 24 h": "/runs?q=state%3Afailed+state%3Atimed_out+state%3Aexpired+since%3A24h",
+        "Success rate": "/runs?q=since%3A24h",
+        "Workers alive": "/workers",
+    }.items():
+        assert await page.get_by_role("link", name=re.compile(f"^{name}")).get_attribute("href") == address
+    await page.get_by_role("table", name="Next fires").get_by_role("link", name="often").click()
+    await expect(page).to_have_url(re.compile("/schedules/often$"))
+    await page.go_back()
+    await running.focus()
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(re.compile("/runs"))
+    await dashboard.client.cancel(endless)
+
+
+async def test_it_counts_down_and_up_while_it_is_looked_at(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.client.schedules.create("soon", "hello", every("1h"))
+    await page.goto(dashboard.url)
+    left = page.get_by_role("table", name="Next fires").locator("time")
+    before, box = await left.inner_text(), await left.bounding_box()
+    assert re.fullmatch(r"\d+m \d\ds|1h 00m", before)
+    await dashboard.enqueue("hello")
+    await expect(page.get_by_role("link", name=re.compile("^Queued"))).to_contain_text("1", timeout=4_000)
+    await expect(page.get_by_role("link", name=re.compile("^Queued"))).to_contain_text("oldest")
+    await expect(left).not_to_have_text(before)
+    after = await left.bounding_box()
+    assert box is not None
+    assert after is not None
+    assert box["y"] == after["y"]
+
+
+async def test_what_needs_attention_says_why_and_leads_there(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.enqueue("hello", {"queue": HOSTILE, "run_at": AGO})
+    await dashboard.enqueue("hello", {"queue": "mail", "run_at": AGO})
+    await dashboard.client.pause_queue("mail")
+    await page.goto(dashboard.url)
+    needs = page.get_by_role("list", name="Needs attention")
+    unserved = needs.locator('[data-kind="queue_unserved"]')
+    await expect(unserved).to_contain_text(f"no live worker takes from queue {HOSTILE}, where 1 run waits")
+    await expect(unserved.locator("code")).to_contain_text("rota worker")
+    await expect(needs.locator('[data-kind="queue_paused"] code')).to_have_text("rota queue resume mail")
+    await expect(page.get_by_role("link", name=re.compile("^Late now"))).to_contain_text("2 runs")
+    assert await page.locator("img").count() == 0
+    await needs.get_by_role("link", name="Paused queue").click()
+    await expect(page).to_have_url(re.compile("/queues/mail$"))
+
+
+async def test_charts_of_an_hour_a_day_and_a_week(dashboard: Dashboard, page: Page) -> None:
+    await count_a_week(dashboard.client)
+    await page.goto(dashboard.url)
+    await expect(page.locator("figure.chart canvas")).to_have_count(4)
+    await page.get_by_role("group", name="Time range").get_by_role("button", name="7 d").click()
+    await expect(page).to_have_url(re.compile(r"range=7d"))
+    ended = page.locator("figure", has=page.locator("canvas")).first
+    await ended.hover(position={"x": 300, "y": 120})
+    await expect(ended.locator(".pointed")).to_contain_text("succeeded")
+    for name, column in {
+        "Runs that ended": "failed",
+        "Queue depth": "running",
+        "Duration": "p95",
+        "Lateness": "p50",
+    }.items():
+        chart = page.get_by_role("figure", name=name)
+        await chart.get_by_role("button", name="As a table").click()
+        await expect(chart.get_by_role("table").get_by_role("columnheader", name=column)).to_be_visible()
+        await expect(chart.get_by_role("row")).to_have_count(85)
+    await page.reload()
+    await expect(page.get_by_role("button", name="7 d")).to_have_attribute("aria-pressed", "true")
+
+
+@pytest.mark.parametrize(("scheme", "width", "language"), [("light", 1280, "en-GB"), ("dark", 360, "zh-CN")])
+async def test_anybody_can_use_it(
+    dashboard: Dashboard, new_page: NewPage, scheme: str, width: int, language: str
+) -> None:
+    await count_a_week(dashboard.client)
+    await dashboard.enqueue("hello", {"queue": HOSTILE * 3, "run_at": AGO})
+    await dashboard.client.schedules.create(HOSTILE * 4, "hello", every("1h"))
+    page = await new_page(color_scheme=scheme, viewport={"width": width, "height": 740}, locale=language)
+    await page.goto(dashboard.url)
+    await expect(page.locator("figure.chart canvas")).to_have_count(4)
+    await expect(page.locator("[data-kind]")).to_have_count(2)  # no queue of theirs, no worker for the job
+    assert await hurdles(page) == []
+    assert await sticking_out(page) == []
