@@ -1,14 +1,15 @@
-import { notYet } from "../NotYet";
 import type { View } from "../view";
+import { ErrorsPage } from "./ErrorsPage";
 import { viewName } from "./words";
-
-const Page = notYet(viewName, "rota run ls --state failed");
 
 const view: View = {
   id: "errors",
   icon: "errors",
   name: viewName,
-  routes: [{ path: "/errors", page: Page }, { path: "/errors/:id", page: Page }],
+  routes: [
+    { path: "/errors", page: ErrorsPage },
+    { path: "/errors/:id", page: ErrorsPage },
+  ],
 };
 
 export default view;

@@ -1,0 +1,87 @@
+"""Errors in groups: what went wrong how often, the newest of each, and all of them retried."""
+
+import re
+import time
+
+import pytest
+from playwright.async_api import Page, expect
+
+from rota.core.model import RunFilter
+from tests.browser.conftest import Dashboard, NewPage
+from tests.browser.looking import hurdles, sticking_out
+from tests.browser.past import HOSTILE
+
+
+async def test_where_nothing_went_wrong_it_says_so(dashboard: Dashboard, page: Page) -> None:
+    await page.goto(f"{dashboard.url}/errors")
+    await expect(page.get_by_role("heading", name="No errors in this time")).to_be_visible()
+    await page.get_by_role("button", name="Look at the last 7 d").click()
+    await expect(page).to_have_url(re.compile("range=7d"))
+    await page.get_by_role("button", name="1 h").click()
+    await expect(page).to_have_url(re.compile("range=1h"))
+
+
+async def test_failures_are_grouped_opened_and_followed(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.work()
+    runs = [await dashboard.done("crawl", url=f"https://example.com/{number}") for number in range(3)]
+    await dashboard.done("refuse")
+    await page.goto(f"{dashboard.url}/errors")
+    await expect(page.get_by_text("4 runs that failed, timed out or expired, for 2 reasons")).to_be_visible()
+    crawl = page.locator("tr[data-key]", has_text="NoSuchPage")
+    await expect(crawl.get_by_role("cell", name="3", exact=True)).to_be_visible()
+    took = []
+    for number in range(4, 7):
+        await page.wait_for_timeout(600)  # as long as it rests
+        since = time.perf_counter()
+        await dashboard.enqueue("crawl", url=f"https://example.com/{number}")
+        await expect(crawl.get_by_role("cell", name=str(number), exact=True)).to_be_visible()
+        took.append(time.perf_counter() - since)
+    assert min(took) < 0.5, took
+    await page.keyboard.press("j")
+    await page.keyboard.press("Enter")
+    opened = page.locator(".errors-opened")
+    await expect(opened.locator(".run-frames").get_by_text("raise NoSuchPage")).to_be_visible()
+    await expect(opened.get_by_role("link", name=f"…{runs[-1][-12:]}")).to_have_count(0)  # there is a newer one
+    await expect(page).to_have_url(re.compile("open="))
+    await opened.get_by_role("button", name="As a table").click()
+    await expect(opened.get_by_role("table").get_by_role("row")).to_have_count(25)
+    await page.reload()
+    await expect(opened.locator(".run-frames").get_by_text("raise NoSuchPage")).to_be_visible()
+    await page.get_by_label("Job", exact=True).select_option("refuse")
+    await expect(page.locator("tr[data-key]")).to_have_count(1)
+    await page.get_by_role("cell", name="1", exact=True).get_by_role("link").click()
+    await expect(page).to_have_url(re.compile(r"/runs\?q=job%3Arefuse\+fingerprint"))
+    await expect(page.get_by_role("table").locator("tbody tr")).to_have_count(1)
+
+
+async def test_a_group_is_retried(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.work()
+    for number in range(3):
+        await dashboard.done("crawl", url=f"https://example.com/{number}")
+    await dashboard.done("refuse")
+    await page.goto(f"{dashboard.url}/errors")
+    await page.get_by_role("button", name="Retry all: NoSuchPage of crawl").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("job:crawl")
+    await dialog.get_by_role("button", name="Retry 3").click()
+    await expect(dialog).to_contain_text("3")
+    await dialog.get_by_role("button", name="Done").click()
+    made = await dashboard.client.list(RunFilter(job="crawl"), limit=20)
+    assert sum(run.retry_of is not None for run in made) == 3
+    assert len(await dashboard.client.list(RunFilter(job="refuse"), limit=20)) == 1
+
+
+@pytest.mark.parametrize(("scheme", "width", "language"), [("light", 1280, "en-GB"), ("dark", 360, "zh-CN")])
+async def test_anybody_can_use_it(
+    dashboard: Dashboard, new_page: NewPage, scheme: str, width: int, language: str
+) -> None:
+    await dashboard.work()
+    await dashboard.done("crawl", url=HOSTILE * 5)
+    await dashboard.done("refuse")
+    page = await new_page(color_scheme=scheme, viewport={"width": width, "height": 740}, locale=language)
+    await page.goto(f"{dashboard.url}/errors")
+    await page.locator(".errors-name").nth(1).click()
+    await expect(page.locator(".errors-opened .run-error")).to_contain_text(HOSTILE)
+    assert await page.locator("img").count() == 0
+    assert await hurdles(page) == []
+    assert await sticking_out(page) == []
