@@ -1,14 +1,12 @@
-import { notYet } from "../NotYet";
 import type { View } from "../view";
+import { TimelinePage } from "./TimelinePage";
 import { viewName } from "./words";
-
-const Page = notYet(viewName, "rota run ls");
 
 const view: View = {
   id: "timeline",
   icon: "timeline",
   name: viewName,
-  routes: [{ path: "/timeline", page: Page }],
+  routes: [{ path: "/timeline", page: TimelinePage }],
 };
 
 export default view;

@@ -1,0 +1,182 @@
+"""The timeline: what ran when, what overlapped, and what is to come."""
+
+import json
+import re
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, Route, expect
+
+from rota import every
+from tests.browser.conftest import Dashboard, NewPage
+from tests.browser.looking import hurdles, sticking_out
+from tests.browser.past import HOSTILE
+
+
+async def test_where_nothing_ran_it_says_what_to_do(dashboard: Dashboard, page: Page) -> None:
+    await page.goto(f"{dashboard.url}/timeline")
+    await expect(page.get_by_role("heading", name="No attempt in this time")).to_be_visible()
+    await page.get_by_role("button", name="Show lanes by job").click()
+    await expect(page).to_have_url(re.compile("by=job"))
+    await expect(page.locator(".command code")).to_have_text("rota run add hello")
+
+
+async def test_attempts_appear_as_they_happen_and_lead_to_their_runs(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.work()
+    failed = await dashboard.done("crawl", url="https://example.com")
+    await dashboard.client.schedules.create("often", "hello", every("3m"))
+    await page.goto(f"{dashboard.url}/timeline?by=job")
+    await expect(page.locator(f'[data-run="{failed}"]')).to_have_attribute("data-state", "failed")
+    await expect(page.locator("[data-coming]").first).to_be_attached()
+    took, endless = [], []
+    for _ in range(3):
+        since = time.perf_counter()
+        endless.append(await dashboard.enqueue("endless"))
+        await expect(page.locator(f'[data-run="{endless[-1]}"]')).to_have_attribute("data-state", "running")
+        took.append(time.perf_counter() - since)
+    assert min(took) < 0.5, took
+    await page.locator(f'[data-run="{failed}"] path').hover(force=True)
+    await expect(page.locator(".timeline-details")).to_contain_text("attempt 1")
+    assert await page.locator(".timeline-bar.here").count() == 1
+    await page.locator(f'[data-run="{failed}"] path').click(force=True)
+    await expect(page).to_have_url(re.compile(f"/runs/{failed}$"))
+    for run_id in endless:
+        await dashboard.client.cancel(run_id)
+
+
+async def test_it_is_walked_and_moved_with_keys(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.work()
+    first = await dashboard.done("hello", name="Ada")
+    await dashboard.done("crawl", url="https://example.com")
+    await page.goto(f"{dashboard.url}/timeline?by=job")
+    plot = page.get_by_role("application")
+    await expect(plot.locator("[data-run]")).to_have_count(2)
+    await plot.focus()
+    await page.keyboard.press("ArrowDown")
+    await expect(plot.get_by_role("status")).to_contain_text("crawl, failed")
+    await page.keyboard.press("ArrowDown")
+    await expect(plot.get_by_role("status")).to_contain_text("hello, succeeded")
+    await page.keyboard.press("-")
+    await expect(page).to_have_url(re.compile("span=7200"))
+    await page.keyboard.press("+")
+    await page.keyboard.press("+")
+    await expect(page).to_have_url(re.compile("span=1800"))
+    await page.keyboard.press("Shift+ArrowLeft")
+    await expect(page).to_have_url(re.compile("to=20"))
+    await page.keyboard.press("0")
+    await expect(page).not_to_have_url(re.compile("to="))
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(re.compile(f"/runs/{first}$"))
+    await page.go_back()
+    await expect(page.get_by_role("application").locator("[data-run]")).to_have_count(2)
+
+
+async def test_it_is_moved_with_wheel_pointer_and_buttons(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.work()
+    await dashboard.done("hello")
+    await page.goto(f"{dashboard.url}/timeline?by=queue")
+    plot = page.get_by_role("application")
+    box = await plot.bounding_box()
+    assert box is not None
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    await page.mouse.move(*middle)
+    await page.keyboard.down("Control")
+    await page.mouse.wheel(0, 300)
+    await page.keyboard.up("Control")
+    await expect(page).to_have_url(re.compile("span=97.."))
+    await page.get_by_role("group", name="Time shown").get_by_role("button", name="15 min").click()
+    await expect(page).to_have_url(re.compile("span=900"))
+    await page.get_by_role("button", name="Now").click()
+    await expect(page.get_by_role("button", name="Now")).to_be_disabled()
+    await page.mouse.move(*middle)
+    await page.mouse.down()
+    await page.mouse.move(middle[0] + 200, middle[1], steps=4)
+    await page.mouse.up()
+    await expect(page).to_have_url(re.compile("to=20"))
+    moved = page.url
+    await page.get_by_role("button", name="Earlier").click()
+    await page.get_by_role("button", name="Zoom in").click()
+    await expect(page).to_have_url(re.compile("span=450"))
+    assert page.url != moved
+
+
+async def test_the_same_as_a_table(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.work()
+    run_id = await dashboard.done("crawl", url=HOSTILE)
+    await page.goto(f"{dashboard.url}/timeline?by=queue")
+    await page.get_by_role("button", name="As a table").click()
+    row = page.get_by_role("row", name=re.compile("crawl"))
+    await expect(row).to_contain_text("failed")
+    await page.get_by_role("group", name="Lanes by").get_by_role("button", name="Worker").click()
+    await expect(page).to_have_url(re.compile("by=worker"))
+    await row.get_by_role("link").first.click()
+    await expect(page).to_have_url(re.compile(f"/runs/{run_id}$"))
+
+
+def many(attempts: int) -> dict[str, Any]:
+    """As the API would tell them: in two hundred lanes, every seventh failed, some at once."""
+    now = datetime.now(UTC)
+    lanes: list[dict[str, Any]] = [
+        {"name": f"lane-{number:03}", "attempts": [], "coming": [], "overlaps": False} for number in range(200)
+    ]
+    for number in range(attempts):
+        start = now - timedelta(seconds=0.7 * number)
+        lanes[number % 200]["attempts"].append(
+            {
+                "run_id": f"01a1e467-0000-7000-8000-{number:012}",
+                "no": 1,
+                "job": "crawl",
+                "state": "failed" if number % 7 == 0 else "succeeded",
+                "worker_id": "web-1",
+                "started_at": start.isoformat(),
+                "ended_at": (start + timedelta(seconds=number % 400)).isoformat(),
+            }
+        )
+    return {"from": now.isoformat(), "to": now.isoformat(), "by": "job", "lanes": lanes, "truncated": True}
+
+
+async def test_five_thousand_attempts_of_which_those_in_sight_are_drawn(dashboard: Dashboard, page: Page) -> None:
+    body = json.dumps(many(5_000))
+
+    async def answer(route: Route) -> None:
+        await route.fulfill(body=body, content_type="application/json")
+
+    await page.route("**/api/v1/timeline*", answer)
+    await page.goto(f"{dashboard.url}/timeline?by=job")
+    bars = page.locator("[data-run]")
+    await expect(bars.first).to_be_attached()
+    assert 0 < await bars.count() < 1_500
+    await expect(page.get_by_text("Not all attempts are here")).to_be_visible()
+    await page.get_by_role("application").focus()
+    took = await page.evaluate("""async () => {
+        const plot = document.activeElement, begun = performance.now();
+        for (let turn = 0; turn < 10; turn++) {
+            plot.dispatchEvent(new WheelEvent("wheel", {deltaX: 40, bubbles: true, cancelable: true}));
+            await new Promise(requestAnimationFrame);
+        }
+        return performance.now() - begun;
+    }""")
+    assert took < 2_000
+    await page.evaluate("window.scrollTo(0, 4000)")
+    await expect(page.locator('[data-lane="lane-110"] [data-run]').first).to_be_attached()
+    await expect(page.locator('[data-lane="lane-000"]')).to_have_count(0)
+
+
+@pytest.mark.parametrize(("scheme", "width", "language"), [("light", 1280, "en-GB"), ("dark", 360, "zh-CN")])
+async def test_anybody_can_use_it(
+    dashboard: Dashboard, new_page: NewPage, scheme: str, width: int, language: str
+) -> None:
+    await dashboard.client.schedules.create(HOSTILE * 4, "hello", every("1m"))
+    await dashboard.work()
+    await dashboard.client.schedules.trigger(HOSTILE * 4)
+    page = await new_page(color_scheme=scheme, viewport={"width": width, "height": 740}, locale=language)
+    await page.goto(f"{dashboard.url}/timeline?span=900")
+    await expect(page.locator("[data-run]").first).to_be_attached()
+    await page.get_by_role("application").focus()
+    await page.keyboard.press("ArrowDown")
+    await expect(page.locator(".timeline-details")).to_be_visible()
+    assert await page.locator("img").count() == 0
+    assert await hurdles(page) == []
+    assert await sticking_out(page) == []

@@ -1,0 +1,52 @@
+/** The same attempts as a table, for those who would rather read them. */
+import { useMemo } from "react";
+import type { TimelineAttempt } from "../../api/schema";
+import { useWords } from "../../i18n";
+import { Link } from "../../router";
+import { DataTable, Duration, StateBadge, Time, type Column } from "../../ui";
+import { RunLink } from "../runs/columns";
+import type { Bar, Row } from "./lanes";
+import { laneLink, type By } from "./links";
+import type { Stretch } from "./stretch";
+import { timelineWords } from "./words";
+
+interface Line extends Bar {
+  lane: string;
+}
+
+const MOST = 500;
+
+export function AttemptTable({ by, rows, stretch: { from, to } }: { by: By; rows: Row[]; stretch: Stretch }) {
+  const t = useWords(timelineWords);
+  const lines = useMemo(
+    () =>
+      rows
+        .flatMap((row) => row.bars.filter((bar) => bar.end >= from && bar.start <= to).map((bar): Line => ({ ...bar, lane: row.name })))
+        .sort((a, b) => b.start - a.start)
+        .slice(0, MOST),
+    [rows, from, to],
+  );
+  const columns: Column<Line>[] = [
+    { id: "run", name: t.run, width: "8.5rem", cell: ({ attempt }) => <RunLink id={attempt.run_id} /> },
+    { id: "lane", name: t[by], clip: true, width: "26%", cell: ({ lane }) => <Link to={laneLink(by, lane)}>{lane}</Link>, sortBy: ({ lane }) => lane },
+    { id: "job", name: t.job, clip: true, width: "18%", priority: "low", cell: ({ attempt }) => attempt.job, sortBy: ({ attempt }) => attempt.job },
+    { id: "state", name: t.state, cell: ({ state }) => <StateBadge state={state} />, sortBy: ({ state }) => state },
+    { id: "started", name: t.started, cell: ({ attempt }) => <Time at={attempt.started_at} />, sortBy: ({ start }) => start },
+    { id: "took", name: t.took, number: true, priority: "low", cell: ({ attempt }) => <Took attempt={attempt} />, sortBy: ({ start, end }) => end - start },
+    { id: "worker", name: t.onWorker, clip: true, width: "20%", priority: "lowest", cell: ({ attempt }) => attempt.worker_id ?? "–" },
+  ];
+  const shown = columns.filter(({ id }) => id !== by);
+  return (
+    <DataTable
+      label={t.chart(rows.length, lines.length)}
+      columns={shown}
+      rows={lines}
+      rowKey={(line) => line.key}
+      to={({ attempt }) => `/runs/${attempt.run_id}`}
+    />
+  );
+}
+
+function Took({ attempt: { started_at, ended_at } }: { attempt: TimelineAttempt }) {
+  return <Duration from={started_at} to={ended_at} />;
+}

@@ -1,0 +1,73 @@
+/** The drawing of one lane: bars, what is to come, and where attempts overlap. Only what is in sight is drawn. */
+import { memo } from "react";
+import { shapeOf, toneOf } from "../../ui";
+import { apart, comingKey, TRACK, visible, type Bar, type Placed } from "./lanes";
+
+interface LaneProps {
+  row: Placed;
+  from: number;
+  to: number;
+  width: number;
+  /** Where bars end that go on; Infinity if none does. */
+  now: number;
+  /** The key of what is pointed at or walked to. */
+  here: string | null;
+  /** Overlapping is nothing unusual here. */
+  mild: boolean;
+}
+
+const BAR = 12;
+const GLYPH = 9;
+
+export const LaneDrawing = memo(function LaneDrawing({ row, from, to, width, now, here, mild }: LaneProps) {
+  const perPixel = (to - from) / width;
+  const x = (at: number) => (at - from) / perPixel;
+  const y = (track: number) => row.top + row.head + track * TRACK + (TRACK - BAR) / 2;
+  const foot = row.top + row.height - 3;
+  return (
+    <g data-lane={row.name}>
+      {row.overlaps.map(([start, end]) => {
+        const [left, right] = [Math.max(x(start), -2), Math.min(x(Math.min(end, now)), width + 2)];
+        if (right < 0 || left > width) return null;
+        return <rect key={start} className={`timeline-overlap ${mild ? "tone-idle" : "tone-warn"}`} x={left} y={foot - 1} width={Math.max(3, right - left)} height={2} />;
+      })}
+      {apart(row.coming, from, to, 10 * perPixel).map((at) => (
+          <g key={at} className={here === comingKey(row.name, at) ? "timeline-coming here" : "timeline-coming"} data-coming="">
+            <line x1={x(at)} x2={x(at)} y1={row.top + row.head} y2={row.top + row.height - 5} />
+            <circle cx={x(at)} cy={y(0) + BAR / 2} r={4} />
+          </g>
+        ))}
+      {visible(row.bars, from, to, perPixel, toneOf).map((bar) => (
+        <BarDrawing key={bar.key} bar={bar} left={x(bar.start)} right={x(Math.min(bar.end, Math.max(now, bar.start)))} y={y(bar.track)} width={width} here={here === bar.key} />
+      ))}
+    </g>
+  );
+});
+
+interface BarProps {
+  bar: Bar;
+  left: number;
+  right: number;
+  y: number;
+  width: number;
+  here: boolean;
+}
+
+/** Wide enough, its shape stands in it; else what went wrong is its shape alone, and what was neither good nor bad is low. */
+function BarDrawing({ bar, left, right, y, width, here }: BarProps) {
+  const start = Math.max(left, -8);
+  const length = Math.max(3, Math.min(right, width + 8) - start);
+  const [wide, going, tone] = [length >= 16, bar.end === Infinity, toneOf(bar.state)];
+  const plain = wide || going || tone === "good" || tone === "idle";
+  const inset = tone === "idle" && !wide && !going ? 3.5 : 0;
+  const scale = GLYPH / 12;
+  const glyph = (at: number, className: string) => (
+    <path className={className} d={shapeOf(bar.state)} fillRule="evenodd" transform={`translate(${at} ${y + (BAR - GLYPH) / 2}) scale(${scale})`} />
+  );
+  return (
+    <g className={`timeline-bar tone-${tone}${here ? " here" : ""}`} data-run={bar.attempt.run_id} data-state={bar.state}>
+      {plain && <rect className={going ? "going" : undefined} x={start} y={y + inset} width={length} height={BAR - 2 * inset} rx={2.5} />}
+      {wide ? glyph(Math.max(start, 0) + 3.5, "inner") : !plain && glyph(start - GLYPH / 2 + 1, "outer")}
+    </g>
+  );
+}

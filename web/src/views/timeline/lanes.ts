@@ -1,0 +1,135 @@
+/** Attempts as bars: which of them go on at once, and where each has room. */
+import type { Lane, Timeline, TimelineAttempt } from "../../api/schema";
+import type { Shown } from "../../ui";
+
+export interface Bar {
+  key: string;
+  attempt: TimelineAttempt;
+  state: Shown;
+  start: number;
+  /** Infinity while it goes on. */
+  end: number;
+  track: number;
+}
+
+export interface Row {
+  name: string;
+  bars: Bar[];
+  coming: number[];
+  tracks: number;
+  /** When more than one went on. */
+  overlaps: [from: number, to: number][];
+}
+
+const MOST_TRACKS = 6;
+export const TRACK = 16;
+
+export function rowsOf(timeline: Timeline): Row[] {
+  return timeline.lanes.map(rowOf);
+}
+
+function rowOf(lane: Lane): Row {
+  const bars = lane.attempts
+    .map((attempt) => ({
+      key: `${attempt.run_id} ${attempt.no} ${attempt.started_at}`,
+      attempt,
+      state: attempt.state as Shown,
+      start: Date.parse(attempt.started_at),
+      end: attempt.ended_at === null ? Infinity : Date.parse(attempt.ended_at),
+      track: 0,
+    }))
+    .sort((a, b) => a.start - b.start);
+  const ends: number[] = [];
+  const overlaps: [number, number][] = [];
+  let reach = -Infinity;
+  for (const bar of bars) {
+    const free = ends.findIndex((end) => end <= bar.start);
+    bar.track = free >= 0 ? free : Math.min(ends.length, MOST_TRACKS - 1);
+    ends[bar.track] = Math.max(ends[bar.track] ?? -Infinity, bar.end);
+    if (reach > bar.start) {
+      const until = Math.min(reach, bar.end);
+      const last = overlaps[overlaps.length - 1];
+      if (last && last[1] >= bar.start) last[1] = Math.max(last[1], until);
+      else overlaps.push([bar.start, until]);
+    }
+    reach = Math.max(reach, bar.end);
+  }
+  return { name: lane.name, bars, coming: lane.coming.map((at) => Date.parse(at)), tracks: Math.max(1, ends.length), overlaps };
+}
+
+/** In the order they had, as long as somebody points at them; those that are new below. */
+export function inOrder(rows: Row[], before: Row[]): Row[] {
+  const left = new Map(rows.map((row) => [row.name, row]));
+  const kept = before.flatMap(({ name, tracks }) => {
+    const row = left.get(name);
+    left.delete(name);
+    return row ? [{ ...row, tracks: Math.max(tracks, row.tracks) }] : [];
+  });
+  return [...kept, ...left.values()];
+}
+
+export interface Placed extends Row {
+  top: number;
+  height: number;
+  /** From its top to its first bar. */
+  head: number;
+}
+
+export interface Sizes {
+  /** Above the bars: on a phone the lane's name is there. */
+  head: number;
+  foot: number;
+  least: number;
+}
+
+export function placed(rows: Row[], { head, foot, least }: Sizes): { rows: Placed[]; height: number } {
+  let top = 0;
+  const found = rows.map((row) => {
+    const needed = head + row.tracks * TRACK + foot;
+    const one = { ...row, top, height: Math.max(least, needed), head: head + Math.max(0, (least - needed) / 2) };
+    top += one.height;
+    return one;
+  });
+  return { rows: found, height: top };
+}
+
+/** Of bars that would be drawn on the same spot in the same colour, one; what went wrong last, so that it is seen. */
+export function visible(bars: Bar[], from: number, to: number, perPixel: number, tone: (state: Shown) => string): Bar[] {
+  const seen = new Set<string>();
+  const shown: Bar[] = [];
+  for (const bar of bars) {
+    if (bar.end < from || bar.start > to) continue;
+    if (bar.end - bar.start < 4 * perPixel) {
+      const [colour, room] = [tone(bar.state), bar.state === "succeeded" ? 2 : 6];
+      const spot = `${Math.round((bar.start - from) / perPixel / room)} ${bar.track} ${colour}`;
+      if (seen.has(spot)) continue;
+      seen.add(spot);
+    }
+    shown.push(bar);
+  }
+  const rank = (bar: Bar) => (tone(bar.state) === "bad" ? 1 : 0);
+  return shown.sort((a, b) => rank(a) - rank(b));
+}
+
+/** Of instants that are closer than that to each other, the first. */
+export function apart(times: number[], from: number, to: number, least: number): number[] {
+  let last = -Infinity;
+  return times.filter((at) => {
+    if (at < from || at > to || at - last < least) return false;
+    last = at;
+    return true;
+  });
+}
+
+/** What can be pointed at: an attempt, or a fire to come. */
+export type Item = { row: Placed; key: string; bar: Bar } | { row: Placed; key: string; at: number };
+
+export const startOf = (item: Item) => ("bar" in item ? item.bar.start : item.at);
+
+export const comingKey = (lane: string, at: number) => `coming ${at} ${lane}`;
+
+/** By their time. */
+export const itemsOf = (row: Placed): Item[] => [
+  ...row.bars.map((bar) => ({ row, key: bar.key, bar })),
+  ...row.coming.map((at) => ({ row, key: comingKey(row.name, at), at })),
+];
