@@ -9,8 +9,6 @@ from rota import Client
 from rota.core.counts import SPANS, Counted, Rows
 from rota.core.statistics import bucket
 
-HOSTILE = "<img src=x onerror=alert(1)>"
-
 
 async def count_a_week(client: Client) -> None:
     """A day by the minute and by five, a week by the hour: waves of runs, some of which fail."""

@@ -8,8 +8,9 @@ from playwright.async_api import Page, expect
 
 from rota import every
 from tests.browser.conftest import Dashboard, NewPage
+from tests.browser.counted import count_a_week
 from tests.browser.looking import hurdles, sticking_out
-from tests.browser.past import HOSTILE, count_a_week
+from tests.browser.past import HOSTILE
 
 AGO = datetime.now(UTC) - timedelta(minutes=5)
 
