@@ -54,7 +54,9 @@ export function BulkDialog(props: BulkAction & { onClose: () => void; onDone: ()
       for await (const step of steps) setGoing(step);
       onDone();
     } catch (error) {
-      if (!(error instanceof DOMException)) setProblem(problemOf(error));
+      if (error instanceof DOMException) return;
+      setProblem(problemOf(error));
+      if (problemOf(error).code === "bulk-mismatch") void counted.refetch();
     } finally {
       setGoing((before) => before && { ...before, over: true });
       void queries.invalidateQueries({ queryKey: ["runs"] });
@@ -76,7 +78,7 @@ export function BulkDialog(props: BulkAction & { onClose: () => void; onDone: ()
             <dt>{t.matching}</dt>
             <dd className="mono">{ids ? t.chosenRuns : format(tokens) || t.everything}</dd>
           </dl>
-          {!ids && <p className="quiet">{action === "retry" ? t.retryOnly : t.cancelOnly}</p>}
+          {!ids && <p className="quiet">{action === "cancel" ? t.cancelOnly : statesOf(tokens).length ? t.retryRest : t.retryOnly}</p>}
           {action === "cancel" && (
             <Field name={t.reason} hint={t.reasonHint}>
               <input value={reason} maxLength={1000} onChange={(event) => setReason(event.target.value)} />
@@ -153,8 +155,8 @@ async function* atOnce(action: string, filter: Parameters, reason: string, count
   const body = {
     action,
     filter: filterOf(filter),
-    // What came since the count is not meant; without a whole count there is nothing to compare with.
-    expected: counted.exact ? Math.max(counted.count + 100, Math.ceil(counted.count * 1.2)) : undefined,
+    // No more than was said; without a whole count there is nothing to compare with.
+    expected: counted.exact ? counted.count : undefined,
     reason: reason || undefined,
   };
   let matched = counted.count;
