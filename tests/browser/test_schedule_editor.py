@@ -94,6 +94,19 @@ async def test_what_somebody_else_changed_meanwhile_is_shown_and_kept(dashboard:
     assert (saved.rule.trigger, saved.description, saved.jitter.total_seconds()) == (every("2h"), "mine", 300)
 
 
+async def test_theirs_can_be_taken_instead(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.client.schedules.create("news", "hello", every("1h"))
+    await page.goto(f"{dashboard.url}/schedules/news/edit")
+    await page.get_by_label("Description").fill("mine")
+    await dashboard.client.schedules.update("news", description="theirs")
+    await page.get_by_role("button", name="Review and save").click()
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await page.get_by_role("button", name="Take theirs").click()
+    await expect(page.get_by_label("Description")).to_have_value("theirs")
+    await page.get_by_role("button", name="Review and save").click()
+    await expect(page.get_by_text("Nothing has changed.")).to_be_visible()
+
+
 async def test_the_whole_is_written_as_json(dashboard: Dashboard, page: Page) -> None:
     schedules = dashboard.client.schedules
     await schedules.create("news", "hello", every("1h"), payload={"times": 12345678901234567890})

@@ -59,7 +59,8 @@ async def test_keys_are_explained(dashboard: Dashboard, page: Page) -> None:
 
 async def test_an_address_that_is_none(dashboard: Dashboard, page: Page) -> None:
     await page.goto(f"{dashboard.url}/schedules/a/edit")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("Schedules")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Edit a")
+    await expect(page.get_by_text("There is no such schedule")).to_be_visible()
     assert (await page.request.get(f"{dashboard.url}/nothing")).status == 404
 
 

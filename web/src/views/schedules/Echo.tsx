@@ -57,7 +57,7 @@ export function Echo({ document, foreseen }: { document: Document; foreseen: For
       </Card>
       {shown?.rule && (
         <Card title={t.fires} bare>
-          {shown.fires.length ? <Fires fires={shown.fires} zone={shown.timezone} /> : <p className="inside quiet">{t.noFires}</p>}
+          {shown.fires.length ? <Fires fires={shown.fires} zone={shown.timezone} scrolls /> : <p className="inside quiet">{t.noFires}</p>}
         </Card>
       )}
     </div>

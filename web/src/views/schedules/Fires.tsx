@@ -7,7 +7,7 @@ import { detailWords } from "./detailWords";
 
 type Mark = "gap" | "fold-first" | "fold-second" | "transition";
 
-export function Fires({ fires, zone, expected = 10 }: { fires: Fire[] | undefined; zone: string; expected?: number }) {
+export function Fires({ fires, zone, expected = 10, scrolls = false }: { fires: Fire[] | undefined; zone: string; expected?: number; scrolls?: boolean }) {
   const t = useWords(detailWords);
   const both = useWords(common);
   const locale = useLocale();
@@ -20,7 +20,7 @@ export function Fires({ fires, zone, expected = 10 }: { fires: Fire[] | undefine
     ...(soon ? {} : { year: "numeric" }), ...(seconds ? { second: "2-digit" } : {}),
   });
   return (
-    <div className="table-wrap">
+    <div className="table-wrap" tabIndex={scrolls ? 0 : undefined}>
       <table className="table schedules-fires" aria-label={t.fires}>
         <thead className="unseen">
           <tr>

@@ -95,8 +95,9 @@ function useLedgerColumns(schedule: Schedule, explain: (at: string) => void): Co
           <span className="schedules-two">
             <span>
               {absolute(one.from_at!)}
-              {one.to_at && one.to_at !== one.from_at && ` – ${absolute(one.to_at)}`}
+              {one.to_at && one.to_at !== one.from_at && " –"}
             </span>
+            {one.to_at && one.to_at !== one.from_at && <span>{absolute(one.to_at)}</span>}
             <span className="quiet">{t.count(one.count)}</span>
           </span>
         ),

@@ -1,5 +1,5 @@
 /** All schedules: when next, did it run, how long; found by name, job and state. */
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import type { Page, Parameters } from "../../api/client";
 import { useGet, useMay, usePages } from "../../api/hooks";
 import { useWords } from "../../i18n";
@@ -13,6 +13,8 @@ import "./schedules.css";
 import { STATES, type Schedule, type ScheduleState } from "./types";
 import { schedulesWords, viewName } from "./words";
 
+const PAGE = 50;
+
 export function SchedulesPage() {
   const t = useWords(schedulesWords);
   const title = useWords(viewName).name;
@@ -23,7 +25,9 @@ export function SchedulesPage() {
   const [state, setState] = useParameter("state");
   const filter = useMemo<Parameters>(() => ({ text, job, state }), [text, job, state]);
   const narrowed = !!(text || job || state);
-  const schedules = usePages<Schedule>("schedules", "/schedules", { ...filter, recent: 30, limit: 50 }, { keep: true });
+  const loaded = useRef(0); // many pages are asked less often
+  const schedules = usePages<Schedule>("schedules", "/schedules", { ...filter, recent: 30, limit: PAGE }, { keep: true, rest: loaded.current > 2 * PAGE ? 3_000 : 0 });
+  loaded.current = schedules.items?.length ?? 0;
   const [chosen, setChosen] = useState<Set<string>>(new Set());
   const [bulk, setBulk] = useState<BulkAct | null>(null);
   useEffect(() => setChosen(new Set()), [filter]);
@@ -119,7 +123,7 @@ function NameFilter({ value, onChange }: { value: string; onChange: (value: stri
 
 function JobFilter({ value, onChange }: { value: string | null; onChange: (value: string | null) => void }) {
   const t = useWords(schedulesWords);
-  const jobs = useGet<Page<{ name: string }>>("schedules", "/jobs");
+  const jobs = useGet<Page<{ name: string }>>(null, "/jobs");
   const names = jobs.data?.items.map((job) => job.name) ?? [];
   const known = value && !names.includes(value) ? [value, ...names] : names;
   return (

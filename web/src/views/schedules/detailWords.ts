@@ -69,7 +69,7 @@ export const detailWords = words({
     reason: "Reason",
     why: "Why?",
     whyOf: (at: string) => `Why, ${at}?`,
-    count: (count: number) => `${count.toLocaleString()} plan times`,
+    count: (count: number) => (count === 1 ? "1 plan time" : `${count.toLocaleString()} plan times`),
     span: "Time",
     span_1: "last day",
     span_7: "last 7 days",
