@@ -43,12 +43,6 @@ async def app(sqlite_url: str) -> AsyncIterator[Rota]:
     await app.aclose()
 
 
-@pytest.fixture
-async def http(app: Rota) -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=asgi(app)), base_url=BASE) as client:
-        yield client
-
-
 async def token(app: Rota, role: Role, **options: object) -> str:
     issued = await (await app.connect()).tokens.create(f"{role.value}-{len(options)}", role, **options)  # type: ignore[arg-type]
     return issued.secret

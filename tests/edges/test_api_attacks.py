@@ -8,7 +8,6 @@ import pytest
 from rota.api.identity import COOKIE
 from rota.app import Rota
 from rota.core.access import Role
-from rota.server import asgi
 
 BASE = "http://127.0.0.1:7682"
 OWN = {"Origin": BASE}
@@ -24,12 +23,6 @@ async def app(sqlite_url: str) -> AsyncIterator[Rota]:
     await (await app.connect()).store.save_jobs(app.registry.definitions())
     yield app
     await app.aclose()
-
-
-@pytest.fixture
-async def http(app: Rota) -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=asgi(app)), base_url=BASE) as client:
-        yield client
 
 
 async def secret(app: Rota, role: Role = Role.ADMIN) -> str:

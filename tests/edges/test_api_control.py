@@ -9,7 +9,6 @@ import pytest
 
 from rota.app import Rota
 from rota.core.triggers import every
-from rota.server import asgi
 from rota.store import Store, open_database
 from tests.support.runs import LEASE_MICROS, WORKER
 
@@ -31,13 +30,6 @@ async def app(database_url: str) -> AsyncIterator[Rota]:
     await client.store.save_jobs(app.registry.definitions())
     yield app
     await app.aclose()
-
-
-@pytest.fixture
-async def http(app: Rota) -> AsyncIterator[httpx2.AsyncClient]:
-    transport = httpx2.ASGITransport(app=asgi(app))
-    async with httpx2.AsyncClient(transport=transport, base_url=f"http://127.0.0.1:7682{API}") as client:
-        yield client
 
 
 async def news(http: httpx2.AsyncClient, **changes: Any) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import httpx2
 import pytest
 
 from rota.app import Rota
-from rota.server import asgi
 from rota.store import Store, open_database
 
 API = "/api/v1"
@@ -28,13 +27,6 @@ async def app(database_url: str) -> AsyncIterator[Rota]:
     await client.store.save_jobs(app.registry.definitions())
     yield app
     await app.aclose()
-
-
-@pytest.fixture
-async def http(app: Rota) -> AsyncIterator[httpx2.AsyncClient]:
-    transport = httpx2.ASGITransport(app=asgi(app))
-    async with httpx2.AsyncClient(transport=transport, base_url=f"http://127.0.0.1:7682{API}") as client:
-        yield client
 
 
 async def make(http: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:

@@ -66,13 +66,6 @@ async def app(sqlite_url: str) -> AsyncIterator[Rota]:
 
 
 @pytest.fixture
-async def http(app: Rota) -> AsyncIterator[httpx2.AsyncClient]:
-    transport = httpx2.ASGITransport(app=asgi(app))
-    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:7682") as client:
-        yield client
-
-
-@pytest.fixture
 async def there(http: httpx2.AsyncClient) -> dict[str, str]:
     """Something for every path to lead to."""
     run = (await http.post("/api/v1/runs", json={"job": "greet", "delay": "1h"})).json()

@@ -16,6 +16,8 @@ from rota.store.store import Store
 from rota.testing import adrain
 from tests.support.serving import Site, serving
 
+API = "/api/v1"
+
 
 @pytest.fixture
 async def app(database_url: str) -> AsyncIterator[Rota]:
@@ -31,13 +33,6 @@ async def app(database_url: str) -> AsyncIterator[Rota]:
     await store.close()
     yield app
     await app.aclose()
-
-
-@pytest.fixture
-async def http(app: Rota) -> AsyncIterator[httpx2.AsyncClient]:
-    transport = httpx2.ASGITransport(app=asgi(app))
-    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:7682/api/v1") as client:
-        yield client
 
 
 @pytest.fixture

@@ -46,12 +46,6 @@ async def app(sqlite_url: str) -> AsyncIterator[Rota]:
 
 
 @pytest.fixture
-async def http(app: Rota) -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=asgi(app)), base_url=BASE) as client:
-        yield client
-
-
-@pytest.fixture
 async def now(app: Rota) -> int:
     return math.floor((await (await app.connect()).time()).timestamp())
 

@@ -7,7 +7,6 @@ import httpx2
 import pytest
 
 from rota.app import Rota
-from rota.server import asgi
 from rota.store import Store, open_database
 from tests.support.receivers import Hook, hook
 
@@ -31,13 +30,6 @@ async def app(database_url: str) -> AsyncIterator[Rota]:
     await client.store.save_jobs(app.registry.definitions())
     yield app
     await app.aclose()
-
-
-@pytest.fixture
-async def http(app: Rota) -> AsyncIterator[httpx2.AsyncClient]:
-    transport = httpx2.ASGITransport(app=asgi(app))
-    async with httpx2.AsyncClient(transport=transport, base_url=f"http://127.0.0.1:7682{API}") as client:
-        yield client
 
 
 async def test_quotas_are_set_seen_and_dropped(http: httpx2.AsyncClient) -> None:

@@ -13,7 +13,6 @@ from rota.client import Client, Order
 from rota.core.model import RunFilter
 from rota.core.triggers import every
 from rota.errors import KeyReused
-from rota.server import asgi
 from rota.testing import adrain
 
 API = "/api/v1"
@@ -37,13 +36,6 @@ async def app(database_url: str) -> AsyncIterator[Rota]:
 @pytest.fixture
 async def client(app: Rota) -> Client:
     return await app.connect()
-
-
-@pytest.fixture
-async def http(app: Rota) -> AsyncIterator[httpx2.AsyncClient]:
-    transport = httpx2.ASGITransport(app=asgi(app))
-    async with httpx2.AsyncClient(transport=transport, base_url=f"http://127.0.0.1:7682{API}") as client:
-        yield client
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from typing import Any
 import httpx2
 import pytest
 
-from rota.api import asgi
 from rota.app import Rota
 from rota.core.signals import Fail
 from rota.engine.context import SyncContext
@@ -47,13 +46,6 @@ async def app(database_url: str) -> AsyncIterator[Rota]:
     app = make_app(database_url)
     yield app
     await app.aclose()
-
-
-@pytest.fixture
-async def http(app: Rota) -> AsyncIterator[httpx2.AsyncClient]:
-    transport = httpx2.ASGITransport(app=asgi(app))
-    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:7682") as client:
-        yield client
 
 
 async def enqueue(http: httpx2.AsyncClient, headers: dict[str, str] | None = None, **body: Any) -> httpx2.Response:

@@ -7,7 +7,8 @@ import pytest
 
 from rota import every
 from rota.app import Rota
-from rota.server import asgi
+
+API = "/api/v1"
 
 
 @pytest.fixture
@@ -21,13 +22,6 @@ async def app(sqlite_url: str) -> AsyncIterator[Rota]:
     await client.store.save_jobs(app.registry.definitions())
     yield app
     await app.aclose()
-
-
-@pytest.fixture
-async def http(app: Rota) -> AsyncIterator[httpx2.AsyncClient]:
-    transport = httpx2.ASGITransport(app=asgi(app))
-    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:7682/api/v1") as client:
-        yield client
 
 
 async def test_they_are_found_page_by_page(app: Rota, http: httpx2.AsyncClient) -> None:

@@ -46,13 +46,6 @@ async def client(app: Rota) -> Client:
     return await app.connect()
 
 
-@pytest.fixture
-async def http(app: Rota) -> AsyncIterator[httpx2.AsyncClient]:
-    transport = httpx2.ASGITransport(app=asgi(app))
-    async with httpx2.AsyncClient(transport=transport, base_url=f"http://127.0.0.1:7682{API}") as client:
-        yield client
-
-
 async def enqueue(http: httpx2.AsyncClient, **options: Any) -> str:
     made = await http.post("/runs", json={"job": "label", "payload": {"image": "a.png"}, **options})
     assert made.status_code == 201, made.text

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner, Result
 
 from rota import errors
 from rota.cli import root
@@ -19,16 +18,13 @@ from rota.cli.words import one_field, state_cell, visible
 from rota.core.states import RunState
 from rota.durations import age, span
 from rota.version import __version__
+from tests.support.commands import rota
 
 
 @pytest.fixture(autouse=True)
 def nothing_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ROTA_DATABASE_URL", raising=False)
-
-
-def rota(*arguments: str) -> Result:
-    return CliRunner().invoke(root, arguments)
 
 
 def commands(group: click.Group = root, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

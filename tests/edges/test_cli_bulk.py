@@ -1,21 +1,18 @@
 """Many runs from the command line: counted, asked about, cancelled and retried, on both databases."""
 
 import asyncio
-import json
 import os
 import pty
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from rota.cli import root
 from rota.core.model import JobDefinition
 from rota.core.states import Outcome, RunState
 from rota.store import Store, open_database
 from tests.edges.test_cli_terminal import rest_of
+from tests.support.commands import answer, rota
 from tests.support.runs import claim, make, put_and_claim, tell
 
 
@@ -39,16 +36,6 @@ async def fill(url: str) -> None:
     await store.enqueue([make() for _ in range(3)])
     await store.enqueue([make("other")])
     await store.close()
-
-
-def rota(*arguments: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(root, arguments, input=stdin)
-
-
-def answer(*arguments: str) -> Any:
-    done = rota(*arguments, "--json")
-    assert done.exit_code == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def states(job: str = "work") -> list[str]:

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from rota.cli import root
 from rota.store import Store, open_database
+from tests.support.commands import rota
 
 
 async def _migrate(url: str) -> None:
@@ -23,10 +22,6 @@ def _known(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
     asyncio.run(_migrate(database_url))
-
-
-def rota(*arguments: str) -> Result:
-    return CliRunner().invoke(root, arguments)
 
 
 def answer(*arguments: str) -> Any:

@@ -3,15 +3,13 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from rota.app import Rota
-from rota.cli import root
 from rota.cli.connecting import actor
 from rota.store import Store, open_database
+from tests.support.commands import answer, rota
 
 
 async def introduce(url: str) -> None:
@@ -32,16 +30,6 @@ def known_url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
     asyncio.run(introduce(database_url))
     return database_url
-
-
-def rota(*arguments: str) -> Result:
-    return CliRunner().invoke(root, arguments)
-
-
-def answer(*arguments: str) -> Any:
-    done = rota(*arguments, "--json")
-    assert done.exit_code == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_the_events_of_a_run() -> None:

@@ -6,13 +6,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from rota.cli import root
 from rota.core.model import JobDefinition
 from rota.store import Store, open_database
 from tests.edges.test_doctor import past
 from tests.support.clock import MINUTE, ManualClock
+from tests.support.commands import rota
 from tests.support.runs import put
 from tests.support.schedules import make_schedule
 
@@ -37,10 +36,6 @@ def known_url(database_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
     prepared(database_url)
     return database_url
-
-
-def rota(*arguments: str) -> Result:
-    return CliRunner().invoke(root, arguments)
 
 
 def told(*arguments: str) -> Any:

@@ -7,24 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from rota.app import Rota
-from rota.cli import root
 from rota.core.crontab import even_interval, read_crontab
 from rota.core.intervals import read_intervals
 from rota.errors import Invalid
 from rota.store import Store, open_database
-
-
-def rota(*arguments: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(root, arguments, input=stdin)
-
-
-def answer(*arguments: str, stdin: str | None = None) -> Any:
-    done = rota(*arguments, "--json", stdin=stdin)
-    assert done.exit_code == 0, done.stderr
-    return json.loads(done.stdout)
+from tests.support.commands import answer, rota
 
 
 async def introduce(url: str) -> None:

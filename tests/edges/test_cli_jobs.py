@@ -2,24 +2,21 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import pty
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from rota.app import Rota
-from rota.cli import root
 from rota.cli.words import job_state_cell
 from rota.client import Order
 from rota.core.jobstatus import JobState
 from rota.core.states import RunState
 from rota.errors import Conflict, Invalid, NothingToRetry, UnknownJob
 from rota.store import Store, open_database
+from tests.support.commands import answer, rota
 
 
 def app_on(url: str) -> Rota:
@@ -56,16 +53,6 @@ def known_url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
     asyncio.run(introduce(database_url))
     return database_url
-
-
-def rota(*arguments: str) -> Result:
-    return CliRunner().invoke(root, arguments)
-
-
-def answer(*arguments: str) -> Any:
-    done = rota(*arguments, "--json")
-    assert done.exit_code == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 @pytest.mark.usefixtures("known_url")

@@ -9,7 +9,7 @@ import pytest
 
 from rota import Context, Rota
 from rota.testing import adrain
-from tests.edges.test_cli_runs import answer, rota
+from tests.support.commands import answer, rota
 
 
 @pytest.fixture

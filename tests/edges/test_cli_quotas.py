@@ -1,13 +1,10 @@
 """Quotas from the command line, on both databases."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from rota.cli import root
+from tests.support.commands import answer, rota
 
 
 @pytest.fixture(autouse=True)
@@ -16,16 +13,6 @@ def url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
     monkeypatch.setenv("ROTA_ACTOR", "ann")
     assert rota("migrate").exit_code == 0
-
-
-def rota(*arguments: str) -> Result:
-    return CliRunner().invoke(root, arguments)
-
-
-def answer(*arguments: str) -> Any:
-    done = rota(*arguments, "--json")
-    assert done.exit_code == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_they_are_set_listed_and_dropped() -> None:

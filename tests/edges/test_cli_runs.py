@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from click.testing import CliRunner, Result
 
 from rota.app import Rota
-from rota.cli import root
 from rota.cli.waiting import finish
 from rota.core.model import Run
 from rota.core.states import FINAL_STATES, RunState
 from rota.engine.context import Context
 from rota.errors import RunNotFinal
 from rota.store import Store, open_database
+from tests.support.commands import answer, rota
 
 RUN_FIELDS = {"id", "job", "state", "scope", "payload", "result", "error", "attempt", "max_attempts", "fence", "tags"}
 
@@ -63,16 +62,6 @@ def known_url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
     asyncio.run(introduce(database_url))
     return database_url
-
-
-def rota(*arguments: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(root, arguments, input=stdin)
-
-
-def answer(*arguments: str, stdin: str | None = None) -> Any:
-    done = rota(*arguments, "--json", stdin=stdin)
-    assert done.exit_code == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 @pytest.mark.usefixtures("known_url")

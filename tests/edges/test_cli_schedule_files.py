@@ -8,18 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from rota.app import Rota
-from rota.cli import root
 from rota.cli.serving import announce
 from rota.store import Store, open_database
+from tests.support.commands import rota
 
 ONE = '[[schedule]]\nname = "{}"\njob = "crawl"\nevery = "30m"\n'
-
-
-def rota(*arguments: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(root, arguments, input=stdin)
 
 
 def names() -> list[str]:

@@ -2,35 +2,22 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import pty
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
-from click.testing import CliRunner, Result
 
-from rota.cli import root
 from rota.cli.schedule_words import soon_cell
 from rota.clock import HostClock
 from rota.store import Store, open_database
 from tests.support.clock import ManualClock
+from tests.support.commands import answer, rota
 from tests.support.schedules import get_schedule, make_schedule, minutes, plan
-
-
-def rota(*arguments: str) -> Result:
-    return CliRunner().invoke(root, arguments)
-
-
-def answer(*arguments: str) -> Any:
-    done = rota(*arguments, "--json")
-    assert done.exit_code == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def on_terminal(*arguments: str, columns: int = 80) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import pty
 import sys
@@ -12,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from rota.app import Rota
-from rota.cli import root
 from rota.cli.schedule_words import schedule_state_cell
 from rota.core.documents import document_of
 from rota.core.schedules import Schedule
 from rota.core.whatif import WhatIf
 from rota.errors import Conflict, Invalid
 from rota.store import Store, open_database
+from tests.support.commands import answer, refused, rota
 
 
 def app_on(url: str) -> Rota:
@@ -51,22 +50,6 @@ def known_url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
     asyncio.run(introduce(database_url))
     return database_url
-
-
-def rota(*arguments: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(root, arguments, input=stdin)
-
-
-def answer(*arguments: str, stdin: str | None = None) -> Any:
-    done = rota(*arguments, "--json", stdin=stdin)
-    assert done.exit_code == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def refused(code: int, *arguments: str, stdin: str | None = None) -> str:
-    done = rota(*arguments, stdin=stdin)
-    assert (done.exit_code, done.stdout) == (code, "")
-    return done.stderr
 
 
 @pytest.mark.usefixtures("known_url")

@@ -1,17 +1,14 @@
 """Who may have a run, and the replicas of one, from the command line."""
 
 import asyncio
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from rota.app import Rota
-from rota.cli import root
 from rota.client import Order
 from rota.testing import drain
+from tests.support.commands import answer, rota
 
 
 @pytest.fixture
@@ -22,16 +19,6 @@ def app(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rot
     app.job(name="train", only_workers=["gpu-1"])(lambda: None)
     app.job(name="install", replicas=2)(lambda: 7)
     return app
-
-
-def rota(*arguments: str) -> Result:
-    return CliRunner().invoke(root, arguments)
-
-
-def answer(*arguments: str) -> Any:
-    done = rota(*arguments, "--json")
-    assert done.exit_code == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def enqueued(app: Rota, job: str) -> str:

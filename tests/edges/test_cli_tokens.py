@@ -1,16 +1,13 @@
 """Tokens from the command line, on both databases."""
 
 import asyncio
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from rota.cli import root
 from rota.store import Store, open_database
 from rota.tokens import Tokens
+from tests.support.commands import answer, rota
 
 
 @pytest.fixture
@@ -28,16 +25,6 @@ async def checked(url: str, secret: str) -> str | None:
     token = await Tokens(store).check(secret)
     await store.close()
     return None if token is None else token.role.value
-
-
-def rota(*arguments: str) -> Result:
-    return CliRunner().invoke(root, arguments)
-
-
-def answer(*arguments: str) -> Any:
-    done = rota(*arguments, "--json")
-    assert done.exit_code == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_a_token_is_made_shown_once_and_revoked(url: str) -> None:

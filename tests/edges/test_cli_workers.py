@@ -1,21 +1,19 @@
 """Workers from the command line, on both databases: who they are, and what is asked of them."""
 
 import asyncio
-import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from click.testing import CliRunner, Result
 
 from rota.app import Rota
-from rota.cli import root
 from rota.cli.options import queues_of
 from rota.core.workers import Asked, Pace, WorkerSettings, WorkerState, read_asked
 from rota.errors import AmbiguousWorker, Invalid, UnknownWorker
 from rota.store import Store, open_database
+from tests.support.commands import answer, rota
 from tests.support.runs import LEASE_MICROS, WORKER, claim, put
 
 PACE = Pace(heartbeat=timedelta(seconds=10), poll=timedelta(seconds=1), lease=timedelta(seconds=30))
@@ -45,16 +43,6 @@ def url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> s
     asyncio.run(beat(database_url, "web@aa11", queues=("a", "b"), weights={"a": 3, "b": 1}))
     asyncio.run(beat(database_url, "mail@bb22"))
     return database_url
-
-
-def rota(*arguments: str) -> Result:
-    return CliRunner().invoke(root, arguments)
-
-
-def answer(*arguments: str) -> Any:
-    done = rota(*arguments, "--json")
-    assert done.exit_code == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_they_are_listed(url: str) -> None:

@@ -1,18 +1,16 @@
 """Runs that follow others, from the command line and over REST."""
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from click.testing import CliRunner, Result
 
 from rota.api import asgi
 from rota.app import Rota
-from rota.cli import root
 from rota.store import Store, open_database
+from tests.support.commands import answer, rota
 
 
 def app_on(url: str) -> Rota:
@@ -39,16 +37,6 @@ def known_url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
     asyncio.run(introduce(database_url))
     return database_url
-
-
-def rota(*arguments: str) -> Result:
-    return CliRunner().invoke(root, arguments)
-
-
-def answer(*arguments: str) -> Any:
-    done = rota(*arguments, "--json")
-    assert done.exit_code == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def related(id: str, on: str = "success", otherwise: str = "skip", state: str = "queued") -> dict[str, str]:
