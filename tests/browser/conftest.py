@@ -18,6 +18,8 @@ import pytest
 import pytest_asyncio
 import uvicorn
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 from rota import Client, Order, Rota
 from rota.server import asgi
@@ -61,16 +63,18 @@ class Dashboard:
 
 
 @contextlib.asynccontextmanager
-async def served(app: Rota) -> AsyncIterator[Dashboard]:
+async def served(app: Rota, below: str = "") -> AsyncIterator[Dashboard]:
+    """`below`: where another application has mounted it."""
     jobs.declare(app)
     client = await app.connect()
     await client.store.save_jobs(app.registry.definitions())
-    config = uvicorn.Config(asgi(app), lifespan="off", log_config=None, access_log=False, ws="none")
+    application = Starlette(routes=[Mount(below, asgi(app))]) if below else asgi(app)
+    config = uvicorn.Config(application, lifespan="off", log_config=None, access_log=False, ws="none")
     config.timeout_graceful_shutdown = 1
     server, listener = _Server(config), socket.create_server(("127.0.0.1", 0))
     serving = asyncio.create_task(server.serve([listener]))
     try:
-        yield Dashboard(f"http://127.0.0.1:{listener.getsockname()[1]}", app, client)
+        yield Dashboard(f"http://127.0.0.1:{listener.getsockname()[1]}{below}", app, client)
     finally:
         server.should_exit = server.force_exit = True
         await serving
@@ -104,7 +108,7 @@ class Watched:
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
     def _said(self, message: ConsoleMessage) -> None:
-        refused = message.text.startswith("Failed to load resource") and "/api/v1/" in message.location.get("url", "")
+        refused = message.text.startswith("Failed to load resource") and "/api/v1/" in message.location["url"]
         if message.type in ("error", "warning") and not refused:
             self.complaints.append(message.text)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -45,7 +48,12 @@ def browser() -> tuple[str, dict[str, str]]:
 
 def unpacked() -> tuple[str, dict[str, str]]:
     """npm's Chromium brings its libraries and a font along."""
-    install(optional=True)
+    with _alone():
+        return _unpack()
+
+
+def _unpack() -> tuple[str, dict[str, str]]:
+    _install(optional=True)
     folder = MODULES / ".chromium"
     folder.mkdir(exist_ok=True)
     environment = {**os.environ, "TMPDIR": str(folder)}
@@ -58,11 +66,20 @@ def unpacked() -> tuple[str, dict[str, str]]:
 
 
 def axe_source() -> str:
-    install()
+    with _alone():
+        _install()
     return (MODULES / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 
-def install(*, optional: bool = False) -> None:
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Several test processes begin at the same time; one of them fetches."""
+    with (HERE / "package.json").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _install(*, optional: bool = False) -> None:
     lock = hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()
     stamp, wanted = MODULES / ".rota-stamp", {lock, f"{lock} all"} if not optional else {f"{lock} all"}
     if stamp.exists() and stamp.read_text() in wanted:

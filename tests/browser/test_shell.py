@@ -9,6 +9,10 @@ from rota import Rota
 from tests.browser.conftest import Dashboard, NewPage, served
 from tests.browser.looking import hurdles, sticking_out
 
+_LOOK = """hidden => {
+    Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});
+    document.dispatchEvent(new Event('visibilitychange'));
+}"""
 VIEWS = ["Overview", "Schedules", "Runs", "Timeline", "Errors", "Workers", "Queues", "Audit"]
 
 
@@ -87,4 +91,48 @@ async def test_whoever_is_not_known_signs_in(sqlite_url: str, page: Page) -> Non
 async def test_on_postgresql(postgres_url: str, page: Page) -> None:
     async with served(Rota(postgres_url)) as dashboard:
         await page.goto(f"{dashboard.url}/runs")
+        await expect(page.locator(".live")).to_have_text("live")
+
+
+async def test_without_the_stream_it_asks_every_five_seconds(dashboard: Dashboard, page: Page) -> None:
+    await page.route("**/api/v1/stream**", lambda route: route.abort())
+    await page.goto(f"{dashboard.url}/runs")
+    await expect(page.locator(".live")).to_have_text("every 5 s")
+    run_id = await dashboard.enqueue("hello")
+    await expect(page.locator(f'tr[data-key="{run_id}"]')).to_be_visible(timeout=9_000)
+
+
+async def test_while_nobody_looks_nothing_is_asked(dashboard: Dashboard, page: Page) -> None:
+    await page.goto(f"{dashboard.url}/runs")
+    await expect(page.locator(".live")).to_have_text("live")
+    await page.evaluate(_LOOK, True)
+    await expect(page.locator(".live")).to_have_text("paused")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    run_id = await dashboard.enqueue("hello")
+    await page.wait_for_timeout(700)
+    assert asked == []
+    await page.evaluate(_LOOK, False)
+    await expect(page.locator(f'tr[data-key="{run_id}"]')).to_be_visible()
+
+
+async def test_it_can_be_stopped(dashboard: Dashboard, page: Page) -> None:
+    await page.goto(f"{dashboard.url}/runs")
+    await expect(page.get_by_text("Nothing has run yet")).to_be_visible()
+    await page.get_by_role("button", name="live").click()
+    await expect(page.locator(".live")).to_have_text("off")
+    await dashboard.enqueue("hello")
+    await page.wait_for_timeout(700)
+    await expect(page.locator("tr[data-key]")).to_have_count(0)
+    await page.get_by_role("button", name="off").click()
+    await expect(page.locator("tr[data-key]")).to_have_count(1)
+
+
+async def test_below_the_path_of_another_application(sqlite_url: str, page: Page) -> None:
+    async with served(Rota(sqlite_url), below="/tools/jobs") as dashboard:
+        run_id = await dashboard.enqueue("hello")
+        await page.goto(f"{dashboard.url}/runs")
+        await page.get_by_role("link", name="hello").click()
+        await expect(page).to_have_url(f"{dashboard.url}/runs/{run_id}")
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("hello")
         await expect(page.locator(".live")).to_have_text("live")

@@ -83,6 +83,7 @@ class Live {
     const topics = [...this.wanted.keys()].sort().join(",");
     if (!this.running || !this.on || document.hidden) {
       this.close();
+      this.old.clear(); // everything is asked again when somebody looks
       this.stale = true;
       this.say(this.on ? "paused" : "off");
       return;

@@ -39,7 +39,8 @@ export function relative(at: number, now: number, locale: string, justNow: strin
   const away = at - now;
   for (const [unit, size] of UNITS) {
     if (Math.abs(away) >= size) {
-      return new Intl.RelativeTimeFormat(locale, { style: "narrow", numeric: "always" }).format(Math.trunc(away / size), unit);
+      // "5s ago" fits where "5 sec ago", as other kinds of English have it, does not.
+      return new Intl.RelativeTimeFormat(locale.startsWith("en") ? "en-US" : locale, { style: "narrow", numeric: "always" }).format(Math.trunc(away / size), unit);
     }
   }
   return justNow;

@@ -2,7 +2,7 @@
  *
  * Rows keep their place while the pointer is over them: what changed is drawn in place, what is new waits until it left.
  */
-import { useCallback, useMemo, useRef, useState, type ReactNode } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { useWords } from "../i18n";
 import { common } from "../i18n/common";
 import { navigate } from "../router";
@@ -85,7 +85,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
   const all = !!rows?.length && rows.every((row) => chosen?.has(rowKey(row)));
   return (
     <>
-      <div className="table-wrap" tabIndex={-1}>
+      <Wrap>
         <table className="table" aria-label={label} aria-busy={!rows}>
           <thead>
             <tr>
@@ -148,9 +148,27 @@ export function DataTable<T>(props: DataTableProps<T>) {
                 ))}
           </tbody>
         </table>
-      </div>
+      </Wrap>
       {footer}
     </>
+  );
+}
+
+/** Only what has to be scrolled can be focused for it. */
+function Wrap({ children }: { children: ReactNode }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [wide, setWide] = useState(false);
+  useEffect(() => {
+    const element = box.current!;
+    const watching = new ResizeObserver(() => setWide(element.scrollWidth > element.clientWidth));
+    watching.observe(element);
+    watching.observe(element.firstElementChild!);
+    return () => watching.disconnect();
+  }, []);
+  return (
+    <div ref={box} className="table-wrap" tabIndex={wide ? 0 : undefined}>
+      {children}
+    </div>
   );
 }
 

@@ -69,7 +69,7 @@ export function TimeChart({ label, times, series, height = 180, format = plain, 
         padding: [8, 8, 0, 0],
         tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1e3), shownZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone),
         scales: { y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] } },
-        axes: [{ ...axis, space: 72 }, { ...axis, size: 48, values: (_plot, found) => found.map(format) }],
+        axes: [{ ...axis, space: 64, size: 40, values: (_plot, found, _index, _space, step) => ticks(found, step, locale, shownZone) }, { ...axis, size: 48, values: (_plot, found) => found.map(format) }],
         series: [
           {},
           ...order.map((index) => {
@@ -80,7 +80,8 @@ export function TimeChart({ label, times, series, height = 180, format = plain, 
               stroke,
               width: 1.5,
               dash: one.dashed ? [4, 4] : undefined,
-              fill: one.area || stacked ? stroke.replace(/^rgb\((.*)\)$/, "rgba($1, 0.16)") : undefined,
+              // Each covers what is below it: the tallest is drawn first, and what is seen of it is its own part.
+              fill: stacked ? colour(`--${one.tone}-soft`) : one.area ? stroke.replace(/^rgb\((.*)\)$/, "rgba($1, 0.16)") : undefined,
               points: { show: times.length < 3 },
               spanGaps: false,
             };
@@ -144,6 +145,21 @@ export function TimeChart({ label, times, series, height = 180, format = plain, 
       )}
     </figure>
   );
+}
+
+/** Hours of the day; where a day begins, its date below. */
+function ticks(seconds: number[], step: number, locale: string, timeZone: string | undefined): string[] {
+  const day = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", timeZone });
+  const hour = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit", second: step < 60 ? "2-digit" : undefined, hourCycle: "h23", timeZone });
+  let before = "";
+  return seconds.map((second) => {
+    const at = new Date(second * 1e3);
+    const date = day.format(at);
+    if (step >= 86_400) return date;
+    const text = date === before ? hour.format(at) : `${hour.format(at)}\n${date}`;
+    before = date;
+    return text;
+  });
 }
 
 function heaped(series: Series[]): (number | null)[][] {

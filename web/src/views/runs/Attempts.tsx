@@ -11,7 +11,7 @@ export function Attempts({ run, attempts, problem }: { run: Run; attempts: Attem
   const columns: Column<Attempt>[] = [
     { id: "no", name: t.no, cell: (attempt) => attempt.no, width: "3rem" },
     { id: "outcome", name: t.outcome, cell: (attempt) => <StateBadge state={attempt.outcome ?? (run.state === "cancelling" ? "cancelling" : run.state === "waiting" ? "waiting" : "running")} /> },
-    { id: "began", name: t.began, cell: (attempt) => <Time at={attempt.started_at ?? attempt.claimed_at} show="absolute" /> },
+    { id: "began", name: t.began, cell: (attempt) => <Time at={attempt.started_at ?? attempt.claimed_at} show="absolute" />, priority: "low" },
     { id: "took", name: t.took, cell: (attempt) => <Duration from={attempt.started_at ?? attempt.claimed_at} to={attempt.ended_at} />, number: true },
     { id: "worker", name: t.worker, cell: (attempt) => <span className="mono">{attempt.worker_id}</span>, priority: "low" },
     { id: "fence", name: t.fence, cell: (attempt) => attempt.fence, number: true, priority: "lowest" },

@@ -76,7 +76,7 @@ export function BulkDialog(props: BulkAction & { onClose: () => void; onDone: ()
             <dt>{t.matching}</dt>
             <dd className="mono">{ids ? t.chosenRuns : format(tokens) || t.everything}</dd>
           </dl>
-          {!ids && <p className="quiet">{action === "retry" ? t.retryOnly : t.cancelOnly}</p>}
+          {!ids && <p className="quiet">{action === "cancel" ? t.cancelOnly : statesOf(tokens).length ? t.retryRest : t.retryOnly}</p>}
           {action === "cancel" && (
             <Field name={t.reason} hint={t.reasonHint}>
               <input value={reason} maxLength={1000} onChange={(event) => setReason(event.target.value)} />
