@@ -26,7 +26,7 @@ export function AuditPage() {
   const columns: Column<Event>[] = [
     { id: "at", name: t.when, cell: (event) => <Time at={event.at} />, width: "6rem" },
     { id: "type", name: t.what, cell: (event) => <What event={event} /> },
-    { id: "subject", name: t.subject, cell: (event) => <Subject event={event} />, clip: true, width: "24%" },
+    { id: "subject", name: t.subject, cell: (event) => <Subject event={event} />, clip: true, width: "24%", priority: "low" },
     { id: "actor", name: t.who, cell: (event) => <Who actor={event.actor} />, priority: "low" },
     { id: "details", name: t.details, cell: (event) => <Details event={event} />, priority: "low", width: "34%" },
   ];
@@ -101,7 +101,8 @@ function What({ event }: { event: Event }) {
   return (
     <span className="audit-what">
       {Object.hasOwn(types, event.type) ? types[event.type] : event.type.replaceAll("_", " ")}
-      {event.to && <StateBadge state={event.to} />}
+      {event.to && event.to !== event.type && <StateBadge state={event.to} />}
+      <span className="audit-small clip"><Subject event={event} /></span>
       {event.actor !== null && <span className="audit-small quiet clip">{event.actor}</span>}
     </span>
   );

@@ -1,11 +1,12 @@
 /** One job: how it stands, how it went, what it declares. */
 import { part, type Page } from "../../api/client";
 import { useGet, useMay } from "../../api/hooks";
+import { writeJson } from "../../api/json";
 import type { Problem } from "../../api/problem";
 import type { JobStats, Run } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { Link, withSearch } from "../../router";
-import { Card, DataTable, Duration, Facts, JsonTree, PageHeader, ProblemNotice, StateBadge, Tile, Time, type Column, type Shown } from "../../ui";
+import { Card, DataTable, Duration, Facts, JsonTree, PageHeader, ProblemNotice, StateBadge, Tile, Time, type Column, type JsonSchema, type Shown } from "../../ui";
 import { JobActions } from "./Actions";
 import { JobBadge, percent, rateTone, runsOf, span, useStats } from "./parts";
 import type { Job } from "./types";
@@ -54,7 +55,7 @@ function Known({ job, stale }: { job: Job; stale: Problem | null }) {
           <Recent job={job} />
           <Schedules job={job} />
           <Card title={t.schema}>
-            {job.payload_schema && Object.keys(job.payload_schema).length ? <JsonTree value={job.payload_schema} label={t.schema} /> : <span className="quiet">{t.noSchema}</span>}
+            <Payload schema={job.payload_schema} />
           </Card>
         </div>
         <div className="stack">
@@ -73,7 +74,7 @@ function Tiles({ job, stats }: { job: Job; stats: JobStats | undefined }) {
       <Tile name={t.total} value={stats?.total.toLocaleString("en")} loading={!stats} to={runsOf(job.name)} note={t.liveAbout(job.status.running, job.status.waiting)} />
       <Tile name={t.rate} value={percent(stats?.success_rate)} tone={rateTone(stats?.success_rate)} loading={!stats} />
       <Tile name={t.average} value={span(stats?.average_duration_ms)} loading={!stats} note={stats && `p95 ${span(stats.p95_duration_ms)}`} />
-      <Tile name={t.last} value={<Time at={job.status.last_run_at} />} />
+      <Tile name={t.last} value={<Time at={stats?.last_execution_at} />} loading={!stats} />
       <Tile name={t.next} value={<Time at={job.status.next_at} />} />
     </div>
   );
@@ -143,6 +144,51 @@ function Schedules({ job }: { job: Job }) {
   );
 }
 
+/** Its fields; what no table can say is in the schema itself. */
+function Payload({ schema }: { schema: JsonSchema | null }) {
+  const t = useWords(jobsWords);
+  const fields = Object.entries(schema?.properties ?? {});
+  if (!schema || !Object.keys(schema).length) return <span className="quiet">{t.noSchema}</span>;
+  return (
+    <div className="stack">
+      {fields.length > 0 ? (
+        <table className="table jobs-fields" aria-label={t.schema}>
+          <thead>
+            <tr>
+              <th scope="col">{t.field}</th>
+              <th scope="col">{t.type}</th>
+              <th scope="col">{t.needed}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {fields.map(([name, field]) => (
+              <tr key={name}>
+                <th scope="row" className="hostile"><code>{name}</code></th>
+                <td className="hostile">{typeName(field)}</td>
+                <td>{schema.required?.includes(name) ? t.yes : <span className="quiet">{"default" in field ? writeJson(field.default) : t.no}</span>}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      ) : (
+        <span className="quiet">{t.noSchema}</span>
+      )}
+      <details>
+        <summary>{t.jsonSchema}</summary>
+        <JsonTree value={schema} label={t.jsonSchema} />
+      </details>
+    </div>
+  );
+}
+
+function typeName(field: JsonSchema): string {
+  if (field.enum) return field.enum.map((value) => writeJson(value)).join(" | ");
+  if (field.anyOf) return field.anyOf.map(typeName).join(" | ");
+  const items = field.items as JsonSchema | undefined;
+  const type = [field.type].flat().filter(Boolean).join(" | ") || "…";
+  return type === "array" && items?.type ? `array of ${typeName(items)}` : type;
+}
+
 const SHOWN_ELSEWHERE = ["name", "status", "payload_schema", "description"];
 
 function Declared({ job }: { job: Job }) {
@@ -166,7 +212,7 @@ function Declared({ job }: { job: Job }) {
             (keep !== null || keep_for !== null) && [t.retention, t.keeps(String(keep ?? "∞"), keep_for ?? "∞")],
             job.steps.length > 0 && [t.steps, job.steps.map((step) => step.id).join(" → ")],
             job.tags.length > 0 && [t.tags, <span className="chips">{job.tags.map((tag) => <span key={tag} className="tag"><span className="clip">{tag}</span></span>)}</span>],
-            [t.history, <Link to={withSearch("/audit", { kind: "job", subject: job.name })}>{t.history}</Link>],
+            [t.history, <Link to={withSearch("/audit", { kind: "job", subject: job.name })}>{t.audit}</Link>],
           ]}
         />
         <details>

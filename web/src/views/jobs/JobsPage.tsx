@@ -28,9 +28,9 @@ export function JobsPage() {
     { id: "rate", name: t.rate, cell: (job) => <Stat job={job} of={(stats) => <Rate share={stats.success_rate} />} />, number: true },
     { id: "average", name: t.average, cell: (job) => <Stat job={job} of={(stats) => span(stats.average_duration_ms)} />, number: true, priority: "lowest" },
     { id: "p95", name: t.p95, cell: (job) => <Stat job={job} of={(stats) => span(stats.p95_duration_ms)} />, number: true, priority: "low" },
-    { id: "last", name: t.last, cell: (job) => <Time at={job.status.last_run_at} />, number: true, priority: "low", sortBy: (job) => job.status.last_run_at },
+    { id: "last", name: t.last, cell: (job) => <Stat job={job} of={(stats) => <Time at={stats.last_execution_at} />} />, number: true, priority: "low" },
     { id: "next", name: t.next, cell: (job) => <Time at={job.status.next_at} />, number: true, priority: "low", sortBy: (job) => job.status.next_at },
-    ...(may ? [{ id: "actions", name: t.actions, cell: (job: Job) => <JobMenu job={job} />, number: true, width: "4rem" }] : []),
+    ...(may ? [{ id: "actions", name: t.actions, cell: (job: Job) => <JobMenu job={job} />, number: true, width: "4rem", priority: "low" as const }] : []),
   ];
   return (
     <>

@@ -32,7 +32,7 @@ export function QueuesPage() {
     count("running", t.running, "low"),
     { id: "oldest", name: t.oldest, cell: (queue) => <Oldest queue={queue} />, number: true, priority: "low", sortBy: (queue) => queue.oldest_at && -Date.parse(queue.oldest_at) },
     { id: "workers", name: t.workers, cell: (queue) => serving?.(queue.queue).length, number: true, priority: "low" },
-    ...(may ? [{ id: "actions", name: t.actions, cell: (queue: Queue) => <Switch queue={queue} small />, number: true }] : []),
+    ...(may ? [{ id: "actions", name: t.actions, cell: (queue: Queue) => <Switch queue={queue} small />, number: true, priority: "low" as const }] : []),
   ];
   return (
     <>

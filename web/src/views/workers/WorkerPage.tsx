@@ -128,7 +128,7 @@ function WorkerFacts({ worker }: { worker: Worker }) {
         [t.slots, <Slots worker={worker} />],
         [t.queues, <QueueNames queues={worker.queues} />],
         [t.seen, <Time at={worker.seen_at} />],
-        [t.started, <Time at={worker.started_at} show="both" />],
+        [t.started, <Time at={worker.started_at} />],
         [t.host, worker.host],
         [t.process, worker.pid],
         [t.version, `rota ${worker.version}`],
@@ -147,7 +147,7 @@ function WorkerFacts({ worker }: { worker: Worker }) {
         ],
         worker.heartbeat !== null && [t.heartbeat, t.every(worker.heartbeat)],
         worker.poll !== null && [t.poll, t.every(worker.poll)],
-        [t.history, <Link to={withSearch("/audit", { kind: "worker", subject: worker.id })}>{t.history}</Link>],
+        [t.history, <Link to={withSearch("/audit", { kind: "worker", subject: worker.id })}>{t.audit}</Link>],
       ]}
     />
   );

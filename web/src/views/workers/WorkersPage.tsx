@@ -23,7 +23,7 @@ export function WorkersPage() {
     { id: "queues", name: t.queues, cell: (worker) => <QueueNames queues={worker.queues} />, priority: "low" },
     { id: "version", name: t.version, cell: (worker) => <Version worker={worker} />, priority: "lowest", sortBy: (worker) => worker.version },
     { id: "seen", name: t.seen, cell: (worker) => <Time at={worker.seen_at} />, priority: "low", sortBy: (worker) => worker.seen_at },
-    ...(may ? [{ id: "actions", name: t.actions, cell: (worker: Worker) => <WorkerMenu worker={worker} />, number: true, width: "4rem" }] : []),
+    ...(may ? [{ id: "actions", name: t.actions, cell: (worker: Worker) => <WorkerMenu worker={worker} />, number: true, width: "4rem", priority: "low" as const }] : []),
   ];
   return (
     <>
