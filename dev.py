@@ -1,7 +1,7 @@
 """Everything a clone needs: `python3 dev.py run` starts rota, `python3 dev.py test` checks all of it.
 
     run    start `rota dev`; further arguments are passed on
-    test   linters, types, layers and tests; further arguments are passed to pytest (default: two at a time)
+    test   linters, types, layers and tests; further arguments are passed to pytest (default: three at a time, since many only wait)
     lint   the same without the tests
     build  the dashboard, unless it is built from the same sources; `run` and `test` do so, too
     web    the dashboard's development server, for a rota that runs on port 7682 (or ROTA_URL)
@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
     if command == "test":
         prepare("dev")
         failed = lint()
-        code = step("pytest", *(rest or ["-n", "2", "--dist", "worksteal"]))
+        code = step("pytest", *(rest or ["-n", "3", "--dist", "worksteal"]))
         return code or report(failed)
     print(__doc__)
     return 0 if command in ("help", "-h", "--help") else 2

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from bench import http, queue, schedule
+from bench import http, queue, schedule, server
 from bench.peers import DRIVERS
 
 
@@ -15,6 +15,7 @@ def main() -> None:
     _add_queue(commands.add_parser("queue", help="drain, enqueue and pickup, beside the peers"))
     _add_schedule(commands.add_parser("schedule", help="fires, lateness, idle and start, cron; beside APScheduler"))
     _add_http(commands.add_parser("http", help="HTTP jobs, beside the bare client"))
+    _add_server(commands.add_parser("server", help="the API, beside its framework and its store"))
     options = parser.parse_args()
     options.run(options)
 
@@ -86,6 +87,42 @@ def _add_http(command: argparse.ArgumentParser) -> None:
 
 def _http(options: argparse.Namespace) -> None:
     http.main(http.Plan(options.requests, options.concurrency, options.repeat), options.json)
+
+
+def _add_server(command: argparse.ArgumentParser) -> None:
+    command.add_argument("measures", nargs="*", help=f"of: {', '.join(server.MEASURES)} (default: all)")
+    command.add_argument("--database", choices=(*server.DATABASES, "both"), default="both")
+    command.add_argument("--repeat", type=int, default=5, help="repetitions (default 5; fewer is for trying)")
+    command.add_argument("--requests", type=int, default=20_000, help="single enqueues of each repetition")
+    command.add_argument("--concurrency", type=int, default=32, help="of them at a time")
+    command.add_argument("--runs", type=int, default=100_000, help="enqueued in bulk")
+    command.add_argument("--batch", type=int, default=500, help="of them in a request")
+    command.add_argument("--rows", type=int, default=1_000_000, help="runs there are when a page is asked for")
+    command.add_argument("--pages", type=int, default=1_000, help="asked for")
+    command.add_argument("--clients", type=int, default=200, help="idle streams")
+    command.add_argument("--seconds", type=float, default=20, help="for which they are watched")
+    command.add_argument("--json", type=Path, help="also write every repetition's figures to this file")
+    command.set_defaults(run=_server)
+
+
+def _server(options: argparse.Namespace) -> None:
+    unknown = set(options.measures).difference(server.MEASURES)
+    if unknown:
+        sys.exit(f"measures are {', '.join(server.MEASURES)}")
+    plan = server.Plan(
+        measures=options.measures or list(server.MEASURES),
+        databases=list(server.DATABASES) if options.database == "both" else [options.database],
+        repeat=options.repeat,
+        requests=options.requests,
+        concurrency=options.concurrency,
+        runs=options.runs,
+        batch=options.batch,
+        rows=options.rows,
+        pages=options.pages,
+        clients=options.clients,
+        seconds=options.seconds,
+    )
+    server.main(plan, options.json)
 
 
 def _names(known: Iterable[str]) -> Callable[[str], list[str]]:

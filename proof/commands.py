@@ -7,9 +7,10 @@ import zlib
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from proof import families, hands, script
+from proof import families, hands, quotas, script
 from proof.asking import ask, pick
 from proof.jobs import STEPPED
+from proof.pipelines import PIPELINES
 from proof.script import (
     AddSchedule,
     Answer,
@@ -24,6 +25,7 @@ from proof.script import (
     Outsider,
     Restrict,
     RetryByHand,
+    SetQuota,
 )
 from rota.client import Order
 from rota.core.model import RunFilter
@@ -31,6 +33,8 @@ from rota.core.triggers import Trigger, after, cron, every
 
 if TYPE_CHECKING:
     from proof.processes import ClientProcess
+
+_IN_STEPS = (*STEPPED, *PIPELINES)
 
 
 async def perform(process: ClientProcess, entry: Command, place: int) -> None:
@@ -65,6 +69,8 @@ async def _elsewhere(process: ClientProcess, entry: Elsewhere, place: int) -> No
             await hands.outsider(process, entry)
         case Restrict():
             await families.restrict(process, entry)
+        case SetQuota():
+            await quotas.set_quota(process, entry)
 
 
 async def _enqueue(process: ClientProcess, entry: Enqueue, place: int) -> None:
@@ -82,7 +88,8 @@ async def _enqueue(process: ClientProcess, entry: Enqueue, place: int) -> None:
         one = await client.enqueue(orders[0])
         return [(one.id, one.created)]
 
-    await ask(process, "enqueue", what, act, insist=keyed)
+    asked = {"scope": tuple(entry.options["scope"]), "copies": entry.copies} if "scope" in entry.options else {}
+    await ask(process, "enqueue", what, act, insist=keyed, options=asked)
 
 
 def _number(entry: Enqueue, place: int) -> int:
@@ -116,7 +123,7 @@ async def _retry(process: ClientProcess, entry: RetryByHand) -> None:
 async def _retry_keeping(process: ClientProcess, entry: RetryByHand) -> None:
     """Of runs that work in steps: all that was done, or what was done before one of the steps."""
     world = process.world
-    known = [id for id, seen in sorted(world.observer.runs.items()) if seen.end and seen.job in STEPPED]
+    known = [id for id, seen in sorted(world.observer.runs.items()) if seen.end and seen.job in _IN_STEPS]
     if not known:
         return
     run_id = known[int(entry.pick * len(known))]

@@ -8,6 +8,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from proof.families import Edge
+    from proof.pipelines import Begun
     from proof.processes import Process
     from proof.stepping import Part
     from rota.engine.context import Context
@@ -88,6 +89,8 @@ class Diary:
         self.ended: set[tuple[str, int]] = set()
         self.families: dict[int, list[Edge]] = {}  # whom a run is to follow, by the number in its payload
         self.heard: dict[tuple[str, int], Any] = {}  # what those outside answered, as handlers got it
+        self.parts: list[Begun] = []  # of pipelines
+        self.given: dict[tuple[str, int], dict[str, int]] = {}  # by those
         self.finished: set[tuple[str, int]] = set()  # by a transaction, and the handler knows that it did
 
     def began(self, process: Process, ctx: Context, n: int, act: str) -> None:

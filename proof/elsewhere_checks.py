@@ -9,9 +9,12 @@ from proof.elsewhere_jobs import EXTERNAL, HAND_OVER, RATED
 from proof.follow_checks import FollowChecks
 from proof.hand_checks import HandChecks
 from proof.observing import Change, Finding
+from proof.pipeline_checks import PipelineChecks
+from proof.pipelines import PIPELINES
+from proof.quota_checks import QuotaChecks
 from proof.rate_checks import RateChecks
 from proof.replica_checks import ReplicaChecks, is_staffed
-from proof.script import Enqueue, Family
+from proof.script import Enqueue, Family, SetQuota
 
 if TYPE_CHECKING:
     from proof.world import World
@@ -42,5 +45,14 @@ class ElsewhereChecks:
             replicas = ReplicaChecks(world)
             self.of_changes += replicas.of_changes()
             self.of_commits += replicas.of_commits()
+        if any(isinstance(entry, SetQuota) for entry in entries):
+            quotas = QuotaChecks(world)
+            self.of_changes += quotas.of_changes()
+            self.at_the_end.append(quotas.refused_for_a_reason)
+        if jobs & PIPELINES.keys():
+            pipelines = PipelineChecks(world)
+            self.of_changes += pipelines.of_changes()
+            self.of_commits += pipelines.of_commits()
+            self.at_the_end.append(pipelines.ends_with_its_parts)
         if jobs & RATED.keys():
             self.of_changes += RateChecks(world).of_changes()

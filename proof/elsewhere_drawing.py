@@ -7,12 +7,43 @@ from typing import Any
 
 from proof.elsewhere_jobs import REPLICATED
 from proof.elsewhere_themes import ElsewhereTheme
-from proof.script import Answer, Enqueue, Family, Happening, Jump, Link, Member, Outsider, Restrict
+from proof.script import (
+    Answer,
+    Enqueue,
+    Family,
+    Happening,
+    Hold,
+    Jump,
+    Link,
+    Member,
+    Outsider,
+    Restrict,
+    SetQuota,
+    Strike,
+)
 
 _CLIENTS = ("client-1", "client-2")
 _NAMES = ("engine-1", "engine-2", "engine-3")
 _CLEARS = (["failed"], ["succeeded"], ["failed", "succeeded"])
+_QUOTED = (("tenant", "a"), ("tenant", "b"))
 _SETTINGS = (-1.0, -1.5, -2.5, -30.0, 30.0)
+_QUOTAS: tuple[dict[str, Any], ...] = (
+    *({"max_concurrency": 1},) * 4,
+    {"max_concurrency": 2},
+    {"max_concurrency": 1, "max_queued": 1},
+    {"max_concurrency": 2, "max_queued": 2},
+    *({"max_queued": 2},) * 2,
+    {"rate": "2/2s"},
+    {"max_concurrency": 1, "rate": "2/3s"},
+    *({},) * 3,  # dropped
+)
+_TURNS: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
+    ({"max_queued": 6}, {"max_concurrency": 1, "max_queued": 2}),
+    ({"max_queued": 6}, {"max_concurrency": 1, "max_queued": 2}),
+    ({"max_concurrency": 1}, {}),
+    ({}, {"max_concurrency": 1}),
+    ({}, {"max_concurrency": 1, "max_queued": 2}),
+)
 _SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
     # whom each member follows
     "pair": ((), (0,)),
@@ -45,7 +76,35 @@ class ElsewhereHand:
             found.append(Outsider(at, f"outsider-{number + 1}", self._random.uniform(4, self._span)))
         found += [self._restrict() for _ in self._times(theme.restricts)]
         found += [self._setting(enqueued) for _ in self._times(theme.settings)]
+        if theme.quotas != (0,):
+            found += self._quotas()
+        if theme.held and self._chance(0.6):
+            found.append(self._hold())
         return found
+
+    def _hold(self) -> Hold:
+        span = self._random.uniform(2, 8)
+        return Hold(self._at() / 2, self._client(), "job", self._choice(self._theme.held), span)
+
+    def _quotas(self) -> list[Happening]:
+        """One of them concerns nobody: from then on, everybody looks for others."""
+        first = SetQuota(0.0, self._client(), "team", None, {"max_concurrency": 1})
+        return [first, *(self._quota() for _ in self._times(self._theme.quotas)), *self._rush()]
+
+    def _rush(self) -> list[Happening]:
+        """More than can begin, and then a quota, and another one, whose answer gets lost at times."""
+        at, client = self._random.uniform(1, self._span * 0.6), self._client()
+        many = Enqueue(at, client, "plain", ["ok:3"], {"scope": _QUOTED[0]}, self._random.choice((3, 5, 6)))
+        turns = self._random.choice(_TURNS)
+        first = SetQuota(at + self._random.uniform(0.3, 1), client, "tenant", None, turns[0])
+        other = SetQuota(at + self._random.uniform(1, 2), client, "tenant", None, turns[1])
+        one_more = Enqueue(at + self._random.uniform(2, 3), client, "plain", ["ok:1"], {"scope": _QUOTED[0]})
+        lost = Strike(at, client, "lost_reply", self._random.randrange(2), "QuotaStore.put")
+        return [many, first, other, one_more, *([lost] if self._chance(0.5) else ())]
+
+    def _quota(self) -> SetQuota:
+        id = self._random.choice((None, None, "a", "b"))
+        return SetQuota(self._at() * self._theme.busy, self._client(), "tenant", id, self._random.choice(_QUOTAS))
 
     def _setting(self, enqueued: list[Happening]) -> Jump:
         at = self._random.choice(enqueued).at if enqueued else 1.0
@@ -93,6 +152,8 @@ class ElsewhereHand:
         if entry.job in REPLICATED and self._chance(self._theme.published):
             options["key"], job = "release", "pair"  # all of one job, so that they meet
             options["unique"] = {"on_conflict": "existing", "clear": self._random.choice(_CLEARS)}
+        if self._theme.quotas != (0,) and options["scope"] not in _QUOTED:
+            options["scope"] = _QUOTED[0]  # few, so that they meet
         if self._chance(self._theme.needs):
             options["only_workers"] = self._names()
         return Enqueue(entry.at, entry.client, job, entry.acts, options, entry.copies)

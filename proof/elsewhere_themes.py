@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from proof.themes import THEMES, Theme
+from proof.themes import EVERYTHING, NOTES, THEMES, Theme
 
 
 class ElsewhereTheme(Theme, frozen=True, kw_only=True):
     """`families`: runs that follow each other; `shapes`: how, see `proof/elsewhere_drawing.py`. `answers`: by those
     outside, `outsiders` those who claim. `restricts`: who may have a run is changed.
     `published`: again, with the same key. `settings`: of the clock, while something is about to begin.
+    `quotas`: set and dropped. `held`: jobs of which one is paused for a while.
     """
 
     families: tuple[int, ...] = (0,)
@@ -21,6 +22,8 @@ class ElsewhereTheme(Theme, frozen=True, kw_only=True):
     needs: float = 0.0
     published: float = 0.0
     settings: tuple[int, ...] = (0,)
+    quotas: tuple[int, ...] = (0,)
+    held: tuple[str, ...] = ()
 
 
 DEPENDENCIES = ElsewhereTheme(
@@ -123,6 +126,23 @@ REPLICAS = ElsewhereTheme(
     ),
 )  # fmt: skip
 
+# Fewer workers than are wanted: while a run waits for one more, it is published again.
+REPUBLISHED = ElsewhereTheme(
+    name="republished",
+    weight=4,
+    engines=(1, 1, 2),
+    span=(10, 16),
+    jobs=("pair",),
+    acts={"": ("ok:0.1", "ok:0.6", "ok:2", "raise:0.2", "fail:0.1")},
+    attempts=(1, 2),
+    enqueues=(3, 4, 5),
+    copies=(1,),
+    delayed=0.0,
+    published=1.0,
+    faults=(0, 0, 1),
+    kinds=("kill", "stop", "strike", "hush"),
+)
+
 RATES = ElsewhereTheme(
     name="rates",
     weight=14,
@@ -143,4 +163,71 @@ RATES = ElsewhereTheme(
     aims=(("engine", "Store.claim_limited", "lost_reply"), ("engine", "Store.claim_limited", "slow")),
 )
 
-ALL_THEMES: tuple[Theme, ...] = (*THEMES, DEPENDENCIES, OUTSIDE, REPLICAS, RATES)
+QUOTAS = ElsewhereTheme(
+    name="quotas",
+    weight=8,
+    engines=(1, 1, 2),
+    span=(16, 22),
+    distance=(0.2, 1.0),
+    busy=0.8,
+    jobs=("plain", "plain", "plain", "hasty", "keyed", "narrow"),
+    acts={"": ("ok:0.6", "ok:2", "ok:3", "ok:4", "ok:4", "ok:6", "raise:0.2", "crash:0.5", "snooze:0.2")},
+    attempts=(1, 1, 2),
+    enqueues=(5, 8),
+    copies=(1, 2, 3, 5),
+    delayed=0.3,
+    scoped=1.0,
+    quotas=(3, 5),
+    cancels=(0, 1, 2),
+    retries=(0, 0, 1),
+    faults=(0, 1, 2, 3),
+    kinds=("aimed", "aimed", "aimed", "aimed", "kill", "stop", "freeze", "hush"),
+    freezes=(4.0, 12.0),
+    aims=(
+        *(("client-1", "QuotaStore.put", "lost_reply"), ("client-2", "QuotaStore.put", "lost_reply")) * 3,
+        ("client-1", "QuotaStore.put", "repeated"),
+        ("client-1", "QuotaStore.drop", "lost_reply"),
+        ("client-1", "QuotaStore._settle", "lost_reply"),
+        ("client-2", "QuotaStore._settle", "refused"),
+        ("engine", "Store.claim_limited", "lost_reply"),
+        ("engine", "Store.claim_limited", "crash_after"),
+        ("engine", "Store.report", "repeated"),
+        ("client-1", "Store.enqueue", "repeated"),
+    ),
+)
+
+PIPELINES = ElsewhereTheme(
+    name="pipelines",
+    weight=8,
+    engines=(1, 2),
+    span=(12, 18),
+    jobs=("line",),
+    acts={"": ("ok:0.1/ok:0.1/ok:0.1", "ok:2/ok:2/ok:2", "ok:0.1/raise:0.2/ok:0.1", "ok:0.1/ok:5/ok:0.6",
+        "raise:0.1/ok:0.1/fail:0.1", "ok:0.6/crash:0.3/ok:0.1", "ok:0.1/ok:0.1/crash:0.3", "ok:0.1/snooze:0.1/ok:2",
+        "ok:4/ok:4/ok:9", "ok:0.1/fail:0.1/ok:0.1", "ok:0.6/ok:0.6/raise:0.1", "crash:0.2/ok:3/ok:0.1")},
+    attempts=(1, 1, 2),
+    enqueues=(4, 6),
+    copies=(1, 1, 2),
+    cancels=(0, 1, 3),
+    retries=(0, 0, 1),
+    retries_keeping=(1, 2, 3),
+    held=("line", "line", "cut"),
+    faults=(0, 1, 2, 3),
+    kinds=("kill", "stop", "freeze", "strike", "aimed", "aimed", "mute", "hush"),
+    freezes=(4.0, 12.0),
+    muted=("Store.extend", "Store.report"),
+    aims=(
+        *(("engine", "Store.report", "repeated"),) * 4,
+        ("engine", "Store.report", "lost_reply"),
+        ("engine", "Store.report", "late"),
+        ("engine", "Store.claim", "lost_reply"),
+        ("client-1", "Store.enqueue_keeping", "repeated"),
+    ),
+)  # fmt: skip
+
+ALL_THEMES: tuple[Theme, ...] = (
+    *(EVERYTHING, NOTES, REPUBLISHED, QUOTAS, PIPELINES),
+    *(theme for theme in THEMES if theme not in (EVERYTHING, NOTES)),
+    *(DEPENDENCIES, OUTSIDE, REPLICAS, RATES),
+)
+"""What is new stands behind the first and takes its share from that: the seeds of all others stay what they were."""

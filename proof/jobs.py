@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from proof import elsewhere_jobs, stepping
+from proof import elsewhere_jobs, pipelines, stepping
 from proof.loop import CURRENT
 from proof.stepping import MOST_SNOOZES, SHORT, SIGNALS
 from rota.app import Rota
@@ -50,6 +50,7 @@ JOBS: dict[str, dict[str, Any]] = {
     "loose": {"max_attempts": 3, "backoff": "1s", "timeout": "9s", "cancel_grace": "2s"},
     "payer": {"max_attempts": 4, "backoff": "1s", "cancel_grace": "3s"},
     **elsewhere_jobs.JOBS,
+    **pipelines.PIPELINES,
 }
 STEPPED = ("stepped", "loose", "payer")
 """Jobs whose handlers work in steps."""
@@ -72,10 +73,14 @@ def registry() -> Registry:
     """Handlers find the world that they are in by their node, so one registry serves all."""
     app = Rota(config=Config())
     for name, options in JOBS.items():
-        if name not in elsewhere_jobs.EXTERNAL:
+        if name not in elsewhere_jobs.EXTERNAL and name not in pipelines.PIPELINES:
             app.job(**{**options, "name": name})(_handle)
     for name, options in elsewhere_jobs.EXTERNAL.items():
         app.external(name, **options)
+    for name, options in pipelines.PARTS.items():
+        app.job(**{**options, "name": name})(_handle_part)
+    for name, options in pipelines.PIPELINES.items():
+        app.pipeline(name, pipelines.declared(), **options)
     app.scopes("tenants")(_tenants)
     return app.registry
 
@@ -102,6 +107,15 @@ async def _handle(ctx: Context, n: int, acts: list[str]) -> dict[str, int]:
         raise
     diary.returned(process, ctx)
     return {"fence": ctx.fence, "attempt": ctx.attempt}
+
+
+async def _handle_part(ctx: Context, n: int, acts: list[str], place: int, got: Any = None) -> dict[str, int]:
+    """`ok:1/raise:1/ok:2`: what is done in each part."""
+    process: Process = CURRENT.get()  # type: ignore[assignment]
+    pipelines.begins(process, ctx, place, got)
+    result = await _handle(ctx, n, [act.split("/")[place] for act in acts])
+    pipelines.gives(process, ctx, result)
+    return result
 
 
 async def _perform(process: Process, ctx: Context, act: str) -> None:

@@ -175,8 +175,8 @@ class Memory:
         if seen is None or was is None or seen.place is None:
             return
         outcome = self._outcome(seen.id, was.fence)
-        if outcome not in ("failed", "timed_out", "snoozed"):
-            return
+        if outcome not in ("failed", "timed_out", "snoozed") or (seen.id, was.fence) in self._world.diary.given:
+            return  # also if a part of a pipeline is done: the next one need not wait
         least = SIGNALLED if outcome == "snoozed" else self._backoff(seen, was, asked=outcome == "failed")
         if seen.place.run_at < change.now + least * 1e6:
             yield "P13", f"due again in {(seen.place.run_at - change.now) / 1e6:.3f}s, though it backs off {least:g}s"

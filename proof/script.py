@@ -90,6 +90,15 @@ class Restrict(Entry, frozen=True, tag=True):
     names: list[str]
 
 
+class SetQuota(Entry, frozen=True, tag=True):
+    """Of a scope, or without an id of each of its kind; without options it is dropped."""
+
+    client: str
+    kind: str
+    id: str | None
+    options: dict[str, Any] = {}
+
+
 class Bulk(Entry, frozen=True, tag=True):
     """All runs of a job that can be, cancelled or retried."""
 
@@ -191,7 +200,7 @@ class Jump(Entry, frozen=True, tag=True):
     by: float
 
 
-Elsewhere = Family | Answer | Outsider | Restrict
+Elsewhere = Family | Answer | Outsider | Restrict | SetQuota
 Command = Enqueue | Cancel | RetryByHand | Bulk | AddSchedule | ChangeSchedule | Hold | Order | Elsewhere
 Fault = Kill | Stop | Freeze | Away | Mute | Strike | Hush | Jump
 Happening = Command | Fault

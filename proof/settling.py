@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from proof import hands
 from proof.elsewhere_jobs import EXTERNAL, REPLICATED
-from proof.script import HELD_JOBS, HELD_QUEUES, Answer, Outsider
+from proof.script import Answer, Hold, Outsider, Script
 from proof.staffing import Staffing
 from proof.trail_checks import HAND
 from rota.store import Store
@@ -18,14 +18,13 @@ HELPER, ANSWERER = "outsider-9", "outsider-8"
 _LONG = 10_000.0
 
 
-async def let_go(store: Store) -> None:
+async def let_go(store: Store, script: Script) -> None:
     """Schedules name no more plan times, and nothing is paused any more."""
     for schedule in await store.schedules.list(job=None, owner=None, limit=100, after=None):
         await store.schedules.pause(schedule.name, HAND, None, None)
-    for queue in HELD_QUEUES:
-        await store.resume_queue(queue)
-    for job in HELD_JOBS:
-        await store.resume_job(job, "skip", None)
+    held = sorted({(entry.kind, entry.name) for entry in script.entries if isinstance(entry, Hold)})
+    for kind, name in held:
+        await (store.resume_queue(name) if kind == "queue" else store.resume_job(name, "skip", None))
 
 
 async def give_up_what_waits_in_vain(world: World, store: Store) -> None:

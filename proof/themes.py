@@ -117,7 +117,7 @@ class Theme(msgspec.Struct, frozen=True, kw_only=True):
 
 EVERYTHING = Theme(
     name="everything",
-    weight=50,
+    weight=26,
     span=(15, 32),
     jobs=("plain", "plain", "plain", "hasty", "once", "careful", "careful", "timed", "narrow", "keyed", "nested",
         "fleeting", "fleeting", "stepped", "stepped", "stepped", "stepped", "loose", "payer", "payer"),
@@ -169,6 +169,26 @@ STEPS = Theme(
     retries_keeping=(1, 3, 5),
     kinds=("stop", "kill", "mute", "strike", "strike", "freeze"),
     muted=("NoteStore.write",),
+)
+
+# Handlers that talk and have no steps: their last words meet with trouble, and their ends do not wait for them.
+NOTES = Theme(
+    name="notes",
+    weight=4,
+    engines=(1, 2),
+    distance=(0.2, 1.0),
+    jobs=("loose",),
+    acts={"loose": ("rest:0.3", "rest:0.6", "rest:0.9", "rest:2", "rest:4", "rest:0.4,rest:0.4:fail", "rest:6")},
+    attempts=(1, 1, 2),
+    enqueues=(6, 10),
+    copies=(1, 1, 2),
+    delayed=0.0,
+    cancels_at_work=(0, 0, 1),
+    faults=(2, 3),
+    kinds=("aimed", "aimed", "mute"),
+    mutes=(1.0, 14.0),
+    muted=("NoteStore.write",),
+    aims=(("engine", "NoteStore.write", "refused"), ("engine", "NoteStore.write", "lost_reply")),
 )
 
 SHIELDS = Theme(
@@ -351,5 +371,5 @@ CHANGES = Theme(
     muted=("ScheduleStore.plan",),
 )
 
-THEMES = (EVERYTHING, ATTEMPTS, STEPS, SHIELDS, ZOMBIES, TRANSACTIONS, SUSPECTS, LIMITS, KEYS, ORDER, CANCELS,
+THEMES = (EVERYTHING, NOTES, ATTEMPTS, STEPS, SHIELDS, ZOMBIES, TRANSACTIONS, SUSPECTS, LIMITS, KEYS, ORDER, CANCELS,
     SCHEDULES, CHANGES)  # fmt: skip

@@ -9,6 +9,7 @@ import msgspec
 
 from proof.backends import Direct
 from proof.observing import Change, Finding, Seen
+from proof.pipelines import PIPELINES
 from proof.script import Jump
 from rota.core.actors import POLICY, is_policy
 from rota.core.events import CLIENT, CONDUCTOR, HANDED_OVER, OUTSIDE, PLANNER, PROMOTER, REAPER, Event
@@ -63,7 +64,8 @@ def lives(changes: Iterable[Change]) -> dict[str, list[Moment]]:
         moment = Moment(change.now, state_of(seen), seen.fence, worker)
         known = found.setdefault(seen.id, [])
         last = known[-1] if known else None
-        if last is None or last.state != moment.state or (worker and last.fence != moment.fence):
+        put_back = worker or seen.job in PIPELINES  # of a pipeline that is paused: claimed and put back in one
+        if last is None or last.state != moment.state or (put_back and last.fence != moment.fence):
             known.append(moment)
     return found
 

@@ -288,7 +288,7 @@ class World:
         """Schedules stop naming plan times, nothing is held back any more, and everything comes to its end."""
         hand = Process(self, "hand", 1)
         store = Direct(self.backend, self.clock).store(hand.new_id)
-        await settling.let_go(store)
+        await settling.let_go(store, self.script)
         self.committed(self.loop.world, "quieten")
         assert self.healed_at is not None
         span = SETTLING * max(1.0, self.script.distance / _FAR)  # beyond that, it is the way that takes the time

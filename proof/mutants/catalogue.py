@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from proof.mutants import attempt_bugs, elsewhere_bugs, queue_bugs, schedule_bugs, step_bugs, trail_bugs
+from proof.mutants import (
+    attempt_bugs,
+    elsewhere_bugs,
+    pipeline_bugs,
+    queue_bugs,
+    schedule_bugs,
+    scope_bugs,
+    step_bugs,
+    trail_bugs,
+)
 
 BUGS = (
     *attempt_bugs.BUGS,
@@ -11,4 +20,6 @@ BUGS = (
     *step_bugs.BUGS,
     *trail_bugs.BUGS,
     *elsewhere_bugs.BUGS,
+    *scope_bugs.BUGS,
+    *pipeline_bugs.BUGS,
 )

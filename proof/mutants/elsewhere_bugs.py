@@ -311,6 +311,6 @@ _SO_MANY = (
 BUGS = (
     *seen_in("dependencies", _FOLLOWERS),
     *seen_in("outside", _HANDS),
-    *seen_in("replicas", _SEVERAL),
+    *seen_in("replicas republished", _SEVERAL),
     *seen_in("rates", _SO_MANY),
 )

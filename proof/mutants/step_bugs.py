@@ -337,6 +337,6 @@ _TRANSACTIONS = (
 BUGS = (
     *seen_in("steps zombies", _STEPS),
     *seen_in("shields zombies", _SHIELDS),
-    *seen_in("steps zombies", _SAID),
+    *seen_in("notes steps zombies", _SAID),
     *seen_in("transactions zombies", _TRANSACTIONS),
 )

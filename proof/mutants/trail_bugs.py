@@ -158,7 +158,18 @@ _LOST = (
     ),
 )
 
+_FAULTS = (
+    planted(
+        "runs-that-were-skipped-are-not-found-as-faults",
+        "P17",
+        "store/sql/migrations/0006_insight.sqlite.sql",
+        "\nfrom rota_run where state is not null and state <> 'succeeded';",
+        "\nfrom rota_run where state is not null and state not in ('succeeded', 'skipped');",
+    ),
+)
+
 BUGS = (
     *seen_in("cancels order attempts", _TRAIL),
     *seen_in("suspects", _LOST),
+    *seen_in("schedules dependencies", _FAULTS),
 )

@@ -17,6 +17,7 @@ from rota.core.model import Attempt, Enqueued, JobDefinition, Pause, Run, RunFil
 from rota.core.notes import LogLine, Progress
 from rota.core.orders import Order
 from rota.core.replicas import Replica
+from rota.core.searching import RunPage
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
 from rota.core.steps import Step
@@ -24,6 +25,7 @@ from rota.durations import Duration
 from rota.echoes import (
     BlockingDataJobs,
     BlockingExpecting,
+    BlockingFaults,
     BlockingInsight,
     BlockingNotifications,
     BlockingOutside,
@@ -68,6 +70,7 @@ class BlockingClient:
         self.quotas = BlockingQuotas(self._call)
         self.outside = BlockingOutside(self._call)
         self.expectations = BlockingExpecting(self._call)
+        self.faults = BlockingFaults(self._call)
         self.notifications = BlockingNotifications(self._call)
         self.data_jobs = BlockingDataJobs(self._call)
         self.insight = BlockingInsight(self._call)
@@ -107,6 +110,9 @@ class BlockingClient:
     def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> Sequence[Run]:
         return self._call(lambda client: client.list(wanted, limit=limit, before=before))
 
+    def page(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> RunPage:
+        return self._call(lambda client: client.page(wanted, limit=limit, before=before))
+
     def attempts(self, run_id: str) -> Sequence[Attempt]:
         return self._call(lambda client: client.attempts(run_id))
 
@@ -143,8 +149,8 @@ class BlockingClient:
     def logs(self, run_id: str, *, after: str | None = None, last: int | None = None) -> Sequence[LogLine]:
         return self._call(lambda client: client.logs(run_id, after=after, last=last))
 
-    def count(self, wanted: RunFilter | None = None, *, most: int = 10_000) -> Counted:
-        return self._call(lambda client: client.count(wanted, most=most))
+    def count(self, wanted: RunFilter | None = None, *, most: int = 10_000, within: Duration | None = None) -> Counted:
+        return self._call(lambda client: client.count(wanted, most=most, within=within))
 
     def cancel_many(self, wanted: RunFilter, **how: Any) -> BulkResult:
         return self._call(lambda client: client.cancel_many(wanted, **how))

@@ -7,13 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from rota.core.bulking import BulkResult, Counted, Found, SoFar
 from rota.core.model import NewRun, RunFilter
+from rota.durations import Duration, parse_duration
 from rota.errors import BulkMismatch, Invalid, NotCancellable, RotaError, RunIsFinal, Unavailable, UnknownRun
 from rota.store import Store
 from rota.store.bulk_store import Refusals
 from rota.store.waits import DEPENDENCY
 
-_FIRST_ID = "00000000-0000-0000-0000-000000000000"
-_PAGE = 5_000
 _BITE = 200
 _AT_ONCE = 4  # others want connections, too
 
@@ -25,11 +24,11 @@ class Bulk:
         self._store = store
         self._again = again
 
-    async def count(self, wanted: RunFilter, most: int) -> Counted:
+    async def count(self, wanted: RunFilter, most: int, within: Duration | None) -> Counted:
         if most < 1:
             raise Invalid(f"most must be 1 or more, not {most}")
-        count = await self._store.bulk.count(wanted, most + 1)
-        return Counted(min(count, most), exact=count <= most)
+        patience = None if within is None else parse_duration(within).total_seconds()
+        return await self._store.searching.count(wanted, most, patience)
 
     async def cancel(
         self, wanted: RunFilter, reason: str | None, actor: str | None, expected: int | None, progress: SoFar | None
@@ -75,15 +74,11 @@ class Bulk:
         return await _in_bites(BulkResult(len(found)), [run.id for run in found], _BITE, retry, progress)
 
     async def _find(self, wanted: RunFilter, expected: int | None) -> list[Found]:
-        """All that match now: runs that come later, or come to match, are not touched."""
-        found: list[Found] = []
-        after = _FIRST_ID
-        while page := await self._store.bulk.find(wanted, after, _PAGE):
-            found += page
-            after = page[-1].id
-            if expected is not None and len(found) > expected:
-                raise BulkMismatch(expected)
-        return found
+        """All that match now, oldest first: runs that come later, or come to match, are not touched."""
+        found = await self._store.searching.find(wanted, expected)
+        if expected is not None and len(found) > expected:
+            raise BulkMismatch(expected)
+        return found[::-1]
 
     async def _retry_some(self, run_ids: Sequence[str], actor: str | None) -> Refusals:
         answers: list[NewRun | BaseException] = []

@@ -12,7 +12,6 @@ from rota import tracing
 from rota.assigning import Assigning
 from rota.bulk import Bulk
 from rota.config import Config
-from rota.core import jsonvalue
 from rota.core.actors import checked_actor
 from rota.core.bulking import BulkResult, Counted, SoFar, to_cancel, to_retry
 from rota.core.dependencies import Related
@@ -27,16 +26,14 @@ from rota.core.notes import LogLine, Progress, checked_count, progress_of
 from rota.core.orders import Order
 from rota.core.publishing import (
     asked_as,
-    carrying,
     gates_of,
     key_holds,
-    new_run,
     own_overrides,
     request_hold,
     staff_of,
     with_limits_of_schedule,
 )
-from rota.core.scope import Scope
+from rota.core.searching import RunPage
 from rota.core.states import RunState
 from rota.core.steps import Step
 from rota.data_jobs import DataJobs
@@ -47,16 +44,15 @@ from rota.engine.levelling import LevelReader
 from rota.engine.meters import Meters
 from rota.errors import Conflict, Invalid, NothingToRetry, RunNotFinal, StillRunning, did_you_mean
 from rota.expectations import Expecting
-from rota.governing import Governing
+from rota.faults import Faults
 from rota.hinting import Hints
 from rota.insight import Insight
 from rota.instants import instant
-from rota.linking import linked
 from rota.notifications import Notifications
 from rota.outside import Outside
+from rota.placing import Placing
 from rota.quotas import Quotas
 from rota.registry.jobs import Registry
-from rota.registry.signature import check_schema
 from rota.scheduling import Schedules
 from rota.staffing import Workers
 from rota.store import Store
@@ -69,9 +65,10 @@ __all__ = ["MOST_LISTED", "Client", "Order"]
 MOST_LISTED = 500
 _FIRST_LOOK = 0.02
 _LONGEST_LOOK = 0.5
+_PATIENCE = 0.25
 
 
-class Client(Assigning, Governing):
+class Client(Placing, Assigning):
     def __init__(self, store: Store, registry: Registry, config: Config, meters: Meters | None = None) -> None:
         self.store = store
         self.registry = registry
@@ -91,6 +88,7 @@ class Client(Assigning, Governing):
         self.notifications = Notifications(store, config)
         self.data_jobs = DataJobs(store, registry)
         self.insight = Insight(store, config)
+        self.faults = Faults(store)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""
@@ -106,65 +104,6 @@ class Client(Assigning, Governing):
         """For Prometheus: what this process has counted, and how full the database is; that it is away, if it is."""
         return self.meters.text(await self._levels.read())
 
-    async def enqueue(self, order: Order) -> Enqueued:
-        """Callers that enqueue at the same moment share a transaction; each is answered when it is committed."""
-        if self._traced:
-            with tracing.enqueue_span(order.job):
-                return await self._enqueue(order)
-        return await self._enqueue(order)
-
-    async def _enqueue(self, order: Order) -> Enqueued:
-        run = await self.prepare(order)
-        if run.may_be_refused or await self.store.quotas.concern([run]):  # it must not spoil it for others
-            (answer,) = await self.store.enqueue(await linked(self.store.find_run, [order.options], [run]))
-        else:
-            answer = await self._gatherer.add(run)
-        self.meters.enqueued.add(answer.created)
-        return answer
-
-    async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
-        """All or nothing. Runs that have a `ref` may be followed by others of the same call (`after`)."""
-        kept = list(orders)  # while they live, no two options share an id
-        if self._traced and kept:
-            with tracing.enqueue_span(kept[0].job):
-                return await self._enqueue_many(kept)
-        return await self._enqueue_many(kept)
-
-    async def _enqueue_many(self, kept: Sequence[Order]) -> Sequence[Enqueued]:
-        models: dict[tuple[str, int], NewRun] = {}
-        runs: list[NewRun] = []
-        for order in kept:
-            model = models.get((order.job, id(order.options)))
-            if model is None or model.holds or order.job not in self.registry:
-                model = models[order.job, id(order.options)] = await self.prepare(order)
-                runs.append(model)
-            else:
-                runs.append(self._another(model, order))
-        if any(model.after for model in models.values()) or any("ref" in order.options for order in kept):
-            runs = await linked(self.store.find_run, [order.options for order in kept], runs)
-        answers = await self.store.enqueue(runs) if runs else []
-        self.meters.enqueued.add(sum([answer.created for answer in answers]))
-        return answers
-
-    def _another(self, model: NewRun, order: Order) -> NewRun:
-        """Orders that share their job and options differ in id and payload only, unless a key depends on it."""
-        handler = self.registry.newest(order.job)
-        payload = handler.payload.encode(order.arguments, self._limits)
-        gates = model.gates and gates_of(handler.definition, Scope(model.scope_kind, model.scope_id), payload)
-        like = model if gates == model.gates else None
-        return msgspec.structs.replace(model, id=self.store.new_id(), payload=payload, gates=gates, like=like)
-
-    async def prepare(self, order: Order) -> NewRun:
-        """Checked completely; nothing is written."""
-        if order.job in self.registry:
-            handler = self.registry.newest(order.job)
-            definition, payload = handler.definition, handler.payload.encode(order.arguments, self._limits)
-        else:
-            definition, payload = await self.job(order.job), jsonvalue.encode(order.arguments, self._limits)
-            check_schema(definition.payload_schema, payload, self._limits)
-        run = new_run(definition, self.store.new_id(), payload, order.options)
-        return carrying(run, tracing.traceparent()) if self._traced else run
-
     async def get(self, run_id: str) -> Run:
         return await self.store.get_run(await self.store.find_run(run_id))
 
@@ -177,8 +116,15 @@ class Client(Assigning, Governing):
         await self.store.require_current_schema()
 
     async def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]:
+        """Newest first, as many as there are up to `limit`, however long that takes; `page` stops looking in time."""
         require_limit(limit, MOST_LISTED)
         return await self.store.list_runs(await self._whole(wanted or RunFilter()), limit, before)
+
+    async def page(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> RunPage:
+        """As `list`, but within a moment: so it may be short, and say where to go on."""
+        require_limit(limit, MOST_LISTED)
+        chosen = await self._whole(wanted or RunFilter())
+        return await self.store.searching.page(chosen, limit, before, _PATIENCE)
 
     async def _whole(self, wanted: RunFilter) -> RunFilter:
         """An id may be shortened everywhere."""
@@ -291,9 +237,11 @@ class Client(Assigning, Governing):
         schedule = None if run.schedule is None else await self.store.schedules.get(run.schedule)
         return gates if schedule is None else with_limits_of_schedule(gates, schedule.definition.gates(schedule.id))
 
-    async def count(self, wanted: RunFilter | None = None, *, most: int = 10_000) -> Counted:
-        """How many runs match; it stops counting at `most`."""
-        return await self._bulk.count(await self._whole(wanted or RunFilter()), most)
+    async def count(
+        self, wanted: RunFilter | None = None, *, most: int = 10_000, within: Duration | None = None
+    ) -> Counted:
+        """How many runs match; it stops counting at `most`, or after that time."""
+        return await self._bulk.count(await self._whole(wanted or RunFilter()), most, within)
 
     async def cancel_many(
         self,

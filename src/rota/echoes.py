@@ -12,6 +12,7 @@ from rota.core.backfilling import Backfill
 from rota.core.events import Event
 from rota.core.expectations import Expected
 from rota.core.explaining import Explanation
+from rota.core.faults import FaultGroups
 from rota.core.ledger import Verification
 from rota.core.model import JobDefinition, RunError
 from rota.core.notifications import NotificationView
@@ -291,3 +292,13 @@ class BlockingInsight:
         self, from_at: datetime | None = None, to_at: datetime | None = None, *, by: str = "schedule", limit: int = 500
     ) -> Timeline:
         return self._call(lambda client: client.insight.timeline(from_at, to_at, by=by, limit=limit))
+
+
+class BlockingFaults:
+    """`client.faults`, likewise."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def groups(self, **wanted: Any) -> FaultGroups:
+        return self._call(lambda client: client.faults.groups(**wanted))

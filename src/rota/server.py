@@ -73,7 +73,7 @@ async def serve(
         try:
             engine = await _unless(signals.stopped, _start(app, name=name, queues=queues, working=working))
             if engine is not None:
-                web = _Web(asgi(app) if http else api.probes(app), listener) if listener else None
+                web = Web(asgi(app) if http else api.probes(app), listener) if listener else None
                 await _run(web, signals, on_ready, None if http else engine.stop_asked)
                 if on_signal and not http and engine.stop_asked.is_set():
                     on_signal(grace + BEYOND_GRACE)
@@ -100,7 +100,7 @@ async def _start(app: Rota, *, name: str | None, queues: Queues | None, working:
 
 
 async def _run(
-    web: _Web | None, signals: _Signals, on_ready: Callable[[str], None] | None, asked: asyncio.Event | None
+    web: Web | None, signals: _Signals, on_ready: Callable[[str], None] | None, asked: asyncio.Event | None
 ) -> None:
     """Returns when a signal came, it was `asked` to stop, or the web server ended, which it does not do by itself."""
     ends: list[asyncio.Task[Any]] = [asyncio.create_task(signals.stopped.wait())]
@@ -116,7 +116,7 @@ async def _run(
         waiting.cancel()
 
 
-async def _stop(engine: Engine, web: _Web | None, grace: float) -> None:
+async def _stop(engine: Engine, web: Web | None, grace: float) -> None:
     _say_stopping(engine, grace)
     ending: list[Coroutine[Any, Any, None]] = [engine.stop()]
     if web:
@@ -174,7 +174,7 @@ def _signals(on_first: Callable[[], None]) -> Iterator[_Signals]:
             signal.signal(number, handler)
 
 
-class _Web(uvicorn.Server):
+class Web(uvicorn.Server):
     """uvicorn on a socket of ours, leaving signals to us."""
 
     def __init__(self, application: Starlette, listener: socket.socket) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 import uvicorn
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright, expect
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
@@ -26,6 +26,7 @@ from rota.server import asgi
 from tests.browser import finding, jobs
 
 HERE = Path(__file__).parent
+expect.set_options(timeout=10_000)  # of a busy machine; what is asserted about time is measured
 LOOP = pytest.mark.asyncio(loop_scope="session")
 
 

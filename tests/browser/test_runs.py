@@ -7,8 +7,8 @@ import time
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from rota import RunFilter
-from tests.browser.conftest import Dashboard, NewPage
+from rota import Rota, RunFilter
+from tests.browser.conftest import Dashboard, NewPage, served
 from tests.browser.looking import hurdles, sticking_out
 
 MARKUP = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
@@ -152,6 +152,36 @@ async def test_all_that_match_are_retried(dashboard: Dashboard, page: Page) -> N
     await expect(rows(page)).to_have_count(8)
     made = await dashboard.client.list(RunFilter(job="crawl"))
     assert sum(run.retry_of is not None for run in made) == 4
+
+
+async def test_more_than_was_said_are_not_touched(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.enqueue("hello")
+    await page.goto(f"{dashboard.url}/runs")
+    await page.get_by_role("button", name="All that match").click()
+    await page.get_by_role("menuitem", name="Cancel all that match").click()
+    dialog = page.get_by_role("dialog", name="Cancel 1 run?")
+    await expect(dialog.get_by_role("button", name="Cancel 1")).to_be_enabled()
+    await dashboard.enqueue("hello")
+    await dialog.get_by_role("button", name="Cancel 1").click()
+    await expect(page.get_by_role("alert")).to_contain_text("more runs match than the 1")
+    dialog = page.get_by_role("dialog", name="Cancel 2 runs?")  # as it stands now
+    await dialog.get_by_role("button", name="Cancel 2").click()
+    await expect(dialog.get_by_text("2 runs are cancelled")).to_be_visible()
+
+
+async def test_a_viewer_is_offered_nothing_to_do(sqlite_url: str, page: Page) -> None:
+    async with served(Rota(sqlite_url, auth=True)) as dashboard:
+        run_id = await dashboard.enqueue("crawl", url="x", token="hush")
+        secret = (await dashboard.client.tokens.create("ada", "viewer")).secret
+        await page.request.post(f"{dashboard.url}/api/v1/session", data={"token": secret})
+        await page.goto(f"{dashboard.url}/runs")
+        await expect(rows(page)).to_have_count(1)
+        await expect(page.get_by_role("checkbox")).to_have_count(0)
+        await expect(page.get_by_role("button", name="Enqueue")).to_have_count(0)
+        await page.goto(f"{dashboard.url}/runs/{run_id}")
+        await expect(page.get_by_title("a secret, hidden")).to_have_text("…")
+        await expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
+        assert "hush" not in await page.content()
 
 
 async def test_a_run_is_enqueued_with_a_form_from_its_schema(dashboard: Dashboard, page: Page) -> None:

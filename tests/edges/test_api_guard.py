@@ -1,5 +1,6 @@
 """Who may ask at all, what every answer carries, and what happens when something breaks."""
 
+import json
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from rota.api import asgi
 from rota.api.operations import operation
 from rota.api.routing import declared
 from rota.app import Rota
+from rota.engine.logs import JsonLines
 
 
 async def broken(request: Request) -> Response:
@@ -125,3 +127,28 @@ async def test_a_database_without_tables_is_not_ready(new_postgres_url: str) -> 
         assert (answer.status_code, answer.json()["code"]) == (503, "schema-outdated")
         assert answer.json()["hint"] == "run `rota migrate`"
     await app.aclose()
+
+
+async def test_a_request_is_a_line_of_the_log(http: httpx2.AsyncClient, caplog: pytest.LogCaptureFixture) -> None:
+    """For programs, too; and nothing of what stands behind the question mark, which may be a secret."""
+    with caplog.at_level(logging.DEBUG, "rota.access"):
+        found = await http.get("/api/v1/queues", headers={"X-Request-Id": "a-1"})
+        refused = await http.get("/api/v1/runs?nosuch=hunter2", headers={"Host": "elsewhere"})
+        await http.get("/broken")
+    lines = [json.loads(JsonLines().format(record)) for record in caplog.records if record.name == "rota.access"]
+    assert [(line["method"], line["path"], line["status"], line["actor"]) for line in lines] == [
+        ("GET", "/api/v1/queues", 200, "api"),
+        ("GET", "/api/v1/runs", refused.status_code, None),
+        ("GET", "/broken", 500, None),
+    ]
+    assert (lines[0]["request_id"], found.headers["x-request-id"]) == ("a-1", "a-1")
+    assert all(line["duration_ms"] >= 0 for line in lines)
+    assert "hunter2" not in str(lines)
+    (bug,) = [json.loads(JsonLines().format(one)) for one in caplog.records if one.name == "rota.api"]
+    assert bug["request_id"] == lines[2]["request_id"]
+
+
+async def test_by_default_no_request_is_logged(http: httpx2.AsyncClient, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        await http.get("/api/v1/time")
+    assert [record.name for record in caplog.records if record.name == "rota.access"] == []

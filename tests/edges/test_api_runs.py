@@ -1,5 +1,6 @@
 """Runs over HTTP: enqueue, list, look at, cancel and retry, on both databases."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
@@ -111,6 +112,17 @@ async def test_a_repeated_request_gets_the_first_answer(http: httpx2.AsyncClient
     assert (other.status_code, other.json()["code"]) == (422, "idempotency-key-reused")
     assert "request-1" in other.json()["detail"]
     assert len((await http.get(RUNS)).json()["items"]) == 1
+
+
+async def test_one_key_sent_by_many_at_once_is_one_run(http: httpx2.AsyncClient) -> None:
+    """P8, with every answer lost but the last."""
+    body, key = {"job": "greet", "payload": {"name": "Ada"}}, {"Idempotency-Key": "order-18"}
+    answers = await asyncio.gather(*[http.post("/api/v1/runs", json=body, headers=key) for _ in range(20)])
+    assert sorted(answer.status_code for answer in answers) == [200] * 19 + [201]
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    others = [http.post("/api/v1/runs", json={**body, "priority": n}, headers=key) for n in range(1, 5)]
+    assert [answer.status_code for answer in await asyncio.gather(*others)] == [422] * 4
+    assert len((await http.get("/api/v1/runs")).json()["items"]) == 1
 
 
 async def test_many_runs_are_enqueued_all_or_none(http: httpx2.AsyncClient) -> None:
@@ -281,3 +293,44 @@ async def test_a_run_says_how_far_it_is_and_alone_also_its_steps(app: Rota, http
     }  # fmt: skip
     (listed,) = (await http.get(RUNS)).json()["items"]
     assert listed["progress"] == {name: said[name] for name in ("percentage", "summary", "at")}
+
+
+async def test_runs_by_values_in_their_payload(http: httpx2.AsyncClient) -> None:
+    ada = (await enqueue(http, payload={"name": "Ada", "times": 5})).json()["id"]
+    await enqueue(http, payload={"name": "Bob", "times": 5})
+
+    async def found(**query: str) -> list[str]:
+        answer = await http.get(RUNS, params=query)
+        assert answer.status_code == 200, answer.text
+        return [run["id"] for run in answer.json()["items"]]
+
+    assert await found(**{"payload.name": "Ada"}) == [ada]
+    assert await found(**{"payload.name": "Ada", "payload.times": "5"}) == [ada]
+    assert await found(**{"payload.name": "Ada", "payload.times": "6"}) == []
+    assert len(await found(**{"payload.times": "5"})) == 2
+    assert (await http.get(f"{RUNS}:count", params={"payload.name": "Ada"})).json()["count"] == 1
+    body = {"action": "cancel", "filter": {"payload": {"name": "Ada", "times": 5}}}
+    assert (await http.post(f"{RUNS}:bulk", json=body)).json()["done"] == 1
+    assert (await http.get(f"{RUNS}/{ada}")).json()["state"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("payload=x", "payload.name"),
+        ("payloads.name=x", "payload.name"),
+        ("payload.=x", "payload."),
+        ("payload.a=1&payload.a=2", "2 times"),
+        ("payload.a%22=1", "quote"),
+        ("finger=x", "fingerprint"),
+    ],
+)
+async def test_wrong_words_for_values_are_refused(http: httpx2.AsyncClient, query: str, said: str) -> None:
+    answer = await http.get(f"{RUNS}?{query}")
+    assert answer.status_code == 422, answer.text
+    assert said in answer.text
+
+
+async def test_an_unknown_word_in_the_filter_of_a_bulk_command_is_refused(http: httpx2.AsyncClient) -> None:
+    answer = await http.post(f"{RUNS}:bulk", json={"action": "cancel", "filter": {"job": "greet", "tagg": "x"}})
+    assert answer.status_code == 422, answer.text

@@ -122,3 +122,44 @@ async def test_what_operators_do_tells_none(app: Rota, http: httpx2.AsyncClient,
     assert [answer.text for answer in answers if SECRET in answer.text] == []
     stored = await (await app.connect()).get(made.json()["id"])
     assert stored.payload == PAYLOAD
+
+
+@pytest.mark.parametrize("name", ["login.password", "api_key", "password.of"])
+async def test_only_admins_can_look_for_a_secret(
+    app: Rota, http: httpx2.AsyncClient, runs: list[str], name: str
+) -> None:
+    """Whoever may not see it could try out what it is."""
+    value = {"login.password": SECRET, "api_key": SECRET[::-1]}.get(name, "x")
+    bulk = {"action": "retry", "filter": {"payload": {name: value}}, "dry_run": True}
+    for role, status in ((Role.VIEWER, 403), (Role.OPERATOR, 403), (Role.ADMIN, 200)):
+        headers = await bearing(app, role)
+        for path in ("/runs", "/runs:count", "/jobs/crawl/runs", "/export/runs"):
+            answer = await http.get(f"/api/v1{path}", params={f"payload.{name}": value}, headers=headers)
+            assert answer.status_code == status, (path, role)
+        answer = await http.post("/api/v1/runs:bulk", json=bulk, headers=headers)
+        assert answer.status_code == (403 if role is Role.VIEWER else status)
+
+
+async def test_a_secret_that_turns_up_elsewhere_cannot_be_tried_out(
+    app: Rota, http: httpx2.AsyncClient, runs: list[str]
+) -> None:
+    """By the text of an error, letter by letter, or as a value under a harmless name."""
+    client = await app.connect()
+    await client.enqueue(Order("crawl", {**PAYLOAD, "url": SECRET}))
+    ways = ({"error": f"ada:{SECRET[:3]}"}, {"payload.url": SECRET})
+    viewer, admin = await bearing(app, Role.VIEWER), await bearing(app, Role.ADMIN)
+    for headers, found in ((viewer, 0), (admin, 1)):
+        for query in ways:
+            for path, limit in (("/runs", "50"), ("/jobs/crawl/runs", "50"), ("/runs", "1")):
+                listed = (await http.get(f"/api/v1{path}", params={**query, "limit": limit}, headers=headers)).json()
+                assert (len(listed["items"]), listed["next_cursor"]) == (found, None), path
+            counted = await http.get("/api/v1/runs:count", params=query, headers=headers)
+            assert counted.json() == {"count": found, "exact": True}
+            lines = (await http.get("/api/v1/export/runs", params=query, headers=headers)).text
+            assert len(lines.splitlines()) == found
+    attempts = await http.get("/api/v1/export/attempts", params=ways[0], headers=viewer)
+    assert attempts.text == ""
+    seen = (await http.get("/api/v1/runs?error=is refused", headers=viewer)).json()
+    assert [run["id"] for run in seen["items"]] == [runs[1]]
+    plain = {"payload.login.user": "ada", "payload.url": "https://example.com"}
+    assert len((await http.get("/api/v1/runs", params=plain, headers=viewer)).json()["items"]) == 1

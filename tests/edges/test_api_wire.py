@@ -7,7 +7,7 @@ import pytest
 
 from rota.api import connections, requests
 from rota.app import Rota
-from rota.server import _Web, asgi, listen
+from rota.server import Web, asgi, listen
 
 HEAD = b"Host: 127.0.0.1\r\nContent-Type: application/json\r\n"
 Address = tuple[str, int]
@@ -17,7 +17,7 @@ Address = tuple[str, int]
 async def server(sqlite_url: str) -> AsyncIterator[Address]:
     app = Rota(sqlite_url, port=0)
     with listen(app.config) as listener:
-        web = _Web(asgi(app), listener)
+        web = Web(asgi(app), listener)
         web.start()
         await web.ready.wait()
         host, port = listener.getsockname()[:2]

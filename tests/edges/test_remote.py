@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
+import httpx2
 import msgspec
 import pytest
 
@@ -533,3 +534,41 @@ async def test_without_an_event_loop(app: Rota, site: Site) -> None:
             client.close()
 
     await asyncio.to_thread(ask)
+
+
+async def test_short_pages_are_not_taken_for_the_last(
+    local: Client, far: RemoteClient, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that has no patience at all looks into one window for a request."""
+    monkeypatch.setattr("rota.client._PATIENCE", 0.0)
+    monkeypatch.setattr("rota.store.searching._FIRST", 4)
+    marked = [Order("rest", {"n": n}, {"tags": ["mark"]} if n % 10 == 0 else {}) for n in range(30)]
+    made = await local.enqueue_many(marked)
+    wanted = RunFilter(tag="mark")
+    expected = [made[n].id for n in (20, 10, 0)]
+    assert [run.id for run in await far.list(wanted, limit=2)] == expected[:2]
+    assert [run.id for run in await far.list(wanted, limit=50)] == expected
+    assert [run.id for run in await local.list(wanted, limit=2)] == expected[:2]
+    found, before, short = [], None, 0
+    while short == 0 or before is not None:
+        page = await alike(local, far, lambda client: client.page(wanted, limit=2, before=before))  # noqa: B023
+        found += [run.id for run in page.runs]
+        before, short = page.next, short + 1
+    assert found == expected
+    assert short > len(expected)
+    async with httpx2.AsyncClient(base_url=site.url) as http:
+        lines = (await http.get("/api/v1/export/runs?tag=mark")).text.splitlines()
+    assert [msgspec.json.decode(line)["id"] for line in lines] == expected
+
+
+async def test_filters_by_values_and_fingerprints_go_over_the_wire(app: Rota, local: Client, far: RemoteClient) -> None:
+    await local.enqueue_many([Order("crawl", {"page": page}) for page in (1, 2)])
+    await adrain(app)
+    (failed, *_) = await local.list(RunFilter(states=(RunState.FAILED,)))
+    assert failed.error is not None
+    by_print = RunFilter(fingerprint=failed.error.fingerprint)
+    assert len(await alike(local, far, lambda client: client.list(by_print))) == 2
+    by_value = RunFilter(payload={"page": 2}, job="crawl")
+    assert len(await alike(local, far, lambda client: client.list(by_value))) == 1
+    assert (await alike(local, far, lambda client: client.count(by_value))).count == 1
+    assert (await far.retry_many(by_value)).done == 1

@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from rota import LeaseLost, Outcome, RunError, RunState
 from rota.client import Order
+from rota.core.fingerprints import fingerprint_of
 from rota.core.outside import Assignment
 from rota.core.steps import StepState
 from rota.core.workers import WorkerState
@@ -49,6 +51,10 @@ ENDING: dict[str, Verb] = {
     "cancelled": lambda harness, run, fence: harness.client.outside.cancelled(run, fence),
 }
 VERBS = {**NOTING, **ENDING}
+
+
+def fingerprinted(error: RunError) -> RunError:
+    return msgspec.structs.replace(error, fingerprint=fingerprint_of(error))
 
 
 async def declare(harness: Harness, name: str = "label", **options: Any) -> None:
@@ -339,7 +345,7 @@ async def test_steps_are_recorded_and_told_to_the_next_attempt(either: Harness) 
     assert (look.id, look.state, look.result) == ("look", StepState.SUCCEEDED, [1])
     assert look.started_at is not None
     assert look.finished_at == look.started_at + SECOND
-    assert draw.error == RunError(type="Failed", message="no ink")
+    assert draw.error == fingerprinted(RunError(type="Failed", message="no ink"))
     assert await outside.fail(held.run_id, held.fence, "once more") is RunState.QUEUED
     again = await take(either)
     assert (again.attempt, again.steps) == (2, {"look": [1]})
@@ -392,7 +398,7 @@ async def test_a_failure_is_retried_as_its_policy_says(either: Harness) -> None:
     either.clock.advance(SECOND)
     assert await either.client.outside.fail(held.run_id, held.fence, "jammed") is RunState.SCHEDULED
     run = await either.run(held.run_id)
-    assert run.error == RunError(type="Failed", message="jammed")
+    assert run.error == fingerprinted(RunError(type="Failed", message="jammed"))
     assert run.run_at == either.clock.now() + timedelta(minutes=10)
     either.clock.advance(timedelta(minutes=10))
     await either.promoter.step()
@@ -407,7 +413,7 @@ async def test_a_failure_may_say_when_or_that_it_is_for_good(either: Harness) ->
     again = await take(either)
     error = {"type": "Jam", "message": "paper", "code": "E7"}
     assert await outside.fail(again.run_id, again.fence, error, retry=False) is RunState.FAILED
-    assert (await either.run(held.run_id)).error == RunError(type="Jam", message="paper", code="E7")
+    assert (await either.run(held.run_id)).error == fingerprinted(RunError(type="Jam", message="paper", code="E7"))
 
 
 async def test_the_policy_of_the_run_comes_first(either: Harness) -> None:

@@ -223,7 +223,7 @@ async def test_one_of_all_waits_for_its_worker_until_that_is_absent_for_too_long
     either.clock.advance(6 * MINUTE)
     await conduct(either)
     (gone,) = await replicas(either, run)
-    assert (gone.state, gone.error) == (S.EXPIRED, "worker a is gone")
+    assert (gone.state, gone.error) == (S.EXPIRED, "WorkerGone: worker a is gone")
     assert await either.state(run) is S.FAILED
 
 

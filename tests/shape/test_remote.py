@@ -12,6 +12,7 @@ from rota.assigning import Assigning
 from rota.client import Client
 from rota.data_jobs import DataJobs
 from rota.expectations import Expecting
+from rota.faults import Faults
 from rota.governing import Governing
 from rota.insight import Insight
 from rota.notifications import Notifications
@@ -20,6 +21,7 @@ from rota.quotas import Quotas
 from rota.remote.client import RemoteClient
 from rota.remote.data_jobs import RemoteDataJobs
 from rota.remote.expectations import RemoteExpecting
+from rota.remote.faults import RemoteFaults
 from rota.remote.insight import RemoteInsight
 from rota.remote.notifications import RemoteNotifications
 from rota.remote.outside import RemoteOutside
@@ -32,7 +34,7 @@ from rota.staffing import Workers
 from rota.tokens import Tokens
 
 NOT_OVER_HTTP = {
-    Client: {"prepare"},  # for the API itself: it writes nothing, and what it gives is for the store
+    Client: {"prepare", "enqueue_shown"},  # for the API itself, which gives others what comes of them
     Outside: {"hand_back"},  # the server's, of claims whose answer reached nobody; callers say what they have `held`
     Tokens: {"check", "check_session", "open_session", "close_session"},  # the server's own business
 }
@@ -47,6 +49,7 @@ PAIRS: list[tuple[type, type]] = [
     (Expecting, RemoteExpecting),
     (Notifications, RemoteNotifications),
     (DataJobs, RemoteDataJobs),
+    (Faults, RemoteFaults),
 ]
 
 

@@ -132,7 +132,6 @@ async def test_an_interrupted_cancel_is_finished_by_another(
     store: Store, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rota.bulk._BITE", 2)
-    monkeypatch.setattr("rota.bulk._PAGE", 3)
     await store.enqueue([make() for _ in range(7)])
     with pytest.raises(Interrupted):
         await client.cancel_many(MINE, progress=interrupting(4))

@@ -264,6 +264,41 @@ async def test_settled_in_bites_after_whoever_set_it_died(
     await finish_all(store, one)
 
 
+async def test_whoever_asks_again_does_what_the_first_did_not_come_to(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        await put(store, scope=A)
+
+    async def nothing(*_: Any) -> None: ...
+
+    with monkeypatch.context() as dying:
+        dying.setattr(type(store.quotas), "_settle", nothing)
+        await quota(store, max_concurrency=1)
+    await quota(store, max_concurrency=1)
+    assert await claim(store) == []
+    one = await held(store)
+    assert len(one) == 1
+    with monkeypatch.context() as dying:
+        dying.setattr(type(store.quotas), "_settle", nothing)
+        assert await store.quotas.drop("tenant", "")
+    assert not await store.quotas.drop("tenant", "")
+    assert len(await claim(store)) == 2
+    await finish_all(store, one)
+
+
+async def test_those_that_run_count_when_how_many_may_is_said_later(store: Store) -> None:
+    for _ in range(3):
+        await put(store, scope=A)
+    running = await claim(store, 3)
+    await quota(store, max_queued=1)
+    await quota(store, max_concurrency=1, max_queued=1)
+    with pytest.raises(QuotaExceeded):
+        await put(store, scope=A)
+    await finish_all(store, running)
+    await store.tidy()  # whoever claimed them did not know of the quota
+
+
 async def test_an_enqueue_under_way_when_it_is_set_comes_under_it_soon(
     migrated_postgres_url: str, clock: ManualClock
 ) -> None:

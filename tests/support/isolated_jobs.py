@@ -46,6 +46,10 @@ def _leave_pid(place: str) -> None:
     Path(place).with_suffix(".part").rename(place)
 
 
+def fail_with(message: str) -> None:
+    raise LookupError(message)
+
+
 def two_steps(ctx: SyncContext) -> list[int]:
     numbers = [ctx.step("one", lambda: 1), ctx.step("two", lambda: 2)]
     if ctx.attempt == 1:

@@ -9,6 +9,7 @@ import msgspec
 
 from rota.core.claims import START, SUSPECTS, Ask, Claim, ClaimRequest, LimitedRequest, Watermark
 from rota.core.endings import Report
+from rota.core.fingerprints import stored_error
 from rota.core.model import JobDefinition, NewRun, Run, RunError, WorkerInfo
 from rota.core.publishing import new_run
 from rota.core.states import Outcome, RunState
@@ -76,7 +77,7 @@ async def put_and_claim(store: Store, job: JobDefinition | str = WORK, **options
 def report_of(claim: Claim, outcome: Outcome, **facts: Any) -> Report:
     if outcome in (Outcome.FAILED, Outcome.TIMED_OUT):
         error = RunError(type="ValueError", message="no luck")
-        facts.setdefault("error", msgspec.json.encode(error).decode())
+        facts.setdefault("error", stored_error(error))
     return Report(claim.run_id, claim.fence, outcome, limited=claim.limited, **facts)
 
 

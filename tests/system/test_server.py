@@ -159,6 +159,35 @@ def test_whoever_listens_does_not_hold_it_up(start: Start, sqlite_url: str) -> N
         connection.close()
 
 
+def test_a_request_that_is_under_way_is_answered(start: Start, sqlite_url: str) -> None:
+    """Its body arrives when the server was told to stop already; new callers are let in no more."""
+    server = start(sqlite_url, "5s")
+    port = int(server.first_line().rpartition(":")[2])
+    body = b'{"job": "quick", "delay": "1h"}'
+    head = b"POST /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body[:5])
+        time.sleep(0.3)
+        server.process.terminate()
+        _until_refused(port)
+        connection.sendall(body[5:])
+        told = connection.recv(65_536)
+        assert told.startswith(b"HTTP/1.1 201"), told
+        while connection.recv(65_536):
+            pass
+    assert server.exit_code() == 0
+
+
+def _until_refused(port: int) -> None:
+    for _ in range(100):
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        except ConnectionRefusedError:
+            return
+        time.sleep(0.02)
+    raise AssertionError("it still listens")
+
+
 def test_a_second_signal_stops_at_once(start: Start, sqlite_url: str) -> None:
     server = start(sqlite_url, "60s")
     address = server.first_line()

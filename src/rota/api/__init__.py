@@ -6,9 +6,8 @@ import time
 from collections.abc import Sequence
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount, Router
+from starlette.types import ASGIApp
 
 from rota.api import (
     applying,
@@ -17,6 +16,7 @@ from rota.api import (
     executions,
     expectations,
     export,
+    faults,
     health,
     insight,
     jobs,
@@ -38,14 +38,13 @@ from rota.api import (
 from rota.api.guard import Guard, own_hosts
 from rota.api.identity import Doorkeeper
 from rota.api.jwt import vouched
-from rota.api.problems import http_problem
-from rota.api.routing import require_declared
+from rota.api.routing import Quick, require_declared
 from rota.api.stream import Streams
 from rota.app import Rota
 
 _PARTS = (
     *(health, runs, relations, logs, bulk, jobs, executions, schedules, applying, workers, queues, quotas),
-    *(insight, expectations, notifications, audit, tokens, session, stream, export, worker_claims, worker_runs),
+    *(insight, expectations, faults, notifications, audit, tokens, session, stream, export, worker_claims, worker_runs),
 )
 
 
@@ -64,14 +63,21 @@ def probes(app: Rota) -> Starlette:
     return _guarded(app, health.PROBES, local=not app.config.auth)
 
 
+class _Guarded(Starlette):
+    """Its guard is all that stands before its routes: what goes wrong behind it is caught there."""
+
+    def __init__(self, hosts: frozenset[str], routes: Sequence[BaseRoute], *, local: bool) -> None:
+        super().__init__()
+        self.router = Quick(routes)
+        self._guard = Guard(self.router, hosts, local=local)
+
+    def build_middleware_stack(self) -> ASGIApp:
+        return self._guard
+
+
 def _guarded(app: Rota, routes: Sequence[BaseRoute], *, local: bool) -> Starlette:
     require_declared(routes)
-    api = Starlette(
-        routes=routes,
-        middleware=[Middleware(Guard, hosts=own_hosts(app.config), local=local)],
-        exception_handlers={HTTPException: http_problem},
-    )
-    api.router.redirect_slashes = False
+    api = _Guarded(own_hosts(app.config), routes, local=local)
     api.state.rota = app
     api.state.doorkeeper = Doorkeeper(time.monotonic, vouched(app.config))
     api.state.streams = Streams()

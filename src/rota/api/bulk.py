@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from rota.api.answers import answer
 from rota.api.filters import RunQuery, filter_of
+from rota.api.finding import count_seen
 from rota.api.identity import identity_of
 from rota.api.operations import operation
 from rota.api.problems import problem
@@ -26,6 +27,7 @@ from rota.errors import BulkMismatch, Invalid, RotaError
 _LINES = "application/x-ndjson"
 _MOST_SCHEDULES = 1_000
 _MOST_COUNTED = 1_000_000
+_WITHIN = "1s"
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST_COUNTED)]
 
@@ -61,9 +63,13 @@ class CountQuery(RunQuery, kw_only=True):
 
 @operation(Role.VIEWER, query=CountQuery, answers=Counted, gives={"count": 3, "exact": True})
 async def count_runs(request: Request) -> Response:
-    """How many runs match a filter."""
+    """How many runs match a filter.
+
+    Not `exact`: there are at least so many. It stopped at `most`, or after a second.
+    """
     query = asked(request, CountQuery)
-    return answer(await (await client_of(request)).count(filter_of(query, query.scope_wanted), most=query.most))
+    wanted = filter_of(request, query, query.scope_wanted)
+    return answer(await count_seen(request, await client_of(request), wanted, query.most, _WITHIN))
 
 
 @operation(
@@ -80,9 +86,9 @@ async def bulk_runs(request: Request) -> Response:
     """
     body = shaped(await json_body(request), RunsBulkBody)
     client = await client_of(request)
-    wanted = filter_of(body.filter, body.filter.scope_wanted)
+    wanted = filter_of(request, body.filter, body.filter.scope_wanted)
     if body.dry_run:
-        return answer(await client.count(wanted, most=_MOST_COUNTED))
+        return answer(await count_seen(request, client, wanted, _MOST_COUNTED, _WITHIN))
     actor = identity_of(request).actor
 
     async def act(progress: SoFar | None) -> BulkResult:

@@ -20,7 +20,9 @@ class Patient(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._patience: TimerHandle | None = None
+        self._timer: TimerHandle | None = None
+        self._until: float | None = None
+        self._looks_at = 0.0
         self._in_head = True
         self._head = 0
 
@@ -29,7 +31,9 @@ class Patient(HttpToolsProtocol):
         self._wait(_HEAD_WITHIN)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._wait(None)
+        self._until = None
+        if self._timer is not None:
+            self._timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -56,11 +60,24 @@ class Patient(HttpToolsProtocol):
         super().on_message_complete()
 
     def _wait(self, seconds: float | None) -> None:
-        """For the next part of a request; None: there is none to wait for."""
-        if self._patience is not None:
-            self._patience.cancel()
-        self._patience = None if seconds is None else self.loop.call_later(seconds, self._give_up)
+        """For the next part of a request; None: there is none to wait for.
 
-    def _give_up(self) -> None:
-        if not self.transport.is_closing():
+        A timer that is set stays: it costs less to look, once in a while, than to set three for each request.
+        """
+        self._until = None if seconds is None else self.loop.time() + seconds
+        if self._until is None or (self._timer is not None and self._looks_at <= self._until):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._looks_at = self._until
+        self._timer = self.loop.call_at(self._until, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._until is None or self.transport.is_closing():
+            return
+        if self._until <= self.loop.time():
             self.transport.close()
+        else:
+            self._looks_at = self._until
+            self._timer = self.loop.call_at(self._until, self._look)

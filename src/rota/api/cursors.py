@@ -6,12 +6,11 @@ import base64
 import binascii
 from uuid import UUID
 
-from rota.core.model import Run
 from rota.errors import Invalid
 
 
-def cursor_after(run: Run) -> str:
-    return base64.urlsafe_b64encode(UUID(run.id).bytes).rstrip(b"=").decode()
+def cursor_below(run_id: str | None) -> str | None:
+    return None if run_id is None else base64.urlsafe_b64encode(UUID(run_id).bytes).rstrip(b"=").decode()
 
 
 def run_before(cursor: str | None) -> str | None:

@@ -18,6 +18,14 @@ ATTEMPT: dict[str, Any] = {
     "ended_at": _AT, "outcome": "failed", "error": {"type": "Timeout", "message": "no answer"}, "cpu_time_ms": 12,
     "memory_peak_mb": None, "counters": {"pages": 3},
 }  # fmt: skip
+FAULTS: dict[str, Any] = {
+    "items": [{
+        "fingerprint": "4a193dde06e0", "job": "crawl", "type": "Timeout", "message": "no answer after 30s", "count": 17,
+        "first_at": _AT, "last_at": _AT, "last_run_id": RUN["id"], "states": {"failed": 15, "timed_out": 2},
+        "histogram": [0] * 22 + [5, 12],
+    }],
+    "since": "2026-01-30T08:00:00Z", "until": _AT, "truncated": False,
+}  # fmt: skip
 STEP: dict[str, Any] = {"id": "fetch", "name": "fetch", "state": "succeeded", "attempt": 1, "result": {"items": 25}}
 EVENT: dict[str, Any] = {
     "seq": 1, "at": _AT, "kind": "run", "subject": RUN["id"], "type": "claimed", "from": "queued", "to": "running",

@@ -8,8 +8,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from rota.api.disclosure import all_shown, discretion
+from rota.api.disclosure import discretion
 from rota.api.filters import RunQuery, filter_of
+from rota.api.finding import page_seen
 from rota.api.operations import operation
 from rota.api.queries import asked
 from rota.api.requests import client_of
@@ -35,8 +36,8 @@ async def export_attempts(request: Request) -> Response:
     wanted = await _wanted(request, client)
 
     async def each() -> AsyncIterator[bytes]:
-        async for page in _pages(client, wanted):
-            for run in page:
+        async for page in _pages(request, client, wanted):
+            for run in await client.get_many([run.id for run in page]):
                 discreet = discretion(request, run)
                 for one in await client.attempts(run.id):
                     attempt = one if discreet is None else discreet.attempt(one)
@@ -62,23 +63,23 @@ async def export_events(request: Request) -> Response:
 async def _wanted(request: Request, client: Client) -> RunFilter:
     """Tried once: what it names may not be there, and that cannot be told when the answer has begun."""
     query = asked(request, RunQuery)
-    wanted = filter_of(query, query.scope_wanted)
-    await client.list(wanted, limit=1)
+    wanted = filter_of(request, query, query.scope_wanted)
+    await client.page(wanted, limit=1)
     return wanted
 
 
 async def _runs(request: Request, client: Client, wanted: RunFilter) -> AsyncIterator[bytes]:
-    async for page in _pages(client, wanted):
-        yield b"".join(map(_line, all_shown(request, page)))
+    async for page in _pages(request, client, wanted):
+        yield b"".join(map(_line, page))
 
 
-async def _pages(client: Client, wanted: RunFilter) -> AsyncIterator[Sequence[Run]]:
+async def _pages(request: Request, client: Client, wanted: RunFilter) -> AsyncIterator[Sequence[Run]]:
     before: str | None = None
-    while page := await client.list(wanted, limit=MOST_LISTED, before=before):
-        yield page
-        if len(page) < MOST_LISTED:
+    while True:
+        found = await page_seen(request, client, wanted, MOST_LISTED, before)
+        yield found.runs
+        if (before := found.next) is None:
             return
-        before = page[-1].id
 
 
 def _stream(lines: AsyncIterator[bytes]) -> Response:

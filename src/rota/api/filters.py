@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
+from starlette.requests import Request
 
+from rota.api.identity import identity_of
 from rota.api.queries import Instant
+from rota.core.access import Role
 from rota.core.model import RunFilter
 from rota.core.scope import Scope
+from rota.core.searching import require_no_secret
 from rota.core.states import RunState
 from rota.errors import Invalid
 
 
-class RunQuery(msgspec.Struct, kw_only=True):
+class RunQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Runs that are all of this; `state` may be given more than once."""
 
     state: list[RunState] = []
@@ -28,6 +32,11 @@ class RunQuery(msgspec.Struct, kw_only=True):
     created_after: Instant | None = None
     created_before: Instant | None = None
     error: Annotated[str, msgspec.Meta(description="A part of `Type: message`")] | None = None
+    fingerprint: Annotated[str, msgspec.Meta(description="Of the error")] | None = None
+    payload: Annotated[
+        dict[str, str | int | float | bool | None],
+        msgspec.Meta(description="Values in the payload by name, with dots between names: `payload.url=https://…`"),
+    ] = {}
     retried: bool | None = None
 
     @property
@@ -35,7 +44,9 @@ class RunQuery(msgspec.Struct, kw_only=True):
         return scope_of(self.scope)
 
 
-def filter_of(query: RunQuery, scope: Scope | None) -> RunFilter:
+def filter_of(request: Request, query: RunQuery, scope: Scope | None) -> RunFilter:
+    if not identity_of(request).may(Role.ADMIN):
+        require_no_secret(query.payload)
     given = {name: getattr(query, name) for name in RunQuery.__struct_fields__ if name not in ("state", "scope")}
     return RunFilter(states=tuple(query.state), scope=scope, **given)
 

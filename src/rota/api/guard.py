@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import random
 import re
-import secrets
+import time
+from functools import lru_cache
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rota.api.addresses import mounted_at
-from rota.api.identity import SAFE_METHODS
-from rota.api.problems import problem, unexpected
+from rota.api.identity import SAFE_METHODS, asked_by
+from rota.api.problems import http_problem, problem, unexpected
 from rota.api.refusals import NotLocal, WrongHost, WrongOrigin
 from rota.api.routing import with_slashes_kept
 from rota.config import Config
 from rota.errors import RotaError
 
 log = logging.getLogger("rota.api")
+access = logging.getLogger("rota.access")
 
 _HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([\w.-]+))(?::\d{1,5})?", re.ASCII)
 _REQUEST_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
@@ -33,6 +37,8 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+_RAW_HEADERS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+_LONGEST_HOST = 255
 
 
 class Guard:
@@ -48,24 +54,45 @@ class Guard:
             return
         mounted_at(scope.get("root_path", ""))
         headers = Headers(scope=scope)
-        answer = _Answer(send, request_id(headers))
+        answer, begins = _Answer(send, request_id(headers)), time.perf_counter()
+        inner = with_slashes_kept(scope)
         try:
             if self._local:
                 check_near(scope.get("client"))
             check_host(headers, self._hosts)
             check_origin(scope["method"], headers)
-            await self._app(with_slashes_kept(scope), receive, answer.send)
+            await self._app(inner, receive, answer.send)
         except ClientDisconnect:
             pass
         except Exception as error:
-            if answer.started:
+            if answer.status is not None:
                 raise
             if isinstance(error, RotaError):
                 response = problem(error)
+            elif isinstance(error, HTTPException):
+                response = http_problem(scope, error)
             else:
-                log.exception("%s %r failed (request %s)", scope["method"], scope["path"], answer.request_id)
+                words = (scope["method"], scope["path"], answer.request_id)
+                log.exception("%s %r failed (request %s)", *words, extra={"request_id": answer.request_id})
                 response = unexpected(answer.request_id)
             await response(scope, receive, answer.send)
+        finally:
+            if access.isEnabledFor(logging.DEBUG):
+                _note(inner, answer, time.perf_counter() - begins)
+
+
+def _note(scope: Scope, answer: _Answer, seconds: float) -> None:
+    """What was asked, without what stands behind the question mark: there may be anything in it."""
+    identity = asked_by(scope)
+    facts = {
+        "request_id": answer.request_id,
+        "method": scope["method"],
+        "path": scope["path"],
+        "status": answer.status,
+        "duration_ms": round(seconds * 1000, 3),
+        "actor": identity and identity.actor,
+    }
+    access.debug("%s %r %s (request %s)", facts["method"], facts["path"], answer.status, answer.request_id, extra=facts)
 
 
 class _Answer:
@@ -74,21 +101,22 @@ class _Answer:
     def __init__(self, send: Send, request_id: str) -> None:
         self._send = send
         self.request_id = request_id
-        self.started = False
+        self.status: int | None = None
+        """None until it has begun."""
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.started = True
-            headers = MutableHeaders(scope=message)
-            for name, value in _HEADERS.items():
-                headers.setdefault(name, value)
-            headers["x-request-id"] = self.request_id
+            self.status = message["status"]
+            given = message.get("headers", ())
+            there = {name for name, _ in given}
+            ours = [header for header in _RAW_HEADERS if header[0] not in there]
+            message["headers"] = [*given, *ours, (b"x-request-id", self.request_id.encode())]
         await self._send(message)
 
 
 def request_id(headers: Headers) -> str:
     given = headers.get("x-request-id", "")
-    return given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+    return given if _REQUEST_ID.fullmatch(given) else f"{random.getrandbits(64):016x}"
 
 
 def own_hosts(config: Config) -> frozenset[str]:
@@ -104,12 +132,17 @@ def check_host(headers: Headers, own: frozenset[str]) -> None:
 
 def check_near(client: tuple[str, int] | None) -> None:
     """Whoever has no address (a socket in the file system, a test) is on this machine."""
-    try:
-        address = ipaddress.ip_address(client[0]) if client else None
-    except ValueError:
-        return
-    if address is not None and not (getattr(address, "ipv4_mapped", None) or address).is_loopback:
+    if client and not _is_near(client[0]):
         raise NotLocal
+
+
+@lru_cache(1_000)
+def _is_near(host: str) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return True
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 def check_origin(method: str, headers: Headers) -> None:
@@ -130,6 +163,11 @@ def host_name(host: str) -> str:
 
 
 def is_loopback(name: str) -> bool:
+    return len(name) <= _LONGEST_HOST and _is_loopback(name)
+
+
+@lru_cache(1_000)
+def _is_loopback(name: str) -> bool:
     if name == "localhost":
         return True
     try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -43,6 +44,11 @@ async def identify(request: Request) -> Identity:
         raise NotSignedIn
     request.scope[_KEY] = found
     return found
+
+
+def asked_by(scope: Mapping[str, Any]) -> Identity | None:
+    """None: nobody has asked who it is."""
+    return scope.get(_KEY)
 
 
 def identity_of(request: Request) -> Identity:

@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api.answers import answer, page
-from rota.api.cursors import cursor_after, run_before
+from rota.api.cursors import cursor_below, run_before
 from rota.api.data_jobs import answered, create_job, delete_job, document, patch_job, put_job
-from rota.api.disclosure import all_shown
 from rota.api.examples import JOB, JOB_STATUS, RUN
 from rota.api.filters import filter_of
+from rota.api.finding import page_seen
 from rota.api.identity import identity_of
 from rota.api.operations import operation
 from rota.api.queries import asked
@@ -126,9 +126,9 @@ async def list_runs_of_job(request: Request) -> Response:
         raise Invalid(f"job is {query.job!r:.80}, but the address says {name!r:.80}")
     client = await client_of(request)
     await client.job(name)
-    wanted = msgspec.structs.replace(filter_of(query, query.scope_wanted), job=name)
-    runs = await client.list(wanted, limit=query.limit, before=run_before(query.cursor))
-    return answer(page(all_shown(request, runs), cursor_after(runs[-1]) if len(runs) == query.limit else None))
+    wanted = msgspec.structs.replace(filter_of(request, query, query.scope_wanted), job=name)
+    found = await page_seen(request, client, wanted, query.limit, run_before(query.cursor))
+    return answer(page(found.runs, cursor_below(found.next)))
 
 
 @operation(Role.VIEWER, answers=JobStats)

@@ -17,6 +17,7 @@ from rota.api.operations import Operation, operation
 from rota.api.queries import Nothing
 from rota.api.routing import Declared, declared, walk
 from rota.core.names import LONGEST_NAME
+from rota.core.searching import LONGEST_VALUE
 from rota.version import __version__
 
 _REF = "#/components/schemas/{name}"
@@ -144,9 +145,18 @@ def _query_parameters(one: Operation, schemas: _Schemas) -> list[dict[str, Any]]
         return []
     properties, required = schemas.fields(one.query)
     return [
-        {"name": name, "in": "query", "required": name in required, "schema": _asked(schema)}
+        _open_parameter(name, schema)
+        if schema.get("type") == "object"
+        else {"name": name, "in": "query", "required": name in required, "schema": _asked(schema)}
         for name, schema in properties.items()
     ]
+
+
+def _open_parameter(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """OpenAPI has no word for parameters whose names are made up by the caller; a pattern is what people understand."""
+    description = f"{schema['description']}. Any number of them, each with a name of its own."
+    value = {"type": "string", "maxLength": LONGEST_VALUE}
+    return {"name": f"{name}.{{path}}", "in": "query", "required": False, "schema": value, "description": description}
 
 
 def _asked(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -84,7 +84,13 @@ def order_of(value: object, path: str, idempotency_key: str | PartKey | None) ->
 def orders_of(value: object, idempotency_key: str | None) -> list[Order]:
     body = shaped(value, ManyRunsBody)
     keys = _part_keys(idempotency_key, len(body.runs))
-    return [order_of(item, f"$.runs[{place}]", keys[place]) for place, item in enumerate(body.runs)]
+    orders: list[Order] = []
+    for place, item in enumerate(body.runs):
+        order = order_of(item, f"$.runs[{place}]", keys[place])
+        if orders and order.options == orders[-1].options:  # the very same: then the client prepares them together
+            order = Order(order.job, order.arguments, orders[-1].options)
+        orders.append(order)
+    return orders
 
 
 def _part_keys(key: str | None, count: int) -> Sequence[PartKey | None]:

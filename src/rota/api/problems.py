@@ -13,6 +13,7 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Scope
 
 from rota.errors import BadConfig, NotSignedIn, RotaError, TooManyTries, Unavailable
 
@@ -51,12 +52,12 @@ def unexpected(request_id: str) -> Response:
     return _answer(500, "internal", {"detail": f"rota failed to answer; its log says why, see request {request_id}"})
 
 
-async def http_problem(request: Request, error: Exception) -> Response:
+def http_problem(scope: Scope, error: HTTPException) -> Response:
     """What Starlette itself refuses: an unknown address, a wrong method."""
-    assert isinstance(error, HTTPException)
-    detail = f"{request.method} {request.url.path[:_LONGEST_DETAIL]} is not possible"
+    path = Request(scope).url.path[:_LONGEST_DETAIL]
+    detail = f"{scope['method']} {path} is not possible"
     if error.status_code == 404:
-        detail = f"there is nothing at {request.url.path[:_LONGEST_DETAIL]}"
+        detail = f"there is nothing at {path}"
     code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
     headers = dict(error.headers or {})
     if "Allow" in headers:  # in an order that stays

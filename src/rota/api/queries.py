@@ -53,9 +53,14 @@ def query_of(request: Request, shape: type[Q]) -> Q:
     """The parameters of the address; one that is unknown, or given twice where once is meant, is refused."""
     kinds = _kinds(shape)
     given: dict[str, Any] = {}
-    for name in request.query_params:
+    for name in request.query_params if request.scope["query_string"] else ():
+        within, dot, part = name.partition(".")
+        if dot and within in _open(shape):
+            given.setdefault(within, {})[part] = _value_within(request, name)
+            continue
         if name not in kinds:
-            raise UnknownOption(name[:100], tuple(kinds), where=f"{request.method} {request.url.path}")
+            known = (*kinds, *(f"{one}.name" for one in _open(shape)))
+            raise UnknownOption(name[:100], known, where=f"{request.method} {request.url.path}")
         values = [_checked(value, name, _longer(shape)) for value in request.query_params.getlist(name)]
         if not kinds[name] and len(values) > 1:
             raise Invalid(f"{name} is given {len(values)} times", hint="give it once")
@@ -67,6 +72,13 @@ def query_of(request: Request, shape: type[Q]) -> Q:
         return msgspec.convert(given, shape, strict=False)
     except msgspec.ValidationError as error:
         raise _refusal(str(error), given) from None
+
+
+def _value_within(request: Request, name: str) -> str:
+    values = request.query_params.getlist(name)
+    if len(values) > 1:
+        raise Invalid(f"{name:.100} is given {len(values)} times", hint="give it once")
+    return values[0]
 
 
 def _checked(value: str, name: str, longer: Mapping[str, int]) -> str:
@@ -96,7 +108,18 @@ def _kinds(shape: type[msgspec.Struct]) -> dict[str, bool]:
     """Whether each parameter may be given more than once, by the name it has outside."""
     hints = get_type_hints(shape, include_extras=False)
     fields = msgspec.structs.fields(shape)
-    return {field.encode_name: _is_list(hints[field.name]) for field in fields}
+    return {field.encode_name: _is_list(hints[field.name]) for field in fields if not _is_open(hints[field.name])}
+
+
+@cache
+def _open(shape: type[msgspec.Struct]) -> frozenset[str]:
+    """What is asked for by names that nobody knows beforehand: `payload.url=…`."""
+    hints = get_type_hints(shape, include_extras=False)
+    return frozenset(field.encode_name for field in msgspec.structs.fields(shape) if _is_open(hints[field.name]))
+
+
+def _is_open(hint: Any) -> bool:
+    return get_origin(hint) is dict
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -16,6 +17,7 @@ from rota.api.operations import operation
 from rota.api.requests import client_of, json_body, shaped
 from rota.api.routing import declared
 from rota.api.runs import run_of
+from rota.client import Client
 from rota.core.access import Role
 from rota.core.dependencies import Related
 from rota.core.model import Run
@@ -31,13 +33,27 @@ class RestrictBody(msgspec.Struct, forbid_unknown_fields=True):
 @operation(Role.VIEWER, answers=Related, lists=True, gives=RELATED)
 async def list_parents(request: Request) -> Response:
     """The runs that a run follows, in the order given."""
-    return answer(page(await (await client_of(request)).parents(request.path_params["id"])))
+    client = await client_of(request)
+    run = await run_of(request, client)
+    return answer(page(await _seen(request, client, await client.parents(run.id))))
 
 
 @operation(Role.VIEWER, answers=Related, lists=True, gives=RELATED)
 async def list_children(request: Request) -> Response:
     """The runs that follow a run, the oldest first."""
-    return answer(page(await (await client_of(request)).children(request.path_params["id"])))
+    client = await client_of(request)
+    run = await run_of(request, client)
+    return answer(page(await _seen(request, client, await client.children(run.id))))
+
+
+async def _seen(request: Request, client: Client, related: Sequence[Related]) -> Sequence[Related]:
+    """Those of the caller's scope, if that is all it may see; of what was pruned, nobody knows whose it was."""
+    own = identity_of(request).scope
+    if own is None:
+        return related
+    there = await client.get_many([one.id for one in related if one.job is not None])
+    mine = {run.id for run in there if run.scope == own}
+    return [one for one in related if one.id in mine]
 
 
 @operation(Role.VIEWER, answers=Replica, lists=True, gives=REPLICA)
@@ -57,10 +73,9 @@ async def restrict_run(request: Request) -> Response:
     return answer(shown(request, restricted))
 
 
-# The runs around a run may be of other scopes: whoever is for one scope only is not shown them.
 ROUTES = [
-    declared("/runs/{id}/parents", GET=list_parents),
-    declared("/runs/{id}/children", GET=list_children),
+    declared("/runs/{id}/parents", GET=list_parents, scoped=True),
+    declared("/runs/{id}/children", GET=list_children, scoped=True),
     declared("/runs/{id}/replicas", GET=list_replicas, scoped=True),
     declared("/runs/{id}/restrict", POST=restrict_run, scoped=True),
 ]

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from rota.api.refusals import BadBody, BodyTooLarge, BodyTooSlow, NotJson, UnreadableBody
 from rota.app import Rota
@@ -57,10 +57,15 @@ async def _bounded_body(request: Request) -> bytes:
     body = bytearray()
     try:
         async with asyncio.timeout(_PATIENCE):
-            async for chunk in request.stream():
-                body += chunk
+            while True:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                body += message.get("body", b"")
                 if len(body) > LARGEST_BODY:
                     raise BodyTooLarge(LARGEST_BODY)
+                if not message.get("more_body"):
+                    break
     except TimeoutError:
         raise BodyTooSlow(_PATIENCE) from None
     return bytes(body)

@@ -8,8 +8,8 @@ from urllib.parse import quote, unquote
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount, Route
-from starlette.types import Scope
+from starlette.routing import BaseRoute, Mount, Route, Router
+from starlette.types import Receive, Scope, Send
 
 from rota.api.identity import identify
 from rota.api.operations import Operation
@@ -34,6 +34,11 @@ class Declared(Route):
         self.scoped = scoped
         self.page = page
         super().__init__(path, self._answer, methods=list(operations))
+        self.app = self._serve  # what the application does with exceptions is enough, once
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        await (await self._answer(request))(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
         request.scope["path_params"] = {name: _slashed(part) for name, part in request.path_params.items()}
@@ -50,6 +55,24 @@ class Declared(Route):
         if identity.scope is not None and not self.scoped:
             of = f"{identity.scope.kind}/{identity.scope.id}"
             raise Forbidden(f"{identity.actor} is for the runs of {of} only, which this is not about")
+
+
+class Quick(Router):
+    """An address without names in it is looked up; only others are tried route by route."""
+
+    def __init__(self, routes: Iterable[BaseRoute]) -> None:
+        kept = list(routes)
+        super().__init__(kept, redirect_slashes=False)
+        self._exact = {path: route for path, route in walk(kept) if "{" not in path}
+
+    async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        below = scope.get("root_path", "")
+        route = self._exact.get(scope["path"].removeprefix(below)) if scope["type"] == "http" else None
+        if route is None:
+            await super().app(scope, receive, send)
+            return
+        scope["path_params"] = {}
+        await route.handle(scope, receive, send)
 
 
 def with_slashes_kept(scope: Scope) -> Scope:

@@ -11,10 +11,11 @@ from starlette.responses import Response
 
 from rota.api.addresses import at
 from rota.api.answers import answer, page
-from rota.api.cursors import cursor_after, run_before
+from rota.api.cursors import cursor_below, run_before
 from rota.api.disclosure import all_shown, discretion, said, shown
 from rota.api.examples import ATTEMPT, EVENT, EXPLANATION, RUN, STEP
 from rota.api.filters import RunQuery, filter_of
+from rota.api.finding import page_seen
 from rota.api.identity import identity_of
 from rota.api.operations import operation
 from rota.api.orders import EnqueueBody, order_of, orders_of
@@ -103,22 +104,21 @@ def _within(scope: Scope | None, order: Order) -> Order:
 
 async def _enqueue_one(request: Request, client: Client, order: Order) -> Response:
     try:
-        enqueued = await client.enqueue(order)
+        ((run, new),) = await client.enqueue_shown([order])
     except BadPayload as error:
         return problem(error, "#/payload")
-    return created(request, await client.get(enqueued.id), new=enqueued.created)
+    return created(request, run, new=new)
 
 
 async def _enqueue_many(request: Request, client: Client, orders: Sequence[Order]) -> Response:
     try:
-        enqueued = await client.enqueue_many(orders)
+        made = await client.enqueue_shown(orders)
     except KeyReused:
         raise
     except RotaError as error:
         place = await _place_of(error, client, orders)
         return problem(error, place)
-    made = await client.get_many(run.id for run in enqueued)
-    return answer(EnqueuedRuns(all_shown(request, made), [run.created for run in enqueued]), 201)
+    return answer(EnqueuedRuns(all_shown(request, (run for run, _ in made)), [new for _, new in made]), 201)
 
 
 async def _place_of(error: RotaError, client: Client, orders: Sequence[Order]) -> str:
@@ -137,15 +137,20 @@ def created(request: Request, run: Run, *, new: bool = True) -> Response:
 
 @operation(Role.VIEWER, query=RunListQuery, answers=Run, lists=True, gives=RUN)
 async def list_runs(request: Request) -> Response:
-    """Runs, the newest first."""
+    """Runs, the newest first.
+
+    Where many must be looked at to find few, a page is short after a quarter of a second, or empty: as long as there is
+    a `next_cursor`, there may be more.
+    """
     query = asked(request, RunListQuery)
-    wanted = filter_of(query, _seen(request, query))
-    runs = await (await client_of(request)).list(wanted, limit=query.limit, before=run_before(query.cursor))
-    return answer(page(all_shown(request, runs), cursor_after(runs[-1]) if len(runs) == query.limit else None))
+    wanted = filter_of(request, query, scope_seen(request, query.scope_wanted))
+    found = await page_seen(request, await client_of(request), wanted, query.limit, run_before(query.cursor))
+    return answer(page(found.runs, cursor_below(found.next)))
 
 
-def _seen(request: Request, query: RunQuery) -> Scope | None:
-    own, wanted = identity_of(request).scope, query.scope_wanted
+def scope_seen(request: Request, wanted: Scope | None) -> Scope | None:
+    """Whoever is for one scope only sees no other."""
+    own = identity_of(request).scope
     if own is not None and wanted not in (None, own):
         raise Forbidden(f"only runs of {own.kind}/{own.id} may be seen with this token")
     return own or wanted

@@ -6,6 +6,7 @@ import click
 
 from rota.cli.cron import cron
 from rota.cli.doctor import doctor
+from rota.cli.errors import errors
 from rota.cli.events import audit
 from rota.cli.expecting import expect
 from rota.cli.explaining import explain
@@ -82,6 +83,7 @@ for command in (
     workers,
     token,
     expect,
+    errors,
     notify,
     explain,
     audit,

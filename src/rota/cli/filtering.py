@@ -10,8 +10,17 @@ import click
 from rota.cli.options import instant_of, names_of, scope_of, states_of
 from rota.core.model import RunFilter
 from rota.core.scope import Scope
+from rota.errors import Invalid
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def value_of(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise Invalid(f"{text!r:.80} is not a value in a payload", hint="write NAME=VALUE, for example url=https://…")
+    return name, value
+
 
 _OPTIONS = (
     click.option(
@@ -26,6 +35,10 @@ _OPTIONS = (
     click.option("--worker", metavar="ID|NAME", help="That runs them, or ran them last; or all of that name."),
     click.option("--parent", metavar="ID", help="The replicas of this run."),
     click.option("--error", metavar="TEXT", help="Whose error says this, as a part of `Type: message`."),
+    click.option("--fingerprint", metavar="HEX", help="Of the error that they ended with."),
+    click.option(
+        "--payload", type=value_of, multiple=True, metavar="NAME=VALUE", help="A value in it: url=https://…, a.b=5."
+    ),
     click.option("--created-after", type=instant_of, metavar="TIME", help="At that time or later."),
     click.option("--created-before", type=instant_of, metavar="TIME"),
     click.option("--retried/--not-retried", default=None, help="Whether another run repeats them."),
@@ -40,7 +53,8 @@ def filters(command: F) -> F:
 
 def filter_of(given: dict[str, Any]) -> RunFilter:
     """`given`: what the options of `filters` were given, and nothing else."""
-    scope = given["scope"]
-    return RunFilter(
-        **{**given, "states": states_of(given["states"]), "scope": None if scope is None else Scope(*scope)}
-    )
+    scope = None if given["scope"] is None else Scope(*given["scope"])
+    payload = dict(given["payload"])
+    if len(payload) < len(given["payload"]):
+        raise Invalid("--payload asks for two values of the same name")
+    return RunFilter(**{**given, "states": states_of(given["states"]), "scope": scope, "payload": payload})

@@ -36,7 +36,7 @@ def count(most: int, database: str | None, as_json: bool, **given: Any) -> None:
     else:
         emit(_number(found) if on_terminal() else str(found.count))
         if not found.exact and not on_terminal():
-            click.echo("note: there are more; --most counts further", err=True)
+            click.echo("note: there may be more; --most counts further", err=True)
 
 
 @click.command(
@@ -179,7 +179,7 @@ class _Many:
     def _ask_first(self) -> int | None:
         """How many were shown; None if they were too many to count."""
         found = ask(self._database, lambda client: client.count(self._chosen))
-        if found.count:
+        if found.count or not found.exact:
             of = f" of {self._chosen.job}" if self._chosen.job else ""
             runs = "run" if found.count == 1 else "runs"
             require_consent(f"{self._verb} {_number(found)} {runs}{of}?", command=f"rota run {self._verb} …")
@@ -196,7 +196,7 @@ class _Many:
 
 
 def _number(found: Counted) -> str:
-    return _grouped(found.count) if found.exact else f"more than {_grouped(found.count)}"
+    return _grouped(found.count) if found.exact else f"at least {_grouped(found.count)}"
 
 
 def _grouped(number: int) -> str:

@@ -69,6 +69,7 @@ def run_facts(run: Run, now: datetime) -> list[tuple[str, Cell]]:
         ("metadata", _json_cell(run.metadata or None)),
         ("payload", _json_cell(run.payload)),
         ("result", _json_cell(run.result)),
+        ("fingerprint", text_cell(run.error.fingerprint if run.error else None)),
         ("error", _error_cell(run.error)),
     ]
 

@@ -15,7 +15,7 @@ _EXAMPLES = 5
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """Not `exact`: it stopped counting there, and at least one more matches."""
+    """Not `exact`: there are at least so many; it stopped counting there, or had counted for long enough."""
 
     count: int
     exact: bool

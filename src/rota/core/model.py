@@ -156,10 +156,13 @@ class Enqueued(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunError(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`fingerprint`: the same for errors that differ in numbers, ids and quoted texts only; `core/fingerprints.py`."""
+
     type: str
     message: str
     code: str | None = None
     traceback: str | None = None
+    fingerprint: str | None = None
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -270,8 +273,12 @@ def with_empty_queues(counts: Iterable[QueueCount], jobs: Iterable[JobDefinition
 
 
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Runs that are all of this; `error` is a part of what their error says, `retried` whether another repeats them;
-    `worker` an id, or a name that several may have; `parent` the run that they are replicas of."""
+    """Runs that are all of this.
+
+    `error` is a part of what their error says, `fingerprint` that of the error they ended with (their last attempt's,
+    if `states` are live), `retried` whether another repeats them; `worker` an id, or a name that several may have;
+    `parent` the run that they are replicas of; `payload` values in it: `{"url": "https://…", "options.depth": 2}`.
+    """
 
     states: tuple[RunState, ...] = ()
     job: str | None = None
@@ -285,4 +292,6 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     created_after: datetime | None = None
     created_before: datetime | None = None
     error: str | None = None
+    fingerprint: str | None = None
+    payload: dict[str, Json] = {}
     retried: bool | None = None

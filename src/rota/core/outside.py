@@ -9,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 
+from rota.core.fingerprints import stored_error
 from rota.core.model import Json, RunError
 from rota.core.names import checked_name
 from rota.core.notes import LONGEST_LINE, LONGEST_LOGGER, LONGEST_SUMMARY, RawLine, encoded, level_of, storable
@@ -25,6 +26,7 @@ LONGEST_POLL = timedelta(seconds=30)
 SHORTEST_LEASE, LONGEST_LEASE = timedelta(seconds=1), timedelta(hours=1)
 _LARGEST = 2**31 - 1
 _LONGEST_TRACEBACK = 20_000
+_TOLD = tuple(name for name in RunError.__struct_fields__ if name != "fingerprint")
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True, rename={"run_id": "id"}):
@@ -105,15 +107,17 @@ def checked_most(most: object) -> int:
 
 
 def error_told(error: object) -> str:
-    """A sentence, or the fields of a `RunError`; as JSON."""
+    """A sentence, or the fields of a `RunError`; as JSON. Its fingerprint is made here."""
     if isinstance(error, str):
         error = {"message": error}
+    if isinstance(error, RunError):
+        error = msgspec.structs.replace(error, fingerprint=None)
     fields = msgspec.to_builtins(error) if isinstance(error, RunError | Mapping) else None
     if not isinstance(fields, dict) or not isinstance(fields.get("message"), str) or not fields["message"].strip():
         raise Invalid(f"an error is a sentence, or has a message: not {error!r:.80}")
-    unknown = set(fields) - set(RunError.__struct_fields__)
+    unknown = set(fields) - set(_TOLD)
     if unknown or not all(value is None or isinstance(value, str) for value in fields.values()):
-        raise Invalid(f"an error has {', '.join(RunError.__struct_fields__)}, as text: not {error!r:.80}")
+        raise Invalid(f"an error has {', '.join(_TOLD)}, as text: not {error!r:.80}")
     code, traceback = fields.get("code"), fields.get("traceback")
     told = RunError(
         type=storable(fields.get("type") or "Failed", LONGEST_LOGGER),
@@ -121,7 +125,7 @@ def error_told(error: object) -> str:
         code=None if code is None else storable(code, LONGEST_LOGGER),
         traceback=None if traceback is None else storable(traceback, _LONGEST_TRACEBACK),
     )
-    return msgspec.json.encode(told).decode()
+    return stored_error(told)
 
 
 def lines_told(lines: Iterable[str | Mapping[str, Any]]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from functools import cached_property
 from typing import Any, TypedDict
 
 import msgspec
@@ -13,6 +12,7 @@ import msgspec
 from rota.core import jsonvalue, rules
 from rota.core.expectations import Expectations, expectations_of
 from rota.core.jsonvalue import Limits
+from rota.core.lazy import lazy
 from rota.core.limits import Gate, Limit, gates_of_schedule, limit_of, measure, rate_of
 from rota.core.model import JobDefinition, Json
 from rota.core.names import checked_name
@@ -55,7 +55,7 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
     options: dict[str, Json] = {}
     description: str = ""
 
-    @cached_property
+    @lazy
     def follows(self) -> timedelta | None:
         """How long after the end of its last run the next one is planned; None if a rule names the times."""
         return self.rule.trigger.interval if isinstance(self.rule.trigger, After) else None
@@ -64,7 +64,7 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
         """Its own limits, as they apply to each of its runs."""
         return gates_of_schedule(schedule_id, self.limit, self.rate)
 
-    @cached_property
+    @lazy
     def awaited(self) -> Following | None:
         """The ends of another job's runs that it waits for; None if it does not."""
         return self.rule.trigger if isinstance(self.rule.trigger, Following) else None
@@ -72,26 +72,26 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
     def times(self, name: str) -> Times:
         return self._shared_times or rules.compiled(self.rule, name)
 
-    @cached_property
+    @lazy
     def _shared_times(self) -> Times | None:
         """Those of all schedules with this definition; None if they differ by name."""
         return None if rules.differs_by_salt(self.rule) else rules.compiled(self.rule, "")
 
-    @cached_property
+    @lazy
     def delay_micros(self) -> int:
         return in_micros(self.delay)
 
-    @cached_property
+    @lazy
     def window_micros(self) -> int:
         return in_micros(self.catch_up.window)
 
-    @cached_property
+    @lazy
     def is_plain(self) -> bool:
         """Whether a plan time with nothing before it in its way gets a run, whatever happened in the past."""
         may_end = self.follows is not None or self.max_runs is not None
         return not may_end and self.catch_up.mode == "latest" and self.failure.mode not in ("retry", "half_open")
 
-    @cached_property
+    @lazy
     def lanes(self) -> tuple[Scope, ...]:
         return self.scopes or (GLOBAL,)
 

@@ -15,6 +15,7 @@ from rota.core import jsonvalue
 from rota.core.claims import Claim
 from rota.core.disclosing import without_secrets
 from rota.core.endings import Report, Wait
+from rota.core.fingerprints import stored_error
 from rota.core.jsonvalue import Limits
 from rota.core.model import Measures, Overrides, RunError
 from rota.core.pipelines import within
@@ -216,7 +217,7 @@ class Reports:
             attempt.claim.fence,
             outcome,
             self.busy(attempt),
-            error=msgspec.json.encode(error).decode() if error else None,
+            error=None if error is None else _stored(error, attempt.claim.payload),
             retry_in=None if retry_in is None else in_micros(retry_in),
             began=attempt.began_at is not None,
             measures=_measured(attempt),
@@ -226,6 +227,11 @@ class Reports:
         if attempt.began_at is None:
             return 0
         return int((self._clock.monotonic() - attempt.began_at) * 1_000_000)
+
+
+def _stored(error: RunError, payload: str) -> str:
+    """A fingerprint is seen by those who may not see secrets, and must not let them try out what they could be."""
+    return stored_error(error, telling=without_secrets(error.message, payload))
 
 
 def _timed_out(attempt: Attempt) -> RunError:

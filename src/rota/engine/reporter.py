@@ -7,9 +7,8 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
-import msgspec
-
 from rota.core.endings import Report
+from rota.core.fingerprints import stored_error
 from rota.core.model import RunError
 from rota.core.states import Outcome
 from rota.engine.meters import Meters
@@ -135,4 +134,4 @@ class Reporter:
 def unusable(report: Report, error: Invalid) -> Report:
     """What the database cannot store is told in words that it can."""
     problem = RunError(type="BadResult", message=ascii(str(error))[1:-1], code="bad_result")
-    return Report(report.run_id, report.fence, Outcome.FAILED, report.busy, error=msgspec.json.encode(problem).decode())
+    return Report(report.run_id, report.fence, Outcome.FAILED, report.busy, error=stored_error(problem))

@@ -20,6 +20,7 @@ from rota.core.model import Attempt, Enqueued, Run, RunFilter
 from rota.core.notes import LogLine, Progress, checked_count, progress_of
 from rota.core.orders import Order
 from rota.core.replicas import Replica
+from rota.core.searching import RunPage
 from rota.core.states import RunState
 from rota.core.steps import Step
 from rota.defining import require_limit
@@ -28,6 +29,7 @@ from rota.errors import Invalid, StillRunning
 from rota.remote.absent import NotOffered
 from rota.remote.data_jobs import RemoteDataJobs
 from rota.remote.expectations import RemoteExpecting
+from rota.remote.faults import RemoteFaults
 from rota.remote.governing import RemoteGoverning
 from rota.remote.insight import RemoteInsight
 from rota.remote.notifications import RemoteNotifications
@@ -40,7 +42,7 @@ from rota.remote.tokens import RemoteTokens
 from rota.remote.transport import Transport, once, path_of
 from rota.remote.values import enqueued_of, event_of, items, read
 from rota.remote.workers import RemoteWorkers
-from rota.remote.writing import body_of, cursor_of_run, filter_of, key_of
+from rota.remote.writing import body_of, cursor_of_run, filter_of, key_of, query_of, run_of_cursor
 from rota.subscribing import Subscription
 
 _MOST_LISTED = 500
@@ -53,6 +55,10 @@ _AT_ONCE = 8
 
 class _Now(msgspec.Struct):
     now: datetime
+
+
+class _Next(msgspec.Struct):
+    next_cursor: str | None = None
 
 
 class _Enqueued(msgspec.Struct):
@@ -89,6 +95,7 @@ class RemoteClient(RemoteGoverning):
         self.expectations = RemoteExpecting(self._transport)
         self.notifications = RemoteNotifications(self._transport)
         self.data_jobs = RemoteDataJobs(self._transport)
+        self.faults = RemoteFaults(self._transport)
 
     def __repr__(self) -> str:
         return f"RemoteClient({self._transport.url!r})"
@@ -149,9 +156,20 @@ class RemoteClient(RemoteGoverning):
         return found
 
     async def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]:
+        """Newest first, as many as there are up to `limit`, however long that takes; `page` stops looking in time."""
+        found = await self.page(wanted, limit=limit, before=before)
+        runs = list(found.runs)
+        while found.next is not None and len(runs) < limit:
+            found = await self.page(wanted, limit=limit - len(runs), before=found.next)
+            runs += found.runs
+        return runs
+
+    async def page(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> RunPage:
+        """As `list`, but within a moment: so it may be short, and say where to go on."""
         require_limit(limit, _MOST_LISTED)
-        query = {**filter_of(wanted or RunFilter()), "limit": limit, "cursor": cursor_of_run(before)}
-        return items(await self._ask("runs", **query), Run)
+        query = {**query_of(wanted or RunFilter()), "limit": limit, "cursor": cursor_of_run(before)}
+        body = await self._ask("runs", **query)
+        return RunPage(items(body, Run), run_of_cursor(read(body, _Next).next_cursor))
 
     async def attempts(self, run_id: str) -> Sequence[Attempt]:
         return items(await self._ask("runs", run_id, "attempts"), Attempt)
@@ -225,11 +243,13 @@ class RemoteClient(RemoteGoverning):
         answer = await self._transport.ask("POST", path, body=body, headers=keyed)
         return enqueued_of(read(answer.body, Run), created=answer.status == 201)
 
-    async def count(self, wanted: RunFilter | None = None, *, most: int = 10_000) -> Counted:
-        """How many runs match; it stops counting at `most`."""
+    async def count(
+        self, wanted: RunFilter | None = None, *, most: int = 10_000, within: Duration | None = None
+    ) -> Counted:
+        """How many runs match; it stops counting at `most`, or after a second, whatever `within` says."""
         if most < 1:
             raise Invalid(f"most must be 1 or more, not {most}")
-        query = {**filter_of(wanted or RunFilter()), "most": min(most, _MOST_COUNTED)}
+        query = {**query_of(wanted or RunFilter()), "most": min(most, _MOST_COUNTED)}
         return read(await self._ask("runs:count", **query), Counted)
 
     async def cancel_many(

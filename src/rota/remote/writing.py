@@ -19,9 +19,11 @@ from rota.core.orders import Order
 from rota.core.publishing import RUN_OPTIONS, scope_of
 from rota.core.retry import backoff_of, written_backoff
 from rota.core.scope import Scope
+from rota.core.searching import scalar_text
 from rota.core.unique import Unique
 from rota.durations import Duration, format_duration, parse_duration
 from rota.errors import Invalid, UnknownOption
+from rota.remote.problems import Trouble
 
 _KEY = "idempotency_key"
 
@@ -105,12 +107,19 @@ def _id(run: Any) -> Any:
     return getattr(run, "id", run)
 
 
+def query_of(wanted: RunFilter) -> dict[str, Any]:
+    """As parameters of an address."""
+    found = filter_of(wanted)
+    values = found.pop("payload", {})
+    return {**found, **{f"payload.{name}": scalar_text(value, name) for name, value in values.items()}}
+
+
 def filter_of(wanted: RunFilter) -> dict[str, Any]:
-    """As parameters of an address, and as the `filter` of a bulk command."""
+    """As the `filter` of a bulk command."""
     given = {name: getattr(wanted, name) for name in RunFilter.__struct_fields__ if name not in ("states", "scope")}
     scope = None if wanted.scope is None else f"{wanted.scope.kind}/{wanted.scope.id}"
     named = {"state": [state.value for state in wanted.states], "scope": scope, **given}
-    return {name: value for name, value in named.items() if value is not None}
+    return {name: value for name, value in named.items() if value not in (None, {})}
 
 
 def cursor_of_run(id: str | None) -> str | None:
@@ -121,6 +130,13 @@ def cursor_of_run(id: str | None) -> str | None:
         return base64.urlsafe_b64encode(UUID(id).bytes).rstrip(b"=").decode()
     except ValueError:
         raise Invalid(f"before is no whole id of a run: {id!r:.80}") from None
+
+
+def run_of_cursor(cursor: str | None) -> str | None:
+    try:
+        return None if cursor is None else str(UUID(bytes=base64.urlsafe_b64decode(cursor + "==")))
+    except ValueError:
+        raise Trouble(f"next_cursor is not one that we understand: {cursor!r:.80}") from None
 
 
 def cursor_of_name(name: str | None) -> str | None:

@@ -1,18 +1,13 @@
-"""Many runs at once: counted and found by filter, cancelled and retried a bite at a time."""
+"""Many runs at once, a bite at a time: cancelled and retried."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rota.core.bulking import Found
-from rota.core.model import NewRun, RunFilter
-from rota.core.states import RunState
+from rota.core.model import NewRun
 from rota.errors import AlreadyRetried, RotaError
 from rota.store import control, enqueueing
 from rota.store.database import Database, Tx
-from rota.store.selecting import selection_of
-
-_CLAIMED = (RunState.RUNNING, RunState.WAITING, RunState.CANCELLING)
 
 Refusals = dict[str, RotaError]
 """Why not, by run."""
@@ -21,27 +16,6 @@ Refusals = dict[str, RotaError]
 class BulkStore:
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    async def count(self, wanted: RunFilter, most: int) -> int:
-        """Up to `most`: it stops there."""
-
-        async def body(tx: Tx) -> int:
-            chosen = selection_of(wanted, self._database.clock)
-            sql = f"select count(*) from (select 1 from rota_run_now {chosen.where} limit :most) as matching"
-            return int((await tx.fetch_sql(sql, most=most, **chosen.values))[0][0])
-
-        return await self._database.read(body)
-
-    async def find(self, wanted: RunFilter, after: str, limit: int) -> list[Found]:
-        """Oldest first, from that id on."""
-
-        async def body(tx: Tx) -> list[Found]:
-            chosen = selection_of(wanted, self._database.clock).narrowed("id > :after", after=after)
-            sql = f"select id, state from rota_run_now {chosen.where} order by id limit :limit"
-            rows = await tx.fetch_sql(sql, limit=limit, **chosen.values)
-            return [Found(str(id), state in _CLAIMED) for id, state in rows]
-
-        return await self._database.read(body)
 
     async def cancel_waiting(self, run_ids: Sequence[str], reason: str | None, actor: str | None) -> list[str]:
         """In one transaction, those that nobody has; returns the others."""

@@ -10,6 +10,7 @@ import msgspec
 from rota.core.actors import POLICY
 from rota.core.claims import NIL_ID
 from rota.core.events import CONDUCTS
+from rota.core.fingerprints import stored_error
 from rota.core.model import JobDefinition, RunError
 from rota.core.needs import REPLICA, meets
 from rota.core.replicas import Finish, More, Replica, Replicas, Stop, decide, done_share, result_of
@@ -244,7 +245,8 @@ def _error(there: Sequence[Replica]) -> str:
     told = "; ".join(f"{one.worker or one.run_id}: {one.error or one.state.value}" for one in failed[:5])
     more = f" and {len(failed) - 5} more" if len(failed) > 5 else ""
     words = f"{len(failed)} replica{'' if len(failed) == 1 else 's'} failed: {told}{more}"
-    return msgspec.json.encode(RunError(type="ReplicasFailed", message=words[:2_000])).decode()
+    what = "; ".join(sorted({one.error or one.state.value for one in failed}))
+    return stored_error(RunError(type="ReplicasFailed", message=words[:2_000]), telling=what)
 
 
 def _parent(row: Row) -> _Parent:

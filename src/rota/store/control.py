@@ -8,7 +8,8 @@ import msgspec
 
 from rota.core.actors import is_policy
 from rota.core.events import CANCEL_ASKED
-from rota.core.model import CancelPolicy, JobDefinition
+from rota.core.fingerprints import stored_error
+from rota.core.model import CancelPolicy, JobDefinition, RunError
 from rota.core.states import RunState
 from rota.durations import in_micros
 from rota.errors import NotCancellable, RunIsFinal, Unavailable, UnknownRun
@@ -134,8 +135,9 @@ async def _end_unclaimed(
     if not ready:
         return False
     attempt, fence, hold = ready[0]
+    error = _gone(reason or "") if state is RunState.EXPIRED else None
     values = {"state": state.value, "attempt": attempt, "fence": fence, "reason": reason, "actor": actor}
-    await tx.fetch("end_unclaimed", id=run_id, **values)
+    await tx.fetch("end_unclaimed", id=run_id, error=error, **values)
     what = "superseded" if state is RunState.SKIPPED else state.value
     change = {"from": events.waiting_state(hold), "to": state, "reason": reason}
     await events.note(tx, "run", run_id, what, actor, change, fence=fence + 1)
@@ -146,6 +148,10 @@ async def _end_unclaimed(
     if queues is not None:
         queues |= released
     return True
+
+
+def _gone(reason: str) -> str:
+    return stored_error(RunError(type="WorkerGone", message=reason, code="worker_gone"), telling="")
 
 
 def cancel_policy(definition: str | None) -> CancelPolicy:

@@ -55,7 +55,11 @@ class ExpectationStore:
         """Whether anything was expected. What is breached ends."""
 
         async def body(tx: Tx) -> bool:
-            return await expecting.drop(tx, await _subject(tx, kind, name), actor=actor)
+            subject = await _subject(tx, kind, name)
+            dropped = await expecting.drop(tx, subject, actor=actor)
+            if dropped:
+                await events.note(tx, kind, name, "expected", actor, {**subject.told, "expect": {}})
+            return dropped
 
         dropped = await self._database.transact(body)
         self._database.notify([MESSENGER])

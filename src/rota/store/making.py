@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, lru_cache, reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 import msgspec
 
 from rota.core.actors import POLICY
 from rota.core.deciding import Create, Skip
+from rota.core.lazy import lazy
 from rota.core.limits import Gate, Gated
 from rota.core.model import JobDefinition, NewRun
 from rota.core.needs import Staff
@@ -44,32 +45,32 @@ class Pattern(msgspec.Struct, frozen=True, dict=True):
     def refuse(self, _scope: Scope, _plan_time: int, _create: Create) -> str | None:
         return self.reason
 
-    @cached_property
+    @lazy
     def staff(self) -> Staff | None:
         return self.model.staff if self.model else None
 
-    @cached_property
+    @lazy
     def limited(self) -> bool:
         mine = self.definition.limit is not None or self.definition.rate is not None
         return bool(self.job.limits) or mine
 
-    @cached_property
+    @lazy
     def decides(self) -> bool:
         """Whether a limit or a key, which only the database knows, has a say in what a plan time gets."""
         mine = () if self.definition.limit is None else (self.definition.limit,)
         full = any(limit.when_full != "queue" or limit.max_queued is not None for limit in (*self.job.limits, *mine))
         return full or self.keyed
 
-    @cached_property
+    @lazy
     def is_checked(self) -> bool:
         """Whether its runs are under a limit or hold keys."""
         return self.limited or self.keyed
 
-    @cached_property
+    @lazy
     def keyed(self) -> bool:
         return self.job.unique is not None or not self.job.repeatable
 
-    @cached_property
+    @lazy
     def is_plain(self) -> bool:
         """Whether a run of it is made by its row and one that waits: it has one scope, nothing limits it, and anybody
         may do it at once.
@@ -77,7 +78,7 @@ class Pattern(msgspec.Struct, frozen=True, dict=True):
         model, one = self.model, len(self.definition.lanes) == 1
         return one and model is not None and not self.is_checked and self.staff is None and model.pipeline is None
 
-    @cached_property
+    @lazy
     def kind(self) -> tuple[Row, Row, int]:
         """What the rows of its runs share, before the scope and after the payload; how often each is tried."""
         job, model = self.job, self.model
@@ -91,14 +92,14 @@ class Pattern(msgspec.Struct, frozen=True, dict=True):
         what, more, usual = self.kind
         return *what, scope.kind, scope.id, payload, *more, attempts or usual, self.job.on_lost
 
-    @cached_property
+    @lazy
     def place(self) -> tuple[str, int, int, str, int]:
         """Where its runs wait: queue, rank, whether each is claimed alone, and for whom."""
         model = self.model
         assert model is not None
         return model.queue, -model.priority, int(model.on_lost == "fail"), model.job, model.job_version
 
-    @cached_property
+    @lazy
     def usual_facts(self) -> Row:
         """Of a run with the first of its scopes, its payload as it is."""
         return self.facts(self.definition.lanes[0], self.payload)

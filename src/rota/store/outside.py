@@ -9,6 +9,7 @@ import msgspec
 
 from rota.core.endings import Lease, Report, Wait
 from rota.core.events import HANDED_OVER
+from rota.core.fingerprints import stored_error
 from rota.core.model import JobDefinition, Overrides, RunError
 from rota.core.retry import RetryPolicy, jitter_of, rest_before_retry
 from rota.core.states import Outcome, RunState
@@ -130,7 +131,7 @@ def _what(held: Held) -> str:
 
 
 def _error(kind: str, message: str, code: str) -> str:
-    return msgspec.json.encode(RunError(type=kind, message=message, code=code)).decode()
+    return stored_error(RunError(type=kind, message=message, code=code))
 
 
 def _held(row: Row, *, waits: bool) -> Held:

@@ -8,6 +8,7 @@ import msgspec
 
 from rota.core.claims import Claim, ClaimRequest, LimitedRequest, NeededRequest
 from rota.core.endings import Report
+from rota.core.fingerprints import stored_error
 from rota.core.model import RunError
 from rota.core.pipelines import Pipeline, is_pipeline, payload_of
 from rota.core.states import Outcome
@@ -80,5 +81,4 @@ def _part(claim: Claim, stage: Row, results: dict[str, str | None]) -> Claim:
 
 def _impossible(claim: Claim, problem: Invalid) -> Report:
     error = RunError(type="Invalid", message=problem.message, code=problem.code)
-    text = msgspec.json.encode(error).decode()
-    return Report(claim.run_id, claim.fence, Outcome.FAILED, error=text, began=False)
+    return Report(claim.run_id, claim.fence, Outcome.FAILED, error=stored_error(error), began=False)

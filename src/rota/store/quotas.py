@@ -92,7 +92,7 @@ class QuotaStore:
             changed = bool(await tx.fetch("put_quota", **values))
             if changed:
                 await events.note(tx, "quota", _named(kind, id), "set", owner, msgspec.to_builtins(quota))
-            return changed
+            return changed or await _is_unsettled(tx, kind, id)
 
         if await self._database.transact(body):
             await self._settle(kind, id)
@@ -100,14 +100,14 @@ class QuotaStore:
     async def drop(self, kind: str, id: str, actor: str | None = None) -> bool:
         """Whether there was one."""
 
-        async def body(tx: Tx) -> bool:
+        async def body(tx: Tx) -> tuple[bool, bool]:
             dropped = bool(await tx.fetch("drop_quota", kind=kind, id=id))
             if dropped:
                 await events.note(tx, "quota", _named(kind, id), "dropped", actor, {})
-            return dropped
+            return dropped, dropped or await _is_unsettled(tx, kind, id)
 
-        dropped = await self._database.transact(body)
-        if dropped:
+        dropped, unsettled = await self._database.transact(body)
+        if unsettled:
             await self._settle(kind, id)
         return dropped
 
@@ -130,6 +130,11 @@ class QuotaStore:
         while after is not None:
             after = await self._database.transact(lambda tx, after=after: _settle_limits(tx, kind, id, after))  # type: ignore[misc]
         self._database.notify({None})
+
+
+async def _is_unsettled(tx: Tx, kind: str, id: str) -> bool:
+    """Whoever changed it may have died before its runs came under it, or may be asking again."""
+    return bool(await tx.fetch("unsettled_quota", kind=kind, id=id))
 
 
 async def _settle_runs(tx: Tx, kind: str, id: str, after: str) -> str | None:
@@ -159,7 +164,12 @@ async def _settle_runs(tx: Tx, kind: str, id: str, after: str) -> str | None:
 def _differ(gates: Sequence[Gate], there: Sequence[Gate], ready: tuple[int, str | None] | None) -> bool:
     first = gates[0].key if gates else None
     found_by_another = ready is not None and (ready[1] != first or (first is not None and ready[0] in (0, 1)))
-    return [gate.key for gate in gates] != [gate.key for gate in there] or found_by_another
+    return [_limits(gate) for gate in gates] != [_limits(gate) for gate in there] or found_by_another
+
+
+def _limits(gate: Gate) -> tuple[str, int, int | None]:
+    """What is kept of it beside its run: who counts under it depends on all of that."""
+    return gate.key, gate.max, gate.period
 
 
 async def _put_under(tx: Tx, runs: Sequence[Gated], ready: set[str], fences: Mapping[str, int]) -> None:

@@ -15,7 +15,6 @@ from rota.core.states import Outcome, RunState
 from rota.errors import AmbiguousRun, UnknownRun
 from rota.instants import instant, maybe_instant
 from rota.store.database import Row, Tx
-from rota.store.selecting import Selection
 
 _HEX = "0123456789abcdef"
 _SHORTEST_END = 4
@@ -69,12 +68,11 @@ def _uuid(digits: str) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-async def list_runs(tx: Tx, chosen: Selection, limit: int, before: str | None) -> list[Run]:
-    """Newest first; `before` is the last id of the page before."""
-    if before:
-        chosen = chosen.narrowed("id < :before", before=before)
-    sql = f"select {{run_columns}} from rota_run_now {chosen.where} order by id desc limit :limit"
-    return [run_of(row) for row in await tx.fetch_sql(sql, limit=limit, **chosen.values)]
+async def runs_by_id(tx: Tx, run_ids: Sequence[str]) -> list[Run]:
+    """Those that are still there, newest first."""
+    sql = "select {run_columns} from rota_run_now where {among_ids}"
+    found = [run_of(row) for row in await tx.fetch_sql(sql, ids=",".join(run_ids))]
+    return sorted(found, key=lambda run: run.id, reverse=True)
 
 
 async def attempts(tx: Tx, run_id: str) -> list[Attempt]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from rota.core.endings import End, Lease, Report, Requeue, after_report, is_handed_over
+from rota.core.fingerprints import stored_error
 from rota.core.model import RunError
 from rota.core.needs import REPLICA
 from rota.core.states import Outcome, RunState
@@ -150,7 +151,7 @@ def _lost_report(lease: Lease) -> Report:
 
 
 def _stale(message: str) -> str:
-    return msgspec.json.encode(RunError(type="LeaseLost", message=message, code="stale_timeout")).decode()
+    return stored_error(RunError(type="LeaseLost", message=message, code="stale_timeout"))
 
 
 async def _apply(tx: Tx, endings: list[_Ending], freed: list[Row], vain: list[RunState] | None = None) -> set[str]:

@@ -10,6 +10,7 @@ import msgspec
 
 from rota.clock import Clock, HostClock
 from rota.core.model import RunFilter
+from rota.core.searching import checked_values
 from rota.core.states import FINAL_STATES, RunState
 from rota.durations import in_micros
 from rota.errors import Invalid
@@ -31,6 +32,7 @@ _SAME = {"job": "job", "queue": "queue", "key": "key", "parent": "parent_id"}
 _RETRIED = "exists (select 1 from rota_run again where again.retry_of = rota_run_now.id)"
 _BY_WORKER = "(worker_id = :worker or strpos(worker_id, :worker_named) = 1)"
 """By its id; or by a name, which stands before the @ of an id. Not with `like`, which SQLite answers in any case."""
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _SKEW = in_micros(timedelta(days=1))
 """Ids tell the time of the host that made them, `created_at` that of the database: so far apart, at most."""
 
@@ -68,13 +70,44 @@ def selection_of(wanted: RunFilter, clock: Clock) -> Selection:
         values.update(scope_kind=wanted.scope.kind, scope_id=wanted.scope.id)
     if wanted.tag is not None:
         conditions.append("strpos(tags, :tag) > 0")
-        values["tag"] = msgspec.json.encode(wanted.tag).decode()
-    if wanted.error is not None:
-        conditions.append("strpos({error_said}, :error) > 0")
-        values["error"] = wanted.error
+        values["tag"] = _quoted(wanted.tag)
     if wanted.retried is not None:
         conditions.append(_RETRIED if wanted.retried else f"not {_RETRIED}")
-    return _created_within(wanted, clock, Selection(tuple(conditions), values))
+    chosen = _gone_wrong(wanted, Selection(tuple(conditions), values))
+    return _created_within(wanted, clock, _with_values(wanted, chosen))
+
+
+def _gone_wrong(wanted: RunFilter, chosen: Selection) -> Selection:
+    if wanted.error is not None:
+        chosen = chosen.narrowed("strpos({error_said}, :error) > 0", error=wanted.error)
+    if wanted.fingerprint is not None:
+        live = any(state not in FINAL_STATES for state in wanted.states)
+        condition = "{error_print} = :fingerprint" + ("" if live else " and final_state is not null")
+        chosen = chosen.narrowed(condition, fingerprint=wanted.fingerprint)
+    return chosen
+
+
+def _with_values(wanted: RunFilter, chosen: Selection) -> Selection:
+    """Names and values are bound, never a part of the statement. Payloads that do not hold the text of the value
+    anywhere need not be read: that is most of them, and reading JSON is dear."""
+    for letter, (path, text) in zip(_LETTERS, checked_values(wanted.payload).items(), strict=False):
+        found, bound = "{payload_json}", {}
+        for name, key in zip(_LETTERS, path, strict=False):
+            found = f"({found} -> ({{name_opens}} || cast(:name_{letter}_{name} as text) || {{name_closes}}))"
+            bound[f"name_{letter}_{name}"] = key
+        value = f"case when json_typeof({found}) in ('string', 'text') then {found} {{plainly}} "
+        value += f"when json_typeof({found}) not in ('object', 'array') then cast({found} as text) end"
+        chosen = chosen.narrowed(f"(strpos(payload, :said_{letter}) > 0 and {value} = :value_{letter})", **bound)
+        said = msgspec.json.encode(text).decode()[1:-1]
+        chosen.values.update({f"said_{letter}": said, f"value_{letter}": text})
+    return chosen
+
+
+def _quoted(tag: str) -> str:
+    try:
+        return msgspec.json.encode(tag).decode()
+    except UnicodeError:
+        raise Invalid(f"no run has such a tag: {tag!r:.80}") from None
 
 
 def _state_condition(state: RunState) -> str:

@@ -40,7 +40,7 @@ _SHARED = (
     "backfilling.sql", "folding.sql", "explaining.sql", "notes.sql", "bulk.sql", "watching.sql", "workers.sql",
     "events.sql", "levels.sql", "listening.sql", "dependencies.sql", "tokens.sql", "rates.sql", "quotas.sql",
     "outside.sql", "needs.sql", "conducting.sql", "expectations.sql", "messages.sql", "notifications.sql",
-    "data_jobs.sql", "pipelines.sql", "insight.sql",
+    "data_jobs.sql", "pipelines.sql", "insight.sql", "faults.sql",
 )  # fmt: skip
 _BLOCK = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
@@ -112,6 +112,16 @@ POSTGRES = Dialect(
         "for_update_skip": "for update{} skip locked",
         "for_key_share": "for key share{}",
         "error_said": "((error::json ->> 'type') || ': ' || (error::json ->> 'message'))",
+        "one_fingerprint": (
+            "fingerprint is not null and (fingerprint, run_id) >= (:fingerprint, :floor) "
+            "and (fingerprint, run_id) < (:fingerprint, :before) order by fingerprint desc, run_id desc"
+        ),
+        "error_print": "(error::json ->> 'fingerprint')",
+        "payload_json": "payload::json",
+        "among_ids": "id = any(string_to_array(:ids, ',')::uuid[])",
+        "name_opens": "''",
+        "name_closes": "''",
+        "plainly": "#>> '{{}}'",
         "run_columns": RUN_COLUMNS,
         "schedule_columns": SCHEDULE_COLUMNS,
         "schedule_facts": SCHEDULE_FACTS,
@@ -141,6 +151,15 @@ SQLITE = Dialect(
         "for_update_skip": "",
         "for_key_share": "",
         "error_said": "((error ->> 'type') || ': ' || (error ->> 'message'))",
+        "one_fingerprint": (
+            "fingerprint = :fingerprint and run_id >= :floor and run_id < :before order by run_id desc"
+        ),
+        "error_print": "(error ->> '$.fingerprint')",
+        "payload_json": "payload",
+        "among_ids": """id in (select value from json_each('["' || replace(:ids, ',', '","') || '"]'))""",
+        "name_opens": "'$.\"'",  # a bare one that is a number would be taken for a place in an array
+        "name_closes": "'\"'",
+        "plainly": "->> '$'",
         "run_columns": RUN_COLUMNS,
         "schedule_columns": SCHEDULE_COLUMNS,
         "schedule_facts": SCHEDULE_FACTS,
@@ -149,7 +168,7 @@ SQLITE = Dialect(
     },
     rows=_rows_from_json,
     many=_rows_from_values,
-    words={"bigint": "integer", "smallint": "integer", "strpos": "instr"},
+    words={"bigint": "integer", "smallint": "integer", "strpos": "instr", "json_typeof": "json_type"},
 )
 
 

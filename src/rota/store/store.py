@@ -43,6 +43,7 @@ from rota.store.data_jobs import DataJobStore, require_free
 from rota.store.database import AlreadyThere, Database, Hint, Row, Tx
 from rota.store.dependencies import DependencyStore
 from rota.store.expectations import ExpectationStore
+from rota.store.faults import FaultStore
 from rota.store.insight import InsightStore
 from rota.store.ledger_store import LedgerStore
 from rota.store.messages import SignalStore
@@ -54,7 +55,7 @@ from rota.store.quotas import QuotaStore
 from rota.store.replicas import CONDUCTOR
 from rota.store.reporting import Reaped, Reported
 from rota.store.schedule_store import ScheduleStore
-from rota.store.selecting import selection_of
+from rota.store.searching import Searching
 from rota.store.slots import Limited
 from rota.store.tokens import TokenStore
 from rota.store.upkeep import Upkeep
@@ -94,6 +95,8 @@ class Store:
         self.ledger = LedgerStore(database, new_id)
         self.notes = NoteStore(database)
         self.bulk = BulkStore(database)
+        self.searching = Searching(database)
+        self.faults = FaultStore(database)
         self.dependencies = DependencyStore(database)
         self.watch = Watch(database)
         self.workers = WorkerStore(database)
@@ -275,9 +278,7 @@ class Store:
         return await self.database.read(lambda tx: reading.find_run(tx, part))
 
     async def list_runs(self, wanted: RunFilter, limit: int, before: str | None = None) -> list[Run]:
-        return await self.database.read(
-            lambda tx: reading.list_runs(tx, selection_of(wanted, self.clock), limit, before)
-        )
+        return list((await self.searching.page(wanted, limit, before)).runs)
 
     async def attempts(self, run_id: str) -> list[Attempt]:
         return await self.database.read(lambda tx: reading.attempts(tx, run_id))

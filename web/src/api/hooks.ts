@@ -75,13 +75,15 @@ export function useCommand<A, T>(act: (argument: A) => Promise<T>, ...topics: To
 
 const RANKS = { viewer: 1, operator: 2, admin: 3, worker: 0, enqueue: 0 };
 
-export function useIdentity(): Identity | undefined {
+export function useWhoAmI(): UseQueryResult<Identity, Problem> {
   return useQuery<Identity, Problem>({
     queryKey: ["whoami"],
     queryFn: ({ signal }) => api.get<Identity>("/whoami", {}, signal),
     staleTime: 60_000,
-  }).data;
+  });
 }
+
+export const useIdentity = (): Identity | undefined => useWhoAmI().data;
 
 /** Whether who is signed in may; buttons that would only be refused are not shown. */
 export function useMay(role: "operator" | "admin"): boolean {

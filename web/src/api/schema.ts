@@ -171,11 +171,14 @@ export interface CountQuery {
   created_after?: string | null;
   created_before?: string | null;
   error?: string | null;
+  fingerprint?: string | null;
+  /** Values in the payload by name, with dots between names: `payload.url=https://…` */
+  payload?: Record<string, string | number | boolean | null>;
   retried?: boolean | null;
   most?: number;
 }
 
-/** Not `exact`: it stopped counting there, and at least one more matches. */
+/** Not `exact`: there are at least so many; it stopped counting there, or had counted for long enough. */
 export interface Counted {
   count: number;
   exact: boolean;
@@ -207,6 +210,16 @@ export interface ErrorBody {
   type?: string | null;
   code?: string | null;
   traceback?: string | null;
+}
+
+/** The last 24 hours, if no time is given. */
+export interface ErrorsQuery {
+  since?: string | null;
+  until?: string | null;
+  job?: string | null;
+  scope?: string | null;
+  /** How many */
+  limit?: number;
 }
 
 /** One line of the trail. `from_state` and `to_state` are a run's, where it changed; None, too, where an older program did not note them. `seq` orders the lines of one answer: from 1 in the trail of a run or of a schedule; in the audit log it is the line's own number, by which one asks for the page before. */
@@ -316,6 +329,28 @@ export interface FailBody {
   error: string | ErrorBody;
   retry?: boolean;
   after?: string | null;
+}
+
+/** Faults of one job that are the same. `type` and `message` are those of the newest; `states` how many ended in which; `histogram` how many in each of 24 equal parts of the time asked for. Errors from before there were fingerprints have none, and are one group. */
+export interface FaultGroup {
+  fingerprint: string | null;
+  job: string;
+  type: string | null;
+  message: string | null;
+  count: number;
+  first_at: string;
+  last_at: string;
+  last_run_id: string;
+  states: Record<string, number>;
+  histogram: number[];
+}
+
+/** The one that was seen last comes first. `truncated`: there were more faults than are looked at. */
+export interface FaultGroups {
+  items: FaultGroup[];
+  since: string;
+  until: string;
+  truncated: boolean;
 }
 
 /** `fence`: as it came with the run. */
@@ -890,11 +925,13 @@ export interface RunDetailQuery {
   steps?: boolean;
 }
 
+/** `fingerprint`: the same for errors that differ in numbers, ids and quoted texts only; `core/fingerprints.py`. */
 export interface RunError {
   type: string;
   message: string;
   code: string | null;
   traceback: string | null;
+  fingerprint: string | null;
 }
 
 /** All of this must hold; `next_cursor` of the answer before is the cursor of the next. */
@@ -911,6 +948,9 @@ export interface RunListQuery {
   created_after?: string | null;
   created_before?: string | null;
   error?: string | null;
+  fingerprint?: string | null;
+  /** Values in the payload by name, with dots between names: `payload.url=https://…` */
+  payload?: Record<string, string | number | boolean | null>;
   retried?: boolean | null;
   /** How many */
   limit?: number;
@@ -931,6 +971,9 @@ export interface RunQuery {
   created_after?: string | null;
   created_before?: string | null;
   error?: string | null;
+  fingerprint?: string | null;
+  /** Values in the payload by name, with dots between names: `payload.url=https://…` */
+  payload?: Record<string, string | number | boolean | null>;
   retried?: boolean | null;
 }
 

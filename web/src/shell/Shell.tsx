@@ -1,6 +1,6 @@
 /** The frame around every view: where one is, where one can go, and how the page keeps up. */
 import { useEffect, useRef, useState, type ReactNode } from "react";
-import { useIdentity } from "../api/hooks";
+import { useWhoAmI } from "../api/hooks";
 import { api } from "../api/client";
 import { useLiveState } from "../api/live";
 import { useWords } from "../i18n";
@@ -179,7 +179,7 @@ function LanguageSwitch() {
 /** Who one is; and on a phone, where there is no room for them, the switches as well. */
 function Account() {
   const t = useWords(shellWords);
-  const identity = useIdentity();
+  const { data: identity, error } = useWhoAmI();
   const { choose } = usePreferences();
   const toasts = useToasts();
   const act = (id: string) => {
@@ -188,8 +188,9 @@ function Account() {
     else if (kind === "language") choose({ language: value as Language });
     else if (kind === "out") void signOut().catch(toasts.complain);
   };
-  if (!identity) return null;
-  const named = identity.actor !== "api";
+  // A token that may not look at anything is still one to sign out of.
+  if (!identity && error?.status !== 403) return null;
+  const named = identity?.actor !== "api";
   const entries = [
     ...(named ? [{ id: "out", name: t.signOut }] : []),
     { id: "zone:local", name: t.zoneLocal },
@@ -197,7 +198,7 @@ function Account() {
     { id: "language:en", name: LANGUAGES.en },
     { id: "language:zh", name: LANGUAGES.zh },
   ];
-  const who = `${identity.actor.replace(/^token:/, "")} · ${identity.role}`;
+  const who = identity ? `${identity.actor.replace(/^token:/, "")} · ${identity.role}` : "?";
   return <Menu label={`${t.account}: ${who}`} icon="person" text={named ? who : undefined} entries={entries} onAction={act} />;
 }
 

@@ -37,6 +37,8 @@ interface DataTableProps<T> {
   /** How many rows are drawn while the first ones are on their way. */
   expected?: number;
   footer?: ReactNode;
+  /** What is shown answers another question; the right rows are on their way. */
+  old?: boolean;
 }
 
 interface Sorting {
@@ -86,7 +88,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
   return (
     <>
       <Wrap>
-        <table className="table" aria-label={label} aria-busy={!rows}>
+        <table className={props.old ? "table old" : "table"} aria-label={label} aria-busy={!rows || props.old}>
           <thead>
             <tr>
               {onChoose && (

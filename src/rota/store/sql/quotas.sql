@@ -35,6 +35,9 @@ returning changed_at;
 select scope_kind, scope_id, changed_at from rota_quota
 where settled = 0 and (changed_at < :now - :age or changed_at > :now);
 
+-- name: unsettled_quota
+select 1 from rota_quota where scope_kind = :kind and scope_id = :id and settled = 0;
+
 -- name: quota_settled
 update rota_quota set settled = 1
 where scope_kind = :kind and scope_id = :id and changed_at = :changed_at and definition is not null;

@@ -169,7 +169,7 @@ delete from rota_ready where run_id = :id returning attempt, fence, hold;
 
 -- name: end_unclaimed
 update rota_run set state = :state, attempt = :attempt, fence = :fence + 1, finished_at = :now, reason = :reason,
-    cancelled_by = :actor
+    cancelled_by = :actor, error = :error
 where id = :id;
 
 -- name: lock_lease

@@ -54,7 +54,9 @@ export function BulkDialog(props: BulkAction & { onClose: () => void; onDone: ()
       for await (const step of steps) setGoing(step);
       onDone();
     } catch (error) {
-      if (!(error instanceof DOMException)) setProblem(problemOf(error));
+      if (error instanceof DOMException) return;
+      setProblem(problemOf(error));
+      if (problemOf(error).code === "bulk-mismatch") void counted.refetch();
     } finally {
       setGoing((before) => before && { ...before, over: true });
       void queries.invalidateQueries({ queryKey: ["runs"] });
@@ -153,8 +155,8 @@ async function* atOnce(action: string, filter: Parameters, reason: string, count
   const body = {
     action,
     filter: filterOf(filter),
-    // What came since the count is not meant; without a whole count there is nothing to compare with.
-    expected: counted.exact ? Math.max(counted.count + 100, Math.ceil(counted.count * 1.2)) : undefined,
+    // No more than was said; without a whole count there is nothing to compare with.
+    expected: counted.exact ? counted.count : undefined,
     reason: reason || undefined,
   };
   let matched = counted.count;

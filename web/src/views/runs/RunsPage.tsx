@@ -88,6 +88,7 @@ export function RunsPage() {
             chosen={chosen}
             onChoose={may ? setChosen : undefined}
             expected={12}
+            old={runs.old}
             empty={<Empty filtered={tokens.length > 0} />}
             footer={runs.items && <Pagination count={runs.items.length} hasMore={!!runs.hasMore} loading={runs.loadingMore} onMore={runs.more} />}
           />

@@ -18,7 +18,7 @@ export function StateLine({ run }: { run: Run }) {
           <Countdown to={run.run_at} />
         </Between>
       ) : (
-        <Between name={t.waited}>
+        <Between name={run.attempt > 1 ? t.earlier(run.attempt - 1) : t.waited}>
           <Duration from={later(run.created_at, run.run_at)} to={run.started_at ?? run.finished_at} />
         </Between>
       )}

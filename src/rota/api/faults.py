@@ -1,0 +1,63 @@
+"""`/api/v1/errors`: what went wrong, grouped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.api.answers import answer
+from rota.api.disclosure import shown
+from rota.api.examples import FAULTS
+from rota.api.filters import scope_of
+from rota.api.identity import identity_of
+from rota.api.operations import operation
+from rota.api.queries import Instant, Limit, asked
+from rota.api.requests import client_of
+from rota.api.routing import declared
+from rota.api.runs import scope_seen
+from rota.core.access import Role
+from rota.core.faults import FaultGroup, FaultGroups
+
+
+class ErrorsQuery(msgspec.Struct, kw_only=True):
+    """The last 24 hours, if no time is given."""
+
+    since: Instant | None = None
+    until: Instant | None = None
+    job: str | None = None
+    scope: Annotated[str, msgspec.Meta(description="kind/id")] | None = None
+    limit: Limit = 50
+
+
+@operation(Role.VIEWER, query=ErrorsQuery, answers=FaultGroups, gives=FAULTS)
+async def list_errors(request: Request) -> Response:
+    """Runs that failed, timed out or expired, grouped by job and fingerprint; the group that was seen last comes first.
+
+    `histogram` counts them in 24 equal parts of the time asked for. `truncated`: there were more than are looked at.
+    All runs of a group are retried by `/runs:bulk` with its `job` and `fingerprint` as the filter.
+    """
+    query = asked(request, ErrorsQuery)
+    found = await (await client_of(request)).faults.groups(
+        since=query.since,
+        until=query.until,
+        job=query.job,
+        scope=scope_seen(request, scope_of(query.scope)),
+        limit=query.limit,
+    )
+    if identity_of(request).may(Role.ADMIN):
+        return answer(found)
+    return answer(msgspec.structs.replace(found, items=await _discreet(request, found.items)))
+
+
+async def _discreet(request: Request, groups: Sequence[FaultGroup]) -> list[FaultGroup]:
+    """What the newest run of each says, as it is shown to whoever asks."""
+    runs = await (await client_of(request)).get_many([group.last_run_id for group in groups])
+    seen = [shown(request, run) for run in runs]
+    return [group.said_by(run.error, run.reason) for group, run in zip(groups, seen, strict=True)]
+
+
+ROUTES = [declared("/errors", GET=list_errors, scoped=True)]

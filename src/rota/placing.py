@@ -1,0 +1,100 @@
+"""Orders become runs: checked, enqueued one by one or together, and known as they were made. Part of `Client`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from rota import tracing
+from rota.core import jsonvalue
+from rota.core.jsonvalue import Limits
+from rota.core.model import Enqueued, NewRun, Run
+from rota.core.orders import Order
+from rota.core.placing import as_made
+from rota.core.publishing import carrying, gates_of, new_run
+from rota.core.scope import Scope
+from rota.governing import Governing
+from rota.linking import linked
+from rota.registry.signature import check_schema
+from rota.store.gathering import Gatherer
+
+
+class Placing(Governing):
+    _limits: Limits
+    _traced: bool
+    _gatherer: Gatherer[NewRun, Enqueued]
+
+    async def enqueue(self, order: Order) -> Enqueued:
+        """Callers that enqueue at the same moment share a transaction; each is answered when it is committed."""
+        return (await self._placed(order))[1]
+
+    async def _placed(self, order: Order) -> tuple[NewRun, Enqueued]:
+        if self._traced:
+            with tracing.enqueue_span(order.job):
+                return await self._enqueue(order)
+        return await self._enqueue(order)
+
+    async def _enqueue(self, order: Order) -> tuple[NewRun, Enqueued]:
+        run = await self.prepare(order)
+        if run.may_be_refused or await self.store.quotas.concern([run]):  # it must not spoil it for others
+            (answer,) = await self.store.enqueue(await linked(self.store.find_run, [order.options], [run]))
+        else:
+            answer = await self._gatherer.add(run)
+        self.meters.enqueued.add(answer.created)
+        return run, answer
+
+    async def enqueue_shown(self, orders: Sequence[Order]) -> Sequence[tuple[Run, bool]]:
+        """Enqueued, one or all of many: each run as it was made, or as it stands if it was there, and whether it is
+        new. Most of them are known without being asked for."""
+        placed = [await self._placed(orders[0])] if len(orders) == 1 else await self._placed_many(list(orders))
+        made = [(as_made(*one), one[1]) for one in placed]
+        unknown = [answer.id for run, answer in made if run is None]
+        asked = iter(await self.store.get_runs(unknown) if unknown else ())
+        return [(run or next(asked), answer.created) for run, answer in made]
+
+    async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
+        """All or nothing. Runs that have a `ref` may be followed by others of the same call (`after`)."""
+        return [answer for _, answer in await self._placed_many(list(orders))]
+
+    async def _placed_many(self, kept: Sequence[Order]) -> Sequence[tuple[NewRun, Enqueued]]:
+        """While the orders live, no two options share an id."""
+        if self._traced and kept:
+            with tracing.enqueue_span(kept[0].job):
+                return await self._enqueue_many(kept)
+        return await self._enqueue_many(kept)
+
+    async def _enqueue_many(self, kept: Sequence[Order]) -> Sequence[tuple[NewRun, Enqueued]]:
+        models: dict[tuple[str, int], NewRun] = {}
+        runs: list[NewRun] = []
+        for order in kept:
+            model = models.get((order.job, id(order.options)))
+            if model is None or model.holds or order.job not in self.registry:
+                model = models[order.job, id(order.options)] = await self.prepare(order)
+                runs.append(model)
+            else:
+                runs.append(self._another(model, order))
+        if any(model.after for model in models.values()) or any("ref" in order.options for order in kept):
+            runs = await linked(self.store.find_run, [order.options for order in kept], runs)
+        answers = await self.store.enqueue(runs) if runs else []
+        self.meters.enqueued.add(sum([answer.created for answer in answers]))
+        return list(zip(runs, answers, strict=True))
+
+    def _another(self, model: NewRun, order: Order) -> NewRun:
+        """Orders that share their job and options differ in id and payload only, unless a key depends on it."""
+        handler = self.registry.newest(order.job)
+        payload = handler.payload.encode(order.arguments, self._limits)
+        gates = model.gates and gates_of(handler.definition, Scope(model.scope_kind, model.scope_id), payload)
+        like = model if gates == model.gates else None
+        return msgspec.structs.replace(model, id=self.store.new_id(), payload=payload, gates=gates, like=like)
+
+    async def prepare(self, order: Order) -> NewRun:
+        """Checked completely; nothing is written."""
+        if order.job in self.registry:
+            handler = self.registry.newest(order.job)
+            definition, payload = handler.definition, handler.payload.encode(order.arguments, self._limits)
+        else:
+            definition, payload = await self.job(order.job), jsonvalue.encode(order.arguments, self._limits)
+            check_schema(definition.payload_schema, payload, self._limits)
+        run = new_run(definition, self.store.new_id(), payload, order.options)
+        return carrying(run, tracing.traceparent()) if self._traced else run

@@ -1,0 +1,132 @@
+"""Runs that match a filter, newest first, without looking through all there are at once.
+
+Ids are taken from an index in windows, and each window is looked at by the whole filter, in a transaction of its own.
+Windows grow while little is found. Whoever cannot wait gets what was found until then, and where to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rota.core.bulking import Counted, Found
+from rota.core.model import Run, RunFilter
+from rota.core.searching import RunPage
+from rota.core.states import RunState
+from rota.store import reading
+from rota.store.database import Database, Row, Tx
+from rota.store.selecting import Selection, selection_of
+from rota.store.sources import Source, sources_of
+
+_FIRST_ID, _LAST_ID = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"
+_SMALL = 1_000
+"""A source with fewer ids than this is read whole, whatever others there are."""
+_FIRST, _LARGEST, _GROWTH = 200, 20_000, 5
+_CLAIMED = (RunState.RUNNING, RunState.WAITING, RunState.CANCELLING)
+
+ALL = "select id from rota_run where id >= :floor and id < :before order by id desc limit 1 offset :span"
+
+
+class Searching:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(self, wanted: RunFilter, limit: int, before: str | None, patience: float | None = None) -> RunPage:
+        """Full, unless there are no more, or `patience` (seconds) came to its end."""
+        search = _Search(self._database, wanted, "id", max(_FIRST, 2 * limit), before)
+        found: list[str] = []
+        while len(found) < limit and (window := await search.step(patience)) is not None:
+            found += [str(row[0]) for row in window]
+        full = len(found) > limit or (len(found) == limit and search.following is not None)
+        return RunPage(await self.runs(found[:limit]), found[limit - 1] if full else search.following)
+
+    async def count(self, wanted: RunFilter, most: int, patience: float | None = None) -> Counted:
+        """Not exact if there are more than `most`, or `patience` came to its end."""
+        search = _Search(self._database, wanted, "id", _SMALL)
+        count = 0
+        while count <= most and (window := await search.step(patience)) is not None:
+            count += len(window)
+        return Counted(min(count, most), exact=count <= most and search.following is None)
+
+    async def find(self, wanted: RunFilter, most: int | None) -> list[Found]:
+        """All that match, newest first; it stops when there are more than `most`."""
+        search = _Search(self._database, wanted, "id, state", _SMALL)
+        found: list[Found] = []
+        while (most is None or len(found) <= most) and (window := await search.step()) is not None:
+            found += [Found(str(id), state in _CLAIMED) for id, state in window]
+        return found
+
+    async def runs(self, run_ids: Sequence[str]) -> list[Run]:
+        """Those that are still there, newest first."""
+
+        async def body(tx: Tx) -> list[Run]:
+            return await reading.runs_by_id(tx, run_ids)
+
+        return await self._database.read(body) if run_ids else []
+
+
+class _Search:
+    """One search: where it is, and the source that was chosen for it. `following`: where the next window begins."""
+
+    def __init__(
+        self, database: Database, wanted: RunFilter, columns: str, span: int, before: str | None = None
+    ) -> None:
+        self._database = database
+        self._chosen = selection_of(wanted, database.clock)
+        self._columns = columns
+        self._span = span
+        self._sources: Sequence[Source] | None = sources_of(wanted)
+        self._source: Source | None = None
+        self._floor = str(self._chosen.values.get("first_id", _FIRST_ID))
+        self._began = database.clock.monotonic()
+        self.following: str | None = min(before or _LAST_ID, str(self._chosen.values.get("last_id", _LAST_ID)))
+
+    async def step(self, patience: float | None = None) -> list[Row] | None:
+        """What matches in the next window, newest first. None: there are no more, or it has taken long enough."""
+        before = self.following
+        waited = self._database.clock.monotonic() - self._began
+        if before is None or (self._sources is None and patience is not None and waited >= patience):
+            return None
+
+        async def body(tx: Tx) -> tuple[list[Row], str | None]:
+            return await self._window(tx, before)
+
+        rows, self.following = await self._database.read(body)
+        self._sources = None
+        self._span = min(_LARGEST, self._span * _GROWTH)
+        return rows
+
+    async def _window(self, tx: Tx, before: str) -> tuple[list[Row], str | None]:
+        if self._sources is not None:
+            whole = await self._choose(tx, self._sources, before)
+            if whole is not None:
+                return await self._matching(tx, [id for id in whole if id < before]), None
+        if self._source is None:
+            return await self._among_all(tx, before)
+        ids = await self._source.ids(tx, self._span, **self._bounds(before))
+        return await self._matching(tx, ids), ids[-1] if len(ids) == self._span else None
+
+    async def _choose(self, tx: Tx, sources: Sequence[Source], before: str) -> list[str] | None:
+        """The ids of one that can be read whole, if there is one; else the first is taken that can be walked."""
+        self._source = next((one for one in sources if one.sorted), None)
+        for source in () if list(sources) == [self._source] else sources:
+            ids = await source.ids(tx, _SMALL, **self._bounds(before))
+            if len(ids) < _SMALL:
+                return ids
+        return None
+
+    def _bounds(self, before: str) -> dict[str, object]:
+        return {**self._chosen.values, "floor": self._floor, "before": before}
+
+    async def _among_all(self, tx: Tx, before: str) -> tuple[list[Row], str | None]:
+        ends = await tx.fetch_sql(ALL, span=self._span - 1, floor=self._floor, before=before)
+        low = str(ends[0][0]) if ends else None
+        bounds = {"floor": low or self._floor, "before": before}
+        return await self._rows(tx, self._chosen.narrowed("id >= :floor and id < :before", **bounds)), low
+
+    async def _matching(self, tx: Tx, ids: Sequence[str]) -> list[Row]:
+        return await self._rows(tx, self._chosen.narrowed("{among_ids}", ids=",".join(ids))) if ids else []
+
+    async def _rows(self, tx: Tx, chosen: Selection) -> list[Row]:
+        """Put in order here: a database that is asked for the newest few would rather walk all runs to find them."""
+        found = await tx.fetch_sql(f"select {self._columns} from rota_run_now {chosen.where}", **chosen.values)
+        return sorted(found, key=lambda row: str(row[0]), reverse=True)

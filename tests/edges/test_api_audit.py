@@ -1,0 +1,134 @@
+"""Whoever changes something over HTTP signs it: a walk over every route that operators and admins have."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+
+from rota.api.routing import walk
+from rota.app import Rota
+from rota.client import Client, Order
+from rota.core.access import Role
+from rota.core.triggers import every
+from rota.server import asgi
+from rota.testing import adrain
+from tests.support.runs import WORKER
+
+API = "/api/v1"
+HOUR = timedelta(hours=1)
+
+NOT_AUDITED = {
+    ("POST", "/schedules/{name}/simulate"): "it changes nothing",
+    ("POST", "/notifications/{name}/test"): "it changes nothing; the receiver knows of it",
+    ("POST", "/runs"): "an enqueue is in the run's own trail",
+    ("POST", "/session"): "whoever signs in has done nothing yet",
+    ("DELETE", "/session"): "whoever signs out has done it",
+}
+
+
+@pytest.fixture
+async def app(database_url: str) -> AsyncIterator[Rota]:
+    app = Rota(database_url, auth=True)
+
+    @app.job(max_attempts=1)
+    def boom() -> None:
+        raise RuntimeError("no")
+
+    app.external("look")
+    client = await app.connect()
+    await client.store.save_jobs(app.registry.definitions())
+    yield app
+    await app.aclose()
+
+
+async def furnish(app: Rota, client: Client) -> list[tuple[str, str, Any]]:
+    """Something to change with each route, in an order that makes sense."""
+    failed = [(await client.enqueue(Order("boom", {}))).id for _ in range(3)]
+    await adrain(app)
+    now = datetime.now(UTC)
+    await client.schedules.create("news", "boom", every("1h"), start_at=now - 24 * HOUR)
+    await client.store.workers.beat(msgspec.structs.replace(WORKER, id="web@aa11", name="web"))
+    live = [(await client.enqueue(Order("look", {}))).id for _ in range(2)]
+    ping = {"name": "ping", "url": "https://example.com"}
+    stretch = {"from": (now - 5 * HOUR).isoformat(), "to": (now - 2 * HOUR).isoformat()}
+    return [
+        ("POST", f"/runs/{live[0]}/restrict", {"only_workers": ["w"]}),
+        ("POST", f"/runs/{live[0]}/cancel", {}),
+        ("POST", f"/runs/{failed[0]}/retry", {}),
+        ("POST", "/runs:bulk", {"action": "retry", "filter": {"job": "boom"}}),
+        ("POST", "/runs:bulk", {"action": "cancel", "filter": {"job": "boom"}}),
+        ("POST", "/jobs", ping),
+        ("PUT", "/jobs/ping", {"url": "https://example.org"}),
+        ("PATCH", "/jobs/ping", {"priority": 3}),
+        ("DELETE", "/jobs/ping", None),
+        ("POST", "/jobs/boom/pause", {}),
+        ("POST", "/jobs/boom/resume", {}),
+        ("POST", "/jobs/boom/retry", None),
+        ("POST", "/jobs/look/cancel", {}),
+        ("POST", "/schedules", {"name": "two", "job": "boom", "every": "2h"}),
+        ("PUT", "/schedules/two", {"job": "boom", "every": "3h"}),
+        ("PATCH", "/schedules/two", {"every": "4h"}),
+        ("DELETE", "/schedules/two", None),
+        ("POST", "/schedules:apply", {"owner": "me", "documents": [{"name": "three", "job": "boom", "every": "1h"}]}),
+        ("POST", "/schedules/news/pause", {}),
+        ("POST", "/schedules/news/resume", {}),
+        ("POST", "/schedules/news/trigger", {"force": True}),
+        ("POST", "/schedules/news/backfill", stretch),
+        ("POST", "/schedules:bulk", {"action": "pause", "names": ["news"]}),
+        ("PATCH", "/workers/web", {"slots": 4}),
+        ("POST", "/workers/web/drain", None),
+        ("POST", "/workers/web/resume", None),
+        ("POST", "/workers/web/stop", None),
+        ("POST", "/queues/default/pause", {}),
+        ("POST", "/queues/default/resume", None),
+        ("PUT", "/quotas/tenant", {"max_concurrency": 5}),
+        ("DELETE", "/quotas/tenant", None),
+        ("PUT", "/quotas/tenant/7", {"max_concurrency": 5}),
+        ("DELETE", "/quotas/tenant/7", None),
+        ("PUT", "/expectations/job/boom", {"start_within": "5m"}),
+        ("PATCH", "/expectations/job/boom", {"start_within": "6m"}),
+        ("DELETE", "/expectations/job/boom", None),
+        ("POST", "/notifications", {"name": "ops", "to": "https://example.com"}),
+        ("PATCH", "/notifications/ops", {"enabled": False}),
+        ("DELETE", "/notifications/ops", None),
+        ("POST", "/tokens", {"name": "ci", "role": "viewer"}),
+        ("POST", "/tokens/ci/revoke", None),
+    ]
+
+
+def changing(application: Any) -> set[tuple[str, str]]:
+    """Routes by which people, and not workers, change something."""
+    return {
+        (method, path.removeprefix(API))
+        for path, route in walk(application.routes)
+        for method, operation in route.operations.items()
+        if method != "GET" and operation.role not in (None, Role.WORKER) and path.startswith(API)
+    }
+
+
+async def test_every_change_is_signed(app: Rota) -> None:
+    client = await app.connect()
+    calls = await furnish(app, client)
+    secret = (await client.tokens.create("boss", Role.ADMIN)).secret
+    application = asgi(app)
+    left = changing(application) - set(NOT_AUDITED)
+    transport, headers = httpx2.ASGITransport(app=application), {"Authorization": f"Bearer {secret}"}
+    async with httpx2.AsyncClient(transport=transport, base_url=f"http://127.0.0.1{API}", headers=headers) as http:
+        for method, path, body in calls:
+            before = (await client.audit(limit=1))[0].seq
+            answer = await http.request(method, path, json=body)
+            assert answer.is_success, (method, path, answer.text)
+            new = [event for event in await client.audit(limit=100) if event.seq > before]
+            assert new, (method, path, "left nothing")
+            assert {event.actor for event in new} == {"token:boss"}, (method, path, new)
+            left -= {one for one in left if one[0] == method and matches(one[1], path)}
+    assert left == set()
+
+
+def matches(pattern: str, path: str) -> bool:
+    wanted, found = pattern.split("/"), path.split("/")
+    alike = (one in (part, "") or one.startswith("{") for one, part in zip(wanted, found, strict=False))
+    return len(wanted) == len(found) and all(alike)

@@ -1,0 +1,73 @@
+"""What went wrong, asked of the database: how much of it is looked at, and whose it is."""
+
+from datetime import timedelta
+from typing import Any
+
+from rota.core.fingerprints import stored_error
+from rota.core.model import JobDefinition, RunError
+from rota.core.scope import Scope
+from rota.core.states import Outcome
+from rota.faults import Faults
+from rota.store import Store
+from tests.support.clock import SECOND, ManualClock
+from tests.support.runs import put_and_claim, tell
+
+OTHER = JobDefinition(name="other")
+
+
+async def failed(store: Store, message: str = "no", outcome: Outcome = Outcome.FAILED, **options: Any) -> str:
+    held = await put_and_claim(store, **options)
+    await tell(store, held, outcome, error=stored_error(RunError("ValueError", message)))
+    return held.run_id
+
+
+async def test_faults_are_grouped_with_what_the_newest_says(store: Store, clock: ManualClock) -> None:
+    await failed(store, "item 1")
+    clock.advance(SECOND)
+    newest = await failed(store, "item 2", Outcome.TIMED_OUT)
+    clock.advance(SECOND)
+    other = await failed(store, "quite another")
+    await tell(store, await put_and_claim(store), Outcome.SUCCEEDED)
+    await tell(store, await put_and_claim(store), Outcome.CANCELLED)
+    clock.advance(SECOND)
+    found = await Faults(store).groups()
+    assert not found.truncated
+    assert [(one.last_run_id, one.count, one.type, one.message) for one in found.items] == [
+        (other, 1, "ValueError", "quite another"),
+        (newest, 2, "ValueError", "item 2"),
+    ]
+    assert found.items[1].states == {"failed": 1, "timed_out": 1}
+    assert found.items[1].last_at - found.items[1].first_at == SECOND
+    assert len((await Faults(store).groups(limit=1)).items) == 1
+    assert (await Faults(store).groups(limit=1)).truncated
+
+
+async def test_only_of_the_time_the_job_and_the_scope_asked_for(store: Store, clock: ManualClock) -> None:
+    await failed(store)
+    clock.advance(timedelta(hours=25))
+    mine = await failed(store, scope=("account", "42"))
+    clock.advance(SECOND)
+
+    async def found(**wanted: Any) -> list[str]:
+        return [one.last_run_id for one in (await Faults(store).groups(**wanted)).items]
+
+    assert await found() == [mine]
+    assert (await Faults(store).groups()).items[0].count == 1
+    assert await found(job="work") == [mine]
+    assert await found(job="other") == []
+    assert await found(scope=("account", "42")) == [mine]
+    assert await found(scope=Scope("account", "43")) == []
+
+
+async def test_more_than_can_be_looked_at(store: Store, clock: ManualClock) -> None:
+    since = await store.now()
+    runs = [await failed(store) for _ in range(4)]
+    clock.advance(SECOND)
+    until = await store.now()
+    some, truncated = await store.faults.between(since, until, None, None, most=3)
+    assert (sorted(fault.run_id for fault in some), truncated) == (runs[1:], True)
+    everything, truncated = await store.faults.between(since, until, None, None, most=5)
+    assert (len(everything), truncated) == (4, False)
+    clock.advance(timedelta(days=3))
+    later, truncated = await store.faults.between(until + 1, until + 2, None, None, most=3)
+    assert (later, truncated) == ([], False), "those that were not looked at are older than that"

@@ -1,0 +1,239 @@
+"""Filters stay fast however many runs there are: plans that walk indexes, windows, and pages that are short in time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from rota.core.bulking import Counted
+from rota.core.fingerprints import fingerprint_of
+from rota.core.model import RunError, RunFilter
+from rota.core.scope import Scope
+from rota.core.states import FINAL_STATES, LIVE_STATES, Outcome, RunState
+from rota.store import Store, new_id, open_database, searching
+from rota.store.database import Row, Tx
+from rota.store.postgres import PostgresTx
+from rota.store.searching import ALL
+from rota.store.sqlite import SqliteTx
+from tests.support.clock import ManualClock
+from tests.support.runs import claim, ids, make, put, put_and_claim, tell
+
+MINE = fingerprint_of(RunError("ValueError", "no luck"))
+FAULTS = tuple(sorted(FINAL_STATES - {RunState.SUCCEEDED}))
+FILTERS: dict[str, RunFilter] = {
+    "failed": RunFilter(states=(RunState.FAILED,)),
+    "faults": RunFilter(states=FAULTS),
+    "running": RunFilter(states=(RunState.RUNNING,)),
+    "queued": RunFilter(states=(RunState.QUEUED,)),
+    "scheduled": RunFilter(states=(RunState.SCHEDULED,)),
+    "waiting": RunFilter(states=(RunState.WAITING,)),
+    "cancelling": RunFilter(states=(RunState.CANCELLING,)),
+    "live": RunFilter(states=tuple(sorted(LIVE_STATES))),
+    "failed or running": RunFilter(states=(RunState.FAILED, RunState.RUNNING)),
+    "fingerprint": RunFilter(fingerprint=MINE),
+    "job": RunFilter(job="work"),
+    "schedule": RunFilter(schedule="news"),
+    "parent": RunFilter(parent=new_id()),
+    "job and failed": RunFilter(job="work", states=(RunState.FAILED,), retried=False),
+    "tag": RunFilter(tag="nightly"),
+    "error": RunFilter(error="no luck"),
+    "payload": RunFilter(payload={"url": "https://example.com"}),
+    "worker": RunFilter(worker="w"),
+    "queue": RunFilter(queue="mail"),
+    "scope": RunFilter(scope=Scope("account", "42")),
+    "key": RunFilter(key="k"),
+    "succeeded": RunFilter(states=(RunState.SUCCEEDED,), tag="nightly"),
+    "retried": RunFilter(retried=True),
+}
+_WHOLE = re.compile(r"Seq Scan on rota_(run|fault)|^SCAN (r|rota_run)\b(?! USING)")
+_ALL_IDS = re.compile(r"using rota_(run|fault)_pkey|rota_run USING (COVERING )?(INDEX \S+|PRIMARY KEY) \(id>")
+
+
+class Ticking(ManualClock):
+    """Each look at it takes a tenth of a second."""
+
+    def monotonic(self) -> float:
+        self.advance(timedelta(milliseconds=100))
+        return super().monotonic()
+
+
+async def filled(store: Store) -> None:
+    """Many that went well, few that did not, and nothing known of them but from statistics."""
+
+    async def body(tx: Tx) -> None:
+        await tx.fetch_sql(_MANY, count=20_000) if tx.dialect.name == "postgres" else await tx.fetch_sql(_MANY_HERE)
+
+    await store.database.transact(body)
+    if store.database.dialect.name == "postgres":
+        await store.database.transact(lambda tx: tx.script("analyze rota_run; analyze rota_fault"))
+
+
+_COLUMNS = (
+    "insert into rota_run (id, job, job_version, queue, priority, scope_kind, scope_id, payload, max_attempts, "
+    "on_lost, created_at, run_at, state, error)"
+)
+_VALUES = (
+    "'work', 1, 'default', 0, 'global', 'global', '{{}}', 4, 'retry', 0, 0, "
+    "case when n % 100 = 0 then 'failed' else 'succeeded' end, "
+    'case when n % 100 = 0 then \'{"type":"A","message":"b","fingerprint":"f"}\' end'
+).replace("{{}}", "{}")
+_MANY = f"{_COLUMNS} select gen_random_uuid(), {_VALUES} from generate_series(1, :count) as n"
+_MANY_HERE = (
+    "with recursive many (n) as (select 1 union all select n + 1 from many where n < 20000) "
+    f"{_COLUMNS} select lower(printf('%s-%s-%s-%s-%s', hex(randomblob(4)), hex(randomblob(2)), hex(randomblob(2)), "
+    f"hex(randomblob(2)), hex(randomblob(6)))), {_VALUES} from many"
+)
+
+
+Asked = list[tuple[str, dict[str, Any]]]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    """Every statement composed for a search."""
+    statements: Asked = []
+    for kind in (SqliteTx, PostgresTx):
+        original = kind.fetch_sql
+
+        async def noting(
+            self: Tx, sql: str, /, _original: Callable[..., Awaitable[Any]] = original, **values: Any
+        ) -> Any:
+            if not sql.startswith("explain"):
+                statements.append((sql, dict(values)))
+            return await _original(self, sql, **values)
+
+        monkeypatch.setattr(kind, "fetch_sql", noting)
+    return statements
+
+
+async def plan_of(store: Store, sql: str, values: dict[str, Any]) -> list[str]:
+    async def body(tx: Tx) -> Sequence[Row]:
+        explain = "explain" if tx.dialect.name == "postgres" else "explain query plan"
+        return await tx.fetch_sql(f"{explain} {sql}", **values)
+
+    return [str(row[-1]).strip() for row in await store.database.read(body)]
+
+
+def walks_all(sql: str, plan: list[str]) -> list[str]:
+    """Steps that look at every run; to find ids, it must not be all ids that are walked."""
+    finds_ids = "limit :span" in sql and sql != ALL
+    return [step for step in plan if _WHOLE.search(step) or (finds_ids and _ALL_IDS.search(step))]
+
+
+@pytest.mark.parametrize("name", FILTERS)
+async def test_no_statement_of_a_search_walks_all_runs(
+    store: Store, asked: Asked, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(searching, "_LARGEST", 1_000)
+    await filled(store)
+    asked.clear()
+    await store.searching.page(FILTERS[name], 50, None)
+    await store.searching.find(FILTERS[name], 200)
+    statements = dict(asked)
+    assert statements
+    for sql, values in statements.items():
+        plan = await plan_of(store, sql, values)
+        assert walks_all(sql, plan) == [], (sql, plan)
+
+
+@pytest.mark.parametrize("name", ["failed", "faults", "running", "queued", "scheduled", "live", "fingerprint", "job"])
+async def test_where_there_is_an_index_not_even_windows_of_all_runs_are_looked_at(
+    store: Store, asked: Asked, name: str
+) -> None:
+    await filled(store)
+    asked.clear()
+    await store.searching.page(FILTERS[name], 50, None)
+    assert ALL not in dict(asked)
+
+
+async def some(store: Store) -> list[str]:
+    """Thirty runs, newest first: every third failed, every fifth has a tag."""
+    runs = []
+    for place in range(30):
+        options: dict[str, Any] = {"tags": ["fifth"]} if place % 5 == 0 else {}
+        held = await put_and_claim(store, payload={"n": place}, **options)
+        await tell(store, held, Outcome.FAILED if place % 3 == 0 else Outcome.SUCCEEDED)
+        runs.append(held.run_id)
+    return runs[::-1]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in (("_SMALL", 4), ("_FIRST", 2), ("_LARGEST", 7), ("_GROWTH", 2)):
+        monkeypatch.setattr(searching, name, size)
+
+
+WANTED: dict[str, tuple[RunFilter, Callable[[int], bool]]] = {
+    "all": (RunFilter(), lambda _: True),
+    "failed": (RunFilter(states=(RunState.FAILED,)), lambda n: n % 3 == 0),
+    "fingerprint": (RunFilter(fingerprint=MINE), lambda n: n % 3 == 0),
+    "succeeded": (RunFilter(states=(RunState.SUCCEEDED,)), lambda n: n % 3 != 0),
+    "tag": (RunFilter(tag="fifth"), lambda n: n % 5 == 0),
+    "both": (RunFilter(tag="fifth", job="work", states=(RunState.FAILED,)), lambda n: n % 15 == 0),
+    "payload": (RunFilter(payload={"n": 3}), lambda n: n == 3),
+    "none": (RunFilter(queue="nobody's"), lambda _: False),
+    "other job": (RunFilter(job="other"), lambda _: False),
+}
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", WANTED)
+async def test_windows_miss_nothing_and_repeat_nothing(store: Store, name: str) -> None:
+    runs = await some(store)
+    wanted, matches = WANTED[name]
+    expected = [id for place, id in enumerate(runs) if matches(29 - place)]
+    assert ids(await store.list_runs(wanted, 100)) == expected
+    for limit in (1, 2, 3, 10):
+        found, before, pages = [], None, 0
+        while pages == 0 or before is not None:
+            page = await store.searching.page(wanted, limit, before)
+            found += ids(page.runs)
+            before, pages = page.next, pages + 1
+            assert len(page.runs) == limit or page.next is None
+        assert found == expected
+    assert await store.searching.count(wanted, 100) == Counted(len(expected), exact=True)
+    if len(expected) > 1:
+        assert await store.searching.count(wanted, len(expected) - 1) == Counted(len(expected) - 1, exact=False)
+    assert [one.id for one in await store.searching.find(wanted, None)] == expected
+
+
+@pytest.mark.usefixtures("small")
+async def test_a_page_that_takes_too_long_is_short_and_says_where_to_go_on(store_url: str, store: Store) -> None:
+    runs = await some(store)
+    impatient = Store(open_database(store_url, Ticking()))
+    wanted = RunFilter(payload={"n": 3})
+    found, before, pages = [], None, 0
+    while pages == 0 or before is not None:
+        page = await impatient.searching.page(wanted, 1, before, 0.25)
+        found += ids(page.runs)
+        before, pages = page.next, pages + 1
+    assert found == [runs[-4]]
+    assert 3 < pages < 20
+    counted = await impatient.searching.count(RunFilter(queue="nobody's"), 10, 0.25)
+    assert counted == Counted(0, exact=False)
+    await impatient.close()
+
+
+async def test_live_runs_are_found_wherever_they_are(store: Store) -> None:
+    await store.enqueue([make() for _ in range(3)])
+    later = await put(store, delay="1h")
+    held = await claim(store, 1)
+    queued = await store.list_runs(RunFilter(states=(RunState.QUEUED,)), 10)
+    assert len(queued) == 2
+    assert ids(await store.list_runs(RunFilter(states=(RunState.SCHEDULED,)), 10)) == [later]
+    assert ids(await store.list_runs(RunFilter(states=(RunState.RUNNING,)), 10)) == [held[0].run_id]
+    both = RunFilter(states=(RunState.RUNNING, RunState.SCHEDULED))
+    assert ids(await store.list_runs(both, 10)) == [later, held[0].run_id]
+
+
+@pytest.mark.usefixtures("small")
+async def test_more_that_wait_than_are_read_whole(store: Store) -> None:
+    await store.enqueue([make() for _ in range(9)])
+    later = [await put(store, delay="1h") for _ in range(6)]
+    assert ids(await store.list_runs(RunFilter(states=(RunState.SCHEDULED,)), 10)) == later[::-1]
+    assert len(await store.list_runs(RunFilter(states=(RunState.QUEUED,)), 100)) == 9
+    assert len(await store.searching.find(RunFilter(states=tuple(LIVE_STATES)), None)) == 15
