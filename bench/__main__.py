@@ -16,6 +16,7 @@ def main() -> None:
     _add_schedule(commands.add_parser("schedule", help="fires, lateness, idle and start, cron; beside APScheduler"))
     _add_http(commands.add_parser("http", help="HTTP jobs, beside the bare client"))
     _add_server(commands.add_parser("server", help="the API, beside its framework and its store"))
+    _add_paint(commands.add_parser("paint", help="how soon the dashboard shows something with a million runs"))
     options = parser.parse_args()
     options.run(options)
 
@@ -123,6 +124,19 @@ def _server(options: argparse.Namespace) -> None:
         seconds=options.seconds,
     )
     server.main(plan, options.json)
+
+
+def _add_paint(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--rows", type=int, default=1_000_000, help="runs in the database")
+    command.add_argument("--repeat", type=int, default=5, help="visits of each page")
+    command.add_argument("--json", type=Path, help="also write every visit's figures to this file")
+    command.set_defaults(run=_paint)
+
+
+def _paint(options: argparse.Namespace) -> None:
+    from bench import paint  # only this one needs a browser
+
+    paint.main(paint.Plan(options.rows, options.repeat), options.json)
 
 
 def _names(known: Iterable[str]) -> Callable[[str], list[str]]:

@@ -284,6 +284,9 @@ class BlockingInsight:
     def overview(self) -> Overview:
         return self._call(lambda client: client.insight.overview())
 
+    def oldest_queued(self) -> dict[str, datetime]:
+        return self._call(lambda client: client.insight.oldest_queued())
+
     def series(
         self, from_at: datetime | None = None, to_at: datetime | None = None, step: Duration | None = None
     ) -> Series:

@@ -40,6 +40,10 @@ class Insight:
                 self._known = now, await self._look()
             return self._known[1]
 
+    async def oldest_queued(self) -> dict[str, datetime]:
+        """By queue: since when the run could be claimed that waits longest; queues where none waits are left out."""
+        return await self._store.insight.oldest_queued()
+
     async def series(
         self, from_at: datetime | None = None, to_at: datetime | None = None, step: Duration | None = None
     ) -> Series:

@@ -13,7 +13,7 @@ _LOOK = """hidden => {
     Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});
     document.dispatchEvent(new Event('visibilitychange'));
 }"""
-VIEWS = ["Overview", "Schedules", "Runs", "Timeline", "Errors", "Workers", "Queues", "Audit"]
+VIEWS = ["Overview", "Schedules", "Runs", "Timeline", "Errors", "Workers", "Queues", "Jobs", "Audit"]
 
 
 async def test_every_view_is_one_click_away(dashboard: Dashboard, page: Page) -> None:

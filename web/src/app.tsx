@@ -1,7 +1,7 @@
 /** The dashboard put together. */
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
-import { whenSignedOut } from "./api/client";
+import { signedIn, whenSignedOut } from "./api/client";
 import { LiveProvider } from "./api/live";
 import { Problem } from "./api/problem";
 import { useWords } from "./i18n";
@@ -9,9 +9,9 @@ import { PreferencesProvider } from "./preferences";
 import { Link, Routes, usePlace } from "./router";
 import { CrashGuard } from "./shell/Crash";
 import { Shell } from "./shell/Shell";
-import { SignIn } from "./shell/SignIn";
+import { SignIn, SignInForm } from "./shell/SignIn";
 import { shellWords } from "./shell/words";
-import { EmptyState, PageHeader, ToastProvider } from "./ui";
+import { Dialog, EmptyState, PageHeader, ToastProvider } from "./ui";
 import { views } from "./views";
 
 const routes = views.flatMap((view) => view.routes);
@@ -41,25 +41,35 @@ export function App() {
   );
 }
 
+/** Whoever is not known is asked first; whose session ended meanwhile, above the page, which stays as it was. */
 function Door({ queries }: { queries: QueryClient }) {
+  const t = useWords(shellWords);
   const [signedOut, setSignedOut] = useState(false);
-  useEffect(() => whenSignedOut(() => setSignedOut(true)), []);
-  if (signedOut) {
-    return (
-      <SignIn
-        onDone={() => {
-          queries.clear();
-          setSignedOut(false);
-        }}
-      />
-    );
-  }
+  const [entered, setEntered] = useState(false);
+  useEffect(
+    () =>
+      whenSignedOut(() => {
+        setEntered(queries.getQueryData(["whoami"]) !== undefined);
+        setSignedOut(true);
+      }),
+    [queries],
+  );
+  const done = () => {
+    setSignedOut(false);
+    if (entered) signedIn();
+    else queries.clear();
+  };
+  if (signedOut && !entered) return <SignIn onDone={done} />;
   return (
     <LiveProvider>
       <ToastProvider>
         <Shell>
           <Content />
         </Shell>
+        <Dialog title={t.signInAgain} open={signedOut} onClose={() => undefined} alert>
+          <p className="quiet">{t.sessionEnded}</p>
+          <SignInForm onDone={done} />
+        </Dialog>
       </ToastProvider>
     </LiveProvider>
   );

@@ -5,6 +5,7 @@ import {
   useContext,
   useEffect,
   useMemo,
+  useRef,
   useSyncExternalStore,
   type AnchorHTMLAttributes,
   type ComponentType,
@@ -132,8 +133,11 @@ export function Routes({ routes, missing }: { routes: Route[]; missing: ReactNod
     }
     return null;
   }, [routes, path]);
+  const first = useRef(true);
   useEffect(() => {
-    document.getElementById("main")?.focus({ preventScroll: true });
+    // On another page one begins with what it is about; on the first with the way past the rail.
+    if (!first.current) document.getElementById("main")?.focus({ preventScroll: true });
+    first.current = false;
   }, [path]);
   if (!found) return <>{missing}</>;
   const Page = found.route.page;

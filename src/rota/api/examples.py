@@ -62,7 +62,9 @@ SCHEDULE: dict[str, Any] = {
 }  # fmt: skip
 FIRE: dict[str, Any] = {"plan_time": _AT, "local": "2026-01-31T09:00:00+01:00", "eligible_at": _AT, "marks": []}
 OCCURRENCE: dict[str, Any] = {"kind": "ran", "plan_time": _AT, "run_id": RUN["id"], "state": "succeeded"}
-QUEUE: dict[str, Any] = {"queue": "mail", "running": 2, "queued": 17, "scheduled": 4, "paused": None}
+QUEUE: dict[str, Any] = {
+    "queue": "mail", "running": 2, "queued": 17, "scheduled": 4, "paused": None, "oldest_at": _AT,
+}  # fmt: skip
 WORKER: dict[str, Any] = {
     "id": "web-1@5be1c0ffee00", "name": "web-1", "host": "web-1", "pid": 17, "version": "0.1.0", "state": "working",
     "queues": {"default": 1}, "jobs": ["hello"], "slots": 10, "held": 0, "runs": [], "started_at": _AT, "seen_at": _AT,

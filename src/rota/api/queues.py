@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,14 +21,17 @@ from rota.core.model import Pause, with_empty_queues
 
 
 class Queue(msgspec.Struct):
+    """`oldest_at`: since when the run could be claimed that waits longest; null while none waits."""
+
     queue: str
     running: int
     queued: int
     scheduled: int
     paused: Pause | None
+    oldest_at: datetime | None = None
 
 
-class ResumedQueue(Queue):
+class ResumedQueue(Queue, kw_only=True):
     """`was_paused`: until now."""
 
     was_paused: bool
@@ -36,8 +41,9 @@ async def _queues(client: Client) -> list[Queue]:
     """Those that jobs name, and those that are paused, too, though nothing is in them."""
     paused = {one.name: one for one in await client.paused_queues()}
     counts = {count[0]: count for count in with_empty_queues(await client.queues(), await client.jobs())}
+    oldest = await client.insight.oldest_queued()
     names = sorted({*counts, *paused})
-    return [Queue(*counts.get(name, (name, 0, 0, 0)), paused.get(name)) for name in names]
+    return [Queue(*counts.get(name, (name, 0, 0, 0)), paused.get(name), oldest.get(name)) for name in names]
 
 
 @operation(Role.VIEWER, answers=Queue, lists=True, gives=QUEUE)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
+import msgspec
+
 from rota.core.documents import written_instant
 from rota.core.overview import Overview
 from rota.core.series import Series
@@ -13,10 +15,15 @@ from rota.core.timeline import Timeline
 from rota.durations import Duration
 from rota.errors import Invalid
 from rota.remote.transport import Transport, path_of
-from rota.remote.values import read, value
+from rota.remote.values import items, read, value
 from rota.remote.writing import duration
 
 T = TypeVar("T")
+
+
+class _Queue(msgspec.Struct):
+    queue: str
+    oldest_at: datetime | None = None
 
 
 class RemoteInsight:
@@ -29,6 +36,11 @@ class RemoteInsight:
         An answer serves everybody who asks within a second and a half.
         """
         return read((await self._transport.ask("GET", path_of("overview"))).body, Overview)
+
+    async def oldest_queued(self) -> dict[str, datetime]:
+        """By queue: since when the run could be claimed that waits longest; queues where none waits are left out."""
+        found = items((await self._transport.ask("GET", path_of("queues"))).body, _Queue)
+        return {one.queue: one.oldest_at for one in found if one.oldest_at is not None}
 
     async def series(
         self, from_at: datetime | None = None, to_at: datetime | None = None, step: Duration | None = None

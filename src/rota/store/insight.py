@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from rota.core.counts import Rows
 from rota.core.recent import Recent
 from rota.core.timeline import Asked
+from rota.instants import instant
 from rota.store import counts, overview, recent, timeline
 from rota.store.database import Database
 from rota.store.overview import Seen
@@ -23,6 +25,11 @@ class InsightStore:
     async def recent(self, names: Sequence[str], limit: int) -> dict[str, Recent]:
         """Of each of these schedules the last runs."""
         return await self._database.read(lambda tx: recent.recent(tx, names, limit))
+
+    async def oldest_queued(self) -> dict[str, datetime]:
+        """Of each queue in which runs could be claimed: since when the one could that waits longest."""
+        rows = await self._database.read(lambda tx: tx.fetch("oldest_queued"))
+        return {queue: instant(at) for queue, at in rows}
 
     async def record(self, source: str, rows: Rows) -> None:
         """All that a process has counted of these minutes and hours, in place of what it wrote before."""

@@ -50,6 +50,18 @@ export function whenSignedOut(listener: () => void): () => void {
   return () => onUnauthorized.delete(listener);
 }
 
+const onSignedIn = new Set<() => void>();
+
+/** Calls `listener` when somebody has signed in again, while the page stayed. */
+export function whenSignedIn(listener: () => void): () => void {
+  onSignedIn.add(listener);
+  return () => onSignedIn.delete(listener);
+}
+
+export function signedIn(): void {
+  onSignedIn.forEach((listener) => listener());
+}
+
 async function send(method: Method, path: string, ask: Ask): Promise<Response> {
   const headers: Record<string, string> = { accept: ask.accept ?? "application/json" };
   if (ask.body !== undefined) headers["content-type"] = "application/json";
@@ -76,13 +88,15 @@ async function send(method: Method, path: string, ask: Ask): Promise<Response> {
 async function refusal(response: Response): Promise<Problem> {
   if (response.status === 401) onUnauthorized.forEach((listener) => listener());
   const id = response.headers.get("x-request-id") ?? undefined;
+  const rest = Number(response.headers.get("retry-after") ?? NaN);
+  const after = Number.isFinite(rest) ? rest : undefined;
   try {
     const facts = parseJson(await response.text()) as ProblemFacts;
-    if (typeof facts.code === "string") return new Problem(facts, id);
+    if (typeof facts.code === "string") return new Problem(facts, id, after);
   } catch {
     // Not one of ours: something in between answered.
   }
-  return new Problem({ status: response.status, code: "unexpected", detail: `the server answered ${response.status}` }, id);
+  return new Problem({ status: response.status, code: "unexpected", detail: `the server answered ${response.status}` }, id, after);
 }
 
 async function valued<T>(response: Response): Promise<T> {

@@ -5,7 +5,7 @@
  */
 import { useQueryClient, type Query, type QueryClient } from "@tanstack/react-query";
 import { createContext, useContext, useEffect, useMemo, useState, type ReactNode } from "react";
-import { apiUrl } from "./client";
+import { apiUrl, whenSignedIn } from "./client";
 
 export type Topic = "runs" | "schedules" | "workers" | "queues" | `run:${string}`;
 export type LiveState = "live" | "connecting" | "polling" | "paused" | "off";
@@ -36,10 +36,16 @@ class Live {
     this.running = true;
     const look = () => this.reconnect();
     document.addEventListener("visibilitychange", look);
+    const unlisten = whenSignedIn(() => {
+      this.close();
+      this.stale = true;
+      this.reconnect();
+    });
     this.reconnect();
     return () => {
       this.running = false;
       document.removeEventListener("visibilitychange", look);
+      unlisten();
       this.reconnect();
     };
   }

@@ -15,8 +15,10 @@ export class Problem extends Error {
   readonly hint: string | undefined;
   readonly pointer: string | undefined;
   readonly requestId: string | undefined;
+  /** Not before so many seconds from now. */
+  readonly retryAfter: number | undefined;
 
-  constructor(facts: ProblemFacts, requestId?: string) {
+  constructor(facts: ProblemFacts, requestId?: string, retryAfter?: number) {
     super(facts.detail);
     this.name = "Problem";
     this.status = facts.status;
@@ -25,6 +27,7 @@ export class Problem extends Error {
     this.hint = facts.hint;
     this.pointer = facts.pointer;
     this.requestId = requestId;
+    this.retryAfter = retryAfter;
   }
 
   /** No answer at all: the server, or the way to it, is down. */

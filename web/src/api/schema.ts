@@ -779,12 +779,14 @@ export interface ProgressBody {
   summary?: string | null;
 }
 
+/** `oldest_at`: since when the run could be claimed that waits longest; null while none waits. */
 export interface Queue {
   queue: string;
   running: number;
   queued: number;
   scheduled: number;
   paused: Pause | null;
+  oldest_at: string | null;
 }
 
 /** `rate`: so many begin in so long, `"1000/1h"`. */
@@ -855,6 +857,7 @@ export interface ResumedQueue {
   queued: number;
   scheduled: number;
   paused: Pause | null;
+  oldest_at: string | null;
   was_paused: boolean;
 }
 

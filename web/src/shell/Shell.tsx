@@ -50,8 +50,10 @@ function Rail() {
   const { path } = usePlace();
   const rail = useRef<HTMLElement>(null);
   useEffect(() => {
-    // On a phone the rail is a bar that may be wider than the screen.
-    rail.current?.querySelector('[aria-current="page"]')?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    // On a phone the rail is a bar that may be wider than the screen. Elsewhere Tab would go on from what is scrolled to.
+    const bar = rail.current;
+    if (!bar || [bar, ...bar.children].every((part) => part.scrollWidth <= part.clientWidth)) return;
+    bar.querySelector('[aria-current="page"]')?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [path]);
   return (
     <nav ref={rail} className="rail" aria-label={t.navigation}>

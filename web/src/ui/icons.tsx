@@ -9,6 +9,7 @@ const PATHS = {
   errors: <path d="M8 2.5 14.2 13H1.8zM8 6.5v3M8 11.2v.3" />,
   workers: <path d="M4 4h8v8H4zM6.5 1.5V4M9.5 1.5V4M6.5 12v2.5M9.5 12v2.5M1.5 6.5H4M1.5 9.5H4M12 6.5h2.5M12 9.5h2.5" />,
   queues: <path d="M2.5 3h11v3h-11zM2.5 6.5h11v3h-11zM2.5 10h11v3h-11z" />,
+  jobs: <path d="M2.5 5h11v8.5h-11zM5.5 5V2.5h5V5M2.5 8.5h11" />,
   audit: <path d="M3.5 2h9v12h-9zM6 5.5h4M6 8h4M6 10.5h2.5" />,
   search: <path d="M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9zM10.5 10.5l3 3" />,
   close: <path d="M4 4l8 8M12 4l-8 8" />,

@@ -1,6 +1,7 @@
 /** The views, in the order of the rail. */
 import audit from "./audit";
 import errors from "./errors";
+import jobs from "./jobs";
 import overview from "./overview";
 import queues from "./queues";
 import runs from "./runs";
@@ -9,4 +10,4 @@ import timeline from "./timeline";
 import type { View } from "./view";
 import workers from "./workers";
 
-export const views: View[] = [overview, schedules, runs, timeline, errors, workers, queues, audit];
+export const views: View[] = [overview, schedules, runs, timeline, errors, workers, queues, jobs, audit];

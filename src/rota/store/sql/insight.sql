@@ -102,6 +102,9 @@ select r.queue, 'waiting', count(*) from rota_outside o join rota_run r on r.id 
 union all
 select r.queue, 'waiting', count(*) from rota_conduct c join rota_run r on r.id = c.run_id group by r.queue;
 
+-- name: oldest_queued
+select queue, min(run_at) from rota_ready where hold in (0, 2, 6) group by queue;
+
 -- name: begin_measuring
 insert into rota_count (span, at, source, counted)
 select rows.span, rows.at, '', '{}' from {rows span int, at bigint}

@@ -1,14 +1,12 @@
-import { notYet } from "../NotYet";
 import type { View } from "../view";
+import { AuditPage } from "./AuditPage";
 import { viewName } from "./words";
-
-const Page = notYet(viewName, "rota audit");
 
 const view: View = {
   id: "audit",
   icon: "audit",
   name: viewName,
-  routes: [{ path: "/audit", page: Page }],
+  routes: [{ path: "/audit", page: AuditPage }],
 };
 
 export default view;

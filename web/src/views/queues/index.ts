@@ -1,14 +1,16 @@
-import { notYet } from "../NotYet";
 import type { View } from "../view";
+import { QueuePage } from "./QueuePage";
+import { QueuesPage } from "./QueuesPage";
 import { viewName } from "./words";
-
-const Page = notYet(viewName, "rota queue ls");
 
 const view: View = {
   id: "queues",
   icon: "queues",
   name: viewName,
-  routes: [{ path: "/queues", page: Page }, { path: "/queues/:name", page: Page }],
+  routes: [
+    { path: "/queues", page: QueuesPage },
+    { path: "/queues/:name", page: QueuePage },
+  ],
 };
 
 export default view;

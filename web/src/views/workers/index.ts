@@ -1,14 +1,16 @@
-import { notYet } from "../NotYet";
 import type { View } from "../view";
+import { WorkerPage } from "./WorkerPage";
+import { WorkersPage } from "./WorkersPage";
 import { viewName } from "./words";
-
-const Page = notYet(viewName, "rota workers ls");
 
 const view: View = {
   id: "workers",
   icon: "workers",
   name: viewName,
-  routes: [{ path: "/workers", page: Page }, { path: "/workers/:id", page: Page }],
+  routes: [
+    { path: "/workers", page: WorkersPage },
+    { path: "/workers/:id", page: WorkerPage },
+  ],
 };
 
 export default view;

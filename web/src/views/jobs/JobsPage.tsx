@@ -1,0 +1,90 @@
+/** Every job: how it stands, and how it went so far. */
+import { useEffect, useRef, useState } from "react";
+import { part, type Page } from "../../api/client";
+import { useGet, useMay } from "../../api/hooks";
+import type { JobStats } from "../../api/schema";
+import { useWords } from "../../i18n";
+import { Link, useParameter } from "../../router";
+import { Card, DataTable, EmptyState, PageHeader, ProblemNotice, SearchBox, Time, type Column } from "../../ui";
+import { JobMenu } from "./Actions";
+import { JobBadge, percent, rateTone, span, useStats } from "./parts";
+import type { Job } from "./types";
+import { jobsWords, viewName } from "./words";
+import "./jobs.css";
+
+export function JobsPage() {
+  const t = useWords(jobsWords);
+  const name = useWords(viewName).name;
+  const may = useMay("operator");
+  const [q, setQ] = useParameter("q");
+  const jobs = useGet<Page<Job>>("runs", "/jobs", {}, { rest: 1_000, every: 30_000 });
+  const wanted = (q ?? "").trim().toLowerCase();
+  const rows = jobs.data?.items.filter((job) => job.name.toLowerCase().includes(wanted));
+  const columns: Column<Job>[] = [
+    { id: "name", name: t.job, cell: (job) => <Name job={job} />, sortBy: (job) => job.name },
+    { id: "state", name: t.state, cell: (job) => <JobBadge state={job.status.state} />, sortBy: (job) => job.status.state },
+    { id: "live", name: t.live, cell: (job) => <Live job={job} />, number: true, priority: "low", sortBy: (job) => job.status.running + job.status.waiting },
+    { id: "total", name: t.total, cell: (job) => <Stat job={job} of={(stats) => stats.total.toLocaleString("en")} />, number: true, priority: "low" },
+    { id: "rate", name: t.rate, cell: (job) => <Stat job={job} of={(stats) => <Rate share={stats.success_rate} />} />, number: true },
+    { id: "average", name: t.average, cell: (job) => <Stat job={job} of={(stats) => span(stats.average_duration_ms)} />, number: true, priority: "lowest" },
+    { id: "p95", name: t.p95, cell: (job) => <Stat job={job} of={(stats) => span(stats.p95_duration_ms)} />, number: true, priority: "low" },
+    { id: "last", name: t.last, cell: (job) => <Stat job={job} of={(stats) => <Time at={stats.last_execution_at} />} />, number: true, priority: "low" },
+    { id: "next", name: t.next, cell: (job) => <Time at={job.status.next_at} />, number: true, priority: "low", sortBy: (job) => job.status.next_at },
+    ...(may ? [{ id: "actions", name: t.actions, cell: (job: Job) => <JobMenu job={job} />, number: true, width: "4rem", priority: "low" as const }] : []),
+  ];
+  return (
+    <>
+      <PageHeader title={name} about={t.about} />
+      <div className="jobs-filter">
+        <SearchBox label={t.filter} placeholder={t.filterHint} value={q ?? ""} onChange={(text) => setQ(text || null)} shortcut="/" />
+      </div>
+      {jobs.error && <ProblemNotice problem={jobs.error} onRetry={() => void jobs.refetch()} />}
+      {!(jobs.error && !rows) && (
+        <Card bare>
+          <DataTable
+            label={name}
+            columns={columns}
+            rows={rows}
+            rowKey={(job) => job.name}
+            to={(job) => `/jobs/${part(job.name)}`}
+            empty={wanted ? <EmptyState title={t.noMatch} /> : <EmptyState title={t.emptyTitle} command={["rota dev", "rota job add ping --url https://example.com/health"]}>{t.emptyAbout}</EmptyState>}
+          />
+        </Card>
+      )}
+    </>
+  );
+}
+
+function Name({ job }: { job: Job }) {
+  return (
+    <span className="jobs-name">
+      <Link to={`/jobs/${part(job.name)}`} className="clip" title={job.name}>{job.name}</Link>
+      {job.description && <span className="quiet clip" title={job.description}>{job.description.split("\n")[0]}</span>}
+    </span>
+  );
+}
+
+function Live({ job }: { job: Job }) {
+  const t = useWords(jobsWords);
+  const { running, waiting } = job.status;
+  if (!running && !waiting) return <span className="quiet">–</span>;
+  return <span title={t.liveAbout(running, waiting)}>{running}<span className="quiet"> + {waiting}</span></span>;
+}
+
+export function Rate({ share }: { share: number | null }) {
+  const tone = rateTone(share);
+  return <span className={tone ? `jobs-rate tone-${tone}` : undefined}>{percent(share)}</span>;
+}
+
+/** Asked for when the row comes into sight: a thousand jobs are a thousand questions. */
+function Stat({ job, of }: { job: Job; of: (stats: JobStats) => React.ReactNode }) {
+  const here = useRef<HTMLSpanElement>(null);
+  const [seen, setSeen] = useState(false);
+  useEffect(() => {
+    const watching = new IntersectionObserver((entries) => setSeen(entries.some((entry) => entry.isIntersecting)));
+    watching.observe(here.current!);
+    return () => watching.disconnect();
+  }, []);
+  const stats = useStats(job.name, seen);
+  return <span ref={here}>{stats.data ? of(stats.data) : <span className="quiet">–</span>}</span>;
+}
