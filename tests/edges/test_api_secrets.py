@@ -95,8 +95,8 @@ async def test_others_see_that_there_is_one(app: Rota, http: httpx2.AsyncClient,
 
 async def test_admins_see_everything(app: Rota, http: httpx2.AsyncClient, runs: list[str]) -> None:
     seen = await told(http, runs, await bearing(app, Role.ADMIN))
-    for path in ("/api/v1/runs", f"/api/v1/runs/{runs[0]}", f"/api/v1/runs/{runs[1]}/attempts", "/api/v1/schedules/news"):
-        assert SECRET in seen[path], path
+    for path in ("runs", f"runs/{runs[0]}", f"runs/{runs[1]}/attempts", "schedules/news"):
+        assert SECRET in seen[f"/api/v1/{path}"], path
 
 
 async def test_what_operators_do_tells_none(app: Rota, http: httpx2.AsyncClient, runs: list[str]) -> None:

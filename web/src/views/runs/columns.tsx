@@ -22,7 +22,7 @@ export function useColumns(): Column<Run>[] {
     { id: "run", name: t.run, cell: (run) => <Name run={run} />, clip: true, width: "30%" },
     { id: "state", name: t.state, cell: (run) => <StateBadge state={run.state} />, width: "7.5rem" },
     { id: "created", name: t.created, cell: (run) => <Time at={run.created_at} />, width: "6rem" },
-    { id: "took", name: t.took, cell: (run) => <Took run={run} />, number: true, width: "6rem", priority: "low" },
+    { id: "took", name: t.took, cell: (run) => <Took run={run} />, number: true, width: "7rem", priority: "low" },
     { id: "attempt", name: t.attempt, cell: (run) => (run.attempt ? `${run.attempt}/${run.max_attempts}` : "–"), number: true, width: "5rem", priority: "lowest" },
     { id: "details", name: t.details, cell: (run) => <Details run={run} />, clip: true, priority: "low" },
   ];
