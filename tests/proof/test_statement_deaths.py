@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from itertools import product
@@ -65,18 +66,23 @@ Act = Callable[[Site], Awaitable[object]]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def sites(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Sites]:
+def template(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(f"{request.param}_template"))
+
+
+@pytest.fixture
+async def sites(template: str, postgres_cluster: PostgresServer, tmp_path: Path) -> AsyncIterator[Sites]:
     """Databases of one kind, each fresh."""
     opened: list[tuple[Site, str]] = []
-    server: PostgresServer | None = None
-    if request.param == "postgres":
-        server = request.getfixturevalue("postgres_cluster")
+    server = postgres_cluster if template.startswith("postgres") else None
 
     async def fresh() -> Site:
-        url = server.create_database() if server else f"sqlite:///{tmp_path / f'{len(opened)}.db'}"
+        if server:
+            url = server.create_database(template)
+        else:
+            url = f"sqlite:///{shutil.copy(template, tmp_path / f'{len(opened)}.db')}"
         site = Site(url)
         opened.append((site, url))
-        await site.store.migrate()
         await site.store.save_jobs([WORK, LIMITED, FRAGILE])
         return site
 
