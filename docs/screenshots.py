@@ -36,7 +36,7 @@ SHOTS = {
     "schedules": ("/schedules", "light"),
     "runs": ("/runs", "light"),
     "run": ("/runs/{run}", "dark"),
-    "timeline": ("/timeline?by=job&span=180", "light"),
+    "timeline": ("/timeline?by=job&span=75", "light"),
     "errors": ("/errors", "light"),
     "jobs": ("/jobs", "dark"),
     "workers": ("/workers", "light"),
