@@ -172,3 +172,16 @@ async def test_what_is_asked_is_found_by_indexes(store: Store) -> None:
     counted = await explained(store, "counted_last_day", since=0, whole=5)
     assert "SCAN rota_count" not in counted
     assert "Seq Scan" not in counted
+
+
+async def test_since_when_the_oldest_of_each_queue_waits(store: Store, clock: ManualClock) -> None:
+    insight = Insight(store, Config())
+    first = clock.micros()
+    await put(store)
+    await put(store, queue="mail")
+    clock.advance(timedelta(minutes=1))
+    await put(store)
+    await put(store, queue="later", delay="1m")
+    assert await insight.oldest_queued() == {"default": instant(first), "mail": instant(first)}
+    await claim(store, 1)
+    assert await insight.oldest_queued() == {"default": instant(first + MINUTE), "mail": instant(first)}

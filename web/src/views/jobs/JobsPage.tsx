@@ -68,7 +68,7 @@ function Live({ job }: { job: Job }) {
   const t = useWords(jobsWords);
   const { running, waiting } = job.status;
   if (!running && !waiting) return <span className="quiet">–</span>;
-  return <span title={t.liveAbout(running, waiting)}>{running}<span className="quiet"> + {waiting}</span></span>;
+  return <span className="jobs-live" title={t.liveAbout(running, waiting)}>{running}<span className="quiet"> + {waiting}</span></span>;
 }
 
 export function Rate({ share }: { share: number | null }) {
