@@ -15,6 +15,7 @@ from rota.cli.jobs import job
 from rota.cli.notifying import notify
 from rota.cli.options import examples
 from rota.cli.program import Program
+from rota.cli.promote import promote
 from rota.cli.queues import queue
 from rota.cli.quotas import quota
 from rota.cli.runs import run
@@ -39,7 +40,7 @@ Exit codes:
   6    conflict
   69   the database or the server cannot be reached, or the port is taken
   75   the run is still running after --timeout
-  78   bad configuration, or tables that need `rota migrate`
+  78   bad configuration; tables that need `rota migrate`, or that were promoted to elsewhere
   130  interrupted
   141  nobody reads on what `rota run watch` prints"""
 
@@ -75,6 +76,7 @@ for command in (
     server,
     worker,
     migrate,
+    promote,
     run,
     schedule,
     job,
