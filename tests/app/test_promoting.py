@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import pytest
 
 from rota import Rota, RunState
-from rota.errors import Conflict, DatabaseMoved, Invalid, PromotionUnfinished
+from rota.errors import Conflict, DatabaseMoved, Invalid, PromotionUnfinished, RotaError
 from rota.promoting import Moved, Promoted, Promotion, place_of
 from rota.store import Database, Store, open_database, open_store
 from rota.store.catalogue import catalogue_of
@@ -226,6 +226,35 @@ async def test_it_may_die_at_any_transaction(
     assert deaths
     assert without_origin(await content_of(target)) == before
     assert (await promote(source, target)).already
+
+
+async def test_a_transaction_that_is_repeated_does_nothing_twice(
+    source: Database, target: Database, sqlite_url: str, clock: ManualClock
+) -> None:
+    """The connection broke at its commit, and it was done again."""
+    await lived_in(sqlite_url, clock)
+    before = await content_of(source)
+
+    async def twice(work: Work[T], **options: Any) -> T:
+        await target.transact(work, **options)
+        return await target.transact(work, **options)
+
+    await promote(source, cast("Database", Mortal(target, twice)), rows=20)
+    assert without_origin(await content_of(target)) == before
+
+
+async def test_two_at_once_are_in_each_others_way_and_nothing_is_doubled(
+    source: Database, target: Database, sqlite_url: str, clock: ManualClock
+) -> None:
+    await lived_in(sqlite_url, clock)
+    before = await content_of(source)
+    with pytest.raises(Killed):
+        await promote(source, target, tell=dies_after(3))
+    both = (promote(source, target, rows=5), promote(source, target, rows=5))
+    ends = await asyncio.gather(*both, return_exceptions=True)
+    assert all(isinstance(end, Promoted | RotaError) for end in ends), ends
+    await promote(source, target)
+    assert without_origin(await content_of(target)) == before
 
 
 def without_origin(content: dict[str, list[tuple[Any, ...]]]) -> dict[str, list[tuple[Any, ...]]]:

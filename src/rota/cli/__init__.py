@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from rota.cli.beginning import init
 from rota.cli.cron import cron
 from rota.cli.doctor import doctor
 from rota.cli.errors import errors
@@ -50,6 +51,7 @@ Exit codes:
     cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=examples(
+        "rota init                                 a small application to begin with: jobs.py",
         "rota dev                                  an example, its worker and its page in one process",
         "rota worker jobs:app                      run the jobs that jobs.py declares on `app`",
         'rota run add crawl \'{"url": "…"}\' --wait  enqueue a run and wait for its end',
@@ -72,6 +74,7 @@ def root(server: str | None, token: str | None) -> None:
 
 
 for command in (
+    init,
     dev,
     server,
     worker,

@@ -15,7 +15,6 @@ from rota.store.sqlite_thread import FROZEN
 from rota.store.workers import list_workers
 
 _SHOWN = 3
-_DRAIN = "rota workers drain, then rota workers stop"
 
 
 class StillInUse(Conflict):
@@ -27,7 +26,8 @@ async def require_idle(tx: Tx) -> None:
     alive = [worker.name for worker in await list_workers(tx) if worker.state is not WorkerState.GONE]
     if alive:
         names = ", ".join(alive[:_SHOWN]) + (", …" if len(alive) > _SHOWN else "")
-        hint = f"stop them first: {_DRAIN}; or let this wait for them: --wait 5m"
+        stop = f"`rota workers drain {alive[0]}` lets it finish what it has, `rota workers stop {alive[0]}` ends it"
+        hint = f"{stop}; --wait 5m waits for that"
         raise StillInUse(f"workers are at work on this database: {names}", hint=hint)
     ((leases, last),) = await tx.fetch_sql(
         "select count(*), (max(expires_at) - :now) / 1000000 + 1 from rota_lease where expires_at > :now"
