@@ -221,6 +221,7 @@ run complete {look} --fence 1 --result 7
 run fail {other} --fence 1 --error jammed --no-retry
 explain {boom}
 audit
+errors
 job ls
 job show greet
 job stats greet
