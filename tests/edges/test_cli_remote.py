@@ -177,7 +177,15 @@ def test_workers_and_tokens(rota: Rotas) -> None:
 
 
 def test_what_needs_the_database_says_so(rota: Rotas) -> None:
-    for arguments in (["migrate"], ["doctor"], ["prune"], ["dev"], ["server"], ["worker", "jobs:app"]):
+    for arguments in (
+        ["migrate"],
+        ["promote", "--to", "postgresql://db/rota"],
+        ["doctor"],
+        ["prune"],
+        ["dev"],
+        ["server"],
+        ["worker", "jobs:app"],
+    ):
         done = rota(*arguments)
         assert done.exit_code == 2, arguments
         assert f"`rota {arguments[0]}` needs the database itself" in done.stderr
@@ -190,6 +198,8 @@ LOCAL = {
     "dev": "it is a server",
     "server": "it is one",
     "worker": "it claims and reports at the database",
+    "promote": "it has two databases, and freezes the one",
+    "init": "it asks nobody",
     "cron": "it asks nobody",
     "completion": "it asks nobody",
 }
@@ -211,6 +221,7 @@ run complete {look} --fence 1 --result 7
 run fail {other} --fence 1 --error jammed --no-retry
 explain {boom}
 audit
+errors
 job ls
 job show greet
 job stats greet

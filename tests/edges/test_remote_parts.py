@@ -252,7 +252,9 @@ async def test_work_outside_is_claimed_told_of_and_ended(app: Rota, far: RemoteC
     done = await far.get(run.run_id)
     assert (done.result, done.attempt) == ({"label": "cat"}, 2)
     (attempt, _) = await far.attempts(run.run_id)
-    assert attempt.error == error
+    assert attempt.error is not None
+    assert attempt.error.fingerprint
+    assert msgspec.structs.replace(attempt.error, fingerprint=None) == error
 
 
 async def test_a_claim_waits_longer_than_a_call_may_take(app: Rota, site: Site) -> None:

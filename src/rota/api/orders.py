@@ -87,7 +87,8 @@ def orders_of(value: object, idempotency_key: str | None) -> list[Order]:
     orders: list[Order] = []
     for place, item in enumerate(body.runs):
         order = order_of(item, f"$.runs[{place}]", keys[place])
-        if orders and order.options == orders[-1].options:  # the very same: then the client prepares them together
+        # The very same options: then the client prepares them together. What metadata holds is not told apart by ==.
+        if orders and order.options == orders[-1].options and "metadata" not in order.options:
             order = Order(order.job, order.arguments, orders[-1].options)
         orders.append(order)
     return orders

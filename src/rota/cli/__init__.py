@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from rota.cli.beginning import init
 from rota.cli.cron import cron
 from rota.cli.doctor import doctor
 from rota.cli.errors import errors
@@ -15,6 +16,7 @@ from rota.cli.jobs import job
 from rota.cli.notifying import notify
 from rota.cli.options import examples
 from rota.cli.program import Program
+from rota.cli.promote import promote
 from rota.cli.queues import queue
 from rota.cli.quotas import quota
 from rota.cli.runs import run
@@ -39,7 +41,7 @@ Exit codes:
   6    conflict
   69   the database or the server cannot be reached, or the port is taken
   75   the run is still running after --timeout
-  78   bad configuration, or tables that need `rota migrate`
+  78   bad configuration; tables that need `rota migrate`, or that were promoted to elsewhere
   130  interrupted
   141  nobody reads on what `rota run watch` prints"""
 
@@ -49,6 +51,7 @@ Exit codes:
     cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=examples(
+        "rota init                                 a small application to begin with: jobs.py",
         "rota dev                                  an example, its worker and its page in one process",
         "rota worker jobs:app                      run the jobs that jobs.py declares on `app`",
         'rota run add crawl \'{"url": "…"}\' --wait  enqueue a run and wait for its end',
@@ -71,10 +74,12 @@ def root(server: str | None, token: str | None) -> None:
 
 
 for command in (
+    init,
     dev,
     server,
     worker,
     migrate,
+    promote,
     run,
     schedule,
     job,

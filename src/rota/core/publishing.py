@@ -114,7 +114,7 @@ def carrying(run: NewRun, traceparent: str | None) -> NewRun:
     if traceparent is None:
         return run
     known: dict[str, Any] = msgspec.json.decode(run.metadata) if run.metadata else {}
-    return msgspec.structs.replace(run, metadata=_json({"traceparent": traceparent, **known}))
+    return msgspec.structs.replace(run, metadata=_json({"traceparent": traceparent, **known}), like=None)
 
 
 def _retry_override(definition: JobDefinition, options: Mapping[str, Any]) -> RetryPolicy | None:

@@ -12,7 +12,7 @@
     │                                    StepTwice, KeyReused, FollowingRing, BadConfig (exit 78)
     ├── Denied          403   exit 5     Forbidden, NotSignedIn, TooManyTries
     └── Unavailable     503   exit 69    DeadlineExceeded, UnreadableSchedule, SchemaOutdated (exit 78),
-                                         StillRunning (exit 75)
+                                         DatabaseMoved (exit 78), PromotionUnfinished (exit 78), StillRunning (exit 75)
 
 A message is built in its class from facts, and carries a hint where there is something to do about it.
 """
@@ -79,7 +79,9 @@ from rota.errors.values import (
     BadDuration,
     BadPayload,
     BadTrigger,
+    DatabaseMoved,
     DeadlineExceeded,
+    PromotionUnfinished,
     SchemaOutdated,
     UnknownOption,
 )
@@ -96,6 +98,7 @@ __all__ = [
     "BulkMismatch",
     "ChangedMeanwhile",
     "Conflict",
+    "DatabaseMoved",
     "DeadlineExceeded",
     "Denied",
     "DuplicateRun",
@@ -119,6 +122,7 @@ __all__ = [
     "NotTriggered",
     "NothingToRetry",
     "Overlapping",
+    "PromotionUnfinished",
     "QuotaExceeded",
     "RotaError",
     "RunIsFinal",

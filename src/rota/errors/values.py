@@ -58,6 +58,26 @@ class SchemaOutdated(Unavailable):
             super().__init__(f"the database is at schema {found}, this rota needs {wanted}", hint="run `rota migrate`")
 
 
+class DatabaseMoved(Unavailable):
+    """The SQLite file is history: whoever opens it is told where to go."""
+
+    exit_code, code = 78, "database-moved"
+
+    def __init__(self, place: str) -> None:
+        hint = "set database_url (ROTA_DATABASE_URL) to it; nothing is written here any more"
+        super().__init__(f"this database was promoted to {place}", hint=hint)
+
+
+class PromotionUnfinished(Unavailable):
+    """Of the two databases, neither is whole or may be written to."""
+
+    exit_code, code = 78, "promotion-unfinished"
+
+    def __init__(self, place: str) -> None:
+        hint = "`rota promote` goes on where it was, with the same --to; with --abandon it is taken back"
+        super().__init__(f"a promotion to {place} has begun, and is not finished", hint=hint)
+
+
 class DeadlineExceeded(Unavailable):
     code = "deadline"
 

@@ -152,5 +152,8 @@ class RemoteOutside:
 
 
 def _error(error: str | RunError | Mapping[str, Any] | None) -> msgspec.Raw | None:
-    """Checked, and made whole."""
-    return None if error is None else msgspec.Raw(error_told(error).encode())
+    """Checked, and made whole, but for its fingerprint, which the server makes."""
+    if error is None:
+        return None
+    told = msgspec.json.decode(error_told(error), type=RunError)
+    return msgspec.Raw(msgspec.json.encode(msgspec.structs.replace(told, fingerprint=None)))

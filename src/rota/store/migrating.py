@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from rota.errors import BadConfig, SchemaOutdated
 from rota.store.database import Database, Tx
+from rota.store.marks import MARK, has_migrations, mark_of
 from rota.store.statements import POSTGRES, migrations
 
 _TABLE = """
@@ -21,14 +22,12 @@ _PATIENCE = timedelta(hours=1)  # an index on a big table, or another migrator a
 async def current_version(tx: Tx) -> int:
     if tx.dialect is POSTGRES:
         await _require_utf8(tx)
-    catalogue = (
-        "select count(*) from pg_tables where tablename = 'rota_migration' and schemaname = any(current_schemas(false))"
-        if tx.dialect is POSTGRES
-        else "select count(*) from sqlite_master where type = 'table' and name = 'rota_migration'"
-    )
-    if not (await tx.fetch_sql(catalogue))[0][0]:
+    if not await has_migrations(tx):
         return 0
-    return int((await tx.fetch_sql("select coalesce(max(version), 0) from rota_migration"))[0][0])
+    found = int((await tx.fetch_sql("select coalesce(max(version), 0) from rota_migration"))[0][0])
+    if found == MARK and (mark := await mark_of(tx)):
+        raise mark.refusal()
+    return found
 
 
 async def _require_utf8(tx: Tx) -> None:

@@ -17,6 +17,7 @@ from rota.store import listening
 from rota.store.database import AlreadyThere, Completed, Row
 from rota.store.rates import Allowed, allowed
 from rota.store.ready import ready_row
+from rota.store.sqlite_thread import is_frozen
 
 if TYPE_CHECKING:
     from rota.store.sqlite import SqliteTx
@@ -38,6 +39,8 @@ class SqliteHotForms:
         try:
             self._tx.each("insert_run", rows)
         except apsw.ConstraintError as error:
+            if is_frozen(error):
+                raise
             raise AlreadyThere from error
         self._tx.each("insert_ready", [ready_row(run, at, now) for run, at in zip(runs, due, strict=True)])
         return now

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import apsw
 import msgspec
 
-from rota.errors import BadConfig, Invalid, RotaError, Unavailable
+from rota.errors import BadConfig, DatabaseMoved, Invalid, RotaError, Unavailable
 from rota.store import forking
 from rota.store.database import Work
 from rota.store.driving import drive
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _GROUP = 64
+FROZEN = "rota: promoted to "
+"""What triggers say, and to where, in a file that nobody may write to any more."""
 
 
 class Job(msgspec.Struct):
@@ -152,7 +154,13 @@ def _settle(future: Future[Any], *, result: Any = None, error: BaseException | N
         future.set_result(result)
 
 
+def is_frozen(error: apsw.Error) -> bool:
+    return FROZEN in str(error)
+
+
 def translated(error: apsw.Error, path: str) -> RotaError:
+    if is_frozen(error):
+        return DatabaseMoved(str(error).partition(FROZEN)[2])
     reasons: dict[type[apsw.Error], RotaError] = {
         apsw.BusyError: Unavailable(f"{path} is locked by another process"),
         apsw.FullError: Unavailable(f"the disk that holds {path} is full", hint="nothing was written; make room"),
