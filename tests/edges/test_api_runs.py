@@ -129,6 +129,13 @@ async def test_many_runs_are_enqueued_all_or_none(http: httpx2.AsyncClient) -> N
     assert (too_many.status_code, too_many.json()["pointer"]) == (422, "#/runs")
 
 
+async def test_metadata_that_only_looks_the_same_is_kept_apart(http: httpx2.AsyncClient) -> None:
+    kinds = [1, True, 1.5, 1.0]
+    orders = [{"job": "greet", "payload": {"name": "Ada"}, "metadata": {"x": kind}} for kind in kinds]
+    made = (await http.post(RUNS, json={"runs": orders})).json()["items"]
+    assert [repr(run["metadata"]["x"]) for run in made] == [repr(kind) for kind in kinds]
+
+
 async def test_many_runs_with_an_idempotency_key(http: httpx2.AsyncClient) -> None:
     headers = {"Idempotency-Key": "batch"}
     orders = [{"job": "greet", "payload": {"name": name}} for name in ("Ada", "Grace")]

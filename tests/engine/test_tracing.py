@@ -92,6 +92,16 @@ async def test_every_attempt_has_its_span_and_a_failure_shows(
     assert "watching.py" not in (error.traceback or "")  # our own frames are nobody else's business
 
 
+async def test_each_that_is_enqueued_alone_keeps_its_own(database_url: str, spans: InMemorySpanExporter) -> None:
+    """Runs of a job are made one after the other's likeness, which does not reach as far as that."""
+    async with Harness(url=database_url, tracing=True) as harness:
+        harness.app.job(name="work")(lambda: None)
+        shown = [await harness.client.enqueue_shown([Order("work", {})]) for _ in range(3)]
+        stored = [await harness.run(run.id) for ((run, _),) in shown]
+    assert stored == [run for ((run, _),) in shown]
+    assert len({run.metadata["traceparent"] for run in stored}) == 3
+
+
 async def test_many_at_once_belong_to_one_span(traced: Harness, spans: InMemorySpanExporter) -> None:
     await traced.declare("work")
     await traced.client.enqueue_many([Order("work", {"n": n}) for n in range(3)])
