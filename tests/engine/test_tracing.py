@@ -96,10 +96,11 @@ async def test_each_that_is_enqueued_alone_keeps_its_own(database_url: str, span
     """Runs of a job are made one after the other's likeness, which does not reach as far as that."""
     async with Harness(url=database_url, tracing=True) as harness:
         harness.app.job(name="work")(lambda: None)
-        shown = [await harness.client.enqueue_shown([Order("work", {})]) for _ in range(3)]
+        orders = [Order("work", {}) for _ in range(8)]
+        shown = await asyncio.gather(*[harness.client.enqueue_shown([order]) for order in orders])
         stored = [await harness.run(run.id) for ((run, _),) in shown]
     assert stored == [run for ((run, _),) in shown]
-    assert len({run.metadata["traceparent"] for run in stored}) == 3
+    assert len({run.metadata["traceparent"] for run in stored}) == 8
 
 
 async def test_many_at_once_belong_to_one_span(traced: Harness, spans: InMemorySpanExporter) -> None:
