@@ -75,10 +75,6 @@ select counted from rota_count where span = 300 and at >= :since and at < :whole
 select s.id, s.name, s.definition from {rows name text} join rota_schedule s on s.name = rows.name
 where s.deleted_at is null;
 
--- name: some_scopes
-select scope_kind, scope_id from rota_scope_span where schedule_id = :id and until is null
-order by scope_kind, scope_id limit :limit;
-
 -- name: save_counts
 insert into rota_count (span, at, source, counted)
 select rows.span, rows.at, cast(:source as text), rows.counted from {rows span int, at bigint, counted text}
