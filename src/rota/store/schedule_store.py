@@ -18,7 +18,7 @@ from rota.store import due, repeats, schedules, triggering
 from rota.store.database import Database, Row, Tx, Work
 from rota.store.due import Look
 from rota.store.planning import NOTHING, NewId, Planning, Providers
-from rota.store.schedule_rows import ScheduleRow, decoded
+from rota.store.schedule_rows import ScheduleRow, decoded, readable
 from rota.store.schedules import Change
 
 T = TypeVar("T")
@@ -194,7 +194,8 @@ class ScheduleStore:
         limit: int = 100,
         after: str | None = None,
     ) -> list[Schedule]:
-        """By name; `text` is a part of it, `after` the last name of the page before."""
+        """By name; `text` is a part of it, `after` the last name of the page before. Those that only a newer rota can
+        read are left out."""
         wanted = {"job": job, "owner": owner}
         conditions = ["deleted_at is null", "name > :after"]
         conditions += [f"{column} = :{column}" for column, value in wanted.items() if value]
@@ -211,11 +212,11 @@ class ScheduleStore:
             last = after or ""
             while len(found) < limit:
                 rows = await tx.fetch_sql(sql, limit=bite, after=last, **values)
-                page = [schedule_of(row) for row in rows]
+                page = [schedule_of(row) for row in rows if readable(row[3]) is not None]
                 found += [schedule for schedule in page if state is None or schedule.state == state]
-                if len(page) < bite:
+                if len(rows) < bite:
                     break
-                last = page[-1].name
+                last = rows[-1][1]
             return found[:limit]
 
         return await self._database.read(body)

@@ -12,7 +12,7 @@ from rota.core.timeline import Asked, Bar, Upcoming
 from rota.durations import in_micros
 from rota.store.database import Row, Tx
 from rota.store.ledger import snapshot
-from rota.store.schedule_rows import decoded
+from rota.store.schedule_rows import readable
 from rota.store.selecting import first_id_of
 from rota.store.walking import walk_indexes
 
@@ -63,5 +63,6 @@ def _bar(row: Row) -> Bar:
 async def _upcoming(tx: Tx, asked: Asked) -> list[Upcoming]:
     if asked.by not in ("schedule", "job"):
         return []
-    rows = await tx.fetch("upcoming_schedules", from_at=asked.from_at, to_at=asked.to_at, limit=_MOST_SCHEDULES)
-    return [Upcoming(name, job, decoded(text), next_plan, fired) for name, job, text, next_plan, fired in rows]
+    rows = await tx.fetch("upcoming_schedules", to_at=asked.to_at, limit=_MOST_SCHEDULES)
+    read = [(name, job, readable(text), next_plan, fired) for name, job, text, next_plan, fired in rows]
+    return [Upcoming(name, job, definition, *plan) for name, job, definition, *plan in read if definition is not None]

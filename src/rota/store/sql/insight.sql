@@ -179,6 +179,6 @@ limit 1 offset :looked;
 -- name: upcoming_schedules
 select s.name, s.job, s.definition, c.next_plan, c.fired
 from rota_cursor c join rota_schedule s on s.cursor_no = c.no
-where c.next_at >= :from_at and c.next_at <= :to_at and c.next_plan is not null and s.deleted_at is null
-    and s.enabled = 1 and s.paused_at is null and s.job_paused = 0
+where c.next_at <= :to_at and c.next_plan is not null and s.deleted_at is null and s.enabled = 1
+    and s.paused_at is null and s.job_paused = 0
 order by c.next_at, c.no limit :limit;
