@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from functools import partial
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,6 +27,8 @@ T = TypeVar("T")
 PLANNER = "\x01planner"
 """The hint that schedules changed. No queue can have this name."""
 _BITE = 1_000
+_SMALL = str.maketrans(ascii_uppercase, ascii_lowercase)
+"""Of other letters the databases know no small ones, or know them differently."""
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -199,7 +202,7 @@ class ScheduleStore:
         wanted = {"job": job, "owner": owner}
         conditions = ["deleted_at is null", "name > :after"]
         conditions += [f"{column} = :{column}" for column, value in wanted.items() if value]
-        conditions += ["lower(name) like :text escape '!'"] if text else []
+        conditions += ["{name_in_small} like :text escape '!'"] if text else []
         values: dict[str, Any] = {name: value for name, value in {**wanted, "text": _like(text)}.items() if value}
         bite = limit if state is None else max(limit, _BITE)  # what a state is, no column says alone
         sql = (
@@ -244,7 +247,7 @@ class ScheduleStore:
 
 def _like(text: str | None) -> str | None:
     """As `like` takes it, with `!` before what it would take for more than itself."""
-    return None if not text else f"%{re.sub('[!%_]', lambda found: '!' + found[0], text.lower())}%"
+    return None if not text else f"%{re.sub('[!%_]', lambda found: '!' + found[0], text.translate(_SMALL))}%"
 
 
 def schedule_of(row: Row) -> Schedule:
