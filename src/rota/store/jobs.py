@@ -8,6 +8,7 @@ from functools import partial
 
 import msgspec
 
+from rota.core.claims import NIL_ID
 from rota.core.jobstatus import JobFacts, next_at
 from rota.core.states import RunState
 from rota.core.statistics import JobStats, stats_of
@@ -15,7 +16,6 @@ from rota.errors import NotCancellable, RunIsFinal, UnknownRun
 from rota.store import control, events, expecting, job_schedules, statistics
 from rota.store.database import Database, Row, Tx
 from rota.store.planning import NewId
-from rota.store.statistics import FIRST_ID
 
 _BITE = 200
 _ROUNDS = 5
@@ -31,7 +31,7 @@ async def pause(database: Database, job: str, reason: str | None, actor: str | N
             await events.note(tx, "job", job, "paused", actor, {"reason": reason})
 
     await database.transact(body)
-    after: str | None = FIRST_ID
+    after: str | None = NIL_ID
     while after is not None:
         after = await database.transact(
             partial(job_schedules.pause_schedules_of, job=job, after=after, actor=actor, new_id=new_id)
@@ -40,7 +40,7 @@ async def pause(database: Database, job: str, reason: str | None, actor: str | N
 
 async def resume(database: Database, job: str, mode: str, actor: str | None, new_id: NewId) -> bool:
     """Whether it was paused; if not, nothing changes. The pause itself goes last, so that it can be repeated."""
-    after: str | bool = FIRST_ID
+    after: str | bool = NIL_ID
     while isinstance(after, str):
         after = await database.transact(
             partial(_resume_some, job=job, after=after, mode=mode, actor=actor, new_id=new_id)
@@ -64,7 +64,7 @@ async def _resume_some(tx: Tx, job: str, after: str, mode: str, actor: str | Non
 async def cancel(database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId) -> int:
     """Its schedules first, so that no new runs come; then its live runs, in bites, so that workers come in between."""
     order = _Order(job, reason, actor, new_id())
-    after: str | None = FIRST_ID
+    after: str | None = NIL_ID
     while after is not None:
         after = await database.transact(partial(_disable_some, order=order, after=after, new_id=new_id))
     total = 0
@@ -108,8 +108,8 @@ async def _cancel_running(database: Database, order: _Order) -> int:
 async def _cancel_waiting(database: Database, order: _Order) -> int:
     """Those that are there at the beginning: whoever enqueues faster than this cancels does not keep it busy."""
     newest = await database.read(lambda tx: tx.fetch("last_waiting"))
-    last = str(newest[0][0]) if newest else FIRST_ID
-    after, count = FIRST_ID, 0
+    last = str(newest[0][0]) if newest else NIL_ID
+    after, count = NIL_ID, 0
     while bite := await database.read(partial(_waiting, job=order.job, after=after, last=last)):
         count += await database.transact(partial(_cancel_all, rows=bite, order=order))
         after = str(bite[-1][0])

@@ -99,7 +99,14 @@ union all
 select r.queue, 'waiting', count(*) from rota_conduct c join rota_run r on r.id = c.run_id group by r.queue;
 
 -- name: oldest_queued
-select queue, min(run_at) from rota_ready where hold in (0, 2, 6) group by queue;
+-- Each kind in its own index, as they are measured.
+select queue, min(oldest) from (
+    select queue, min(run_at) as oldest from rota_ready where hold = 0 group by queue
+    union all
+    select queue, min(run_at) from rota_ready where hold = 2 group by queue
+    union all
+    select queue, min(run_at) from rota_ready where hold = 6 group by queue
+) as queued group by queue;
 
 -- name: begin_measuring
 insert into rota_count (span, at, source, counted)
