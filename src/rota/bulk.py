@@ -7,8 +7,10 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from rota.core.bulking import BulkResult, Counted, Found, SoFar
 from rota.core.model import NewRun, RunFilter
+from rota.core.states import RunState
 from rota.durations import Duration, parse_duration
 from rota.errors import BulkMismatch, Invalid, NotCancellable, RotaError, RunIsFinal, Unavailable, UnknownRun
+from rota.metrics import Counter
 from rota.store import Store
 from rota.store.bulk_store import Refusals
 from rota.store.waits import DEPENDENCY
@@ -18,11 +20,12 @@ _AT_ONCE = 4  # others want connections, too
 
 
 class Bulk:
-    """`again` prepares the retry of a run, and writes nothing."""
+    """`again` prepares the retry of a run, and writes nothing. `ended` counts runs that a cancel ended at once."""
 
-    def __init__(self, store: Store, again: Callable[[str, str | None], Awaitable[NewRun]]) -> None:
+    def __init__(self, store: Store, again: Callable[[str, str | None], Awaitable[NewRun]], ended: Counter) -> None:
         self._store = store
         self._again = again
+        self._ended = ended
 
     async def count(self, wanted: RunFilter, most: int, within: Duration | None) -> Counted:
         if most < 1:
@@ -45,7 +48,8 @@ class Bulk:
             refused: Refusals = {}
             for run_id in run_ids:
                 try:
-                    await self._store.cancel(run_id, reason, actor)
+                    if await self._store.cancel(run_id, reason, actor) is RunState.CANCELLED:
+                        self._ended.add()
                 except RunIsFinal as error:
                     if not await self._followed_in_vain(run_id):
                         refused[run_id] = error
@@ -54,7 +58,9 @@ class Bulk:
             return refused
 
         async def cancel_waiting(run_ids: Sequence[str]) -> Refusals:
-            return await cancel_each(await self._store.bulk.cancel_waiting(run_ids, reason, actor))
+            left = await self._store.bulk.cancel_waiting(run_ids, reason, actor)
+            self._ended.add(len(run_ids) - len(left))
+            return await cancel_each(left)
 
         result = await _in_bites(BulkResult(len(found)), waiting, _BITE, cancel_waiting, progress)
         return await _in_bites(result, claimed, 1, cancel_each, progress)

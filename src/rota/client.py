@@ -78,7 +78,7 @@ class Client(Placing, Assigning):
         self._traced = config.tracing and tracing.turn_on()
         self._limits = Limits(config.max_payload)
         self.schedules = Schedules(store, registry, config, self.job)
-        self._bulk = Bulk(store, self._again)
+        self._bulk = Bulk(store, self._again, self.meters.runs[RunState.CANCELLED])
         self._hints = Hints(store)
         self.workers = Workers(store)
         self.tokens = Tokens(store)

@@ -9,6 +9,7 @@ from rota.core.jobstatus import JobStatus, resume_mode, status_of
 from rota.core.masking import masked
 from rota.core.model import JobDefinition, Pause
 from rota.core.names import checked_name
+from rota.core.states import RunState
 from rota.core.statistics import JobStats
 from rota.engine.meters import Meters
 from rota.errors import UnknownJob
@@ -68,9 +69,10 @@ class Governing:
     async def cancel_job(self, name: str, *, reason: str | None = None, actor: str | None = None) -> int:
         """Its schedules are disabled; its live runs end, or are asked to stop. How many that were."""
         await self.job(name)
-        count = await self.store.cancel_job(name, reason, checked_actor(actor))
-        self.meters.cancels.add(count)
-        return count
+        done = await self.store.cancel_job(name, reason, checked_actor(actor))
+        self.meters.cancels.add(done.total)
+        self.meters.runs[RunState.CANCELLED].add(done.ended)
+        return done.total
 
     async def queues(self) -> Sequence[tuple[str, int, int, int]]:
         """(queue, running, queued, scheduled); those that are being cancelled are running still."""

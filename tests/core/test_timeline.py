@@ -7,9 +7,9 @@ import pytest
 
 from rota.core.counts import HOUR
 from rota.core.model import JobDefinition
-from rota.core.schedules import define
+from rota.core.schedules import ScheduleDefinition, define
 from rota.core.timeline import MOST_FIRES, Asked, Bar, Upcoming, asked_of, overlap, timeline_of
-from rota.core.triggers import after, every
+from rota.core.triggers import after, cron, every
 from rota.errors import Invalid
 from rota.instants import instant
 
@@ -96,6 +96,27 @@ def test_no_more_is_to_come_than_there_will_be() -> None:
     definition = define(JobDefinition(name="work"), after("10m"), {}, name="s", now=NOW)
     (once,) = timeline_of(asked, [], [Upcoming("s", "work", definition, NOW + 1, 0)], more=False).lanes
     assert len(once.coming) == 1
+
+
+def test_what_is_to_come_in_a_time_that_has_not_begun() -> None:
+    asked = Asked(NOW + 24 * HOUR, NOW + 25 * HOUR - 1, "schedule", 500)
+    (lane,) = timeline_of(asked, [], [upcoming("s")], more=False).lanes
+    assert lane.coming == [instant(asked.from_at + minute * 60 * SECOND) for minute in range(0, 60, 10)]
+    before = 24 * 6 - 1  # plan times from the next one until then
+    (few,) = timeline_of(asked, [], [upcoming("s", max_runs=3 + before + 2)], more=False).lanes
+    assert len(few.coming) == 2
+    assert timeline_of(asked, [], [upcoming("s", max_runs=3 + before)], more=False).lanes == []
+    definition = define(JobDefinition(name="work"), after("10m"), {}, name="s", now=NOW)
+    assert timeline_of(asked, [], [Upcoming("s", "work", definition, NOW + 1, 0)], more=False).lanes == []
+
+
+def test_of_a_zone_that_is_not_known_here_only_the_next_is_told() -> None:
+    definition = define(JobDefinition(name="work"), cron("0 * * * *", tz="Europe/Berlin"), {}, name="s", now=NOW)
+    text = msgspec.json.encode(definition).replace(b"Berlin", b"Nowhere")
+    foreign = Upcoming("s", "work", msgspec.json.decode(text, type=ScheduleDefinition), NOW + 1, 0)
+    asked = msgspec.structs.replace(ASKED, to_at=NOW + 24 * HOUR)
+    (lane,) = timeline_of(asked, [], [foreign], more=False).lanes
+    assert lane.coming == [instant(NOW + 1)]
 
 
 def test_what_is_asked_is_checked() -> None:

@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rota import RunState, Snooze
 from rota.core.endings import Report
+from rota.core.model import RunFilter
 from rota.core.states import Outcome
 from rota.core.triggers import every
 from rota.engine.engine import Engine
@@ -192,6 +193,20 @@ async def test_cancels(harness: Harness) -> None:
     await harness.cancel(running)
     assert await read(harness, "rota_cancel_requests_total") == 2
     assert await read(harness, "rota_runs_total", status="cancelled") == 1
+
+
+@pytest.mark.parametrize("at_once", ["by filter", "with their job"])
+async def test_many_cancelled_at_once(harness: Harness, at_once: str) -> None:
+    await harness.enqueue("work", {"priority": 1})
+    await harness.worker().claim()
+    for _ in range(3):
+        await harness.enqueue("work")
+    if at_once == "by filter":
+        await harness.client.cancel_many(RunFilter(job="work"))
+    else:
+        assert await harness.client.cancel_job("work") == 4
+    assert await read(harness, "rota_runs_total", status="cancelled") == 3
+    assert harness.client.meters.counted().runs == {"cancelled": 3}, "what charts are made of"
 
 
 async def test_plan_times_by_what_became_of_them(harness: Harness) -> None:

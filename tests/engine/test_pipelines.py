@@ -257,9 +257,9 @@ async def test_a_paused_job_holds_back_only_its_part(either: Harness) -> None:
 async def test_cancelling_the_job_of_a_part_leaves_pipelines_alone(either: Harness) -> None:
     await declare(either)
     run, other = await put(either), await either.enqueue("fetch", page=1)
-    assert await either.store.cancel_job("fetch", None, None) == 1
+    assert (await either.store.cancel_job("fetch", None, None)).total == 1
     assert [await either.state(one) for one in (run, other)] == [RunState.QUEUED, RunState.CANCELLED]
-    assert await either.store.cancel_job("publish", None, None) == 1
+    assert (await either.store.cancel_job("publish", None, None)).total == 1
     assert await either.state(run) is RunState.CANCELLED
 
 

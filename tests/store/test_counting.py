@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from rota.core.claims import NIL_ID
 from rota.core.model import JobDefinition, Retention
 from rota.core.states import RunState
 from rota.core.triggers import every
@@ -220,7 +221,7 @@ async def test_the_newest_runs_of_a_job_are_found_among_its_own(postgres_store: 
         ("newest_ended", {"walk": jobs._WALK}),
         ("newest_run", {"job": job}),
         ("newest_kept", {"job": job, "keep": 10}),
-        ("next_to_count", {"job": job, "mark": statistics.FIRST_ID, "until": pruning.last_id_of(2**50), "limit": 9}),
+        ("next_to_count", {"job": job, "mark": NIL_ID, "until": pruning.last_id_of(2**50), "limit": 9}),
     ]
 
     async def plans(tx: Tx) -> str:

@@ -66,8 +66,15 @@ async def test_more_than_can_be_looked_at(store: Store, clock: ManualClock) -> N
     until = await store.now()
     some, truncated = await store.faults.between(since, until, None, None, most=3)
     assert (sorted(fault.run_id for fault in some), truncated) == (runs[1:], True)
-    everything, truncated = await store.faults.between(since, until, None, None, most=5)
+    everything, truncated = await store.faults.between(since, until, None, None, most=4)
     assert (len(everything), truncated) == (4, False)
+
+
+async def test_an_old_run_that_ended_late_may_be_left_out(store: Store, clock: ManualClock) -> None:
+    old = await put_and_claim(store)
+    for _ in range(3):
+        await failed(store)
     clock.advance(timedelta(days=3))
-    later, truncated = await store.faults.between(until + 1, until + 2, None, None, most=3)
-    assert (later, truncated) == ([], False), "those that were not looked at are older than that"
+    since = await store.now()
+    await tell(store, old, Outcome.FAILED)
+    assert await store.faults.between(since, since + 1, None, None, most=3) == ([], True)

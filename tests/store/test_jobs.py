@@ -200,12 +200,12 @@ async def test_runs_are_listed_by_the_schedule_that_made_them(store: Store) -> N
 async def test_cancelling_a_job_ends_what_waits_and_asks_what_runs(store: Store) -> None:
     running = await put_and_claim(store)
     waiting, later, other = await put(store), await put(store, delay="1h"), await put(store, "other")
-    assert await store.cancel_job("work", "enough", "ada") == 3
+    assert (await store.cancel_job("work", "enough", "ada")).total == 3
     assert await state_of(store, running.run_id) is RunState.CANCELLING
     ended = [await store.get_run(run_id) for run_id in (waiting, later)]
     assert [(run.state, run.reason) for run in ended] == [(RunState.CANCELLED, "enough")] * 2
     assert await state_of(store, other) is RunState.QUEUED
-    assert await store.cancel_job("work", "enough", "ada") == 0
+    assert (await store.cancel_job("work", "enough", "ada")).total == 0
     await tell(store, running, Outcome.CANCELLED)
 
 
@@ -214,7 +214,7 @@ async def test_what_cannot_be_cancelled_runs_on(store: Store) -> None:
     await store.save_jobs([firm])
     held = await put_and_claim(store, firm)
     waiting = await put(store, firm)
-    assert await store.cancel_job("work", None, None) == 1
+    assert (await store.cancel_job("work", None, None)).total == 1
     assert await state_of(store, held.run_id) is RunState.RUNNING
     assert await state_of(store, waiting) is RunState.CANCELLED
     await tell(store, held, Outcome.SUCCEEDED)
@@ -224,7 +224,7 @@ async def test_a_job_is_cancelled_in_bites(store: Store, second: Store, monkeypa
     monkeypatch.setattr(jobs, "_BITE", 7)
     await store.enqueue([make(name) for _ in range(30) for name in ("work", "other")])
     counts = await asyncio.gather(store.cancel_job("work", None, None), second.cancel_job("work", None, None))
-    assert sum(counts) >= 30
+    assert sum(count.total for count in counts) >= 30
     assert (await status(store)).state is JobState.CANCELLED
     assert (await status(store, "other")).waiting == 30
 

@@ -94,6 +94,17 @@ async def test_a_queue_without_a_worker_and_a_job_that_nobody_knows(store: Store
     )
 
 
+async def test_the_oldest_of_each_queue(store: Store, clock: ManualClock) -> None:
+    began = instant(clock.micros())
+    await put(store, delay="1h")
+    await put(store)
+    clock.advance(timedelta(seconds=5))
+    await put(store)
+    await put(store, queue="mail")
+    later = instant(clock.micros())
+    assert await store.insight.oldest_queued() == {"default": began, "mail": later}
+
+
 async def test_pauses_with_a_backlog(store: Store, clock: ManualClock) -> None:
     await alive(store)
     await store.save_jobs([WORK])
@@ -169,6 +180,9 @@ async def test_what_is_asked_is_found_by_indexes(store: Store) -> None:
     scheduled = await explained(store, "count_scheduled", most=10)
     for index in ("due", "waiting", "due_limited", "conduct", "due_need"):
         assert f"rota_ready_{index}" in scheduled
+    oldest = await explained(store, "oldest_queued")
+    assert "SCAN rota_ready\n" not in f"{oldest}\n"
+    assert "Seq Scan on rota_ready" not in oldest
     counted = await explained(store, "counted_last_day", since=0, whole=5)
     assert "SCAN rota_count" not in counted
     assert "Seq Scan" not in counted

@@ -1,6 +1,7 @@
 """The last runs of schedules on both databases, found by an index."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -93,6 +94,64 @@ async def test_scopes_are_merged_by_plan_time(
     monkeypatch.setattr("rota.store.recent.MOST_SCOPES", 1)
     found = await store.insight.recent(["s", "p"], 4)
     assert [len(one.recent) for one in found.values()] == [3, 3]
+
+
+async def test_no_more_is_read_than_was_allowed(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make_schedule(store, "s", every("1m"), scopes=[Scope("t", "1"), Scope("t", "2"), Scope("t", "3")])
+    await make_schedule(store, "p", every("1m"), scopes="tenants")
+    await make_schedule(store, "q", every("1m"), scopes="tenants")
+    await make_schedule(store, "plain", every("1m"))
+    clock.advance(minutes(1))
+    await plan(store, tenants=tuple(Scope("t", str(place)) for place in range(5)))
+
+    async def counts() -> list[int]:
+        found = await store.insight.recent(["s", "p", "q", "plain"], 5)
+        return [len(found[name].recent) for name in ("s", "p", "q", "plain")]
+
+    assert await counts() == [3, 5, 5, 1]
+    monkeypatch.setattr("rota.core.recent._MOST_RUNS", 35)
+    assert await counts() == [2, 2, 2, 1]
+    monkeypatch.setattr("rota.core.recent._MOST_RUNS", 20)
+    assert await counts() == [1, 1, 1, 1]
+
+
+async def test_scopes_of_many_schedules_are_one_question(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in range(4):
+        await make_schedule(store, f"p{place}", every("1m"), scopes="tenants")
+    clock.advance(minutes(1))
+    await plan(store, tenants=(Scope("t", "8"), Scope("t", "9")))
+    asked: list[str] = []
+    original = type(store.database).read
+
+    async def reading(self: Any, work: Any, *rest: Any, **more: Any) -> Any:
+        async def body(tx: Any) -> Any:
+            fetch = type(tx).fetch
+
+            async def noted(name: str, *rows: Any, **values: Any) -> Any:
+                asked.append(name)
+                return await fetch(tx, name, *rows, **values)
+
+            tx.fetch = noted
+            return await work(tx)
+
+        return await original(self, body, *rest, **more)
+
+    monkeypatch.setattr(type(store.database), "read", reading)
+    found = await store.insight.recent([f"p{place}" for place in range(4)], 5)
+    assert [len(one.recent) for one in found.values()] == [2, 2, 2, 2]
+    assert asked == ["definitions_by_name", "some_scopes", "recent_runs"]
+
+
+async def test_scopes_are_found_by_their_index(store: Store) -> None:
+    schedule = await make_schedule(store, "p", every("1m"), scopes="tenants")
+    told = await explained(store, "some_scopes", [(schedule.id,)], limit=10)
+    assert "SCAN p" not in told
+    assert "Seq Scan on rota_scope_span" not in told
+    assert "rota_scope_span_pkey" in told or "PRIMARY KEY" in told
 
 
 async def test_runs_are_found_by_their_plan_times(store: Store, clock: ManualClock) -> None:

@@ -19,6 +19,15 @@ async def test_by_a_part_of_the_name(store: Store) -> None:
     assert await names(store, text="!") == ["mill!3"]
 
 
+async def test_letters_outside_ascii_are_found_as_they_are_written(store: Store) -> None:
+    for name in ("BÄR", "bär", "İstanbul"):
+        await make_schedule(store, name)
+    assert await names(store, text="Ä") == ["BÄR"]
+    assert await names(store, text="bÄr") == ["BÄR"]
+    assert await names(store, text="Bär") == ["bär"]
+    assert await names(store, text="İST") == ["İstanbul"]
+
+
 @pytest.mark.parametrize("bite", [1, 2, 1_000])
 async def test_by_state(store: Store, monkeypatch: pytest.MonkeyPatch, bite: int) -> None:
     monkeypatch.setattr("rota.store.schedule_store._BITE", bite)

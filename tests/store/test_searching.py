@@ -14,6 +14,7 @@ from rota.core.fingerprints import fingerprint_of
 from rota.core.model import RunError, RunFilter
 from rota.core.scope import Scope
 from rota.core.states import FINAL_STATES, LIVE_STATES, Outcome, RunState
+from rota.instants import instant
 from rota.store import Store, new_id, open_database, searching
 from rota.store.database import Row, Tx
 from rota.store.postgres import PostgresTx
@@ -216,6 +217,23 @@ async def test_a_page_that_takes_too_long_is_short_and_says_where_to_go_on(store
     counted = await impatient.searching.count(RunFilter(queue="nobody's"), 10, 0.25)
     assert counted == Counted(0, exact=False)
     await impatient.close()
+
+
+@pytest.mark.usefixtures("small")
+async def test_the_runs_of_a_job_are_counted_in_one_statement(store: Store, clock: ManualClock, asked: Asked) -> None:
+    await store.enqueue([make() for _ in range(20)])
+    clock.advance(timedelta(seconds=1))
+    later = instant(clock.micros())
+    await store.enqueue([make() for _ in range(10)])
+    await store.enqueue([make("other") for _ in range(5)])
+    for wanted, count in ((RunFilter(job="work"), 30), (RunFilter(job="work", created_before=later), 20)):
+        asked.clear()
+        assert await store.searching.count(wanted, 100) == Counted(count, exact=True)
+        assert len(asked) == 1
+        assert await store.searching.count(wanted, count) == Counted(count, exact=True)
+        assert await store.searching.count(wanted, count - 1) == Counted(count - 1, exact=False)
+    assert await store.searching.count(RunFilter(job="work", created_after=later), 100) == Counted(10, exact=True)
+    assert await store.searching.count(RunFilter(job="work", queue="mail"), 100) == Counted(0, exact=True)
 
 
 async def test_live_runs_are_found_wherever_they_are(store: Store) -> None:

@@ -83,6 +83,15 @@ async def test_schedules_and_what_is_to_come(store: Store, clock: ManualClock) -
     assert [len(lane.coming) for lane in await lanes(store, "queue", until)] == [0]
 
 
+async def test_what_is_to_come_tomorrow(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, "s", every("1m"))
+    tomorrow = instant(clock.micros()) + timedelta(days=1)
+    found = await Insight(store, Config()).timeline(tomorrow, tomorrow + minutes(3), by="schedule")
+    (lane,) = found.lanes
+    assert len(lane.coming) in (3, 4)
+    assert all(tomorrow <= at <= tomorrow + minutes(3) for at in lane.coming)
+
+
 async def test_not_all_are_looked_at(store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(4):
         held = await put_and_claim(store)

@@ -9,7 +9,7 @@ import msgspec
 
 from rota.core.needs import Met
 
-NIL_ID = "00000000-0000-0000-0000-000000000000"
+NIL_ID, LAST_ID = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
 
 class Watermark(msgspec.Struct, frozen=True, order=True):

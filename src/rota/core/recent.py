@@ -58,6 +58,14 @@ def checked_recent(schedules: int, limit: int) -> int:
     return limit
 
 
+def scopes_each(scopes: Sequence[int], limit: int, most: int) -> int:
+    """How many scopes of each schedule are looked at, if they have so many: fewer where many have several."""
+    for each in range(most, 1, -1):
+        if sum(min(count, each) for count in scopes) * limit <= _MOST_RUNS:
+            return each
+    return 1
+
+
 def recent_of(found: Iterable[Planned], limit: int) -> Recent:
     """Of each of its scopes the newest are given; of all, the newest are taken."""
     newest = sorted(found, key=lambda run: (run.plan_time, run.run_id))[-limit:]

@@ -16,7 +16,8 @@ from rota.instants import instant, micros_at
 MOST_BUCKETS = 1_000
 _USUAL = 96
 _DAY = 24 * HOUR
-_MINUTES_KEPT = 2 * _DAY
+MINUTES_KEPT = 2 * _DAY
+"""What was counted by the minute or by five of them."""
 _NICE = [
     *(count * MINUTE for count in (1, 2, 5, 10, 15, 30)),
     *(count * HOUR for count in (1, 2, 3, 6, 12)),
@@ -71,9 +72,9 @@ def stretch_of(from_at: datetime | None, to_at: datetime | None, step: Duration 
         raise Invalid("from is after to")
     if step is None:
         length = _usual(to - since)
-        length = max(length, HOUR) if since < now - _MINUTES_KEPT else length
+        length = max(length, HOUR) if since < now - MINUTES_KEPT else length
     else:
-        length = _checked(step, old=since < now - _MINUTES_KEPT)
+        length = _checked(step, old=since < now - MINUTES_KEPT)
     first = since // length * length
     if (to - first) / length > MOST_BUCKETS:
         most = format_duration(timedelta(microseconds=_usual(to - since)))

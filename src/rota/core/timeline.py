@@ -9,7 +9,7 @@ import msgspec
 
 from rota.core.counts import HOUR
 from rota.core.schedules import ScheduleDefinition
-from rota.errors import Invalid, did_you_mean
+from rota.errors import BadTrigger, Invalid, did_you_mean
 from rota.instants import instant, maybe_instant, micros_at
 
 BY = ("schedule", "job", "worker", "queue")
@@ -158,23 +158,29 @@ def overlap(bars: Iterable[Bar]) -> bool:
 
 
 def coming_of(asked: Asked, upcoming: Iterable[Upcoming]) -> Mapping[str, Sequence[int]]:
-    """Plan times by lane, up to the end of what is asked for; workers and queues have none."""
+    """Plan times by lane, within what is asked for; workers and queues have none."""
     found: dict[str, list[int]] = {}
     if asked.by in ("schedule", "job"):
         for one in upcoming:
-            if times := _times(one, asked.to_at):
+            if times := _times(one, asked.from_at, asked.to_at):
                 found.setdefault(one.name if asked.by == "schedule" else one.job, []).extend(times)
     return {name: sorted(times) for name, times in found.items()}
 
 
-def _times(one: Upcoming, until: int) -> list[int]:
-    most = MOST_FIRES
-    if one.definition.max_runs is not None:
-        most = min(most, one.definition.max_runs - one.fired)
+def _times(one: Upcoming, since: int, until: int) -> list[int]:
+    room = None if one.definition.max_runs is None else one.definition.max_runs - one.fired
+    only_next = [one.next_plan] if since <= one.next_plan <= until and room != 0 else []
     if one.definition.follows is not None or one.definition.awaited is not None:
-        most = min(most, 1)  # what comes then depends on how long runs take
-    times = one.definition.times(one.name)
+        return only_next  # what comes then depends on how long runs take
+    try:
+        times = one.definition.times(one.name)
+    except BadTrigger:  # a zone that is not known here: the next one was told by somebody who knows it
+        return only_next
     at: int | None = one.next_plan
+    if one.next_plan < since:
+        at = times.next(since - 1)
+        room = None if room is None else room - 1 - times.count(one.next_plan, since - 1)
+    most = MOST_FIRES if room is None else min(MOST_FIRES, room)
     found: list[int] = []
     while at is not None and at <= until and len(found) < most:
         found.append(at)

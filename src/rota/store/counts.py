@@ -9,13 +9,13 @@ import msgspec
 
 from rota.core.counts import SPANS, Counted, Rows, levels_of
 from rota.core.levels import QueueLevel
+from rota.core.series import MINUTES_KEPT
 from rota.durations import in_micros
 from rota.store.database import Row, Tx, Work
 
 NOBODY = ""
 """The source of what nobody counted, and everybody can see."""
-MINUTES_KEPT, HOURS_KEPT = timedelta(days=2), timedelta(days=60)
-"""Spans of minutes, one or five, and of an hour."""
+_HOURS_KEPT = in_micros(timedelta(days=60))
 _BITE = 1_000
 _MOST_READ = 300_000
 """Two days of five hundred processes, in spans of five minutes; of more, the oldest are left out."""
@@ -50,8 +50,7 @@ async def between(tx: Tx, span: int, first: int, last: int) -> list[tuple[int, s
 
 async def old_counts(tx: Tx) -> Sequence[Row]:
     """One bite of what is kept no longer."""
-    minutes, hours = in_micros(MINUTES_KEPT), in_micros(HOURS_KEPT)
-    return await tx.fetch("old_counts", minutes=minutes, hours=hours, limit=_BITE)
+    return await tx.fetch("old_counts", minutes=MINUTES_KEPT, hours=_HOURS_KEPT, limit=_BITE)
 
 
 def drop_counts(rows: Sequence[Row]) -> Work[int]:

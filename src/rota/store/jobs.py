@@ -8,6 +8,7 @@ from functools import partial
 
 import msgspec
 
+from rota.core.claims import NIL_ID
 from rota.core.jobstatus import JobFacts, next_at
 from rota.core.states import RunState
 from rota.core.statistics import JobStats, stats_of
@@ -15,7 +16,6 @@ from rota.errors import NotCancellable, RunIsFinal, UnknownRun
 from rota.store import control, events, expecting, job_schedules, statistics
 from rota.store.database import Database, Row, Tx
 from rota.store.planning import NewId
-from rota.store.statistics import FIRST_ID
 
 _BITE = 200
 _ROUNDS = 5
@@ -31,7 +31,7 @@ async def pause(database: Database, job: str, reason: str | None, actor: str | N
             await events.note(tx, "job", job, "paused", actor, {"reason": reason})
 
     await database.transact(body)
-    after: str | None = FIRST_ID
+    after: str | None = NIL_ID
     while after is not None:
         after = await database.transact(
             partial(job_schedules.pause_schedules_of, job=job, after=after, actor=actor, new_id=new_id)
@@ -40,7 +40,7 @@ async def pause(database: Database, job: str, reason: str | None, actor: str | N
 
 async def resume(database: Database, job: str, mode: str, actor: str | None, new_id: NewId) -> bool:
     """Whether it was paused; if not, nothing changes. The pause itself goes last, so that it can be repeated."""
-    after: str | bool = FIRST_ID
+    after: str | bool = NIL_ID
     while isinstance(after, str):
         after = await database.transact(
             partial(_resume_some, job=job, after=after, mode=mode, actor=actor, new_id=new_id)
@@ -61,19 +61,33 @@ async def _resume_some(tx: Tx, job: str, after: str, mode: str, actor: str | Non
     return resumed
 
 
-async def cancel(database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId) -> int:
+class Cancelled(msgspec.Struct, frozen=True):
+    """Runs that ended at once, and that were asked to stop."""
+
+    ended: int = 0
+    asked: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.ended + self.asked
+
+    def __add__(self, other: Cancelled) -> Cancelled:
+        return Cancelled(self.ended + other.ended, self.asked + other.asked)
+
+
+async def cancel(database: Database, job: str, reason: str | None, actor: str | None, new_id: NewId) -> Cancelled:
     """Its schedules first, so that no new runs come; then its live runs, in bites, so that workers come in between."""
     order = _Order(job, reason, actor, new_id())
-    after: str | None = FIRST_ID
+    after: str | None = NIL_ID
     while after is not None:
         after = await database.transact(partial(_disable_some, order=order, after=after, new_id=new_id))
-    total = 0
+    all_of_them = Cancelled()
     for _ in range(_ROUNDS):  # a run that changed places between two looks is met in the next round
-        count = await _cancel_running(database, order) + await _cancel_waiting(database, order)
-        total += count
-        if not count:
+        some = await _cancel_running(database, order) + await _cancel_waiting(database, order)
+        all_of_them += some
+        if not some.total:
             break
-    return total
+    return all_of_them
 
 
 class _Order(msgspec.Struct, frozen=True):
@@ -96,42 +110,42 @@ async def _disable_some(tx: Tx, order: _Order, after: str, new_id: NewId) -> str
     return last
 
 
-async def _cancel_running(database: Database, order: _Order) -> int:
+async def _cancel_running(database: Database, order: _Order) -> Cancelled:
     """One transaction each: a completion holds many leases at once, in an order of its own."""
     running = await database.read(lambda tx: tx.fetch("running_of", job=order.job))
-    count = 0
+    done = Cancelled()
     for row in running:
-        count += await database.transact(partial(_cancel_all, rows=[row], order=order))
-    return count
+        done += await database.transact(partial(_cancel_all, rows=[row], order=order))
+    return done
 
 
-async def _cancel_waiting(database: Database, order: _Order) -> int:
+async def _cancel_waiting(database: Database, order: _Order) -> Cancelled:
     """Those that are there at the beginning: whoever enqueues faster than this cancels does not keep it busy."""
     newest = await database.read(lambda tx: tx.fetch("last_waiting"))
-    last = str(newest[0][0]) if newest else FIRST_ID
-    after, count = FIRST_ID, 0
+    last = str(newest[0][0]) if newest else NIL_ID
+    after, done = NIL_ID, Cancelled()
     while bite := await database.read(partial(_waiting, job=order.job, after=after, last=last)):
-        count += await database.transact(partial(_cancel_all, rows=bite, order=order))
+        done += await database.transact(partial(_cancel_all, rows=bite, order=order))
         after = str(bite[-1][0])
         await asyncio.sleep(0)
-    return count
+    return done
 
 
 async def _waiting(tx: Tx, job: str, after: str, last: str) -> Sequence[Row]:
     return await tx.fetch("waiting_of", job=job, after=after, last=last, limit=_BITE)
 
 
-async def _cancel_all(tx: Tx, rows: Sequence[Row], order: _Order) -> int:
-    count = 0
+async def _cancel_all(tx: Tx, rows: Sequence[Row], order: _Order) -> Cancelled:
+    done = Cancelled()
     for (run_id,) in rows:
         try:
-            await control.cancel(tx, str(run_id), order.reason, order.actor)
+            state = await control.cancel(tx, str(run_id), order.reason, order.actor)
         except (NotCancellable, RunIsFinal, UnknownRun):  # it goes on to its end, or has ended meanwhile
             continue
-        count += 1
-    if count:
+        done += Cancelled(ended=1) if state is RunState.CANCELLED else Cancelled(asked=1)
+    if done.total:
         await order.note(tx)
-    return count
+    return done
 
 
 async def facts(tx: Tx, jobs: Sequence[str]) -> list[JobFacts]:

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import msgspec
 
+from rota.core.claims import LAST_ID
 from rota.core.expectations import End, Expectations, Facts, Since
 from rota.core.scope import Scope
 from rota.core.states import RunState
@@ -26,7 +27,6 @@ _MOST_LANES = 100
 _MOST_LATE = 20
 _MORE, _SUCCESSES = 50, 5
 """Ends that are looked at besides: walks go by ids, and of two runs the older one may be the last to end."""
-_LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 _NEVER = 0
 
 
@@ -137,7 +137,7 @@ async def _success_of_job(tx: Tx, job: str) -> int | None:
 
 async def _walked(tx: Tx, statement: str, job: str, count: int) -> list[Row]:
     """From the newest run on. Behind very many that wait, those that have ended are just below the first of them."""
-    rows = list(await tx.fetch(statement, job=job, below=_LAST_ID, walk=_WALK, count=count))
+    rows = list(await tx.fetch(statement, job=job, below=LAST_ID, walk=_WALK, count=count))
     if len(rows) < count:
         for (first,) in await tx.fetch("first_waiting", job=job):
             below = await tx.fetch(statement, job=job, below=str(first), walk=_WALK, count=count)

@@ -23,6 +23,7 @@ from rota.core.overview import (
 )
 from rota.core.preview import zone_of
 from rota.core.wording import describe
+from rota.errors import BadTrigger, UnreadableSchedule
 from rota.instants import instant, maybe_instant
 from rota.store.database import Tx
 from rota.store.explaining import live_workers
@@ -91,8 +92,11 @@ async def _counted(tx: Tx, now: int) -> list[Counted]:
 async def _next_fires(tx: Tx) -> list[NextFire]:
     fires = []
     for name, job, text, next_plan in await tx.fetch("next_fires", late=LATE, limit=_FIRES):
-        definition = decoded(text)
-        rule, zone = describe(definition.rule, name), zone_of(definition)
+        try:
+            definition = decoded(text)
+            rule, zone = describe(definition.rule, name), zone_of(definition)
+        except (BadTrigger, UnreadableSchedule):  # a newer rota's; the others are shown
+            continue
         fires.append(NextFire(schedule=name, job=job, at=instant(next_plan), zone=zone, rule=rule))
     return fires
 

@@ -21,6 +21,14 @@ def decoded(text: str) -> ScheduleDefinition:
         raise UnreadableSchedule(str(error)) from None
 
 
+def readable(text: str) -> ScheduleDefinition | None:
+    """None if a newer rota has written it: lists go on without it."""
+    try:
+        return decoded(text)
+    except UnreadableSchedule:
+        return None
+
+
 def encoded(definition: ScheduleDefinition) -> str:
     return msgspec.json.encode(definition, order="deterministic").decode()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from functools import partial
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,7 +19,7 @@ from rota.store import due, repeats, schedules, triggering
 from rota.store.database import Database, Row, Tx, Work
 from rota.store.due import Look
 from rota.store.planning import NOTHING, NewId, Planning, Providers
-from rota.store.schedule_rows import ScheduleRow, decoded
+from rota.store.schedule_rows import ScheduleRow, decoded, readable
 from rota.store.schedules import Change
 
 T = TypeVar("T")
@@ -26,6 +27,8 @@ T = TypeVar("T")
 PLANNER = "\x01planner"
 """The hint that schedules changed. No queue can have this name."""
 _BITE = 1_000
+_SMALL = str.maketrans(ascii_uppercase, ascii_lowercase)
+"""Of other letters the databases know no small ones, or know them differently."""
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -194,11 +197,12 @@ class ScheduleStore:
         limit: int = 100,
         after: str | None = None,
     ) -> list[Schedule]:
-        """By name; `text` is a part of it, `after` the last name of the page before."""
+        """By name; `text` is a part of it, `after` the last name of the page before. Those that only a newer rota can
+        read are left out."""
         wanted = {"job": job, "owner": owner}
         conditions = ["deleted_at is null", "name > :after"]
         conditions += [f"{column} = :{column}" for column, value in wanted.items() if value]
-        conditions += ["lower(name) like :text escape '!'"] if text else []
+        conditions += ["{name_in_small} like :text escape '!'"] if text else []
         values: dict[str, Any] = {name: value for name, value in {**wanted, "text": _like(text)}.items() if value}
         bite = limit if state is None else max(limit, _BITE)  # what a state is, no column says alone
         sql = (
@@ -211,11 +215,11 @@ class ScheduleStore:
             last = after or ""
             while len(found) < limit:
                 rows = await tx.fetch_sql(sql, limit=bite, after=last, **values)
-                page = [schedule_of(row) for row in rows]
+                page = [schedule_of(row) for row in rows if readable(row[3]) is not None]
                 found += [schedule for schedule in page if state is None or schedule.state == state]
-                if len(page) < bite:
+                if len(rows) < bite:
                     break
-                last = page[-1].name
+                last = rows[-1][1]
             return found[:limit]
 
         return await self._database.read(body)
@@ -243,7 +247,7 @@ class ScheduleStore:
 
 def _like(text: str | None) -> str | None:
     """As `like` takes it, with `!` before what it would take for more than itself."""
-    return None if not text else f"%{re.sub('[!%_]', lambda found: '!' + found[0], text.lower())}%"
+    return None if not text else f"%{re.sub('[!%_]', lambda found: '!' + found[0], text.translate(_SMALL))}%"
 
 
 def schedule_of(row: Row) -> Schedule:

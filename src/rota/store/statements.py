@@ -111,6 +111,7 @@ POSTGRES = Dialect(
         "for_update": "for update{}",
         "for_update_skip": "for update{} skip locked",
         "for_key_share": "for key share{}",
+        "name_in_small": 'lower(name collate "C")',  # ASCII only, as SQLite does it
         "error_said": "((error::json ->> 'type') || ': ' || (error::json ->> 'message'))",
         "one_fingerprint": (
             "fingerprint is not null and (fingerprint, run_id) >= (:fingerprint, :floor) "
@@ -150,6 +151,7 @@ SQLITE = Dialect(
         "for_update": "",
         "for_update_skip": "",
         "for_key_share": "",
+        "name_in_small": "lower(name)",
         "error_said": "((error ->> 'type') || ': ' || (error ->> 'message'))",
         "one_fingerprint": (
             "fingerprint = :fingerprint and run_id >= :floor and run_id < :before order by run_id desc"

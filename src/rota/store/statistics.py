@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from rota.core.claims import NIL_ID
 from rota.core.statistics import BEFORE_ALL_DAYS, Ended, Tally, bucket_size, by_day, days_kept, is_late, merged
 from rota.store.database import Row, Tx
 from rota.store.ledger import snapshot
-
-FIRST_ID = "00000000-0000-0000-0000-000000000000"
 
 
 async def fold(tx: Tx, dropped: Iterable[Row]) -> None:
@@ -38,7 +37,7 @@ async def lock(tx: Tx, job: str) -> None:
 
 async def mark_of(tx: Tx, job: str) -> str:
     rows = await tx.fetch("get_mark", job=job)
-    return str(rows[0][0]) if rows else FIRST_ID
+    return str(rows[0][0]) if rows else NIL_ID
 
 
 async def add(tx: Tx, job: str, runs: Iterable[Ended]) -> None:

@@ -45,6 +45,7 @@ from rota.store.dependencies import DependencyStore
 from rota.store.expectations import ExpectationStore
 from rota.store.faults import FaultStore
 from rota.store.insight import InsightStore
+from rota.store.jobs import Cancelled
 from rota.store.ledger_store import LedgerStore
 from rota.store.messages import SignalStore
 from rota.store.needs import Needed
@@ -357,7 +358,7 @@ class Store:
         if await jobs.resume(self.database, job, mode, actor, self.new_id):
             self.database.notify({None})
 
-    async def cancel_job(self, job: str, reason: str | None, actor: str | None) -> int:
+    async def cancel_job(self, job: str, reason: str | None, actor: str | None) -> Cancelled:
         return await jobs.cancel(self.database, job, reason, actor, self.new_id)
 
     async def job_facts(self, names: Sequence[str]) -> list[JobFacts]:

@@ -7,12 +7,12 @@ from datetime import timedelta
 import msgspec
 
 from rota.clock import Clock, HostClock
-from rota.core.claims import NIL_ID
+from rota.core.claims import LAST_ID, NIL_ID
 from rota.core.timeline import Asked, Bar, Upcoming
 from rota.durations import in_micros
 from rota.store.database import Row, Tx
 from rota.store.ledger import snapshot
-from rota.store.schedule_rows import decoded
+from rota.store.schedule_rows import readable
 from rota.store.selecting import first_id_of
 from rota.store.walking import walk_indexes
 
@@ -22,7 +22,6 @@ _MOST_SCHEDULES = 200
 _BEFORE = in_micros(timedelta(days=1))
 _SKEW = in_micros(timedelta(minutes=10))
 """Ids tell the time of the host that made them: so far apart from the database's, at most."""
-_LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -52,7 +51,7 @@ async def found(tx: Tx, asked: Asked, clock: Clock) -> Found:
 
 def _between(asked: Asked, clock: Clock) -> dict[str, object]:
     if not isinstance(clock, HostClock):  # a clock moved by hand has nothing to do with ids
-        return {"first": NIL_ID, "last": _LAST_ID}
+        return {"first": NIL_ID, "last": LAST_ID}
     return {"first": first_id_of(asked.from_at - _BEFORE), "last": first_id_of(asked.to_at + _SKEW)}
 
 
@@ -63,5 +62,6 @@ def _bar(row: Row) -> Bar:
 async def _upcoming(tx: Tx, asked: Asked) -> list[Upcoming]:
     if asked.by not in ("schedule", "job"):
         return []
-    rows = await tx.fetch("upcoming_schedules", from_at=asked.from_at, to_at=asked.to_at, limit=_MOST_SCHEDULES)
-    return [Upcoming(name, job, decoded(text), next_plan, fired) for name, job, text, next_plan, fired in rows]
+    rows = await tx.fetch("upcoming_schedules", to_at=asked.to_at, limit=_MOST_SCHEDULES)
+    read = [(name, job, readable(text), next_plan, fired) for name, job, text, next_plan, fired in rows]
+    return [Upcoming(name, job, definition, *plan) for name, job, definition, *plan in read if definition is not None]

@@ -20,6 +20,3 @@ from (
         order by state desc, run_id desc limit :most) as expired
 ) as newest
 order by run_id desc limit :most;
-
--- name: created_of
-select created_at from rota_run where id = :id;

@@ -75,10 +75,6 @@ select counted from rota_count where span = 300 and at >= :since and at < :whole
 select s.id, s.name, s.definition from {rows name text} join rota_schedule s on s.name = rows.name
 where s.deleted_at is null;
 
--- name: some_scopes
-select scope_kind, scope_id from rota_scope_span where schedule_id = :id and until is null
-order by scope_kind, scope_id limit :limit;
-
 -- name: save_counts
 insert into rota_count (span, at, source, counted)
 select rows.span, rows.at, cast(:source as text), rows.counted from {rows span int, at bigint, counted text}
@@ -103,7 +99,14 @@ union all
 select r.queue, 'waiting', count(*) from rota_conduct c join rota_run r on r.id = c.run_id group by r.queue;
 
 -- name: oldest_queued
-select queue, min(run_at) from rota_ready where hold in (0, 2, 6) group by queue;
+-- Each kind in its own index, as they are measured.
+select queue, min(oldest) from (
+    select queue, min(run_at) as oldest from rota_ready where hold = 0 group by queue
+    union all
+    select queue, min(run_at) from rota_ready where hold = 2 group by queue
+    union all
+    select queue, min(run_at) from rota_ready where hold = 6 group by queue
+) as queued group by queue;
 
 -- name: begin_measuring
 insert into rota_count (span, at, source, counted)
@@ -183,6 +186,6 @@ limit 1 offset :looked;
 -- name: upcoming_schedules
 select s.name, s.job, s.definition, c.next_plan, c.fired
 from rota_cursor c join rota_schedule s on s.cursor_no = c.no
-where c.next_at >= :from_at and c.next_at <= :to_at and c.next_plan is not null and s.deleted_at is null
-    and s.enabled = 1 and s.paused_at is null and s.job_paused = 0
+where c.next_at <= :to_at and c.next_plan is not null and s.deleted_at is null and s.enabled = 1
+    and s.paused_at is null and s.job_paused = 0
 order by c.next_at, c.no limit :limit;

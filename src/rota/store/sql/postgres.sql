@@ -245,6 +245,14 @@ select count(*), case when count(*) < :expected then array_agg(id) end from made
 -- Any transaction that ends moves its upper bound.
 select pg_current_snapshot()::text;
 
+-- name: some_scopes
+-- Of each schedule the first few, however many it has.
+select rows.schedule_id, p.scope_kind, p.scope_id from {rows schedule_id id}
+cross join lateral (
+    select scope_kind, scope_id from rota_scope_span where schedule_id = rows.schedule_id and until is null
+    order by scope_kind, scope_id limit :limit
+) as p;
+
 -- name: recent_runs
 -- Not of the view: its joins would be made before the few runs are chosen that it is asked for.
 select rows.schedule_id, r.id, r.plan_time, r.run_at,

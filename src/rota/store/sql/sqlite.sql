@@ -144,6 +144,14 @@ on conflict (no) do update set cursor_at = excluded.cursor_at, next_plan = exclu
     next_at = excluded.next_at, open_plan = excluded.open_plan, fired = excluded.fired, awaits = excluded.awaits,
     tzdata = excluded.tzdata, trouble = null;
 
+-- name: some_scopes
+-- Of each schedule the first few, however many it has.
+select rows.schedule_id, p.scope_kind, p.scope_id from {rows schedule_id id}
+cross join rota_scope_span p on p.schedule_id = rows.schedule_id and (p.scope_kind, p.scope_id, p.since) in (
+    select scope_kind, scope_id, since from rota_scope_span where schedule_id = rows.schedule_id and until is null
+    order by scope_kind, scope_id limit :limit
+);
+
 -- name: recent_runs
 -- Not of the view: its joins would be made before the few runs are chosen that it is asked for.
 select rows.schedule_id, r.id, r.plan_time, r.run_at,

@@ -1,0 +1,53 @@
+"""A schedule that a newer rota has written, and this one cannot read: all others are shown as ever."""
+
+from datetime import timedelta
+
+import pytest
+
+from rota.config import Config
+from rota.core.model import JobDefinition
+from rota.core.triggers import cron
+from rota.insight import Insight
+from rota.instants import instant
+from rota.store import Store
+from rota.store.database import Tx
+from tests.support.clock import ManualClock
+from tests.support.schedules import make_schedule
+
+ODD = JobDefinition(name="odd")
+NEWER = {
+    "shape": ('\'{"job": "odd"}\'', False),
+    "zone": ("replace(definition, 'Berlin', 'Nowhere')", True),
+    "rule": ("replace(definition, '* * * *', '99 * * *')", True),
+}
+
+
+async def written_by_a_newer_one(store: Store, what: str) -> None:
+    """`good` is as it was, between two that are not."""
+    for name in ("a-odd", "good", "z-odd"):
+        await make_schedule(store, name, cron("* * * * *", tz="Europe/Berlin"), job=ODD)
+
+    async def body(tx: Tx) -> None:
+        await tx.fetch_sql(f"update rota_schedule set definition = {NEWER[what][0]} where name like '%odd'")
+
+    await store.database.transact(body)
+
+
+@pytest.mark.parametrize("what", NEWER)
+async def test_the_others_are_shown(store: Store, clock: ManualClock, what: str) -> None:
+    await written_by_a_newer_one(store, what)
+    insight = Insight(store, Config())
+    assert "good" in [fire.schedule for fire in (await insight.overview()).next_fires]
+    until = instant(clock.micros()) + timedelta(minutes=5)
+    coming = {lane.name: len(lane.coming) for lane in (await insight.timeline(None, until, by="schedule")).lanes}
+    assert coming["good"] == 5
+    assert coming.get("a-odd", 0) == (1 if NEWER[what][1] else 0), "the next one is known without its rule"
+    assert "good" in await store.insight.recent(["a-odd", "good", "z-odd"], 5)
+
+
+async def test_they_are_left_out_of_lists_page_by_page(store: Store) -> None:
+    await written_by_a_newer_one(store, "shape")
+    assert [one.name for one in await store.schedules.list(limit=1)] == ["good"]
+    assert [one.name for one in await store.schedules.list()] == ["good"]
+    assert [one.name for one in await store.schedules.list(state="active", limit=1)] == ["good"]
+    assert await store.schedules.list(limit=1, after="good") == []
