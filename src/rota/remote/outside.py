@@ -11,7 +11,7 @@ import msgspec
 from rota.core import jsonvalue
 from rota.core.jsonvalue import Limits
 from rota.core.model import RunError
-from rota.core.outside import Assignment, Heartbeat, checked_run, checked_wait, error_told, identity_of
+from rota.core.outside import Assignment, Heartbeat, checked_error, checked_run, checked_wait, identity_of
 from rota.core.states import RunState
 from rota.core.steps import StepState
 from rota.durations import Duration
@@ -152,5 +152,8 @@ class RemoteOutside:
 
 
 def _error(error: str | RunError | Mapping[str, Any] | None) -> msgspec.Raw | None:
-    """Checked, and made whole."""
-    return None if error is None else msgspec.Raw(error_told(error).encode())
+    """Checked, and made whole; the server makes its fingerprint."""
+    if error is None:
+        return None
+    told = msgspec.structs.asdict(checked_error(error))
+    return msgspec.Raw(msgspec.json.encode({name: text for name, text in told.items() if text is not None}))
