@@ -29,11 +29,11 @@ async def app(sqlite_url: str) -> AsyncIterator[Rota]:
         ctx.progress(10, f"with {login['password']}")
 
         async def sign_in() -> dict[str, str]:
+            if url.endswith("wrong"):
+                raise RuntimeError(f"{login['user']}:{login['password']} is refused")
             return {"cookie": "another", "with": login["password"]}
 
         await ctx.step("sign-in", sign_in)
-        if url.endswith("wrong"):
-            raise RuntimeError(f"{login['user']}:{login['password']} is refused")
         return {"session_token": "another", "said": f"hello {login['password']}"}
 
     client = await app.connect()
@@ -90,6 +90,7 @@ async def test_others_see_that_there_is_one(app: Rota, http: httpx2.AsyncClient,
     assert '"user":"ada"' in seen["/api/v1/runs"]
     assert "hello …" in seen["/api/v1/runs"]
     assert "ada:… is refused" in seen["/api/v1/export/attempts"]
+    assert "ada:… is refused" in seen[f"/api/v1/runs/{runs[1]}/steps"]
     assert "signing in as ada with …" in seen[f"/api/v1/runs/{runs[0]}/logs?follow=1"]
 
 

@@ -52,7 +52,8 @@ class Discreet:
         return msgspec.structs.replace(attempt, error=self._error(attempt.error))
 
     def step(self, step: Step) -> Step:
-        kept = {"result": self.value(step.result), "error": self.value(step.error), "summary": self.text(step.summary)}
+        error = self._error(step.error) if isinstance(step.error, RunError) else self.value(step.error)
+        kept = {"result": self.value(step.result), "error": error, "summary": self.text(step.summary)}
         return msgspec.structs.replace(step, **kept)
 
     def line(self, line: LogLine) -> LogLine:
