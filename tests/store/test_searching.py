@@ -13,6 +13,7 @@ from rota.core.bulking import Counted
 from rota.core.fingerprints import fingerprint_of
 from rota.core.model import RunError, RunFilter
 from rota.core.scope import Scope
+from rota.core.searching import RunPage, shown_filter
 from rota.core.states import FINAL_STATES, LIVE_STATES, Outcome, RunState
 from rota.store import Store, new_id, open_database, searching
 from rota.store.database import Row, Tx
@@ -175,6 +176,8 @@ WANTED: dict[str, tuple[RunFilter, Callable[[int], bool]]] = {
     "tag": (RunFilter(tag="fifth"), lambda n: n % 5 == 0),
     "both": (RunFilter(tag="fifth", job="work", states=(RunState.FAILED,)), lambda n: n % 15 == 0),
     "payload": (RunFilter(payload={"n": 3}), lambda n: n == 3),
+    "shown payload": (shown_filter(RunFilter(payload={"n": 3})), lambda n: n == 3),
+    "shown error": (shown_filter(RunFilter(error="no luck")), lambda n: n % 3 == 0),
     "none": (RunFilter(queue="nobody's"), lambda _: False),
     "other job": (RunFilter(job="other"), lambda _: False),
 }
@@ -215,6 +218,36 @@ async def test_a_page_that_takes_too_long_is_short_and_says_where_to_go_on(store
     assert 3 < pages < 20
     counted = await impatient.searching.count(RunFilter(queue="nobody's"), 10, 0.25)
     assert counted == Counted(0, exact=False)
+    await impatient.close()
+
+
+@pytest.mark.usefixtures("small")
+async def test_what_matches_by_a_hidden_text_leaves_no_trace(
+    store_url: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many they are: neither in what is found, nor in where a page ends, nor in how exact a number is."""
+    monkeypatch.setattr(searching, "_LARGEST_SHOWN", 5)
+    monkeypatch.setattr(searching, "_AT_ONCE", 2)
+    for n in range(30):
+        await put(store, payload={"password": "swordfish", "said": "swordfish" if n != 7 else "hello"})
+    impatient = Store(open_database(store_url, Ticking()))
+    hidden, nothing = ({"said": said} for said in ("swordfish", "sunfish"))
+    for before in (None, (await store.list_runs(RunFilter(), 10))[-1].id):
+        for limit in (1, 3):
+            pages = [
+                await impatient.searching.page(shown_filter(RunFilter(payload=asked)), limit, before, 0.25)
+                for asked in (hidden, nothing)
+            ]
+            assert pages[0] == pages[1]
+            assert (pages[0].runs, pages[0].next is None) == ([], False)
+    for asked in (hidden, nothing):
+        wanted = shown_filter(RunFilter(payload=asked))
+        assert await store.searching.page(wanted, 3, None) == RunPage([], None)
+        assert await store.searching.count(wanted, 3) == Counted(0, exact=True)
+        assert await impatient.searching.count(wanted, 3, 0.25) == Counted(0, exact=False)
+        assert await store.searching.find(wanted, 0) == []
+    assert (await store.searching.count(RunFilter(payload=hidden), 100)).count == 29
+    assert (await store.searching.count(shown_filter(RunFilter(payload={"said": "hello"})), 100)).count == 1
     await impatient.close()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from rota.core.bulking import Counted, Found
 from rota.core.model import Run, RunFilter
-from rota.core.searching import RunPage
+from rota.core.searching import RunPage, ShownFilter, tells
 from rota.core.states import RunState
 from rota.store import reading
 from rota.store.database import Database, Row, Tx
@@ -21,6 +21,8 @@ _FIRST_ID, _LAST_ID = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-fff
 _SMALL = 1_000
 """A source with fewer ids than this is read whole, whatever others there are."""
 _FIRST, _LARGEST, _GROWTH = 200, 20_000, 5
+_LARGEST_SHOWN, _AT_ONCE = 2_000, 200
+"""All that match in a window must be read where it depends on what is shown of them."""
 _CLAIMED = (RunState.RUNNING, RunState.WAITING, RunState.CANCELLING)
 
 ALL = "select id from rota_run where id >= :floor and id < :before order by id desc limit 1 offset :span"
@@ -57,11 +59,14 @@ class Searching:
 
     async def runs(self, run_ids: Sequence[str]) -> list[Run]:
         """Those that are still there, newest first."""
+        return await _runs(self._database, run_ids)
 
-        async def body(tx: Tx) -> list[Run]:
-            return await reading.runs_by_id(tx, run_ids)
 
-        return await self._database.read(body) if run_ids else []
+async def _runs(database: Database, run_ids: Sequence[str]) -> list[Run]:
+    async def body(tx: Tx) -> list[Run]:
+        return await reading.runs_by_id(tx, run_ids)
+
+    return await database.read(body) if run_ids else []
 
 
 class _Search:
@@ -71,8 +76,10 @@ class _Search:
         self, database: Database, wanted: RunFilter, columns: str, span: int, before: str | None = None
     ) -> None:
         self._database = database
+        self._wanted = wanted
         self._chosen = selection_of(wanted, database.clock)
         self._columns = columns
+        self._largest = _LARGEST_SHOWN if isinstance(wanted, ShownFilter) else _LARGEST
         self._span = span
         self._sources: Sequence[Source] | None = sources_of(wanted)
         self._source: Source | None = None
@@ -92,8 +99,16 @@ class _Search:
 
         rows, self.following = await self._database.read(body)
         self._sources = None
-        self._span = min(_LARGEST, self._span * _GROWTH)
-        return rows
+        self._span = min(self._largest, self._span * _GROWTH)
+        return await self._shown(rows, self._wanted) if isinstance(self._wanted, ShownFilter) else rows
+
+    async def _shown(self, rows: Sequence[Row], wanted: ShownFilter) -> list[Row]:
+        """Always the whole window: where it ends does not depend on what matched in it."""
+        kept: set[str] = set()
+        for place in range(0, len(rows), _AT_ONCE):
+            runs = await _runs(self._database, [str(row[0]) for row in rows[place : place + _AT_ONCE]])
+            kept |= {run.id for run in runs if tells(run, wanted)}
+        return [row for row in rows if str(row[0]) in kept]
 
     async def _window(self, tx: Tx, before: str) -> tuple[list[Row], str | None]:
         if self._sources is not None:
