@@ -11,12 +11,12 @@ import pytest
 
 from rota.core.bulking import Counted
 from rota.core.fingerprints import fingerprint_of
-from rota.core.model import RunError, RunFilter
+from rota.core.model import Run, RunError, RunFilter
 from rota.core.scope import Scope
 from rota.core.searching import RunPage, shown_filter
 from rota.core.states import FINAL_STATES, LIVE_STATES, Outcome, RunState
 from rota.store import Store, new_id, open_database, searching
-from rota.store.database import Row, Tx
+from rota.store.database import Database, Row, Tx
 from rota.store.postgres import PostgresTx
 from rota.store.searching import ALL
 from rota.store.sqlite import SqliteTx
@@ -230,7 +230,15 @@ async def test_what_matches_by_a_hidden_text_leaves_no_trace(
     monkeypatch.setattr(searching, "_AT_ONCE", 2)
     for n in range(30):
         await put(store, payload={"password": "swordfish", "said": "swordfish" if n != 7 else "hello"})
-    impatient = Store(open_database(store_url, Ticking()))
+    clock = Ticking()
+    impatient = Store(open_database(store_url, clock))
+    read = searching._runs
+
+    async def read_slowly(database: Database, run_ids: Sequence[str]) -> list[Run]:
+        clock.advance(timedelta(seconds=len(run_ids)))
+        return await read(database, run_ids)
+
+    monkeypatch.setattr(searching, "_runs", read_slowly)
     hidden, nothing = ({"said": said} for said in ("swordfish", "sunfish"))
     for before in (None, (await store.list_runs(RunFilter(), 10))[-1].id):
         for limit in (1, 3):
@@ -249,6 +257,18 @@ async def test_what_matches_by_a_hidden_text_leaves_no_trace(
     assert (await store.searching.count(RunFilter(payload=hidden), 100)).count == 29
     assert (await store.searching.count(shown_filter(RunFilter(payload={"said": "hello"})), 100)).count == 1
     await impatient.close()
+
+
+@pytest.mark.usefixtures("small")
+async def test_where_matches_must_be_read_so_many_are_looked_at_in_a_moment(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "_SHOWN_A_SECOND", 12)
+    runs = await some(store)
+    wanted = shown_filter(RunFilter(payload={"n": 30}))
+    assert await store.searching.page(wanted, 1, None, 0.5) == RunPage([], runs[5])
+    assert await store.searching.page(wanted, 1, None, 600.0) == RunPage([], None)
+    assert await store.searching.page(wanted, 1, None) == RunPage([], None)
 
 
 async def test_live_runs_are_found_wherever_they_are(store: Store) -> None:

@@ -81,10 +81,10 @@ def require_no_secret(payload: Mapping[str, Any]) -> None:
 
 def tells(run: Run, wanted: ShownFilter) -> bool:
     """Whether what is shown of a run says the error and the values that it was looked for by."""
-    run = Discreet(run).run()
-    if wanted.error is not None and (run.error is None or wanted.error not in f"{run.error.type}: {run.error.message}"):
+    payload, error = Discreet(run).told()
+    if wanted.error is not None and (error is None or wanted.error not in f"{error.type}: {error.message}"):
         return False
-    return all(_text_at(run.payload, path) == text for path, text in checked_values(wanted.payload).items())
+    return all(_text_at(payload, path) == text for path, text in checked_values(wanted.payload).items())
 
 
 def _text_at(value: Any, path: Sequence[str]) -> str | None:

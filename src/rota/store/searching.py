@@ -21,8 +21,9 @@ _FIRST_ID, _LAST_ID = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-fff
 _SMALL = 1_000
 """A source with fewer ids than this is read whole, whatever others there are."""
 _FIRST, _LARGEST, _GROWTH = 200, 20_000, 5
-_LARGEST_SHOWN, _AT_ONCE = 2_000, 200
-"""All that match in a window must be read where it depends on what is shown of them."""
+_LARGEST_SHOWN, _SHOWN_A_SECOND, _AT_ONCE = 2_000, 20_000, 200
+"""Where it depends on what is shown of them, all that match in a window must be read. How far a search comes must not
+tell how many they were: so it ends after so many ids, and the time that reading takes does not count."""
 _CLAIMED = (RunState.RUNNING, RunState.WAITING, RunState.CANCELLING)
 
 ALL = "select id from rota_run where id >= :floor and id < :before order by id desc limit 1 offset :span"
@@ -85,14 +86,15 @@ class _Search:
         self._source: Source | None = None
         self._floor = str(self._chosen.values.get("first_id", _FIRST_ID))
         self._began = database.clock.monotonic()
+        self._looked_at = 0
         self.following: str | None = min(before or _LAST_ID, str(self._chosen.values.get("last_id", _LAST_ID)))
 
     async def step(self, patience: float | None = None) -> list[Row] | None:
         """What matches in the next window, newest first. None: there are no more, or it has taken long enough."""
         before = self.following
-        waited = self._database.clock.monotonic() - self._began
-        if before is None or (self._sources is None and patience is not None and waited >= patience):
+        if before is None or (self._sources is None and patience is not None and self._is_over(patience)):
             return None
+        self._looked_at += self._span
 
         async def body(tx: Tx) -> tuple[list[Row], str | None]:
             return await self._window(tx, before)
@@ -102,12 +104,19 @@ class _Search:
         self._span = min(self._largest, self._span * _GROWTH)
         return await self._shown(rows, self._wanted) if isinstance(self._wanted, ShownFilter) else rows
 
+    def _is_over(self, patience: float) -> bool:
+        if isinstance(self._wanted, ShownFilter) and self._looked_at >= patience * _SHOWN_A_SECOND:
+            return True
+        return self._database.clock.monotonic() - self._began >= patience
+
     async def _shown(self, rows: Sequence[Row], wanted: ShownFilter) -> list[Row]:
         """Always the whole window: where it ends does not depend on what matched in it."""
+        paused = self._database.clock.monotonic()
         kept: set[str] = set()
         for place in range(0, len(rows), _AT_ONCE):
             runs = await _runs(self._database, [str(row[0]) for row in rows[place : place + _AT_ONCE]])
             kept |= {run.id for run in runs if tells(run, wanted)}
+        self._began += self._database.clock.monotonic() - paused
         return [row for row in rows if str(row[0]) in kept]
 
     async def _window(self, tx: Tx, before: str) -> tuple[list[Row], str | None]:
