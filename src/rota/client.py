@@ -108,9 +108,13 @@ class Client(Placing, Assigning):
     async def get(self, run_id: str) -> Run:
         return await self.store.get_run(await self.store.find_run(run_id))
 
-    async def get_many(self, run_ids: Iterable[str]) -> Sequence[Run]:
-        """By whole ids, in their order."""
-        return await self.store.get_runs(run_ids)
+    async def get_many(self, run_ids: Iterable[str], *, gone_ok: bool = False) -> Sequence[Run]:
+        """By whole ids, in their order. `UnknownRun` if one is not there; with `gone_ok` it is left out."""
+        if not gone_ok:
+            return await self.store.get_runs(run_ids)
+        wanted = [*run_ids]
+        found = {run.id: run for run in await self.store.searching.runs(wanted)}
+        return [found[id] for id in wanted if id in found]
 
     async def check_ready(self) -> None:
         """Raises unless the database answers and its schema is this program's."""

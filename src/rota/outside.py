@@ -22,11 +22,11 @@ from rota.core.notes import hundredths
 from rota.core.outside import (
     Assignment,
     Heartbeat,
+    checked_error,
     checked_lease,
     checked_most,
     checked_run,
     checked_wait,
-    error_told,
     identity_of,
     lines_told,
     names_told,
@@ -232,7 +232,7 @@ class Outside:
             raise Invalid(f"a step is {', '.join(sorted(RECORDED))}, not {state!r:.40}")
         whose, stands = checked_run(run_id, fence), StepState(state)
         text = self._json(result) if stands is StepState.SUCCEEDED else None
-        word = StepWord(id, stands, text, None if error is None else error_told(error))
+        word = StepWord(id, stands, text, None if error is None else checked_error(error))
         return await self._fenced(self._store.outside.step(*whose, word))
 
     async def logs(
@@ -268,7 +268,7 @@ class Outside:
         except BadDuration as refused:
             raise refused.within("after") from None
         return await self._finish(
-            run_id, fence, Ending(Outcome.FAILED, error=error_told(error), retry=retry, after=rest)
+            run_id, fence, Ending(Outcome.FAILED, error=checked_error(error), retry=retry, after=rest)
         )
 
     async def cancelled(self, run_id: str, fence: int) -> RunState:

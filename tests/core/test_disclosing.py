@@ -1,8 +1,13 @@
 """What is a secret by its name, and where else it is hidden."""
 
-import pytest
+import re
 
-from rota.core.disclosing import concealed, names_secret
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rota.core.disclosing import concealed, masked, names_secret
+from rota.core.masking import MASK
 
 
 @pytest.mark.parametrize(
@@ -28,3 +33,9 @@ def test_a_document_keeps_its_shape() -> None:
     given = {"a": [{"token": "x", "b": 1}], "password": None, "secret": False, "api_key": {"deep": "x"}, "pwd": 7}
     masked = {"a": [{"token": "…", "b": 1}], "password": None, "secret": False, "api_key": "…", "pwd": "…"}
     assert concealed(given) == masked
+
+
+@given(st.text("abc", max_size=30), st.frozensets(st.text("abc", min_size=1, max_size=4), max_size=4))
+def test_from_the_left_the_longest_is_masked_first(text: str, secrets: frozenset[str]) -> None:
+    pattern = "|".join(map(re.escape, sorted(secrets, key=len, reverse=True)))
+    assert masked(text, secrets) == (re.sub(pattern, MASK, text) if secrets else text)

@@ -1,17 +1,21 @@
 """Secrets in payloads: admins see them, others see that there are some, wherever runs are shown."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import httpx2
+import msgspec
 import pytest
 
 from rota import Context
 from rota.app import Rota
-from rota.client import Order
+from rota.client import Client, Order
 from rota.core.access import Role
+from rota.core.model import Attempt, RunFilter
+from rota.core.states import RunState
 from rota.core.triggers import every
 from rota.engine.engine import Engine
+from rota.errors import UnknownRun
 
 BASE = "http://127.0.0.1:7682"
 SECRET = "hunter2-is-no-good-password"
@@ -29,11 +33,11 @@ async def app(sqlite_url: str) -> AsyncIterator[Rota]:
         ctx.progress(10, f"with {login['password']}")
 
         async def sign_in() -> dict[str, str]:
+            if url.endswith("wrong"):
+                raise RuntimeError(f"{login['user']}:{login['password']} is refused")
             return {"cookie": "another", "with": login["password"]}
 
         await ctx.step("sign-in", sign_in)
-        if url.endswith("wrong"):
-            raise RuntimeError(f"{login['user']}:{login['password']} is refused")
         return {"session_token": "another", "said": f"hello {login['password']}"}
 
     client = await app.connect()
@@ -90,6 +94,7 @@ async def test_others_see_that_there_is_one(app: Rota, http: httpx2.AsyncClient,
     assert '"user":"ada"' in seen["/api/v1/runs"]
     assert "hello …" in seen["/api/v1/runs"]
     assert "ada:… is refused" in seen["/api/v1/export/attempts"]
+    assert "ada:… is refused" in seen[f"/api/v1/runs/{runs[1]}/steps"]
     assert "signing in as ada with …" in seen[f"/api/v1/runs/{runs[0]}/logs?follow=1"]
 
 
@@ -157,3 +162,46 @@ async def test_a_secret_that_turns_up_elsewhere_cannot_be_tried_out(
     assert [run["id"] for run in seen["items"]] == [runs[1]]
     plain = {"payload.login.user": "ada", "payload.url": "https://example.com"}
     assert len((await http.get("/api/v1/runs", params=plain, headers=viewer)).json()["items"]) == 1
+
+
+@pytest.mark.parametrize("lines", [False, True])
+async def test_a_bulk_command_does_not_tell_whether_a_hidden_text_matches(
+    app: Rota, http: httpx2.AsyncClient, runs: list[str], lines: bool
+) -> None:
+    """Whoever expects none would be told if there is one."""
+    client = await app.connect()
+    waits = await client.enqueue(Order("crawl", {**PAYLOAD, "url": SECRET}))
+    operator, admin = await bearing(app, Role.OPERATOR), await bearing(app, Role.ADMIN)
+    accept = {"Accept": "application/x-ndjson"} if lines else {}
+
+    async def ask(headers: Headers, action: str, chosen: dict[str, Any], **more: Any) -> str:
+        body = {"action": action, "filter": chosen, **more}
+        return (await http.post("/api/v1/runs:bulk", json=body, headers=headers | accept)).text
+
+    tries: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+        ("retry", {"error": f"ada:{SECRET[:3]}"}, {"error": "ada:hut"}),
+        ("cancel", {"payload": {"url": SECRET}}, {"payload": {"url": SECRET[::-1]}}),
+    ]
+    for action, right, other in tries:
+        for more in ({"expected": 0}, {}):
+            assert await ask(operator, action, right, **more) == await ask(operator, action, other, **more)
+        assert "bulk-mismatch" in await ask(admin, action, right, expected=0)
+    assert (await client.get(waits.id)).state is RunState.QUEUED
+    assert (await client.count(RunFilter(retried=True))).count == 0
+    assert '"done":1' in await ask(operator, "retry", {"error": "is refused", "payload": {"login.user": "ada"}})
+    assert (await client.count(RunFilter(retried=True))).count == 1
+
+
+async def test_an_export_goes_on_without_what_was_pruned_meanwhile(
+    app: Rota, http: httpx2.AsyncClient, runs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts = Client.attempts
+
+    async def pruned(self: Client, run_id: str) -> Sequence[Attempt]:
+        if run_id == runs[1]:
+            raise UnknownRun(run_id)
+        return await attempts(self, run_id)
+
+    monkeypatch.setattr(Client, "attempts", pruned)
+    lines = (await http.get("/api/v1/export/attempts", headers=await bearing(app, Role.VIEWER))).text.splitlines()
+    assert [msgspec.json.decode(line)["run_id"] for line in lines] == [runs[0]]

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx2
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -12,8 +14,10 @@ from rota.app import Rota
 from rota.cli import root
 from rota.client import Order
 from rota.core.access import Role
+from rota.core.faults import FaultGroups
 from rota.core.signals import Fail
-from rota.store import Store, open_database
+from rota.faults import Faults
+from rota.store import Store, new_id, open_database
 from rota.testing import adrain
 
 BASE = "http://127.0.0.1:7682"
@@ -108,6 +112,30 @@ async def test_a_scoped_token_sees_its_scope_and_no_secrets(sqlite_url: str) -> 
         everything = await http.get("/errors", headers={"Authorization": f"Bearer {admin.secret}"})
         assert [one["count"] for one in everything.json()["items"]] == [2]
         assert SECRET in everything.text
+    await app.aclose()
+
+
+async def test_a_group_whose_newest_run_is_pruned_meanwhile_is_left_out(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = await make_app(sqlite_url, auth=True)
+    client = await app.connect()
+    await client.enqueue_many([Order("crawl", {"n": 1}), Order("mail", {"n": 1})])
+    await adrain(app)
+    groups = Faults.groups
+
+    async def then_pruned(self: Faults, **asked: Any) -> FaultGroups:
+        found = await groups(self, **asked)
+        items = [
+            msgspec.structs.replace(one, last_run_id=new_id()) if one.job == "mail" else one for one in found.items
+        ]
+        return msgspec.structs.replace(found, items=items)
+
+    monkeypatch.setattr(Faults, "groups", then_pruned)
+    viewer = await client.tokens.create("viewer", Role.VIEWER)
+    async with http_of(app) as http:
+        seen = await http.get("/errors", headers={"Authorization": f"Bearer {viewer.secret}"})
+    assert [one["job"] for one in seen.json()["items"]] == ["crawl"]
     await app.aclose()
 
 

@@ -41,7 +41,7 @@ from rota.errors import (
     UnknownWorker,
 )
 from rota.remote import NotOffered, RemoteClient
-from rota.store import Store, open_database
+from rota.store import Store, new_id, open_database
 from rota.testing import adrain
 from tests.support.serving import Site, serving
 
@@ -199,6 +199,9 @@ READS: dict[str, Callable[[dict[str, str]], Verb]] = {
     "get": lambda ids: lambda client: client.get(ids["crawled"]),
     "get by its end": lambda ids: lambda client: client.get(ids["crawled"][-9:]),
     "get_many": lambda ids: lambda client: client.get_many([ids["greeted"], ids["crawled"]]),
+    "get_many that may be gone": lambda ids: (
+        lambda client: client.get_many([ids["greeted"], new_id(), ids["crawled"]], gone_ok=True)
+    ),
     "list": lambda _: lambda client: client.list(),
     "list filtered": lambda ids: (
         lambda client: client.list(

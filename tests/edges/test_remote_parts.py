@@ -12,6 +12,7 @@ import pytest
 from rota.api import asgi
 from rota.app import Rota
 from rota.client import Client, Order
+from rota.core.fingerprints import fingerprint_of
 from rota.core.limits import Limit
 from rota.core.model import RunError
 from rota.core.outside import Assignment
@@ -234,6 +235,7 @@ async def test_work_outside_is_claimed_told_of_and_ended(app: Rota, far: RemoteC
         await outside.logs(run.run_id, run.fence, ["one", {"text": "two", "level": "error"}], no=1)
     assert [line.text for line in await far.logs(run.run_id)] == ["one", "two"]
     error = RunError("Blurred", "too dark", code="E7")
+    assert await outside.step(run.run_id, run.fence, "see", "failed", error=error) is StepState.FAILED
     assert await outside.fail(run.run_id, run.fence, error, after=timedelta(milliseconds=1)) is RunState.SCHEDULED
     (again,) = await until_promoted(app, lambda: outside.claim("w", jobs="label"))
     assert (again.attempt, again.steps) == (2, {"look": {"n": 1}})
@@ -252,9 +254,9 @@ async def test_work_outside_is_claimed_told_of_and_ended(app: Rota, far: RemoteC
     done = await far.get(run.run_id)
     assert (done.result, done.attempt) == ({"label": "cat"}, 2)
     (attempt, _) = await far.attempts(run.run_id)
-    assert attempt.error is not None
-    assert attempt.error.fingerprint
-    assert msgspec.structs.replace(attempt.error, fingerprint=None) == error
+    assert attempt.error == msgspec.structs.replace(error, fingerprint=fingerprint_of(error))
+    (see,) = [step for step in await far.steps(run.run_id) if step.id == "see"]
+    assert see.error == msgspec.to_builtins(attempt.error)
 
 
 async def test_a_claim_waits_longer_than_a_call_may_take(app: Rota, site: Site) -> None:

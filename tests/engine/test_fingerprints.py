@@ -92,6 +92,24 @@ async def test_of_what_somebody_outside_says(either: Harness) -> None:
     assert found == [fingerprint_of(RunError("Failed", "page 4 is bad"))] * 3
 
 
+async def test_what_somebody_outside_says_is_not_told_apart_by_a_secret(either: Harness) -> None:
+    """Else whoever may not see it could try out what it is."""
+    either.app.external("label", max_attempts=1, steps=["look"])
+    await either.store.save_jobs(either.app.registry.definitions())
+    ended, steps = [], []
+    for secret in ("tiger", "zebra"):
+        run = (await either.client.enqueue(Order("label", {"password": secret}, {}))).id
+        (held,) = await either.client.outside.claim("gpu")
+        await either.client.outside.step(run, held.fence, "look", "failed", error=f"{secret} is refused")
+        await either.client.outside.fail(run, held.fence, f"{secret} is refused")
+        error = await error_of(either, run)
+        assert error.message == f"{secret} is refused"
+        ended.append(error.fingerprint)
+        steps += [step.error.fingerprint for step in await either.client.steps(run)]
+    assert len({*ended, *steps}) == 1
+    assert len(steps) == 2
+
+
 async def test_of_a_deadline_outside(either: Harness) -> None:
     await either.declare("ask", max_attempts=1)
     run = await either.enqueue("ask")

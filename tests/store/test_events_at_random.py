@@ -13,7 +13,7 @@ from rota.core.claims import Claim
 from rota.core.endings import Wait
 from rota.core.events import Event
 from rota.core.limits import Limit
-from rota.core.model import CancelPolicy, JobDefinition, RunFilter
+from rota.core.model import CancelPolicy, JobDefinition, RunError, RunFilter
 from rota.core.retry import Delays, RetryPolicy
 from rota.core.states import Outcome, RunState
 from rota.core.steps import StepState
@@ -29,7 +29,7 @@ from tests.support.schedules import make_schedule, plan
 from tests.support.trails import check, lines, repeat_everything
 
 STEPS = 100
-ERROR = '{"type":"Jam","message":"paper"}'
+ERROR = RunError("Jam", "paper")
 WORK = JobDefinition(name="work", cancel=CancelPolicy(grace=10 * SECOND))
 CAREFUL = JobDefinition(name="careful", on_lost="fail")
 UNIQUE = JobDefinition(name="unique", unique=Unique(on_conflict="replace"))

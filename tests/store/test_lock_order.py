@@ -10,7 +10,7 @@ import pytest
 
 from rota.core.endings import Wait
 from rota.core.limits import Limit
-from rota.core.model import JobDefinition
+from rota.core.model import JobDefinition, RunError
 from rota.core.notes import Notes, StepNote
 from rota.core.states import Outcome, RunState
 from rota.core.steps import StepState
@@ -220,9 +220,10 @@ async def answer_of(act: Coroutine[Any, Any, Any]) -> Any:
 async def test_two_outsiders_end_the_same_run_otherwise(postgres_store: Store, meet: Meet) -> None:
     run_id, fence = await put_and_hand_over(postgres_store)
     outside = postgres_store.outside
+    failed = Ending(Outcome.FAILED, error=RunError("Jam", "paper"), retry=False)
     answers = await meet(
         ("lock_outside", lambda: _state(outside.finish(run_id, fence, Ending(Outcome.SUCCEEDED)))),
-        ("lock_held", lambda: _state(outside.finish(run_id, fence, Ending(Outcome.FAILED, error="{}", retry=False)))),
+        ("lock_held", lambda: _state(outside.finish(run_id, fence, failed))),
     )
     state = await state_of(postgres_store, run_id)
     assert state in answers

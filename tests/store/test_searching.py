@@ -11,12 +11,13 @@ import pytest
 
 from rota.core.bulking import Counted
 from rota.core.fingerprints import fingerprint_of
-from rota.core.model import RunError, RunFilter
+from rota.core.model import Run, RunError, RunFilter
 from rota.core.scope import Scope
+from rota.core.searching import RunPage, shown_filter
 from rota.core.states import FINAL_STATES, LIVE_STATES, Outcome, RunState
 from rota.instants import instant
 from rota.store import Store, new_id, open_database, searching
-from rota.store.database import Row, Tx
+from rota.store.database import Database, Row, Tx
 from rota.store.postgres import PostgresTx
 from rota.store.searching import ALL
 from rota.store.sqlite import SqliteTx
@@ -176,6 +177,8 @@ WANTED: dict[str, tuple[RunFilter, Callable[[int], bool]]] = {
     "tag": (RunFilter(tag="fifth"), lambda n: n % 5 == 0),
     "both": (RunFilter(tag="fifth", job="work", states=(RunState.FAILED,)), lambda n: n % 15 == 0),
     "payload": (RunFilter(payload={"n": 3}), lambda n: n == 3),
+    "shown payload": (shown_filter(RunFilter(payload={"n": 3})), lambda n: n == 3),
+    "shown error": (shown_filter(RunFilter(error="no luck")), lambda n: n % 3 == 0),
     "none": (RunFilter(queue="nobody's"), lambda _: False),
     "other job": (RunFilter(job="other"), lambda _: False),
 }
@@ -234,6 +237,55 @@ async def test_the_runs_of_a_job_are_counted_in_one_statement(store: Store, cloc
         assert await store.searching.count(wanted, count - 1) == Counted(count - 1, exact=False)
     assert await store.searching.count(RunFilter(job="work", created_after=later), 100) == Counted(10, exact=True)
     assert await store.searching.count(RunFilter(job="work", queue="mail"), 100) == Counted(0, exact=True)
+
+
+async def test_what_matches_by_a_hidden_text_leaves_no_trace(
+    store_url: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many they are: neither in what is found, nor in where a page ends, nor in how exact a number is."""
+    monkeypatch.setattr(searching, "_LARGEST_SHOWN", 5)
+    monkeypatch.setattr(searching, "_AT_ONCE", 2)
+    for n in range(30):
+        await put(store, payload={"password": "swordfish", "said": "swordfish" if n != 7 else "hello"})
+    clock = Ticking()
+    impatient = Store(open_database(store_url, clock))
+    read = searching._runs
+
+    async def read_slowly(database: Database, run_ids: Sequence[str]) -> list[Run]:
+        clock.advance(timedelta(seconds=len(run_ids)))
+        return await read(database, run_ids)
+
+    monkeypatch.setattr(searching, "_runs", read_slowly)
+    hidden, nothing = ({"said": said} for said in ("swordfish", "sunfish"))
+    for before in (None, (await store.list_runs(RunFilter(), 10))[-1].id):
+        for limit in (1, 3):
+            pages = [
+                await impatient.searching.page(shown_filter(RunFilter(payload=asked)), limit, before, 0.25)
+                for asked in (hidden, nothing)
+            ]
+            assert pages[0] == pages[1]
+            assert (pages[0].runs, pages[0].next is None) == ([], False)
+    for asked in (hidden, nothing):
+        wanted = shown_filter(RunFilter(payload=asked))
+        assert await store.searching.page(wanted, 3, None) == RunPage([], None)
+        assert await store.searching.count(wanted, 3) == Counted(0, exact=True)
+        assert await impatient.searching.count(wanted, 3, 0.25) == Counted(0, exact=False)
+        assert await store.searching.find(wanted, 0) == []
+    assert (await store.searching.count(RunFilter(payload=hidden), 100)).count == 29
+    assert (await store.searching.count(shown_filter(RunFilter(payload={"said": "hello"})), 100)).count == 1
+    await impatient.close()
+
+
+@pytest.mark.usefixtures("small")
+async def test_where_matches_must_be_read_so_many_are_looked_at_in_a_moment(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "_SHOWN_A_SECOND", 12)
+    runs = await some(store)
+    wanted = shown_filter(RunFilter(payload={"n": 30}))
+    assert await store.searching.page(wanted, 1, None, 0.5) == RunPage([], runs[5])
+    assert await store.searching.page(wanted, 1, None, 600.0) == RunPage([], None)
+    assert await store.searching.page(wanted, 1, None) == RunPage([], None)
 
 
 async def test_live_runs_are_found_wherever_they_are(store: Store) -> None:

@@ -12,7 +12,6 @@ from starlette.responses import Response, StreamingResponse
 
 from rota.api.answers import answer
 from rota.api.filters import RunQuery, filter_of
-from rota.api.finding import count_seen
 from rota.api.identity import identity_of
 from rota.api.operations import operation
 from rota.api.problems import problem
@@ -69,7 +68,7 @@ async def count_runs(request: Request) -> Response:
     """
     query = asked(request, CountQuery)
     wanted = filter_of(request, query, query.scope_wanted)
-    return answer(await count_seen(request, await client_of(request), wanted, query.most, _WITHIN))
+    return answer(await (await client_of(request)).count(wanted, most=query.most, within=_WITHIN))
 
 
 @operation(
@@ -88,7 +87,7 @@ async def bulk_runs(request: Request) -> Response:
     client = await client_of(request)
     wanted = filter_of(request, body.filter, body.filter.scope_wanted)
     if body.dry_run:
-        return answer(await count_seen(request, client, wanted, _MOST_COUNTED, _WITHIN))
+        return answer(await client.count(wanted, most=_MOST_COUNTED, within=_WITHIN))
     actor = identity_of(request).actor
 
     async def act(progress: SoFar | None) -> BulkResult:

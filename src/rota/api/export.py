@@ -8,16 +8,16 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from rota.api.disclosure import discretion
+from rota.api.disclosure import all_shown, discretion
 from rota.api.filters import RunQuery, filter_of
-from rota.api.finding import page_seen
 from rota.api.operations import operation
 from rota.api.queries import asked
 from rota.api.requests import client_of
 from rota.api.routing import declared
 from rota.client import MOST_LISTED, Client
 from rota.core.access import Role
-from rota.core.model import Run, RunFilter
+from rota.core.model import Attempt, Run, RunFilter
+from rota.errors import UnknownRun
 
 _LINES = "application/x-ndjson"
 
@@ -26,7 +26,13 @@ _LINES = "application/x-ndjson"
 async def export_runs(request: Request) -> Response:
     """All runs that match, the newest first, one on each line."""
     client = await client_of(request)
-    return _stream(_runs(request, client, await _wanted(request, client)))
+    wanted = await _wanted(request, client)
+
+    async def each() -> AsyncIterator[bytes]:
+        async for page in _pages(client, wanted):
+            yield b"".join(map(_line, all_shown(request, page)))
+
+    return _stream(each())
 
 
 @operation(Role.VIEWER, query=RunQuery, media=_LINES)
@@ -36,10 +42,10 @@ async def export_attempts(request: Request) -> Response:
     wanted = await _wanted(request, client)
 
     async def each() -> AsyncIterator[bytes]:
-        async for page in _pages(request, client, wanted):
-            for run in await client.get_many([run.id for run in page]):
+        async for page in _pages(client, wanted):
+            for run in page:
                 discreet = discretion(request, run)
-                for one in await client.attempts(run.id):
+                for one in await _attempts(client, run):
                     attempt = one if discreet is None else discreet.attempt(one)
                     yield _line({"run_id": run.id, **msgspec.to_builtins(attempt)})
 
@@ -68,15 +74,18 @@ async def _wanted(request: Request, client: Client) -> RunFilter:
     return wanted
 
 
-async def _runs(request: Request, client: Client, wanted: RunFilter) -> AsyncIterator[bytes]:
-    async for page in _pages(request, client, wanted):
-        yield b"".join(map(_line, page))
+async def _attempts(client: Client, run: Run) -> Sequence[Attempt]:
+    """None of a run that was pruned since it was found."""
+    try:
+        return await client.attempts(run.id)
+    except UnknownRun:
+        return ()
 
 
-async def _pages(request: Request, client: Client, wanted: RunFilter) -> AsyncIterator[Sequence[Run]]:
+async def _pages(client: Client, wanted: RunFilter) -> AsyncIterator[Sequence[Run]]:
     before: str | None = None
     while True:
-        found = await page_seen(request, client, wanted, MOST_LISTED, before)
+        found = await client.page(wanted, limit=MOST_LISTED, before=before)
         yield found.runs
         if (before := found.next) is None:
             return

@@ -54,10 +54,15 @@ async def list_errors(request: Request) -> Response:
 
 
 async def _discreet(request: Request, groups: Sequence[FaultGroup]) -> list[FaultGroup]:
-    """What the newest run of each says, as it is shown to whoever asks."""
-    runs = await (await client_of(request)).get_many([group.last_run_id for group in groups])
-    seen = [shown(request, run) for run in runs]
-    return [group.said_by(run.error, run.reason) for group, run in zip(groups, seen, strict=True)]
+    """What the newest run of each says, as it is shown to whoever asks. One that was pruned meanwhile says nothing."""
+    newest = [group.last_run_id for group in groups]
+    found = await (await client_of(request)).get_many(newest, gone_ok=True)
+    seen = {run.id: shown(request, run) for run in found}
+    return [
+        group.said_by(seen[group.last_run_id].error, seen[group.last_run_id].reason)
+        for group in groups
+        if group.last_run_id in seen
+    ]
 
 
 ROUTES = [declared("/errors", GET=list_errors, scoped=True)]

@@ -11,9 +11,9 @@ from starlette.responses import Response
 from rota.api.answers import answer, page
 from rota.api.cursors import cursor_below, run_before
 from rota.api.data_jobs import answered, create_job, delete_job, document, patch_job, put_job
+from rota.api.disclosure import all_shown
 from rota.api.examples import JOB, JOB_STATUS, RUN
 from rota.api.filters import filter_of
-from rota.api.finding import page_seen
 from rota.api.identity import identity_of
 from rota.api.operations import operation
 from rota.api.queries import asked
@@ -127,8 +127,8 @@ async def list_runs_of_job(request: Request) -> Response:
     client = await client_of(request)
     await client.job(name)
     wanted = msgspec.structs.replace(filter_of(request, query, query.scope_wanted), job=name)
-    found = await page_seen(request, client, wanted, query.limit, run_before(query.cursor))
-    return answer(page(found.runs, cursor_below(found.next)))
+    found = await client.page(wanted, limit=query.limit, before=run_before(query.cursor))
+    return answer(page(all_shown(request, found.runs), cursor_below(found.next)))
 
 
 @operation(Role.VIEWER, answers=JobStats)

@@ -51,7 +51,7 @@ async def _seen(request: Request, client: Client, related: Sequence[Related]) ->
     own = identity_of(request).scope
     if own is None:
         return related
-    there = await client.get_many([one.id for one in related if one.job is not None])
+    there = await client.get_many([one.id for one in related if one.job is not None], gone_ok=True)
     mine = {run.id for run in there if run.scope == own}
     return [one for one in related if one.id in mine]
 

@@ -15,7 +15,6 @@ from rota.api.cursors import cursor_below, run_before
 from rota.api.disclosure import all_shown, discretion, said, shown
 from rota.api.examples import ATTEMPT, EVENT, EXPLANATION, RUN, STEP
 from rota.api.filters import RunQuery, filter_of
-from rota.api.finding import page_seen
 from rota.api.identity import identity_of
 from rota.api.operations import operation
 from rota.api.orders import EnqueueBody, order_of, orders_of
@@ -144,8 +143,8 @@ async def list_runs(request: Request) -> Response:
     """
     query = asked(request, RunListQuery)
     wanted = filter_of(request, query, scope_seen(request, query.scope_wanted))
-    found = await page_seen(request, await client_of(request), wanted, query.limit, run_before(query.cursor))
-    return answer(page(found.runs, cursor_below(found.next)))
+    found = await (await client_of(request)).page(wanted, limit=query.limit, before=run_before(query.cursor))
+    return answer(page(all_shown(request, found.runs), cursor_below(found.next)))
 
 
 def scope_seen(request: Request, wanted: Scope | None) -> Scope | None:

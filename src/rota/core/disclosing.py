@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -20,6 +21,7 @@ _KEYS = {"api", "access", "private", "signing", "encryption", "auth"}
 _SHORTEST = 4  # a shorter text would be found inside of harmless words
 
 
+@lru_cache(maxsize=4_096)
 def names_secret(name: str) -> bool:
     """By its words, so that `author` and `primary_key` are none; stricter than for jobs, whose headers nobody needs."""
     words = [word.lower() for word in _WORD.findall(name)]
@@ -48,11 +50,16 @@ class Discreet:
             progress=None if run.progress is None else self._summarized(run.progress),
         )
 
+    def told(self) -> tuple[Any, RunError | None]:
+        """Its payload and its error alone."""
+        return self.value(self._run.payload), self._error(self._run.error)
+
     def attempt(self, attempt: Attempt) -> Attempt:
         return msgspec.structs.replace(attempt, error=self._error(attempt.error))
 
     def step(self, step: Step) -> Step:
-        kept = {"result": self.value(step.result), "error": self.value(step.error), "summary": self.text(step.summary)}
+        error = self._error(step.error) if isinstance(step.error, RunError) else self.value(step.error)
+        kept = {"result": self.value(step.result), "error": error, "summary": self.text(step.summary)}
         return msgspec.structs.replace(step, **kept)
 
     def line(self, line: LogLine) -> LogLine:
@@ -70,10 +77,10 @@ class Discreet:
                 return value
 
     def text(self, text: Any) -> Any:
-        return self._secrets.sub(MASK, text) if self._secrets and text else text
+        return masked(text, self._secrets) if self._secrets and text else text
 
     def _error(self, error: RunError | None) -> RunError | None:
-        if error is None or self._secrets is None:
+        if error is None or not self._secrets:
             return error
         return msgspec.structs.replace(error, message=self.text(error.message), traceback=self.text(error.traceback))
 
@@ -88,7 +95,7 @@ def without_secrets(text: str, payload: str) -> str:
         secrets = _secrets_in(msgspec.json.decode(payload))
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return text
-    return text if secrets is None else secrets.sub(MASK, text)
+    return masked(text, secrets)
 
 
 def concealed(value: Any) -> Any:
@@ -103,10 +110,24 @@ def _hidden(value: Any) -> Any:
     return value if value is None or isinstance(value, bool) else MASK
 
 
-def _secrets_in(payload: Any) -> re.Pattern[str] | None:
-    found = {text for text in _texts(payload) if len(text) >= _SHORTEST}
-    longest_first = sorted(found, key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, longest_first))) if found else None
+def masked(text: str, secrets: Iterable[str]) -> str:
+    """From the left, the longest first. No pattern: each run has secrets of its own, and to compile one takes longer
+    than to look."""
+    places = {secret: at for secret in secrets if (at := text.find(secret)) >= 0}
+    kept, begin = [], 0
+    while places:
+        at, length = min((at, -len(secret)) for secret, at in places.items())
+        kept += [text[begin:at], MASK]
+        begin = at - length
+        for secret in [secret for secret, at in places.items() if at < begin]:
+            places[secret] = text.find(secret, begin)
+            if places[secret] < 0:
+                del places[secret]
+    return "".join([*kept, text[begin:]])
+
+
+def _secrets_in(payload: Any) -> frozenset[str]:
+    return frozenset(text for text in _texts(payload) if len(text) >= _SHORTEST)
 
 
 def _texts(value: Any, *, secret: bool = False) -> Iterator[str]:

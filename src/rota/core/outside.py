@@ -9,7 +9,6 @@ from uuid import UUID
 
 import msgspec
 
-from rota.core.fingerprints import stored_error
 from rota.core.model import Json, RunError
 from rota.core.names import checked_name
 from rota.core.notes import LONGEST_LINE, LONGEST_LOGGER, LONGEST_SUMMARY, RawLine, encoded, level_of, storable
@@ -106,8 +105,8 @@ def checked_most(most: object) -> int:
     return most
 
 
-def error_told(error: object) -> str:
-    """A sentence, or the fields of a `RunError`; as JSON. Its fingerprint is made here."""
+def checked_error(error: object) -> RunError:
+    """A sentence, or the fields of a `RunError`. It has no fingerprint: that is made where the payload is known."""
     if isinstance(error, str):
         error = {"message": error}
     if isinstance(error, RunError):
@@ -119,13 +118,12 @@ def error_told(error: object) -> str:
     if unknown or not all(value is None or isinstance(value, str) for value in fields.values()):
         raise Invalid(f"an error has {', '.join(_TOLD)}, as text: not {error!r:.80}")
     code, traceback = fields.get("code"), fields.get("traceback")
-    told = RunError(
+    return RunError(
         type=storable(fields.get("type") or "Failed", LONGEST_LOGGER),
         message=storable(fields["message"], LONGEST_LINE),
         code=None if code is None else storable(code, LONGEST_LOGGER),
         traceback=None if traceback is None else storable(traceback, _LONGEST_TRACEBACK),
     )
-    return stored_error(told)
 
 
 def lines_told(lines: Iterable[str | Mapping[str, Any]]) -> str:

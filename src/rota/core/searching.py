@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from rota.core.disclosing import names_secret
+from rota.core.disclosing import Discreet, names_secret
 from rota.core.model import Run, RunFilter
 from rota.core.names import checked_name
 from rota.errors import Forbidden, Invalid
@@ -25,6 +25,18 @@ class RunPage(msgspec.Struct, frozen=True):
 
     runs: Sequence[Run]
     next: str | None
+
+
+class ShownFilter(RunFilter, frozen=True, kw_only=True):
+    """Of those who are not shown secrets: a run that matches only by what is hidden from them does not match. What they
+    find, how many, and where the next page begins must not tell what that is."""
+
+
+def shown_filter(wanted: RunFilter) -> RunFilter:
+    """Only what an error says, and values in a payload, can be hidden."""
+    if wanted.error is None and not wanted.payload:
+        return wanted
+    return ShownFilter(**msgspec.structs.asdict(wanted))
 
 
 def checked_values(payload: Mapping[str, Any]) -> dict[tuple[str, ...], str]:
@@ -67,11 +79,12 @@ def require_no_secret(payload: Mapping[str, Any]) -> None:
             raise Forbidden(f"payload.{name:.80} names a secret, which only admins may look for")
 
 
-def tells(run: Run, wanted: RunFilter) -> bool:
+def tells(run: Run, wanted: ShownFilter) -> bool:
     """Whether what is shown of a run says the error and the values that it was looked for by."""
-    if wanted.error is not None and (run.error is None or wanted.error not in f"{run.error.type}: {run.error.message}"):
+    payload, error = Discreet(run).told()
+    if wanted.error is not None and (error is None or wanted.error not in f"{error.type}: {error.message}"):
         return False
-    return all(_text_at(run.payload, path) == text for path, text in checked_values(wanted.payload).items())
+    return all(_text_at(payload, path) == text for path, text in checked_values(wanted.payload).items())
 
 
 def _text_at(value: Any, path: Sequence[str]) -> str | None:

@@ -25,7 +25,7 @@ from rota.core.states import RunState
 from rota.core.steps import Step
 from rota.defining import require_limit
 from rota.durations import Duration, parse_duration
-from rota.errors import Invalid, StillRunning
+from rota.errors import Invalid, StillRunning, UnknownRun
 from rota.remote.absent import NotOffered
 from rota.remote.data_jobs import RemoteDataJobs
 from rota.remote.expectations import RemoteExpecting
@@ -147,12 +147,22 @@ class RemoteClient(RemoteGoverning):
     async def get(self, run_id: str) -> Run:
         return read(await self._ask("runs", run_id, steps=False), Run)
 
-    async def get_many(self, run_ids: Iterable[str]) -> Sequence[Run]:
-        """By whole ids, in their order."""
+    async def get_many(self, run_ids: Iterable[str], *, gone_ok: bool = False) -> Sequence[Run]:
+        """By whole ids, in their order. `UnknownRun` if one is not there; with `gone_ok` it is left out."""
         wanted = list(run_ids)
         found: list[Run] = []
+
+        async def get(id: str) -> list[Run]:
+            try:
+                return [await self.get(id)]
+            except UnknownRun:
+                if not gone_ok:
+                    raise
+                return []
+
         for place in range(0, len(wanted), _AT_ONCE):
-            found += await asyncio.gather(*[self.get(id) for id in wanted[place : place + _AT_ONCE]])
+            for one in await asyncio.gather(*map(get, wanted[place : place + _AT_ONCE])):
+                found += one
         return found
 
     async def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]:

@@ -11,7 +11,7 @@ import msgspec
 from rota.core import jsonvalue
 from rota.core.jsonvalue import Limits
 from rota.core.model import RunError
-from rota.core.outside import Assignment, Heartbeat, checked_run, checked_wait, error_told, identity_of
+from rota.core.outside import Assignment, Heartbeat, checked_error, checked_run, checked_wait, identity_of
 from rota.core.states import RunState
 from rota.core.steps import StepState
 from rota.durations import Duration
@@ -152,8 +152,8 @@ class RemoteOutside:
 
 
 def _error(error: str | RunError | Mapping[str, Any] | None) -> msgspec.Raw | None:
-    """Checked, and made whole, but for its fingerprint, which the server makes."""
+    """Checked, and made whole; the server makes its fingerprint."""
     if error is None:
         return None
-    told = msgspec.json.decode(error_told(error), type=RunError)
-    return msgspec.Raw(msgspec.json.encode(msgspec.structs.replace(told, fingerprint=None)))
+    told = msgspec.structs.asdict(checked_error(error))
+    return msgspec.Raw(msgspec.json.encode({name: text for name, text in told.items() if text is not None}))

@@ -7,8 +7,10 @@ from datetime import timedelta
 
 import msgspec
 
+from rota.core.disclosing import without_secrets
 from rota.core.endings import Report
-from rota.core.model import WorkerInfo
+from rota.core.fingerprints import stored_error
+from rota.core.model import RunError, WorkerInfo
 from rota.core.notes import LogNote, Notes, ProgressNote, StepNote
 from rota.core.outside import EXTERNAL
 from rota.core.pipelines import within
@@ -35,7 +37,7 @@ class Ending(msgspec.Struct, frozen=True):
 
     outcome: Outcome
     result: str | None = None
-    error: str | None = None
+    error: RunError | None = None
     retry: bool = True
     after: timedelta | None = None
 
@@ -56,12 +58,12 @@ class Pulse(msgspec.Struct, frozen=True):
 
 
 class StepWord(msgspec.Struct, frozen=True):
-    """What is said of a step; `result` and `error` are JSON."""
+    """What is said of a step; `result` is JSON."""
 
     id: str
     state: StepState
     result: str | None = None
-    error: str | None = None
+    error: RunError | None = None
 
 
 class OutsideStore:
@@ -135,7 +137,8 @@ class OutsideStore:
             if held.waits and held.step == word.id and word.state is StepState.SUCCEEDED:
                 _, reported = await _end(tx, held, Ending(Outcome.SUCCEEDED, word.result))
                 return StepState.SUCCEEDED, reported.queues
-            await notes.write(tx, Notes(steps=(_step_note(held, word, opened),)))
+            note = _step_note(held, word, opened, await _stored(tx, run_id, word.error))
+            await notes.write(tx, Notes(steps=(note,)))
             return word.state, set()
 
         state, queues = await self._database.transact(body)
@@ -204,7 +207,9 @@ async def _beat(tx: Tx, run_id: str, fence: int, lease: int) -> Pulse:
     raise await _stale(tx, run_id, fence)
 
 
-def _step_note(held: Held, word: StepWord, opened: Mapping[str, Sequence[object]]) -> StepNote:
+def _step_note(
+    held: Held, word: StepWord, opened: Mapping[str, Sequence[object]], error: str | None = None
+) -> StepNote:
     lease = held.lease
     no, _, fence, age = opened.get(word.id, _NOT_OPENED)
     no = number_of(lease.fence, len(opened) + 1) if no is None else no
@@ -218,8 +223,16 @@ def _step_note(held: Held, word: StepWord, opened: Mapping[str, Sequence[object]
         word.state,
         None if began is None else max(0, int(str(began))),
         result=word.result,
-        error=word.error,
+        error=error,
     )
+
+
+async def _stored(tx: Tx, run_id: str, error: RunError | None) -> str | None:
+    """With its fingerprint, made of what those may see who are not shown the secrets of the run."""
+    if error is None:
+        return None
+    payload = str((await tx.fetch("payload_of_run", id=run_id))[0][0])
+    return stored_error(error, telling=without_secrets(error.message, payload))
 
 
 async def _end(tx: Tx, held: Held, ending: Ending) -> tuple[Report, Reported]:
@@ -227,7 +240,8 @@ async def _end(tx: Tx, held: Held, ending: Ending) -> tuple[Report, Reported]:
     lease = held.lease
     if held.waits:
         await outside.lease_again(tx, held)
-    report = Report(lease.run_id, lease.fence, ending.outcome, held.busy, ending.result, ending.error, limited=True)
+    error = await _stored(tx, lease.run_id, ending.error)
+    report = Report(lease.run_id, lease.fence, ending.outcome, held.busy, ending.result, error, limited=True)
     report = msgspec.structs.replace(report, part=held.part)
     if ending.outcome is Outcome.FAILED and ending.retry:
         report = msgspec.structs.replace(report, retry_in=held.rest_before_retry(ending.after))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from rota.core.bulking import Counted, Found
 from rota.core.claims import LAST_ID, NIL_ID
 from rota.core.model import Run, RunFilter
-from rota.core.searching import RunPage
+from rota.core.searching import RunPage, ShownFilter, tells
 from rota.core.states import RunState
 from rota.store import reading
 from rota.store.database import Database, Row, Tx
@@ -21,6 +21,9 @@ from rota.store.sources import Source, sources_of
 _SMALL = 1_000
 """A source with fewer ids than this is read whole, whatever others there are."""
 _FIRST, _LARGEST, _GROWTH = 200, 20_000, 5
+_LARGEST_SHOWN, _SHOWN_A_SECOND, _AT_ONCE = 2_000, 20_000, 200
+"""Where it depends on what is shown of them, all that match in a window must be read. How far a search comes must not
+tell how many they were: so it ends after so many ids, and the time that reading takes does not count."""
 _CLAIMED = (RunState.RUNNING, RunState.WAITING, RunState.CANCELLING)
 
 ALL = "select id from rota_run where id >= :floor and id < :before order by id desc limit 1 offset :span"
@@ -67,11 +70,14 @@ class Searching:
 
     async def runs(self, run_ids: Sequence[str]) -> list[Run]:
         """Those that are still there, newest first."""
+        return await _runs(self._database, run_ids)
 
-        async def body(tx: Tx) -> list[Run]:
-            return await reading.runs_by_id(tx, run_ids)
 
-        return await self._database.read(body) if run_ids else []
+async def _runs(database: Database, run_ids: Sequence[str]) -> list[Run]:
+    async def body(tx: Tx) -> list[Run]:
+        return await reading.runs_by_id(tx, run_ids)
+
+    return await database.read(body) if run_ids else []
 
 
 def _of_job(wanted: RunFilter) -> RunFilter:
@@ -86,29 +92,47 @@ class _Search:
         self, database: Database, wanted: RunFilter, columns: str, span: int, before: str | None = None
     ) -> None:
         self._database = database
+        self._wanted = wanted
         self._chosen = selection_of(wanted, database.clock)
         self._columns = columns
+        self._largest = _LARGEST_SHOWN if isinstance(wanted, ShownFilter) else _LARGEST
         self._span = span
         self._sources: Sequence[Source] | None = sources_of(wanted)
         self._source: Source | None = None
         self._floor = str(self._chosen.values.get("first_id", NIL_ID))
         self._began = database.clock.monotonic()
+        self._looked_at = 0
         self.following: str | None = min(before or LAST_ID, str(self._chosen.values.get("last_id", LAST_ID)))
 
     async def step(self, patience: float | None = None) -> list[Row] | None:
         """What matches in the next window, newest first. None: there are no more, or it has taken long enough."""
         before = self.following
-        waited = self._database.clock.monotonic() - self._began
-        if before is None or (self._sources is None and patience is not None and waited >= patience):
+        if before is None or (self._sources is None and patience is not None and self._is_over(patience)):
             return None
+        self._looked_at += self._span
 
         async def body(tx: Tx) -> tuple[list[Row], str | None]:
             return await self._window(tx, before)
 
         rows, self.following = await self._database.read(body)
         self._sources = None
-        self._span = min(_LARGEST, self._span * _GROWTH)
-        return rows
+        self._span = min(self._largest, self._span * _GROWTH)
+        return await self._shown(rows, self._wanted) if isinstance(self._wanted, ShownFilter) else rows
+
+    def _is_over(self, patience: float) -> bool:
+        if isinstance(self._wanted, ShownFilter) and self._looked_at >= patience * _SHOWN_A_SECOND:
+            return True
+        return self._database.clock.monotonic() - self._began >= patience
+
+    async def _shown(self, rows: Sequence[Row], wanted: ShownFilter) -> list[Row]:
+        """Always the whole window: where it ends does not depend on what matched in it."""
+        paused = self._database.clock.monotonic()
+        kept: set[str] = set()
+        for place in range(0, len(rows), _AT_ONCE):
+            runs = await _runs(self._database, [str(row[0]) for row in rows[place : place + _AT_ONCE]])
+            kept |= {run.id for run in runs if tells(run, wanted)}
+        self._began += self._database.clock.monotonic() - paused
+        return [row for row in rows if str(row[0]) in kept]
 
     async def _window(self, tx: Tx, before: str) -> tuple[list[Row], str | None]:
         if self._sources is not None:

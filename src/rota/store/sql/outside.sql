@@ -95,6 +95,9 @@ select a.outcome, a.left_as, r.state, r.fence, case when exists (
 from rota_run r left join rota_attempt a on a.run_id = r.id and a.fence = :fence
 where r.id = :id;
 
+-- name: payload_of_run
+select payload from rota_run where id = :id;
+
 -- name: said_progress
 select done, summary from rota_progress where run_id = :id and fence = :fence;
 
