@@ -90,9 +90,8 @@ async def _insert_gated(tx: Tx, runs: Sequence[NewRun], left: Left) -> list[Enqu
     answers = await _insert_plain(tx, runs)
     for run_id, reason in skipped.items():
         await tx.fetch("drop_ready", id=run_id)
-        await tx.fetch(
-            "end_unclaimed", id=run_id, state="skipped", attempt=0, fence=-1, reason=reason, actor=limits.POLICY
-        )
+        ended = {"state": "skipped", "attempt": 0, "fence": -1, "reason": reason, "actor": limits.POLICY, "error": None}
+        await tx.fetch("end_unclaimed", id=run_id, **ended)
     await listening.telling(tx, list(skipped), left.hints)
     there = [run for run in gated if run.id not in skipped]
     await limits.place(tx, there)
