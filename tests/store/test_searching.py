@@ -239,6 +239,7 @@ async def test_the_runs_of_a_job_are_counted_in_one_statement(store: Store, cloc
     assert await store.searching.count(RunFilter(job="work", queue="mail"), 100) == Counted(0, exact=True)
 
 
+@pytest.mark.usefixtures("small")
 async def test_what_matches_by_a_hidden_text_leaves_no_trace(
     store_url: str, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
