@@ -17,7 +17,8 @@ from rota.instants import micros_at
 from rota.store import Store
 from rota.store.overview import Seen
 
-_FRESH = 1.5
+_FRESHEST, _STALEST = 0.2, 3.0
+_PATIENCE = 10  # times as long as it took
 _SLACK = 1_000_000
 
 
@@ -27,18 +28,21 @@ class Insight:
         self._silence = in_micros(config.lease)
         self._stuck_for = in_micros(config.lease + config.reaper) + _SLACK
         self._asking = asyncio.Lock()
-        self._known: tuple[float, Overview] | None = None
+        self._known: Overview | None = None
+        self._fresh_until = 0.0
 
     async def overview(self) -> Overview:
         """How full it is, what came of the last day, what needs attention, what comes next.
 
-        An answer serves everybody who asks within a second and a half.
+        An answer serves everybody who asks soon after: the longer it took, the longer.
         """
         async with self._asking:
-            now = self._store.clock.monotonic()
-            if self._known is None or now - self._known[0] >= _FRESH:
-                self._known = now, await self._look()
-            return self._known[1]
+            began = self._store.clock.monotonic()
+            if self._known is None or began >= self._fresh_until:
+                self._known = await self._look()
+                took = self._store.clock.monotonic() - began
+                self._fresh_until = began + took + min(max(_FRESHEST, _PATIENCE * took), _STALEST)
+            return self._known
 
     async def oldest_queued(self) -> dict[str, datetime]:
         """By queue: since when the run could be claimed that waits longest; queues where none waits are left out."""

@@ -1,6 +1,7 @@
 """The first page: whether anything is wrong, and the way to what it is."""
 
 import re
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -57,9 +58,14 @@ async def test_it_counts_down_and_up_while_it_is_looked_at(dashboard: Dashboard,
     left = page.get_by_role("table", name="Next fires").locator("time")
     before, box = await left.inner_text(), await left.bounding_box()
     assert re.fullmatch(r"\d+m \d\ds|1h 00m", before)
-    await dashboard.enqueue("hello")
-    await expect(page.get_by_role("link", name=re.compile("^Queued"))).to_contain_text("1", timeout=4_000)
-    await expect(page.get_by_role("link", name=re.compile("^Queued"))).to_contain_text("oldest")
+    queued, took = page.get_by_role("link", name=re.compile("^Queued")), []
+    for count in (1, 2, 3):
+        began = time.perf_counter()
+        await dashboard.enqueue("hello")
+        await expect(queued).to_contain_text(str(count))
+        took.append(time.perf_counter() - began)
+    assert min(took) < 0.5, took
+    await expect(queued).to_contain_text("oldest")
     await expect(left).not_to_have_text(before)
     after = await left.bounding_box()
     assert box is not None

@@ -25,7 +25,7 @@ from rota.durations import worded
 async def get_overview(request: Request) -> Response:
     """How full it is, what came of the last day, what needs attention, and the next fires.
 
-    It may be a second and a half old. `attention` has the first of each kind, of `attention_count` in all.
+    It may be a moment old. `attention` has the first of each kind, of `attention_count` in all.
     """
     return answer(await (await client_of(request)).insight.overview())
 

@@ -10,8 +10,8 @@ import { OverviewTiles } from "./OverviewTiles";
 import "./overview.css";
 import { overviewWords, viewName } from "./words";
 
-/** So long the server gives the same answer. */
-const FRESH = 1_600;
+/** So long, at least, the server gives the same answer. */
+const FRESH = 250;
 
 export function OverviewPage() {
   const t = useWords(overviewWords);
