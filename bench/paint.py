@@ -103,7 +103,7 @@ def fill(database: Path, rows: int) -> None:
 
 async def visit(browser: Browser, address: str, selector: str) -> tuple[float, float]:
     """Until something is painted, and until what it is about is there; in milliseconds, with an empty cache."""
-    context = await browser.new_context()
+    context = await browser.new_context(locale="en-GB")
     try:
         page = await context.new_page()
         await page.goto(address, wait_until="commit")

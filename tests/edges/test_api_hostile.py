@@ -148,7 +148,7 @@ async def test_a_pointer_leads_to_the_key(http: httpx2.AsyncClient, key: str) ->
 
 async def test_ids(http: httpx2.AsyncClient) -> None:
     for id in IDS:
-        for path in (f"{RUNS}/{id}", f"{RUNS}/{id}/attempts", f"/runs/{id}"):
+        for path in (f"{RUNS}/{id}", f"{RUNS}/{id}/attempts", f"{RUNS}/{id}/explain"):
             answer = await http.get(path)
             assert answer.status_code in (404, 409), (path[:80], answer.text[:500])
         for verb in ("cancel", "retry"):

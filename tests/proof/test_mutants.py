@@ -22,7 +22,6 @@ SAMPLE = (
     "claim-keeps-the-fence",
     "success-keeps-the-lease",
     "snooze-does-not-wait",
-    "paused-queues-and-jobs-are-mixed-up",
     "cancel-only-notes-who-asked",
     "unique-key-is-not-held",
     "cursor-is-not-advanced",

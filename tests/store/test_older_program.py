@@ -32,7 +32,7 @@ async def older_promote(store: Store) -> None:
 async def older_cancel(store: Store, run_id: str) -> None:
     async def body(tx: Tx) -> None:
         ((attempt, fence, _),) = await tx.fetch("drop_ready", id=run_id)
-        values = {"attempt": attempt, "fence": fence, "reason": None, "actor": "somebody"}
+        values = {"attempt": attempt, "fence": fence, "reason": None, "actor": "somebody", "error": None}
         await tx.fetch("end_unclaimed", id=run_id, state="cancelled", **values)
 
     await store.database.transact(body)

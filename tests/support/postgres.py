@@ -10,7 +10,6 @@ import asyncio
 import importlib.util
 import os
 import pwd
-import random
 import secrets
 import shutil
 import signal
@@ -290,7 +289,7 @@ def _reachable(binaries: Path, folder: Path, account: _Account) -> Path:
 def _free_port() -> int:
     """Below the range from which outgoing connections take theirs, so that it is still free after a restart."""
     while True:
-        port = random.randrange(15_000, 32_000)
+        port = 15_000 + secrets.randbelow(17_000)  # not `random`, which tests may have made the same everywhere
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))

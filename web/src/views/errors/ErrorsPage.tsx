@@ -30,7 +30,7 @@ export function ErrorsPage({ params }: { params: Record<string, string> }) {
   // To the minute, so that the question stays the same for a while.
   const since = Math.floor(useNow() / 60_000) * 60_000 - RANGES[range];
   const question = { since: new Date(since).toISOString(), job, limit: MOST };
-  const groups = useGet<FaultGroups>("runs", "/errors", question, { keep: true, rest: 500, every: 30_000 });
+  const groups = useGet<FaultGroups>("runs", "/errors", question, { keep: true, rest: 250, every: 30_000 });
   const items = groups.data?.items;
   const runs = items?.reduce((total, group) => total + group.count, 0) ?? 0;
   const shown = opened ?? items?.filter((group) => group.fingerprint === params.id).map(keyOf)[0] ?? null;
