@@ -151,8 +151,8 @@ async def test_every_field_of_every_body(http: httpx2.AsyncClient, there: dict[s
             continue
         content = one["requestBody"]["content"]["application/json"]
         example = {name: json.dumps(OURS.get(name, value)) for name, value in content.get("example", {}).items()}
-        for field in fields_of(content["schema"], shapes):
-            for value in WEIRD:
+        for place, field in enumerate(fields_of(content["schema"], shapes)):
+            for value in WEIRD[place % 3 :: 3]:  # each value in many fields, but not in all: there are hundreds
                 text = "{" + ", ".join(f'"{name}": {given}' for name, given in {**example, field: value}.items()) + "}"
                 answer = await http.request(method, address(path, there), content=text.encode(), headers=JSON)
                 assert_sane(answer, (method, path, field, value[:60]))
