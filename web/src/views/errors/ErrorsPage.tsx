@@ -84,7 +84,7 @@ function Filters({ range, onRange, job, onJob }: FiltersProps) {
           <option key={each}>{each}</option>
         ))}
       </select>
-      <div className="errors-ranges" role="group" aria-label={t.range}>
+      <div className="ranges" role="group" aria-label={t.range}>
         {(Object.keys(RANGES) as Range[]).map((each) => (
           <button key={each} type="button" aria-pressed={each === range} onClick={() => onRange(each)}>
             {t[each]}

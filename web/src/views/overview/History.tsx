@@ -30,7 +30,7 @@ export function RangeSwitch() {
   const range = useRange();
   const [, choose] = useParameter("range");
   return (
-    <div className="overview-ranges" role="group" aria-label={t.range}>
+    <div className="ranges" role="group" aria-label={t.range}>
       {(Object.keys(RANGES) as Range[]).map((each) => (
         <button key={each} type="button" aria-pressed={each === range} onClick={() => choose(each === "1h" ? null : each)}>
           {t[each]}

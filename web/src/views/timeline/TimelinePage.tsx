@@ -90,7 +90,7 @@ interface SwitchProps<T extends string> {
 
 function Switch<T extends string>({ label, choices, names, chosen, onChoose }: SwitchProps<T>) {
   return (
-    <div className="timeline-switch" role="group" aria-label={label}>
+    <div className="ranges" role="group" aria-label={label}>
       {choices.map((each) => (
         <button key={each} type="button" aria-pressed={each === chosen} onClick={() => onChoose(each)}>
           {names[each]}
