@@ -10,6 +10,7 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -69,10 +70,8 @@ class Histogram:
 
     def __init__(self, bounds: Sequence[float], unit: float = 1.0, finer: Sequence[int] = ()) -> None:
         self._told = (*bounds, math.inf)
-        own = [round(bound / unit, 6) for bound in bounds]
-        self._bounds = tuple(sorted({*own, *finer}))
+        self._bounds, self._ends = _laid_out(tuple(bounds), unit, tuple(finer))
         self._counts = [0] * (len(self._bounds) + 1)
-        self._ends = [*(self._bounds.index(bound) + 1 for bound in own), len(self._counts)]
         self._sum: float = 0
         self._unit = unit
 
@@ -119,6 +118,14 @@ class Histogram:
             yield "_bucket", (("le", number(bound)),), total
         yield "_sum", (), self._sum * self._unit
         yield "_count", (), total
+
+
+@cache
+def _laid_out(bounds: tuple[float, ...], unit: float, finer: tuple[int, ...]) -> tuple[tuple[float, ...], list[int]]:
+    """All bounds in `unit`s, and behind which of them each that is told ends. Many histograms share one."""
+    own = [round(bound / unit, 6) for bound in bounds]
+    every = tuple(sorted({*own, *finer}))
+    return every, [*(every.index(bound) + 1 for bound in own), len(every) + 1]
 
 
 Instrument = TypeVar("Instrument", bound=Counter | Gauge | Histogram)

@@ -56,8 +56,10 @@ async def require_current(database: Database) -> None:
 
 async def migrate(database: Database) -> list[str]:
     """Apply what is missing; returns the names applied. Any number of processes may try at once."""
-    applied = []
     newest = newest_version(database)
+    if await database.transact(current_version) == newest:
+        return []
+    applied = []
     for version, name, script in migrations(database.dialect):
 
         async def step(tx: Tx, version: int = version, name: str = name, script: str = script) -> bool:

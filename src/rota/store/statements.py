@@ -57,8 +57,8 @@ class Statement(msgspec.Struct, frozen=True):
     columns: tuple[str, ...] = ()
 
 
-class Dialect(msgspec.Struct, frozen=True):
-    """All that the compiler has to know of a database."""
+class Dialect(msgspec.Struct, frozen=True, eq=False):
+    """All that the compiler has to know of a database. There are two, and each is itself."""
 
     name: str
     tokens: dict[str, str]
@@ -189,15 +189,17 @@ def blocks(dialect_name: str) -> dict[str, str]:
     return found
 
 
-def migrations(dialect: Dialect) -> list[tuple[int, str, str]]:
+@cache
+def migrations(dialect: Dialect) -> tuple[tuple[int, str, str], ...]:
     """(version, name, script) in order. What only one database has to do is in a file of its own beside the shared."""
     folder = resources.files("rota.store") / "sql" / "migrations"
     scripts = {file.name: file.read_text() for file in folder.iterdir() if file.name.endswith(".sql")}
     shared = sorted(name for name in scripts if name.count(".") == 1)
     own = {name: scripts.get(f"{name[:-4]}.{dialect.name}.sql", "") for name in shared}
-    return [(int(name[:4]), name[5:-4], _translate(scripts[name] + own[name], dialect)) for name in shared]
+    return tuple((int(name[:4]), name[5:-4], _translate(scripts[name] + own[name], dialect)) for name in shared)
 
 
+@cache
 def compile_statement(name: str, dialect: Dialect, *, manual_clock: bool) -> Statement:
     """With a manual clock, `:now` is a bound value on every database."""
     text = "\n".join(line for line in blocks(dialect.name)[name].splitlines() if not line.strip().startswith("--"))
