@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from rota.store import Store, open_database
+from tests.support.lending import Lending
 from tests.support.postgres import PostgresCluster, PostgresServer
+
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes are started: each would compile all of it anew
 
 
 @pytest.fixture(scope="session")
@@ -48,12 +51,19 @@ def postgres_template(postgres_cluster: PostgresServer) -> Iterator[str]:
     postgres_cluster.drop_database(url)
 
 
+@pytest.fixture(scope="session")
+def postgres_lending(postgres_cluster: PostgresServer, postgres_template: str) -> Iterator[Lending]:
+    lending = Lending(postgres_cluster, postgres_template)
+    yield lending
+    lending.close()
+
+
 @pytest.fixture
-def postgres_url(postgres_cluster: PostgresServer, postgres_template: str) -> Iterator[str]:
-    """A database of one's own, with its tables."""
-    url = postgres_cluster.create_database(postgres_template)
+def postgres_url(postgres_lending: Lending) -> Iterator[str]:
+    """A database of one's own, with its tables, empty."""
+    url = postgres_lending.lend()
     yield url
-    postgres_cluster.drop_database(url)
+    postgres_lending.take_back(url)
 
 
 @pytest.fixture

@@ -114,10 +114,10 @@ async def test_fifty_claimers_racing_never_share_a_run(store: Store, second: Sto
     assert sorted(taken) == sorted(run.id for run in runs)
 
 
-async def test_stores_of_many_processes_never_share_a_run(store: Store, store_url: str, clock: ManualClock) -> None:
+async def test_stores_of_many_processes_never_share_a_run(store: Store, database_url: str, clock: ManualClock) -> None:
     runs = [make() for _ in range(60)]
     await store.enqueue(runs)
-    others = [Store(open_database(store_url, clock)) for _ in range(10)]
+    others = [Store(open_database(database_url, clock)) for _ in range(10)]
     found = await asyncio.gather(*[claim(other, 7, worker=f"w{n}") for n, other in enumerate(others)])
     taken = [held.run_id for part in found for held in part]
     while rest := await claim(store):

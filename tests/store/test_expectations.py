@@ -204,8 +204,8 @@ async def test_other_jobs_are_not_looked_at(store: Store, clock: ManualClock) ->
     assert await look(store) == []
 
 
-async def test_three_at_once_begin_and_end_it_once(store: Store, store_url: str, clock: ManualClock) -> None:
-    watchmen = [store, *(Store(open_database(store_url, clock)) for _ in range(2))]
+async def test_three_at_once_begin_and_end_it_once(store: Store, database_url: str, clock: ManualClock) -> None:
+    watchmen = [store, *(Store(open_database(database_url, clock)) for _ in range(2))]
     await listen(store, "*")
     await expect(store, start_within="1m", success_every="1m")
     for _ in range(3):

@@ -95,9 +95,9 @@ def lookalike(version: tuple[int, int, int]) -> ModuleType:
     return module
 
 
-async def test_postgres_commit_makes_it_claimable(postgres_store: Store, migrated_postgres_url: str) -> None:
-    _, mail = mail_app(migrated_postgres_url)
-    connection = await asyncpg.connect(migrated_postgres_url)
+async def test_postgres_commit_makes_it_claimable(postgres_store: Store, postgres_url: str) -> None:
+    _, mail = mail_app(postgres_url)
+    connection = await asyncpg.connect(postgres_url)
     async with connection.transaction():
         run_id = await mail.aenqueue_in(connection, "me@example.com")
         later = await mail.options(delay="1h").aenqueue_in(connection, "you@example.com")
@@ -108,9 +108,9 @@ async def test_postgres_commit_makes_it_claimable(postgres_store: Store, migrate
     assert await state_of(postgres_store, later) is RunState.SCHEDULED
 
 
-async def test_postgres_rollback_leaves_nothing(postgres_store: Store, migrated_postgres_url: str) -> None:
-    _, mail = mail_app(migrated_postgres_url)
-    connection = await asyncpg.connect(migrated_postgres_url)
+async def test_postgres_rollback_leaves_nothing(postgres_store: Store, postgres_url: str) -> None:
+    _, mail = mail_app(postgres_url)
+    connection = await asyncpg.connect(postgres_url)
     transaction = connection.transaction()
     await transaction.start()
     await mail.aenqueue_in(connection, "me@example.com")

@@ -100,12 +100,12 @@ async def test_whoever_stopped_listening_is_left_alone(sqlite_store: Store) -> N
     ear.stop()
 
 
-async def test_another_process_is_heard(store: Store, store_url: str) -> None:
+async def test_another_process_is_heard(store: Store, database_url: str) -> None:
     """On SQLite by the file's change alone, so without the name of the queue."""
     ear = Ear(store)
     if isinstance(store.database, PostgresDatabase):
         await ear.hears(None)  # it is listening now
-    await run_python(ENQUEUE, store_url)
+    await run_python(ENQUEUE, database_url)
     await ear.hears(None if not isinstance(store.database, PostgresDatabase) else "from-afar")
     ear.stop()
 

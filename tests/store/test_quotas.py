@@ -299,10 +299,8 @@ async def test_those_that_run_count_when_how_many_may_is_said_later(store: Store
     await store.tidy()  # whoever claimed them did not know of the quota
 
 
-async def test_an_enqueue_under_way_when_it_is_set_comes_under_it_soon(
-    migrated_postgres_url: str, clock: ManualClock
-) -> None:
-    first, other = (Store(open_database(migrated_postgres_url, clock)) for _ in range(2))
+async def test_an_enqueue_under_way_when_it_is_set_comes_under_it_soon(postgres_url: str, clock: ManualClock) -> None:
+    first, other = (Store(open_database(postgres_url, clock)) for _ in range(2))
     read, may_commit = asyncio.Event(), asyncio.Event()
     runs = [make(scope=A) for _ in range(3)]
 

@@ -343,8 +343,8 @@ async def test_no_span_ever_has_more_at_random(store: Store, clock: ManualClock,
         assert all(later - first >= period for first, later in zip(group, group[most:], strict=False))
 
 
-async def test_a_claim_does_not_count_before_another_has_committed(migrated_postgres_url: str) -> None:
-    stores = [Store(open_database(migrated_postgres_url, ManualClock())) for _ in range(2)]
+async def test_a_claim_does_not_count_before_another_has_committed(postgres_url: str) -> None:
+    stores = [Store(open_database(postgres_url, ManualClock())) for _ in range(2)]
     await stores[0].enqueue([make(THREE) for _ in range(5)])
     taken, may_commit = asyncio.Event(), asyncio.Event()
 
@@ -365,9 +365,9 @@ async def test_a_claim_does_not_count_before_another_has_committed(migrated_post
         await store.close()
 
 
-async def test_eight_claimers_race_one_rate_by_the_real_clock(migrated_postgres_url: str) -> None:
+async def test_eight_claimers_race_one_rate_by_the_real_clock(postgres_url: str) -> None:
     """P6 for rates: by what the database says of when they were claimed."""
-    stores = [Store(open_database(migrated_postgres_url)) for _ in range(8)]
+    stores = [Store(open_database(postgres_url)) for _ in range(8)]
     fast = job(rate(10, timedelta(milliseconds=200)))
     total = 60
     await stores[0].enqueue([make(fast) for _ in range(total)])

@@ -206,9 +206,9 @@ async def test_windows_miss_nothing_and_repeat_nothing(store: Store, name: str) 
 
 
 @pytest.mark.usefixtures("small")
-async def test_a_page_that_takes_too_long_is_short_and_says_where_to_go_on(store_url: str, store: Store) -> None:
+async def test_a_page_that_takes_too_long_is_short_and_says_where_to_go_on(database_url: str, store: Store) -> None:
     runs = await some(store)
-    impatient = Store(open_database(store_url, Ticking()))
+    impatient = Store(open_database(database_url, Ticking()))
     wanted = RunFilter(payload={"n": 3})
     found, before, pages = [], None, 0
     while pages == 0 or before is not None:
@@ -241,7 +241,7 @@ async def test_the_runs_of_a_job_are_counted_in_one_statement(store: Store, cloc
 
 @pytest.mark.usefixtures("small")
 async def test_what_matches_by_a_hidden_text_leaves_no_trace(
-    store_url: str, store: Store, monkeypatch: pytest.MonkeyPatch
+    database_url: str, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many they are: neither in what is found, nor in where a page ends, nor in how exact a number is."""
     monkeypatch.setattr(searching, "_LARGEST_SHOWN", 5)
@@ -249,7 +249,7 @@ async def test_what_matches_by_a_hidden_text_leaves_no_trace(
     for n in range(30):
         await put(store, payload={"password": "swordfish", "said": "swordfish" if n != 7 else "hello"})
     clock = Ticking()
-    impatient = Store(open_database(store_url, clock))
+    impatient = Store(open_database(database_url, clock))
     read = searching._runs
 
     async def read_slowly(database: Database, run_ids: Sequence[str]) -> list[Run]:

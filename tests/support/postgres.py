@@ -17,13 +17,15 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal, Self, TypedDict
+from typing import Any, Literal, Self, TypedDict, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
+
+T = TypeVar("T")
 
 PATIENCE = 30.0
 STOP_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
@@ -70,16 +72,7 @@ class PostgresServer:
         )
 
     def _execute(self, statement: str, *values: str) -> list[Any]:
-        async def execute() -> list[Any]:
-            connection = await asyncpg.connect(self.url, timeout=PATIENCE)
-            try:
-                return await connection.fetch(statement, *values)
-            finally:
-                await connection.close()
-
-        # In a thread of its own, since the caller's may be running a loop already.
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(asyncio.run, execute()).result()
+        return connected(self.url, lambda connection: connection.fetch(statement, *values))
 
 
 class PostgresCluster(PostgresServer):
@@ -207,6 +200,20 @@ class PostgresCluster(PostgresServer):
 
     def _describe_failure(self) -> str:
         return f"PostgreSQL did not start:\n{self.log[-4000:]}"
+
+
+def connected(url: str, ask: Callable[[asyncpg.Connection], Coroutine[Any, Any, T]]) -> T:
+    """What it answers on a connection of its own; in a thread, since the caller's may be running a loop already."""
+
+    async def asked() -> T:
+        connection = await asyncpg.connect(url, timeout=PATIENCE)
+        try:
+            return await ask(connection)
+        finally:
+            await connection.close()
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, asked()).result()
 
 
 def database_name(url: str) -> str:
