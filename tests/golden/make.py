@@ -49,7 +49,7 @@ def path(source: Path) -> dict[str, str]:
 def dumped(url: str) -> bytes:
     """As statements that any connection to any version can execute, without what is for psql or for the session."""
     parts = urlsplit(url)
-    where = ["-h", parts.hostname, "-p", str(parts.port), "-U", parts.username, parts.path[1:]]
+    where = ["-h", str(parts.hostname), "-p", str(parts.port), "-U", str(parts.username), parts.path[1:]]
     plain = ["--inserts", "--no-owner", "--no-privileges", "--no-comments"]
     text = subprocess.run([find_binaries() / "pg_dump", *plain, *where], check=True, capture_output=True).stdout
     lines = [line for line in text.splitlines() if line and not line.startswith((b"\\", b"--", b"SET "))]
