@@ -117,8 +117,8 @@ class Client(Placing, Assigning):
         return [found[id] for id in wanted if id in found]
 
     async def check_ready(self) -> None:
-        """Raises unless the database answers and its schema is this program's."""
-        await self.store.require_current_schema()
+        """Raises unless the database answers and its schema serves this program."""
+        await self.store.require_schema()
 
     async def list(self, wanted: RunFilter | None = None, *, limit: int = 50, before: str | None = None) -> list[Run]:
         """Newest first, as many as there are up to `limit`, however long that takes; `page` stops looking in time."""

@@ -19,7 +19,7 @@ from rota.store.catalogue import Catalogue, Key, Table, catalogue_of, counts_of
 from rota.store.database import Row
 from rota.store.leaving import StillInUse
 from rota.store.marks import Mark, has_migrations, mark_of
-from rota.store.migrating import migrate, require_current
+from rota.store.migrating import migrate, require_own
 from rota.store.statements import POSTGRES, SQLITE
 
 _ROWS = 10_000
@@ -80,7 +80,7 @@ class Promotion:
         """What it would move, or why it would not. Changes nothing."""
         mark = await self._source.read(mark_of)
         if mark is None:
-            await require_current(self._source)
+            await require_own(self._source)
             await self._source.read(source_side.require_idle)
             await self._source.read(source_side.require_storable)
         if await self._target.read(has_migrations):
@@ -94,7 +94,7 @@ class Promotion:
             if mark is None or found.id != mark.id:
                 raise PromotionUnfinished(found.place)
             return
-        await require_current(self._target)
+        await require_own(self._target)
         if mark is None or await self._target.read(target_side.filled_by) != mark.id:
             await self._target.read(target_side.require_empty)
 

@@ -167,11 +167,11 @@ async def test_both_databases_say_so_while_it_is_not_finished(
         with pytest.raises(PromotionUnfinished):
             await Store(database).migrate()
         with pytest.raises(PromotionUnfinished):
-            await Store(database).require_current_schema()
+            await Store(database).require_schema()
     with pytest.raises(DatabaseMoved):  # also whoever has had it open all the time
         await put(Store(source))
     await promote(source, target)
-    await Store(target).require_current_schema()
+    await Store(target).require_schema()
     with pytest.raises(DatabaseMoved, match=PLACE):
         await open_store(sqlite_url, clock)
     for write in (put(Store(source)), Store(source).workers.beat(WORKER), Store(source).save_jobs([WORK])):
@@ -342,7 +342,7 @@ async def test_an_abandoned_one_leaves_nothing_behind(source: Database, target: 
     await Promotion(source, target, PLACE).abandon()
     assert await content_of(source) == before
     assert not any((await content_of(target)).values())
-    await Store(target).require_current_schema()
+    await Store(target).require_schema()
     clock.advance(timedelta(minutes=5))
     assert await plan(here)
     await promote(source, target)
@@ -392,7 +392,7 @@ async def test_a_row_that_got_lost_is_noticed(source: Database, target: Database
     with pytest.raises(Conflict, match="do not hold the same rows: rota_run 1 and 0"):
         await promote(source, cast("Database", Mortal(target, transact)))
     with pytest.raises(PromotionUnfinished):
-        await Store(target).require_current_schema()
+        await Store(target).require_schema()
 
 
 def test_a_place_has_no_password() -> None:

@@ -21,7 +21,7 @@ Columns = dict[str, list[tuple[str, str, bool]]]
 
 
 def script(dialect: Dialect) -> str:
-    return "\n".join(text for _, _, text in migrations(dialect))
+    return "\n".join(one.script for one in migrations(dialect))
 
 
 def listed(table: str, column: str, text: str) -> set[str]:

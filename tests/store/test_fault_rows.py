@@ -9,7 +9,7 @@ from rota.core.model import JobDefinition, Retention
 from rota.core.states import Outcome
 from rota.store import Store, migrating, open_database
 from rota.store.database import Row, Tx
-from rota.store.statements import Dialect, migrations
+from rota.store.statements import Dialect, Migration, migrations
 from tests.support.clock import ManualClock
 from tests.support.runs import put, put_and_claim, tell
 
@@ -57,8 +57,8 @@ async def test_each_unhappy_end_has_one_and_pruning_takes_it_away(store: Store, 
 async def older(new_database_url: str, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Store]:
     """A database as it was before there were faults, with runs in it."""
 
-    def before(dialect: Dialect) -> list[tuple[int, str, str]]:
-        return [one for one in migrations(dialect) if one[0] <= 5]
+    def before(dialect: Dialect) -> list[Migration]:
+        return [one for one in migrations(dialect) if one.version <= 5]
 
     monkeypatch.setattr(migrating, "migrations", before)
     store = Store(open_database(new_database_url, clock))
@@ -71,7 +71,7 @@ async def older(new_database_url: str, clock: ManualClock, monkeypatch: pytest.M
 async def test_runs_that_ended_before_have_one_after_the_migration(older: Store) -> None:
     await older.save_jobs([BRIEF])
     wrong = await unhappy(older)
-    assert await older.migrate() == [name for version, name, _ in migrations(older.database.dialect) if version > 5]
+    assert await older.migrate() == [one.name for one in migrations(older.database.dialect) if one.version > 5]
     found = await faults(older)
     assert set(found) == wrong
     assert [found[id][0] for id in found] == [(await older.get_run(id)).state for id in found]

@@ -10,12 +10,11 @@ import pytest
 from rota.errors import BadConfig, SchemaOutdated, Unavailable
 from rota.store import Store, migrating, open_database, open_store
 from rota.store.database import Tx
-from rota.store.statements import Dialect, migrations
+from rota.store.statements import Dialect, Migration, migrations
 from tests.support.postgres import PostgresServer, database_name
 from tests.support.runs import claim, make
 
-Migration = tuple[int, str, str]
-NEWEST = migrations(open_database("sqlite:///unused.db").dialect)[-1][0]
+NEWEST = migrations(open_database("sqlite:///unused.db").dialect)[-1].version
 
 
 @pytest.fixture
@@ -23,6 +22,11 @@ async def fresh(new_database_url: str) -> AsyncIterator[Store]:
     store = Store(open_database(new_database_url))
     yield store
     await store.close()
+
+
+def plain(beyond: int, name: str, script: str) -> Migration:
+    """One that serves nobody older."""
+    return Migration(NEWEST + beyond, name, script, NEWEST + beyond)
 
 
 def extended(monkeypatch: pytest.MonkeyPatch, *more: Migration) -> None:
@@ -44,21 +48,21 @@ async def tables(store: Store) -> set[str]:
 
 
 async def test_applied_once_and_in_order(fresh: Store) -> None:
-    assert await fresh.migrate() == [name for _, name, _ in migrations(fresh.database.dialect)]
+    assert await fresh.migrate() == [one.name for one in migrations(fresh.database.dialect)]
     assert await migrating.check(fresh.database) == (NEWEST, NEWEST)
     assert await fresh.migrate() == []
-    await fresh.require_current_schema()
+    await fresh.require_schema()
 
 
 async def test_a_killed_migration_continues_where_it_was(fresh: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = (NEWEST + 1, "one", "create table one (n integer)")
-    broken = (NEWEST + 2, "two", "create table two (n integer); select * from nowhere")
+    first = plain(1, "one", "create table one (n integer)")
+    broken = plain(2, "two", "create table two (n integer); select * from nowhere")
     extended(monkeypatch, first, broken)
     with pytest.raises(Unavailable):
         await fresh.migrate()
     assert await migrating.check(fresh.database) == (NEWEST + 1, NEWEST + 2)
     assert await tables(fresh) == {"one"}
-    extended(monkeypatch, first, (NEWEST + 2, "two", "create table two (n integer)"))
+    extended(monkeypatch, first, plain(2, "two", "create table two (n integer)"))
     assert await fresh.migrate() == ["two"]
     assert await tables(fresh) == {"one", "two"}
 
@@ -75,7 +79,7 @@ async def test_an_exception_between_statements_leaves_nothing_behind(
         return await original(tx)
 
     original = migrating.current_version
-    extended(monkeypatch, (NEWEST + 1, "one", "create table one (n integer)"))
+    extended(monkeypatch, plain(1, "one", "create table one (n integer)"))
     monkeypatch.setattr(migrating, "current_version", dies)
     with pytest.raises(Killed):
         await fresh.migrate()
@@ -90,32 +94,32 @@ async def test_many_migrators_at_once_apply_each_migration_once(fresh: Store, ne
     for store in stores[1:]:
         await store.close()
     assert sorted(name for names in applied for name in names) == sorted(
-        name for _, name, _ in migrations(fresh.database.dialect)
+        one.name for one in migrations(fresh.database.dialect)
     )
 
 
 async def test_a_newer_schema_is_refused(fresh: Store, monkeypatch: pytest.MonkeyPatch, new_database_url: str) -> None:
     with monkeypatch.context() as future:
-        extended(future, (NEWEST + 1, "one", "create table one (n integer)"))
+        extended(future, plain(1, "one", "create table one (n integer)"))
         await fresh.migrate()
     with pytest.raises(SchemaOutdated, match="install a newer rota"):
         await fresh.migrate()
     with pytest.raises(SchemaOutdated, match="install a newer rota"):
-        await fresh.require_current_schema()
+        await fresh.require_schema()
     with pytest.raises(SchemaOutdated):
         await open_store(new_database_url)
 
 
 async def test_an_older_schema_is_refused_with_what_to_do(fresh: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     await fresh.migrate()
-    extended(monkeypatch, (NEWEST + 1, "one", "create table one (n integer)"))
+    extended(monkeypatch, plain(1, "one", "create table one (n integer)"))
     with pytest.raises(SchemaOutdated, match="rota migrate"):
-        await fresh.require_current_schema()
+        await fresh.require_schema()
 
 
 async def test_sqlite_is_brought_up_to_date_when_opened(new_sqlite_url: str) -> None:
     store = await open_store(new_sqlite_url)
-    await store.require_current_schema()
+    await store.require_schema()
     await store.close()
 
 
@@ -139,11 +143,11 @@ async def test_a_database_without_tables_says_what_to_do(new_postgres_url: str) 
 
 
 async def test_a_migration_may_take_longer_than_a_call(new_postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    extended(monkeypatch, (NEWEST + 1, "one", "select pg_sleep(1); create table one (n integer)"))
+    extended(monkeypatch, plain(1, "one", "select pg_sleep(1); create table one (n integer)"))
     deadline = timedelta(milliseconds=500)
     stores = [Store(open_database(new_postgres_url, deadline=deadline)) for _ in range(2)]
     applied = await asyncio.gather(*[store.migrate() for store in stores])  # the other one waits for the lock as long
-    own = [name for _, name, _ in migrations(stores[0].database.dialect)]
+    own = [one.name for one in migrations(stores[0].database.dialect)]
     assert sorted(name for names in applied for name in names) == sorted(["one", *own])
     assert await tables(stores[0]) == {"one"}
     for store in stores:
@@ -159,7 +163,7 @@ async def test_a_database_that_cannot_hold_every_text_is_refused(
     admin = await asyncpg.connect(postgres_cluster.url)
     await admin.execute(f"create database {odd} template template0 encoding '{encoding}' locale 'C'")
     store = Store(open_database(url.replace(name, odd)))
-    for ask in (store.migrate, store.require_current_schema):
+    for ask in (store.migrate, store.require_schema):
         with pytest.raises(BadConfig, match=rf"{encoding}[\s\S]*UTF8"):
             await ask()
     await store.close()
@@ -170,4 +174,4 @@ async def test_a_database_that_cannot_hold_every_text_is_refused(
 
 def test_numbers_follow_each_other() -> None:
     dialect: Dialect = open_database("sqlite:///unused.db").dialect
-    assert [version for version, _, _ in migrations(dialect)] == list(range(1, NEWEST + 1))
+    assert [one.version for one in migrations(dialect)] == list(range(1, NEWEST + 1))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 
 from rota import Context, Rota, every
-from tests.support.system_jobs import LEDGER, entered
+from tests.support.system_jobs import LEDGER, entered, turn
 
 WANTED = "SYSTEM_TEST_SCHEDULES"
 
@@ -25,6 +26,12 @@ def hang_at_first(ctx: Context) -> None:
     first = not os.path.exists(os.environ[LEDGER])
     with entered(ctx):
         time.sleep(60 if first else 0)
+
+
+@app.job(max_attempts=50)
+async def nap(ctx: Context, seconds: list[float]) -> None:
+    with entered(ctx):
+        await asyncio.sleep(turn(ctx, seconds))
 
 
 wanted, _, count = os.environ.get(WANTED, "").partition(":")

@@ -89,7 +89,9 @@ async def _examine(config: Config, schedule: str | None, *, everything: bool) ->
 async def _checks(store: Store, config: Config, schedule: str | None, *, everything: bool) -> AsyncIterator[Check]:
     found, wanted = await versions_of(store.database)
     name = store.database.dialect.name
-    yield Check(name="database", level=OK, words=f"{name} answers, at schema {found}", facts={"schema": wanted})
+    newer = f", which serves this version ({wanted})" if found > wanted else ""
+    words = f"{name} answers, at schema {found}{newer}"
+    yield Check(name="database", level=OK, words=words, facts={"schema": found})
     yield check_clock(await _offset(store))
     yield await _hints(store)
     stuck_for = config.lease + config.reaper

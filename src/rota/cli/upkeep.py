@@ -10,9 +10,9 @@ from rota.cli.connecting import ask, require_database, require_existing
 from rota.cli.options import examples, shared
 from rota.cli.output import emit, on_terminal, print_json
 from rota.config import Config, load_config
-from rota.errors import SchemaOutdated
 from rota.store import Store, open_database
 from rota.store.migrating import check as versions_of
+from rota.store.migrating import oldest_served
 
 _SHELLS = ("bash", "zsh", "fish")
 
@@ -23,37 +23,40 @@ _SHELLS = ("bash", "zsh", "fish")
         "rota migrate --check     in a deploy script: exit code 78 if there is something to do",
     )
 )
-@click.option("--check", is_flag=True, help="Change nothing; exit code 78 if the tables are not this version's.")
+@click.option("--check", is_flag=True, help="Change nothing; exit code 78 if this version cannot work with the tables.")
+@click.option("--force", is_flag=True, help="Also if workers are at work that cannot go on: they are asked to stop.")
 @shared
-def migrate(check: bool, database: str | None, as_json: bool) -> None:
+def migrate(check: bool, force: bool, database: str | None, as_json: bool) -> None:
     """Bring the database's tables up to date.
 
-    Safe while workers run, from any number of machines; a killed migration continues where it was.
-    An SQLite file is brought up to date by whoever opens it.
+    Safe while workers run, from any number of machines; a killed migration continues where it was. Programs of an older
+    version go on, and may be restarted, as long as the new tables serve them. Refused if workers are alive that would
+    be left behind. An SQLite file is brought up to date by whoever opens it.
     """
     require_database(database)
     config = load_config({"database_url": database})
     if check:
         require_existing(config.database_url)
-    applied, version = asyncio.run(_migrated(config, check=check))
+    applied, version, serves = asyncio.run(_migrated(config, check=check, force=force))
     if as_json:
-        print_json({"applied": applied, "version": version})
-    elif applied:
+        print_json({"applied": applied, "version": version, "serves": serves})
+        return
+    if applied:
         emit("\n".join(applied))
-    elif on_terminal():
-        emit(f"the database is up to date, at version {version}")
+    if on_terminal():
+        older = f"; programs of schema {serves} and newer can work with it" if serves < version else ""
+        emit(f"the database is up to date, at schema {version}{older}")
 
 
-async def _migrated(config: Config, *, check: bool) -> tuple[list[str], int]:
+async def _migrated(config: Config, *, check: bool, force: bool) -> tuple[list[str], int, int]:
     store = Store(open_database(config.database_url, deadline=config.deadline))
     try:
-        applied = [] if check else await store.migrate()
-        found, wanted = await versions_of(store.database)
+        applied = [] if check else await store.migrate(force=force)
+        await store.require_schema()
+        found, _ = await versions_of(store.database)
+        return applied, found, await oldest_served(store.database)
     finally:
         await store.close()
-    if found != wanted:
-        raise SchemaOutdated(found, wanted)
-    return applied, found
 
 
 @click.command(epilog=examples("rota prune", "rota prune --json"))

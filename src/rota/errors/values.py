@@ -49,10 +49,11 @@ class UnknownOption(Invalid):
 class SchemaOutdated(Unavailable):
     exit_code, code = 78, "schema-outdated"
 
-    def __init__(self, found: int, wanted: int) -> None:
+    def __init__(self, found: int, wanted: int, *, serves: int | None = None) -> None:
         if found > wanted:
+            limit = "" if serves is None else f", which serves programs of schema {serves} and newer"
             super().__init__(
-                f"the database is at schema {found}, this rota knows {wanted}", hint="install a newer rota"
+                f"the database is at schema {found}{limit}, this rota knows {wanted}", hint="install a newer rota"
             )
         else:
             super().__init__(f"the database is at schema {found}, this rota needs {wanted}", hint="run `rota migrate`")

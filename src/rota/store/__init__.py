@@ -72,7 +72,7 @@ async def open_store(url: str, manual_clock: Clock | None = None, deadline: time
         if store.database.dialect.name == "sqlite":
             await store.migrate()
         else:
-            await store.require_current_schema()
+            await store.require_schema()
     except BaseException:
         await store.close()
         raise

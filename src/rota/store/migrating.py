@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from rota.errors import BadConfig, SchemaOutdated
+from rota.store import serving
 from rota.store.database import Database, Tx
 from rota.store.marks import MARK, has_migrations, mark_of
-from rota.store.statements import POSTGRES, migrations
+from rota.store.statements import POSTGRES, Migration, migrations
 
 _TABLE = """
 create table if not exists rota_migration (
@@ -40,7 +42,7 @@ async def _require_utf8(tx: Tx) -> None:
 
 
 def newest_version(database: Database) -> int:
-    return migrations(database.dialect)[-1][0]
+    return migrations(database.dialect)[-1].version
 
 
 async def check(database: Database) -> tuple[int, int]:
@@ -48,37 +50,68 @@ async def check(database: Database) -> tuple[int, int]:
     return await database.read(current_version), newest_version(database)
 
 
-async def require_current(database: Database) -> None:
+async def require_own(database: Database) -> None:
+    """Of this program's version: whatever else it knows of the tables."""
     found, wanted = await check(database)
     if found != wanted:
         raise SchemaOutdated(found, wanted)
 
 
-async def migrate(database: Database) -> list[str]:
-    """Apply what is missing; returns the names applied. Any number of processes may try at once."""
-    newest = newest_version(database)
-    if await database.transact(current_version) == newest:
+async def require_served(database: Database) -> None:
+    """Of this program's version, or of a newer one that serves it."""
+    wanted = newest_version(database)
+    found = await database.read(lambda tx: _serving_version(tx, wanted))
+    if found < wanted:
+        raise SchemaOutdated(found, wanted)
+
+
+async def oldest_served(database: Database) -> int:
+    """The oldest schema of a program that may work with this database."""
+
+    async def body(tx: Tx) -> int:
+        return await serving.oldest_served(tx, await current_version(tx))
+
+    return await database.read(body)
+
+
+async def _serving_version(tx: Tx, wanted: int) -> int:
+    """The database's version; if it is newer than the program's, it serves it."""
+    found = await current_version(tx)
+    if found > wanted and (oldest := await serving.oldest_served(tx, found)) > wanted:
+        raise SchemaOutdated(found, wanted, serves=oldest)
+    return found
+
+
+async def migrate(database: Database, *, force: bool = False) -> list[str]:
+    """Apply what is missing; returns the names applied. Any number of processes may try at once.
+
+    Refused while a worker is alive that could not go on, unless forced: then it is asked to stop.
+    """
+    known = migrations(database.dialect)
+    newest = known[-1].version
+    if await database.transact(lambda tx: _serving_version(tx, newest)) >= newest:
         return []
     applied = []
-    for version, name, script in migrations(database.dialect):
+    for migration in known:
 
-        async def step(tx: Tx, version: int = version, name: str = name, script: str = script) -> bool:
+        async def step(tx: Tx, migration: Migration = migration) -> bool:
             if tx.dialect is POSTGRES:
                 await tx.script(f"select pg_advisory_xact_lock({_LOCK})")
-            found = await current_version(tx)
-            if found > newest:
-                raise SchemaOutdated(found, newest)
-            if found >= version:
+            found = await _serving_version(tx, newest)
+            if found >= migration.version:
                 return False
+            if found:
+                await serving.make_way(tx, found, _narrowest(known, found), force=force)
             await tx.script(_TABLE)
-            await tx.script(script)
-            await tx.fetch_sql(
-                "insert into rota_migration (version, name, applied_at) values (:version, :name, :now)",
-                version=version,
-                name=name,
-            )
+            await tx.script(migration.script)
+            await serving.record(tx, migration)
             return True
 
         if await database.transact(step, deadline=_PATIENCE):
-            applied.append(name)
+            applied.append(migration.name)
     return applied
+
+
+def _narrowest(known: Sequence[Migration], found: int) -> Migration:
+    """Of those that are to come, the one that serves the fewest: it is refused before the first, not halfway."""
+    return max((one for one in known if one.version > found), key=lambda one: one.serves)

@@ -42,6 +42,7 @@ _SHARED = (
     "outside.sql", "needs.sql", "conducting.sql", "expectations.sql", "messages.sql", "notifications.sql",
     "data_jobs.sql", "pipelines.sql", "insight.sql", "faults.sql",
 )  # fmt: skip
+_SERVES = re.compile(r"-- serves: (\d+)\n")  # the first line of a migration that leaves older programs at work
 _BLOCK = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 _ROWS = re.compile(r"\{(rows|many) ([^}]+)\}")
@@ -55,6 +56,15 @@ class Statement(msgspec.Struct, frozen=True):
     sql: str
     parameters: tuple[str, ...]
     columns: tuple[str, ...] = ()
+
+
+class Migration(msgspec.Struct, frozen=True):
+    """`serves`: the oldest schema of a program that can work with what it leaves."""
+
+    version: int
+    name: str
+    script: str
+    serves: int
 
 
 class Dialect(msgspec.Struct, frozen=True, eq=False):
@@ -190,13 +200,24 @@ def blocks(dialect_name: str) -> dict[str, str]:
 
 
 @cache
-def migrations(dialect: Dialect) -> tuple[tuple[int, str, str], ...]:
-    """(version, name, script) in order. What only one database has to do is in a file of its own beside the shared."""
+def migrations(dialect: Dialect) -> tuple[Migration, ...]:
+    """In order. What only one database has to do is in a file of its own beside the shared."""
     folder = resources.files("rota.store") / "sql" / "migrations"
     scripts = {file.name: file.read_text() for file in folder.iterdir() if file.name.endswith(".sql")}
     shared = sorted(name for name in scripts if name.count(".") == 1)
     own = {name: scripts.get(f"{name[:-4]}.{dialect.name}.sql", "") for name in shared}
-    return tuple((int(name[:4]), name[5:-4], _translate(scripts[name] + own[name], dialect)) for name in shared)
+    return tuple(_migration(name, scripts[name], _translate(scripts[name] + own[name], dialect)) for name in shared)
+
+
+@cache
+def schema_version() -> int:
+    """Of this program: the newest that it knows."""
+    return migrations(SQLITE)[-1].version
+
+
+def _migration(file: str, text: str, script: str) -> Migration:
+    version, served = int(file[:4]), _SERVES.match(text)
+    return Migration(version, file[5:-4], script, int(served[1]) if served else version)
 
 
 @cache

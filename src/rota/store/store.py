@@ -129,11 +129,11 @@ class Store:
 
         return await self.database.read(body)
 
-    async def migrate(self) -> list[str]:
-        return await migrating.migrate(self.database)
+    async def migrate(self, *, force: bool = False) -> list[str]:
+        return await migrating.migrate(self.database, force=force)
 
-    async def require_current_schema(self) -> None:
-        await migrating.require_current(self.database)
+    async def require_schema(self) -> None:
+        await migrating.require_served(self.database)
 
     async def enqueue(self, runs: Sequence[NewRun]) -> list[Enqueued]:
         quotas = await self.quotas.concern(runs)

@@ -28,6 +28,7 @@ from rota.core.workers import (
 from rota.instants import instant
 from rota.store import events
 from rota.store.database import Database, Row, Tx
+from rota.store.statements import schema_version
 
 T = TypeVar("T")
 
@@ -50,7 +51,7 @@ class WorkerStore:
 
         async def body(tx: Tx) -> list[Worker]:
             ids = matching(who, [(id, name) for id, name in await tx.fetch("worker_names")])
-            await _ask(tx, ids, actor, state, settings)
+            await ask_workers(tx, ids, actor, state, settings)
             return await list_workers(tx, who)
 
         return await self._database.transact(body)
@@ -83,11 +84,12 @@ async def save_worker(tx: Tx, worker: WorkerInfo) -> str | None:
         asked=worker.asked,
         labels=_json(worker.labels) if worker.labels else None,
         app_version=worker.app_version,
+        schema=schema_version(),
     )
     return None if asked is None else str(asked)
 
 
-async def _ask(
+async def ask_workers(
     tx: Tx, ids: Sequence[str], actor: str | None, state: WorkerState | None, settings: WorkerSettings | None
 ) -> None:
     found = [(id, _pace(pace), read_asked(asked)) for id, pace, asked in await tx.fetch("lock_workers", _keys(ids))]

@@ -3,9 +3,9 @@
 -- name: save_worker
 -- A worker forgotten as silent that returns brings along what it was asked.
 insert into rota_worker (id, name, host, pid, version, queues, jobs, slots, started_at, seen_at,
-    state, weights, settings, asked, labels, app_version)
+    state, weights, settings, asked, labels, app_version, schema)
 values (:id, :name, :host, :pid, :version, :queues, :jobs, :slots, :now, :now, :state, :weights, :settings, :asked,
-    :labels, :app_version)
+    :labels, :app_version, :schema)
 on conflict (id) do update set seen_at = excluded.seen_at, queues = excluded.queues, slots = excluded.slots,
     state = excluded.state, weights = excluded.weights, settings = excluded.settings, jobs = excluded.jobs
 returning asked;

@@ -1,3 +1,4 @@
+-- serves: 5
 -- Retries of runs of schedules; all others are found by their plan time.
 create index rota_run_again on rota_run (schedule_id) where schedule_id is not null and retry_of is not null;
 
