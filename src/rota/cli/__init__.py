@@ -11,6 +11,7 @@ from rota.cli.errors import errors
 from rota.cli.events import audit
 from rota.cli.expecting import expect
 from rota.cli.explaining import explain
+from rota.cli.exporting import export
 from rota.cli.importing import import_group
 from rota.cli.jobs import job
 from rota.cli.notifying import notify
@@ -23,6 +24,7 @@ from rota.cli.runs import run
 from rota.cli.schedules import schedule
 from rota.cli.serving import dev, server
 from rota.cli.tokens import token
+from rota.cli.top import top
 from rota.cli.upkeep import completion, migrate, prune
 from rota.cli.workers import workers
 from rota.cli.working import worker
@@ -78,6 +80,7 @@ for command in (
     dev,
     server,
     worker,
+    top,
     migrate,
     promote,
     run,
@@ -94,6 +97,7 @@ for command in (
     audit,
     cron,
     import_group,
+    export,
     prune,
     doctor,
     completion,
