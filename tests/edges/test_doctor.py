@@ -195,9 +195,7 @@ def test_a_full_disk_is_told(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -
     assert "room for 1 MB more" in found["disk"][1]
 
 
-async def test_what_keeps_postgres_from_cleaning_up_is_told(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_keeps_postgres_from_cleaning_up_is_told(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     await asyncio.to_thread(prepared, postgres_url, nothing)
     monkeypatch.setattr("rota.core.vitals.OLD_TRANSACTION", timedelta(0))
     connection = await asyncpg.connect(postgres_url, server_settings={"application_name": "a forgotten script"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from rota.cli.beginning import init
+from rota.cli.completing import let_complete
 from rota.cli.cron import cron
 from rota.cli.doctor import doctor
 from rota.cli.errors import errors
@@ -103,6 +104,7 @@ for command in (
     completion,
 ):
     root.add_command(command)
+let_complete(root)
 
 
 def main() -> None:

@@ -32,8 +32,8 @@ _COLUMNS = Columns(
 )
 @click.option("--since", default="24h", show_default=True, metavar="AGE", help="So long ago, or a time with a zone.")
 @click.option("--until", type=instant_of, metavar="TIME", help="Before then; now, if not given.")
-@click.option("--job", metavar="NAME")
-@click.option("--scope", type=scope_of, metavar="KIND/ID")
+@click.option("--job", metavar="NAME", help="Only of this job.")
+@click.option("--scope", type=scope_of, metavar="KIND/ID", help="Only of this scope.")
 @click.option("--limit", type=int, default=50, show_default=True, metavar="N", help=f"At most {MOST_GROUPS}.")
 @shared
 def errors(since: str, database: str | None, as_json: bool, **wanted: Any) -> None:

@@ -35,7 +35,7 @@ _NOBODY = "no worker was heard of within a day: start `rota dev` or `rota worker
 who = click.argument("who", metavar="WORKER")
 
 
-@click.group()
+@click.group(epilog=examples("rota workers ls", "rota workers drain web-1"))
 def workers() -> None:
     """Workers: who they are, what they do, what is asked of them.
 
