@@ -14,6 +14,7 @@ from click.shell_completion import ShellComplete
 from rota.app import Rota
 from rota.cli import EXIT_CODES, root
 from rota.cli.completing import Known
+from rota.cli.sections import sections_of
 from rota.store import Store, open_database
 from tests.support.commands import rota
 
@@ -68,6 +69,15 @@ def test_its_examples_are_of_options_that_it_has() -> None:
                 typed = re.split(r" {2,}| [|>] ?| \|\| | && |\)", line.partition(f"{path} ")[2])[0]
                 known = options_of(command) | {"--help"}
                 assert [word for word in re.findall(r"(?<!\S)--[a-z-]+", typed) if word not in known] == [], line
+
+
+def test_every_command_has_its_place() -> None:
+    placed = sections_of(list(root.commands))
+    assert sorted(name for names in placed.values() for name in names) == sorted(root.commands)
+    assert "Other commands" not in placed
+    assert sections_of(["run", "something"]) == {"What goes on": ["run"], "Other commands": ["something"]}
+    shown = rota("--help").stdout
+    assert {name for name in root.commands if re.search(rf"^  {name} +\S", shown, re.MULTILINE)} == set(root.commands)
 
 
 def test_the_exit_codes_are_those_of_the_page() -> None:
