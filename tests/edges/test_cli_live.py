@@ -27,16 +27,16 @@ class Terminal:
     def __init__(self, child: asyncio.subprocess.Process, end: int) -> None:
         self.child = child
         self.shown = ""
-        self._end = end
+        self.end = end
 
     async def until(self, words: str) -> str:
         async with asyncio.timeout(20):
             while words not in self.shown:
-                self.shown += (await asyncio.to_thread(os.read, self._end, 65536)).decode(errors="replace")
+                self.shown += (await asyncio.to_thread(os.read, self.end, 65536)).decode(errors="replace")
         return self.shown
 
     async def rest(self) -> str:
-        self.shown += await asyncio.to_thread(rest_of, self._end)
+        self.shown += await asyncio.to_thread(rest_of, self.end)
         await self.child.wait()
         return self.shown.replace("\r\n", "\n")
 

@@ -222,6 +222,10 @@ run fail {other} --fence 1 --error jammed --no-retry
 explain {boom}
 audit
 errors
+top --once
+export runs --job boom
+export attempts
+export events
 job ls
 job show greet
 job stats greet

@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import shutil
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import asyncpg
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
@@ -15,6 +18,7 @@ from rota.cli import root
 from rota.clock import HostClock
 from rota.core.messages import Signal
 from rota.core.notifications import WEBHOOK
+from rota.core.workers import Pace
 from rota.store import Store, open_database
 from rota.store.database import Tx
 from tests.support.clock import ManualClock
@@ -59,8 +63,10 @@ def test_a_healthy_installation(database_url: str) -> None:
     code, found = lines(database_url)
     assert code == 0
     assert {level for level, _ in found.values()} == {"ok"}
+    kind = "postgres" if database_url.startswith("postgres") else "sqlite"
     assert list(found) == [
-        "database", "clock", "hints", "schedules", "leases", "queues", "jobs", "signals", "waits", "limits", "expected",
+        "database", kind, "versions", "zones", "disk", *(["vacuum"] if kind == "postgres" else []), "clock", "settings",
+        "hints", "workers", "schedules", "leases", "queues", "jobs", "signals", "waits", "limits", "expected",
         "ledger",
     ]  # fmt: skip
     assert doctor(database_url).stdout.startswith("ok\tdatabase\t")
@@ -154,3 +160,53 @@ def test_notifications_that_nobody_sends(database_url: str) -> None:
     code, found = lines(database_url)
     assert code != 0
     assert found["queues"] == ("problem", "no live worker takes from: rota (1 run)")
+
+
+def test_what_surrounds_it_is_told(database_url: str) -> None:
+    async def trouble(store: Store, _clock: ManualClock) -> None:
+        await make_schedule(store, "zoned")
+        slow = Pace(heartbeat=timedelta(minutes=1), poll=timedelta(seconds=1), lease=timedelta(hours=3))
+        await store.extend(msgspec.structs.replace(WORKER, version="0.0.1", pace=slow), [], LEASE_MICROS)
+        await store.extend(msgspec.structs.replace(WORKER, id="killed@1"), [], LEASE_MICROS)
+
+        async def body(tx: Tx) -> None:
+            await tx.fetch_sql("update rota_cursor set tzdata = '2999z'")
+
+        await store.database.transact(body)
+
+    prepared(database_url, trouble)
+    _, found = lines(database_url)
+    assert {name: level for name, (level, _) in found.items() if level == "warning"}.keys() == {
+        "versions", "zones", "settings", "workers",
+    }  # fmt: skip
+    assert "0.0.1 (1 worker)" in found["versions"][1]
+    assert "2999z" in found["zones"][1]
+    assert f"{WORKER.id} (1m)" in found["settings"][1]
+    assert "killed@1 for 1h" in found["workers"][1]
+
+
+def test_a_full_disk_is_told(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared(sqlite_url, nothing)
+    code, found = lines(sqlite_url)
+    assert (code, found["disk"][0]) == (0, "ok")
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: shutil._ntuple_diskusage(10, 10, 1 << 20))
+    code, found = lines(sqlite_url)
+    assert (code, found["disk"][0]) == (1, "problem")
+    assert "room for 1 MB more" in found["disk"][1]
+
+
+async def test_what_keeps_postgres_from_cleaning_up_is_told(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    await asyncio.to_thread(prepared, postgres_url, nothing)
+    monkeypatch.setattr("rota.core.vitals.OLD_TRANSACTION", timedelta(0))
+    connection = await asyncpg.connect(postgres_url, server_settings={"application_name": "a forgotten script"})
+    transaction = connection.transaction()
+    await transaction.start()
+    await connection.execute("select pg_current_xact_id()")
+    code, found = await asyncio.to_thread(lines, postgres_url)
+    assert (code, found["vacuum"][0]) == (0, "warning")
+    assert "a forgotten script (idle in transaction)" in found["vacuum"][1]
+    await transaction.rollback()
+    await connection.execute("alter table rota_lease set (autovacuum_enabled = off)")
+    await connection.close()
+    code, found = await asyncio.to_thread(lines, postgres_url)
+    assert (code, found["vacuum"]) == (1, ("problem", "autovacuum is off for rota_lease"))

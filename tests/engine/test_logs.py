@@ -137,3 +137,5 @@ def test_text_is_as_it_was() -> None:
     record = log.makeRecord("shop", logging.INFO, "shop.py", 1, "sold %d", (3,), None)
     record.created, record.msecs = 1_767_225_600.5, 500
     assert text_lines().format(record) == "2026-01-01T00:00:00.500Z INFO    shop: sold 3"
+    record.msg = "\x1b]0;a title\x07 of %d\n\tnext\r\x9b2J é"
+    assert text_lines().format(record).partition(": ")[2] == "\\x1b]0;a title\\x07 of 3\n\tnext\\x0d\\x9b2J é"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import click
 
 from rota.cli.beginning import init
+from rota.cli.completing import let_complete
 from rota.cli.cron import cron
 from rota.cli.doctor import doctor
 from rota.cli.errors import errors
 from rota.cli.events import audit
 from rota.cli.expecting import expect
 from rota.cli.explaining import explain
+from rota.cli.exporting import export
 from rota.cli.importing import import_group
 from rota.cli.jobs import job
 from rota.cli.notifying import notify
@@ -23,6 +25,7 @@ from rota.cli.runs import run
 from rota.cli.schedules import schedule
 from rota.cli.serving import dev, server
 from rota.cli.tokens import token
+from rota.cli.top import top
 from rota.cli.upkeep import completion, migrate, prune
 from rota.cli.workers import workers
 from rota.cli.working import worker
@@ -78,6 +81,7 @@ for command in (
     dev,
     server,
     worker,
+    top,
     migrate,
     promote,
     run,
@@ -94,11 +98,13 @@ for command in (
     audit,
     cron,
     import_group,
+    export,
     prune,
     doctor,
     completion,
 ):
     root.add_command(command)
+let_complete(root)
 
 
 def main() -> None:

@@ -22,8 +22,11 @@ from rota.store.statements import SQLITE
 T = TypeVar("T")
 
 
-def ask(database: str | None, question: Callable[[Client], Awaitable[T]]) -> T:
-    """Ask a client that knows no jobs of its own, only those the database has heard of; or a server, if so told."""
+def ask(database: str | None, question: Callable[[Client], Awaitable[T]], *, within: float | None = None) -> T:
+    """Ask a client that knows no jobs of its own, only those the database has heard of; or a server, if so told.
+
+    `within`: that many seconds, or `TimeoutError`.
+    """
     server = server_of(database)
 
     async def connected() -> T:
@@ -34,7 +37,7 @@ def ask(database: str | None, question: Callable[[Client], Awaitable[T]]) -> T:
         finally:
             await client.close()
 
-    return asyncio.run(connected())
+    return asyncio.run(asyncio.wait_for(connected(), within))
 
 
 async def _client(config: Config) -> Client:

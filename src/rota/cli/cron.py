@@ -30,9 +30,13 @@ _MOST = 10_000
     )
 )
 @click.argument("expression", metavar="EXPR")
-@click.option("--tz", "--timezone", "timezone", default="UTC", show_default=True, metavar="ZONE")
+@click.option(
+    "--tz", "--timezone", "timezone", default="UTC", show_default=True, metavar="ZONE", help="Of the expression."
+)
 @click.option("--after", type=instant_of, metavar="TIME", help="Later than this.  [default: now]")
-@click.option("-n", "--count", type=click.IntRange(1, _MOST), default=10, show_default=True, metavar="N")
+@click.option(
+    "-n", "--count", type=click.IntRange(1, _MOST), default=10, show_default=True, metavar="N", help="So many fires."
+)
 @click.option("--gap", type=click.Choice(GAPS), default="after", show_default=True, help="When clocks skip its time.")
 @click.option("--fold", type=click.Choice(FOLDS), default="first", show_default=True, help="When they repeat it.")
 @click.option("--salt", default="", metavar="NAME", help="The schedule's name, which decides what H stands for.")

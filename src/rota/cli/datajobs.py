@@ -35,10 +35,10 @@ _OPTIONS = (
     click.option("--cwd", metavar="FOLDER", help="Where the program runs."),
     click.option("--stdin", type=click.Choice(["payload"]), help="What the program reads there."),
     click.option("--retry-exit-code", "retry_exit_codes", type=int, multiple=True, metavar="N", help="Repeatable."),
-    click.option("--queue", metavar="NAME"),
+    click.option("--queue", metavar="NAME", help="Where its runs wait.  [default: default]"),
     click.option("--timeout", metavar="DURATION", help="For each attempt.  [default: 10s for an HTTP job]"),
     click.option("--max-attempts", type=int, metavar="N", help="1 means no retry."),
-    click.option("--description", metavar="TEXT"),
+    click.option("--description", metavar="TEXT", help="For people."),
     click.option("--payload-schema", metavar="JSON | @FILE", help="What payloads must be like, as JSON Schema."),
     click.option("--set", "others", multiple=True, metavar="OPTION=JSON", help="Any other option of a job."),
 )

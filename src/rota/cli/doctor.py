@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import platform
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -23,11 +25,27 @@ from rota.core.checkups import (
     check_ledgers,
     check_symptoms,
 )
+from rota.core.vitals import (
+    Pulse,
+    Versions,
+    check_file,
+    check_server,
+    check_settings,
+    check_versions,
+    check_workers,
+)
+from rota.core.workers import Worker
+from rota.core.zones import tzdata_version
 from rota.durations import in_micros
 from rota.errors import BadConfig, RotaError
-from rota.store import Store, open_store
+from rota.instants import instant
+from rota.store import Store, open_store, vitals
 from rota.store.migrating import check as versions_of
 from rota.store.statements import POSTGRES
+from rota.version import __version__
+
+if TYPE_CHECKING:
+    from rota.store.sqlite import SqliteDatabase
 
 _MOST_VERIFIED = 1_000
 _HINT_PATIENCE = 2.0
@@ -46,9 +64,10 @@ _SYMBOLS = {OK: ("✓", "green"), WARNING: ("!", "yellow"), PROBLEM: ("✗", "re
 @click.option("--all", "everything", is_flag=True, help=f"Verify all ledgers, also if there are over {_MOST_VERIFIED}.")
 @shared
 def doctor(database: str | None, schedule: str | None, everything: bool, as_json: bool) -> int:
-    """Look for what is wrong: database, clock, workers, leases, schedules and their ledgers.
+    """Look for what is wrong: database, disk, versions, settings, clock, workers, leases, schedules, ledgers.
 
-    Nothing is changed. A warning is no problem: the exit code is 1 only if there is one.
+    It needs the database itself, because a server may be what is wrong. Nothing is changed. A warning is no problem:
+    the exit code is 1 only if there is one.
     """
     require_database(database)
     config = load_config({"database_url": database})
@@ -92,8 +111,13 @@ async def _checks(store: Store, config: Config, schedule: str | None, *, everyth
     newer = f", which serves this version ({wanted})" if found > wanted else ""
     words = f"{name} answers, at schema {found}{newer}"
     yield Check(name="database", level=OK, words=words, facts={"schema": found})
+    workers = await store.workers.list()
+    for check in await _surroundings(store, workers):
+        yield check
     yield check_clock(await _offset(store))
+    yield check_settings(Pulse(lease=config.lease, heartbeat=config.heartbeat, deadline=config.deadline), workers)
     yield await _hints(store)
+    yield check_workers(workers, instant(await store.now()))
     stuck_for = config.lease + config.reaper
     for check in check_symptoms(await store.ledger.symptoms(in_micros(config.lease), in_micros(stuck_for) + 1_000_000)):
         yield check
@@ -103,6 +127,22 @@ async def _checks(store: Store, config: Config, schedule: str | None, *, everyth
     verified = [await store.ledger.verify(one, thorough=schedule is not None) for one in looked_at]
     for check in check_ledgers(verified, len(names) - len(looked_at)):
         yield check
+
+
+async def _surroundings(store: Store, workers: Sequence[Worker]) -> list[Check]:
+    ours = Versions(
+        rota=__version__,
+        python=platform.python_version(),
+        sqlite=vitals.sqlite_library(),
+        zones=tzdata_version(),
+        planned_with=await vitals.planned_with(store.database),
+    )
+    now = instant(await store.now())
+    if store.database.dialect is POSTGRES:
+        server = await vitals.server_vitals(store.database)
+        return [*check_versions(ours, workers, server, now), *check_server(server)]
+    file = await vitals.file_vitals(cast("SqliteDatabase", store.database))
+    return [*check_versions(ours, workers, None, now), check_file(file)]
 
 
 async def _offset(store: Store) -> int:

@@ -10,7 +10,7 @@ import click
 from rota.cli.connecting import ask
 from rota.cli.options import examples, instant_of, scope_of, shared
 from rota.cli.output import on_terminal, print_json, print_rows
-from rota.cli.words import Cell, Columns, age_cell, text_cell
+from rota.cli.words import Cell, Columns, age_cell, chart, text_cell
 from rota.client import Client
 from rota.core.faults import MOST_GROUPS, FaultGroup
 from rota.durations import parse_duration
@@ -21,7 +21,6 @@ _COLUMNS = Columns(
     spare=("first", "run"),
     below=("error",),
 )
-_BARS = "▁▂▃▄▅▆▇█"
 
 
 @click.command(
@@ -33,8 +32,8 @@ _BARS = "▁▂▃▄▅▆▇█"
 )
 @click.option("--since", default="24h", show_default=True, metavar="AGE", help="So long ago, or a time with a zone.")
 @click.option("--until", type=instant_of, metavar="TIME", help="Before then; now, if not given.")
-@click.option("--job", metavar="NAME")
-@click.option("--scope", type=scope_of, metavar="KIND/ID")
+@click.option("--job", metavar="NAME", help="Only of this job.")
+@click.option("--scope", type=scope_of, metavar="KIND/ID", help="Only of this scope.")
 @click.option("--limit", type=int, default=50, show_default=True, metavar="N", help=f"At most {MOST_GROUPS}.")
 @shared
 def errors(since: str, database: str | None, as_json: bool, **wanted: Any) -> None:
@@ -64,14 +63,9 @@ def _row(group: FaultGroup, now: datetime) -> list[Cell]:
         text_cell(group.fingerprint),
         text_cell(group.job),
         text_cell(group.count),
-        Cell(",".join(map(str, group.histogram)), _drawn(group)),
+        Cell(",".join(map(str, group.histogram)), chart(group.histogram)),
         age_cell(group.first_at, now),
         age_cell(group.last_at, now),
         text_cell(group.last_run_id),
         Cell(said, said.partition("\n")[0], "red"),
     ]
-
-
-def _drawn(group: FaultGroup) -> str:
-    most = max(group.histogram)
-    return "".join(_BARS[(count * (len(_BARS) - 1) + most - 1) // most] if count else " " for count in group.histogram)

@@ -35,7 +35,11 @@ def _of_whom(command: F) -> F:
     return of_job(click.option("--schedule", metavar="NAME", help="Of this schedule, of its own runs only.")(command))
 
 
-@click.group()
+@click.group(
+    epilog=examples(
+        "rota expect set --job crawl --start-within 5m", "rota expect ls --breached    exit code 1 if something is"
+    )
+)
 def expect() -> None:
     """What is expected of jobs and schedules: list what is breached, set, remove."""
 

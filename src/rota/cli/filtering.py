@@ -26,12 +26,12 @@ _OPTIONS = (
     click.option(
         "--state", "states", type=names_of, multiple=True, metavar="STATE", help="Only these; comma-separated."
     ),
-    click.option("--job", metavar="NAME"),
-    click.option("--queue", metavar="NAME"),
-    click.option("--schedule", metavar="NAME"),
-    click.option("--tag", metavar="TAG"),
-    click.option("--key", metavar="KEY"),
-    click.option("--scope", type=scope_of, metavar="KIND/ID"),
+    click.option("--job", metavar="NAME", help="Of this job."),
+    click.option("--queue", metavar="NAME", help="In this queue."),
+    click.option("--schedule", metavar="NAME", help="Made by this schedule."),
+    click.option("--tag", metavar="TAG", help="With this tag."),
+    click.option("--key", metavar="KEY", help="With this key."),
+    click.option("--scope", type=scope_of, metavar="KIND/ID", help="For this scope."),
     click.option("--worker", metavar="ID|NAME", help="That runs them, or ran them last; or all of that name."),
     click.option("--parent", metavar="ID", help="The replicas of this run."),
     click.option("--error", metavar="TEXT", help="Whose error says this, as a part of `Type: message`."),
@@ -40,7 +40,7 @@ _OPTIONS = (
         "--payload", type=value_of, multiple=True, metavar="NAME=VALUE", help="A value in it: url=https://…, a.b=5."
     ),
     click.option("--created-after", type=instant_of, metavar="TIME", help="At that time or later."),
-    click.option("--created-before", type=instant_of, metavar="TIME"),
+    click.option("--created-before", type=instant_of, metavar="TIME", help="Before that time."),
     click.option("--retried/--not-retried", default=None, help="Whether another run repeats them."),
 )
 

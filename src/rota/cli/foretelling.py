@@ -45,7 +45,7 @@ _MOST_SHOWN = 200
     )
 )
 @click.argument("name")
-@click.option("-n", "--count", type=int, default=10, show_default=True, metavar="N")
+@click.option("-n", "--count", type=int, default=10, show_default=True, metavar="N", help="So many plan times.")
 @click.option("--after", type=instant_of, metavar="TIME", help="Later than this.  [default: now]")
 @shared
 def preview(name: str, count: int, after: datetime | None, database: str | None, as_json: bool) -> None:

@@ -23,7 +23,10 @@ _apply = click.option("--apply", "applying", is_flag=True, help="Apply them at o
 _UNZONED = "times are taken as UTC; cron takes the machine's zone: --tz"
 
 
-@click.group("import")
+@click.group(
+    "import",
+    epilog=examples("rota import crontab old.cron > schedules.toml", "rota import intervals jobs.json --apply"),
+)
 def import_group() -> None:
     """Schedules from elsewhere: crontabs, and job lists with intervals.
 

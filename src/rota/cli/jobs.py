@@ -26,7 +26,7 @@ _JOB_COLUMNS = Columns(
 )
 
 
-@click.group()
+@click.group(epilog=examples("rota job ls", "rota job stats crawl", "rota job pause crawl --reason 'the site is down'"))
 def job() -> None:
     """Jobs: list, show, add, edit, remove, pause, resume, cancel, retry, count."""
 

@@ -11,6 +11,7 @@ import click
 
 from rota.cli.consenting import Declined
 from rota.cli.problems import Problem, problem_of, show_problem
+from rota.cli.sections import write_sections
 from rota.errors import RotaError
 
 _INTERRUPTED = 130
@@ -42,6 +43,9 @@ class Program(click.Group):
             show_problem(problem, as_json=_wants_json(arguments))
             code = problem.exit_code
         sys.exit(code if isinstance(code, int) else 0)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_sections(self, ctx, formatter)
 
 
 def _say_nothing_was_done(code: int, *, as_json: bool) -> None:

@@ -16,7 +16,7 @@ from rota.core.model import Pause, QueueCount, with_empty_queues
 _COLUMNS = Columns(("queue", "running", "queued", "scheduled", "paused", "reason"), cut=("queue", "reason"))
 
 
-@click.group()
+@click.group(epilog=examples("rota queue ls", "rota queue pause mail"))
 def queue() -> None:
     """Queues and what is in them."""
 

@@ -15,7 +15,7 @@ _COLUMNS = Columns(("scope", "max_concurrency", "max_queued", "rate", "owner"), 
 scope = click.argument("scope", metavar="KIND[/ID]")
 
 
-@click.group()
+@click.group(epilog=examples("rota quota set tenant/42 --max-concurrency 3", "rota quota ls"))
 def quota() -> None:
     """Quotas: what a scope may have at once, waiting, and begun within some time, over all jobs.
 

@@ -33,7 +33,7 @@ from rota.client import MOST_LISTED, Client
 from rota.core.replicas import Replica
 
 
-@click.group()
+@click.group(epilog=examples("rota run add crawl --wait", "rota run ls --state failed", "rota run watch b3e52e11"))
 def run() -> None:
     """Runs: enqueue, list, count, show, watch, wait for, cancel, retry.
 

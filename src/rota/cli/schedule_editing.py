@@ -83,7 +83,7 @@ def add(name: str, job: str, payload: str, disabled: bool, database: str | None,
 )
 @click.argument("name")
 @click.option("--job", metavar="NAME", help="Runs of another job.")
-@click.option("--payload", metavar="JSON | @FILE | -")
+@click.option("--payload", metavar="JSON | @FILE | -", help="Of its runs from now on.")
 @definition_options
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @shared

@@ -63,7 +63,7 @@ def definition_options(command: F) -> F:
         click.option("--scopes", metavar="PROVIDER", help="A run for each scope that this provider names."),
         policy_options,
         click.option("--tag", multiple=True, metavar="TAG", help="Of the runs. Repeatable."),
-        click.option("--description", metavar="TEXT"),
+        click.option("--description", metavar="TEXT", help="For people."),
     )
 
 

@@ -38,7 +38,9 @@ _STYLES = {"ran": "green", "missed": "red", "skipped": "yellow", "paused": "yell
 @click.argument("name")
 @click.option("--from", "from_at", type=instant_of, metavar="TIME", help="[default: a day before --to]")
 @click.option("--to", "to_at", type=instant_of, metavar="TIME", help="[default: now]")
-@click.option("--limit", type=click.IntRange(1, LONGEST_PAGE), default=100, show_default=True, metavar="N")
+@click.option(
+    "--limit", type=click.IntRange(1, LONGEST_PAGE), default=100, show_default=True, metavar="N", help="The newest."
+)
 @shared
 def occurrences(
     name: str, from_at: datetime | None, to_at: datetime | None, limit: int, database: str | None, as_json: bool

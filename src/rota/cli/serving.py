@@ -14,7 +14,7 @@ import click
 
 from rota.app import Rota
 from rota.cli.connecting import require_database, without_password
-from rota.cli.loading import load_app
+from rota.cli.loading import is_module_here, load_app
 from rota.cli.options import concurrency, examples, staying
 from rota.cli.output import emit, print_json
 from rota.cli.staying import EndWithin, run_loop
@@ -41,6 +41,8 @@ def dev(target: str | None, database: str | None, log_level: str, as_json: bool,
     require_database(database)
     settings["database_url"] = database
     log_to_stderr(log_level, load_config({"log_format": settings["log_format"]}).log_format)
+    if target is None and is_module_here("jobs"):
+        click.echo("note: this is the example; `rota dev jobs:app` runs what jobs.py declares", err=True)
     app = _configured(target, settings) if target else _example(settings)
     return run_loop(lambda end_within: _develop(app, end_within, sowing=target is None, as_json=as_json))
 

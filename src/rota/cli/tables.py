@@ -41,6 +41,23 @@ def print_table(columns: Columns, rows: Sequence[Sequence[Cell]]) -> None:
         click.echo(f"too narrow for: {', '.join(missing)} (--json has all)", err=True)
 
 
+def lines_of(columns: Columns, rows: Sequence[Sequence[Cell]], room: int) -> list[Text]:
+    """The titles, and a line for each row, none of them wider than the room; what is `below` has no place here."""
+    in_table = [title for title in columns.titles if title not in columns.below]
+    named = [dict(zip(columns.titles, row, strict=True)) for row in rows]
+    widths = _widths(columns, _fitting(columns, in_table, named, room), named, room)
+    titles = _joined({title: _line(Cell(title)) for title in widths}, widths)
+    return [titles, *(_joined({title: _line(row[title]) for title in widths}, widths) for row in named)]
+
+
+def _joined(cells: dict[str, Text], widths: dict[str, int]) -> Text:
+    for title, width in widths.items():
+        cells[title].truncate(width, overflow="ellipsis", pad=True)
+    line = Text(" " * _GAP, no_wrap=True, overflow="ellipsis").join(cells.values())
+    line.rstrip()
+    return line
+
+
 def _fitting(columns: Columns, titles: list[str], rows: Sequence[dict[str, Cell]], room: int) -> list[str]:
     """Whole ids are worth more than the columns that can be spared."""
     fitting = list(titles)
@@ -71,7 +88,7 @@ def _total(widths: Collection[int]) -> int:
 
 
 def _width(title: str, rows: Sequence[dict[str, Cell]]) -> int:
-    return max(len(title), *(_line(row[title]).cell_len for row in rows))
+    return max([Text(title).cell_len, *(_line(row[title]).cell_len for row in rows)])
 
 
 def print_grid(facts: Sequence[tuple[str, Cell]]) -> None:

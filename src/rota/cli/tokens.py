@@ -20,7 +20,7 @@ _NONE = "there are no tokens: `rota token create NAME --role operator` makes one
 _NEVER = "never"
 
 
-@click.group()
+@click.group(epilog=examples("rota token create ci --role enqueue --expires 30d", "rota token ls"))
 def token() -> None:
     """Tokens: who may use the server, and for what.
 

@@ -77,7 +77,7 @@ def watch(id: str, timeout: str | None, database: str | None, as_json: bool) -> 
     ID is the beginning or the end of an id, or all of it.
     """
     seconds = None if timeout is None else parse_duration(timeout).total_seconds()
-    drawn = not as_json and _can_redraw()
+    drawn = not as_json and can_redraw()
     try:
         with only_looking():
             last = ask(database, lambda client: _watch(client, id, seconds, _shower(drawn=drawn, as_json=as_json)))
@@ -105,7 +105,7 @@ async def _watch(client: Client, id: str, seconds: float | None, opening: Abstra
             raise StillRunning(run_id, seen.run.state) from None
 
 
-def _can_redraw() -> bool:
+def can_redraw() -> bool:
     return on_terminal() and os.environ.get("TERM") not in ("dumb", "unknown")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -42,6 +43,7 @@ _STEP_SYMBOLS = {
     StepState.CANCELLED: ("⊘", "yellow"),
 }
 _ENOUGH_OF_AN_ID = 8
+_BARS = "▁▂▃▄▅▆▇█"
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 _IN_A_CELL = {**_CONTROLS, ord("\\"): "\\\\", ord("\n"): "\\n", ord("\t"): "\\t"}
 
@@ -83,13 +85,23 @@ def one_line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
+def chart(counts: Sequence[int]) -> str:
+    """A bar for each; nothing at all where nothing was counted."""
+    most = max(counts, default=0)
+    return "".join(_BARS[(count * (len(_BARS) - 1) + most - 1) // most] if count else " " for count in counts)
+
+
 def text_cell(text: object) -> Cell:
     return Cell("" if text is None else str(text))
 
 
 def run_id_cell(id: str | None) -> Cell:
     """Where there is no room for all of it: its end, which commands take for it."""
-    return Cell("") if id is None else Cell(id, id[-_ENOUGH_OF_AN_ID:])
+    return Cell("") if id is None else Cell(id, short_id(id))
+
+
+def short_id(id: str) -> str:
+    return id[-_ENOUGH_OF_AN_ID:]
 
 
 def state_cell(state: RunState) -> Cell:

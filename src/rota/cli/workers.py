@@ -35,7 +35,7 @@ _NOBODY = "no worker was heard of within a day: start `rota dev` or `rota worker
 who = click.argument("who", metavar="WORKER")
 
 
-@click.group()
+@click.group(epilog=examples("rota workers ls", "rota workers drain web-1"))
 def workers() -> None:
     """Workers: who they are, what they do, what is asked of them.
 
@@ -145,7 +145,7 @@ def _print(found: Sequence[Worker], now: datetime, *, as_json: bool) -> None:
 def _row(worker: Worker, now: datetime) -> list[Cell]:
     return [
         text_cell(worker.id),
-        _state_cell(worker.state),
+        worker_state_cell(worker.state),
         text_cell(worker.host),
         text_cell(worker.held),
         text_cell(worker.slots),
@@ -165,7 +165,7 @@ def _facts(worker: Worker, now: datetime) -> list[tuple[str, Cell]]:
     return [
         ("id", text_cell(worker.id)),
         ("name", text_cell(worker.name)),
-        ("state", _state_cell(worker.state)),
+        ("state", worker_state_cell(worker.state)),
         ("host", text_cell(worker.host)),
         ("pid", text_cell(worker.pid)),
         ("version", text_cell(worker.version)),
@@ -188,7 +188,7 @@ def _run_row(run: WorkerRun, now: datetime) -> list[Cell]:
     return [text_cell(run.id), text_cell(run.job), text_cell(run.attempt), span_cell(run.claimed_at, None, now)]
 
 
-def _state_cell(state: WorkerState) -> Cell:
+def worker_state_cell(state: WorkerState) -> Cell:
     symbol, colour = _SYMBOLS[state]
     return Cell(state.value, f"{symbol} {state.value}", colour)
 

@@ -13,6 +13,7 @@ from rota.engine.current import run_fields
 
 _USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _OURS = frozenset({"time", "level", "logger", "exception"})
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 class JsonLines(logging.Formatter):
@@ -43,8 +44,15 @@ def _one_line(line: dict[str, object]) -> str:
     return text
 
 
+class _Visible(logging.Formatter):
+    """What a handler's error says is anybody's text: it may not command the terminal that it is read on."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return super().format(record).translate(_CONTROLS)
+
+
 def text_lines() -> logging.Formatter:
-    form = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)-7s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
+    form = _Visible("%(asctime)s.%(msecs)03dZ %(levelname)-7s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
     form.converter = time.gmtime
     return form
 

@@ -81,3 +81,6 @@ select count(*) from rota_wait a left join rota_run p on p.id = a.after_id where
 
 -- name: orphaned_limits
 select count(*) from rota_gate g left join rota_run r on r.id = g.run_id where r.id is null or r.state is not null;
+
+-- name: newest_zone_data
+select max(tzdata) from rota_cursor;

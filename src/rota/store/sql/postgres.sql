@@ -275,3 +275,29 @@ cross join lateral (
         and p.plan_time is not null and p.retry_of is null
     order by p.plan_time desc limit :limit
 ) as r;
+
+-- name: server_vitals
+select current_setting('server_version'), current_setting('server_version_num')::int,
+    pg_database_size(current_database()), current_setting('autovacuum');
+
+-- name: unvacuumed_tables
+select relname::text from pg_class
+where relnamespace = current_schema()::regnamespace and relkind = 'r' and left(relname, 5) = 'rota_'
+    and exists (
+        select 1 from pg_options_to_table(reloptions)
+        where option_name = 'autovacuum_enabled' and not option_value::boolean)
+order by relname;
+
+-- name: oldest_transaction
+-- Only one that has a snapshot or has written keeps dead rows from being cleared away.
+select pid, coalesce(application_name, ''), coalesce(state, ''),
+    (extract(epoch from clock_timestamp() - xact_start) * 1000000)::bigint
+from pg_stat_activity
+where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null
+    and (backend_xid is not null or backend_xmin is not null) and backend_type = 'client backend'
+order by xact_start limit 1;
+
+-- name: dead_rows
+select relname::text, n_live_tup, n_dead_tup from pg_stat_user_tables
+where schemaname = current_schema() and left(relname, 5) = 'rota_'
+order by n_dead_tup desc, relname limit 5;

@@ -1,0 +1,83 @@
+"""`rota export`: everything of a kind, a JSON document on each line."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import click
+
+from rota.cli.connecting import ask
+from rota.cli.filtering import filter_of, filters
+from rota.cli.options import examples, streamed
+from rota.cli.output import emit, json_text, plain_value
+from rota.client import MOST_LISTED, Client
+from rota.core.model import Attempt, Run, RunFilter
+from rota.errors import Invalid, UnknownRun
+
+_KINDS = ("runs", "attempts", "events")
+
+
+@click.command(
+    epilog=examples(
+        "rota export runs > runs.ndjson",
+        "rota export runs --job crawl --state failed | jq -r .error.message",
+        "rota export attempts --created-after 2026-01-31T00:00:00Z | gzip > attempts.ndjson.gz",
+        "rota export events --database postgresql://rota@db/rota",
+    )
+)
+@click.argument("kind", type=click.Choice(_KINDS), metavar=f"[{'|'.join(_KINDS)}]")
+@filters
+@streamed
+def export(kind: str, database: str | None, as_json: bool, **given: Any) -> None:
+    """Print all runs, attempts or events, the newest first, a JSON document on each line.
+
+    Runs that match, or the attempts of those that do, each with its `run_id`; events are the whole audit. It is always
+    JSON, also without --json.
+    """
+    wanted = filter_of(given)
+    if kind == "events" and wanted != RunFilter():
+        raise Invalid("events are of all kinds, and not chosen by filters of runs", hint="`rota audit` narrows them")
+
+    async def command(client: Client) -> None:
+        async for documents in _pages(client, kind, wanted):
+            if documents and not emit("\n".join(map(json_text, documents))):
+                return
+
+    ask(database, command)
+
+
+def _pages(client: Client, kind: str, wanted: RunFilter) -> AsyncIterator[Sequence[object]]:
+    if kind == "events":
+        return _events(client)
+    return _runs(client, wanted) if kind == "runs" else _attempts(client, wanted)
+
+
+async def _runs(client: Client, wanted: RunFilter) -> AsyncIterator[Sequence[Run]]:
+    before: str | None = None
+    while True:
+        page = await client.page(wanted, limit=MOST_LISTED, before=before)
+        yield page.runs
+        if (before := page.next) is None:
+            return
+
+
+async def _attempts(client: Client, wanted: RunFilter) -> AsyncIterator[Sequence[object]]:
+    async for page in _runs(client, wanted):
+        for run in page:
+            yield [{"run_id": run.id, **plain_value(attempt)} for attempt in await _attempts_of(client, run)]
+
+
+async def _attempts_of(client: Client, run: Run) -> Sequence[Attempt]:
+    """None of a run that was pruned since it was found."""
+    try:
+        return await client.attempts(run.id)
+    except UnknownRun:
+        return ()
+
+
+async def _events(client: Client) -> AsyncIterator[Sequence[object]]:
+    before: int | None = None
+    while page := await client.audit(limit=MOST_LISTED, before=before):
+        yield page
+        before = page[-1].seq
