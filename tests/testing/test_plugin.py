@@ -8,6 +8,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from rota.testing.plugin import load_app
+from tests.support.postgres import PostgresServer
+
 pytest_plugins = ["pytester"]
 
 SHOP = """
@@ -26,6 +29,17 @@ SHOP = """
         return "reported"
 
     app.schedule("nightly", report, cron("30 2 * * *", tz="Europe/Berlin"))
+"""
+
+BEFORE = """
+    import sys
+
+    ours = {name for name in sys.modules if name.partition(".")[0] == "rota"}
+    heavy = {"apsw", "asyncpg", "msgspec"} & set(sys.modules)
+
+    def test_nothing_is_imported_before_it_is_asked_for():
+        assert ours == {"rota", "rota.version", "rota.testing", "rota.testing.plugin"}
+        assert not heavy
 """
 
 BLOCKING = """
@@ -62,6 +76,14 @@ BLOCKING = """
                 assert await harness.state(run) is RunState.SCHEDULED
 
         asyncio.run(scenario())
+
+    def test_that_leaves_a_run(rota_blocking_harness, rota_app):
+        from rota.engine.engine import worker_info
+        from rota.testing import HandWorker
+
+        charge.enqueue(order=7)
+        stranger = worker_info(rota_app.registry, rota_app.config, "stranger", None)
+        rota_blocking_harness.wait(HandWorker(rota_blocking_harness.inner.client, stranger).claim())
 """
 
 ASYNC = """
@@ -128,8 +150,10 @@ def run(project: pytest.Pytester, *plugins: str, arguments: Sequence[str] = ()) 
 
 
 def test_without_any_plugin_for_async_tests(project: pytest.Pytester) -> None:
-    project.makepyfile(test_blocking=BLOCKING)
-    run(project).assert_outcomes(passed=5)
+    project.makepyfile(test_a_before=BEFORE, test_blocking=BLOCKING)
+    done = run(project)
+    done.assert_outcomes(passed=7, errors=1)
+    done.stdout.fnmatch_lines(["the test left something running:", "  run * of 'charge' is running"])
     assert not (project.path / "production.db").exists()
 
 
@@ -155,72 +179,36 @@ def test_asyncio_in_strict_mode_and_anyio_side_by_side(project: pytest.Pytester)
     assert not (project.path / "production.db").exists()
 
 
-def test_asyncio_in_auto_mode_in_several_processes(project: pytest.Pytester) -> None:
-    configure(project, "asyncio_mode = auto")
-    project.makepyfile(test_blocking=BLOCKING, test_auto=ASYNC.replace("MARK", ""))
-    run(project, "asyncio", "xdist", arguments=["-n", "2"]).assert_outcomes(passed=8, failed=2)
+def test_asyncio_in_auto_mode_in_several_processes_on_a_server(
+    project: pytest.Pytester, postgres_cluster: PostgresServer
+) -> None:
+    project.makeini("[pytest]\nasyncio_mode = auto")
+    project.makepyfile(
+        test_auto=ASYNC.replace("MARK", ""),
+        test_server="""
+            def test_where(rota_drain, rota_database_url):
+                assert "/rota_test_" in rota_database_url
+        """,
+        conftest="""
+            import pytest
+            import shop
+
+            @pytest.fixture
+            def rota_app():
+                return shop.app
+        """,
+    )
+    done = run(project, "asyncio", "xdist", arguments=["-n", "2", f"--rota-database={postgres_cluster.url}"])
+    done.assert_outcomes(passed=4, failed=2)
 
 
-def test_an_app_of_ones_own_fixture_on_a_server_of_ones_own(project: pytest.Pytester, postgres_cluster: object) -> None:
-    project.makeini("[pytest]\n")
-    project.makepyfile("""
-        import pytest
-        import shop
-
-        @pytest.fixture
-        def rota_app():
-            return shop.app
-
-        def test_where(rota_drain, rota_database_url):
-            assert rota_database_url.startswith("postgresql://")
-            assert "rota_test_" in rota_database_url
-            shop.charge.enqueue(order=7)
-            assert [run.result for run in rota_drain()] == ["order 7 is charged"]
-
-        def test_that_leaves_a_run(rota_blocking_harness, rota_app):
-            from rota.engine.engine import worker_info
-            from rota.testing import HandWorker
-
-            shop.charge.enqueue(order=7)
-            stranger = worker_info(rota_app.registry, rota_app.config, "stranger", None)
-            inner = rota_blocking_harness.inner
-            rota_blocking_harness.wait(HandWorker(inner.client, stranger).claim())
-    """)
-    done = run(project, arguments=[f"--rota-database={postgres_cluster.url}"])  # type: ignore[attr-defined]
-    done.assert_outcomes(passed=2, errors=1)
-    done.stdout.fnmatch_lines(["the test left something running:", "  run * of 'charge' is running"])
-
-
-def test_nothing_is_imported_before_it_is_asked_for(project: pytest.Pytester) -> None:
-    project.makeini("[pytest]\n")
-    project.makepyfile("""
-        import sys
-
-        def test_before():
-            ours = {name for name in sys.modules if name.partition(".")[0] == "rota"}
-            assert ours == {"rota", "rota.version", "rota.testing", "rota.testing.plugin"}
-            assert not {"apsw", "asyncpg", "msgspec"} & set(sys.modules)
-
-        def test_no_app(rota_app): ...
-
-        def test_marked():
-            assert "rota.app" in sys.modules
-    """)
-    done = run(project)
-    done.assert_outcomes(passed=2, errors=1)
-    done.stdout.fnmatch_lines(["*which app is tested? *", '    rota_app = "shop:app"'])
-
-
-def test_what_is_no_app_is_said_so(project: pytest.Pytester) -> None:
-    configure(project, "markers = other")
-    project.makepyfile("def test_it(rota_app): ...")
-    for named, words in (
-        ("shop:charge", "is no Rota app, but <rota job*"),
-        ("shp:app", "No module named 'shp'; is its"),
-    ):
-        done = run(project, arguments=["-o", f"rota_app={named}"])
-        done.assert_outcomes(errors=1)
-        done.stdout.fnmatch_lines([f"*rota_app = '{named}'*{words}*"])
+def test_which_app_is_meant_must_be_said() -> None:
+    with pytest.raises(pytest.fail.Exception, match=r"(?s)which app is tested.*rota_app = "):
+        load_app("")
+    with pytest.raises(pytest.fail.Exception, match="No module named 'shp'; is its folder"):
+        load_app("shp:app")
+    with pytest.raises(pytest.fail.Exception, match="'rota:cron' is no Rota app, but <function cron"):
+        load_app("rota:cron")
 
 
 def test_importing_the_plugin_is_cheap() -> None:

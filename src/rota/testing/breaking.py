@@ -28,10 +28,12 @@ class Died(asyncio.CancelledError):
 class BreakableDatabase:
     """Another one behind it; `fault` says before each call what is wrong, if anything."""
 
+    polls: bool  # as the other one has it by then
+
     def __init__(self, inner: Database, fault: Callable[[], BaseException | None]) -> None:
         self._inner = inner
         self._fault = fault
-        self.dialect, self.clock, self.polls = inner.dialect, inner.clock, inner.polls
+        self.dialect, self.clock = inner.dialect, inner.clock
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

@@ -162,9 +162,9 @@ class Harness:
         self.left_over += tasks_left()
 
     @contextmanager
-    def diverting(self, url: str | None = None) -> Iterator[None]:
+    def diverting(self, url: str) -> Iterator[None]:
         """Until the block ends, what the app enqueues comes here, even if the harness is not open yet."""
-        config = changed(self.app.config, {**self._settings, "database_url": url or self._url})
+        config = changed(self.app.config, {**self._settings, "database_url": url})
         with self.app.diverted(self._open, config=config):
             try:
                 yield

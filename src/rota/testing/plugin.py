@@ -106,9 +106,12 @@ def _settings(item: pytest.Item) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def rota_app(request: pytest.FixtureRequest) -> Rota:
     """The app that is tested: of the setting `rota_app`; or give a fixture of this name yourself."""
+    return load_app(str(request.config.getini("rota_app") or ""))
+
+
+def load_app(named: str) -> Rota:
     from rota.app import Rota
 
-    named = str(request.config.getini("rota_app") or "")
     if not named:
         pytest.fail(_NO_APP, pytrace=False)
     module, _, name = named.partition(":")
@@ -157,7 +160,7 @@ def rota_harness(
 
     harness = Harness(rota_app, rota_database_url, rota_clock, **_settings(request.node))
     request.node.stash[_opened] = harness
-    with harness.diverting():  # what other fixtures enqueue before the test comes here, too
+    with harness.diverting(rota_database_url):  # what other fixtures enqueue before the test comes here, too
         yield harness
 
 
