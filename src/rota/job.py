@@ -24,14 +24,14 @@ R = TypeVar("R")
 
 
 class Job(Generic[P, R]):
-    """`job(...)` just calls the function. `fn` is the function itself."""
+    """`job(...)` just calls the function. `fn` is the function itself, `given` the options for the runs it enqueues."""
 
     def __init__(self, app: Rota, handler: Handler, options: Mapping[str, Any] | None = None) -> None:
         self.app = app
         self.handler = handler
         self.fn: Callable[..., R] = handler.fn
         self.name = handler.definition.name
-        self._options = dict(options or {})
+        self.given = dict(options or {})
         self.__doc__ = handler.fn.__doc__
         self.__name__ = handler.fn.__name__
         self.__wrapped__ = handler.fn
@@ -47,7 +47,7 @@ class Job(Generic[P, R]):
         for option in options:
             if option not in RUN_OPTIONS:
                 raise UnknownOption(option, RUN_OPTIONS, where=f"a run of {self.name!r}")
-        return Job(self.app, self.handler, {**self._options, **options})
+        return Job(self.app, self.handler, {**self.given, **options})
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
         return self.app.blocking.enqueue(self._order(args, kwargs))
@@ -57,11 +57,11 @@ class Job(Generic[P, R]):
 
     def enqueue_many(self, payloads: Iterable[Mapping[str, Any]]) -> Sequence[Enqueued]:
         """All in one transaction; each payload holds one run's arguments by name."""
-        return self.app.blocking.enqueue_many([Order(self.name, dict(payload), self._options) for payload in payloads])
+        return self.app.blocking.enqueue_many([Order(self.name, dict(payload), self.given) for payload in payloads])
 
     async def aenqueue_many(self, payloads: Iterable[Mapping[str, Any]]) -> Sequence[Enqueued]:
         return await (await self.app.connect()).enqueue_many(
-            [Order(self.name, dict(payload), self._options) for payload in payloads]
+            [Order(self.name, dict(payload), self.given) for payload in payloads]
         )
 
     def order(self, *args: P.args, **kwargs: P.kwargs) -> Order:
@@ -85,4 +85,4 @@ class Job(Generic[P, R]):
 
     def _order(self, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> Order:
         arguments = self.handler.payload.bind(args, cast("dict[str, object]", kwargs))
-        return Order(self.name, arguments, self._options)
+        return Order(self.name, arguments, self.given)

@@ -1,20 +1,31 @@
 """The test kit: time that stands still, a database that goes away, workers driven by hand, jobs run on the spot.
 
-ManualClock         time that moves only when told to
-Harness             an app on a database of its own, with every part of the engine a step at a time
-inline              enqueue means: call the handler now; no database
-assert_enqueued     was this job enqueued with that payload?
-drain, adrain       run everything that is due, here and now, with the real worker
+inline                                  enqueue means: call the handler now; no database
+assert_enqueued, assert_not_enqueued    was this job enqueued with that payload?
+drain, adrain                           run everything that is due, here and now, with the real worker
+Harness                                 an app on a database of its own, with every part of the engine a step at a time
+ManualClock                             time that moves only when told to
+assert_fires                            when does it fire? without a database, across changes of the clocks
+
+The names are loaded at their first use: the pytest plugin beside them costs whoever does not use it nothing.
 """
 
-from rota.testing.clock import ManualClock
-from rota.testing.draining import adrain, drain
-from rota.testing.enqueued import assert_enqueued
-from rota.testing.hands import HandWorker
-from rota.testing.harness import Harness
-from rota.testing.inline import Inlined, InlineRun, inline
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rota.testing.blockingharness import BlockingHandWorker, BlockingHarness
+    from rota.testing.clock import ManualClock
+    from rota.testing.draining import adrain, drain
+    from rota.testing.enqueued import assert_enqueued, assert_not_enqueued
+    from rota.testing.fires import assert_fires
+    from rota.testing.hands import HandWorker
+    from rota.testing.harness import Harness
+    from rota.testing.inlining import Inlined, InlineRun, inline
 
 __all__ = [
+    "BlockingHandWorker",
+    "BlockingHarness",
     "HandWorker",
     "Harness",
     "InlineRun",
@@ -22,6 +33,31 @@ __all__ = [
     "ManualClock",
     "adrain",
     "assert_enqueued",
+    "assert_fires",
+    "assert_not_enqueued",
     "drain",
     "inline",
 ]
+
+_HOMES = {
+    "rota.testing.blockingharness": ("BlockingHandWorker", "BlockingHarness"),
+    "rota.testing.clock": ("ManualClock",),
+    "rota.testing.draining": ("adrain", "drain"),
+    "rota.testing.enqueued": ("assert_enqueued", "assert_not_enqueued"),
+    "rota.testing.fires": ("assert_fires",),
+    "rota.testing.hands": ("HandWorker",),
+    "rota.testing.harness": ("Harness",),
+    "rota.testing.inlining": ("InlineRun", "Inlined", "inline"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'rota.testing' has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(_HOME_OF[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -5,17 +5,25 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from rota.durations import Duration, in_micros, parse_duration
-from rota.instants import instant, micros_at
+from rota.errors import Invalid
+from rota.instants import instant
+from rota.testing.walltimes import Moment, moment, shown
 
 _START = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
 class ManualClock:
-    """Give it to a `Harness`, or to `open_store(url, manual_clock=clock)`: the database's statements use it too."""
+    """Give it to a `Harness`, or to `open_store(url, manual_clock=clock)`: the database's statements use it too.
 
-    def __init__(self, start: datetime = _START) -> None:
-        self._micros = micros_at(start)
+    `ManualClock("2030-03-31 01:59", zone="Europe/Berlin")` starts a minute before the clocks are put forward there.
+    """
+
+    def __init__(self, start: Moment = _START, *, zone: str = "UTC") -> None:
+        self._micros = moment(start, zone)
         self._steady = 0
+
+    def __repr__(self) -> str:
+        return f"<clock at {shown(self._micros, 'UTC')}>"
 
     def micros(self) -> int:
         return self._micros
@@ -27,10 +35,19 @@ class ManualClock:
         return instant(self._micros)
 
     def advance(self, by: Duration) -> None:
-        """Let time pass: `clock.advance("1d")`."""
+        """Let time pass: `clock.advance("1d")`. A day is 24 hours, whatever the clocks of any zone do."""
         passed = in_micros(parse_duration(by))
         self._micros += passed
         self._steady += passed
+
+    def advance_to(self, at: Moment, *, zone: str = "UTC") -> None:
+        """Let time pass until a wall clock shows it: `clock.advance_to("2030-03-31 03:00", zone="Europe/Berlin")`."""
+        wanted = moment(at, zone)
+        if wanted < self._micros:
+            raise Invalid(
+                f"{shown(wanted, zone)} is over: it is {shown(self._micros, zone)}", hint="`jump` sets a clock back"
+            )
+        self.advance(timedelta(microseconds=wanted - self._micros))
 
     def jump(self, by: timedelta) -> None:
         """Set the clock, forwards or backwards, without any time passing: the monotonic clock stays."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from rota.app import Rota
 from rota.core.model import Run
@@ -11,48 +12,58 @@ from rota.engine.capture import capture
 from rota.engine.declaring import declare_schedules
 from rota.engine.engine import worker_info
 from rota.engine.planner import Planner
-from rota.engine.worker import Worker
 from rota.store import Store
+from rota.testing.breaking import MortalWorker
 
 _BATCH = 1_000
 
 
-async def adrain(app: Rota) -> Sequence[Run]:
+async def adrain(app: Rota, begun: Callable[[MortalWorker], None] = lambda _: None) -> Sequence[Run]:
     """Until nothing can be claimed any more; returns the runs it ran, as they are now, each once.
 
-    A run that fails and backs off is not due: advance the clock and drain again.
+    A run that fails and backs off is not due: advance the clock and drain again. `begun` is told of the worker.
     """
     store = (await app.connect()).store
     await store.save_jobs(app.registry.definitions())
     await declare_schedules(store, app.registry.schedules)
+    ran: dict[str, None] = {}
     planner = Planner(store, app.registry.schedules.providers, app.config.poll)
+    async with AsyncExitStack() as exiting:
+        worker = await exiting.enter_async_context(_worker(app, store))
+        exiting.push_async_callback(planner.close)
+        begun(worker)
+        while claimed := await _once(worker, store, planner):
+            ran.update(dict.fromkeys(claimed))
+    return await store.get_runs(list(ran))
+
+
+@asynccontextmanager
+async def _worker(app: Rota, store: Store) -> AsyncIterator[MortalWorker]:
     in_use = {queue for queue, *_ in await store.queue_counts()}
     queues = sorted({*app.registry.queues(), *in_use})
-    worker = Worker(store, app.registry, worker_info(app.registry, app.config, "drain", queues), app.config)
+    worker = MortalWorker(store, app.registry, worker_info(app.registry, app.config, "drain", queues), app.config)
     capture.install()
     try:
-        return await store.get_runs(await _work_off(worker, store, planner))
+        yield worker
     finally:
-        await worker.stop()
+        await (worker.bury() if worker.dead else worker.stop())
         capture.remove()
 
 
-async def _work_off(worker: Worker, store: Store, planner: Planner) -> list[str]:
-    ran: dict[str, None] = {}
-    while True:
-        while (await store.signals.look()).signals and (await store.signals.deliver(_BATCH)).signals:
-            pass
-        while not await planner.step():
-            pass
-        while (await store.promote(_BATCH)).count:
-            pass
-        await store.workers.beat(worker.info)  # a run for all workers is for those that were heard of
-        while (await store.conducts.step(absent=False)).count:
-            pass
-        claimed = await worker.drain_once()
-        if not claimed:
-            return list(ran)
-        ran.update(dict.fromkeys(claimed))
+async def _once(worker: MortalWorker, store: Store, planner: Planner) -> list[str]:
+    """What was claimed; nothing when nothing was left, or nobody is alive to claim it."""
+    if worker.dead:
+        return []
+    while (await store.signals.look()).signals and (await store.signals.deliver(_BATCH)).signals:
+        pass
+    while not await planner.step():
+        pass
+    while (await store.promote(_BATCH)).count:
+        pass
+    await store.workers.beat(worker.info)  # a run for all workers is for those that were heard of
+    while (await store.conducts.step(absent=False)).count:
+        pass
+    return await worker.drain_once()
 
 
 def drain(app: Rota) -> Sequence[Run]:

@@ -4,34 +4,44 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Self
-
-import msgspec
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from rota.app import Rota
+from rota.blocking import LoopThread
 from rota.client import Client, Order
 from rota.config import Config, changed
-from rota.core.model import Attempt, Enqueued, Run
+from rota.core.model import Attempt, Enqueued, Run, RunFilter
 from rota.core.states import RunState
+from rota.durations import Duration, parse_duration
 from rota.engine.conductor import Conductor
 from rota.engine.declaring import declare_schedules
 from rota.engine.engine import worker_info
+from rota.engine.heartbeat import Heartbeat
 from rota.engine.janitor import Janitor
 from rota.engine.meters import Meters
 from rota.engine.planner import Planner
 from rota.engine.promoter import Promoter
 from rota.engine.watchman import Watchman
+from rota.errors import Invalid
 from rota.job import Job
-from rota.store import Store, open_database, open_store
+from rota.store import Store, open_database
+from rota.testing.breaking import BreakableDatabase, Died, MortalWorker, Outage
 from rota.testing.clock import ManualClock
 from rota.testing.draining import adrain
 from rota.testing.hands import HandWorker, RunReference, id_of
+from rota.testing.leftovers import tasks_left
+from rota.testing.passing import next_moment, pass_through
+from rota.testing.walltimes import Moment, moment, shown
+
+if TYPE_CHECKING:
+    from rota.testing.blockingharness import BlockingHarness
 
 _BATCH = 500
+_SECOND = timedelta(seconds=1)
 
 
 class HastyReaper:
@@ -86,6 +96,21 @@ class Harness:
         self._settings = settings
         self.workers: list[HandWorker] = []
         self._exit = AsyncExitStack()
+        self._depth = 0
+        self.left_over: list[str] = []
+        """Once it is closed: runs under way that nobody holds by hand, and tasks of ours that still run."""
+        self._outage = Outage()
+        self._draining: MortalWorker | None = None
+        self._dead: set[str] = set()
+
+    @classmethod
+    def blocking(
+        cls, app: Rota | None = None, url: str | None = None, clock: ManualClock | None = None, **settings: Any
+    ) -> BlockingHarness:
+        """The same for tests without an event loop: `with Harness.blocking(app) as harness:`."""
+        from rota.testing.blockingharness import BlockingHarness
+
+        return BlockingHarness(cls(app, url, clock, **settings))
 
     @property
     def config(self) -> Config:
@@ -96,16 +121,26 @@ class Harness:
         return self.config.lease
 
     async def __aenter__(self) -> Self:
+        """Opened again inside of its block, it is the same one."""
+        self._depth += 1
+        if self._depth > 1:
+            return self
+        try:
+            await self._enter()
+        except BaseException:
+            self._depth = 0
+            raise
+        return self
+
+    async def _enter(self) -> None:
         async with AsyncExitStack() as exiting:
             url = self._url or _temporary_file(exiting)
             await _migrate(url, self.clock)
-            config = msgspec.structs.replace(self.app.config, database_url=url, **self._settings)
-            exiting.enter_context(self.app.diverted(self._open, config=config))
-            exiting.callback(self.app.close)
+            exiting.enter_context(self.diverting(url))
             exiting.push_async_callback(self.app.aclose)
             self.client = await self.app.connect()
             self.store = self.client.store
-            meters = self.app.meters
+            config, meters = self.config, self.app.meters
             self.reaper = HastyReaper(self.store, config.reaper, meters)
             self.planner = Planner(self.store, self.app.registry.schedules.providers, config.poll, meters)
             self.promoter = Promoter(self.store, config.poll, meters)
@@ -115,15 +150,29 @@ class Harness:
             await self.store.save_jobs(self.app.registry.definitions())
             await declare_schedules(self.store, self.app.registry.schedules)
             self._exit = exiting.pop_all()
-        return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth:
+            return
         async with self._exit:
+            self.left_over = await self._runs_left()
             for worker in self.workers:
                 await worker.leave()
+        self.left_over += tasks_left()
+
+    @contextmanager
+    def diverting(self, url: str) -> Iterator[None]:
+        """Until the block ends, what the app enqueues comes here, even if the harness is not open yet."""
+        config = changed(self.app.config, {**self._settings, "database_url": url})
+        with self.app.diverted(self._open, config=config):
+            try:
+                yield
+            finally:
+                self.app.close()
 
     async def _open(self) -> Client:
-        store = await open_store(self.config.database_url, manual_clock=self.clock)
+        store = Store(BreakableDatabase(open_database(self.config.database_url, self.clock), self._outage))
         return Client(store, self.app.registry, self.config, self.app.meters)
 
     async def declare(self, name: str, /, **options: Any) -> None:
@@ -159,7 +208,99 @@ class Harness:
 
     async def drain(self) -> Sequence[Run]:
         """Run everything that is due, with the real worker; returns the runs it ran."""
-        return await adrain(self.app)
+        try:
+            return await adrain(self.app, self._begun)
+        finally:
+            if self._draining is not None and self._draining.dead:
+                self._dead.add(self._draining.info.id)
+            self._draining = None
+
+    def _begun(self, worker: MortalWorker) -> None:
+        self._draining = worker
+
+    async def pass_time(
+        self, by: Duration | None = None, *, until: Moment | None = None, zone: str = "UTC"
+    ) -> Sequence[Run]:
+        """Let time pass, and do whatever is due on the way at its own time; returns the runs that ran.
+
+            await harness.pass_time("1d")
+            await harness.pass_time(until="2030-03-31 03:30", zone="Europe/Berlin")
+
+        Plans are planned, delayed runs run, retries are tried, and what a dead worker held is taken over.
+        """
+        end = self._end(by, until, zone)
+        providers = list(self.app.registry.schedules.providers)
+
+        async def act() -> Sequence[Run]:
+            await self.reaper.step()
+            return await self.drain()
+
+        return await pass_through(
+            lambda: next_moment(self.client, providers, self.clock.micros()),
+            lambda at: self.clock.advance(timedelta(microseconds=at - self.clock.micros())),
+            act,
+            end,
+        )
+
+    def _end(self, by: Duration | None, until: Moment | None, zone: str) -> int:
+        if (by is None) == (until is None):
+            raise Invalid("how much time is to pass?", hint='pass_time("1d"), or pass_time(until=…)')
+        now = self.clock.micros()
+        end = now + parse_duration(by) // timedelta(microseconds=1) if by is not None else moment(until or "", zone)
+        if end < now:
+            raise Invalid(f"{shown(end, zone)} is over: it is {shown(now, zone)}")
+        return end
+
+    def crash(self, *_: object, **__: object) -> NoReturn:
+        """The worker dies, here and now: for code that a handler calls while it is drained.
+
+            monkeypatch.setattr(shop, "pay", harness.crash)
+
+        Nothing more of this worker reaches the database, draining ends, its runs stay as they are until their leases
+        are over. A real crash would not even run what stands in `finally`.
+        """
+        self._at_work("crash").die()
+        raise Died
+
+    def lose_lease(self, *_: object, **__: object) -> None:
+        """The worker was cut off for longer than its leases: they are taken away, and it learns of it.
+
+        For code that a handler calls while it is drained, like `crash`. The clock is moved by a lease and a second.
+        """
+        worker, lease = self._at_work("lose_lease"), self.lease
+        held = dict(worker.held)
+        self.clock.advance(lease + _SECOND)
+
+        async def taken_away() -> None:
+            client = await self._open()
+            await HastyReaper(client.store, lease).step()
+            worker.hear(await Heartbeat(client.store, worker.info, held, lease).step())
+            await client.close()
+
+        elsewhere = LoopThread()  # whoever calls this may be on the event loop, and cannot wait there
+        try:
+            elsewhere.call(taken_away())
+        finally:
+            elsewhere.stop()
+
+    def _at_work(self, what: str) -> MortalWorker:
+        if self._draining is None:
+            raise Invalid(f"nothing is being drained: {what}() is for code that a handler calls")
+        return self._draining
+
+    @contextmanager
+    def database_away(self) -> Iterator[None]:
+        """`with harness.database_away():` whoever asks the database gets `Unavailable`."""
+        self._outage.on = True
+        try:
+            yield
+        finally:
+            self._outage.on = False
+
+    async def _runs_left(self) -> list[str]:
+        meant = {*self._dead, *(worker.id for worker in self.workers)}
+        under_way = await self.client.list(RunFilter(states=(RunState.RUNNING, RunState.CANCELLING)))
+        return [f"run {run.id} of {run.job!r} is {run.state}" for run in under_way if run.worker_id not in meant]
 
     async def run(self, run: RunReference) -> Run:
         return await self.client.get(id_of(run))

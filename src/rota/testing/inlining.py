@@ -41,13 +41,15 @@ T = TypeVar("T")
 class InlineRun(msgspec.Struct):
     """What became of one enqueue. `error` is what the handler raised; `result` is as a client would read it.
 
-    `skipped` says why it was not called: a run that it follows (`after`) did not succeed.
+    `options` are those that were given, `made` is the run as it would have been stored. `skipped` says why it was not
+    called: a run that it follows (`after`) did not succeed.
     """
 
     id: str
     job: str
     payload: dict[str, Any]
     options: dict[str, Any]
+    made: NewRun
     result: Any = None
     error: BaseException | None = None
     skipped: str | None = None
@@ -110,7 +112,7 @@ class Inlined:
         follow = any(one.new.after for one in prepared)
         for one in sorted(prepared, key=lambda one: one.new.id) if follow else prepared:
             new = one.new
-            run = InlineRun(new.id, new.job, msgspec.json.decode(new.payload), dict(one.order.options))
+            run = InlineRun(new.id, new.job, msgspec.json.decode(new.payload), dict(one.order.options), new)
             self.runs.append(run)
             earlier = {known.id: known for known in self.runs} if new.after else {}
             failed = [(new.id, n.run, n.kind) for n in new.after if not is_met(n.kind, earlier[n.run].state)]
