@@ -46,6 +46,7 @@ from rota.registry.data_jobs import CommandOptions, HttpOptions, define_data_job
 from rota.registry.jobs import Handler, JobOptions, Registry, declare
 from rota.registry.pipelines import declare_pipeline
 from rota.registry.schedules import DeclaredOptions, ScopeProvider
+from rota.scripting import Scripting
 from rota.store import anchored, dialect_of, new_id, open_store
 from rota.store.statements import Dialect
 
@@ -55,10 +56,11 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=ScopeProvider)
+A = TypeVar("A", bound=Callable[..., Any])
 AsgiApp = Callable[..., Coroutine[Any, Any, None]]
 
 
-class Rota:
+class Rota(Scripting):
     """`Rota()` takes its database from ROTA_DATABASE_URL, `rota.toml`, or `sqlite:///rota.db`.
 
     Creating it connects to nothing and starts nothing, so it is safe at import, before a fork, in every web worker.
@@ -187,6 +189,11 @@ class Rota:
         Checked here; stored when an engine starts, unless a person has made or changed one of this name.
         """
         self.registry.notifications.declare(name, options)
+
+    def around(self, around: A) -> A:
+        """Put a context manager, or a generator with one `yield`, around handlers: `app.around(web.app_context)`."""
+        self.registry.surround(around)
+        return around
 
     def scopes(self, name: str) -> Callable[[F], F]:
         """Register a provider of scopes: `@app.scopes("tenants")` above a function that returns pairs (kind, id)."""

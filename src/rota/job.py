@@ -71,7 +71,7 @@ class Job(Generic[P, R]):
     def enqueue_in(self, connection: Any, *args: P.args, **kwargs: P.kwargs) -> str:
         """Enqueue inside a transaction of yours: the run exists if, and as soon as, you commit. Returns its id.
 
-        `connection`: psycopg, SQLAlchemy, any DB-API on PostgreSQL; apsw or sqlite3 on SQLite.
+        `connection`: psycopg, SQLAlchemy, Django, any DB-API on PostgreSQL; apsw or sqlite3 on SQLite.
         """
         run = self.app.prepare_locally(self._order(args, kwargs))
         execute_in(connection, run, self.app.dialect)

@@ -108,7 +108,7 @@ class Processes:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 cwd=self._folder,
-                env=_environment(environment),
+                env=environment_with(environment),
             )
         assert self._guard.stdin is not None
         self._guard.stdin.write(b"%d\n" % popen.pid)
@@ -122,7 +122,7 @@ class Processes:
         return [process.exit_code for process in self._started]
 
 
-def _environment(own: Mapping[str, str]) -> dict[str, str]:
+def environment_with(own: Mapping[str, str]) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ROTA_", "PYTEST", "COV"))}
     return {**inherited, "PYTHONPATH": str(ROOT), **own}
 

@@ -17,9 +17,9 @@ from rota.cli.connecting import require_database, without_password
 from rota.cli.loading import is_module_here, load_app
 from rota.cli.options import concurrency, examples, staying
 from rota.cli.output import emit, print_json
-from rota.cli.staying import EndWithin, run_loop
 from rota.config import load_config
 from rota.engine.logs import log_to_stderr
+from rota.staying import EndWithin, run_loop
 
 _host = click.option("--host", metavar="ADDRESS", help="Where to listen.  [default: 127.0.0.1]")
 _port = click.option("--port", type=int, metavar="PORT", help="0 takes a free one.  [default: 7682]")

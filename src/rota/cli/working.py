@@ -17,11 +17,11 @@ from rota.cli.connecting import require_database
 from rota.cli.loading import full_name, is_module_here, load_app
 from rota.cli.options import concurrency, examples, queues_of, staying
 from rota.cli.output import print_json
-from rota.cli.staying import EndWithin, run_loop
 from rota.cli.workers import workers
 from rota.config import load_config
 from rota.engine.logs import log_to_stderr
 from rota.errors import Invalid
+from rota.staying import EndWithin, run_loop
 
 log = logging.getLogger("rota.worker")
 

@@ -100,8 +100,8 @@ class Calls:
         speaker.set((self, attempt))  # in this attempt's own context
         current_run.set(attempt.claim)
         if handler.is_async:
-            return await handler.fn(**arguments)
-        return await self.in_thread(attempt, partial(timed, attempt, partial(_complete, handler.fn, arguments)))
+            return await handler.call(**arguments)
+        return await self.in_thread(attempt, partial(timed, attempt, partial(_complete, handler.call, arguments)))
 
     def desk(self, attempt: Attempt) -> WorkerDesk:
         """Made when it is first needed, perhaps by two threads at once: most handlers say nothing."""

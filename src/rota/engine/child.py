@@ -47,6 +47,7 @@ from rota.errors import BadConfig
 MAIN_NAME = "__rota_main__"
 _TEXT_LIMIT = 8 * 1024
 _PARENT_CHECK_MS = 2_000
+_OWN = ("rota.engine.", "rota.registry.")
 
 logger = logging.getLogger(__name__)
 
@@ -186,7 +187,19 @@ def _reset_memory_peak() -> bool:
     return True
 
 
+_preparations: list[str] = []
+
+
+def _prepare() -> None:
+    """Here, and not when they arrive: what goes wrong is told as the call's own failure, and the next tries again."""
+    while _preparations:
+        prepare = cast("Callable[[], object]", find(*_preparations[0].split(":")))
+        prepare()
+        del _preparations[0]
+
+
 def _set_up(setup: Setup) -> None:
+    _preparations.extend(setup.preparations)
     sys.path[:] = setup.sys_path
     sys.argv[:] = setup.argv
     if setup.logs:
@@ -210,11 +223,12 @@ def execute(call: ProcessCall, link: Link, wire: Wire, invoke: str) -> Answer:
     usage: Usage | None = None
     try:
         run = cast("Callable[[object, bytes, bytes, Link], bytes]", find(*invoke.split(":")))
+        _prepare()
         target = find(call.module, call.qualname, call.main_path)
         usage = Usage(link.serial)  # after the imports, which are no call's own work
         wire.send(Began(link.serial, usage.cpu_ms, usage.memory_fresh))
         with confined(call.cpu_limit, call.memory_limit):
-            value = run(getattr(target, "fn", target), call.payload, call.context, link)
+            value = run(_callable(target), call.payload, call.context, link)
         return Answer(link.serial, "returned", value, usage.cpu_time_ms(), usage.memory_peak_mb())
     except BaseException as error:  # SystemExit too: a handler may end its call, not its process
         cpu, memory = (usage.cpu_time_ms(), usage.memory_peak_mb()) if usage else (None, None)
@@ -231,6 +245,12 @@ def find(module: str, qualname: str, main_path: str | None = None) -> object:
     for name in qualname.split("."):
         found = getattr(found, name)
     return found
+
+
+def _callable(target: object) -> object:
+    """Of a job, its function with what its app puts around it."""
+    handler = getattr(target, "handler", None)
+    return getattr(target, "fn", target) if handler is None else handler.call
 
 
 def _main_module(path: str | None) -> ModuleType:
@@ -272,7 +292,7 @@ def describe(error: BaseException, instead: Mapping[str, str]) -> bytes:
 
 
 def _without_own_frames(trace: TracebackType | None) -> TracebackType | None:
-    while trace is not None and str(trace.tb_frame.f_globals.get("__name__")).startswith("rota.engine."):
+    while trace is not None and str(trace.tb_frame.f_globals.get("__name__")).startswith(_OWN):
         trace = trace.tb_next
     return trace
 

@@ -8,6 +8,8 @@ from typing import Any
 from rota.core.model import RunError
 from rota.core.signals import Signal
 
+OWN = ("rota.engine.", "rota.registry.")
+"""Modules whose frames around a handler's own tell nobody anything."""
 _LONGEST_MESSAGE = 2_000
 _LONGEST_TRACEBACK = 8_000
 
@@ -32,7 +34,7 @@ def error_of(error: BaseException) -> RunError:
 def _own_frames(error: BaseException) -> Any:
     """The traceback without the worker's own frames at its head."""
     frames = error.__traceback__
-    while frames and frames.tb_frame.f_globals.get("__name__", "").startswith("rota.engine."):
+    while frames and frames.tb_frame.f_globals.get("__name__", "").startswith(OWN):
         frames = frames.tb_next
     return frames or error.__traceback__
 

@@ -36,6 +36,8 @@ class Setup(msgspec.Struct, frozen=True, tag=True):
     pythonpath: str | None
     logs: tuple[str, str] | None = None
     """The level and the format of the parent's log, if that is rota's own."""
+    preparations: tuple[str, ...] = ()
+    """Functions, as MODULE:NAME, to be called before the first import of a handler."""
 
 
 class Call(msgspec.Struct, frozen=True, tag=True):

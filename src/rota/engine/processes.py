@@ -34,7 +34,7 @@ from rota.engine.frames import (
     frame,
     memory_peak_mb,
 )
-from rota.engine.spawning import Exit, how_it_died, reap, spawn
+from rota.engine.spawning import Exit, how_it_died, preparations, reap, spawn
 from rota.errors import Unavailable
 
 __all__ = ["ProcessCall", "ProcessOutcome", "ProcessPool"]
@@ -120,7 +120,7 @@ class _Child(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        setup = Setup(list(sys.path), list(sys.argv), os.environ.get("PYTHONPATH"), logs.set_up)
+        setup = Setup(list(sys.path), list(sys.argv), os.environ.get("PYTHONPATH"), logs.set_up, tuple(preparations))
         self._transport.write(frame(setup))
 
     def data_received(self, data: bytes) -> None:

@@ -12,6 +12,9 @@ import msgspec
 
 from rota.engine.frames import Death, ProcessCall
 
+preparations: dict[str, None] = {}
+"""Functions, as MODULE:NAME, that children call before they import a handler: what a framework needs to be there."""
+
 
 @dataclass(frozen=True, slots=True)
 class Exit:

@@ -31,6 +31,7 @@ from rota.registry.confinement import cpu_limit, local_retries, memory_limit
 from rota.registry.notifications import Notifications
 from rota.registry.schedules import Schedules
 from rota.registry.signature import PayloadType
+from rota.registry.surrounding import Surroundings
 from rota.sizes import Size
 
 ISOLATIONS = ("thread", "process")
@@ -82,11 +83,13 @@ JOB_OPTIONS = tuple(JobOptions.__annotations__)
 class Handler:
     """A job that this process can run."""
 
-    __slots__ = ("definition", "fn", "is_async", "payload")
+    __slots__ = ("call", "definition", "fn", "is_async", "payload")
 
     def __init__(self, definition: JobDefinition, fn: Callable[..., Any], payload: PayloadType) -> None:
         self.definition = definition
         self.fn = fn
+        self.call = fn
+        """The function with what its app puts around it."""
         self.payload = payload
         self.is_async = inspect.iscoroutinefunction(fn)
 
@@ -153,6 +156,7 @@ class Registry:
         self.schedules = Schedules()
         self.quotas: dict[str, Quota] = {}
         self.notifications = Notifications()
+        self._surroundings = Surroundings()
         self.builtin: dict[str, Handler] = {}
         """Jobs of our own, for whoever serves their queue: nobody lists them among those of the application."""
 
@@ -165,6 +169,13 @@ class Registry:
                 hint="give one of them another name, or a higher version",
             )
         versions[version] = handler
+        handler.call = self._surroundings.put_around(handler.fn)
+
+    def surround(self, around: Callable[..., Any]) -> None:
+        """Also the handlers that are declared already."""
+        self._surroundings.add(around)
+        for handler in self.handlers():
+            handler.call = self._surroundings.put_around(handler.fn)
 
     def newest(self, name: str) -> Handler:
         if name not in self._handlers:

@@ -100,9 +100,26 @@ def execute_in(connection: Any, run: NewRun, dialect: Dialect) -> None:
         for sql, values in statements(run, dialect, "named"):
             connection.execute(text(sql), values)
         return
+    if hasattr(connection, "in_atomic_block"):
+        _execute_in_django(connection, run, dialect)
+        return
     target = connection if hasattr(connection, "execute") else connection.cursor()
     for sql, values in statements(run, dialect, "format" if dialect is POSTGRES else "qmark"):
         target.execute(sql, values)
+
+
+def _execute_in_django(connection: Any, run: NewRun, dialect: Dialect) -> None:
+    """`django.db.connection`, or one of `django.db.connections`."""
+    if connection.vendor != "postgresql" or dialect is not POSTGRES:
+        raise Invalid(
+            "a run can be enqueued inside a transaction of Django's only if both are in the same PostgreSQL",
+            hint="enqueue it when that is committed: `from rota.django import on_commit`",
+        )
+    if not connection.in_atomic_block:
+        raise Invalid("there is no transaction to enqueue in", hint="begin one: `with transaction.atomic():`")
+    with connection.cursor() as cursor:
+        for sql, values in statements(run, dialect, "format"):
+            cursor.execute(sql, values)
 
 
 async def aexecute_in(connection: Any, run: NewRun, dialect: Dialect) -> None:

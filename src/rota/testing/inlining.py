@@ -129,7 +129,7 @@ class Inlined:
             desk = InlineDesk(one.handler.definition.steps, self._limits, parents)
             arguments[payload.wants_context] = context_for(one.handler.is_async)(claim, "inline", Standing(), desk)
         current_run.set(claim)
-        return one.handler.fn(**arguments)
+        return one.handler.call(**arguments)
 
     def _keep(self, run: InlineRun, value: object) -> None:
         run.result = msgspec.json.decode(jsonvalue.encode(value, self._limits))

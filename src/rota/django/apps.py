@@ -1,0 +1,50 @@
+"""What Django does with `"rota.django"` in INSTALLED_APPS: finds the jobs, and keeps rota's tables with its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+from django.utils.module_loading import autodiscover_modules
+
+from rota.blocking import LoopThread
+from rota.django.application import DjangoRota, the_app
+from rota.django.databases import ALIAS
+from rota.django.testing import set_up_child
+from rota.engine.spawning import preparations
+from rota.store import Store, open_database
+from rota.store.statements import POSTGRES
+
+
+class RotaConfig(AppConfig):
+    name = "rota.django"
+    label = "rota"
+
+    def ready(self) -> None:
+        preparations[f"{set_up_child.__module__}:{set_up_child.__name__}"] = None
+        the_app()
+        autodiscover_modules("jobs")
+        post_migrate.connect(bring_up_to_date, sender=self)
+
+
+def bring_up_to_date(using: str, **how: Any) -> None:
+    """`manage.py migrate` is one step of a deployment, not two; and test databases get rota's tables, too."""
+    app = the_app()
+    if "plan" not in how or using != ALIAS or not isinstance(app, DjangoRota):  # without a plan, it is a flush
+        return
+    app.follow()
+    if app.is_djangos and app.dialect is POSTGRES:
+        thread = LoopThread()
+        try:
+            thread.call(_migrate(app.config.database_url))
+        finally:
+            thread.stop()
+
+
+async def _migrate(url: str) -> None:
+    store = Store(open_database(url))
+    try:
+        await store.migrate()
+    finally:
+        await store.close()

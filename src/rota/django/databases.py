@@ -1,0 +1,68 @@
+"""Where rota keeps its runs in a Django project: in Django's own PostgreSQL, or in a file beside its SQLite."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DEFAULT_DB_ALIAS, connections
+
+ALIAS = DEFAULT_DB_ALIAS
+# Of what Django hands to libpq, that which another driver understands as well.
+_PASSED_ON = ("sslmode", "sslrootcert", "sslcert", "sslkey", "passfile", "service", "target_session_attrs")
+
+
+def database_url() -> str:
+    """Of `DATABASES["default"]` as it is now: while tests run, Django has put the name of their database there."""
+    vendor = connections[ALIAS].vendor
+    settings = connections.settings[ALIAS]
+    if vendor == "postgresql":
+        return _postgres(settings)
+    if vendor == "sqlite":
+        return f"sqlite:///{quote(str(_beside(str(settings['NAME']))))}"
+    raise ImproperlyConfigured(
+        f'rota keeps its runs in PostgreSQL or SQLite, and DATABASES["{ALIAS}"] is {vendor}: '
+        'name one of them in settings.py, ROTA = {"database_url": "…"}'
+    )
+
+
+def _postgres(settings: dict[str, Any]) -> str:
+    options = settings.get("OPTIONS", {})
+    query = {name: str(options[name]) for name in _PASSED_ON if options.get(name)}
+    host, port = settings.get("HOST") or "", str(settings.get("PORT") or "")
+    if host.startswith("/"):  # a folder with the server's socket
+        query["host"] = host
+        host = ""
+    user, password = quote(settings.get("USER") or "", safe=""), quote(settings.get("PASSWORD") or "", safe="")
+    who = f"{user}:{password}@" if password else f"{user}@" if user else ""
+    where = f"[{host}]" if ":" in host else host
+    if port and not where:
+        query["port"] = port
+    elif port:
+        where = f"{where}:{port}"
+    name = quote(settings.get("NAME") or "", safe="")
+    return f"postgresql://{who}{where}/{name}" + (f"?{urlencode(query)}" if query else "")
+
+
+def _beside(name: str) -> Path:
+    """A file of its own. Django opens its file with the SQLite of Python, rota with another: two of them in one process
+    undo each other's locks, because closing a file gives up all locks that the process has on it."""
+    if name == ":memory:" or "mode=memory" in name:
+        return _folder(os.getpid()) / "rota.db"
+    path = Path(name).absolute()
+    return path.with_name(f"rota-{path.name}")
+
+
+@cache
+def _folder(pid: int) -> Path:
+    """For tests whose database is in memory; each process of them has its own."""
+    folder = Path(tempfile.mkdtemp(prefix="rota-django-"))
+    atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == pid else None)
+    return folder

@@ -1,0 +1,1 @@
+"""The commands that rota adds to `manage.py`."""

@@ -1,0 +1,56 @@
+"""`manage.py rota …`: every command of rota, for the project's app and its database, with Django set up before."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connections
+
+_OF_AN_APP = ("worker", "server", "dev")
+_TARGET = "rota.django:app"
+
+
+class Command(BaseCommand):
+    help = "Any command of rota: `manage.py rota worker`, `manage.py rota run ls`, `manage.py rota --help`."
+    requires_system_checks = ()
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        """What is behind `rota` is rota's own, its `--help`, too; only these two options are Django's."""
+        djangos = CommandParser(prog=f"{argv[0]} {argv[1]}", add_help=False, allow_abbrev=False)
+        djangos.add_argument("--settings")
+        djangos.add_argument("--pythonpath")
+        _, words = djangos.parse_known_args(argv[2:])
+        try:
+            obey(words, f"{os.path.basename(argv[0])} {argv[1]}")
+        finally:
+            connections.close_all()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("words", nargs=argparse.REMAINDER)
+
+    def handle(self, *args: Any, words: Sequence[str], **options: Any) -> None:
+        """For `call_command("rota", "prune")`."""
+        try:
+            obey([*args, *words], "rota")
+        except SystemExit as ended:
+            if ended.code:
+                code = ended.code if isinstance(ended.code, int) else 1
+                raise CommandError(f"rota ended with {code}", returncode=code) from None
+
+
+def obey(words: Sequence[str], program: str) -> None:
+    """Ends the process."""
+    from rota.cli import root
+    from rota.django.application import DjangoRota, the_app
+
+    app = the_app()
+    if isinstance(app, DjangoRota):
+        app.follow()
+        if app.is_djangos:  # for commands that ask the database and no app; in the environment, where nobody sees it
+            os.environ["ROTA_DATABASE_URL"] = app.config.database_url
+    command, rest = (words[0], words[1:]) if words else (None, [])
+    root.main([command, _TARGET, *rest] if command in _OF_AN_APP else list(words), prog_name=program)

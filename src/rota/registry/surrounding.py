@@ -1,0 +1,57 @@
+"""What surrounds the calls of handlers: an application's context, a session, connections that are closed afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from functools import wraps
+from typing import Any
+
+Around = Callable[[], AbstractContextManager[object]]
+AsyncAround = Callable[[], AbstractAsyncContextManager[object]]
+
+
+class Surroundings:
+    """Those of functions are entered where the function is called, in its thread or process; those of coroutines are
+    asynchronous, and entered on the event loop."""
+
+    def __init__(self) -> None:
+        self._functions: list[Around] = []
+        self._coroutines: list[AsyncAround] = []
+
+    def add(self, around: Callable[..., Any]) -> None:
+        """A generator function, or anything that makes a context manager when it is called."""
+        if inspect.isasyncgenfunction(inspect.unwrap(around)):
+            plain = inspect.isasyncgenfunction(around)
+            self._coroutines.append(contextlib.asynccontextmanager(around) if plain else around)
+        else:
+            plain = inspect.isgeneratorfunction(around)
+            self._functions.append(contextlib.contextmanager(around) if plain else around)
+
+    def put_around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """The function itself if there is nothing to surround it with."""
+        if inspect.iscoroutinefunction(fn):
+            return self._around_coroutine(fn) if self._coroutines else fn
+        return self._around_function(fn) if self._functions else fn
+
+    def _around_function(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(fn)
+        def surrounded(**arguments: Any) -> Any:
+            with contextlib.ExitStack() as stack:
+                for around in self._functions:
+                    stack.enter_context(around())
+                return fn(**arguments)
+
+        return surrounded
+
+    def _around_coroutine(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(fn)
+        async def surrounded(**arguments: Any) -> Any:
+            async with contextlib.AsyncExitStack() as stack:
+                for around in self._coroutines:
+                    await stack.enter_async_context(around())
+                return await fn(**arguments)
+
+        return surrounded

@@ -1,0 +1,81 @@
+"""rota in a plain program: beside what it does, or until it is told to stop."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from rota import Invalid, Rota, RunState, every
+from tests.support.processes import Processes
+
+PROGRAM = """
+from rota import Rota, every
+
+app = Rota("sqlite:///own.db")
+
+@app.job
+def tick() -> None:
+    print("ticked", flush=True)
+
+app.schedule("tick", tick, every("1s"))
+if __name__ == "__main__":
+    app.run()
+    print("and went on", flush=True)
+"""
+
+
+def test_work_is_done_beside_the_program(database_url: str) -> None:
+    app = Rota(database_url)
+
+    @app.job
+    def whereabouts() -> str:
+        return threading.current_thread().name
+
+    with app.background(name="beside") as client:
+        first = client.wait(whereabouts.enqueue().id, "30s")
+        assert (first.state, first.result != threading.current_thread().name) == (RunState.SUCCEEDED, True)
+    later = whereabouts.enqueue()
+    assert app.blocking.get(later.id).state is RunState.QUEUED
+    with app.background():  # and once more
+        assert app.blocking.wait(later.id, "30s").state is RunState.SUCCEEDED
+    app.close()
+
+
+def test_a_block_that_raises_stops_the_work(sqlite_url: str) -> None:
+    app = Rota(sqlite_url)
+    before = set(threading.enumerate())
+    with pytest.raises(ZeroDivisionError), app.background():
+        raise ZeroDivisionError
+    app.close()
+    assert {thread.name for thread in set(threading.enumerate()) - before} == set()
+
+
+def test_a_program_works_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(PROGRAM)
+    with Processes(tmp_path) as processes:
+        program = processes.python("own.py", environment={}).until_said("ticked")
+        program.terminate()
+        assert program.wait() == 0
+        assert "and went on" in program.log
+
+
+def test_only_the_main_thread_hears_signals(sqlite_url: str) -> None:
+    app = Rota(sqlite_url)
+    app.schedule("never", app.job(never), every("1h"))
+    refused: list[Invalid] = []
+
+    def elsewhere() -> None:
+        try:
+            app.run()
+        except Invalid as error:
+            refused.append(error)
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert "main thread" in str(refused)
+
+
+def never() -> None: ...

@@ -1,0 +1,83 @@
+"""What an app puts around its handlers: entered where the handler runs, left however it ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+
+from rota import Rota, RunState
+from rota.testing import Harness, inline
+from tests.support import surrounded_jobs
+
+
+async def test_functions_are_surrounded_in_their_thread(harness: Harness) -> None:
+    seen: list[str] = []
+
+    @harness.app.around
+    def noting() -> Iterator[None]:
+        seen.append(f"enter {threading.current_thread().name}")
+        try:
+            yield
+        finally:
+            seen.append("leave")
+
+    @harness.app.job(max_attempts=1)
+    def divide(by: int) -> float:
+        seen.append(f"call {threading.current_thread().name}")
+        return 1 / by
+
+    run = await harness.enqueue("divide", by=0)
+    await harness.drain()
+    name = seen[1].removeprefix("call ")
+    assert seen == [f"enter {name}", f"call {name}", "leave"]
+    assert name != threading.current_thread().name
+    failed = await harness.run(run)
+    assert failed.error is not None
+    assert (failed.error.type, "surrounding.py" in (failed.error.traceback or "")) == ("ZeroDivisionError", False)
+
+
+async def test_coroutines_are_surrounded_by_what_is_asynchronous_only(harness: Harness) -> None:
+    seen: list[str] = []
+
+    @harness.app.job
+    async def work() -> None:
+        seen.append("call")
+
+    @harness.app.around  # after the job: it counts all the same
+    async def noting() -> AsyncIterator[None]:
+        seen.append("enter")
+        yield
+        seen.append("leave")
+
+    @harness.app.around
+    @contextmanager
+    def for_functions() -> Iterator[None]:
+        seen.append("wrong")
+        yield
+
+    await harness.enqueue("work")
+    await harness.drain()
+    assert seen == ["enter", "call", "leave"]
+
+
+async def test_isolated_handlers_are_surrounded_in_their_process() -> None:
+    async with Harness(surrounded_jobs.app) as harness:
+        run = await harness.enqueue("is_inside")
+        await harness.drain()
+        ended = await harness.run(run)
+        assert (ended.state, ended.result) == (RunState.SUCCEEDED, True)
+
+
+def test_inline_calls_are_surrounded_and_direct_ones_are_not() -> None:
+    app = Rota("sqlite:///never-opened.db")
+
+    @app.job
+    def inside() -> bool:
+        return surrounded_jobs.inside.get()
+
+    app.around(contextmanager(surrounded_jobs.surroundings))
+    with inline(app) as inlined:
+        inside.enqueue()
+    assert inlined.runs[0].result is True
+    assert inside() is False

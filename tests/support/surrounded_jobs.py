@@ -1,0 +1,23 @@
+"""A job that child processes find with what its app puts around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextvars import ContextVar
+
+from rota import Rota
+
+app = Rota("sqlite:///never-opened.db")
+inside: ContextVar[bool] = ContextVar("inside", default=False)
+
+
+@app.around
+def surroundings() -> Iterator[None]:
+    before = inside.set(True)
+    yield
+    inside.reset(before)
+
+
+@app.job(isolation="process")
+def is_inside() -> bool:
+    return inside.get()
