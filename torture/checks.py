@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 
 import msgspec
 
@@ -54,7 +55,7 @@ def one_run_per_key(seen: Evidence) -> Iterator[Finding]:
 def fences_grow(seen: Evidence) -> Iterator[Finding]:
     """P9: one after the other, and each begins once, by whom it was given to."""
     for attempts in seen.of_run.values():
-        for before, after in zip(attempts, attempts[1:], strict=False):
+        for before, after in pairwise(attempts):
             if after.fence <= before.fence or after.claimed_at < before.ended_at:
                 yield "P9", f"two attempts at once: {before}, {after}"
     begun: set[tuple[str, int]] = set()
@@ -120,7 +121,7 @@ def within_their_budget(seen: Evidence) -> Iterator[Finding]:
         spent = [one for one in attempts if one.outcome not in _COSTS_NOTHING]
         if len(spent) > run.max_attempts or max(one.no for one in attempts) > run.max_attempts:
             yield "P13", f"{len(spent)} attempts of {run.max_attempts}: {run}"
-        for before, after in zip(attempts, attempts[1:], strict=False):
+        for before, after in pairwise(attempts):
             waited = (after.claimed_at - before.ended_at) / SECOND
             if run.job in BACKS_OFF and before.outcome in ("failed", "timed_out") and waited < BACKOFF:
                 yield "P13", f"claimed {waited:.3f}s after a failure, though it backs off {BACKOFF}s: {run}"
@@ -143,7 +144,7 @@ def at_most_once(seen: Evidence) -> Iterator[Finding]:
 
 
 def never_early(seen: Evidence) -> Iterator[Finding]:
-    """P2."""
+    """P2: nothing is claimed before it is due."""
     for id, attempts in seen.of_run.items():
         early = (seen.runs[id].run_at - attempts[0].claimed_at) / SECOND
         if early > 0:
@@ -197,7 +198,7 @@ def processes_behave(seen: Evidence) -> Iterator[Finding]:
     for life in seen.lives:
         if life.end == "died":
             yield "P18", f"it ended by itself, with {life.code}: {life}"
-        if life.asked is None:
+        if life.asked is None or life.target.startswith("producer"):
             continue
         took = (life.until or seen.ended_at) - life.asked
         if life.end != "stopped" or took > _STOPPED:

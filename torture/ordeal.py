@@ -19,14 +19,16 @@ from torture.faults import draw
 from torture.jobs import MAKE_EFFECTS
 from torture.producer import Line
 from torture.rest import Rest
-from torture.stage import Plan, Stage, Target
+from torture.stage import PATIENCE, Plan, Stage, Target
 from torture.striking import Striking
 from torture.watching import Watcher
 
 Say = Callable[[str], None]
 
-RECOVERY = 30.0
-"""Seconds after the last fault: by then everybody works again."""
+STUCK = 15.0
+"""Seconds without the end of any run, while some are left: the longest takes five, and a lease three."""
+RECOVERY = 60.0
+"""Seconds after the last fault: by then everybody works again, on a busy machine, too."""
 
 
 def torture(plan: Plan, folder: Path, say: Say = lambda _: None) -> Evidence:
@@ -76,9 +78,8 @@ async def _prepare(url: str) -> None:
 def _recovered(stage: Stage, rest: Rest) -> Iterator[Finding]:
     """P18: every process works again by itself: each worker does a run that is for it alone, each server takes one."""
     deadline = time.monotonic() + RECOVERY
-    for target in stage.targets.values():
-        if not target.await_ready(deadline - time.monotonic()):
-            yield "P18", f"{target.name} does not work again: {target.process.log[-2_000:]}"
+    for target in stage.await_ready(RECOVERY):
+        yield "P18", f"{target.name} does not work again: {target.process.log[-2_000:]}"
     probes = {
         target.name: rest.wait(rest.client.enqueue(Order("probe", {}, {"only_workers": [target.name]}))).id
         for target in stage.of_kind("worker")
@@ -99,25 +100,38 @@ def _recovered(stage: Stage, rest: Rest) -> Iterator[Finding]:
 
 
 async def _enqueue_at(url: str) -> str:
-    async with RemoteClient(url, timeout=f"{RECOVERY / 3}s") as client:
+    async with RemoteClient(url, timeout=f"{RECOVERY / 4}s") as client:
         return (await client.enqueue(Order("probe", {}))).id
 
 
 def _come_to_rest(stage: Stage, rest: Rest, watcher: Watcher, striking: Striking) -> list[Finding]:
     """Nobody wants anything new; what there is ends; then everybody is told to stop."""
-    deadline = time.monotonic() + stage.plan.patience
-    striking.end()
+    stage.leave_alone()
     _stop(stage.of_kind("producer"), stage.plan.patience)
     for (name,) in rest.look("select name from rota_schedule"):
         rest.wait(rest.client.schedules.pause(name, reason="the torture is over"))
-    while rest.unfinished() and time.monotonic() < deadline:
-        time.sleep(0.2)
+    stuck = list(_ends(rest, stage.plan.patience))
     watcher.end()
     _stop([*stage.of_kind("worker"), *stage.of_kind("server")])
-    return [*watcher.findings, *(("torture", error) for error in striking.errors)]
+    return [*stuck, *watcher.findings, *(("torture", error) for error in striking.errors)]
 
 
-def _stop(targets: list[Target], patience: float = 30.0) -> None:
+def _ends(rest: Rest, patience: float) -> Iterator[Finding]:
+    """P12: nothing is stuck, which is: goes on for so long without any run coming to its end."""
+    left, since, deadline = rest.unfinished(), time.monotonic(), time.monotonic() + patience
+    told: set[str] = set()
+    while left and time.monotonic() < deadline:
+        time.sleep(0.2)
+        if (count := rest.unfinished()) < left:
+            left, since = count, time.monotonic()
+        if time.monotonic() - since > STUCK:
+            for run_id, words in rest.why_not():
+                if run_id not in told:
+                    yield "P12", f"stuck for {STUCK:g}s while nothing is in the way: {words}"
+                told.add(run_id)
+
+
+def _stop(targets: list[Target], patience: float = PATIENCE) -> None:
     with ThreadPoolExecutor(len(targets)) as threads:
         list(threads.map(lambda target: target.stop(patience), targets))
 

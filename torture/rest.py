@@ -77,6 +77,15 @@ class Rest:
         ((count,),) = self.look(_OPEN)
         return int(count)
 
+    def why_not(self) -> list[tuple[str, str]]:
+        """The runs that are not final, with what rota has to say about that."""
+        list(self.observer.changes())
+        found = []
+        for id, seen in self.observer.live.items():
+            told = self.wait(self.client.explain(id))
+            found.append((id, f"{seen}, due at {seen.run_at}: {told}"))
+        return found
+
     def attempts(self) -> list[Attempt]:
         rows = [*self.look(_ATTEMPTS), *self.look(_SUCCESSES)]
         return sorted(Attempt(str(id), *rest) for id, *rest in rows)

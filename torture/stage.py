@@ -28,7 +28,8 @@ SETTINGS = {
     "ROTA_SHUTDOWN_GRACE": f"{GRACE}s",
 }
 UNAVAILABLE = 69
-PATIENCE = 30.0
+PATIENCE = 120.0
+"""Seconds, that a busy machine may take to start or to end everything."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -87,18 +88,16 @@ class Target:
         self._process = self._start()
         self.lives.append(Life(self.name, self._process.pid, time.monotonic()))
 
-    def await_ready(self, seconds: float = PATIENCE) -> bool:
-        """Whether it came to work within that time; one that could not begin without the database is started again."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            if self._ready in self.process.log:
-                return True
-            self.look_after()
-            time.sleep(0.05)
-        return False
+    def is_ready(self) -> bool:
+        return self._ready in self.process.log
+
+    def kept_ready(self) -> bool:
+        """For whoever has its lock, so that nobody else looks after it."""
+        self.look_after()
+        return self.is_ready()
 
     def look_after(self) -> None:
-        """If it has ended by itself, it is started again. One that finds no database when it begins may end and say so."""
+        """If it has ended by itself, it is started again. One that finds no database at first may end and say so."""
         code = self.process.exit_code
         if code is not None and self.lives[-1].until is None:
             self._over("could not begin" if self._could_not_begin(code) else "died", code)
@@ -139,6 +138,8 @@ class Stage:
         self.servers: dict[str, str] = {}
         self.locks = {"database": threading.Lock()}
         self._stack = ExitStack()
+        self._over = threading.Event()
+        self._keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
 
     @property
     def ledger(self) -> Path:
@@ -160,7 +161,24 @@ class Stage:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.leave_alone()
         self._stack.close()
+
+    def _keep(self) -> None:
+        """Whoever has ended and was not to is started again, as services are."""
+        while not self._over.wait(0.2):
+            for target in self.targets.values():
+                if target.locks["process"].acquire(blocking=False):
+                    try:
+                        target.look_after()
+                    finally:
+                        target.locks["process"].release()
+
+    def leave_alone(self) -> None:
+        """From now on nobody is started again."""
+        self._over.set()
+        if self._keeper.is_alive():
+            self._keeper.join()
 
     def start(self) -> None:
         """On a database that has its tables."""
@@ -171,8 +189,9 @@ class Stage:
             if name != POSTGRES:
                 self.targets[name] = self._target(name)
                 self.targets[name].start()
-        for target in self.targets.values():
-            assert target.await_ready(), f"{target.name} did not start:\n{target.process.log}"
+        self._keeper.start()
+        for target in self.await_ready(PATIENCE):
+            raise RuntimeError(f"{target.name} did not start:\n{target.process.log}")
 
     def _target(self, name: str) -> Target:
         proxy = self._stack.enter_context(proxy_to(self.url)) if self.plan.database == POSTGRES else None
@@ -194,6 +213,14 @@ class Stage:
 
     def _rota(self, environment: Mapping[str, str], *arguments: str) -> Callable[[], RotaProcess]:
         return lambda: self._processes.rota(*arguments, environment=environment)
+
+    def await_ready(self, seconds: float) -> list[Target]:
+        """Those that have not come to work after so long."""
+        waiting = list(self.targets.values())
+        deadline = time.monotonic() + seconds
+        while (waiting := [target for target in waiting if not target.is_ready()]) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return waiting
 
     @property
     def lives(self) -> list[Life]:

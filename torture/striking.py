@@ -12,9 +12,10 @@ from typing import cast
 import msgspec
 
 from tests.support.postgres import PostgresCluster
+from tests.support.processes import wait_for
 from tests.support.proxy import Loss, Proxy
 from torture.faults import POSTGRES, Fault
-from torture.stage import Stage, Target
+from torture.stage import PATIENCE, Stage, Target
 
 
 class Stroke(msgspec.Struct):
@@ -35,23 +36,16 @@ class Striking:
         self.began_at = 0.0
         self._stage = stage
         self._faults = faults
-        self._over = threading.Event()
-        self._threads = [_thread(self._strike_all), _thread(self._look_after)]
+        self._thread = _thread(self._strike_all)
 
     def begin(self) -> None:
         self.began_at = time.monotonic()
-        for thread in self._threads:
-            thread.start()
+        self._thread.start()
 
     def heal(self) -> None:
         """Returns when every fault is over."""
-        self._threads[0].join()
+        self._thread.join()
         self.strokes.sort(key=lambda stroke: stroke.since)
-
-    def end(self) -> None:
-        """From now on nobody is started again."""
-        self._over.set()
-        self._threads[1].join()
 
     def _strike_all(self) -> None:
         threads = []
@@ -61,16 +55,6 @@ class Striking:
             threads[-1].start()
         for thread in threads:
             thread.join()
-
-    def _look_after(self) -> None:
-        """Whoever has ended and was not to is started again, as services are."""
-        while not self._over.wait(0.2):
-            for target in self._stage.targets.values():
-                if target.locks["process"].acquire(blocking=False):
-                    try:
-                        target.look_after()
-                    finally:
-                        target.locks["process"].release()
 
     def _strike(self, fault: Fault) -> None:
         target = self._stage.targets.get(fault.target)
@@ -110,7 +94,7 @@ def _to_process(target: Target, fault: Fault, stroke: Stroke) -> Iterator[None]:
             target.process.resume()
         return
     if fault.kind == "stop":
-        target.await_ready()  # one that has not begun yet cannot know how to stop
+        wait_for(target.kept_ready, PATIENCE)  # one that has not begun yet cannot know how to stop
         target.stop()
         stroke.note = f"ended with {target.lives[-1].code}"
     else:

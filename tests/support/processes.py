@@ -78,7 +78,7 @@ class RotaProcess:
 
 
 class Processes:
-    """Starts processes in `folder` and ends them all with the block; then it tells what they said, unless it is not to."""
+    """Starts processes in `folder` and ends them all with the block; then it `tells` what they said."""
 
     def __init__(self, folder: Path, *, tells: bool = True) -> None:
         self._folder = folder
