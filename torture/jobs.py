@@ -20,7 +20,7 @@ PATIENT = 200
 ONE_AT_A_TIME = ("skipping", "queueing", "coalescing")
 """Schedules of which no two runs may be held at once."""
 STEPS = ("fetch", "parse", "store")
-BACKS_OFF = ("flaky", "hopeless", "careful", "timed", "stepped")
+BACKS_OFF = ("flaky", "hopeless", "careful", "timed", "stepped", "paying", "dabbling")
 EFFECTS = "torture_effect"
 MAKE_EFFECTS = (
     f"create table if not exists {EFFECTS} (run_id text not null, fence integer not null, finishing integer not null)"
@@ -140,7 +140,7 @@ async def stepped(ctx: Context, order: str, seconds: float) -> dict[str, Any]:
         return _told(ctx)
 
 
-@app.job(max_attempts=PATIENT)
+@app.job(max_attempts=PATIENT, backoff=f"{BACKOFF}s")
 async def paying(ctx: Context, order: str, seconds: float) -> None:
     """Its row and the end of its run are one commit."""
     with entered(ctx):
@@ -151,7 +151,7 @@ async def paying(ctx: Context, order: str, seconds: float) -> None:
             tx.finish({"fence": ctx.fence})
 
 
-@app.job(max_attempts=PATIENT)
+@app.job(max_attempts=PATIENT, backoff=f"{BACKOFF}s")
 def dabbling(ctx: SyncContext, order: str) -> dict[str, Any]:
     """Its row is committed under its fence, and its run goes on."""
     with entered(ctx):
