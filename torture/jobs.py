@@ -14,13 +14,13 @@ from rota import Context, Rota, SyncContext, cron, every
 from torture.ledger import entered, write
 
 BACKOFF = 0.5
+AGAIN = f"{BACKOFF}s"
 NARROW = 2
 PATIENT = 200
 """Attempts of what may be lost again and again, and is to succeed in the end."""
 ONE_AT_A_TIME = ("skipping", "queueing", "coalescing")
 """Schedules of which no two runs may be held at once."""
 STEPS = ("fetch", "parse", "store")
-BACKS_OFF = ("flaky", "hopeless", "careful", "timed", "stepped", "paying", "dabbling")
 EFFECTS = "torture_effect"
 MAKE_EFFECTS = (
     f"create table if not exists {EFFECTS} (run_id text not null, fence integer not null, finishing integer not null)"
@@ -34,40 +34,40 @@ def _told(ctx: Context | SyncContext) -> dict[str, Any]:
     return {"fence": ctx.fence}
 
 
-@app.job(max_attempts=PATIENT)
+@app.job(backoff=AGAIN, max_attempts=PATIENT)
 async def quick(ctx: Context, order: str) -> dict[str, Any]:
     with entered(ctx):
         return _told(ctx)
 
 
-@app.job(max_attempts=PATIENT)
+@app.job(backoff=AGAIN, max_attempts=PATIENT)
 def quick_in_thread(ctx: SyncContext, order: str) -> dict[str, Any]:
     with entered(ctx):
         return _told(ctx)
 
 
-@app.job(max_attempts=PATIENT)
+@app.job(backoff=AGAIN, max_attempts=PATIENT)
 async def slow(ctx: Context, order: str, seconds: float) -> dict[str, Any]:
     with entered(ctx):
         await asyncio.sleep(seconds)
         return _told(ctx)
 
 
-@app.job(max_attempts=PATIENT)
+@app.job(backoff=AGAIN, max_attempts=PATIENT)
 def slow_in_thread(ctx: SyncContext, order: str, seconds: float) -> dict[str, Any]:
     with entered(ctx):
         time.sleep(seconds)
         return _told(ctx)
 
 
-@app.job(max_attempts=PATIENT, isolation="process")
+@app.job(backoff=AGAIN, max_attempts=PATIENT, isolation="process")
 def slow_in_process(ctx: SyncContext, order: str, seconds: float) -> dict[str, Any]:
     with entered(ctx):
         time.sleep(seconds)
         return _told(ctx)
 
 
-@app.job(max_attempts=PATIENT, backoff=f"{BACKOFF}s")
+@app.job(backoff=AGAIN, max_attempts=PATIENT)
 async def flaky(ctx: Context, order: str, failures: int) -> dict[str, Any]:
     with entered(ctx):
         if ctx.attempt <= failures:
@@ -75,13 +75,13 @@ async def flaky(ctx: Context, order: str, failures: int) -> dict[str, Any]:
         return _told(ctx)
 
 
-@app.job(max_attempts=3, backoff=f"{BACKOFF}s")
+@app.job(backoff=AGAIN, max_attempts=3)
 def hopeless(ctx: SyncContext, order: str) -> None:
     with entered(ctx):
         raise RuntimeError("never")
 
 
-@app.job(max_attempts=3, backoff=f"{BACKOFF}s", timeout="1s", cancel_grace="1s")
+@app.job(backoff=AGAIN, max_attempts=3, timeout="1s", cancel_grace="1s")
 async def timed(ctx: Context, order: str, seconds: float) -> dict[str, Any]:
     with entered(ctx):
         await asyncio.sleep(seconds if ctx.attempt == 1 else 0)
@@ -95,7 +95,7 @@ def once(ctx: SyncContext, order: str, seconds: float) -> dict[str, Any]:
         return _told(ctx)
 
 
-@app.job(max_attempts=3, backoff=f"{BACKOFF}s", on_lost="fail")
+@app.job(backoff=AGAIN, max_attempts=3, on_lost="fail")
 def careful(ctx: SyncContext, order: str, seconds: float) -> dict[str, Any]:
     with entered(ctx):
         time.sleep(seconds)
@@ -104,28 +104,28 @@ def careful(ctx: SyncContext, order: str, seconds: float) -> dict[str, Any]:
         return _told(ctx)
 
 
-@app.job(max_attempts=PATIENT, max_concurrency=NARROW)
+@app.job(backoff=AGAIN, max_attempts=PATIENT, max_concurrency=NARROW)
 async def narrow(ctx: Context, order: str, seconds: float) -> dict[str, Any]:
     with entered(ctx):
         await asyncio.sleep(seconds)
         return _told(ctx)
 
 
-@app.job(max_attempts=PATIENT, limit={"max": 1, "by": ["lane"]})
+@app.job(backoff=AGAIN, max_attempts=PATIENT, limit={"max": 1, "by": ["lane"]})
 def keyed(ctx: SyncContext, order: str, lane: int, seconds: float) -> dict[str, Any]:
     with entered(ctx):
         time.sleep(seconds)
         return _told(ctx)
 
 
-@app.job(max_attempts=PATIENT, unique=["topic"])
+@app.job(backoff=AGAIN, max_attempts=PATIENT, unique=["topic"])
 async def unique(ctx: Context, order: str, topic: int, seconds: float) -> dict[str, Any]:
     with entered(ctx):
         await asyncio.sleep(seconds)
         return _told(ctx)
 
 
-@app.job(max_attempts=PATIENT, backoff=f"{BACKOFF}s", steps=list(STEPS))
+@app.job(backoff=AGAIN, max_attempts=PATIENT, steps=list(STEPS))
 async def stepped(ctx: Context, order: str, seconds: float) -> dict[str, Any]:
     async def part(id: str) -> int:
         write("did", ctx, id)
@@ -140,7 +140,7 @@ async def stepped(ctx: Context, order: str, seconds: float) -> dict[str, Any]:
         return _told(ctx)
 
 
-@app.job(max_attempts=PATIENT, backoff=f"{BACKOFF}s")
+@app.job(backoff=AGAIN, max_attempts=PATIENT)
 async def paying(ctx: Context, order: str, seconds: float) -> None:
     """Its row and the end of its run are one commit."""
     with entered(ctx):
@@ -151,7 +151,7 @@ async def paying(ctx: Context, order: str, seconds: float) -> None:
             tx.finish({"fence": ctx.fence})
 
 
-@app.job(max_attempts=PATIENT, backoff=f"{BACKOFF}s")
+@app.job(backoff=AGAIN, max_attempts=PATIENT)
 def dabbling(ctx: SyncContext, order: str) -> dict[str, Any]:
     """Its row is committed under its fence, and its run goes on."""
     with entered(ctx):
@@ -160,7 +160,7 @@ def dabbling(ctx: SyncContext, order: str) -> dict[str, Any]:
         return _told(ctx)
 
 
-@app.job(max_attempts=PATIENT, cancel_grace="2s")
+@app.job(backoff=AGAIN, max_attempts=PATIENT, cancel_grace="2s")
 async def endless(ctx: Context, order: str) -> None:
     """Somebody has to cancel it."""
     with entered(ctx):
@@ -169,14 +169,14 @@ async def endless(ctx: Context, order: str) -> None:
             await asyncio.sleep(0.05)
 
 
-@app.job(max_attempts=PATIENT)
+@app.job(backoff=AGAIN, max_attempts=PATIENT)
 async def probe(ctx: Context) -> dict[str, Any]:
     """Whether a worker works again when all is over."""
     with entered(ctx):
         return _told(ctx)
 
 
-@app.job(max_attempts=PATIENT)
+@app.job(backoff=AGAIN, max_attempts=PATIENT)
 async def tick(ctx: Context, seconds: float = 0.0) -> dict[str, Any]:
     with entered(ctx):
         await asyncio.sleep(seconds)

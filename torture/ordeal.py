@@ -136,8 +136,16 @@ def _stop(targets: list[Target], patience: float = PATIENCE) -> None:
         list(threads.map(lambda target: target.stop(patience), targets))
 
 
+def _unexpected(logs: Path) -> Iterator[Finding]:
+    """What goes wrong when the database does is said in a line; a traceback is something that nobody thought of."""
+    for path in sorted(logs.glob("*.log")):
+        said = path.read_text(errors="replace")
+        if "Traceback (most recent call last)" in said:
+            yield "engine", f"{path.name}: {said[said.index('Traceback') :][:2_000]}"
+
+
 def _gathered(stage: Stage, rest: Rest, seen: Evidence) -> Evidence:
-    seen.findings += rest.findings()
+    seen.findings += [*rest.findings(), *_unexpected(stage.logs)]
     seen.attempts, seen.steps, seen.effects = rest.attempts(), rest.steps(), rest.effects()
     seen.schedules = {str(id): name for id, name in rest.look("select id, name from rota_schedule")}
     seen.entries = ledger.entries(stage.ledger)

@@ -78,12 +78,14 @@ class Rest:
         return int(count)
 
     def why_not(self) -> list[tuple[str, str]]:
-        """The runs that are not final, with what rota has to say about that."""
+        """The runs that are due and not final, with what rota has to say about that."""
         list(self.observer.changes())
+        now = self.wait(self.client.store.now())
         found = []
         for id, seen in self.observer.live.items():
-            told = self.wait(self.client.explain(id))
-            found.append((id, f"{seen}, due at {seen.run_at}: {told}"))
+            if seen.place is None or seen.place.run_at <= now:
+                told = self.wait(self.client.explain(id))
+                found.append((id, f"{seen}: {' '.join(told.words)}"))
         return found
 
     def attempts(self) -> list[Attempt]:

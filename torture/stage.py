@@ -146,18 +146,22 @@ class Stage:
         return self.folder / "ledger"
 
     @property
+    def logs(self) -> Path:
+        return self.folder / "logs"
+
+    @property
     def answers(self) -> Path:
         return self.folder / "answers"
 
     def __enter__(self) -> Self:
-        for folder in (self.ledger, self.answers, self.folder / "logs"):
+        for folder in (self.ledger, self.answers, self.logs):
             folder.mkdir(parents=True)
         if self.plan.database == POSTGRES:
             self.cluster = self._stack.enter_context(PostgresCluster(fsync=True))
             self.url = self.cluster.create_database()
         else:
             self.url = f"sqlite:///{self.folder / 'torture.db'}"
-        self._processes = self._stack.enter_context(Processes(self.folder / "logs", tells=False))
+        self._processes = self._stack.enter_context(Processes(self.logs, tells=False))
         return self
 
     def __exit__(self, *_: object) -> None:
