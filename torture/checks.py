@@ -198,7 +198,7 @@ def processes_behave(seen: Evidence) -> Iterator[Finding]:
     for life in seen.lives:
         if life.end == "died":
             yield "P18", f"it ended by itself, with {life.code}: {life}"
-        if life.asked is None or life.target.startswith("producer"):
+        if life.asked is None or not life.target.startswith(("worker", "server")):
             continue
         took = (life.until or seen.ended_at) - life.asked
         if life.end != "stopped" or took > _STOPPED:

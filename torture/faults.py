@@ -28,8 +28,9 @@ class Kind(msgspec.Struct, frozen=True):
     weight: int = 2
 
 
+_PROCESSES = ("worker", "server", "producer", "caller")
 KINDS = (
-    Kind("kill", "process", "kill -9, and started again", (0.1, 2.5), weight=4),
+    Kind("kill", "process", "kill -9, and started again", (0.1, 2.5), _PROCESSES, weight=4),
     Kind("pause", "process", "SIGSTOP and SIGCONT", (0.3, 3 * LEASE), ("worker", "server"), weight=3),
     Kind("stop", "process", "SIGTERM, and started again", (0.1, 1.0), ("worker", "server")),
     Kind("cut", "network", "its connections break"),
@@ -45,12 +46,15 @@ KINDS = (
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 
-SWALLOWED = (
-    "insert into rota_run", "insert into rota_lease", "delete from rota_lease", "update rota_lease",
-    "insert into rota_attempt", "insert into rota_ready", "update rota_ready", "update rota_cursor",
-    "insert into rota_step", "update rota_limit",
-)  # fmt: skip
-"""A statement of the transaction whose answer is lost: an enqueue, a claim, a finish, a heartbeat, …"""
+SWALLOWED = {
+    "worker": (
+        "insert into rota_lease", "delete from rota_lease", "update rota_lease", "insert into rota_attempt",
+        "insert into rota_step", "update rota_limit", "update rota_ready", "update rota_cursor",
+    ),
+    "server": ("insert into rota_run", "update rota_ready", "update rota_cursor"),
+    "producer": ("insert into rota_run",),
+}  # fmt: skip
+"""A statement of the transaction whose answer is lost: a claim, a finish, a heartbeat, an enqueue, …"""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -82,7 +86,8 @@ def draw(seed: int, seconds: float, targets: Sequence[str], *, calm: float, gap:
         lasts = min(chance.uniform(*kind.seconds), seconds - at)
         fit = [name for name in targets if name.startswith(kind.targets) and _is_free(faults, name, kind.track, at)]
         if fit:
-            faults.append(Fault(round(at, 3), round(lasts, 3), chance.choice(fit), kind.name, _detail(chance, kind)))
+            target = chance.choice(fit)
+            faults.append(Fault(round(at, 3), round(lasts, 3), target, kind.name, _detail(chance, kind, target)))
         at += chance.uniform(0.2 * gap, 1.8 * gap)
     return faults
 
@@ -100,7 +105,8 @@ def _is_free(faults: Sequence[Fault], target: str, track: Track, at: float) -> b
     return not any(one.target == target and one.track == track and one.at + one.seconds + 1.0 > at for one in faults)
 
 
-def _detail(chance: Random, kind: Kind) -> str:
+def _detail(chance: Random, kind: Kind, target: str) -> str:
     if kind.name == "swallow":
-        return f"{chance.choice(SWALLOWED)}: {chance.choice(['broken', 'silent'])}"
+        statement = chance.choice(SWALLOWED[target.partition("-")[0]])
+        return f"{statement}: {chance.choice(['broken', 'silent'])}"
     return f"{chance.randint(20, 200)} ms" if kind.name == "slow" else ""

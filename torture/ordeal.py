@@ -107,12 +107,12 @@ async def _enqueue_at(url: str) -> str:
 def _come_to_rest(stage: Stage, rest: Rest, watcher: Watcher, striking: Striking) -> list[Finding]:
     """Nobody wants anything new; what there is ends; then everybody is told to stop."""
     stage.leave_alone()
-    _stop(stage.of_kind("producer"), stage.plan.patience)
+    _stop(stage.of_kind("caller", "producer"), stage.plan.patience)
     for (name,) in rest.look("select name from rota_schedule"):
         rest.wait(rest.client.schedules.pause(name, reason="the torture is over"))
     stuck = list(_ends(rest, stage.plan.patience))
     watcher.end()
-    _stop([*stage.of_kind("worker"), *stage.of_kind("server")])
+    _stop(stage.of_kind("worker", "server"))
     return [*stuck, *watcher.findings, *(("torture", error) for error in striking.errors)]
 
 

@@ -46,8 +46,17 @@ def figures(seen: Evidence) -> dict[str, Any]:
         "looks in vain": seen.looks[1],
         "seconds of torture": round(seen.healed_at - seen.began_at, 1),
         "seconds until all worked again": round(seen.recovered_at - seen.healed_at, 1),
+        "longest from a kill until its leases were taken away, in seconds": longest_kept(seen),
         "longest time without an end, in seconds": quiet_seconds(seen),
     }
+
+
+def longest_kept(seen: Evidence) -> float:
+    """Also while the database was away, and nobody could take anything."""
+    killed = {life.pid: life.until or 0.0 for life in seen.lives if life.end == "killed"}
+    died = {entry.worker: killed[entry.pid] for entry in seen.begun if entry.pid in killed}
+    lost = [one for one in seen.attempts if one.outcome == "lost" and one.worker in died]
+    return round(max((one.ended_at / 1e6 - seen.wall - died[one.worker] for one in lost), default=0.0), 1)
 
 
 def verdict(findings: Sequence[Finding]) -> str:
@@ -101,7 +110,8 @@ def html(plan: Plan, seen: Evidence, findings: Sequence[Finding]) -> str:
 
 
 def _lead(plan: Plan, seen: Evidence) -> str:
-    many = f"{plan.workers} workers, {plan.servers} servers and {plan.producers} producers on {plan.database}"
+    asking = f"{plan.callers} caller over HTTP and {plan.producers} producer"
+    many = f"{plan.workers} workers, {plan.servers} servers, {asking} on {plan.database}"
     seconds = seen.healed_at - seen.began_at
     return f"{many}; {len(seen.strokes)} faults in {seconds:.0f} s, drawn from seed {plan.seed}."
 

@@ -33,14 +33,15 @@ PATIENCE = 120.0
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """`rest`: of a producer's stream between two orders, on average."""
+    """Callers enqueue over HTTP, producers with a client of their own; `rest`: between two orders, on average."""
 
     database: str
     seed: int
     seconds: float
     workers: int = 3
     servers: int = 2
-    producers: int = 2
+    callers: int = 1
+    producers: int = 1
     calm: float = 5.0
     gap: float = 2.0
     rest: float = 0.4
@@ -49,7 +50,8 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def targets(self) -> list[str]:
-        named = [("worker", self.workers), ("server", self.servers), ("producer", self.producers)]
+        named = [("worker", self.workers), ("server", self.servers)]
+        named += [("caller", self.callers), ("producer", self.producers)]
         names = [f"{kind}-{number}" for kind, count in named for number in range(1, count + 1)]
         return [*names, POSTGRES] if self.database == POSTGRES else names
 
@@ -157,7 +159,8 @@ class Stage:
         for folder in (self.ledger, self.answers, self.logs):
             folder.mkdir(parents=True)
         if self.plan.database == POSTGRES:
-            self.cluster = self._stack.enter_context(PostgresCluster(fsync=True))
+            # Without fsync: nothing here ends the machine, and recovery takes a moment instead of many seconds.
+            self.cluster = self._stack.enter_context(PostgresCluster())
             self.url = self.cluster.create_database()
         else:
             self.url = f"sqlite:///{self.folder / 'torture.db'}"
@@ -210,7 +213,7 @@ class Stage:
         if name.startswith("server"):
             port = self.servers[name].rpartition(":")[2]
             return Target(name, self._rota(environment, "server", "--port", port, APP), self.servers[name], proxy)
-        servers = list(self.servers.values()) if name == "producer-1" else []
+        servers = list(self.servers.values()) if name.startswith("caller") else []
         path = self.answers / f"{name}.lines"
         arguments = ["-m", "torture.producer", name, str(self.plan.seed), str(path), str(self.plan.rest), *servers]
         return Target(name, lambda: self._processes.python(*arguments, environment=environment), "produces", proxy)
@@ -230,5 +233,5 @@ class Stage:
     def lives(self) -> list[Life]:
         return [life for target in self.targets.values() for life in target.lives]
 
-    def of_kind(self, kind: str) -> list[Target]:
-        return [target for name, target in self.targets.items() if name.startswith(kind)]
+    def of_kind(self, *kinds: str) -> list[Target]:
+        return [target for name, target in self.targets.items() if name.startswith(kinds)]

@@ -23,8 +23,8 @@ SECOND = 1_000_000
 RUN = "01a1e50d-5f83-727b-8208-4f9372821ae1"
 OTHER = "01a1e50d-5f83-727b-8208-4f9372821ae2"
 
-SHORT = Plan(database=POSTGRES, seed=20, seconds=9.0, workers=2, servers=1, calm=1.0, gap=0.8, rest=0.2)
-SHORTER = msgspec.structs.replace(SHORT, database="sqlite", seed=7, seconds=4.0, producers=1)
+SHORT = Plan(database=POSTGRES, seed=31, seconds=9.0, workers=2, servers=1, calm=1.0, gap=0.8, rest=0.2)
+SHORTER = msgspec.structs.replace(SHORT, database="sqlite", seed=3, seconds=4.0, calm=0.7, producers=0)
 
 
 @pytest.mark.timeout(300)
