@@ -27,6 +27,8 @@ Say = Callable[[str], None]
 
 STUCK = 15.0
 """Seconds without the end of any run, while some are left: the longest takes five, and a lease three."""
+LATE = 3.0
+"""Seconds, that a plan time may wait for its planner on a busy machine."""
 RECOVERY = 60.0
 """Seconds after the last fault: by then everybody works again, on a busy machine, too."""
 
@@ -76,7 +78,10 @@ async def _prepare(url: str) -> None:
 
 
 def _recovered(stage: Stage, rest: Rest) -> Iterator[Finding]:
-    """P18: every process works again by itself: each worker does a run that is for it alone, each server takes one."""
+    """P18: every process works again by itself.
+
+    Each worker does a run that is for it alone, each server takes one, and schedules are planned.
+    """
     deadline = time.monotonic() + RECOVERY
     for target in stage.await_ready(RECOVERY):
         yield "P18", f"{target.name} does not work again: {target.process.log[-2_000:]}"
@@ -97,6 +102,10 @@ def _recovered(stage: Stage, rest: Rest) -> Iterator[Finding]:
         else:
             if run.state != "succeeded":
                 yield "P18", f"what was for {name} alone has {run.state}: {run}"
+    while (late := rest.overdue(LATE)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    if late:
+        yield "P18", f"nobody plans {', '.join(late)} {RECOVERY:g}s after the last fault"
 
 
 async def _enqueue_at(url: str) -> str:

@@ -32,6 +32,10 @@ select id, fence, attempt, worker_id, claimed_at, finished_at, state from rota_r
 _STEPS = "select run_id, id, fence, state, result from rota_step"
 _EFFECTS = f"select run_id, fence, finishing from {EFFECTS}"
 _OPEN = "select count(*) from rota_run where state is null"
+_NEXT = """
+select name from rota_schedule_now where enabled = 1 and paused_at is null and deleted_at is null
+    and next_at < {before}
+"""
 _LEFT = ("rota_ready", "rota_lease", "rota_outside", "rota_conduct", "rota_wait", "rota_gate")
 
 
@@ -76,6 +80,11 @@ class Rest:
     def unfinished(self) -> int:
         ((count,),) = self.look(_OPEN)
         return int(count)
+
+    def overdue(self, seconds: float) -> list[str]:
+        """Schedules that nobody has planned for so long, though they were to be."""
+        before = self.wait(self.client.store.now()) - int(seconds * 1e6)
+        return [name for (name,) in self.look(_NEXT.format(before=before))]
 
     def why_not(self) -> list[tuple[str, str]]:
         """The runs that are due and not final, with what rota has to say about that."""
