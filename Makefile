@@ -1,4 +1,4 @@
-.PHONY: run test lint prove bench
+.PHONY: run test lint prove torture bench
 
-run test lint prove bench:
+run test lint prove torture bench:
 	python3 dev.py $@ $(ARGS)

@@ -6,6 +6,7 @@
     build  the dashboard, unless it is built from the same sources; `run` and `test` do so, too
     web    the dashboard's development server, for a rota that runs on port 7682 (or ROTA_URL)
     prove  `python -m proof`: the simulation, crash points and planted bugs, as long as you like
+    torture  `python -m torture`: real processes, killed, frozen and cut off for some minutes, and a report
     bench  `python -m bench`, with the other schedulers installed for comparison
 
 Only Python 3.11 or newer is needed. The environment in `.venv` is made from the pinned, hashed files in
@@ -28,6 +29,7 @@ REQUIREMENTS = ROOT / "requirements"
 TOOLS = ROOT / ".dev"
 VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+MODULES = {"prove": "proof", "torture": "torture", "bench": "bench"}  # commands that are packages beside `src`
 LEVELS = ["run", "dev", "bench"]  # each holds the one before it, so a higher one need not be taken down again
 
 NO_PIP = """\
@@ -54,10 +56,10 @@ def main(arguments: list[str]) -> int:
         prepare("run")
         # With the caller's own PATH: what rota suggests to type must work in their other terminal.
         os.execv(BIN / "rota", [str(BIN / "rota"), "dev", *rest])
-    if command in ("bench", "prove"):
+    if command in MODULES:
         prepare("bench" if command == "bench" else "dev")
         os.chdir(ROOT)
-        become("python", "-m", "bench" if command == "bench" else "proof", *rest)
+        become("python", "-m", MODULES[command], *rest)
     if command == "build":
         prepare("run")
         return 0

@@ -13,7 +13,7 @@ from proof.backends import Direct
 from proof.fault_checks import faults_are_found
 from proof.jobs import JOBS, is_shielded
 from proof.note_checks import transactions_are_whole
-from proof.observing import Finding
+from proof.observing import Finding, Remains
 from proof.pipelines import PIPELINES
 from proof.plan_checks import max_runs_is_kept, plan_times_are_answered
 from proof.processes import CONFIG
@@ -44,7 +44,7 @@ def _courtesy(job: str) -> float:
     return min(grace / 3, _COURTESY) + 1.0
 
 
-def all_is_final(world: World) -> Iterator[Finding]:
+def all_is_final(world: Remains) -> Iterator[Finding]:
     """P12: nothing lost, nothing stuck."""
     for seen in world.observer.runs.values():
         if seen.end is None:

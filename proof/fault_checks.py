@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from proof.observing import Finding
-
-if TYPE_CHECKING:
-    from proof.world import World
+from proof.observing import Finding, Remains
 
 _THERE = "select run_id, state, job, fingerprint, at from rota_fault order by run_id"
 _ENDED = """
@@ -19,7 +15,7 @@ where state is not null and state <> 'succeeded' order by id
 """
 
 
-def faults_are_found(world: World) -> Iterator[Finding]:
+def faults_are_found(world: Remains) -> Iterator[Finding]:
     """P17: what is told of them there is what their runs say."""
     look = world.backend.look
     there = {str(id): (state, job, fingerprint, at) for id, state, job, fingerprint, at in look(_THERE)}

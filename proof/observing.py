@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from proof.backends import Backend
+from rota.store.database import Row
+
+if TYPE_CHECKING:
+    from proof.script import Script
 
 Finding = tuple[str, str]
 """The promise that was broken, and how."""
@@ -163,8 +166,26 @@ def _brief(where: Where | None) -> str:
             return f"done by replicas (fence {where.fence}{asked})"
 
 
+class Looks(Protocol):
+    def look(self, sql: str) -> Sequence[Row]:
+        """A question of the observer's."""
+
+
+class Remains(Protocol):
+    """What there is to look at when all is over: of a world, or of real processes and their database."""
+
+    @property
+    def backend(self) -> Looks: ...
+
+    @property
+    def observer(self) -> Observer: ...
+
+    @property
+    def script(self) -> Script: ...
+
+
 class Observer:
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Looks) -> None:
         self._backend = backend
         self._rows: dict[str, tuple[Any, ...]] = {}
         self.runs: dict[str, Seen] = {}

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from proof.cron_oracle import CronOracle, Walk
-from proof.observing import Finding
+from proof.observing import Finding, Remains
 from proof.script import AddSchedule, ChangeSchedule
 from rota.core.scope import GLOBAL
 
@@ -48,7 +48,7 @@ class Answer(msgspec.Struct, frozen=True):
     sparse: bool = False  # not all plan times between its ends: some have kept their runs
 
 
-def plan_times_are_answered(world: World) -> Iterator[Finding]:
+def plan_times_are_answered(world: Remains) -> Iterator[Finding]:
     look = world.backend.look
     revisions: dict[str, list[tuple[int, dict[str, Any], bool]]] = {}
     for id, valid_from, definition, active in look(_REVISIONS):

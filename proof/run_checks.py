@@ -58,10 +58,7 @@ class Memory:
             elif change.before and change.before.end is None:
                 yield "P7", "a run was pruned before it was final"
             return
-        known = (seen.end, seen.lease, seen.place, seen.outside, seen.conduct)
-        places = [place for place in known if place is not None]
-        if len(places) != 1:
-            yield "P12", f"the run is in {len(places)} places at once: {places}"
+        yield from in_one_place(seen)
 
     def final_is_final(self, change: Change) -> Iterator[Finding]:
         before, after = change.before, change.after
@@ -224,6 +221,13 @@ class Memory:
         """Others go on because it is cancelled, in the same transaction."""
         calls = self._world.diary.calls
         return any(call.verb == "cancel" and call.what == change.run_id for call in calls)
+
+
+def in_one_place(seen: Seen) -> Iterator[Finding]:
+    known = (seen.end, seen.lease, seen.place, seen.outside, seen.conduct)
+    places = [place for place in known if place is not None]
+    if len(places) != 1:
+        yield "P12", f"the run is in {len(places)} places at once: {places}"
 
 
 def _state(seen: Seen) -> str:

@@ -80,7 +80,7 @@ def trails_are_true(world: World, *, live: bool = False) -> Iterator[Finding]:
         if seen is None or (live and seen.end):
             continue
         trail = drive(store.events.of_run(run_id))
-        problems = [*_same(trail, moments), *_in_order(trail, is_steady=is_steady), *_by_somebody(trail, seen, asked)]
+        problems = [*_same(trail, moments), *in_order(trail, is_steady=is_steady), *_by_somebody(trail, seen, asked)]
         for problem in problems[:1]:
             told = "".join(f"\n        {_line(event)}" for event in trail)
             saw = "".join(f"\n        {moment.now} {moment.state} ({moment.fence})" for moment in moments)
@@ -118,7 +118,7 @@ def _is(event: Event, moment: Moment) -> bool:
     return event.type != "claimed" or (event.fence, event.actor) == (moment.fence, moment.worker)
 
 
-def _in_order(trail: Sequence[Event], *, is_steady: bool) -> Iterator[str]:
+def in_order(trail: Sequence[Event], *, is_steady: bool) -> Iterator[str]:
     state: RunState | None = None
     before: Event | None = None
     for event in trail:

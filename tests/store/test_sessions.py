@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from rota.core.states import RunState
-from rota.errors import DeadlineExceeded
+from rota.errors import DeadlineExceeded, LeaseLost
 from rota.store import Store
 from rota.store.postgres import PostgresDatabase
 from rota.store.sqlite import SqliteDatabase
@@ -28,16 +28,19 @@ async def books(store: Store) -> Store:
     return store
 
 
-async def test_an_error_of_the_handler_survives_the_end_of_the_connection(postgres_database: PostgresDatabase) -> None:
+@pytest.mark.parametrize("error", [LookupError("its own"), LeaseLost("its own", 1)])
+async def test_an_error_of_the_handler_survives_the_end_of_the_connection(
+    postgres_database: PostgresDatabase, error: Exception
+) -> None:
     other = await asyncpg.connect(postgres_database.url)
 
     async def fail() -> None:
         async with postgres_database.session() as session:
             ((pid,),) = await session.execute("select pg_backend_pid()", ())
             await other.execute("select pg_terminate_backend($1)", pid)
-            raise LookupError("its own")
+            raise error
 
-    with pytest.raises(LookupError, match="its own"):
+    with pytest.raises(type(error), match="its own"):
         await fail()
     await other.close()
     async with postgres_database.session() as session:  # on another connection

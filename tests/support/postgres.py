@@ -95,7 +95,7 @@ class PostgresCluster(PostgresServer):
             "timezone": "UTC",
             **(settings or {}),
         }
-        self._port = _free_port()
+        self._port = free_port()
         self._server: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
         super().__init__(f"postgresql://postgres@127.0.0.1:{self._port}/postgres")
@@ -293,7 +293,7 @@ def _reachable(binaries: Path, folder: Path, account: _Account) -> Path:
     return binaries
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """Below the range from which outgoing connections take theirs, so that it is still free after a restart."""
     while True:
         port = 15_000 + secrets.randbelow(17_000)  # not `random`, which tests may have made the same everywhere

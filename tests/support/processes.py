@@ -78,10 +78,11 @@ class RotaProcess:
 
 
 class Processes:
-    """Starts processes in `folder` and ends them all with the block."""
+    """Starts processes in `folder` and ends them all with the block; then it `tells` what they said."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, tells: bool = True) -> None:
         self._folder = folder
+        self._tells = tells
         self._started: list[RotaProcess] = []
 
     def __enter__(self) -> Self:
@@ -91,7 +92,8 @@ class Processes:
     def __exit__(self, *_: object) -> None:
         for process in self._started:
             process.end()
-            print(f"--- process {process.pid} ended with {process.exit_code}:\n{process.log[-6_000:]}")
+            if self._tells:
+                print(f"--- process {process.pid} ended with {process.exit_code}:\n{process.log[-6_000:]}")
         self._guard.kill()
         self._guard.communicate()
 

@@ -57,6 +57,10 @@ class Proxy:
         """The next transaction that holds a statement with this text commits, and its client never hears of it."""
         self._to_lose = (statement.encode(), loss)
 
+    def forget_loss(self) -> None:
+        """Should no such transaction have come."""
+        self._to_lose = None
+
     def take_loss(self, statement: bytes) -> Loss | None:
         if self._to_lose is None or self._to_lose[0] not in statement:
             return None

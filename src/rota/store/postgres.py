@@ -155,7 +155,9 @@ class PostgresDatabase:
             try:
                 yield connection
             except BaseException as error:
-                if not isinstance(error, RotaError | asyncpg.PostgresError) or connection.is_in_transaction():
+                expected = isinstance(error, RotaError | asyncpg.PostgresError)
+                # One that is closed cannot even say whether it is in a transaction.
+                if not expected or connection.is_closed() or connection.is_in_transaction():
                     connection.terminate()
                 raise
             finally:
