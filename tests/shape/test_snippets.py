@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pages import Part, Typed, pages, parts, typed
+from tests.support.pages import ROOT, Part, Typed, pages, parts, typed
 from tests.support.postgres import PostgresServer
 from tests.support.terminal import READY, Terminal
 
@@ -26,7 +26,7 @@ def working_pages() -> list[Path]:
 
 
 def name_of(page: Path) -> str:
-    return page.stem if page.parent.name == "docs" else f"{page.parent.name}-{page.stem}"
+    return page.relative_to(ROOT).with_suffix("").as_posix().removeprefix("docs/")
 
 
 @pytest.fixture
