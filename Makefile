@@ -1,4 +1,4 @@
-.PHONY: run test lint prove bench
+.PHONY: run test lint prove bench docs
 
-run test lint prove bench:
+run test lint prove bench docs:
 	python3 dev.py $@ $(ARGS)
