@@ -77,7 +77,7 @@ class Terminal:
         (self._folder / f".{name}").write_text(script)
         log = self._folder / f".{name}.log"
         log.write_text("")
-        code, output = self.type(f"setsid bash -e .{name} >>{log.name} 2>&1 </dev/null & echo $!")
+        code, output = self.type(f"setsid bash -e .{name} >>{log.name} 2>&1 </dev/null & echo $!; disown")
         assert code == 0, output
         self._running[name] = int(output)
         self._look_after(int(output))
