@@ -1,4 +1,4 @@
-.PHONY: run test lint prove torture bench
+.PHONY: run test lint prove torture bench docs
 
-run test lint prove torture bench:
+run test lint prove torture bench docs:
 	python3 dev.py $@ $(ARGS)

@@ -1,13 +1,14 @@
 """Everything a clone needs: `python3 dev.py run` starts rota, `python3 dev.py test` checks all of it.
 
-    run    start `rota dev`; further arguments are passed on
-    test   linters, types, layers and tests; further arguments are passed to pytest (default: three at a time)
-    lint   the same without the tests
-    build  the dashboard, unless it is built from the same sources; `run` and `test` do so, too
-    web    the dashboard's development server, for a rota that runs on port 7682 (or ROTA_URL)
-    prove  `python -m proof`: the simulation, crash points and planted bugs, as long as you like
+    run      start `rota dev`; further arguments are passed on
+    test     linters, types, layers and tests; further arguments are passed to pytest (default: three at a time)
+    lint     the same without the tests
+    build    the dashboard, unless it is built from the same sources; `run` and `test` do so, too
+    web      the dashboard's development server, for a rota that runs on port 7682 (or ROTA_URL)
+    prove    `python -m proof`: the simulation, crash points and planted bugs, as long as you like
     torture  `python -m torture`: real processes, killed, frozen and cut off for some minutes, and a report
-    bench  `python -m bench`, with the other schedulers installed for comparison
+    docs     the site of docs/, into `site/`, and the reference in it, from the program; `docs serve` to read it meanwhile
+    bench    `python -m bench`, with the other schedulers installed for comparison
 
 Only Python 3.11 or newer is needed. The environment in `.venv` is made from the pinned, hashed files in
 `requirements/` and made again only when they change; the dashboard when `web/` does.
@@ -66,6 +67,10 @@ def main(arguments: list[str]) -> int:
     if command == "web":
         prepare("dev")
         become("python", str(ROOT / "web" / "build.py"), "dev", *rest)
+    if command == "docs":
+        prepare("dev")
+        run(str(BIN / "python"), str(ROOT / "docs" / "reference.py"))
+        become("python", str(ROOT / "docs" / "build.py"), *rest)
     if command == "lint":
         prepare("dev")
         return report(lint())

@@ -1,8 +1,6 @@
-"""The documentation is true: its snippets run, its tables leave nothing out, its links lead somewhere."""
+"""The documentation is true: its tables leave nothing out, its links lead somewhere. Snippets: test_snippets.py."""
 
 import re
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -64,41 +62,10 @@ from rota.registry.jobs import JOB_OPTIONS
 from rota.scheduling import Schedules
 from rota.staffing import Workers
 from rota.tokens import Tokens
+from tests.support.pages import ROOT, pages
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-SNIPPET = re.compile(r"^```python(?: file=(\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
-UNRUN = re.compile(r"^```python not-run\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TOML = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CELL = re.compile(r"`([a-z_]+)`")
-
-
-def python_pages() -> list[Path]:
-    return [page for page in PAGES if SNIPPET.search(page.read_text())]
-
-
-@pytest.mark.parametrize("page", python_pages(), ids=lambda page: page.name)
-def test_snippets_run_in_order(page: Path, tmp_path: Path) -> None:
-    for number, (name, code) in enumerate(SNIPPET.findall(page.read_text())):
-        file = tmp_path / (name or f"snippet_{number}.py")
-        file.write_text(code)
-        tool = ["-m", "pytest", "-q"] if file.name.startswith("test_") else []
-        done = subprocess.run(
-            [sys.executable, *tool, file.name],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            env={"PATH": "", "ROTA_DATABASE_URL": "sqlite:///docs.db"},
-        )
-        assert done.returncode == 0, f"{page.name}: {file.name}\n{done.stdout}{done.stderr}"
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_snippets_that_are_not_run_are_python_all_the_same(page: Path) -> None:
-    for code in UNRUN.findall(page.read_text()):
-        compile(code, page.name, "exec")
 
 
 def text_of(page: str) -> str:
@@ -322,7 +289,7 @@ def test_the_sample_configuration_is_accepted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name
+    "page", [*pages(), ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name
 )
 def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text())

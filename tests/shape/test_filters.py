@@ -19,7 +19,7 @@ from rota.core.scope import Scope
 from rota.core.states import RunState
 from rota.remote.writing import filter_of, query_of
 from rota.server import asgi
-from tests.shape.test_docs import ROOT
+from tests.support.pages import ROOT
 
 NAMED: dict[str, str] = {"states": "state"}
 SAMPLES: dict[str, Any] = {

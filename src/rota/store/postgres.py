@@ -309,7 +309,8 @@ def translated(error: BaseException, deadline: timedelta) -> RotaError:
         case asyncpg.UndefinedTableError() | asyncpg.UndefinedColumnError():
             return Unavailable(f"the database has no rota tables: {error}", hint="run `rota migrate`")
         case asyncpg.InvalidSQLStatementNameError() | asyncpg.DuplicatePreparedStatementError():
-            return BadConfig(f"PostgreSQL: {error}", hint="behind a pooler, add ?pooler=transaction to the URL")
+            said = str(error).splitlines()[0]  # the driver's advice below is for those who call it themselves
+            return BadConfig(f"PostgreSQL: {said}", hint="behind a pooler, add ?pooler=transaction to the URL")
         case asyncpg.QueryCanceledError():
             return DeadlineExceeded("a statement", deadline.total_seconds())
         case TimeoutError():
