@@ -103,11 +103,10 @@ def arrow(start: tuple[int, int], end: tuple[int, int]) -> str:
     """From border to border; bent to one side, so that there and back are two lines."""
     (x1, y1), (x2, y2) = start, end
     dx, dy = x2 - x1, y2 - y1
-    length = (dx * dx + dy * dy) ** 0.5
-    bend = 0.16 if abs(dx) > 300 or not dx else 0.12
-    side_x, side_y = -dy / length, dx / length
-    far = -1 if dy == 0 and abs(dx) > 300 else 1
-    cx, cy = (x1 + x2) / 2 + far * side_x * length * bend * -1, (y1 + y2) / 2 + far * side_y * length * bend * -1
+    far = abs(dx) > 300
+    bend = -0.08 if far and dx > 0 else 0.16 if far or not dx else 0.12
+    bend = -bend if far and not dy else bend
+    cx, cy = (x1 + x2) / 2 + dy * bend, (y1 + y2) / 2 - dx * bend
     ax, ay = border(start, (cx, cy))
     bx, by = border(end, (cx, cy))
     return f'<path d="M{ax:.0f} {ay:.0f} Q{cx:.0f} {cy:.0f} {bx:.0f} {by:.0f}"/>'
