@@ -58,7 +58,10 @@ def paragraphs(text: str) -> list[str]:
 
 def option(one: click.Option, context: click.Context) -> str:
     names, words = one.get_help_record(context) or ("", "")
-    return row(f"`{names.replace('|', '¦')}`".replace("¦", "\\|"), " ".join(words.split()).replace("|", "\\|"))
+    if isinstance(one.type, click.Choice):
+        names = re.sub(r" \[.*\]$", "", names)
+        words = f"{', '.join(f'`{choice}`' for choice in one.type.choices)}: {words}"
+    return row(f"`{names}`".replace("|", "\\|"), " ".join(words.split()).replace("|", "\\|"))
 
 
 def examples(command: click.Command) -> list[str]:

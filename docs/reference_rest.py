@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 from reference_words import row, table
 
 from rota.api.openapi import described
+from rota.api.operations import Operation
+from rota.api.queries import Nothing
+from rota.api.routing import walk
 from rota.app import Rota
 from rota.server import asgi
 
@@ -24,7 +28,9 @@ TITLES = {
 
 
 def page() -> str:
-    document = described(asgi(Rota()).routes)
+    served = asgi(Rota()).routes
+    document = described(served)
+    asked = {(method, path): words(one) for path, route in walk(served) for method, one in route.operations.items()}
     schemas: Document = document["components"]["schemas"]
     groups: dict[str, list[tuple[str, str, Document]]] = {}
     for path, methods in document["paths"].items():
@@ -41,11 +47,16 @@ def page() -> str:
         lines += ["", f"## {title}", "", *table("", "", "role", "")]
         lines += [row(method, link(path, method), role(one), one["summary"]) for method, path, one in routes]
         for method, path, one in routes:
-            lines += ["", *operation(method, path, one)]
+            lines += ["", *operation(method, path, one, asked[method, path])]
     shapes = {name: "\n".join(shape(name, schema)) for name, schema in sorted(schemas.items())}
     text = "\n".join([*lines, "", "## Shapes"])
     told = "\n".join([text, *shapes.values()])
     return "\n\n".join([text, *(one for name, one in shapes.items() if f"(#shape-{name.lower()})" in told)])
+
+
+def words(one: Operation) -> str:
+    """What the shape of its parameters says of them all."""
+    return inspect.cleandoc(one.query.__doc__ or "") if one.query not in (None, Nothing) else ""
 
 
 def title_of(tag: str) -> str:
@@ -65,11 +76,12 @@ def link(path: str, method: str) -> str:
     return f"[`{path}`](#{anchor(path, method)})"
 
 
-def operation(method: str, path: str, one: Document) -> list[str]:
+def operation(method: str, path: str, one: Document, asked: str) -> list[str]:
     lines = [f'<a id="{anchor(path, method)}"></a>', "", f"### {method} `{path}`", "", one["summary"]]
     if "description" in one:
         lines += ["", one["description"]]
     if one["parameters"]:
+        lines += ["", asked] if asked else []
         lines += ["", *table("parameter", "in", "is", "means"), *map(parameter, one["parameters"])]
     if "requestBody" in one:
         needed = "" if one["requestBody"]["required"] else ", if there is one"

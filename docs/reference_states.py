@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from reference_words import row, table
 
@@ -66,7 +67,7 @@ def page() -> str:
     return "\n".join(lines)
 
 
-def words(meanings: Mapping[str, str], head: str) -> list[str]:
+def words(meanings: Mapping[Any, str], head: str) -> list[str]:
     return [*table(head, "means"), *(row(f"`{name}`", meaning) for name, meaning in meanings.items())]
 
 
