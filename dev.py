@@ -7,7 +7,7 @@
     web      the dashboard's development server, for a rota that runs on port 7682 (or ROTA_URL)
     prove    `python -m proof`: the simulation, crash points and planted bugs, as long as you like
     torture  `python -m torture`: real processes, killed, frozen and cut off for some minutes, and a report
-    docs     the site of docs/, into `site/`, and the reference in it, from the program; `docs serve` to read it meanwhile
+    docs     the site of docs/, into `site/`, and the reference in it, from the program; `docs serve` to read it
     bench    `python -m bench`, with the other schedulers installed for comparison
 
 Only Python 3.11 or newer is needed. The environment in `.venv` is made from the pinned, hashed files in
