@@ -104,6 +104,7 @@ def test_options_are_looked_for_as_they_are_given() -> None:
     assert_enqueued(welcome.options(queue="mail", delay=timedelta(minutes=10)), user="ada")
     assert_enqueued(welcome.options(scope=("tenant", "7"), priority=5, tags=["b"], key="k"))
     assert_not_enqueued(welcome.options(queue="default"))
+    assert_not_enqueued(welcome.options(tags=["b", "c"]))
     refused(
         lambda: assert_enqueued(welcome.options(queue="post", delay="5m"), user="ada"),
         "with user='ada', queue 'post', delay 0:05:00",

@@ -52,6 +52,14 @@ async def only_once() -> None:
     await Shop.pay()
 
 
+@app.job
+async def sleeper() -> None:
+    did.append("asleep")
+    await Shop.pay()
+    if did.count("asleep") == 1:
+        await asyncio.Event().wait()
+
+
 @pytest.fixture(autouse=True)
 def _afresh() -> None:
     did.clear()
@@ -71,12 +79,15 @@ def once(act: Callable[[], object]) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("job", [charge, charge_in_a_thread], ids=["coroutine", "thread"])
-async def test_a_worker_that_dies_in_the_middle_is_succeeded(job: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_dies_in_the_middle_is_succeeded(
+    job: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     async with Harness(app) as harness:
         monkeypatch.setattr(Shop, "pay", once(harness.crash))
         run = await job.aenqueue(order=7)
         (left,) = await harness.drain()
         assert (left.state, left.attempt) == (RunState.RUNNING, 1)
+        assert "failed" not in caplog.text  # the dead say nothing
         assert await harness.drain() == []  # its lease is not over
         (done,) = await harness.pass_time("1m")
         assert (done.id, done.result, done.attempt) == (run.id, "charged", 2)
@@ -94,6 +105,26 @@ async def test_a_crash_takes_everything_with_it_that_the_worker_had(monkeypatch:
         await harness.pass_time("10m")
         assert [await harness.state(run) for run in runs] == [RunState.SUCCEEDED] * 3
         assert did.count("paid") == 3
+
+
+async def test_a_crash_does_not_wait_for_what_else_the_worker_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Harness(app) as harness:
+        run = await sleeper.aenqueue()
+        await charge.aenqueue(order=1)
+        monkeypatch.setattr(Shop, "pay", lambda *order: harness.crash() if order else nothing())
+        async with asyncio.timeout(20):
+            await harness.drain()
+        assert await harness.state(run) is RunState.RUNNING
+        assert did == ["asleep", "reserved by attempt 1"]
+
+
+async def test_a_handler_that_says_nothing_is_stopped_when_its_lease_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Harness(app, concurrency=1) as harness:  # else it claims the run anew, and learns of it that way
+        monkeypatch.setattr(Shop, "pay", once(harness.lose_lease))
+        run = await sleeper.aenqueue()
+        async with asyncio.timeout(20):
+            await harness.drain()
+        assert (await harness.run(run)).attempt == 2
 
 
 async def test_what_must_not_begin_twice_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ def report() -> None: ...
 
 app.schedule("office", report, cron("0 9 * * *", tz=BERLIN), windows=["08:00-17:00 mon-fri"], max_runs=3)
 app.schedule("spread", report, cron("H * * * *"))
+app.schedule("elsewhere", report, cron("H * * * *"))
 
 
 @pytest.mark.parametrize(
@@ -85,11 +86,15 @@ def test_a_schedule_of_an_app_with_its_windows_and_its_end() -> None:
         assert_fires("office", [*friday_to_tuesday, "2030-04-03 09:00"], start="2030-03-29", app=app)
 
 
-def test_a_name_decides_what_h_stands_for() -> None:
+def first_fire(name: str) -> str:
     with pytest.raises(AssertionError) as found:
-        assert_fires("spread", ["2030-01-01 00:00:30"], start="2030-01-01", app=app)
-    fire = next(line.split()[2] for line in str(found.value).splitlines() if line.startswith("  +"))
-    assert_fires("spread", [f"2030-01-01 {fire}"], start="2030-01-01", app=app)
+        assert_fires(name, ["2030-01-01 00:00:30"], start="2030-01-01", app=app)
+    return next(line.split()[2] for line in str(found.value).splitlines() if line.startswith("  +"))
+
+
+def test_a_name_decides_what_h_stands_for() -> None:
+    assert first_fire("spread") != first_fire("elsewhere")
+    assert_fires("spread", [f"2030-01-01 {first_fire('spread')}"], start="2030-01-01", app=app)
 
 
 def test_what_cannot_be_answered() -> None:

@@ -98,10 +98,15 @@ ASYNC = """
     def enqueued(rota_harness):
         return charge.enqueue(order=1)
 
-    async def test_harness(enqueued, rota_harness, rota_clock):
+    @FIXTURE
+    async def awaited(rota_harness):
+        return await charge.aenqueue(order=2)
+
+    async def test_harness(enqueued, awaited, rota_harness, rota_clock):
         run = await charge.aenqueue(order=-1)
         await rota_harness.drain()
         assert await rota_harness.state(enqueued) is RunState.SUCCEEDED
+        assert await rota_harness.state(awaited) is RunState.SUCCEEDED
         assert await rota_harness.state(run) is RunState.SCHEDULED
         before = rota_clock.now()
         await rota_harness.pass_time("1h")
@@ -138,6 +143,10 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
     return pytester
 
 
+def async_tests(mark: str = "", fixture: str = "pytest.fixture") -> str:
+    return ASYNC.replace("MARK", mark).replace("FIXTURE", fixture)
+
+
 def configure(project: pytest.Pytester, *lines: str) -> None:
     own = ("rota_app = shop:app", "pythonpath = .", "addopts = --strict-markers --strict-config")
     project.makeini("\n".join(["[pytest]", *own, *lines]))
@@ -161,8 +170,8 @@ def test_asyncio_in_strict_mode_and_anyio_side_by_side(project: pytest.Pytester)
     """In strict mode pytest-asyncio leaves alone what is not marked for it."""
     configure(project, "asyncio_mode = strict")
     project.makepyfile(
-        test_asyncio=ASYNC.replace("MARK", "pytestmark = pytest.mark.asyncio"),
-        test_anyio=ASYNC.replace("MARK", "pytestmark = pytest.mark.anyio"),
+        test_asyncio=async_tests("import pytest_asyncio; pytestmark = pytest.mark.asyncio", "pytest_asyncio.fixture"),
+        test_anyio=async_tests("pytestmark = pytest.mark.anyio"),
         conftest="""
             import pytest
 
@@ -184,7 +193,7 @@ def test_asyncio_in_auto_mode_in_several_processes_on_a_server(
 ) -> None:
     project.makeini("[pytest]\nasyncio_mode = auto")
     project.makepyfile(
-        test_auto=ASYNC.replace("MARK", ""),
+        test_auto=async_tests(),
         test_server="""
             def test_where(rota_drain, rota_database_url):
                 assert "/rota_test_" in rota_database_url
