@@ -188,6 +188,7 @@ def test_a_runs_own_page_is_scrolled() -> None:
     top = run_picture(lines, View(), FRAME, 60, 20)
     end = run_picture(lines, View(offset=1 << 30), FRAME, 60, 20)
     assert len(top) == len(end) == 20
+    assert no_commands(run_picture(lines, View(said=HOSTILE), Frame(where=HOSTILE, away=HOSTILE), 60, 20))
     assert "crawl (version 1)" in plain(top)
     assert "↓" in top[-1].plain
     assert lines[-1].plain in plain(end)

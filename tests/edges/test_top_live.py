@@ -168,9 +168,8 @@ async def test_a_failure_is_retried_and_what_is_refused_is_told(sqlite_url: str,
         assert await staying == 0
 
 
-def test_once(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ROTA_DATABASE_URL", sqlite_url)
-    assert rota("migrate").exit_code == 0
+def test_once(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
     told = answer("top")
     assert set(told) == {"at", "overview", "series", "runs", "failures", "queues", "workers"}
     assert told["overview"]["live"]["running"] == 0

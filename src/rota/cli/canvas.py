@@ -74,7 +74,7 @@ def run_picture(lines: Sequence[Text], view: View, frame: Frame, width: int, hei
     left = len(lines) - start - len(shown)
     words = "q back  c cancel  r retry" + (f"  j k scroll (↓{left})" if left or start else "")
     title = Text(f"rota top  {one_line(frame.where)}", style="bold")
-    status = Text(frame.away or "", style="red")
+    status = Text(one_line(frame.away or ""), style="bold red")
     foot = _question(view) or Text(words, style="dim")
     return _fitted([_ends(title, status, width), *shown, *[Text()] * (room - len(shown)), foot], width, height)
 
