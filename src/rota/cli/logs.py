@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import nullcontext
@@ -14,7 +13,7 @@ import msgspec
 
 from rota.cli.connecting import ask
 from rota.cli.options import examples, streamed
-from rota.cli.output import emit, is_read, json_text, on_terminal
+from rota.cli.output import coloured, emit, is_read, json_text, on_terminal
 from rota.cli.patience import Patience
 from rota.cli.waiting import only_looking
 from rota.cli.words import one_field, one_line, rfc3339, visible
@@ -119,7 +118,6 @@ class Painter:
 
     def __init__(self) -> None:
         self._above: tuple[int, str] | None = None
-        self._plain = bool(os.environ.get("NO_COLOR"))
 
     def __call__(self, line: LogLine) -> str:
         at = line.at.astimezone(UTC)
@@ -136,4 +134,4 @@ class Painter:
         return f"{head}{self._style(time, 'bright_black')}  {level}  {text}{name}"
 
     def _style(self, text: str, colour: str | None) -> str:
-        return text if self._plain or colour is None else click.style(text, fg=colour)
+        return coloured(text, colour)
