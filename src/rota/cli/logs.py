@@ -122,16 +122,13 @@ class Painter:
     def __call__(self, line: LogLine) -> str:
         at = line.at.astimezone(UTC)
         above = (line.attempt, f"{at:%Y-%m-%d}")
-        title = self._style(f"attempt {above[0]}, {above[1]} UTC", "bright_black")
+        title = coloured(f"attempt {above[0]}, {above[1]} UTC", "bright_black")
         head = "" if above == self._above else f"{title}\n"
         self._above = above
         time = f"{at:%H:%M:%S}.{at.microsecond // 1000:03}"
-        level = self._style(f"{line.level:<8}", _COLOURS.get(line.level))
+        level = coloured(f"{line.level:<8}", _COLOURS.get(line.level))
         # A line of many lines, such as a traceback, stays one block.
         text = visible(line.text).rstrip().replace("\n", f"\n{_MARGIN}")
         is_own = line.logger.startswith("rota.job.")
-        name = "" if is_own else self._style(f"  ({one_line(line.logger)})", "bright_black")
-        return f"{head}{self._style(time, 'bright_black')}  {level}  {text}{name}"
-
-    def _style(self, text: str, colour: str | None) -> str:
-        return coloured(text, colour)
+        name = "" if is_own else coloured(f"  ({one_line(line.logger)})", "bright_black")
+        return f"{head}{coloured(time, 'bright_black')}  {level}  {text}{name}"
