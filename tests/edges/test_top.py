@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from rota.cli.canvas import Frame, picture, run_picture, shares, whole_picture
+from rota.cli.canvas import Frame, gathered, picture, run_picture, shares, whole_picture
 from rota.cli.choosing import PANES, Row, View, Wish, pressed
 from rota.cli.glancing import Glance, QueueNow
 from rota.cli.keyboard import Keyboard
@@ -140,6 +140,16 @@ def test_everything_is_there(width: int, height: int) -> None:
         "q quit",
     ):  # fmt: skip
         assert words in shown, words
+
+
+def test_bars_tell_all_that_was_counted() -> None:
+    for most in range(1, 40):
+        parts = gathered(range(30), most)
+        assert sum(parts) == sum(range(30))
+        assert len(parts) <= most
+    assert gathered([1, 2, 3, 4, 5], 3) == [1, 5, 9]
+    assert gathered([1, 2], 5) == [1, 2]
+    assert gathered([], 5) == []
 
 
 def test_what_there_is_not_is_said_in_a_word() -> None:
