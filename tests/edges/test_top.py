@@ -107,7 +107,12 @@ def no_commands(lines: list[Text]) -> bool:
     return not any(unicodedata.category(character) == "Cc" for line in lines for character in line.plain)
 
 
-VIEWS = [*(View(pane=pane) for pane in PANES), View(helping=True), View(said=HOSTILE), View(asking=Wish("cancel"))]
+VIEWS = [
+    *(View(pane=pane) for pane in PANES),
+    View(helping=True),
+    View(said=HOSTILE),
+    View(asking=Wish("cancel", name=HOSTILE)),
+]
 
 
 @pytest.mark.parametrize(("width", "height"), SIZES)
@@ -240,11 +245,11 @@ def test_rows_are_chosen() -> None:
 def test_cancelling_asks_and_only_y_says_yes() -> None:
     asking, wish = typed(View(), "j j c", ROWS)
     assert wish is None
-    assert f"cancel run {SECOND[-8:]}?" in plain(picture(seen(), NOW, asking, FRAME, 80, 24))
-    assert typed(asking, "y", ROWS) == (asking.changed(asking=None), Wish("cancel", SECOND))
+    assert f"press y to cancel run {SECOND[-8:]} of crawl," in plain(picture(seen(), NOW, asking, FRAME, 80, 24))
+    assert typed(asking, "y", ROWS) == (asking.changed(asking=None), Wish("cancel", SECOND, "crawl"))
     for other in ("n", "q", "enter", "c", "escape"):
         assert typed(asking, other, ROWS) == (asking.changed(asking=None), None)
-    assert typed(View(), "j r", ROWS)[1] == Wish("retry", FIRST)
+    assert typed(View(), "j r", ROWS)[1] == Wish("retry", FIRST, "crawl")
 
 
 def test_nothing_is_done_to_a_row_that_slipped_away() -> None:

@@ -44,7 +44,7 @@ async def test_a_run_is_chosen_shown_and_cancelled(sqlite_url: str) -> None:
             press(screen, "q?")
             await screen.until("as `rota run show` does")
             press(screen, "qc")
-            await screen.until(f"cancel run {run.id[-8:]}? y does")
+            await screen.until(f"press y to cancel run {run.id[-8:]} of many,")
             press(screen, "y")
             await screen.until(f"run {run.id[-8:]} is cancel")
             fcntl.ioctl(screen.end, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))

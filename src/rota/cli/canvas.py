@@ -160,7 +160,7 @@ def _foot(view: View, seen: Glance, width: int) -> Text:
 
 def _question(view: View) -> Text | None:
     if view.asking is not None:
-        return Text(f"{view.asking.verb} run {view.asking.short}? y does, any other key does not", style="bold yellow")
+        return Text(one_line(f"press y to {view.asking.words}, any other key not to"), style="bold yellow")
     return Text(one_line(view.said), style="bold") if view.said else None
 
 
