@@ -9,14 +9,15 @@ from itertools import pairwise
 import msgspec
 
 from proof.observing import Finding
+from rota.server import BEYOND_GRACE
 from torture.evidence import Attempt, Evidence, arguments_of
 from torture.faults import GRACE
 from torture.jobs import BACKOFF, NARROW, ONE_AT_A_TIME
 
 SECOND = 1_000_000
 _COSTS_NOTHING = ("handed_back", "snoozed")
-_STOPPED = GRACE + 4.0
-"""Seconds: its grace, and what a busy machine takes to end a process."""
+_STOPPED = GRACE + BEYOND_GRACE + 2.0
+"""Seconds: its grace, what is promised beyond it, and what a busy machine takes to end a process."""
 
 
 def acknowledged_is_there(seen: Evidence) -> Iterator[Finding]:
