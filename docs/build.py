@@ -29,6 +29,7 @@ SETTINGS = ROOT / "zensical.toml"
 ZENSICAL = [sys.executable, "-m", "zensical"]
 CONFIG = ["--config-file", "zensical.toml"]
 
+BAR = re.compile(r"`[^`\n]*\\\|[^`\n]*`")  # in the code of a table; Python-Markdown needs no backslash there
 COMMENT = re.compile(r"^<!-- \w+: .*? -->\n+", re.MULTILINE)
 FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\w+)(?P<words>[^\n]*)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
@@ -193,7 +194,7 @@ def page(text: str, links: Links) -> str:
     for fence in FENCE.finditer(text):
         parts += [LINK.sub(links, text[after : fence.start()]), block(fence)]
         after = fence.end()
-    return indented("".join([*parts, LINK.sub(links, text[after:])]))
+    return BAR.sub(lambda code: code[0].replace("\\|", "|"), indented("".join([*parts, LINK.sub(links, text[after:])])))
 
 
 def block(fence: re.Match[str]) -> str:

@@ -243,6 +243,7 @@ class Rota:
             await client.close()
 
     async def open_client(self) -> Client:
+        """A client of one's own, which whoever opened it closes."""
         if self._opener is not None:
             return await self._opener()
         store = await open_store(self._database_url, deadline=self.config.deadline)
@@ -286,6 +287,7 @@ class Rota:
         return self.blocking.enqueue_many(orders)
 
     async def aenqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
+        """The same in async code."""
         return await (await self.connect()).enqueue_many(orders)
 
     def _under_quota(self, run: NewRun) -> NewRun:
@@ -321,6 +323,7 @@ class Rota:
         return changed(self.config, {"worker_labels": None if labels is None else ",".join(labels)})
 
     async def stop(self, grace: timedelta | None = None) -> None:
+        """Stop claiming, let handlers end within `grace`, and end the loops."""
         engine, self._engine = self._engine, None
         if engine is not None:
             await engine.stop(grace)

@@ -95,10 +95,12 @@ class Client(Placing, Assigning):
         """Whoever closes it when itself forgotten: it lives as long as this client."""
 
     async def close(self) -> None:
+        """Close its connections."""
         await self._hints.close()
         await self.store.close()
 
     async def time(self) -> datetime:
+        """The database's clock."""
         return instant(await self.store.now())
 
     async def metrics(self) -> str:
@@ -106,6 +108,7 @@ class Client(Placing, Assigning):
         return self.meters.text(await self._levels.read())
 
     async def get(self, run_id: str) -> Run:
+        """One run, by its id or a part of it."""
         return await self.store.get_run(await self.store.find_run(run_id))
 
     async def get_many(self, run_ids: Iterable[str], *, gone_ok: bool = False) -> Sequence[Run]:
@@ -138,6 +141,7 @@ class Client(Placing, Assigning):
         return msgspec.structs.replace(wanted, parent=await self.store.find_run(wanted.parent))
 
     async def attempts(self, run_id: str) -> Sequence[Attempt]:
+        """Every attempt of a run, the oldest first."""
         return await self.store.attempts(await self.store.find_run(run_id))
 
     async def steps(self, run_id: str) -> Sequence[Step]:
@@ -183,6 +187,7 @@ class Client(Placing, Assigning):
             rest = min(_LONGEST_LOOK, rest * 1.5)
 
     async def cancel(self, run_id: str, *, reason: str | None = None, actor: str | None = None) -> RunState:
+        """Cancel a run, or ask its worker to stop it; the state that it has then."""
         checked_actor(actor)
         state = await self.store.cancel(await self.store.find_run(run_id), reason, actor)
         self.meters.cancels.add()
@@ -329,6 +334,7 @@ class Client(Placing, Assigning):
         return await self.store.events.audit(asked, limit, before)
 
     async def prune(self) -> int:
+        """Delete the runs that their jobs do not want to keep any longer; how many those were."""
         pruned = await prune(self.store)
         self.meters.pruned.add(pruned)
         return pruned

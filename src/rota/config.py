@@ -100,6 +100,45 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         return f"Config({', '.join(f'{name}={value!r}' for name, value in shown)})"
 
 
+SETTING_WORDS: dict[str, str] = {
+    "database_url": "`sqlite:///relative.db`, `sqlite:////absolute/path.db`, `postgresql://user:password@host/database`",
+    "server": "a server that the command line asks instead of a database",
+    "token": "what lets it in there; keep it in the environment, not in `rota.toml`",
+    "lease": "how long a worker's silence is tolerated; at least 1s, and at least 3 × `heartbeat`",
+    "heartbeat": "how often a worker renews its leases",
+    "reaper": "how often expired leases are looked for",
+    "poll": "how often a worker looks for work without being told of it, and for cancels",
+    "deadline": "how long any call of the database may take",
+    "janitor": "how often old runs are pruned",
+    "expect": "how often a watchman looks whether expectations are met",
+    "shutdown_grace": "how long handlers may go on after SIGTERM; the process ends at most 6 s later",
+    "concurrency": "how many runs a worker executes at once",
+    "worker_labels": "what a worker is or has, for jobs that need it: `gpu,zone=eu`",
+    "worker_version": "the version of your application, for jobs that need a newer one; rota's own, if not set",
+    "max_payload": "bytes of JSON, for payloads and results",
+    "log_limit": "bytes that are kept of what an attempt logs; `0` keeps nothing",
+    "host": "the address on which the server listens",
+    "auth": "whether callers of the server need a token",
+    "allowed_hosts": "other names that the server is called by, with commas between them",
+    "jwt_secret": "the secret, at least 32 bytes, of JSON Web Tokens signed by HS256; needs `rota[jwt]`",
+    "jwt_jwks": "a file with the keys (a JSON Web Key Set, or that itself) of those signed by RS256; needs "
+    "`jwt_issuer` and `jwt_audience`",
+    "jwt_issuer": "what the `iss` of a JSON Web Token must be",
+    "jwt_audience": "what its `aud` must be, or hold",
+    "jwt_role_claim": "the claim with its role here",
+    "jwt_scope_claim": "the claim with the scope that it is for",
+    "port": "the port on which the server listens",
+    "log_format": "what `rota dev`, `rota server` and `rota worker` log: lines for people, or an object each (`json`)",
+    "log_runs": "whether a worker logs the beginning and the end of every run; it costs more than a short run itself",
+    "tracing": "OpenTelemetry spans of enqueues, attempts and steps; needs `rota[tracing]`",
+    "http_allow": "addresses and networks that HTTP jobs and webhooks may reach though they are not public: "
+    "`10.1.0.0/16,127.0.0.1`",
+    "smtp_url": "the server for e-mail: `smtp://user:password@host:587?starttls=1`",
+    "smtp_from": "the sender of e-mail",
+    "enable_command": "whether a worker runs command jobs",
+}
+
+
 def _check_networks(text: str) -> None:
     for part in filter(None, (word.strip() for word in text.split(","))):
         try:

@@ -31,6 +31,7 @@ class Expecting:
         return await self.get(kind, name)
 
     async def get(self, kind: str, name: str) -> Expected:
+        """What is expected of a job or a schedule."""
         found = await self.find(kind, name)
         if found is None:
             raise NotExpected(kind, name)

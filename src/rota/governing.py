@@ -40,6 +40,7 @@ class Governing:
         return [masked(definition) for _, definition in sorted({**stored, **own}.items())]
 
     async def job_status(self, name: str) -> JobStatus:
+        """What a job is at, taken as a whole."""
         await self.job(name)
         (facts,) = await self.store.job_facts([name])
         return status_of(facts)
@@ -87,4 +88,5 @@ class Governing:
         return await self.store.resume_queue(checked_name(queue, "queue"), checked_actor(actor))
 
     async def paused_queues(self) -> Sequence[Pause]:
+        """The queues that somebody paused."""
         return await self.store.paused_queues()

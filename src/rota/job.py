@@ -50,9 +50,11 @@ class Job(Generic[P, R]):
         return Job(self.app, self.handler, {**self._options, **options})
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+        """Enqueue a run with these arguments."""
         return self.app.blocking.enqueue(self._order(args, kwargs))
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
+        """The same in async code."""
         return await (await self.app.connect()).enqueue(self._order(args, kwargs))
 
     def enqueue_many(self, payloads: Iterable[Mapping[str, Any]]) -> Sequence[Enqueued]:
@@ -60,6 +62,7 @@ class Job(Generic[P, R]):
         return self.app.blocking.enqueue_many([Order(self.name, dict(payload), self._options) for payload in payloads])
 
     async def aenqueue_many(self, payloads: Iterable[Mapping[str, Any]]) -> Sequence[Enqueued]:
+        """The same in async code."""
         return await (await self.app.connect()).enqueue_many(
             [Order(self.name, dict(payload), self._options) for payload in payloads]
         )

@@ -51,6 +51,7 @@ class Notifications:
             raise UnknownNotification(name, [one.name for one in await self.list()])
 
     async def get(self, name: str) -> NotificationView:
+        """One notification, by its name."""
         found = {one.name: one for one in await self.list()}
         if name not in found:
             raise UnknownNotification(name, found)

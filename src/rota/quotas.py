@@ -35,6 +35,7 @@ class Quotas:
         return await self.get(kind, id)
 
     async def get(self, kind: str, id: str | None = None) -> QuotaOf:
+        """The quota of a scope, or of each scope of a kind."""
         for quota in await self.ls():
             if (quota.kind, quota.id) == (kind, id):
                 return quota
@@ -46,4 +47,5 @@ class Quotas:
             raise UnknownQuota(kind, id)
 
     async def ls(self) -> Sequence[QuotaOf]:
+        """All quotas."""
         return await self._store.quotas.list()

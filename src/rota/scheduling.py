@@ -64,6 +64,7 @@ class Schedules(Accounts, Defining):
         actor: str | None = None,
         **options: Unpack[ScheduleOptions],
     ) -> Schedule:
+        """Store a new schedule."""
         definition = await self.define(name, job, trigger, dict(options))
         await self._store.schedules.create(name, definition, owner, actor=checked_actor(actor))
         return await self.get(name)
@@ -75,9 +76,11 @@ class Schedules(Accounts, Defining):
         return await self.get(old.name)
 
     async def delete(self, name: str, *, actor: str | None = None) -> None:
+        """Delete a schedule; its runs stay."""
         await self._store.schedules.delete(name, checked_actor(actor))
 
     async def get(self, name: str) -> Schedule:
+        """One schedule, by its name."""
         found = await self._store.schedules.get(name)
         if found is None:
             raise UnknownSchedule(name, await self._store.schedules.names())
@@ -117,9 +120,11 @@ class Schedules(Accounts, Defining):
         return await self.get(name)
 
     async def enable(self, name: str, *, actor: str | None = None) -> Schedule:
+        """Let a schedule be planned."""
         return await self.update(name, enabled=True, actor=actor)
 
     async def disable(self, name: str, *, actor: str | None = None) -> Schedule:
+        """Let a schedule not be planned, until it is enabled."""
         return await self.update(name, enabled=False, actor=actor)
 
     async def trigger(

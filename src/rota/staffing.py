@@ -24,6 +24,7 @@ class Workers:
         return max(await self._store.workers.list(who), key=lambda worker: worker.seen_at)
 
     async def find(self, who: str) -> Sequence[Worker]:
+        """The worker of this id, or all of this name."""
         return await self._store.workers.list(who)
 
     async def drain(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:

@@ -62,6 +62,7 @@ class Tokens:
         return None if credential is None else await self._noted(await self._store.tokens.find(credential))
 
     async def check_session(self, text: str) -> Token | None:
+        """Whose session a cookie is; None if it is over."""
         return await self._noted(await self._store.tokens.find_session(digest_of(text)))
 
     async def open_session(self, token: Token) -> str:
@@ -71,6 +72,7 @@ class Tokens:
         return text
 
     async def close_session(self, text: str) -> None:
+        """End a session."""
         await self._store.tokens.close_session(digest_of(text))
 
     async def _noted(self, found: Found | None) -> Token | None:

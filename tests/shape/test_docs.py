@@ -8,16 +8,14 @@ from pathlib import Path
 import click
 import pytest
 
-from rota import Attempt, BlockingClient, Client, Context, Enqueued, Job, Rota, Run, RunFilter, Schedule, SyncContext
+from rota import Attempt, BlockingClient, Client, Context, Enqueued, Job, Run, RunFilter, Schedule, SyncContext
 from rota.accounting import Accounts
-from rota.api import asgi, refusals
 from rota.api.orders import RunBody
 from rota.api.requests import LARGEST_BODY
-from rota.api.routing import walk
 from rota.assigning import Assigning
 from rota.cli import root
 from rota.client import MOST_LISTED
-from rota.config import SETTINGS, load_config
+from rota.config import load_config
 from rota.core.access import Role, Token
 from rota.core.applying import read_file
 from rota.core.commands import COMMAND_OPTIONS
@@ -35,8 +33,8 @@ from rota.core.publishing import RUN_OPTIONS
 from rota.core.recent import Recent, RecentRun
 from rota.core.schedules import SCHEDULE_OPTIONS
 from rota.core.series import Bucket
-from rota.core.states import FINAL_STATES, Outcome, RunState
-from rota.core.steps import Step, StepState
+from rota.core.states import Outcome
+from rota.core.steps import Step
 from rota.core.timeline import Lane, TimelineAttempt
 from rota.core.workers import Worker, WorkerState
 from rota.data_jobs import DataJobs
@@ -51,8 +49,6 @@ from rota.echoes import (
     BlockingWorkers,
 )
 from rota.engine.context import RunContext
-from rota.engine.meters import Meters
-from rota.errors import RotaError
 from rota.expectations import Expecting
 from rota.governing import Governing
 from rota.insight import Insight
@@ -107,15 +103,6 @@ def test_every_policy_is_documented() -> None:
     assert unnamed("schedules.md", (f"`{word}`" for word in WHEN_FULL)) == []
 
 
-def test_every_final_state_is_documented() -> None:
-    assert named_in_first_column("jobs.md", "## The states of a run") == {state.value for state in FINAL_STATES}
-    assert unnamed("jobs.md", (f"`{state.value}`" for state in RunState)) == []
-
-
-def test_every_state_of_a_step_is_documented() -> None:
-    assert named_in_first_column("jobs.md", "## Steps") == {state.value for state in StepState}
-
-
 def test_what_a_handler_may_say_is_documented() -> None:
     offered = {*public(RunContext), *public(Context)}
     assert unnamed("jobs.md", offered) == []
@@ -131,36 +118,6 @@ def unnamed(page: str, names: Iterable[str]) -> list[str]:
 
 def public(kind: type) -> list[str]:
     return [name for name in vars(kind) if not name.startswith("_")]
-
-
-def served() -> list[str]:
-    """As the documentation lists them; pages for people are not among them."""
-    return [
-        f"| {method} | `{path}` | {one.role.value if one.role else 'anybody'} | {one.summary} |"
-        for path, route in walk(asgi(Rota()).routes)
-        for method, one in route.operations.items()
-        if not route.page
-    ]
-
-
-def test_every_route_is_documented() -> None:
-    documented = re.findall(r"^\| [A-Z]+ \| `/.*$", text_of("rest.md"), re.MULTILINE)
-    assert documented == served()
-
-
-def errors_below(kind: type[RotaError]) -> Iterator[type[RotaError]]:
-    for error in kind.__subclasses__():
-        yield error
-        yield from errors_below(error)
-
-
-def test_every_error_is_documented() -> None:
-    own = [
-        error for error in errors_below(RotaError) if error.__module__.startswith(("rota.errors.", refusals.__name__))
-    ]
-    rows = re.findall(r"^\| (\d+) \| `(.*?)` \|", text_of("rest.md"), re.MULTILINE)
-    statuses = {code: int(status) for status, code in rows} | {"still-running": 503, "bad-configuration": 422}
-    assert [error.code for error in own if statuses.get(error.code) != error.status] == []
 
 
 def test_everything_a_request_may_say_is_documented() -> None:
@@ -265,18 +222,6 @@ def test_what_people_look_at_is_documented() -> None:
     assert unnamed("python.md", (f"`{verb}(" for verb in public(Insight))) == []
     for kind in (Overview, Attention, NextFire, Recent, RecentRun, Bucket, Lane, TimelineAttempt):
         assert unnamed("rest.md", (f'"{name}"' for name in kind.__struct_fields__)) == []
-
-
-def test_every_setting_is_documented() -> None:
-    assert named_in_first_column("configuration.md", "# Configuration") == set(SETTINGS)
-
-
-def test_every_metric_is_documented() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) \|", text_of("metrics.md"), re.MULTILINE)
-    families = Meters().metrics.families.values()
-    assert rows == [
-        (family.name, family.kind, ", ".join(f"`{label}`" for label in family.labels)) for family in families
-    ]
 
 
 def test_the_sample_configuration_is_accepted(tmp_path: Path) -> None:

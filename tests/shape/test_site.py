@@ -2,6 +2,8 @@
 
 import importlib.util
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
@@ -74,6 +76,13 @@ def leads(path: Path, link: str, site: dict[Path, Page]) -> bool:
     if target not in site:
         return target.is_file() and not anchor
     return not anchor or unquote(anchor) in site[target].anchors
+
+
+def test_the_reference_is_what_the_program_says() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs" / "reference.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_page_is_in_the_navigation() -> None:

@@ -13,6 +13,7 @@ from tests.support.postgres import PostgresServer
 from tests.support.terminal import READY, Terminal
 
 LANGUAGES_THAT_RUN = ("python", "console")
+STAYS = re.compile(r"\brota (?:worker|server|dev)\b")
 PORT = "127.0.0.1:7682"  # what pages say; a test has one of its own
 POSTGRES = re.compile(r"postgresql://[^\s'\"]+")
 
@@ -99,7 +100,7 @@ class Reader:
 
     def _type(self, terminal: Terminal, one: Typed) -> None:
         if one.beside:
-            terminal.start("typed", self._here(one.beside), until="")
+            terminal.start("typed", self._here(one.beside), until=READY if STAYS.search(one.beside) else "")
             return
         code, output = terminal.type(self._here(one.command))
         output = output.replace(f"127.0.0.1:{self._port}", PORT)
@@ -136,6 +137,7 @@ def test_what_is_not_run_says_why_and_is_python_all_the_same(page: Path) -> None
         (["a b"], "a b\nc\n", False),
         (["…  queued"], "01a1 queued", True),
         (["… queued"], "01a1 running", False),
+        (["… queued … b"], "01a1 queued b", True),
         (["a", "…", "z"], "a\nb\nc\nz", True),
         (["a", "…", "z"], "a\nz", True),
         (["a", "…", "z"], "a\nb", False),

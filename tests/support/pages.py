@@ -78,7 +78,7 @@ class Typed:
 
 
 def pattern(line: str) -> str:
-    return ".*".join(map(re.escape, " ".join(line.split()).split("…")))
+    return ".*".join(map(re.escape, re.split(" ?… ?", " ".join(line.split()))))
 
 
 def pages() -> list[Path]:

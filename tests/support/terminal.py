@@ -58,7 +58,7 @@ class Terminal:
 
     def type(self, command: str) -> tuple[int, str]:
         """Its exit code, and what it wrote, both streams together."""
-        script = self._folder / ".typed"
+        script = self._folder / ".command"
         script.write_text(command + "\n")
         assert self._shell.stdin is not None
         assert self._shell.stdout is not None

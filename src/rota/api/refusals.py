@@ -6,7 +6,7 @@ from rota.errors import Invalid
 
 
 class WrongHost(Invalid):
-    """A page on the web may let its own name point to this machine; only the Host header tells."""
+    """The `Host` header names somebody else: a page on the web may let its own name point to this machine."""
 
     status, code = 421, "wrong-host"
 
@@ -16,6 +16,8 @@ class WrongHost(Invalid):
 
 
 class WrongOrigin(Invalid):
+    """A page of another origin tries to change something."""
+
     status, code = 403, "wrong-origin"
 
     def __init__(self, origin: str) -> None:
@@ -23,7 +25,7 @@ class WrongOrigin(Invalid):
 
 
 class NotLocal(Invalid):
-    """Nobody is asked who they are: so nobody may come from elsewhere, by whatever name they call us."""
+    """Without `auth` nobody is asked who they are: so nobody may come from another machine, by whatever name."""
 
     status, code = 403, "not-local"
 
@@ -33,6 +35,8 @@ class NotLocal(Invalid):
 
 
 class TooManyStreams(Invalid):
+    """The caller has 500 streams and claims waiting."""
+
     status, code = 429, "too-many-streams"
 
     def __init__(self, most: int) -> None:
@@ -42,6 +46,8 @@ class TooManyStreams(Invalid):
 
 
 class BodyTooLarge(Invalid):
+    """The body has more than 1 MB."""
+
     status, code = 413, "body-too-large"
 
     def __init__(self, limit: int) -> None:
@@ -50,6 +56,8 @@ class BodyTooLarge(Invalid):
 
 
 class BodyTooSlow(Invalid):
+    """The body did not arrive within 30 seconds."""
+
     status, code = 408, "body-too-slow"
 
     def __init__(self, seconds: float) -> None:
@@ -57,6 +65,8 @@ class BodyTooSlow(Invalid):
 
 
 class NotJson(Invalid):
+    """A body came without `Content-Type: application/json`."""
+
     status, code = 415, "json-required"
 
     def __init__(self, content_type: str) -> None:
@@ -64,6 +74,8 @@ class NotJson(Invalid):
 
 
 class UnreadableBody(Invalid):
+    """The body is not JSON, or nested too deeply."""
+
     status, code = 400, "unreadable-body"
 
 

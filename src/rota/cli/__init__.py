@@ -42,7 +42,7 @@ Exit codes:
   69   the database or the server cannot be reached, or the port is taken
   75   the run is still running after --timeout
   78   bad configuration; tables that need `rota migrate`, or that were promoted to elsewhere
-  130  interrupted
+  130  interrupted; a run that was waited for goes on
   141  nobody reads on what `rota run watch` prints"""
 
 

@@ -26,6 +26,17 @@ class JobState(StrEnum):
     CANCELLED = "cancelled"
 
 
+JOB_STATE_WORDS: dict[JobState, str] = {
+    JobState.PENDING: "it never ran, and nothing is planned",
+    JobState.SCHEDULED: "a run waits, or a schedule names the next plan time",
+    JobState.RUNNING: "a run is under way",
+    JobState.PAUSED: "somebody paused it; its runs wait",
+    JobState.COMPLETED: "nothing is planned, and its newest run succeeded",
+    JobState.FAILED: "nothing is planned, and its newest run failed, timed out or expired",
+    JobState.CANCELLED: "nothing is planned, and its newest run was cancelled",
+}
+
+
 class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """`running` and `waiting` count runs; `next_at` is when the next one is due, None while the job is paused."""
 

@@ -52,5 +52,29 @@ LEGAL_CHANGES: dict[RunState, frozenset[RunState]] = {
     _S.SKIPPED: frozenset(),
 }
 
+STATE_WORDS: dict[RunState, str] = {
+    _S.SCHEDULED: "not yet: its time, a retry or the runs that it follows are to come",
+    _S.QUEUED: "due; a worker may claim it, as soon as its limits have room",
+    _S.RUNNING: "a worker has it under a lease, and its handler is called",
+    _S.WAITING: "somebody outside has it, or its replicas do; it takes no slot of a worker",
+    _S.CANCELLING: "under way, and asked to stop",
+    _S.SUCCEEDED: "its handler returned; its result is kept",
+    _S.FAILED: "its handler raised, and no attempt is left; the error is kept",
+    _S.TIMED_OUT: "it took longer than its `timeout`, and no attempt is left",
+    _S.CANCELLED: "somebody, or a policy, stopped it",
+    _S.EXPIRED: "its worker was lost, and it is not to be run again; or it was for one worker only, which is gone",
+    _S.SKIPPED: "it was never begun: a policy, a limit or a run that it follows decided so; `reason` says which",
+}
+
+OUTCOME_WORDS: dict[Outcome, str] = {
+    Outcome.SUCCEEDED: "the handler returned",
+    Outcome.FAILED: "the handler raised; it is tried again, while attempts are left",
+    Outcome.TIMED_OUT: "it took longer than `timeout`; tried again like a failure",
+    Outcome.CANCELLED: "it was asked to stop, and did",
+    Outcome.LOST: "its worker was not heard of for a lease; tried again, unless `on_lost` is `fail`",
+    Outcome.SNOOZED: "the handler raised `Snooze`; later again, and it counts as no attempt",
+    Outcome.HANDED_BACK: "its worker was stopping; somebody else goes on, and it counts as no attempt",
+}
+
 FINAL_STATES = frozenset(state for state, after in LEGAL_CHANGES.items() if not after)
 LIVE_STATES = frozenset(LEGAL_CHANGES) - FINAL_STATES

@@ -25,6 +25,14 @@ class StepState(StrEnum):
     CANCELLED = "cancelled"
 
 
+STEP_STATE_WORDS: dict[StepState, str] = {
+    StepState.PENDING: "declared and not begun; or its attempt was lost, snoozed or handed back: the next one does it",
+    StepState.RUNNING: "open, in the attempt that has the run now",
+    StepState.SUCCEEDED: "done; its result is kept for later attempts",
+    StepState.FAILED: "it raised, took too long, or its attempt ended badly while it was open",
+    StepState.SKIPPED: "`ctx.skip_step(…)` said so; or the run ended before it came to that",
+    StepState.CANCELLED: "it was open when its run was cancelled",
+}
 RECORDED = frozenset(StepState) - {StepState.PENDING}
 """What an attempt records; that a step is pending is concluded from its absence."""
 

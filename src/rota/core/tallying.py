@@ -12,6 +12,18 @@ from rota.core.planning import Planned
 
 _MISSED = (("later than", "grace"), ("more than", "keep"), ("older than", "window"))
 SKIPPED = ("overlap", "failure", "limit", "unique", "disabled")
+SKIPPED_WORDS = {
+    "overlap": "the run before it was still going on, and the `overlap` policy lets it neither run nor wait",
+    "failure": "the run before it went wrong, and the `failure` policy lets this one not run",
+    "limit": "a limit of the job was full, and `when_full` says `skip`",
+    "unique": "a run with the same unique key was there",
+    "disabled": "the job does not accept runs",
+}
+MISSED_WORDS = {
+    "grace": "it was later than `grace` when planning came to it",
+    "keep": "more were late than `keep` lets, and it was not among the newest",
+    "window": "it was older than the `window` of `catch_up`",
+}
 MISSED = tuple(kind for _, kind in _MISSED)
 
 

@@ -33,6 +33,14 @@ class WorkerState(StrEnum):
     GONE = "gone"
 
 
+WORKER_STATE_WORDS: dict[WorkerState, str] = {
+    WorkerState.WORKING: "it claims runs",
+    WorkerState.DRAINING: "it finishes what it has, and claims nothing new",
+    WorkerState.STOPPING: "it was told to stop: its handlers have `shutdown_grace` left",
+    WorkerState.GONE: "it was not heard of for longer than its lease",
+}
+
+
 class Presence(StrEnum):
     ALIVE = "alive"
     STALE = "stale"

@@ -8,6 +8,8 @@ from rota.errors.families import Denied, NotFound, did_you_mean
 
 
 class UnknownToken(NotFound):
+    """No token has this id or name."""
+
     code = "unknown-token"
 
     def __init__(self, who: str, known: Iterable[str]) -> None:
@@ -16,6 +18,8 @@ class UnknownToken(NotFound):
 
 
 class Forbidden(Denied):
+    """The token's role or scope does not allow it."""
+
     code = "forbidden"
 
     def __init__(self, problem: str, hint: str | None = None) -> None:
@@ -23,6 +27,8 @@ class Forbidden(Denied):
 
 
 class NotSignedIn(Denied):
+    """No token, or one that is unknown, revoked or expired."""
+
     status, code = 401, "not-signed-in"
 
     def __init__(self, problem: str = "nobody is signed in") -> None:
@@ -31,6 +37,8 @@ class NotSignedIn(Denied):
 
 
 class TooManyTries(Denied):
+    """Too many wrong tokens came from this address."""
+
     status, code = 429, "too-many-tries"
 
     def __init__(self, seconds: float) -> None:

@@ -30,22 +30,32 @@ class RotaError(Exception):
 
 
 class NotFound(RotaError):
+    """There is no such thing."""
+
     status, exit_code, code = 404, 4, "not-found"
 
 
 class Conflict(RotaError):
+    """What is asked does not fit the state of things."""
+
     status, exit_code, code = 409, 6, "conflict"
 
 
 class Invalid(RotaError):
+    """A value that is not possible."""
+
     status, exit_code, code = 422, 2, "invalid"
 
 
 class Denied(RotaError):
+    """Whoever asks may not."""
+
     status, exit_code, code = 403, 5, "denied"
 
 
 class Unavailable(RotaError):
+    """The database or the server cannot be reached, or does not serve."""
+
     status, exit_code, code = 503, 69, "unavailable"
 
 

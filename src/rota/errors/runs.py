@@ -11,6 +11,8 @@ _SHOWN_CANDIDATES = 5
 
 
 class UnknownRun(NotFound):
+    """The run never was, or has been pruned."""
+
     code = "unknown-run"
 
     def __init__(self, run_id: str) -> None:
@@ -19,6 +21,8 @@ class UnknownRun(NotFound):
 
 
 class AmbiguousRun(Conflict):
+    """The shortened id fits more than one run."""
+
     code = "ambiguous-run"
 
     def __init__(self, part: str, candidates: Sequence[str]) -> None:
@@ -48,6 +52,8 @@ class AlreadyReported(Conflict):
 
 
 class NotHandedOver(Conflict):
+    """For those outside: the run's handler has not ended yet."""
+
     code = "not-handed-over"
 
     def __init__(self, run_id: str, worker_id: str) -> None:
@@ -56,6 +62,8 @@ class NotHandedOver(Conflict):
 
 
 class NotAsked(Conflict):
+    """For those outside: nobody asked the run to stop."""
+
     code = "not-asked"
 
     def __init__(self, run_id: str) -> None:
@@ -63,6 +71,8 @@ class NotAsked(Conflict):
 
 
 class RunIsFinal(Conflict):
+    """A run that has ended does not change any more."""
+
     code = "run-is-final"
 
     def __init__(self, run_id: str, state: str, wanted: str) -> None:
@@ -70,6 +80,8 @@ class RunIsFinal(Conflict):
 
 
 class RunNotFinal(Conflict):
+    """Only a run that has ended can be retried."""
+
     code = "run-not-final"
 
     def __init__(self, run_id: str, state: str) -> None:
@@ -78,6 +90,8 @@ class RunNotFinal(Conflict):
 
 
 class NotCancellable(Conflict):
+    """The run has begun, and its job does not support cancelling."""
+
     code = "not-cancellable"
 
     def __init__(self, run_id: str, job: str) -> None:
@@ -85,6 +99,8 @@ class NotCancellable(Conflict):
 
 
 class DuplicateRun(Conflict):
+    """The unique key is held by another run, and `on_conflict` is `reject`; or a retry while the work is under way."""
+
     code = "duplicate-run"
 
     def __init__(self, job: str, holder: str) -> None:
@@ -93,6 +109,8 @@ class DuplicateRun(Conflict):
 
 
 class NothingToRetry(Conflict):
+    """The newest run of the job did not fail, has not ended, or never was."""
+
     code = "nothing-to-retry"
 
     def __init__(self, job: str, run_id: str | None, state: str | None) -> None:
@@ -107,7 +125,7 @@ class NothingToRetry(Conflict):
 
 
 class AlreadyRetried(Conflict):
-    """Said by retries of many; one run by its id may be retried as often as wanted."""
+    """Another run repeats it. Said by retries of many; one run by its id may be retried as often as wanted."""
 
     code = "already-retried"
 
@@ -117,6 +135,8 @@ class AlreadyRetried(Conflict):
 
 
 class BulkMismatch(Conflict):
+    """More runs match than the caller expected."""
+
     code = "bulk-mismatch"
 
     def __init__(self, expected: int, what: str = "runs") -> None:
@@ -125,6 +145,8 @@ class BulkMismatch(Conflict):
 
 
 class LimitReached(Conflict):
+    """A limit is full, and `when_full` is `reject`, or no more may wait."""
+
     code: ClassVar[str] = "limit-reached"
 
     def __init__(self, job: str, key: str, most: int, reason: str) -> None:
@@ -140,6 +162,8 @@ class QuotaExceeded(LimitReached):
 
 
 class NotRepeatable(Conflict):
+    """A job with `repeatable=False` is done, or being done, for this scope."""
+
     code = "not-repeatable"
 
     def __init__(self, name: str, holder: str) -> None:
@@ -159,6 +183,8 @@ class StillRunning(Unavailable):
 
 
 class UnknownStep(Invalid):
+    """The run, or its job, has no step of this id."""
+
     code = "unknown-step"
 
     def __init__(self, step: str, known: Iterable[str]) -> None:
@@ -169,6 +195,8 @@ class UnknownStep(Invalid):
 
 
 class StepTwice(Invalid):
+    """A handler opened a step a second time in the same attempt."""
+
     code = "step-twice"
 
     def __init__(self, step: str) -> None:
@@ -178,6 +206,8 @@ class StepTwice(Invalid):
 
 
 class KeyReused(Invalid):
+    """The key was used for another request."""
+
     code = "idempotency-key-reused"
 
     def __init__(self, key: str) -> None:

@@ -10,6 +10,8 @@ _SHOWN_CANDIDATES = 5
 
 
 class UnknownJob(NotFound):
+    """No worker has ever declared a job of that name."""
+
     code = "unknown-job"
 
     def __init__(self, name: str, known: Iterable[str] = ()) -> None:
@@ -19,6 +21,8 @@ class UnknownJob(NotFound):
 
 
 class JobDisabled(Conflict):
+    """The job does not accept runs."""
+
     code = "job-disabled"
 
     def __init__(self, name: str) -> None:
@@ -26,6 +30,8 @@ class JobDisabled(Conflict):
 
 
 class JobInUse(Conflict):
+    """A schedule or a live run needs the job."""
+
     code = "job-in-use"
 
     def __init__(self, name: str, schedules: int, runs: int) -> None:
@@ -34,6 +40,8 @@ class JobInUse(Conflict):
 
 
 class NotSchedulable(Conflict):
+    """The job is declared with `schedulable=False`."""
+
     code = "not-schedulable"
 
     def __init__(self, job: str) -> None:
@@ -41,6 +49,8 @@ class NotSchedulable(Conflict):
 
 
 class UnknownSchedule(NotFound):
+    """There is no schedule of that name, or no more."""
+
     code = "unknown-schedule"
 
     def __init__(self, name: str, known: Iterable[str] = ()) -> None:
@@ -49,6 +59,8 @@ class UnknownSchedule(NotFound):
 
 
 class DuplicateSchedule(Conflict):
+    """There is a schedule of that name already."""
+
     code = "duplicate-schedule"
 
     def __init__(self, name: str) -> None:
@@ -56,6 +68,8 @@ class DuplicateSchedule(Conflict):
 
 
 class Overlapping(Conflict):
+    """A schedule was triggered while its overlap policy forbids it."""
+
     code = "overlapping"
 
     def __init__(self, schedule: str, reason: str) -> None:
@@ -85,6 +99,8 @@ class FollowingRing(Invalid):
 
 
 class UnreadableSchedule(Unavailable):
+    """A newer rota has written the schedule."""
+
     code = "unreadable-schedule"
 
     def __init__(self, problem: str) -> None:
@@ -92,7 +108,7 @@ class UnreadableSchedule(Unavailable):
 
 
 class ChangedMeanwhile(Conflict):
-    """Whoever changes something as they saw it wants to know that it is not like that any more."""
+    """It was changed since it was looked at: `If-Match` names an `ETag` that is not its own any more."""
 
     status, code = 412, "changed-meanwhile"
 
@@ -101,6 +117,8 @@ class ChangedMeanwhile(Conflict):
 
 
 class UnknownWorker(NotFound):
+    """No worker has this id or name."""
+
     code = "unknown-worker"
 
     def __init__(self, worker: str, known: Iterable[str] = ()) -> None:
@@ -108,6 +126,8 @@ class UnknownWorker(NotFound):
 
 
 class AmbiguousWorker(Conflict):
+    """The shortened id fits more than one worker."""
+
     code = "ambiguous-worker"
 
     def __init__(self, part: str, candidates: Sequence[str]) -> None:
@@ -116,6 +136,8 @@ class AmbiguousWorker(Conflict):
 
 
 class UnknownQuota(NotFound):
+    """No quota is set for this scope."""
+
     code = "unknown-quota"
 
     def __init__(self, kind: str, id: str | None) -> None:
@@ -124,6 +146,8 @@ class UnknownQuota(NotFound):
 
 
 class UnknownNotification(NotFound):
+    """There is no notification of that name."""
+
     code = "unknown-notification"
 
     def __init__(self, name: str, known: Iterable[str] = ()) -> None:
@@ -131,6 +155,8 @@ class UnknownNotification(NotFound):
 
 
 class NotExpected(NotFound):
+    """Nothing is expected of this job or schedule."""
+
     code = "not-expected"
 
     def __init__(self, kind: str, name: str) -> None:

@@ -8,7 +8,7 @@ from rota.errors.families import Invalid, Unavailable, did_you_mean
 
 
 class BadPayload(Invalid):
-    """`path` leads to the value at fault: `$.user.age`."""
+    """The payload does not fit the job. `path` leads to the value at fault: `$.user.age`."""
 
     code = "bad-payload"
 
@@ -19,6 +19,8 @@ class BadPayload(Invalid):
 
 
 class BadDuration(Invalid):
+    """A text that is no duration."""
+
     code = "bad-duration"
 
     def __init__(self, text: object, problem: str = "is not a duration") -> None:
@@ -26,7 +28,7 @@ class BadDuration(Invalid):
 
 
 class BadTrigger(Invalid):
-    """`field` is the part at fault: `minute`, `timezone`, `interval`."""
+    """A cron expression, zone, interval, window or date that cannot be. `field` is the part at fault: `minute`."""
 
     code = "bad-trigger"
 
@@ -36,10 +38,14 @@ class BadTrigger(Invalid):
 
 
 class BadConfig(Invalid):
+    """A setting that cannot be, or settings that do not go together."""
+
     exit_code, code = 78, "bad-configuration"
 
 
 class UnknownOption(Invalid):
+    """A parameter or an option that does not exist."""
+
     code = "unknown-option"
 
     def __init__(self, option: str, known: Iterable[str], *, where: str) -> None:
@@ -47,6 +53,8 @@ class UnknownOption(Invalid):
 
 
 class SchemaOutdated(Unavailable):
+    """The tables of the database are not those of this version."""
+
     exit_code, code = 78, "schema-outdated"
 
     def __init__(self, found: int, wanted: int) -> None:
@@ -59,7 +67,7 @@ class SchemaOutdated(Unavailable):
 
 
 class DatabaseMoved(Unavailable):
-    """The SQLite file is history: whoever opens it is told where to go."""
+    """The SQLite file was promoted, and is history: whoever opens it is told where to go."""
 
     exit_code, code = 78, "database-moved"
 
@@ -69,7 +77,7 @@ class DatabaseMoved(Unavailable):
 
 
 class PromotionUnfinished(Unavailable):
-    """Of the two databases, neither is whole or may be written to."""
+    """A promotion has begun: of the two databases, neither is whole or may be written to."""
 
     exit_code, code = 78, "promotion-unfinished"
 
@@ -79,6 +87,8 @@ class PromotionUnfinished(Unavailable):
 
 
 class DeadlineExceeded(Unavailable):
+    """The database did not answer in time."""
+
     code = "deadline"
 
     def __init__(self, what: str, seconds: float) -> None:
