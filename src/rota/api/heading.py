@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from starlette.types import Message, Scope, Send
@@ -22,6 +23,7 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 _RAW_HEADERS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+_UNFIT = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _OF_CONNECTIONS = frozenset({b"connection", b"transfer-encoding"})
 
 
@@ -58,7 +60,9 @@ class Answer:
         """False if it is not as it should be: whoever serves it says why."""
         given: Headers = start["headers"]
         head = _lines(given)
-        if head.count(b"\n") != len(given) or (b"content-length", b"%d" % len(body)) not in given:
+        if not head.count(b"\r") == head.count(b"\n") == len(given) or _UNFIT.search(head):
+            return False
+        if (b"content-length", b"%d" % len(body)) not in given:
             return False
         ours = _OUR_LINES if _OUR_NAMES.isdisjoint([name for name, _ in given]) else _lines(_ours_beside(given))
         head = b"%b%bx-request-id: %b\r\n" % (head, ours, self.request_id.encode())
