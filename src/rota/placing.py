@@ -11,7 +11,7 @@ from rota.core import jsonvalue
 from rota.core.jsonvalue import Limits
 from rota.core.model import Enqueued, JobDefinition, NewRun, Run
 from rota.core.orders import Order
-from rota.core.placing import as_made
+from rota.core.placing import all_as_made
 from rota.core.publishing import carrying, gates_of, new_run
 from rota.core.scope import Scope
 from rota.governing import Governing
@@ -52,10 +52,10 @@ class Placing(Governing):
         """Enqueued, one or all of many: each run as it was made, or as it stands if it was there, and whether it is
         new. Most of them are known without being asked for."""
         placed = [await self._placed(orders[0])] if len(orders) == 1 else await self._placed_many(list(orders))
-        made = [(as_made(*one), one[1]) for one in placed]
-        unknown = [answer.id for run, answer in made if run is None]
+        made = all_as_made(placed)
+        unknown = [answer.id for run, (_, answer) in zip(made, placed, strict=True) if run is None]
         asked = iter(await self.store.get_runs(unknown) if unknown else ())
-        return [(run or next(asked), answer.created) for run, answer in made]
+        return [(run or next(asked), answer.created) for run, (_, answer) in zip(made, placed, strict=True)]
 
     async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
         """All or nothing. Runs that have a `ref` may be followed by others of the same call (`after`)."""

@@ -72,6 +72,17 @@ async def test_all_at_once(client: Client) -> None:
         await seen(client, run)
 
 
+async def test_those_that_are_alike(client: Client) -> None:
+    later = {"delay": "1h", "tags": ["a"], "metadata": {"x": 1}}
+    orders = [Order("greet", {"name": str(number)}, later) for number in range(3)]
+    plain = [Order("greet", {"name": str(number)}, {}) for number in range(2)]
+    found = await client.enqueue_shown([*orders, *plain, *orders])
+    for run, new in found:
+        assert new
+        await seen(client, run)
+    assert [run.payload for run, _ in found] == [order.arguments for order in (*orders, *plain, *orders)]
+
+
 async def test_under_a_quota(client: Client) -> None:
     await client.quotas.set("tenant", max_concurrency=1)
     for _ in range(2):

@@ -144,6 +144,45 @@ async def test_a_slow_body_is_not_waited_for(server: Address, monkeypatch: pytes
     await assert_alive(server)
 
 
+async def test_a_body_that_comes_in_pieces_is_read(server: Address) -> None:
+    head = b"POST /api/v1/runs HTTP/1.1\r\n" + HEAD + b"Connection: close\r\n"
+    reader, writer = await asyncio.open_connection(*server)
+    writer.write(head + b"Content-Length: 15\r\n\r\n")
+    for piece in (b'{"job":', b'"none"', b" }"):
+        await asyncio.sleep(0.01)
+        writer.write(piece)
+    async with asyncio.timeout(20):
+        assert b"unknown-job" in await reader.read(-1)
+    writer.close()
+    chunked = head + b"Transfer-Encoding: chunked\r\n\r\n7\r\n" + b'{"job":' + b"\r\n"
+    assert b"unknown-job" in await said(server, chunked, b'8\r\n"none"} \r\n0\r\n\r\n')
+
+
+async def test_an_answer_that_leaves_in_one_piece_is_as_any_other(server: Address) -> None:
+    whole = await said(server, b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+    head, _, body = whole.partition(b"\r\n\r\n")
+    lines = [line.partition(b": ")[::2] for line in head.split(b"\r\n")[1:]]
+    named = dict(lines)
+    assert len(named) == len(lines)
+    assert int(named[b"content-length"]) == len(body) > 0
+    assert {b"date", b"x-request-id", b"content-security-policy", b"cache-control"} <= named.keys()
+    assert named[b"connection"] == b"close"
+    unsent = await said(server, b"HEAD /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+    assert unsent.endswith(b"\r\n\r\n")
+    assert b"content-length: %d" % len(body) in unsent
+    old = await said(server, b"GET /healthz HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
+    assert b"connection: close" in old
+    assert old.endswith(body)
+
+
+async def test_requests_sent_ahead_are_answered_in_their_order(server: Address) -> None:
+    paths = [b"/healthz", b"/api/v1/nothing", b"/api/v1/runs", b"/healthz"]
+    ahead = b"".join(b"GET %b HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" % path for path in paths)
+    last = b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+    found = (await said(server, ahead + last)).split(b"HTTP/1.1 ")[1:]
+    assert [answer[:3] for answer in found] == [b"200", b"404", b"200", b"200", b"200"]
+
+
 async def test_others_are_served_meanwhile(server: Address) -> None:
     begun = b"POST /api/v1/runs HTTP/1.1\r\n" + HEAD + b"Content-Length: 500\r\n\r\n{"
     slow = [await asyncio.open_connection(*server) for _ in range(100)]

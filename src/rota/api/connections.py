@@ -1,4 +1,4 @@
-"""Connections that do not wait for ever: how long and how large a request may be while it arrives."""
+"""Connections: how long and how large a request may be while it arrives, and answers that leave in one piece."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import asyncio
 from asyncio import TimerHandle
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from rota.api.heading import WHOLE
 
 _HEAD_WITHIN = 10.0
 _BODY_WITHIN = 60.0  # longer than an operation waits for it: what is refused is read, or the caller would not hear why
@@ -52,7 +54,10 @@ class Patient(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._wait(_BODY_WITHIN)
+        before = self.cycle
         super().on_headers_complete()
+        if self.cycle is not before:  # its task has not begun yet
+            self.scope["extensions"] = {WHOLE: Whole(self.cycle)}  # type: ignore[dict-item]
 
     def on_message_complete(self) -> None:
         self._in_head, self._head = True, 0
@@ -81,3 +86,28 @@ class Patient(HttpToolsProtocol):
         else:
             self._looks_at = self._until
             self._timer = self.loop.call_at(self._until, self._look)
+
+
+class Whole:
+    """Writes an answer that is there as a whole: as uvicorn would, but at once, and without looking at each header."""
+
+    __slots__ = ("_cycle",)
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+
+    def __call__(self, status: int, head: bytes, body: bytes) -> bool:
+        """`head`: lines of headers, with the length of the body. False if it is not the moment: nothing is written."""
+        cycle = self._cycle
+        if cycle.disconnected or cycle.response_started or cycle.flow.write_paused:
+            return False
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        own = b"".join([b"%b: %b\r\n" % header for header in cycle.default_headers])
+        end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
+        cycle.transport.write(b"".join((STATUS_LINE[status], own, head, end, body)))
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            cycle.transport.close()
+        cycle.on_response()
+        return True

@@ -31,4 +31,6 @@ def said(request: Request, run: Run, words: object) -> Any:
 
 
 def all_shown(request: Request, runs: Iterable[Run]) -> list[Run]:
+    if identity_of(request).may(Role.ADMIN):
+        return list(runs)
     return [shown(request, run) for run in runs]

@@ -1,4 +1,4 @@
-"""What every request passes: whose host and origin it names, the headers of its answer, and the last net for errors."""
+"""What every request passes: whose host and origin it names, and the last net for errors."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from functools import lru_cache
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rota.api.addresses import mounted_at
+from rota.api.heading import Answer
 from rota.api.identity import SAFE_METHODS, asked_by
 from rota.api.problems import http_problem, problem, unexpected
 from rota.api.refusals import NotLocal, WrongHost, WrongOrigin
@@ -27,17 +28,6 @@ access = logging.getLogger("rota.access")
 
 _HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([\w.-]+))(?::\d{1,5})?", re.ASCII)
 _REQUEST_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
-_HEADERS = {
-    "content-security-policy": (
-        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
-        "frame-ancestors 'none'; base-uri 'none'"
-    ),
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-store",
-}
-_RAW_HEADERS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 _LONGEST_HOST = 255
 
 Given = Mapping[bytes, bytes]
@@ -57,7 +47,7 @@ class Guard:
             return
         mounted_at(scope.get("root_path", ""))
         headers = dict(scope["headers"])
-        answer, begins = _Answer(send, request_id(headers)), time.perf_counter()
+        answer, begins = Answer(scope, send, request_id(headers)), time.perf_counter()
         inner = with_slashes_kept(scope)
         try:
             if self._local:
@@ -84,7 +74,7 @@ class Guard:
                 _note(inner, answer, time.perf_counter() - begins)
 
 
-def _note(scope: Scope, answer: _Answer, seconds: float) -> None:
+def _note(scope: Scope, answer: Answer, seconds: float) -> None:
     """What was asked, without what stands behind the question mark: there may be anything in it."""
     identity = asked_by(scope)
     facts = {
@@ -96,25 +86,6 @@ def _note(scope: Scope, answer: _Answer, seconds: float) -> None:
         "actor": identity and identity.actor,
     }
     access.debug("%s %r %s (request %s)", facts["method"], facts["path"], answer.status, answer.request_id, extra=facts)
-
-
-class _Answer:
-    """The way back to the caller: no answer leaves without its headers."""
-
-    def __init__(self, send: Send, request_id: str) -> None:
-        self._send = send
-        self.request_id = request_id
-        self.status: int | None = None
-        """None until it has begun."""
-
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            given = message.get("headers", ())
-            there = {name for name, _ in given}
-            ours = [header for header in _RAW_HEADERS if header[0] not in there]
-            message["headers"] = [*given, *ours, (b"x-request-id", self.request_id.encode())]
-        await self._send(message)
 
 
 def request_id(headers: Given) -> str:
@@ -130,9 +101,19 @@ def own_hosts(config: Config) -> frozenset[str]:
 
 
 def check_host(headers: Iterable[tuple[bytes, bytes]], own: frozenset[str]) -> None:
-    given = [value.decode("latin-1") for name, value in headers if name == b"host"]
-    if len(given) != 1 or not ((name := host_name(given[0])) in own or is_loopback(name)):
-        raise WrongHost(", ".join(given))
+    given = [value for name, value in headers if name == b"host"]
+    if len(given) != 1 or not _is_ours(given[0], own):
+        raise WrongHost(b", ".join(given).decode("latin-1"))
+
+
+def _is_ours(host: bytes, own: frozenset[str]) -> bool:
+    return len(host) <= _LONGEST_HOST + len(":65535") and _is_own(host, own)
+
+
+@lru_cache(1_000)
+def _is_own(host: bytes, own: frozenset[str]) -> bool:
+    name = host_name(host.decode("latin-1"))
+    return name in own or is_loopback(name)
 
 
 def check_near(client: tuple[str, int] | None) -> None:

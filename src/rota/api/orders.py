@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from rota.api.requests import shaped
+from rota.api.requests import shaped, shaped_all
 from rota.client import Order
 from rota.core.names import checked_name
 from rota.core.retry import Exponential
@@ -16,6 +16,7 @@ from rota.core.unique import PartKey
 from rota.durations import parse_duration
 
 MOST_RUNS = 500
+_NO_OPTIONS = ("job", "payload")
 
 
 class ScopeBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -71,27 +72,34 @@ EnqueueBody = RunBody | ManyRunsBody
 def order_of(value: object, path: str, idempotency_key: str | PartKey | None) -> Order:
     """`path` is where `value` lies in the body."""
     body = shaped(value, RunBody, path)
-    options: dict[str, Any] = {
-        name: _option(given)
-        for name, given in msgspec.structs.asdict(body).items()
-        if given is not None and name not in ("job", "payload")
-    }
-    if idempotency_key is not None:
-        options["idempotency_key"] = idempotency_key
-    return Order(checked_name(body.job, "job"), body.payload, options)
+    return Order(checked_name(body.job, "job"), body.payload, _options(value, body, idempotency_key))
 
 
 def orders_of(value: object, idempotency_key: str | None) -> list[Order]:
-    body = shaped(value, ManyRunsBody)
-    keys = _part_keys(idempotency_key, len(body.runs))
+    given = shaped(value, ManyRunsBody).runs
+    bodies = shaped_all(given, RunBody, "$.runs")
+    for name in dict.fromkeys([body.job for body in bodies]):
+        checked_name(name, "job")
+    before: dict[str, Any] = {}
     orders: list[Order] = []
-    for place, item in enumerate(body.runs):
-        order = order_of(item, f"$.runs[{place}]", keys[place])
+    for item, body, key in zip(given, bodies, _part_keys(idempotency_key, len(given)), strict=True):
+        options = _options(item, body, key)
         # The very same options: then the client prepares them together. What metadata holds is not told apart by ==.
-        if orders and order.options == orders[-1].options and "metadata" not in order.options:
-            order = Order(order.job, order.arguments, orders[-1].options)
-        orders.append(order)
+        if options == before and "metadata" not in options:
+            options = before
+        orders.append(Order(body.job, body.payload, options))
+        before = options
     return orders
+
+
+def _options(value: Any, body: RunBody, idempotency_key: str | PartKey | None) -> dict[str, Any]:
+    """Of all that may be said of a run, mostly little is: only that is looked at."""
+    options = {
+        name: _option(given) for name in value if name not in _NO_OPTIONS and (given := getattr(body, name)) is not None
+    }
+    if idempotency_key is not None:
+        options["idempotency_key"] = idempotency_key
+    return options
 
 
 def _part_keys(key: str | None, count: int) -> Sequence[PartKey | None]:

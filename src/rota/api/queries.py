@@ -22,6 +22,7 @@ Instant = Annotated[datetime, msgspec.Meta(tz=True, description="A time with a z
 Limit = Annotated[int, msgspec.Meta(ge=1, le=500, description="How many")]
 Cursor = Annotated[str, msgspec.Meta(max_length=2_000, description="`next_cursor` of the page before")]
 
+_KEY = "rota.query"
 _NUMBER = re.compile(r"[-+.\deE_]+", re.ASCII)
 
 
@@ -42,18 +43,28 @@ class OwnerQuery(msgspec.Struct):
     owner: str = "api"
 
 
+def ask(request: Request, shape: type[msgspec.Struct]) -> None:
+    """What stands there must fit, also if nobody looks at it; `asked` tells it."""
+    request.scope[_KEY] = query_of(request, shape) if request.scope["query_string"] else _empty(shape)
+
+
 def asked(request: Request, shape: type[Q]) -> Q:
     """What the route has read of it."""
-    found = request.state.query
+    found = request.scope[_KEY]
     assert isinstance(found, shape)
     return found
+
+
+@cache
+def _empty(shape: type[Q]) -> Q:
+    return _converted({}, shape)
 
 
 def query_of(request: Request, shape: type[Q]) -> Q:
     """The parameters of the address; one that is unknown, or given twice where once is meant, is refused."""
     kinds = _kinds(shape)
     given: dict[str, Any] = {}
-    for name in request.query_params if request.scope["query_string"] else ():
+    for name in request.query_params:
         within, dot, part = name.partition(".")
         if dot and within in _open(shape):
             given.setdefault(within, {})[part] = _value_within(request, name)
@@ -68,6 +79,10 @@ def query_of(request: Request, shape: type[Q]) -> Q:
     for name in _instants(shape) & given.keys():
         if _NUMBER.fullmatch(given[name]):  # msgspec would take it for seconds since 1970
             raise _refusal(f"Expected a time with a timezone - at `$.{name}`", given)
+    return _converted(given, shape)
+
+
+def _converted(given: dict[str, Any], shape: type[Q]) -> Q:
     try:
         return msgspec.convert(given, shape, strict=False)
     except msgspec.ValidationError as error:

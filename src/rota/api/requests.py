@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Generator
 from datetime import datetime
 from functools import cache
+from types import coroutine
 from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message, Receive
 
 from rota.api.refusals import BadBody, BodyTooLarge, BodyTooSlow, NotJson, UnreadableBody
 from rota.app import Rota
@@ -62,21 +64,51 @@ async def _bounded_body(request: Request) -> bytes:
     announced = header(request, b"content-length") or "0"
     if not announced.isdecimal() or len(announced) > 12 or int(announced) > LARGEST_BODY:
         raise BodyTooLarge(LARGEST_BODY)
-    body = bytearray()
+    receiving = request.receive().__await__()
+    try:
+        waits_for = next(receiving)
+    except StopIteration as there:  # mostly it came with its head: to set a clock would take longer than to read it
+        if not there.value.get("more_body"):
+            return _part(there.value)
+        first = _at_once(there.value)
+    else:
+        first = _going_on(receiving, waits_for)
     try:
         async with asyncio.timeout(_PATIENCE):
-            while True:
-                message = await request.receive()
-                if message["type"] == "http.disconnect":
-                    raise ClientDisconnect
-                body += message.get("body", b"")
-                if len(body) > LARGEST_BODY:
-                    raise BodyTooLarge(LARGEST_BODY)
-                if not message.get("more_body"):
-                    break
+            return await _whole(first, request.receive)
     except TimeoutError:
         raise BodyTooSlow(_PATIENCE) from None
+
+
+async def _whole(first: Awaitable[Message], receive: Receive) -> bytes:
+    message = await first
+    body = bytearray(_part(message))
+    while message.get("more_body"):
+        message = await receive()
+        body += _part(message)
+        if len(body) > LARGEST_BODY:
+            raise BodyTooLarge(LARGEST_BODY)
     return bytes(body)
+
+
+def _part(message: Message) -> bytes:
+    if message["type"] == "http.disconnect":
+        raise ClientDisconnect
+    body: bytes = message.get("body", b"")
+    if len(body) > LARGEST_BODY:
+        raise BodyTooLarge(LARGEST_BODY)
+    return body
+
+
+async def _at_once(message: Message) -> Message:
+    return message
+
+
+@coroutine
+def _going_on(begun: Generator[Any, None, Message], waits_for: object) -> Generator[Any, None, Message]:
+    """The rest of what was begun outside of it: it already waits for something."""
+    yield waits_for
+    return (yield from begun)
 
 
 def shaped(value: object, shape: type[T], path: str = "$") -> T:
@@ -87,9 +119,20 @@ def shaped(value: object, shape: type[T], path: str = "$") -> T:
         error = unreadable(failure, shape.__struct_encode_fields__)
         raise BadBody(path + error.path[1:], error.problem, hint=error.hint) from None
     for name, told in _timed(shape):
-        if any(at.year not in YEARS for at in _instants(getattr(found, name))):
+        if not _in_time(getattr(found, name)):
             raise BadBody(f"{path}.{told}", f"must lie between {YEARS.start} and {YEARS.stop}")
     return found
+
+
+def shaped_all(values: list[Any], shape: type[T], path: str) -> list[T]:
+    """Each of them as `shaped` would; together, which is far less work as long as there is nothing to say."""
+    try:
+        found: list[T] = msgspec.convert(values, list[shape])  # type: ignore[valid-type]
+        if all(_in_time(getattr(one, name)) for name, _ in _timed(shape) for one in found):
+            return found
+    except msgspec.ValidationError:
+        pass
+    return [shaped(value, shape, f"{path}[{place}]") for place, value in enumerate(values)]
 
 
 @cache
@@ -99,12 +142,10 @@ def _timed(shape: type[msgspec.Struct]) -> list[tuple[str, str]]:
     return [(field.name, field.encode_name) for field in fields if "datetime" in repr(field.type)]
 
 
-def _instants(value: object) -> Iterator[datetime]:
+def _in_time(value: object) -> bool:
     if isinstance(value, datetime):
-        yield value
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _instants(item)
+        return value.year in YEARS
+    return not isinstance(value, list | tuple) or all(_in_time(item) for item in value)
 
 
 def given_in(body: msgspec.Struct) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from rota.api.identity import identify
 from rota.api.operations import Operation
-from rota.api.queries import query_of
+from rota.api.queries import ask
 from rota.core.access import Role
 from rota.errors import Forbidden
 
@@ -41,12 +41,13 @@ class Declared(Route):
         await (await self._answer(request))(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
-        request.scope["path_params"] = {name: _slashed(part) for name, part in request.path_params.items()}
+        if request.path_params:
+            request.scope["path_params"] = {name: _slashed(part) for name, part in request.path_params.items()}
         operation = self.operations["GET" if request.method == "HEAD" else request.method]
         if operation.role is not None:
             await self._require(request, operation.role)
         if operation.query is not None:
-            request.state.query = query_of(request, operation.query)
+            ask(request, operation.query)
         return await operation.endpoint(request)
 
     async def _require(self, request: Request, role: Role) -> None:

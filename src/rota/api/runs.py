@@ -86,7 +86,7 @@ async def enqueue(request: Request) -> Response:
     scope = identity_of(request).scope
     try:
         if isinstance(body, dict) and "runs" in body:
-            return await _enqueue_many(request, client, [_within(scope, order) for order in orders_of(body, key)])
+            return await _enqueue_many(request, client, _all_within(scope, orders_of(body, key)))
         return await _enqueue_one(request, client, _within(scope, order_of(body, "$", key)))
     except KeyReused:
         raise KeyReused(key or "") from None
@@ -99,6 +99,10 @@ def _within(scope: Scope | None, order: Order) -> Order:
     if order.options.get("scope", (scope.kind, scope.id)) != (scope.kind, scope.id):
         raise Forbidden(f"only runs of {scope.kind}/{scope.id} may be enqueued with this token")
     return Order(order.job, order.arguments, {**order.options, "scope": (scope.kind, scope.id)})
+
+
+def _all_within(scope: Scope | None, orders: Sequence[Order]) -> Sequence[Order]:
+    return orders if scope is None else [_within(scope, order) for order in orders]
 
 
 async def _enqueue_one(request: Request, client: Client, order: Order) -> Response:

@@ -1,0 +1,94 @@
+"""The headers that no answer leaves without, and how it leaves: our own server takes it in one piece."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from starlette.types import Message, Scope, Send
+
+WHOLE = "rota.whole"
+"""By which extension of ASGI a server says that it takes whole answers (`connections.Whole`)."""
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
+        "frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+_RAW_HEADERS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+_UNFIT = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_OF_CONNECTIONS = frozenset({b"connection", b"transfer-encoding"})
+
+
+class Answer:
+    """The way back to the caller."""
+
+    __slots__ = ("_held", "_send", "_whole", "request_id", "status")
+
+    def __init__(self, scope: Scope, send: Send, request_id: str) -> None:
+        self._send = send
+        self._whole: Callable[[int, bytes, bytes], bool] | None = None
+        if "extensions" in scope and scope["method"] != "HEAD":
+            self._whole = scope["extensions"].get(WHOLE)
+        self._held: Message | None = None
+        self.request_id = request_id
+        self.status: int | None = None
+        """None until it has begun."""
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            if self._whole is not None and _is_bounded(message.get("headers", ())):
+                self._held = message  # what follows may be all of it
+                return
+            message = self._headed(message)
+        elif self._held is not None:
+            start, self._held = self._held, None
+            if not message.get("more_body") and self._left(start, message.get("body", b"")):
+                return
+            await self._send(self._headed(start))
+        await self._send(message)
+
+    def _left(self, start: Message, body: bytes) -> bool:
+        """False if it is not as it should be: whoever serves it says why."""
+        given: Headers = start["headers"]
+        head = _lines(given)
+        if not head.count(b"\r") == head.count(b"\n") == len(given) or _UNFIT.search(head):
+            return False
+        if (b"content-length", b"%d" % len(body)) not in given:
+            return False
+        ours = _OUR_LINES if _OUR_NAMES.isdisjoint([name for name, _ in given]) else _lines(_ours_beside(given))
+        head = b"%b%bx-request-id: %b\r\n" % (head, ours, self.request_id.encode())
+        return self._whole is not None and self._whole(start["status"], head, body)
+
+    def _headed(self, message: Message) -> Message:
+        given: Headers = message.get("headers", ())
+        message["headers"] = [*given, *_ours_beside(given), (b"x-request-id", self.request_id.encode())]
+        return message
+
+
+def _is_bounded(headers: Headers) -> bool:
+    """Neither a stream, whose head must not wait, nor one that says something about its connection."""
+    names = [name for name, _ in headers]
+    return b"content-length" in names and _OF_CONNECTIONS.isdisjoint(names)
+
+
+def _ours_beside(given: Headers) -> Headers:
+    """Without those that the route has set itself: it knows better."""
+    there = [name for name, _ in given]
+    return [header for header in _RAW_HEADERS if header[0] not in there]
+
+
+def _lines(headers: Headers) -> bytes:
+    return b"".join([b"%b: %b\r\n" % header for header in headers])
+
+
+_OUR_NAMES = frozenset(name for name, _ in _RAW_HEADERS)
+_OUR_LINES = _lines(_RAW_HEADERS)
