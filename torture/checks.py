@@ -9,14 +9,19 @@ from itertools import pairwise
 import msgspec
 
 from proof.observing import Finding
+from rota.server import BEYOND_GRACE
 from torture.evidence import Attempt, Evidence, arguments_of
-from torture.faults import GRACE
+from torture.faults import GRACE, HEARTBEAT, LEASE, POSTGRES, REAPER
 from torture.jobs import BACKOFF, NARROW, ONE_AT_A_TIME
 
 SECOND = 1_000_000
 _COSTS_NOTHING = ("handed_back", "snoozed")
-_STOPPED = GRACE + 4.0
-"""Seconds: its grace, and what a busy machine takes to end a process."""
+_TAKEN_AWAY = LEASE + REAPER + 1.0 + 2.0
+"""Seconds: as promised, and what a busy machine takes for it."""
+_WELL = 2 * HEARTBEAT + 3.0
+"""Seconds: a reaper that has just lost sight of the database is careful for a while."""
+_STOPPED = GRACE + BEYOND_GRACE + 2.0
+"""Seconds: its grace, what is promised beyond it, and what a busy machine takes to end a process."""
 
 
 def acknowledged_is_there(seen: Evidence) -> Iterator[Finding]:
@@ -176,6 +181,20 @@ def crowds(attempts: Iterable[Attempt], limit: int) -> Iterator[list[Attempt]]:
             yield held
 
 
+def dead_leases_are_taken_away(seen: Evidence) -> Iterator[Finding]:
+    """P12: what a killed worker held is taken away in time, if somebody was well enough to do it."""
+    for attempt, died, taken in seen.kept_after_death:
+        if taken > died + _TAKEN_AWAY and somebody_was_well(seen, died - _WELL, died + _TAKEN_AWAY):
+            yield "P12", f"taken away {taken - died:.1f}s after its worker was killed: {attempt}"
+
+
+def somebody_was_well(seen: Evidence, since: float, until: float) -> bool:
+    """All that time alive and not struck, and so was the database."""
+    struck = {one.fault.target for one in seen.strokes if one.since < until and one.until > since}
+    alive = {life.target for life in seen.lives if life.since < since and (life.until or until) >= until}
+    return POSTGRES not in struck and any(name.startswith(("worker", "server")) for name in alive - struck)
+
+
 def cancels_are_kept(seen: Evidence) -> Iterator[Finding]:
     """P15: what was asked to stop, and was not over, ends cancelled."""
     for line in seen.cancels:
@@ -222,6 +241,7 @@ CHECKS: list[Callable[[Evidence], Iterator[Finding]]] = [
     at_most_once,
     never_early,
     limits_are_exact,
+    dead_leases_are_taken_away,
     cancels_are_kept,
     steps_are_done_once,
     processes_behave,

@@ -89,6 +89,14 @@ class Evidence(msgspec.Struct, kw_only=True, dict=True):
             found.setdefault(one.run_id, []).append(one)
         return found
 
+    @cached_property
+    def kept_after_death(self) -> list[tuple[Attempt, float, float]]:
+        """Attempts that were lost with a killed worker: when it was killed, and when they were taken away."""
+        killed = {life.pid: life.until or 0.0 for life in self.lives if life.end == "killed"}
+        died = {entry.worker: killed[entry.pid] for entry in self.begun if entry.pid in killed}
+        lost = [one for one in self.attempts if one.outcome == "lost" and one.worker in died]
+        return [(one, died[one.worker], one.ended_at / 1e6 - self.wall) for one in lost]
+
     def of_job(self, *jobs: str) -> Iterable[Seen]:
         return [seen for seen in self.runs.values() if seen.job in jobs]
 

@@ -21,12 +21,18 @@ PATIENT = 200
 ONE_AT_A_TIME = ("skipping", "queueing", "coalescing")
 """Schedules of which no two runs may be held at once."""
 STEPS = ("fetch", "parse", "store")
+LINGERS = 2.5
 EFFECTS = "torture_effect"
 MAKE_EFFECTS = (
     f"create table if not exists {EFFECTS} (run_id text not null, fence integer not null, finishing integer not null)"
 )
 
 app = Rota()
+
+
+def _length(ctx: Context | SyncContext, seconds: float = 0.0) -> float:
+    """Later attempts take longer: so a worker that wakes up without its lease meets its successor at work."""
+    return seconds if ctx.fence == 1 else seconds + LINGERS
 
 
 def _told(ctx: Context | SyncContext) -> dict[str, Any]:
@@ -37,33 +43,35 @@ def _told(ctx: Context | SyncContext) -> dict[str, Any]:
 @app.job(backoff=AGAIN, max_attempts=PATIENT)
 async def quick(ctx: Context, order: str) -> dict[str, Any]:
     with entered(ctx):
+        await asyncio.sleep(_length(ctx))
         return _told(ctx)
 
 
 @app.job(backoff=AGAIN, max_attempts=PATIENT)
 def quick_in_thread(ctx: SyncContext, order: str) -> dict[str, Any]:
     with entered(ctx):
+        time.sleep(_length(ctx))
         return _told(ctx)
 
 
 @app.job(backoff=AGAIN, max_attempts=PATIENT)
 async def slow(ctx: Context, order: str, seconds: float) -> dict[str, Any]:
     with entered(ctx):
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(_length(ctx, seconds))
         return _told(ctx)
 
 
 @app.job(backoff=AGAIN, max_attempts=PATIENT)
 def slow_in_thread(ctx: SyncContext, order: str, seconds: float) -> dict[str, Any]:
     with entered(ctx):
-        time.sleep(seconds)
+        time.sleep(_length(ctx, seconds))
         return _told(ctx)
 
 
 @app.job(backoff=AGAIN, max_attempts=PATIENT, isolation="process")
 def slow_in_process(ctx: SyncContext, order: str, seconds: float) -> dict[str, Any]:
     with entered(ctx):
-        time.sleep(seconds)
+        time.sleep(_length(ctx, seconds))
         return _told(ctx)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ from torture.watching import Watcher
 
 Say = Callable[[str], None]
 
+_TRACEBACK = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*.*", re.MULTILINE)
 STUCK = 15.0
 """Seconds without the end of any run, while some are left: the longest takes five, and a lease three."""
 LATE = 3.0
@@ -146,11 +148,14 @@ def _stop(targets: list[Target], patience: float = PATIENCE) -> None:
 
 
 def _unexpected(logs: Path) -> Iterator[Finding]:
-    """What goes wrong when the database does is said in a line; a traceback is something that nobody thought of."""
+    """What goes wrong when the database does is said in a line; a traceback is something that nobody thought of.
+
+    But for requests that a server interrupts when it was told to stop: uvicorn tells of those so.
+    """
     for path in sorted(logs.glob("*.log")):
-        said = path.read_text(errors="replace")
-        if "Traceback (most recent call last)" in said:
-            yield "engine", f"{path.name}: {said[said.index('Traceback') :][:2_000]}"
+        for found in _TRACEBACK.findall(path.read_text(errors="replace")):
+            if "timeout graceful shutdown exceeded" not in found:
+                yield "engine", f"{path.name}: {found[-2_000:]}"
 
 
 def _gathered(stage: Stage, rest: Rest, seen: Evidence) -> Evidence:

@@ -13,7 +13,7 @@ from torture.stage import Life
 from torture.striking import Stroke
 
 LABELS = 118
-_LEAST_WIDTH, _PER_SECOND = 1230.0, 6.0
+_LEAST_WIDTH, _MARGIN, _PER_SECOND = 1160.0, 70.0, 6.0
 _CURVE, _LANE, _ROW, _GAP = 84.0, 34.0, 5.0, 20.0
 _MOST_ROWS = 14
 _LATE = 0.25
@@ -35,8 +35,8 @@ class Picture:
 
     def __init__(self, seen: Evidence, targets: Sequence[str]) -> None:
         self._seen = seen
-        self._targets = [POSTGRES, *targets] if POSTGRES in targets else list(targets)
-        self._targets = list(dict.fromkeys(self._targets))
+        self._targets = sorted(targets, key=lambda name: name != POSTGRES)  # which is first, if there is one
+        self._last_word = {(entry.run_id, entry.fence): entry.at for entry in seen.entries}
         self._span = max(seen.ended_at - seen.began_at, 1.0)
         self._width = max(_LEAST_WIDTH, self._span * _PER_SECOND)
         self._names: list[str] = []
@@ -50,7 +50,7 @@ class Picture:
     def html(self) -> str:
         size = f'height="{self._bottom:.0f}"'
         names = f'<svg class="names" width="{LABELS}" {size}>{"".join(self._names)}</svg>'
-        marks = f'<svg width="{self._width:.0f}" {size}>{"".join(self._marks)}</svg>'
+        marks = f'<svg width="{self._width + _MARGIN:.0f}" {size}>{"".join(self._marks)}</svg>'
         return f'<div class="picture">{names}<div class="scroll">{marks}</div></div>'
 
     def _x(self, at: float) -> float:
@@ -134,12 +134,6 @@ class Picture:
         if last > ended + _LATE:
             paths.setdefault("zombie", []).append(f"M{right:.1f} {y:.1f}h{max(self._x(last) - right, 1.2):.1f}")
 
-    @property
-    def _last_word(self) -> dict[tuple[str, int], float]:
-        if not hasattr(self, "_words"):
-            self._words = {(entry.run_id, entry.fence): entry.at for entry in self._seen.entries}
-        return self._words
-
     def _mono(self, micros: int) -> float:
         return micros / 1e6 - self._seen.wall
 
@@ -155,10 +149,12 @@ class Picture:
             x = self._x(self._seen.began_at + second)
             behind.append(f'<path class="grid" d="M{x:.1f} 18V{self._bottom:.0f}"/>')
             behind.append(f'<text class="tick" x="{x + 3:.1f}" y="12">{second} s</text>')
-        for at, words in ((self._seen.healed_at, "healed"), (self._seen.recovered_at, "all work again")):
+        moments = (("end", self._seen.healed_at, "healed"), ("start", self._seen.recovered_at, "all work again"))
+        for anchor, at, words in moments:
             x = self._x(at)
             behind.append(f'<path class="moment" d="M{x:.1f} 18V{self._bottom:.0f}"/>')
-            behind.append(f'<text class="moment" x="{x + 4:.1f}" y="{24 + _CURVE + 10:.1f}">{words}</text>')
+            place = f'text-anchor="{anchor}" x="{x + (4 if anchor == "start" else -4):.1f}" y="{_CURVE + 34:.1f}"'
+            behind.append(f'<text class="moment" {place}>{words}</text>')
         self._marks[:0] = behind
 
 

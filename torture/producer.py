@@ -10,8 +10,7 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
@@ -68,7 +67,7 @@ Line = Asked | Told | Refused | Cancelled
 
 
 class Producer:
-    def __init__(self, name: str, seed: str, path: Path, rest: float, ask: Asking) -> None:
+    def __init__(self, name: str, seed: str, path: Path, rest: float, doors: Doors) -> None:
         before: list[Line] = lines.read(path, Line)  # type: ignore[arg-type]
         asked = {line.key: line for line in before if isinstance(line, Asked)}
         told = {line.key: line for line in before if isinstance(line, Told)}
@@ -76,7 +75,7 @@ class Producer:
         stopped = {line.run_id for line in before if isinstance(line, Cancelled)}
         endless = {told[key].run_id for key in told if asked[key].job == "endless"}
         self.stopping = False
-        self._name, self._path, self._rest, self._ask = name, path, rest, ask
+        self._name, self._path, self._rest, self._doors = name, path, rest, doors
         self._number = len(asked)
         self._chance = Random(f"{seed} {name} {self._number}")
         self._unanswered = [line for key, line in asked.items() if key not in over]
@@ -86,7 +85,7 @@ class Producer:
     async def produce(self) -> None:
         async with asyncio.TaskGroup() as group:
             for line in self._unanswered:
-                group.create_task(self._enqueue(line))
+                group.create_task(self._order(line, group))
             for run_id in self._to_cancel:
                 group.create_task(self._cancel(run_id))
             for _ in range(STREAMS):
@@ -99,12 +98,15 @@ class Producer:
             job, arguments, options = orders.draw(self._chance, key, self._known)
             line = Asked(key, job, arguments, options, time.monotonic())
             self._write(line)
-            run_id = await self._enqueue(line)
-            if run_id is not None and job == "endless":
-                group.create_task(self._cancel(run_id, self._chance.uniform(0.2, 3.0)))
+            await self._order(line, group)
             if self._chance.random() < _AGAIN:
                 await self._enqueue(line)
             await asyncio.sleep(self._chance.uniform(0, 2 * self._rest))
+
+    async def _order(self, line: Asked, group: asyncio.TaskGroup) -> None:
+        run_id = await self._enqueue(line)
+        if run_id is not None and line.job == "endless":
+            group.create_task(self._cancel(run_id, self._chance.uniform(0.2, 3.0)))
 
     async def _enqueue(self, line: Asked) -> str | None:
         order = Order(line.job, line.arguments, line.options)
@@ -128,7 +130,7 @@ class Producer:
     async def _until_answered(self, what: Callable[[Client | RemoteClient], Awaitable[T]]) -> T:
         while True:
             try:
-                return await what(await self._ask())
+                return await what(await self._doors.next())
             except Unavailable:
                 await asyncio.sleep(_REST)
 
@@ -136,29 +138,30 @@ class Producer:
         lines.append(self._path, line)
 
 
-Asking = Callable[[], Awaitable[Client | RemoteClient]]
+class Doors:
+    """Each call goes to the next server; without any, to the database."""
 
+    def __init__(self, servers: Sequence[str]) -> None:
+        self._remotes = [RemoteClient(url, timeout="3s") for url in servers]
+        self._turn = 0
 
-def asking(servers: list[str]) -> Asking:
-    """Each call goes to the next server, or to the database."""
-    remotes = [RemoteClient(url, timeout="3s") for url in servers]
-    turn = 0
+    async def next(self) -> Client | RemoteClient:
+        self._turn += 1
+        return self._remotes[self._turn % len(self._remotes)] if self._remotes else await app.connect()
 
-    async def ask() -> Client | RemoteClient:
-        nonlocal turn
-        turn += 1
-        return remotes[turn % len(remotes)] if remotes else await app.connect()
-
-    return ask
+    async def close(self) -> None:
+        for remote in self._remotes:
+            await remote.close()
 
 
 async def main(name: str, seed: str, path: str, rest: str, *servers: str) -> None:
-    producer = Producer(name, seed, Path(path), float(rest), asking([*servers]))
+    doors = Doors(servers)
+    producer = Producer(name, seed, Path(path), float(rest), doors)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, lambda: setattr(producer, "stopping", True))
     print("produces", flush=True)
-    with suppress(asyncio.CancelledError):
-        await producer.produce()
+    await producer.produce()
+    await doors.close()
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ def figures(seen: Evidence) -> dict[str, Any]:
     """Numbers that say how hard it was."""
     states = Counter(run.end.state if run.end else "not final" for run in seen.runs.values())
     outcomes = Counter(attempt.outcome for attempt in seen.attempts)
+    kept = round(max((taken - died for _, died, taken in seen.kept_after_death), default=0.0), 1)
     fences = {key for key in seen.said("end") if key in seen.attempt}
     late = sum(seen.attempt[key].outcome == "lost" for key in fences)
     return {
@@ -46,17 +47,9 @@ def figures(seen: Evidence) -> dict[str, Any]:
         "looks in vain": seen.looks[1],
         "seconds of torture": round(seen.healed_at - seen.began_at, 1),
         "seconds until all worked again": round(seen.recovered_at - seen.healed_at, 1),
-        "longest from a kill until its leases were taken away, in seconds": longest_kept(seen),
+        "longest from a kill until its leases were taken away, in seconds": kept,
         "longest time without an end, in seconds": quiet_seconds(seen),
     }
-
-
-def longest_kept(seen: Evidence) -> float:
-    """Also while the database was away, and nobody could take anything."""
-    killed = {life.pid: life.until or 0.0 for life in seen.lives if life.end == "killed"}
-    died = {entry.worker: killed[entry.pid] for entry in seen.begun if entry.pid in killed}
-    lost = [one for one in seen.attempts if one.outcome == "lost" and one.worker in died]
-    return round(max((one.ended_at / 1e6 - seen.wall - died[one.worker] for one in lost), default=0.0), 1)
 
 
 def verdict(findings: Sequence[Finding]) -> str:

@@ -14,7 +14,7 @@ import msgspec
 
 from proof.observing import Finding
 from rota.errors import RotaError
-from rota.store import Store, open_store
+from rota.store import Database, open_database
 from torture.jobs import NARROW, ONE_AT_A_TIME
 
 _EVERY = 0.4
@@ -58,25 +58,25 @@ class Watcher:
         self._thread.join()
 
     async def _watch(self) -> None:
-        store = await open_store(self._url, deadline=timedelta(seconds=2))
+        database = open_database(self._url, deadline=timedelta(seconds=2))
         since = 0
         try:
             while not self._over.is_set():
                 try:
-                    since = await self._look(store, since)
+                    since = await self._look(database, since)
                     self.looks += 1
                 except RotaError:
                     self.in_vain += 1
                 await asyncio.sleep(_EVERY)
         finally:
-            await store.close()
+            await database.close()
 
-    async def _look(self, store: Store, since: int) -> int:
+    async def _look(self, database: Database, since: int) -> int:
         async def body(tx: Any) -> tuple[Sequence[Any], Sequence[Any], int]:
             ((now,),) = await tx.fetch("now")
             return await tx.fetch_sql(_HELD), await tx.fetch_sql(_ENDED, since=since), int(now)
 
-        held, ended, now = await store.database.read(body)
+        held, ended, now = await database.read(body)
         self.findings += [("P6", f"{words} at {time.monotonic():.3f}") for words in crowded(held)]
         for id, *end in ended:
             self.ended.setdefault(str(id), Glimpse(str(id), tuple(end)))

@@ -24,6 +24,7 @@ from rota.config import Config
 from rota.core.workers import Queues
 from rota.engine.engine import Engine
 from rota.errors import BadConfig, Unavailable
+from rota.staying import tell_manager
 
 T = TypeVar("T")
 
@@ -109,14 +110,17 @@ async def _run(
     served = [web.start()] if web else []
     if web:
         await _unless(signals.stopped, web.ready.wait())
-    if on_ready and not signals.stopped.is_set():
-        on_ready(web.url if web else "")
+    if not signals.stopped.is_set():
+        tell_manager("READY=1")
+        if on_ready:
+            on_ready(web.url if web else "")
     await asyncio.wait([*ends, *served], return_when=asyncio.FIRST_COMPLETED)
     for waiting in ends:
         waiting.cancel()
 
 
 async def _stop(engine: Engine, web: Web | None, grace: float) -> None:
+    tell_manager("STOPPING=1")
     _say_stopping(engine, grace)
     ending: list[Coroutine[Any, Any, None]] = [engine.stop()]
     if web:

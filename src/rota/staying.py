@@ -1,11 +1,13 @@
-"""What commands that stay need: an event loop to run in, and an end in time."""
+"""What programs that stay need: an event loop to run in, an end in time, and a word to who started them."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import queue
+import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -51,6 +53,16 @@ class LastResort:
         word.start()
         word.join(0.2)
         os._exit(self.exit_code)
+
+
+def tell_manager(state: str) -> None:
+    """To systemd, if it wants to know (`Type=notify`): READY=1, STOPPING=1."""
+    place = os.environ.get("NOTIFY_SOCKET")
+    if not place or not hasattr(socket, "AF_UNIX"):
+        return
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as talking:
+        talking.connect("\0" + place[1:] if place.startswith("@") else place)
+        talking.sendall(state.encode())
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

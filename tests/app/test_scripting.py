@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from pathlib import Path
 
@@ -54,9 +55,13 @@ def test_a_block_that_raises_stops_the_work(sqlite_url: str) -> None:
 
 def test_a_program_works_until_it_is_told_to_stop(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(PROGRAM)
-    with Processes(tmp_path) as processes:
-        program = processes.python("own.py", environment={}).until_said("ticked")
-        program.terminate()
+    with Processes(tmp_path) as processes, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))  # as systemd does for services of Type=notify
+        manager.settimeout(30)
+        program = processes.python("own.py", environment={"NOTIFY_SOCKET": str(tmp_path / "notify")})
+        assert manager.recv(100) == b"READY=1"
+        program.until_said("ticked").terminate()
+        assert manager.recv(100) == b"STOPPING=1"
         assert program.wait() == 0
         assert "and went on" in program.log
 

@@ -73,6 +73,14 @@ def test_no_color_means_none(run_id: str) -> None:
     assert ESCAPE not in shown
 
 
+@pytest.mark.usefixtures("run_id")
+def test_doctor_has_symbols_and_colours_only_if_they_are_wanted() -> None:
+    assert ESCAPE in on_terminal("doctor")
+    for shown in (on_terminal("doctor", NO_COLOR="1"), on_terminal("doctor", TERM="dumb")):
+        assert "✓ database" in shown
+        assert ESCAPE not in shown
+
+
 def test_a_narrow_terminal_keeps_the_id_whole(run_id: str) -> None:
     header, row, note = on_terminal("run", "ls", columns=60, NO_COLOR="1").splitlines()
     assert run_id in row

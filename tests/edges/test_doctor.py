@@ -21,6 +21,8 @@ from rota.core.notifications import WEBHOOK
 from rota.core.workers import Pace
 from rota.store import Store, open_database
 from rota.store.database import Tx
+from rota.store.sqlite import SqliteDatabase
+from rota.store.vitals import file_vitals
 from tests.support.clock import ManualClock
 from tests.support.runs import LEASE_MICROS, WORKER, claim, put
 from tests.support.schedules import make_schedule, minutes, plan
@@ -183,6 +185,17 @@ def test_what_surrounds_it_is_told(database_url: str) -> None:
     assert "2999z" in found["zones"][1]
     assert f"{WORKER.id} (1m)" in found["settings"][1]
     assert "killed@1 for 1h" in found["workers"][1]
+
+
+async def test_a_file_is_measured_with_its_wal(tmp_path: Path) -> None:
+    path = tmp_path / "some.db"
+    path.write_bytes(b"1" * 100)
+    database = SqliteDatabase(str(path))
+    assert (await file_vitals(database)).wal == 0
+    path.with_name("some.db-wal").write_bytes(b"2" * 300)
+    found = await file_vitals(database)
+    assert (found.size, found.wal) == (100, 300)
+    assert found.room > 0
 
 
 def test_a_full_disk_is_told(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

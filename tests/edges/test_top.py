@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from rota.cli.canvas import Frame, picture, run_picture, shares, whole_picture
+from rota.cli.canvas import Frame, gathered, picture, run_picture, shares, whole_picture
 from rota.cli.choosing import PANES, Row, View, Wish, pressed
 from rota.cli.glancing import Glance, QueueNow
 from rota.cli.keyboard import Keyboard
@@ -107,7 +107,12 @@ def no_commands(lines: list[Text]) -> bool:
     return not any(unicodedata.category(character) == "Cc" for line in lines for character in line.plain)
 
 
-VIEWS = [*(View(pane=pane) for pane in PANES), View(helping=True), View(said=HOSTILE), View(asking=Wish("cancel"))]
+VIEWS = [
+    *(View(pane=pane) for pane in PANES),
+    View(helping=True),
+    View(said=HOSTILE),
+    View(asking=Wish("cancel", name=HOSTILE)),
+]
 
 
 @pytest.mark.parametrize(("width", "height"), SIZES)
@@ -140,6 +145,16 @@ def test_everything_is_there(width: int, height: int) -> None:
         "q quit",
     ):  # fmt: skip
         assert words in shown, words
+
+
+def test_bars_tell_all_that_was_counted() -> None:
+    for most in range(1, 40):
+        parts = gathered(range(30), most)
+        assert sum(parts) == sum(range(30))
+        assert len(parts) <= most
+    assert gathered([1, 2, 3, 4, 5], 3) == [1, 5, 9]
+    assert gathered([1, 2], 5) == [1, 2]
+    assert gathered([], 5) == []
 
 
 def test_what_there_is_not_is_said_in_a_word() -> None:
@@ -188,6 +203,7 @@ def test_a_runs_own_page_is_scrolled() -> None:
     top = run_picture(lines, View(), FRAME, 60, 20)
     end = run_picture(lines, View(offset=1 << 30), FRAME, 60, 20)
     assert len(top) == len(end) == 20
+    assert no_commands(run_picture(lines, View(said=HOSTILE), Frame(where=HOSTILE, away=HOSTILE), 60, 20))
     assert "crawl (version 1)" in plain(top)
     assert "↓" in top[-1].plain
     assert lines[-1].plain in plain(end)
@@ -229,11 +245,11 @@ def test_rows_are_chosen() -> None:
 def test_cancelling_asks_and_only_y_says_yes() -> None:
     asking, wish = typed(View(), "j j c", ROWS)
     assert wish is None
-    assert f"cancel run {SECOND[-8:]}?" in plain(picture(seen(), NOW, asking, FRAME, 80, 24))
-    assert typed(asking, "y", ROWS) == (asking.changed(asking=None), Wish("cancel", SECOND))
+    assert f"press y to cancel run {SECOND[-8:]} of crawl," in plain(picture(seen(), NOW, asking, FRAME, 80, 24))
+    assert typed(asking, "y", ROWS) == (asking.changed(asking=None), Wish("cancel", SECOND, "crawl"))
     for other in ("n", "q", "enter", "c", "escape"):
         assert typed(asking, other, ROWS) == (asking.changed(asking=None), None)
-    assert typed(View(), "j r", ROWS)[1] == Wish("retry", FIRST)
+    assert typed(View(), "j r", ROWS)[1] == Wish("retry", FIRST, "crawl")
 
 
 def test_nothing_is_done_to_a_row_that_slipped_away() -> None:

@@ -44,7 +44,7 @@ async def test_a_run_is_chosen_shown_and_cancelled(sqlite_url: str) -> None:
             press(screen, "q?")
             await screen.until("as `rota run show` does")
             press(screen, "qc")
-            await screen.until(f"cancel run {run.id[-8:]}? y does")
+            await screen.until(f"press y to cancel run {run.id[-8:]} of many,")
             press(screen, "y")
             await screen.until(f"run {run.id[-8:]} is cancel")
             fcntl.ioctl(screen.end, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
@@ -168,9 +168,8 @@ async def test_a_failure_is_retried_and_what_is_refused_is_told(sqlite_url: str,
         assert await staying == 0
 
 
-def test_once(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ROTA_DATABASE_URL", sqlite_url)
-    assert rota("migrate").exit_code == 0
+def test_once(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
     told = answer("top")
     assert set(told) == {"at", "overview", "series", "runs", "failures", "queues", "workers"}
     assert told["overview"]["live"]["running"] == 0

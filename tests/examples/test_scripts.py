@@ -14,6 +14,5 @@ def test_a_script_that_waits_for_its_work(tmp_path: Path) -> None:
 def test_a_script_that_works_on_time(tmp_path: Path) -> None:
     with Example("script", tmp_path) as script:
         clock = script.start("python clock.py").until_said("tick 20")
-        assert "report" in script.run("rota schedule ls")
         clock.terminate()
         assert clock.wait() == 0

@@ -72,8 +72,8 @@ async def test_sqlite_options_are_kept(opened: Store, sqlite_url: str) -> None:
     assert (run.state, run.queue, run.tags) == (RunState.SCHEDULED, "slow", ("x",))
 
 
-async def test_pythons_sqlite3_is_refused_if_too_old(
-    opened: Store, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+async def test_pythons_sqlite3_is_refused_if_too_old_or_if_rota_has_the_file_open(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, mail = mail_app(sqlite_url)
     connection = sqlite3.connect(path_of(sqlite_url))
@@ -83,8 +83,14 @@ async def test_pythons_sqlite3_is_refused_if_too_old(
     monkeypatch.setattr(foreign, "sqlite3", lookalike((3, 51, 3)))
     with connection:
         run_id = mail.enqueue_in(connection, "me@example.com")
-    connection.close()
+    opened = await open_store(sqlite_url)
     assert await state_of(opened, run_id) is RunState.QUEUED
+    with pytest.raises(Unavailable, match="another copy of SQLite"):
+        mail.enqueue_in(connection, "me@example.com")
+    await opened.close()
+    with connection:
+        mail.enqueue_in(connection, "me@example.com")
+    connection.close()
 
 
 def lookalike(version: tuple[int, int, int]) -> ModuleType:

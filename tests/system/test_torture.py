@@ -12,11 +12,12 @@ from proof.observing import End, Seen
 from torture import report
 from torture.checks import CHECKS, judge
 from torture.evidence import Attempt, Effect, Evidence, Step
-from torture.faults import KINDS, POSTGRES, draw
+from torture.faults import KINDS, POSTGRES, Fault, draw
 from torture.ledger import Entry, What
 from torture.ordeal import torture
 from torture.producer import Asked, Cancelled, Refused, Told
 from torture.stage import Life, Plan
+from torture.striking import Stroke
 from torture.watching import Glimpse, crowded
 
 SECOND = 1_000_000
@@ -161,6 +162,13 @@ PLANTED: dict[str, tuple[str, Callable[[], Evidence]]] = {
     "a begin after a loss": ("P14", lambda: failed_before("careful", "lost")),
     "a claim before its time": ("P2", lambda: changed(kept(), runs={RUN: run(run_at=15 * SECOND)})),
     "two that hold one key": ("P6", lambda: two_at_once("keyed")),
+    "a lease that outlives its worker": (
+        "P12",
+        lambda: changed(
+            failed_before("quick", "lost"),
+            lives=[Life("worker-1", 1, 0.0, 1.0, "killed", -9), Life("worker-2", 2, -10.0)],
+        ),
+    ),
     "a cancel that was forgotten": (
         "P15",
         lambda: changed(kept(), answers=[*kept().answers, Cancelled(RUN, "cancelling", 3.0)]),
@@ -183,6 +191,12 @@ PLANTED: dict[str, tuple[str, Callable[[], Evidence]]] = {
 def test_a_planted_fault_is_complained_of(planted: str) -> None:
     promise, seen = PLANTED[planted]
     assert promise in {broken for broken, _ in judge(seen())}
+
+
+def test_nobody_is_blamed_for_what_could_not_be_done() -> None:
+    seen = PLANTED["a lease that outlives its worker"][1]()
+    seen.strokes = [Stroke(Fault(5.0, 3.0, POSTGRES, "crash"), 2.0, 4.0)]
+    assert judge(seen) == []
 
 
 def test_every_check_has_been_seen_to_complain() -> None:

@@ -74,7 +74,7 @@ def run_picture(lines: Sequence[Text], view: View, frame: Frame, width: int, hei
     left = len(lines) - start - len(shown)
     words = "q back  c cancel  r retry" + (f"  j k scroll (↓{left})" if left or start else "")
     title = Text(f"rota top  {one_line(frame.where)}", style="bold")
-    status = Text(frame.away or "", style="red")
+    status = Text(one_line(frame.away or ""), style="bold red")
     foot = _question(view) or Text(words, style="dim")
     return _fitted([_ends(title, status, width), *shown, *[Text()] * (room - len(shown)), foot], width, height)
 
@@ -132,7 +132,7 @@ def _worried(count: int) -> str:
 
 
 def _rates(seen: Glance, width: int) -> list[Text]:
-    """By outcome, a bar a minute; those that never came are left out."""
+    """By outcome, a bar for a minute, or for some where there is no room; those that never came are left out."""
     buckets = seen.series.buckets[-int(LOOKED_BACK.total_seconds() // 60) :]
     counts = [
         (name, [sum(one.runs.get(state, 0) for state in states) for one in buckets], style)
@@ -142,10 +142,16 @@ def _rates(seen: Glance, width: int) -> list[Text]:
     bars = max(5, min(len(buckets), (width - 12) // len(told) - 20))
     line = Text("30 minutes  ")
     for name, each, style in told:
-        line.append(chart(each[-bars:]).rjust(bars) if each else "", style=style)
+        line.append(chart(gathered(each, bars)).rjust(bars), style=style)
         line.append(f" {sum(each)} {name}  ")
     line.rstrip()
     return [line]
+
+
+def gathered(counts: Sequence[int], most: int) -> list[int]:
+    """The same in up to so many parts, each of as many as the others; the newest is whole."""
+    each = max(1, -(-len(counts) // most))
+    return [sum(counts[max(0, end - each) : end]) for end in range(len(counts), 0, -each)][::-1]
 
 
 def _foot(view: View, seen: Glance, width: int) -> Text:
@@ -154,7 +160,7 @@ def _foot(view: View, seen: Glance, width: int) -> Text:
 
 def _question(view: View) -> Text | None:
     if view.asking is not None:
-        return Text(f"{view.asking.verb} run {view.asking.short}? y does, any other key does not", style="bold yellow")
+        return Text(one_line(f"press y to {view.asking.words}, any other key not to"), style="bold yellow")
     return Text(one_line(view.said), style="bold") if view.said else None
 
 

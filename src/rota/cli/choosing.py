@@ -15,15 +15,16 @@ _CHOOSE = "choose a run first, with j and k"
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """Something to be done: `quit`, `cancel` or `retry`; the latter two of a run."""
+    """Something to be done: `quit`, `cancel` or `retry`; the latter two to a run, of a job of that `name`."""
 
     verb: str
     run: str = ""
+    name: str = ""
 
     @property
-    def short(self) -> str:
-        """The end of a run's id, which other commands take for all of it."""
-        return short_id(self.run)
+    def words(self) -> str:
+        """With the end of the run's id, which other commands take for all of it."""
+        return f"{self.verb} run {short_id(self.run)}" + (f" of {self.name}" if self.name else "")
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -107,6 +108,7 @@ def _of_a_run(view: View, key: str, rows: Sequence[Row]) -> tuple[View, Wish | N
         return view.changed(said=_CHOOSE), None
     if key == "enter":
         return view.changed(shown=run, offset=0), None
+    name = next((row.name for row in rows if row.id == run), "")
     if key == "c":
-        return view.changed(asking=Wish("cancel", run)), None
-    return view, Wish("retry", run)
+        return view.changed(asking=Wish("cancel", run, name)), None
+    return view, Wish("retry", run, name)

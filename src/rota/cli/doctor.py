@@ -11,7 +11,7 @@ import click
 
 from rota.cli.connecting import require_database, require_existing
 from rota.cli.options import examples, shared
-from rota.cli.output import emit, on_terminal, print_json
+from rota.cli.output import coloured, emit, on_terminal, print_json
 from rota.cli.words import one_field, visible
 from rota.clock import HostClock
 from rota.config import Config, load_config
@@ -84,7 +84,7 @@ def doctor(database: str | None, schedule: str | None, everything: bool, as_json
 def _shown(check: Check) -> str:
     symbol, style = _SYMBOLS[check.level]
     hint = f"\n  {' ' * _WIDEST} {visible(check.hint)}" if check.hint else ""
-    return f"{click.style(symbol, fg=style)} {check.name.ljust(_WIDEST)} {visible(check.words)}{hint}"
+    return f"{coloured(symbol, style)} {check.name.ljust(_WIDEST)} {visible(check.words)}{hint}"
 
 
 def _plain(check: Check) -> str:

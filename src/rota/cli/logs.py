@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import nullcontext
@@ -14,7 +13,7 @@ import msgspec
 
 from rota.cli.connecting import ask
 from rota.cli.options import examples, streamed
-from rota.cli.output import emit, is_read, json_text, on_terminal
+from rota.cli.output import coloured, emit, is_read, json_text, on_terminal
 from rota.cli.patience import Patience
 from rota.cli.waiting import only_looking
 from rota.cli.words import one_field, one_line, rfc3339, visible
@@ -119,21 +118,17 @@ class Painter:
 
     def __init__(self) -> None:
         self._above: tuple[int, str] | None = None
-        self._plain = bool(os.environ.get("NO_COLOR"))
 
     def __call__(self, line: LogLine) -> str:
         at = line.at.astimezone(UTC)
         above = (line.attempt, f"{at:%Y-%m-%d}")
-        title = self._style(f"attempt {above[0]}, {above[1]} UTC", "bright_black")
+        title = coloured(f"attempt {above[0]}, {above[1]} UTC", "bright_black")
         head = "" if above == self._above else f"{title}\n"
         self._above = above
         time = f"{at:%H:%M:%S}.{at.microsecond // 1000:03}"
-        level = self._style(f"{line.level:<8}", _COLOURS.get(line.level))
+        level = coloured(f"{line.level:<8}", _COLOURS.get(line.level))
         # A line of many lines, such as a traceback, stays one block.
         text = visible(line.text).rstrip().replace("\n", f"\n{_MARGIN}")
         is_own = line.logger.startswith("rota.job.")
-        name = "" if is_own else self._style(f"  ({one_line(line.logger)})", "bright_black")
-        return f"{head}{self._style(time, 'bright_black')}  {level}  {text}{name}"
-
-    def _style(self, text: str, colour: str | None) -> str:
-        return text if self._plain or colour is None else click.style(text, fg=colour)
+        name = "" if is_own else coloured(f"  ({one_line(line.logger)})", "bright_black")
+        return f"{head}{coloured(time, 'bright_black')}  {level}  {text}{name}"

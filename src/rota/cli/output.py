@@ -52,6 +52,12 @@ def _write_no_more() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def coloured(text: str, colour: str | None) -> str:
+    """Not where colours are not wanted, nor where they would be letters."""
+    unwanted = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "unknown")
+    return text if unwanted or not colour else click.style(text, fg=colour)
+
+
 def plain_value(value: object) -> Any:
     """Values of the model as JSON writes them: times in RFC 3339, durations as people write them."""
     return msgspec.to_builtins(value, builtin_types=(timedelta,))

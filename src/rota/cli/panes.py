@@ -74,10 +74,10 @@ def _titled(columns: Columns, title: str) -> Columns:
 
 
 def _marked(line: Text, width: int, *, chosen: bool) -> Text:
-    marked = Text(_CHOSEN if chosen else _OTHER).append_text(line)
+    """The chosen one is a bar over the whole width, in one colour."""
     if chosen:
-        marked.stylize("reverse")
-    return _cut(marked, width)
+        return _cut(Text(f"{_CHOSEN}{line.plain}", style="reverse"), width, pad=True)
+    return _cut(Text(_OTHER).append_text(line), width)
 
 
 def _start(place: int | None, count: int, room: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ import click
 from rota.cli.connecting import actor, ask
 from rota.cli.consenting import require_consent, yes_option
 from rota.cli.options import examples, shared
-from rota.cli.output import emit, json_text, on_terminal, print_json, print_rows
+from rota.cli.output import coloured, emit, json_text, on_terminal, print_json, print_rows
 from rota.cli.schedule_editing import dates
 from rota.cli.words import Columns, text_cell, visible
 from rota.core.applying import CHANGE, CREATE, DELETE, UNCHANGED, Difference, File, read_file
@@ -134,7 +133,7 @@ def _print_for_people(differences: Sequence[Difference], owner: str, *, applied:
 def _print_difference(one: Difference) -> None:
     symbol, colour = _SYMBOLS[one.kind]
     head = f"{symbol} {visible(one.name)}" + ("  (paused, and stays so)" if one.paused else "")
-    emit(head if os.environ.get("NO_COLOR") else click.style(head, fg=colour or None))
+    emit(coloured(head, colour))
     for change in one.changes:
         before = "" if one.kind == CREATE else f"{_written(change.before)} → "
         emit(visible(f"    {change.key}: {before}{_written(change.after)}"))

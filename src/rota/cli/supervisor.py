@@ -11,6 +11,8 @@ import threading
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 
+from rota.staying import tell_manager
+
 _FIRST_REST = 0.5
 _LONGEST_REST = 30.0
 _LONG_LIFE = 60.0
@@ -26,6 +28,7 @@ async def supervise(commands: Sequence[Sequence[str]]) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, crew.stop, number)
+    tell_manager("READY=1")  # the processes are looked after, whatever becomes of each
     return max(await asyncio.gather(*(crew.keep(command) for command in commands)))
 
 

@@ -69,7 +69,7 @@ class Answer(msgspec.Struct):
 
 
 def can_send() -> bool:
-    """`aiohttp` is needed for nothing else, and may be missing."""
+    """`aiohttp` is for HTTP only, and may be missing."""
     return importlib.util.find_spec("aiohttp") is not None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from uuid import uuid4
 import msgspec
 
 from rota.durations import Duration, parse_duration
-from rota.errors import DeadlineExceeded, Invalid, RotaError, Unavailable
+from rota.errors import BadConfig, DeadlineExceeded, Invalid, RotaError, Unavailable
 from rota.remote.problems import Trouble, error_of, retry_after
 from rota.version import __version__
 
@@ -118,6 +119,7 @@ class Transport:
         headers: Mapping[str, str] | None,
         silence: float | None = None,
     ) -> AsyncIterator[ClientResponse]:
+        _require_library()
         import aiohttp
 
         extra = dict(headers or {})
@@ -158,6 +160,11 @@ class Transport:
         from yarl import URL
 
         return URL(f"{self.url}{path}{_written(query)}", encoded=True)
+
+
+def _require_library() -> None:
+    if importlib.util.find_spec("aiohttp") is None:
+        raise BadConfig("asking a server needs aiohttp", hint="pip install 'rota[http]'")
 
 
 def once(key: str | None = None) -> dict[str, str]:

@@ -10,7 +10,7 @@ from rota.clock import HostClock
 from rota.core.model import NewRun
 from rota.errors import Invalid, Unavailable
 from rota.store.ready import ready_row
-from rota.store.statements import POSTGRES, Dialect, blocks
+from rota.store.statements import POSTGRES, SQLITE, Dialect, blocks
 
 _SAFE_SQLITE = (3, 51, 3)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
@@ -93,10 +93,12 @@ def _sqlite(run: NewRun) -> list[tuple[str, Any]]:
 def execute_in(connection: Any, run: NewRun, dialect: Dialect) -> None:
     driver = type(connection).__module__.partition(".")[0]
     if isinstance(connection, sqlite3.Connection):
-        _refuse_unsafe_sqlite()
+        _refuse_unsafe_sqlite(connection.execute("pragma database_list").fetchall())
     if driver == "sqlalchemy":
         from sqlalchemy import text  # type: ignore[import-not-found]
 
+        if dialect is SQLITE:  # all of its drivers are Python's own
+            _refuse_unsafe_sqlite(connection.execute(text("pragma database_list")).fetchall())
         for sql, values in statements(run, dialect, "named"):
             connection.execute(text(sql), values)
         return
@@ -137,10 +139,21 @@ async def aexecute_in(connection: Any, run: NewRun, dialect: Dialect) -> None:
             await connection.execute(sql, values)
 
 
-def _refuse_unsafe_sqlite() -> None:
+def _refuse_unsafe_sqlite(files: list[Any]) -> None:
+    """`files`: what `pragma database_list` says on that connection."""
     if sqlite3.sqlite_version_info < _SAFE_SQLITE:
         raise Unavailable(
             f"Python's sqlite3 is linked with SQLite {sqlite3.sqlite_version}, which can corrupt a WAL file that "
             "another connection checkpoints",
             hint="use apsw for this transaction, or SQLite 3.51.3 or newer",
         )
+    from rota.store.sqlite import is_open_here  # late: whoever imports rota need not have the driver
+
+    # Locks are the process's: a copy of SQLite that closes the file drops those of another copy, unseen by it.
+    for _, _, path in files:
+        if path and is_open_here(path):
+            raise Unavailable(
+                f"rota has {path} open in this process, and Python's sqlite3 is another copy of SQLite: closing one "
+                "would drop the locks of the other",
+                hint="use apsw for this transaction: it is the copy that rota uses",
+            )

@@ -213,6 +213,12 @@ def _connections_to(path: str, manual_clock: Clock | None) -> _Connections:
     return found
 
 
+def is_open_here(path: str) -> bool:
+    """Whether this process has that file open through rota."""
+    found = _shared.get(os.path.realpath(path))
+    return found is not None and len(found.users) > 0
+
+
 def _identity(path: str) -> tuple[int, int] | None:
     try:
         found = os.stat(path)
