@@ -16,7 +16,7 @@ from torture.jobs import BACKOFF, NARROW, ONE_AT_A_TIME
 
 SECOND = 1_000_000
 _COSTS_NOTHING = ("handed_back", "snoozed")
-_TAKEN_AWAY = LEASE + REAPER + 1.0 + 2.0
+_TAKEN_AWAY = LEASE + REAPER + 1.0 + 4.0
 """Seconds: as promised, and what a busy machine takes for it."""
 _WELL = 2 * HEARTBEAT + 3.0
 """Seconds: a reaper that has just lost sight of the database is careful for a while."""

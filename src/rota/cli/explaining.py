@@ -11,18 +11,22 @@ from rota.cli.options import examples, instant_of, shared
 from rota.cli.output import emit, on_terminal, print_json
 from rota.cli.words import one_field, visible
 from rota.client import Client
+from rota.clock import HostClock
 from rota.core.explaining import Explanation
+from rota.core.schedules import Schedule
 from rota.errors import Invalid, NotFound, UnknownRun
+from rota.instants import instant
 
 
 @click.command(
     epilog=examples(
-        "rota explain news --at 2026-01-31T09:00:00Z     why that plan time did or did not run",
+        "rota explain news                               why the newest plan time did or did not run",
+        "rota explain news --at 2026-01-31T09:00:00Z     why that one did or did not",
         "rota explain b3e52e11                           why that run is in its state",
     )
 )
 @click.argument("what", metavar="SCHEDULE | RUN")
-@click.option("--at", type=instant_of, metavar="TIME", help="Of a schedule: which plan time.")
+@click.option("--at", type=instant_of, metavar="TIME", help="Of a schedule: which plan time; else its newest.")
 @shared
 def explain(what: str, at: datetime | None, database: str | None, as_json: bool) -> None:
     """Say why a plan time of a schedule did or did not run, or why a run is in its state."""
@@ -39,13 +43,22 @@ def explain(what: str, at: datetime | None, database: str | None, as_json: bool)
         emit("\t".join([found.verdict, *map(one_field, found.words)]))
 
 
-async def _of_run(client: Client, run_id: str) -> Explanation:
+async def _of_run(client: Client, what: str) -> Explanation:
     try:
-        return await client.explain(run_id)
+        return await client.explain(what)
     except UnknownRun as unknown:
         try:
-            await client.schedules.get(run_id)
+            schedule = await client.schedules.get(what)
         except NotFound:
             raise unknown from None
-        hint = f"rota explain {run_id} --at 2026-01-31T09:00:00Z"
-        raise Invalid(f"{run_id!r} is a schedule: say which of its plan times", hint=hint) from None
+        at = _newest_plan(schedule, HostClock().micros())
+        if at is None:
+            raise Invalid(f"no plan time of {what!r} has come yet, and none is known that will") from None
+        return await client.schedules.explain(what, at)
+
+
+def _newest_plan(schedule: Schedule, now: int) -> datetime | None:
+    """The last that came; of a schedule that is new, the first that will."""
+    definition = schedule.definition
+    came = None if definition.follows else definition.times(schedule.name).prev(now)
+    return instant(came) if came is not None and instant(came) > schedule.created_at else schedule.next_plan

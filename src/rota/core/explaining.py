@@ -238,7 +238,7 @@ def _why_late(facts: PlanTimeFacts) -> list[str]:
     if facts.schedule.trouble:
         return [f"The last try to plan it failed: {facts.schedule.trouble}."]
     if facts.next_at is None or facts.now - facts.next_at < _LATE:
-        return ["A planner will take it up within a second."]
+        return ["A planner takes it up within a second; each server and worker has one."]
     if facts.provider:
         words = f"It waits for a process that has the scope provider {facts.provider!r} registered."
         return [words, *_planners(facts)]
