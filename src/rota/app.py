@@ -20,7 +20,7 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
 import msgspec
 
@@ -41,7 +41,7 @@ from rota.engine.data_jobs import handler_of
 from rota.engine.engine import Engine
 from rota.engine.meters import Meters
 from rota.errors import Conflict, Invalid
-from rota.job import Job
+from rota.job import Job, JobDecorator
 from rota.registry.data_jobs import CommandOptions, HttpOptions, define_data_job
 from rota.registry.jobs import Handler, JobOptions, Registry, declare
 from rota.registry.pipelines import declare_pipeline
@@ -372,19 +372,6 @@ class Rota(Scripting):
             blocking, self._blocking = self._blocking, None
         if blocking is not None:
             blocking.close()
-
-
-class JobDecorator(Protocol):
-    """What `@app.job(...)` with options is, for type checkers."""
-
-    @overload
-    def __call__(self, fn: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Job[P, Awaitable[R]]: ...
-    @overload
-    def __call__(self, fn: Callable[Concatenate[SyncContext, P], R], /) -> Job[P, R]: ...
-    @overload
-    def __call__(self, fn: Callable[Concatenate[Context, P], R], /) -> Job[P, R]: ...
-    @overload
-    def __call__(self, fn: Callable[P, R], /) -> Job[P, R]: ...
 
 
 _all_apps: weakref.WeakSet[Rota] = weakref.WeakSet()

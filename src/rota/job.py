@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
 from rota.client import Order
 from rota.core.model import Enqueued
 from rota.core.publishing import RUN_OPTIONS, RunOptions
+from rota.engine.context import Context, SyncContext
 from rota.errors import UnknownOption
 from rota.registry.jobs import Handler
 from rota.store.foreign import aexecute_in, execute_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from typing_extensions import Unpack
 
     from rota.app import Rota
@@ -89,3 +88,16 @@ class Job(Generic[P, R]):
     def _order(self, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> Order:
         arguments = self.handler.payload.bind(args, cast("dict[str, object]", kwargs))
         return Order(self.name, arguments, self.given)
+
+
+class JobDecorator(Protocol):
+    """What `@app.job(...)` with options is, for type checkers."""
+
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Job[P, Awaitable[R]]: ...
+    @overload
+    def __call__(self, fn: Callable[Concatenate[SyncContext, P], R], /) -> Job[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Context, P], R], /) -> Job[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R], /) -> Job[P, R]: ...

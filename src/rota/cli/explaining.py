@@ -51,13 +51,13 @@ async def _of_run(client: Client, what: str) -> Explanation:
             schedule = await client.schedules.get(what)
         except NotFound:
             raise unknown from None
-        at = _newest_plan(schedule, HostClock().micros())
+        at = newest_plan(schedule, HostClock().micros())
         if at is None:
             raise Invalid(f"no plan time of {what!r} has come yet, and none is known that will") from None
         return await client.schedules.explain(what, at)
 
 
-def _newest_plan(schedule: Schedule, now: int) -> datetime | None:
+def newest_plan(schedule: Schedule, now: int) -> datetime | None:
     """The last that came; of a schedule that is new, the first that will."""
     definition = schedule.definition
     came = None if definition.follows else definition.times(schedule.name).prev(now)

@@ -18,11 +18,16 @@ from rota.testing.breaking import MortalWorker
 _BATCH = 1_000
 
 
-async def adrain(app: Rota, begun: Callable[[MortalWorker], None] = lambda _: None) -> Sequence[Run]:
+async def adrain(app: Rota) -> Sequence[Run]:
     """Until nothing can be claimed any more; returns the runs it ran, as they are now, each once.
 
-    A run that fails and backs off is not due: advance the clock and drain again. `begun` is told of the worker.
+    A run that fails and backs off is not due: advance the clock and drain again.
     """
+    return await drain_with(app, lambda _worker: None)
+
+
+async def drain_with(app: Rota, begun: Callable[[MortalWorker], None]) -> Sequence[Run]:
+    """The same; `begun` is told of the worker, and may end it."""
     store = (await app.connect()).store
     await store.save_jobs(app.registry.definitions())
     await declare_schedules(store, app.registry.schedules)

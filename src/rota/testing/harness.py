@@ -31,7 +31,7 @@ from rota.job import Job
 from rota.store import Store, open_database
 from rota.testing.breaking import BreakableDatabase, Died, MortalWorker, Outage
 from rota.testing.clock import ManualClock
-from rota.testing.draining import adrain
+from rota.testing.draining import drain_with
 from rota.testing.hands import HandWorker, RunReference, id_of
 from rota.testing.leftovers import tasks_left
 from rota.testing.passing import next_moment, pass_through
@@ -209,7 +209,7 @@ class Harness:
     async def drain(self) -> Sequence[Run]:
         """Run everything that is due, with the real worker; returns the runs it ran."""
         try:
-            return await adrain(self.app, self._begun)
+            return await drain_with(self.app, self._begun)
         finally:
             if self._draining is not None and self._draining.dead:
                 self._dead.add(self._draining.info.id)
