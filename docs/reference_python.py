@@ -206,4 +206,4 @@ def shown(annotation: Any) -> Any:
 
 def steady(text: str) -> str:
     """Without what differs from run to run."""
-    return re.sub(r"<([\w.]+)(?: object)? at 0x[0-9a-f]+>", "…", text)
+    return re.sub(r"<[\w.]+(?: object| [\w.<>]+)? at 0x[0-9a-f]+>", "…", text)
