@@ -148,6 +148,7 @@ class Stage:
         first = next((at for at in self._acknowledged.values() if at > healed), None)
         return {
             "baseline": found.baseline / self._fault.part,
+            "during": found.during,
             "share": found.share,
             "of_two": found.share * self._fault.part,
             "after_s": PATIENCE if found.after is None else found.after,

@@ -7,7 +7,7 @@ from bench.chaos_faults import FAULTS
 from bench.rates import GOAL, WITHIN
 from bench.report import Results, Sample, failures, number, table
 
-HEAD = ["fault", "runs/s before", f"after {WITHIN:.0f} s", "worst", f"{GOAL:.0%} after, s", "worst"]
+HEAD = ["fault", "runs/s before", "meanwhile", f"after {WITHIN:.0f} s", "worst", f"{GOAL:.0%} after, s", "worst"]
 HEAD += ["enqueue again, s", "held runs ended, s", "lost", "done twice", "ended", "others %", ""]
 
 
@@ -36,6 +36,7 @@ def _row(results: Results, name: str) -> list[str]:
     return [
         FAULTS[name].title,
         number(statistics.median(each("baseline")), 0),
+        f"{statistics.median(each('during')):.0%}",
         f"{statistics.median(shares):.0%}",
         f"{min(shares):.0%}",
         number(statistics.median(afters)),

@@ -8,17 +8,22 @@ from dataclasses import dataclass
 GOAL = 0.95
 WITHIN = 10.0
 """Seconds after healing, within which the rate is to be back."""
-WINDOW = 2.0
-"""Seconds: long enough for hundreds of runs, short enough to say when."""
+WINDOW = 4.0
+"""Seconds: long enough that a busy machine changes little."""
+GLANCE = 2.0
+"""Shorter, to say when; looked at again every `STEP`."""
 STEP = 0.1
 
 
 @dataclass(frozen=True)
 class Recovery:
-    """`share`: of the baseline, in the window that ends ten seconds after healing. `after`: seconds, None for never."""
+    """Shares are of the baseline: `during` the fault, and in the window that ends ten seconds after healing.
+
+    `after`: seconds from healing until the rate is back, None for never.
+    """
 
     baseline: float
-    worst: float
+    during: float
     share: float
     after: float | None
 
@@ -32,7 +37,7 @@ def recovery(instants: Sequence[float], struck: float, healed: float, seconds: f
     baseline = part * steady_rate(instants, struck - seconds, struck)
     return Recovery(
         baseline=baseline,
-        worst=min(rates(instants, struck, healed + WITHIN)),
+        during=rate(instants, struck, healed) / baseline,
         share=rate(instants, healed + WITHIN - WINDOW, healed + WITHIN) / baseline,
         after=back_after(instants, healed, GOAL * baseline),
     )
@@ -43,21 +48,16 @@ def rate(instants: Sequence[float], since: float, until: float) -> float:
     return (bisect_left(instants, until) - bisect_left(instants, since)) / (until - since)
 
 
-def rates(instants: Sequence[float], since: float, until: float) -> list[float]:
-    """Of one whole second after the other."""
-    return [rate(instants, since + second, since + second + 1) for second in range(int(until - since))]
-
-
 def steady_rate(instants: Sequence[float], since: float, until: float) -> float:
-    """A median, so that one bad second on a busy machine does not make the goal easier."""
-    return statistics.median(rates(instants, since, until))
+    """The median second, so that a bad one on a busy machine does not make the goal easier."""
+    return statistics.median(rate(instants, since + second, since + second + 1) for second in range(int(until - since)))
 
 
 def back_after(instants: Sequence[float], healed: float, wanted: float) -> float | None:
-    """How long after healing the first window begins that has the rate that is wanted."""
+    """How long after healing the first glance begins that sees the rate that is wanted."""
     last = instants[-1] if instants else healed
-    for step in range(int((last - WINDOW - healed) / STEP) + 1):
+    for step in range(int((last - GLANCE - healed) / STEP) + 1):
         since = healed + step * STEP
-        if rate(instants, since, since + WINDOW) >= wanted:
+        if rate(instants, since, since + GLANCE) >= wanted:
             return step * STEP
     return None

@@ -6,7 +6,7 @@ import os
 from rota import Context, Rota
 
 TOLD = "BENCH_CHAOS_TOLD"
-NAP = 0.1
+NAP = 0.2
 """Seconds. Slots, not the CPU, say how many can be done: a busy machine then changes little."""
 
 app = Rota()
