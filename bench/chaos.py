@@ -139,6 +139,7 @@ class Stage:
         await self._fault.strike(self._scene)
         healed = time.time()
         await self._cluster.look_again()
+        starting = asyncio.create_task(self._all_ready())
         after = await self._others(WITHIN)
         producing.cancel()
         ended = [worker for worker in workers if worker.process.exit_code is not None]
@@ -154,7 +155,8 @@ class Stage:
             "after_s": PATIENCE if found.after is None else found.after,
             "away_s": healed - struck,
             "enqueue_s": PATIENCE if first is None else first - healed,
-            **({"held_s": held - struck} if held else {}),
+            **({"ready_s": await starting - healed} if self._fault.kills else {}),
+            **({"held_s": held - self._last_kill()} if held else {}),
             "lost": float(lost),
             "twice": float(self._twice()),
             "ended": float(len(ended) - (self._fault.part < 1)),
@@ -173,6 +175,16 @@ class Stage:
             worker.start()
         for worker in workers:
             await asyncio.to_thread(worker.process.until_said, f" runs {APP}")
+
+    async def _all_ready(self) -> float:
+        """When all that live have said that they work."""
+        while not all(worker.is_ready() or worker.lives[-1].until for worker in self._scene.workers):
+            await asyncio.sleep(0.1)
+        return time.time()
+
+    def _last_kill(self) -> float:
+        ends = [life.until for worker in self._scene.workers for life in worker.lives if life.until]
+        return time.time() - time.monotonic() + max(ends, default=0.0)
 
     async def _produce(self) -> None:
         """One after the other; what could not be sent in time is not made up for."""

@@ -8,7 +8,7 @@ from bench.rates import GOAL, WITHIN
 from bench.report import Results, Sample, failures, number, table
 
 HEAD = ["fault", "runs/s before", "meanwhile", f"after {WITHIN:.0f} s", "worst", f"{GOAL:.0%} after, s", "worst"]
-HEAD += ["enqueue again, s", "held runs ended, s", "lost", "done twice", "ended", "others %", ""]
+HEAD += ["enqueue again, s", "process ready, s", "held runs ended, s", "lost", "done twice", "ended", "others %", ""]
 
 
 def page(samples: Sequence[Sample], facts: dict[str, str]) -> str:
@@ -30,9 +30,9 @@ def _row(results: Results, name: str) -> list[str]:
         return results.each("chaos", name, word)
 
     shares, afters = each("share"), each("after_s")
-    faultless = not any((*each("lost"), *each("ended")))
-    met = statistics.median(shares) >= GOAL and statistics.median(afters) <= WITHIN and faultless
-    held = each("held_s")
+    is_whole = not any((*each("lost"), *each("ended")))
+    met = statistics.median(shares) >= GOAL and statistics.median(afters) <= WITHIN and is_whole
+    ready, held = each("ready_s"), each("held_s")
     return [
         FAULTS[name].title,
         number(statistics.median(each("baseline")), 0),
@@ -42,6 +42,7 @@ def _row(results: Results, name: str) -> list[str]:
         number(statistics.median(afters)),
         number(max(afters)),
         number(statistics.median(each("enqueue_s"))),
+        number(statistics.median(ready)) if ready else "–",
         number(max(held)) if held else "–",
         number(sum(each("lost")), 0),
         number(sum(each("twice")), 0),
