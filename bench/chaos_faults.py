@@ -74,6 +74,12 @@ async def _half_open(scene: Scene) -> None:
     scene.proxy.stalling = False
 
 
+async def _forgotten(scene: Scene) -> None:
+    """Healed at once: whoever connects again is served."""
+    assert scene.proxy is not None
+    scene.proxy.stall()
+
+
 async def _killed(scene: Scene) -> None:
     await asyncio.to_thread(scene.workers[0].kill)
 
@@ -96,12 +102,13 @@ async def _killed_again_and_again(scene: Scene) -> None:
 
 
 FAULTS = {
-    "restart": Fault(f"PostgreSQL restarted, away for {DOWN:.0f} s", partial(_stopped, mode="fast"), 5),
-    "crash": Fault(f"PostgreSQL crashed, away for {DOWN:.0f} s", partial(_stopped, mode="immediate"), 5),
+    "restart": Fault(f"PostgreSQL stopped, started after {DOWN:.0f} s", partial(_stopped, mode="fast"), 5),
+    "crash": Fault(f"PostgreSQL crashed, started after {DOWN:.0f} s", partial(_stopped, mode="immediate"), 5),
     "terminated": Fault(f"all backends terminated, each second for {CUTS} s", _terminated, CUTS),
     "crowded": Fault(f"every connection held by another for {HELD:.0f} s", _crowded, HELD),
     "late": Fault(f"network silent for {SILENT:.0f} s, then all arrives", _late, SILENT, network=True),
     "half-open": Fault(f"network silent for {SILENT:.0f} s, connections lost", _half_open, SILENT, network=True),
+    "forgotten": Fault("network forgets every connection, new ones work", _forgotten, 0, network=True),
     "killed": Fault("one of two workers killed, to one worker's rate", _killed, 0, kills=True, part=0.5),
     "replaced": Fault(f"one of two killed, back after {SUPERVISOR:.0f} s", _killed_and_back, SUPERVISOR, kills=True),
     "kills": Fault(f"a worker killed every {KILL_EVERY:.0f} s, {KILLS} times", _killed_again_and_again, 13, kills=True),
