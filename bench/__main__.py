@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from bench import chaos, http, queue, schedule, server
+from bench.chaos_faults import FAULTS
 from bench.peers import DRIVERS
 
 
@@ -128,7 +129,7 @@ def _server(options: argparse.Namespace) -> None:
 
 
 def _add_chaos(command: argparse.ArgumentParser) -> None:
-    command.add_argument("faults", nargs="*", help=f"of: {', '.join(chaos.FAULTS)} (default: all)")
+    command.add_argument("faults", nargs="*", help=f"of: {', '.join(FAULTS)} (default: all)")
     command.add_argument("--repeat", type=int, default=3, help="repetitions")
     command.add_argument("--seconds", type=float, default=8, help="of the baseline, before each fault")
     command.add_argument("--json", type=Path, help="also write every repetition's figures to this file")
@@ -136,9 +137,9 @@ def _add_chaos(command: argparse.ArgumentParser) -> None:
 
 
 def _chaos(options: argparse.Namespace) -> None:
-    if set(options.faults).difference(chaos.FAULTS):
-        sys.exit(f"faults are {', '.join(chaos.FAULTS)}")
-    chaos.main(chaos.Plan(options.faults or list(chaos.FAULTS), options.repeat, options.seconds), options.json)
+    if set(options.faults).difference(FAULTS):
+        sys.exit(f"faults are {', '.join(FAULTS)}")
+    chaos.main(chaos.Plan(options.faults or list(FAULTS), options.repeat, options.seconds), options.json)
 
 
 def _add_paint(command: argparse.ArgumentParser) -> None:

@@ -120,7 +120,8 @@ class Stage:
         self._processes = processes
         self._through = proxy.url if proxy else url
         self._told = told
-        self._acknowledged: dict[str, float] = {}
+        self._acknowledged: set[str] = set()
+        self._answers: list[tuple[float, float]] = []  # when each enqueue of the producer began, and was answered
         self._scene = Scene(cluster.server, url, [self._worker(f"worker-{n + 1}") for n in range(WORKERS)], proxy)
 
     def _worker(self, name: str, *flags: str) -> Target:
@@ -146,7 +147,7 @@ class Stage:
         await self._sweep()
         instants, lost, held = await self._ends()
         found = recovery(instants, struck, healed, plan.seconds, part=self._fault.part)
-        first = next((at for at in self._acknowledged.values() if at > healed), None)
+        first = next((answered for began, answered in self._answers if began >= healed), None)
         return {
             "baseline": found.baseline / self._fault.part,
             "during": found.during,
@@ -167,7 +168,7 @@ class Stage:
     async def _fill(self, n: int) -> None:
         for _ in range(0, n, BATCH):
             for done in await self._client.enqueue_many([Order("nap", {})] * BATCH):
-                self._acknowledged[done.id] = 0.0
+                self._acknowledged.add(done.id)
         await self._cluster.settle(self._url)
 
     async def _started(self, workers: list[Target]) -> None:
@@ -189,9 +190,11 @@ class Stage:
     async def _produce(self) -> None:
         """One after the other; what could not be sent in time is not made up for."""
         while True:
+            began = time.time()
             try:
                 done = await self._client.enqueue(Order("nap", {}))
-                self._acknowledged[done.id] = time.time()
+                self._acknowledged.add(done.id)
+                self._answers.append((began, time.time()))
             except Unavailable:
                 pass  # nobody has promised anything
             await asyncio.sleep(ENQUEUE_EVERY)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rota import Unavailable
 from rota.store import silence
 from tests.support.proxy import Proxy, proxy_to
 from tests.system.site import connected, migrate
@@ -50,6 +51,20 @@ async def test_while_nobody_is_heard_it_is_asked_again(proxy: Proxy) -> None:
         proxy.stalling = False
         async with asyncio.timeout(DEADLINE / 2):
             await asked
+
+
+async def test_one_lost_connection_is_enough_to_give_up_the_others(proxy: Proxy) -> None:
+    """Also if it was used for what must not be repeated unasked, as a claim."""
+
+    async def body(tx: Any) -> None:
+        await tx.fetch_sql("select 1")
+
+    async with connected(proxy.url, deadline=DEADLINE) as client:
+        await asyncio.gather(*[client.time() for _ in range(8)])
+        proxy.stall()
+        with pytest.raises(Unavailable):
+            await client.store.database.transact(body, repeatable=False)
+        await client.store.database.transact(body, repeatable=False)
 
 
 async def test_what_takes_long_is_not_given_up(proxy: Proxy) -> None:

@@ -209,10 +209,10 @@ class PostgresDatabase:
                 self._forget_idle()  # the others may be half-open, too: one deadline is enough to learn it
                 raise DeadlineExceeded("a transaction", self.deadline.total_seconds()) from error
             except (asyncpg.PostgresError, *_BROKEN, OSError, UnicodeError) as error:
-                if not tries_left or not isinstance(error, again):
-                    raise translated(error, self.deadline) from error
                 if isinstance(error, _BROKEN):
                     self._forget_idle()  # after a restart of the server they are all dead
+                if not tries_left or not isinstance(error, again):
+                    raise translated(error, self.deadline) from error
         raise AssertionError("unreachable")
 
     async def _answered(self, connection: Connection, settings: str | None, work: Work[T]) -> T:
