@@ -72,7 +72,7 @@ class Silence:
         except (RotaError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
             return  # nobody is heard now, so nothing is known; soon again
         # Where one is lost, the next may be; but who is only slow is not asked for each second.
-        self._ask_at = 0.0 if idle else asyncio.get_running_loop().time() + PATIENCE
+        self._ask_at = 0.0 if idle else asyncio.get_running_loop().time() + PATIENCE / 2
         for pid in idle:
             connection = pids[pid]
             if self._since.get(connection) == silent[connection]:  # still the same call
