@@ -5,7 +5,8 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from bench import http, queue, schedule, server
+from bench import chaos, http, queue, schedule, server
+from bench.chaos_faults import FAULTS
 from bench.peers import DRIVERS
 
 
@@ -16,6 +17,7 @@ def main() -> None:
     _add_schedule(commands.add_parser("schedule", help="fires, lateness, idle and start, cron; beside APScheduler"))
     _add_http(commands.add_parser("http", help="HTTP jobs, beside the bare client"))
     _add_server(commands.add_parser("server", help="the API, beside its framework and its store"))
+    _add_chaos(commands.add_parser("chaos", help="what is left of the rate after a fault"))
     _add_paint(commands.add_parser("paint", help="how soon the dashboard shows something with a million runs"))
     options = parser.parse_args()
     options.run(options)
@@ -124,6 +126,20 @@ def _server(options: argparse.Namespace) -> None:
         seconds=options.seconds,
     )
     server.main(plan, options.json)
+
+
+def _add_chaos(command: argparse.ArgumentParser) -> None:
+    command.add_argument("faults", nargs="*", help=f"of: {', '.join(FAULTS)} (default: all)")
+    command.add_argument("--repeat", type=int, default=3, help="repetitions")
+    command.add_argument("--seconds", type=float, default=8, help="of the baseline, before each fault")
+    command.add_argument("--json", type=Path, help="also write every repetition's figures to this file")
+    command.set_defaults(run=_chaos)
+
+
+def _chaos(options: argparse.Namespace) -> None:
+    if set(options.faults).difference(FAULTS):
+        sys.exit(f"faults are {', '.join(FAULTS)}")
+    chaos.main(chaos.Plan(options.faults or list(FAULTS), options.repeat, options.seconds), options.json)
 
 
 def _add_paint(command: argparse.ArgumentParser) -> None:

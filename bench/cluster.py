@@ -20,27 +20,34 @@ SETTINGS = {
 
 
 class Cluster:
-    def __init__(self) -> None:
-        self._server = PostgresCluster(fsync=True, settings=SETTINGS)
+    """`own` settings are for a measure that needs others; `server` is for one that stops it, and then looks again."""
+
+    def __init__(self, **own: str) -> None:
+        self.settings = {**SETTINGS, **own}
+        self.server = PostgresCluster(fsync=True, settings=self.settings)
         self.pid: int | None = None
 
     async def __aenter__(self) -> Self:
-        self._server.__enter__()
-        async with self.connect(self._server.url) as connection:
-            self.pid = cpu.parent(await connection.fetchval("select pg_backend_pid()"))
+        self.server.__enter__()
+        await self.look_again()
         return self
 
+    async def look_again(self) -> None:
+        """Which process it is now."""
+        async with self.connect(self.server.url) as connection:
+            self.pid = cpu.parent(await connection.fetchval("select pg_backend_pid()"))
+
     async def __aexit__(self, *_: object) -> None:
-        self._server.close()
+        self.server.close()
 
     @contextmanager
     def database(self) -> Iterator[str]:
         """A new database, dropped afterwards: what one contender leaves behind must not slow the next one."""
-        url = self._server.create_database()
+        url = self.server.create_database()
         try:
             yield url
         finally:
-            self._server.drop_database(url)
+            self.server.drop_database(url)
 
     @staticmethod
     @asynccontextmanager
@@ -58,5 +65,5 @@ class Cluster:
             await connection.execute("checkpoint")
 
     async def version(self) -> str:
-        async with self.connect(self._server.url) as connection:
+        async with self.connect(self.server.url) as connection:
             return f"PostgreSQL {await connection.fetchval('show server_version')}"

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import platform
 import statistics
 import sys
 import tempfile
@@ -12,8 +11,8 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bench import node, report
-from bench.cluster import SETTINGS, Cluster
+from bench import machine, node, report
+from bench.cluster import Cluster
 from bench.driver import Drained, Driver, NodeDriver
 from bench.peers import DRIVERS
 from bench.report import Figures, Sample
@@ -119,11 +118,11 @@ def jobs_of(driver: Driver, plan: Plan) -> int:
 
 
 def main(plan: Plan, path: Path | None) -> None:
-    before = _load()
+    before = machine.load()
     facts, samples = asyncio.run(_run(plan))
     if plan.jobs < FAIR_JOBS:
         facts["few jobs"] = "the first claim is not counted, which favours large batches; for trying only"
-    facts["load average"] = f"{before} before, {_load()} after"
+    facts["load average"] = f"{before} before, {machine.load()} after"
     if path:
         path.write_text(json.dumps({"facts": facts, "plan": asdict(plan), "samples": list(map(asdict, samples))}))
     print(report.page(samples, facts, {name: DRIVERS[name].title for name in plan.contenders}))
@@ -186,13 +185,13 @@ async def _driver(name: str, cluster: Cluster) -> AsyncIterator[Driver]:
 
 
 def _per_job(n: int, drained: Drained) -> Figures:
-    machine = drained.seconds * (os.cpu_count() or 1)
+    whole = drained.seconds * (os.cpu_count() or 1)
     return {
         "per_s": n / drained.seconds,
         "server_us": drained.used.server / n * 1e6,
         "worker_us": drained.used.workers / n * 1e6,
-        "others_percent": 100 * drained.used.others / machine,
-        "stolen_percent": 100 * drained.used.stolen / machine,
+        "others_percent": 100 * drained.used.others / whole,
+        "stolen_percent": 100 * drained.used.stolen / whole,
     }
 
 
@@ -206,17 +205,10 @@ def _tell(run: int, measure: str, name: str, figures: Figures) -> None:
 
 
 async def _facts(plan: Plan, cluster: Cluster) -> dict[str, str]:
-    facts = {
-        "machine": f"{os.cpu_count()} cores, {platform.platform()}, Python {platform.python_version()}",
-        "database": f"{await cluster.version()}, " + ", ".join(f"{name} {value}" for name, value in SETTINGS.items()),
-    }
+    facts = await machine.facts(cluster)
     if any(issubclass(DRIVERS[name], NodeDriver) for name in plan.contenders):
         try:
             facts["machine"] += f", {node.version()}"
         except (node.NodeMissingError, RuntimeError) as error:
             print(error, file=sys.stderr)
     return facts
-
-
-def _load() -> str:
-    return " ".join(f"{average:.2f}" for average in os.getloadavg())

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import platform
 import statistics
 import sys
 import tempfile
@@ -13,8 +12,8 @@ from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bench import cpu, schedule_report
-from bench.cluster import SETTINGS, Cluster
+from bench import cpu, machine, schedule_report
+from bench.cluster import Cluster
 from bench.fleet import Fleet, Outcome, fleet
 from bench.process import Process
 from bench.report import Figures, Sample
@@ -235,9 +234,9 @@ def _with(take: Callable[..., Awaitable[Figures]], *given: object) -> Take:
 
 
 def main(plan: Plan, path: Path | None) -> None:
-    before = _load()
+    before = machine.load()
     facts, samples = asyncio.run(_run(plan))
-    facts["load average"] = f"{before} before, {_load()} after"
+    facts["load average"] = f"{before} before, {machine.load()} after"
     if path:
         path.write_text(json.dumps({"facts": facts, "plan": asdict(plan), "samples": list(map(asdict, samples))}))
     print(schedule_report.page(samples, facts, plan.databases))
@@ -247,8 +246,7 @@ async def _run(plan: Plan) -> tuple[dict[str, str], list[Sample]]:
     async with Cluster() as cluster, AsyncExitStack() as stack:
         bench = Bench(plan, cluster, stack)
         facts = {
-            "machine": f"{os.cpu_count()} cores, {platform.platform()}, Python {platform.python_version()}",
-            "database": f"{await cluster.version()}, " + ", ".join(f"{key} {word}" for key, word in SETTINGS.items()),
+            **await machine.facts(cluster),
             "schedules": f"{plan.due:,} due in one second, {plan.carried:,} carried",
         }
         samples = []
@@ -295,13 +293,13 @@ async def _usage_at(at: int, server: int | None, processes: list[Process]) -> cp
 
 def _fired(n: int, seconds: float, used: cpu.Usage, window: float | None = None) -> Figures:
     """`window`: the seconds over which CPU was counted, if that is longer."""
-    machine = (window or seconds) * (os.cpu_count() or 1)
+    whole = (window or seconds) * (os.cpu_count() or 1)
     return {
         "per_s": n / seconds,
         "server_us": used.server / n * 1e6,
         "planner_us": used.workers / n * 1e6,
-        "others_percent": 100 * used.others / machine,
-        "stolen_percent": 100 * used.stolen / machine,
+        "others_percent": 100 * used.others / whole,
+        "stolen_percent": 100 * used.stolen / whole,
     }
 
 
@@ -320,7 +318,3 @@ def _tell(sample: Sample) -> None:
     )
     run = "warm-up" if sample.run < 0 else f"run {sample.run + 1}"
     print(f"{run}  {sample.measure:16}  {sample.contender:20}  {words}", file=sys.stderr)
-
-
-def _load() -> str:
-    return " ".join(f"{average:.2f}" for average in os.getloadavg())

@@ -38,6 +38,7 @@ class Proxy:
         self.url = urlunsplit(parts._replace(netloc=f"{parts.username}@127.0.0.1:{port}"))
         self.refusing = False
         self.stalling = False
+        self.holding = False  # what is said meanwhile arrives afterwards, as over a network that was away for a while
         self.delay = 0.0  # seconds, for each round trip
         self.swallows_notifications = False
         self.lost_answers = 0
@@ -185,6 +186,8 @@ class _Link:
             self.close()
 
     async def _pass(self, writer: asyncio.StreamWriter, message: bytes) -> None:
+        while self._proxy.holding:
+            await asyncio.sleep(0.01)
         if not self.stalled:
             writer.write(message)
             await writer.drain()

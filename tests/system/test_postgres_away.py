@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
-import asyncpg
 import pytest
 
 from rota import Outcome
+from tests.support.crowd import crowd
 from tests.support.postgres import PostgresCluster
 from tests.support.proxy import proxy_to
 from tests.support.waiting import until
@@ -101,28 +100,9 @@ async def test_connections_cut_again_and_again_cost_nothing(site: Site, cluster:
 
 async def test_a_server_out_of_connections_is_waited_for(site: Site, cluster: PostgresCluster) -> None:
     async def crowding() -> None:
-        """Every place is taken the moment it becomes free, and then all of them given back."""
-        hogs: list[asyncpg.Connection[asyncpg.Record]] = []
-        end = time.monotonic() + 3
-        try:
-            while time.monotonic() < end:
-                try:
-                    hogs.append(await asyncpg.connect(cluster.url))
-                except asyncpg.TooManyConnectionsError:
-                    await cut_others(hogs[0])
-                    await asyncio.sleep(0.02)
-        finally:
-            assert len(hogs) > CONNECTIONS / 2
-            for hog in hogs:
-                await hog.close()
+        assert await crowd(cluster.url, "rota_test%", seconds=3) > CONNECTIONS / 2
 
     await suffer(site, crowding)
-
-
-async def cut_others(connection: asyncpg.Connection[asyncpg.Record]) -> None:
-    await connection.execute(
-        "select pg_terminate_backend(pid) from pg_stat_activity where datname like 'rota_test%' and random() < 0.2"
-    )
 
 
 async def suffer(site: Site, fault: Callable[[], Awaitable[None]]) -> None:

@@ -15,6 +15,7 @@ from rota.clock import Clock, HostClock
 from rota.errors import BadConfig, Conflict, DeadlineExceeded, Invalid, RotaError, Unavailable
 from rota.store.database import Hint, HotForms, Row, Work
 from rota.store.postgres_hot import PostgresHotForms
+from rota.store.silence import Silence
 from rota.store.statements import POSTGRES, Statement, compile_sql, compile_statement
 from rota.store.wakeups import Listener, Notifier
 
@@ -133,6 +134,7 @@ class PostgresDatabase:
         self._notifier = Notifier(self._send_notification)
         self._listener: Listener | None = None
         self._aside: PostgresDatabase | None = None
+        self._silence = None if self._pooled else Silence(self.connect)  # a pooler's processes are not ours to ask for
 
     async def connect(self) -> Connection:
         limit = self.deadline.total_seconds()
@@ -202,16 +204,26 @@ class PostgresDatabase:
         for tries_left in reversed(range(_TRIES)):
             try:
                 async with asyncio.timeout(self.deadline.total_seconds()), self._connection() as connection:
-                    return await self._transaction(connection, settings, work)
+                    return await self._answered(connection, settings, work)
             except TimeoutError as error:
                 self._forget_idle()  # the others may be half-open, too: one deadline is enough to learn it
                 raise DeadlineExceeded("a transaction", self.deadline.total_seconds()) from error
             except (asyncpg.PostgresError, *_BROKEN, OSError, UnicodeError) as error:
-                if not tries_left or not isinstance(error, again):
-                    raise translated(error, self.deadline) from error
                 if isinstance(error, _BROKEN):
                     self._forget_idle()  # after a restart of the server they are all dead
+                if not tries_left or not isinstance(error, again):
+                    raise translated(error, self.deadline) from error
         raise AssertionError("unreachable")
+
+    async def _answered(self, connection: Connection, settings: str | None, work: Work[T]) -> T:
+        """Or the connection breaks, if nobody is at its other end."""
+        if self._silence is None:
+            return await self._transaction(connection, settings, work)
+        self._silence.begin(connection)
+        try:
+            return await self._transaction(connection, settings, work)
+        finally:
+            self._silence.end(connection)
 
     def _forget_idle(self) -> None:
         while connection := self._pop_idle():
@@ -274,6 +286,8 @@ class PostgresDatabase:
 
     async def close(self) -> None:
         self._closed = True
+        if self._silence:
+            await self._silence.close()
         if self._aside:
             await self._aside.close()
         await self._notifier.flush()

@@ -1,0 +1,30 @@
+"""Somebody who takes every connection that PostgreSQL has to give."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import asyncpg
+
+_CUT = "select pg_terminate_backend(pid) from pg_stat_activity where datname like $1 and random() < 0.2"
+
+
+async def crowd(url: str, others: str, seconds: float) -> int:
+    """How many connections it held in the end: those that were free, and those of the databases named like `others`.
+
+    Every place is taken the moment it becomes free, and then all of them are given back.
+    """
+    held: list[asyncpg.Connection[asyncpg.Record]] = []
+    end = time.monotonic() + seconds
+    try:
+        while time.monotonic() < end:
+            try:
+                held.append(await asyncpg.connect(url))
+            except asyncpg.TooManyConnectionsError:
+                await held[0].execute(_CUT, others)
+                await asyncio.sleep(0.02)
+        return len(held)
+    finally:
+        for connection in held:
+            await connection.close()
