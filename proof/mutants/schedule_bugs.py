@@ -14,8 +14,8 @@ _CURSOR = (
         "ordinary-fire-is-the-last",
         "P1",
         _FIRING,
-        "fire.next_plan,\n            fire.next_at",
-        "None,\n            None",
+        "one.fire.next_plan for one in fires], [one.fire.next_at for one in fires",
+        "None for one in fires], [None for one in fires",
     ),
     planted("cursor-is-not-advanced", "P1", _SQLITE, "set cursor_at = excluded.cursor_at, next_plan", "set next_plan"),
     planted(

@@ -263,14 +263,14 @@ async def test_a_schedule_that_breaks_planning_is_set_aside(harness: Harness, mo
     await make_schedule(harness.store, "bad", every("1m"))
     harness.clock.advance("1s")
     await make_schedule(harness.store, "good", every("1m"))
-    plain_run_row = making.plain_run_row
+    plain_facts = making.plain_facts
 
-    def breaks(run_id: str, pattern: Pattern, row: ScheduleRow, *when: int) -> Row:
+    def breaks(row: ScheduleRow, pattern: Pattern, plan_time: int) -> Row:
         if row.name == "bad":
             raise ZeroDivisionError("nobody thought of it")
-        return plain_run_row(run_id, pattern, row, *when)
+        return plain_facts(row, pattern, plan_time)
 
-    monkeypatch.setattr(firing, "plain_run_row", breaks)
+    monkeypatch.setattr(firing, "plain_facts", breaks)
     stepping = Planner(harness.store, {}, POLL)
     harness.clock.advance("1m")
     for _ in range(10):

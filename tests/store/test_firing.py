@@ -151,7 +151,7 @@ async def test_only_ordinary_ones_take_the_short_way(
 
     def noting(*given: Any) -> Any:
         fires, others = ordinary_fires(*given)
-        taken.update(row.name for row, _, _ in fires)
+        taken.update(one.row.name for one in fires)
         return fires, others
 
     monkeypatch.setattr(planning, "ordinary_fires", noting)

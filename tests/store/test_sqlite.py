@@ -1,9 +1,11 @@
 """What only SQLite has: one writer with group commit, and files that several processes write."""
 
 import asyncio
+import contextlib
 import os
 import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from rota.errors import DuplicateRun
 from rota.store import Store, open_store
 from rota.store.database import Tx
 from rota.store.sqlite import SqliteDatabase
+from rota.store.sqlite_thread import Job, write_group
 from tests.support.programs import run_python
 from tests.support.runs import claim, finish, make, put
 
@@ -50,6 +53,24 @@ async def test_an_operation_that_fails_in_a_group_fails_alone(sqlite_store: Stor
     assert all(isinstance(answer, DuplicateRun) for answer in answers[1::2])
     assert not any(isinstance(answer, BaseException) for answer in answers[::2])
     assert await sqlite_store.queue_counts() == [("default", 0, 1 + 20 * 2, 0)]
+
+
+@pytest.mark.parametrize("failing", [(0,), (1,), (0, 1), (0, 2), (0, 1, 2)])
+async def test_whichever_of_a_group_fails_the_others_are_written(sqlite_store: Store, failing: tuple[int, ...]) -> None:
+    def work(place: int) -> Any:
+        async def body(tx: Tx) -> int:
+            await tx.hot.enqueue([make()])
+            return place // (place not in failing)
+
+        return body
+
+    jobs = [Job(work(place), Future()) for place in range(3)]
+    with contextlib.closing(sqlite_store.database._connected().open_another()) as tx:  # type: ignore[attr-defined]
+        write_group(tx, jobs)
+        assert not tx.in_transaction
+    assert [place for place, job in enumerate(jobs) if job.future.exception()] == list(failing)
+    written = 3 - len(failing)
+    assert await sqlite_store.queue_counts() == ([("default", 0, written, 0)] if written else [])
 
 
 async def test_a_bug_in_an_operation_fails_alone_and_changes_nothing(sqlite_store: Store) -> None:

@@ -18,7 +18,7 @@ __all__ = ["Rule", "Times", "Window", "check", "compiled", "window_of"]
 _HORIZON = 50 * 366 * 86_400 * MICROS
 
 
-class Rule(msgspec.Struct, frozen=True, cache_hash=True):
+class Rule(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     """When a schedule plans. Windows and excluded dates, in `timezone`, remove plan times; `end_at` is included."""
 
     trigger: Trigger

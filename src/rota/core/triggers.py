@@ -21,7 +21,7 @@ ENDS = ("success", "failure", "end")
 _MOST_TRIGGERS = 100
 
 
-class _Trigger(msgspec.Struct, frozen=True, tag_field="type"):
+class _Trigger(msgspec.Struct, frozen=True, tag_field="type", gc=False):
     def __or__(self, other: Trigger) -> Either:
         """Both; an instant that both name counts once."""
         if not isinstance(other, _Trigger):

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from rota.core.planning import Fire, due_until, eligible, ordinary
 from rota.core.rules import Times
 from rota.core.tallying import Tally
 from rota.core.zones import tzdata_version
 from rota.errors import RotaError
-from rota.store.database import Row, Tx
+from rota.store.columns import Column, Columns, column
+from rota.store.database import Tx
 from rota.store.lanes import AllLanes
-from rota.store.making import Pattern, plain_ready_row, plain_run_row
+from rota.store.making import Pattern, plain_facts, plain_ready, plain_runs
 from rota.store.quotas import Under
 from rota.store.schedule_rows import ScheduleRow
 
 Known = tuple[ScheduleRow, Pattern]
-Ordinary = tuple[ScheduleRow, Pattern, Fire]
+
+
+class Ordinary(msgspec.Struct, frozen=True, gc=False):
+    row: ScheduleRow
+    pattern: Pattern
+    fire: Fire
 
 
 def ordinary_fires(
@@ -32,7 +40,7 @@ def ordinary_fires(
         if fire is None or (under and pattern.definition.lanes[0] in under):
             others.append((row, pattern))
         else:
-            fires.append((row, pattern, fire))
+            fires.append(Ordinary(row, pattern, fire))
     return fires, others
 
 
@@ -55,44 +63,45 @@ async def make_ordinary(
     tx: Tx, fires: Sequence[Ordinary], now: int, new_id: Callable[[], str], queues: set[str]
 ) -> Tally:
     ids = [new_id() for _ in fires]
-    ats = [_eligible(*fire) for fire in fires]
-    there = await tx.hot.insert_planned(
-        [
-            plain_run_row(id, pattern, row, fire.plan_time, at, now)
-            for id, at, (row, pattern, fire) in zip(ids, ats, fires, strict=True)
-        ]
-    )
-    made = list(zip(ids, ats, fires, strict=True))
-    if there is not None:
-        made = [one for one in made if one[0] in there]
-    if made:
-        queues |= {pattern.place[0] for _, _, (_, pattern, _) in made}
-        ready = [plain_ready_row(id, pattern, at, 0 if at <= now else 1) for id, at, (_, pattern, _) in made]
-        await tx.fetch("insert_planned_ready", ready)
-    await tx.fetch("advance_cursors", _advanced(fires, ids, there))
-    tally = Tally(ran=len(made), lateness=[max(0, now - at) for _, at, _ in made])
-    if len(made) < len(fires):  # somebody made the run of that plan time before
+    ats = [_eligible(one) for one in fires]
+    plans = [one.fire.plan_time for one in fires]
+    facts = [plain_facts(one.row, one.pattern, one.fire.plan_time) for one in fires]
+    there = await tx.hot.insert_planned(plain_runs(ids, facts, now, ats, [one.row.id for one in fires], plans))
+    await tx.fetch("advance_cursors", _advanced(fires, ids, plans, there))
+    tally = Tally()
+    if there is not None:  # somebody made the run of the others' plan times before
+        made = [place for place, id in enumerate(ids) if id in there]
         tally.skipped["overlap"] = len(fires) - len(made)
+        fires, ids, ats = (
+            [fires[place] for place in made],
+            [ids[place] for place in made],
+            [ats[place] for place in made],
+        )
+    if fires:
+        places = [one.pattern.place for one in fires]
+        queues |= {place[0] for place in places}
+        await tx.fetch("insert_planned_ready", plain_ready(ids, places, now, ats))
+    tally.ran, tally.lateness = len(fires), [max(0, now - at) for at in ats]
     return tally
 
 
-def _eligible(row: ScheduleRow, pattern: Pattern, fire: Fire) -> int:
-    definition = pattern.definition
-    return eligible(row.standing, definition.lanes[0], fire.plan_time) if definition.jitter else fire.eligible_at
+def _eligible(one: Ordinary) -> int:
+    definition, fire = one.pattern.definition, one.fire
+    return eligible(one.row.standing, definition.lanes[0], fire.plan_time) if definition.jitter else fire.eligible_at
 
 
-def _advanced(fires: Sequence[Ordinary], ids: Sequence[str], there: set[str] | None) -> list[Row]:
-    tzdata = tzdata_version()
-    return [
-        (
-            row.cursor_no,
-            fire.plan_time,
-            fire.next_plan,
-            fire.next_at,
-            fire.plan_time if there is None or id in there else None,
-            row.fired + 1,
-            None,
-            tzdata,
-        )
-        for id, (row, _, fire) in zip(ids, fires, strict=True)
-    ]
+def _advanced(fires: Sequence[Ordinary], ids: Sequence[str], plans: Column, there: set[str] | None) -> Columns:
+    opened = plans if there is None else [plan if id in there else None for id, plan in zip(ids, plans, strict=True)]
+    following = [one.fire.next_plan for one in fires], [one.fire.next_at for one in fires]
+    return Columns(
+        len(fires),
+        [
+            [one.row.cursor_no for one in fires],
+            column(plans),
+            *map(column, following),
+            column(opened),
+            column([one.row.fired + 1 for one in fires]),
+            (None,),
+            (tzdata_version(),),
+        ],
+    )

@@ -21,6 +21,7 @@ from rota.core.scope import Scope
 from rota.core.templates import check_template, filled
 from rota.errors import RotaError, UnreadableSchedule
 from rota.store import control, enqueueing, limits, listening, needs, stages, waits
+from rota.store.columns import Column, Columns, column, columns_of
 from rota.store.database import Row, Tx
 from rota.store.lanes import Lanes
 from rota.store.limits import Admitted
@@ -324,14 +325,18 @@ def _run_row(work: Work, planned: Planned, now: int) -> Row:
     )
 
 
-def plain_run_row(run_id: str, pattern: Pattern, row: ScheduleRow, plan_time: int, eligible_at: int, now: int) -> Row:
-    """The same for a plan time that covers no other, with the one scope of its schedule."""
-    if pattern.templated:
-        (scope,) = pattern.definition.lanes
-        facts = pattern.facts(scope, pattern.payload_for(row.name, scope, plan_time))
-    else:
-        facts = pattern.usual_facts
-    return run_id, *facts, now, eligible_at, row.id, plan_time, None, None, *_LIVE
+def plain_runs(ids: Column, facts: Sequence[Row], now: int, ats: Column, schedules: Column, plans: Column) -> Columns:
+    """The same rows for plan times that cover no other; `facts` as their patterns tell."""
+    nothing = [(None,)] * (2 + len(_LIVE))
+    return Columns(len(ids), [ids, *columns_of(facts), (now,), column(ats), schedules, column(plans), *nothing])
+
+
+def plain_facts(row: ScheduleRow, pattern: Pattern, plan_time: int) -> Row:
+    """With the one scope of its schedule."""
+    if not pattern.templated:
+        return pattern.usual_facts
+    (scope,) = pattern.definition.lanes
+    return pattern.facts(scope, pattern.payload_for(row.name, scope, plan_time))
 
 
 def _payload(work: Work, planned: Planned) -> str:
@@ -343,18 +348,14 @@ def _ready_row(work: Work, planned: Planned, now: int, waiting: set[str], gates:
     assert isinstance(decision, Create)
     due = at <= now
     hold = (2 if due else 4) if gates else (0 if due else 1)
-    return plain_ready_row(
-        planned.run_id,
-        work.pattern,
-        at,
-        3 if planned.run_id in waiting else hold,
-        decision.attempt - 1,
-        gates[0].key if gates else None,
-    )
+    hold = 3 if planned.run_id in waiting else hold
+    queue, rank, solo, job, version = work.pattern.place
+    key = gates[0].key if gates else None
+    return planned.run_id, queue, rank, at, hold, solo, decision.attempt - 1, job, version, key
 
 
-def plain_ready_row(
-    run_id: str, pattern: Pattern, eligible_at: int, hold: int, attempt: int = 0, limit_key: str | None = None
-) -> Row:
-    queue, rank, solo, job, version = pattern.place
-    return run_id, queue, rank, eligible_at, hold, solo, attempt, job, version, limit_key
+def plain_ready(ids: Column, places: Sequence[Row], now: int, ats: Column) -> Columns:
+    """The same for runs that nothing but their time holds back."""
+    queue, rank, solo, job, version = columns_of(places)
+    holds = column([0 if at <= now else 1 for at in ats])
+    return Columns(len(ids), [ids, queue, rank, column(ats), holds, solo, (0,), job, version, (None,)])

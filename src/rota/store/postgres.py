@@ -13,6 +13,7 @@ import asyncpg
 
 from rota.clock import Clock, HostClock
 from rota.errors import BadConfig, Conflict, DeadlineExceeded, Invalid, RotaError, Unavailable
+from rota.store.columns import Column, Columns
 from rota.store.database import Hint, HotForms, Row, Work
 from rota.store.postgres_hot import PostgresHotForms
 from rota.store.silence import Silence
@@ -58,8 +59,9 @@ class PostgresTx:
     async def fetch(self, statement: str, rows: Sequence[Row] | None = None, /, **values: object) -> Sequence[Row]:
         compiled = self._statements.named(statement)
         if rows is not None:
-            columns = list(zip(*rows, strict=True)) if rows else [()] * len(compiled.columns)
-            arrays = [columns[0], *map(_array, columns[1:])]
+            columns = Columns.of(rows).columns if rows else [()] * len(compiled.columns)
+            whole = columns[0] if len(columns[0]) == len(rows) else [*columns[0]] * len(rows)
+            arrays = [whole, *map(_array, columns[1:])]
             values.update(zip(compiled.columns, arrays, strict=True))
         return await self._run(compiled, values)
 
@@ -80,11 +82,9 @@ class PostgresTx:
         await self._connection.copy_records_to_table(table, records=rows, columns=columns)
 
 
-def _array(column: Sequence[object]) -> Sequence[object]:
+def _array(column: Column) -> Column:
     """What all rows have in common is sent once; `unnest` pads the array with nulls, which the statement fills."""
-    if not column or column.count(column[0]) < len(column):
-        return column
-    return () if column[0] is None else column[:1]
+    return () if len(column) == 1 and column[0] is None else column
 
 
 class PostgresSession:

@@ -53,7 +53,7 @@ class SqliteTx:
         if rows is not None and not self._statement(statement).columns:
             return self.each(statement, rows)
         if rows is not None:
-            values["rows"] = msgspec.json.encode(rows).decode()
+            values["rows"] = msgspec.json.encode(list(rows)).decode()
         return self._fetch(self._statement(statement).sql, values)
 
     def _fetch(self, sql: str, values: dict[str, Any]) -> Sequence[Row]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rota.store.columns import Columns
 from rota.store.database import Row
 
 if TYPE_CHECKING:
@@ -18,36 +18,37 @@ _AT_ONCE = 50
 _VALUES = re.compile(r"\bvalues \(([?, \d]+)\)")
 
 
-def execute_rows(connection: apsw.Connection, sql: str, rows: Sequence[Row]) -> list[Row]:
+def execute_rows(connection: apsw.Connection, sql: str, rows: Sequence[Row]) -> Sequence[Row]:
     """What `executemany` does. A step, with all that is around it, costs as much as what it does to one row."""
+    if len(rows) < _AT_ONCE or not _VALUES.search(sql):
+        return connection.executemany(sql, rows).fetchall()
     found: list[Row] = []
-    whole = len(rows) - len(rows) % _AT_ONCE if _VALUES.search(sql) else 0
-    if whole:
-        columns = list(zip(*rows[:whole], strict=True))
-        shared = tuple(column[0] == column[-1] and column.count(column[0]) == whole for column in columns)
-        once = [column[0] for column, same in zip(columns, shared, strict=True) if same]
-        own = [column for column, same in zip(columns, shared, strict=True) if not same]
-        many, width = _many(sql, shared), len(own) * _AT_ONCE
-        values = list(chain.from_iterable(zip(*own, strict=True))) if own else []
-        for first in range(0, whole, _AT_ONCE):
-            begin = first * len(own)
-            found += connection.execute(many, once + values[begin : begin + width]).fetchall()
-    if whole < len(rows):
-        found += connection.executemany(sql, rows[whole:]).fetchall()
+    table, whole = Columns.of(rows), len(rows) - len(rows) % _AT_ONCE
+    shared = tuple(len(column) == 1 for column in table.columns)
+    once = [column[0] for column in table.columns if len(column) == 1]
+    own = [column for column in table.columns if len(column) > 1]
+    many = _many(sql, shared)
+    for first in range(0, whole, _AT_ONCE):
+        values: list[Any] = once.copy()
+        for column in own:
+            values += column[first : first + _AT_ONCE]
+        found += connection.execute(many, values).fetchall()
+    if whole < len(table):
+        found += connection.executemany(sql, table.after(whole)).fetchall()
     return found
 
 
 @lru_cache(maxsize=200)
 def _many(sql: str, shared: tuple[bool, ...]) -> str:
-    """`values (?, ?, 0)` for fifty rows: parameters of columns that they share first, then those of each row."""
+    """`values (?, ?, 0)` for fifty rows: parameters of columns that they share first, then each of the others."""
     found = _VALUES.search(sql)
     assert found is not None
-    words, once, own = [word.strip() for word in found.group(1).split(",")], sum(shared), shared.count(False)
+    words, once = [word.strip() for word in found.group(1).split(",")], sum(shared)
     places = [sum(shared[:place]) if same else place - sum(shared[:place]) for place, same in enumerate(shared)]
 
     def values(row: int) -> str:
         numbers = iter(
-            f"?{place + 1 if same else once + row * own + place + 1}"
+            f"?{place + 1 if same else once + place * _AT_ONCE + row + 1}"
             for place, same in zip(places, shared, strict=True)
         )
         return ", ".join(next(numbers) if word == "?" else word for word in words)

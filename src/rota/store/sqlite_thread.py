@@ -110,22 +110,27 @@ class ServingThread:
 
 
 def write_group(tx: SqliteTx, jobs: list[Job]) -> None:
-    """Group commit: one fsync for all that waited; each job in its own savepoint, so that it fails alone."""
-    tx.control("begin immediate")
+    """Group commit: one fsync for all that waited; each job fails alone.
+
+    The first needs no savepoint, which would keep a copy of every page that it changes: with it all is undone.
+    """
     done: list[tuple[Job, Any]] = []
     try:
         for job in jobs:
-            tx.control("savepoint job")
+            tx.control("savepoint job" if done else "begin immediate")
             try:
-                done.append((job, drive(job.work(tx))))
+                result = drive(job.work(tx))
             except apsw.FullError:
                 raise
             except Exception as error:
-                tx.control("rollback to job; release job")
+                tx.control("rollback to job; release job" if done else "rollback")
                 _settle(job.future, error=error)
             else:
-                tx.control("release job")
-        tx.control("commit")
+                if done:
+                    tx.control("release job")
+                done.append((job, result))
+        if done:
+            tx.control("commit")
     except apsw.Error:
         if tx.in_transaction:
             tx.control("rollback")

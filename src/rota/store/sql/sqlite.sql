@@ -116,11 +116,12 @@ from json_each(:ids) as ids join rota_ready w on w.run_id = ids.value join rota_
 
 -- name: lock_due
 -- One planned with newer time zone data is left to a program that has it, unless nobody comes. The join is crossed so
--- that what is due is found first, in its order.
+-- that what is due is found first, in its order. Whether any schedule has lanes of its own is asked once: mostly none.
 select {schedule_row} from rota_cursor c cross join (
     select s.*,
-        case when exists (select 1 from rota_lane n where n.schedule_id = s.id)
-            or exists (select 1 from rota_lane_run m where m.schedule_id = s.id) then 1 else 0 end as has_lanes
+        case when exists (select 1 from rota_lane) and exists (select 1 from rota_lane n where n.schedule_id = s.id)
+            or exists (select 1 from rota_lane_run)
+                and exists (select 1 from rota_lane_run m where m.schedule_id = s.id) then 1 else 0 end as has_lanes
     from rota_schedule s) as found
 where c.next_at <= :now and (c.tzdata <= :tzdata or c.next_at <= :now - :patience)
     and (c.provider is null or c.provider in (select rows.name from {rows name text}))
