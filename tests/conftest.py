@@ -7,6 +7,7 @@ wants none asks for a new one.
 import asyncio
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from rota.store import Store, open_database
 from tests.support.lending import Lending
 from tests.support.postgres import PostgresCluster, PostgresServer
 
+# What runs in the background of a shell may ignore Ctrl-C, and with it all that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes are started: each would compile all of it anew
 
 

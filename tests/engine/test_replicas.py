@@ -722,7 +722,7 @@ async def test_of_many_that_claim_at_once_no_name_gets_two_replicas_of_a_run(pos
         async def claim(store: Store, name: str) -> None:
             info = harness.worker(name).info
             met = met_by(info, known)
-            for _ in range(12):
+            for _ in range(40):
                 request = NeededRequest(info.id, name, ("default",), {"install": 1}, 30_000_000, 2, SUSPECTS, met)
                 for found in (await store.claim_needed(request)).claims:
                     parent = (await harness.run(found.run_id)).parent_id

@@ -205,9 +205,11 @@ PLANTED = {
 def test_a_planted_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant, promise = PLANTED[name]
     plant(monkeypatch)
+    statements.compile_statement.cache_clear()
     backend = open_backend(None)  # made after the plant, and used by nobody else
     found = enumerate_points(SCENARIOS[name], backend).violations
     backend.close()
+    statements.compile_statement.cache_clear()
     assert {trial.violation.promise for trial in found if trial.violation} == {promise}
 
 
