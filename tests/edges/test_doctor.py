@@ -68,7 +68,7 @@ def test_a_healthy_installation(database_url: str) -> None:
     kind = "postgres" if database_url.startswith("postgres") else "sqlite"
     assert list(found) == [
         "database", kind, "versions", "zones", "disk", *(["vacuum"] if kind == "postgres" else []), "clock", "settings",
-        "hints", "workers", "schedules", "leases", "queues", "jobs", "signals", "waits", "limits", "expected",
+        "hints", "workers", "schedules", "leases", "queues", "jobs", "paused", "signals", "waits", "limits", "expected",
         "ledger",
     ]  # fmt: skip
     assert doctor(database_url).stdout.startswith("ok\tdatabase\t")
@@ -91,6 +91,17 @@ def test_what_is_wrong_is_told(database_url: str) -> None:
     assert found["queues"] == ("problem", "no live worker takes from: mail (1 run)")
     assert found["jobs"] == ("problem", "no live worker knows: work (1 run)")
     assert found["ledger"][0] == "ok"
+
+
+def test_a_pause_that_was_forgotten_is_told(database_url: str) -> None:
+    async def pause(store: Store, clock: ManualClock) -> None:
+        await put(store, queue="mail")
+        await store.pause_queue("mail", "the relay is down", "ada")
+        await store.pause_queue("empty", None, "ada")
+
+    prepared(database_url, pause)
+    _, found = lines(database_url)
+    assert found["paused"] == ("warning", "queue mail is paused by ada (the relay is down), and 1 run waits")
 
 
 def test_a_damaged_ledger_is_told(database_url: str) -> None:
