@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rota.cli import root
+from rota.cli.connecting import without_password
 from rota.clock import HostClock
 from rota.core.messages import Signal
 from rota.core.notifications import WEBHOOK
@@ -71,7 +72,8 @@ def test_a_healthy_installation(database_url: str) -> None:
         "hints", "workers", "schedules", "leases", "queues", "jobs", "paused", "signals", "waits", "limits", "expected",
         "ledger",
     ]  # fmt: skip
-    assert doctor(database_url).stdout.startswith("ok\tdatabase\t")
+    where = without_password(database_url)
+    assert doctor(database_url).stdout.startswith(f"ok\tdatabase\t{where} answers, at schema ")
 
 
 def test_what_is_wrong_is_told(database_url: str) -> None:
