@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from rota.core.checkups import Overdue, Stuck, Symptoms
+from rota.core.checkups import Held, Overdue, Stuck, Symptoms
 from rota.core.counts import Counted, last_day, merged
 from rota.core.explaining_runs import LiveWorker
-from rota.core.overview import LATE, Backlog, Facts, Held, OpenBreach, attention, backlogs
+from rota.core.overview import LATE, Backlog, Facts, OpenBreach, attention, backlogs
 from rota.core.workers import WorkerState
 
 NOW = 1_750_000_000_000_000

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rota.cli import root
+from rota.cli.connecting import without_password
 from rota.clock import HostClock
 from rota.core.messages import Signal
 from rota.core.notifications import WEBHOOK
@@ -68,10 +69,11 @@ def test_a_healthy_installation(database_url: str) -> None:
     kind = "postgres" if database_url.startswith("postgres") else "sqlite"
     assert list(found) == [
         "database", kind, "versions", "zones", "disk", *(["vacuum"] if kind == "postgres" else []), "clock", "settings",
-        "hints", "workers", "schedules", "leases", "queues", "jobs", "signals", "waits", "limits", "expected",
+        "hints", "workers", "schedules", "leases", "queues", "jobs", "paused", "signals", "waits", "limits", "expected",
         "ledger",
     ]  # fmt: skip
-    assert doctor(database_url).stdout.startswith("ok\tdatabase\t")
+    where = without_password(database_url)
+    assert doctor(database_url).stdout.startswith(f"ok\tdatabase\t{where} answers, at schema ")
 
 
 def test_what_is_wrong_is_told(database_url: str) -> None:
@@ -91,6 +93,17 @@ def test_what_is_wrong_is_told(database_url: str) -> None:
     assert found["queues"] == ("problem", "no live worker takes from: mail (1 run)")
     assert found["jobs"] == ("problem", "no live worker knows: work (1 run)")
     assert found["ledger"][0] == "ok"
+
+
+def test_a_pause_that_was_forgotten_is_told(database_url: str) -> None:
+    async def pause(store: Store, clock: ManualClock) -> None:
+        await put(store, queue="mail")
+        await store.pause_queue("mail", "the relay is down", "ada")
+        await store.pause_queue("empty", None, "ada")
+
+    prepared(database_url, pause)
+    _, found = lines(database_url)
+    assert found["paused"] == ("warning", "queue mail is paused by ada (the relay is down), and 1 run waits")
 
 
 def test_a_damaged_ledger_is_told(database_url: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from rota.engine.loops import Loop
 from rota.errors import Unavailable
+from tests.support.clock import ManualClock
 from tests.support.waiting import PATIENCE, until
 
 LONG = timedelta(hours=1)
@@ -60,3 +61,33 @@ async def test_it_survives_the_database_and_its_own_bugs(monkeypatch: pytest.Mon
     await until(lambda: steps.taken == 3)
     assert steps.troubles == 2
     await loop.stop()
+
+
+async def test_a_database_that_is_away_for_long_does_not_fill_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("rota.engine.loops._TROUBLE", timedelta(milliseconds=1))
+    caplog.set_level("INFO")
+    clock = ManualClock()
+    loop = Loop("test", Steps(*[Unavailable("away")] * 30, Unavailable("starting"), Unavailable("away")), clock=clock)
+    for _ in range(33):
+        await loop._step()
+        clock.advance(timedelta(seconds=5))
+    assert [record.getMessage() for record in caplog.records] == [
+        "test: away; trying again",
+        "test: away; trying again",
+        "test: away; trying again",
+        "test: starting; trying again",
+        "test: works again, after 2m40s",
+    ]
+    await loop._step()
+    assert len(caplog.records) == 5
+
+
+async def test_a_bug_is_told_with_where_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    loop = Loop("test", Steps(ZeroDivisionError("of a bug")))
+    await loop._step()
+    (record,) = caplog.records
+    assert record.getMessage() == "test: of a bug; trying again"
+    assert record.exc_info
+    assert record.exc_info[0] is ZeroDivisionError

@@ -11,7 +11,7 @@ class WrongHost(Invalid):
     status, code = 421, "wrong-host"
 
     def __init__(self, host: str) -> None:
-        hint = "use the address rota listens on, for example http://127.0.0.1:7682"
+        hint = "use the address rota listens on, or name this one in ROTA_ALLOWED_HOSTS"
         super().__init__(f"this server does not answer for host {host!r:.100}", hint=hint)
 
 

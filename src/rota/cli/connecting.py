@@ -101,7 +101,7 @@ def require_existing(url: str) -> None:
     if not Path(database.path).exists():
         raise Unavailable(
             f"there is no rota database at {database.path}",
-            hint="start `rota dev` or a worker, or name another with --database",
+            hint="start `rota dev` or a worker, or name another with --database or ROTA_DATABASE_URL",
         )
 
 

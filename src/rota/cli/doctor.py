@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from rota.cli.connecting import require_database, require_existing
+from rota.cli.connecting import require_database, require_existing, without_password
 from rota.cli.options import examples, shared
 from rota.cli.output import coloured, emit, on_terminal, print_json
 from rota.cli.words import one_field, visible
@@ -107,9 +107,8 @@ async def _examine(config: Config, schedule: str | None, *, everything: bool) ->
 
 async def _checks(store: Store, config: Config, schedule: str | None, *, everything: bool) -> AsyncIterator[Check]:
     found, wanted = await versions_of(store.database)
-    name = store.database.dialect.name
     newer = f", which serves this version ({wanted})" if found > wanted else ""
-    words = f"{name} answers, at schema {found}{newer}"
+    words = f"{without_password(config.database_url)} answers, at schema {found}{newer}"
     yield Check(name="database", level=OK, words=words, facts={"schema": found})
     workers = await store.workers.list()
     for check in await _surroundings(store, workers):

@@ -6,9 +6,10 @@ import asyncio
 
 import click
 
-from rota.cli.connecting import ask, require_database, require_existing
+from rota.cli.connecting import ask, require_database, require_existing, without_password
 from rota.cli.options import examples, shared
 from rota.cli.output import emit, on_terminal, print_json
+from rota.cli.words import visible
 from rota.config import Config, load_config
 from rota.store import Store, open_database
 from rota.store.migrating import check as versions_of
@@ -45,7 +46,7 @@ def migrate(check: bool, force: bool, database: str | None, as_json: bool) -> No
         emit("\n".join(applied))
     if on_terminal():
         older = f"; programs of schema {serves} and newer can work with it" if serves < version else ""
-        emit(f"the database is up to date, at schema {version}{older}")
+        emit(f"{visible(without_password(config.database_url))} is up to date, at schema {version}{older}")
 
 
 async def _migrated(config: Config, *, check: bool, force: bool) -> tuple[list[str], int, int]:

@@ -44,6 +44,16 @@ class Stuck(msgspec.Struct, frozen=True):
     expires_at: int
 
 
+class Held(msgspec.Struct, frozen=True):
+    """What an operator has paused: a job or a queue."""
+
+    kind: str
+    name: str
+    since: int
+    by: str | None
+    reason: str | None
+
+
 class Symptoms(msgspec.Struct, frozen=True, kw_only=True):
     """As of `now`, by the database's clock; `queues` and `jobs`: how many runs could be claimed."""
 
@@ -52,6 +62,7 @@ class Symptoms(msgspec.Struct, frozen=True, kw_only=True):
     stuck: Sequence[Stuck] = ()
     queues: dict[str, int] = {}
     jobs: dict[str, int] = {}
+    held: Sequence[Held] = ()
     workers: Sequence[LiveWorker] = ()
     orphaned_waits: int = 0
     orphaned_limits: int = 0
@@ -63,6 +74,7 @@ def check_symptoms(found: Symptoms) -> Iterator[Check]:
     yield _stuck(found)
     yield _queues(found)
     yield _jobs(found)
+    yield _paused(found)
     yield _signals(found)
     yield _orphans("waits", found.orphaned_waits, "runs that wait for runs which have ended or are gone")
     yield _orphans("limits", found.orphaned_limits, "places under limits whose runs have ended or are gone")
@@ -131,6 +143,28 @@ def _jobs(found: Symptoms) -> Check:
         return Check(name="jobs", level=OK, words="every job with runs is known to a live worker")
     told = ", ".join(f"{job} ({many(count, 'run', 'runs')})" for job, count in left.items())
     return Check(name="jobs", level=PROBLEM, words=f"no live worker knows: {told}", hint=JOBS_HINT, facts=left)
+
+
+def held_words(one: Held, count: int) -> str:
+    by = f" by {one.by}" if one.by else ""
+    why = f" ({one.reason})" if one.reason else ""
+    return f"{one.kind} {one.name} is paused{by}{why}, and {many(count, 'run waits', 'runs wait')}"
+
+
+def resume_hint(one: Held) -> str:
+    return f"rota {one.kind} resume {one.name}"
+
+
+def _paused(found: Symptoms) -> Check:
+    """Somebody wanted it, but may have forgotten it."""
+    waiting = {"queue": found.queues, "job": found.jobs}
+    told = [(one, count) for one in found.held if (count := waiting.get(one.kind, {}).get(one.name, 0))]
+    if not told:
+        return Check(name="paused", level=OK, words="no run waits because its job or queue is paused")
+    words = "; ".join(held_words(one, count) for one, count in told[:_SHOWN])
+    hint = "; ".join(resume_hint(one) for one, _ in told[:_SHOWN])
+    facts = {"paused": [[one.kind, one.name] for one, _ in told]}
+    return Check(name="paused", level=WARNING, words=words, hint=hint, facts=facts)
 
 
 def _signals(found: Symptoms) -> Check:

@@ -12,12 +12,15 @@ from rota.core.checkups import (
     MESSENGER_HINT,
     OK,
     REAPER_HINT,
+    Held,
     Stuck,
     Symptoms,
     check_clock,
+    held_words,
     many,
     planner_hint,
     queues_hint,
+    resume_hint,
     unknown_jobs,
     unserved_queues,
     why_overdue,
@@ -98,16 +101,6 @@ class Backlog(msgspec.Struct, frozen=True):
     runs: int
     oldest: int
     late: int
-
-
-class Held(msgspec.Struct, frozen=True):
-    """What an operator has paused: a job or a queue."""
-
-    kind: str
-    name: str
-    since: int
-    by: str | None
-    reason: str | None
 
 
 class OpenBreach(msgspec.Struct, frozen=True):
@@ -210,10 +203,7 @@ def _paused(facts: Facts) -> Iterator[Attention]:
     for one in facts.held:
         count, _ = backlogs(facts.backlog, one.kind).get(one.name, (0, 0))
         if count:
-            by = f" by {one.by}" if one.by else ""
-            why = f" ({one.reason})" if one.reason else ""
-            text = f"{one.kind} {one.name} is paused{by}{why}, and {many(count, 'run waits', 'runs wait')}"
-            yield _told(f"{one.kind}_paused", one.name, one.since, text, f"rota {one.kind} resume {one.name}")
+            yield _told(f"{one.kind}_paused", one.name, one.since, held_words(one, count), resume_hint(one))
 
 
 def _surroundings(facts: Facts) -> Iterator[Attention]:

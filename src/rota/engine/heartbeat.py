@@ -13,8 +13,8 @@ import msgspec
 
 from rota.core.model import WorkerInfo
 from rota.durations import in_micros
+from rota.engine.complaints import Complaints
 from rota.engine.meters import Meters
-from rota.errors import RotaError
 from rota.store import Extended, Store
 
 log = logging.getLogger("rota.worker")
@@ -102,18 +102,18 @@ class HeartbeatThread:
         """Until it is stopped, on the event loop that is to do it."""
         self._loop, self._now = asyncio.get_running_loop(), asyncio.Event()
         store = self._parent.twin()
+        complaints = Complaints(log, "heartbeat", store.clock)
         while not self._stopping:
             rest = self._interval
             try:
                 async with asyncio.timeout(self._interval):  # a half-open socket must not cost the lease
                     deliver(await Heartbeat(store, self._worker, self._held, self._lease).step())
                 self._meters.beats_ok.add()
+                complaints.over()
             except Exception as error:
                 self._meters.beats_failed.add()
                 rest = min(1.0, self._interval / 3)
-                expected = isinstance(error, RotaError | TimeoutError)
-                reason = str(error) or f"no answer within {self._interval:g}s"
-                log.warning("heartbeat failed, trying again in %.1fs: %s", rest, reason, exc_info=not expected)
+                complaints.tell(error, str(error) or f"no answer within {self._interval:g}s")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._now.wait(), rest)
             self._now.clear()

@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import Protocol
 
 from rota.clock import Clock, HostClock
+from rota.engine.complaints import Complaints
 from rota.engine.meters import Meters
-from rota.errors import RotaError
 
 log = logging.getLogger("rota.engine")
 
@@ -31,6 +31,7 @@ class Loop:
         self._stepping = stepping
         self._meters = meters or Meters()
         self._clock = clock or HostClock()
+        self._complaints = Complaints(log, name, self._clock)
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -57,11 +58,10 @@ class Loop:
         try:
             rest = await self._stepping.step()
             self._meters.last_step(self._name).set(self._clock.micros() / 1_000_000)
+            self._complaints.over()
             return rest
-        except RotaError as error:
-            log.warning("%s: %s; trying again", self._name, error)
-        except Exception:
-            log.exception("%s failed; trying again", self._name)
+        except Exception as error:
+            self._complaints.tell(error)
         self._meters.loop_errors(self._name).add()
         self._stepping.troubled()
         return _TROUBLE

@@ -19,6 +19,7 @@ from rota.engine.appetite import LARGEST_CLAIM, Rate, buffer_target, solo_every
 from rota.engine.attempts import Attempt, Reports, describe
 from rota.engine.buffer import Buffer
 from rota.engine.capture import capture
+from rota.engine.complaints import Complaints
 from rota.engine.current import RunFields
 from rota.engine.executor import Executor
 from rota.engine.heartbeat import Beat, HeartbeatThread
@@ -62,6 +63,7 @@ class Worker:
         self.asked_to_stop: Callable[[], None] = lambda: None
         self.rate_shut: Callable[[], None] = lambda: None
         self._clock = store.clock
+        self._complaints = Complaints(log, "claiming", self._clock)
         self._solo_every = solo_every(self._jobs.definitions())
         self._buffer = Buffer()
         self._rate = Rate()
@@ -156,8 +158,9 @@ class Worker:
             try:
                 await self._look_for_cancels()
                 rest = await self.step()
+                self._complaints.over()
             except Exception as error:
-                log.warning("cannot claim, trying again: %s", error, exc_info=not isinstance(error, RotaError))
+                self._complaints.tell(error)
                 self._meters.claims_failed.add()
                 self._doubt_until = self._clock.monotonic() + _DOUBT
                 rest = _TROUBLE

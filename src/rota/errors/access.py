@@ -32,7 +32,7 @@ class NotSignedIn(Denied):
     status, code = 401, "not-signed-in"
 
     def __init__(self, problem: str = "nobody is signed in") -> None:
-        hint = "send Authorization: Bearer rota_…, a token from `rota token create`"
+        hint = "a token from `rota token create`: in ROTA_TOKEN for commands, else Authorization: Bearer rota_…"
         super().__init__(problem, hint=hint)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.core.checkups import Overdue, Stuck, Symptoms
+from rota.core.checkups import Held, Overdue, Stuck, Symptoms
 from rota.store.database import Tx
 from rota.store.explaining import live_workers
 from rota.store.ledger import snapshot
@@ -27,6 +27,7 @@ async def symptoms(tx: Tx, silence: int, stuck_for: int) -> Symptoms:
         stuck=[Stuck(str(run_id), worker_id, expires_at) for run_id, worker_id, expires_at in stuck],
         queues={queue: int(count) for queue, count in await tx.fetch("claimable_by_queue")},
         jobs={job: int(count) for job, count in await tx.fetch("claimable_by_job")},
+        held=[Held(*row) for row in await tx.fetch("all_pauses", limit=_MOST)],
         workers=await live_workers(tx, silence),
         orphaned_waits=int(waits),
         orphaned_limits=int(limits),

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rota.core.checkups import Overdue, Stuck, Symptoms
+from rota.core.checkups import Held, Overdue, Stuck, Symptoms
 from rota.core.counts import HOUR, Counted, last_day
 from rota.core.overview import (
     LATE,
     Backlog,
     Facts,
-    Held,
     Late,
     Live,
     NextFire,
