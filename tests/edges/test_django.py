@@ -140,6 +140,22 @@ def test_commands_and_settings_on_sqlite(tmp_path: Path) -> None:
     assert [run["job"] for run in json.loads(told)["items"]] == ["backend"]
 
 
+ELSEWHERE = """
+import os
+backend.enqueue()
+call_command("rota", "run", "ls", "--json")
+assert "ROTA_DATABASE_URL" not in os.environ  # of a process that goes on
+app.close()
+"""
+
+
+def test_commands_ask_the_database_that_settings_name(tmp_path: Path) -> None:
+    databases = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": str(tmp_path / "db.sqlite3")}}
+    rota = {"database_url": f"sqlite:///{tmp_path}/elsewhere.db"}
+    told = run_in_project(ELSEWHERE, tmp_path, DATABASES=databases, ROTA=rota)
+    assert [run["job"] for run in json.loads(told)["items"]] == ["backend"]
+
+
 @pytest.mark.parametrize(
     ("settings", "url"),
     [
