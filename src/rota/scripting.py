@@ -33,7 +33,9 @@ class Scripting(ABC):
         if threading.current_thread() is not threading.main_thread():
             raise Invalid("app.run() needs the main thread, for signals", hint="`with app.background():` needs none")
         serve = importlib.import_module("rota.server").serve
-        run_loop(lambda end_within: serve(self, http=http, name=name, queues=queues, on_signal=end_within))
+        run_loop(
+            lambda end_within: serve(self, http=http, name=name, queues=queues, on_signal=end_within), goes_on=True
+        )
 
     @contextmanager
     def background(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,23 @@ def test_a_program_works_until_it_is_told_to_stop(tmp_path: Path) -> None:
         assert manager.recv(100) == b"STOPPING=1"
         assert program.wait() == 0
         assert "and went on" in program.log
+
+
+def test_what_comes_after_a_stop_is_not_ended_with_it(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`rota worker` must be over by then; a program may have things to put in order."""
+    ended: list[int] = []
+    before = set(threading.enumerate())
+
+    async def told_to_stop(*_: object, on_signal: Callable[[float], None], **__: object) -> int:
+        on_signal(0.05)
+        return 0
+
+    monkeypatch.setattr("rota.server.serve", told_to_stop)
+    monkeypatch.setattr("rota.staying.os._exit", ended.append)
+    Rota(sqlite_url).run()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+    assert ended == []
 
 
 def test_only_the_main_thread_hears_signals(sqlite_url: str) -> None:
