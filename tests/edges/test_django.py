@@ -198,3 +198,25 @@ def test_without_settings_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(BadConfig, match="settings are not configured") as refused:
         load_app("rota.django:app")
     assert "manage.py rota" in str(refused.value.hint)
+
+
+UNDER_TEST = """
+import os
+from django.test.runner import DiscoverRunner
+
+backend.enqueue()  # a program that enqueues before its tests begin
+for _ in range(2):
+    runner = DiscoverRunner(verbosity=0, interactive=False)
+    names = runner.setup_databases()
+    backend.enqueue()
+    assert len(app.blocking.list()) == 1, app.config.database_url
+    runner.teardown_databases(names)
+assert len(app.blocking.list()) == 1, app.config.database_url
+app.close()
+assert [name for name in os.listdir() if "test" in name] == []
+"""
+
+
+def test_tests_have_runs_of_their_own_and_leave_none(tmp_path: Path) -> None:
+    names = {"NAME": str(tmp_path / "db.sqlite3"), "TEST": {"NAME": str(tmp_path / "test.sqlite3")}}
+    run_in_project(UNDER_TEST, tmp_path, DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", **names}})
