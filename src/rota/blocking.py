@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import wait
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -51,6 +52,19 @@ class LoopThread:
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def see_through(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The same for what must not be left half-way: an interrupt meanwhile is raised when it is done."""
+        done, interrupt = asyncio.run_coroutine_threadsafe(coroutine, self._loop), None
+        while not done.done():
+            try:
+                wait([done])
+            except KeyboardInterrupt as error:
+                interrupt = error
+        result = done.result()
+        if interrupt is not None:
+            raise interrupt
+        return result
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)

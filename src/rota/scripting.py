@@ -33,20 +33,29 @@ class Scripting(ABC):
         if threading.current_thread() is not threading.main_thread():
             raise Invalid("app.run() needs the main thread, for signals", hint="`with app.background():` needs none")
         serve = importlib.import_module("rota.server").serve
-        run_loop(lambda end_within: serve(self, http=http, name=name, queues=queues, on_signal=end_within))
+        run_loop(
+            lambda end_within: serve(self, http=http, name=name, queues=queues, on_signal=end_within), goes_on=True
+        )
 
     @contextmanager
     def background(
         self, *, name: str | None = None, queues: Queues | None = None, labels: Iterable[str] | None = None
     ) -> Iterator[BlockingClient]:
-        """`with app.background() as client:` works in a thread of its own until the block ends."""
+        """`with app.background() as client:` works in a thread of its own until the block ends.
+
+        A Ctrl-C while it starts or stops is heard when that is done.
+        """
         thread = LoopThread()
         running = self.running(name=name, queues=queues, labels=labels)
         try:
-            thread.call(running.__aenter__())
+            try:
+                thread.see_through(running.__aenter__())
+            except KeyboardInterrupt:  # by now it works
+                thread.see_through(running.__aexit__(None, None, None))
+                raise
             try:
                 yield self.blocking
             finally:
-                thread.call(running.__aexit__(None, None, None))
+                thread.see_through(running.__aexit__(None, None, None))
         finally:
             thread.stop()

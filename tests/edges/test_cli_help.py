@@ -133,6 +133,13 @@ def test_what_is_offered(used: str) -> None:
         assert set(offered(*words, "")) <= {"web"}
 
 
+def test_what_a_shell_would_obey_is_not_offered(used: str) -> None:
+    """Bash puts a word into the line as it is, and Enter does what it says."""
+    for name in ("$(touch me)", "`id`", "a b", "a;b", "--database=x", "~root", "*", "Grüße:a/b@c,d_e-f.g"):
+        assert rota("schedule", "add", "--every", "1h", "--", name, "greet").exit_code == 0
+    assert set(offered("schedule", "pause", "")) == {"news", "Grüße:a/b@c,d_e-f.g"}
+
+
 def test_nothing_is_offered_while_the_database_is_away(used: str, tmp_path: Path) -> None:
     away = f"sqlite:///{tmp_path / 'nothing.db'}"
     assert offered("job", "show", "--database", away, "") == {}

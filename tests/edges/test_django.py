@@ -140,6 +140,22 @@ def test_commands_and_settings_on_sqlite(tmp_path: Path) -> None:
     assert [run["job"] for run in json.loads(told)["items"]] == ["backend"]
 
 
+ELSEWHERE = """
+import os
+backend.enqueue()
+call_command("rota", "run", "ls", "--json")
+assert "ROTA_DATABASE_URL" not in os.environ  # of a process that goes on
+app.close()
+"""
+
+
+def test_commands_ask_the_database_that_settings_name(tmp_path: Path) -> None:
+    databases = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": str(tmp_path / "db.sqlite3")}}
+    rota = {"database_url": f"sqlite:///{tmp_path}/elsewhere.db"}
+    told = run_in_project(ELSEWHERE, tmp_path, DATABASES=databases, ROTA=rota)
+    assert [run["job"] for run in json.loads(told)["items"]] == ["backend"]
+
+
 @pytest.mark.parametrize(
     ("settings", "url"),
     [
@@ -182,3 +198,25 @@ def test_without_settings_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(BadConfig, match="settings are not configured") as refused:
         load_app("rota.django:app")
     assert "manage.py rota" in str(refused.value.hint)
+
+
+UNDER_TEST = """
+import os
+from django.test.runner import DiscoverRunner
+
+backend.enqueue()  # a program that enqueues before its tests begin
+for _ in range(2):
+    runner = DiscoverRunner(verbosity=0, interactive=False)
+    names = runner.setup_databases()
+    backend.enqueue()
+    assert len(app.blocking.list()) == 1, app.config.database_url
+    runner.teardown_databases(names)
+assert len(app.blocking.list()) == 1, app.config.database_url
+app.close()
+assert [name for name in os.listdir() if "test" in name] == []
+"""
+
+
+def test_tests_have_runs_of_their_own_and_leave_none(tmp_path: Path) -> None:
+    names = {"NAME": str(tmp_path / "db.sqlite3"), "TEST": {"NAME": str(tmp_path / "test.sqlite3")}}
+    run_in_project(UNDER_TEST, tmp_path, DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", **names}})

@@ -23,7 +23,7 @@ from rota.core.workers import Pace
 from rota.store import Store, open_database
 from rota.store.database import Tx
 from rota.store.sqlite import SqliteDatabase
-from rota.store.vitals import file_vitals
+from rota.store.vitals import file_vitals, server_vitals
 from tests.support.clock import ManualClock
 from tests.support.runs import LEASE_MICROS, WORKER, claim, put
 from tests.support.schedules import make_schedule, minutes, plan
@@ -219,6 +219,20 @@ def test_a_full_disk_is_told(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -
     code, found = lines(sqlite_url)
     assert (code, found["disk"][0]) == (1, "problem")
     assert "room for 1 MB more" in found["disk"][1]
+
+
+async def test_a_schema_may_have_any_name(new_postgres_url: str) -> None:
+    connection = await asyncpg.connect(new_postgres_url)
+    await connection.execute('create schema "Jobs of ours"')
+    name = new_postgres_url.rpartition("/")[2]
+    await connection.execute(f'alter database "{name}" set search_path to "Jobs of ours"')
+    await connection.close()
+    store = Store(open_database(new_postgres_url))
+    await store.migrate()
+    await store.database.transact(lambda tx: tx.script("alter table rota_run set (autovacuum_enabled = false)"))
+    found = await server_vitals(store.database)
+    await store.close()
+    assert found.unvacuumed == ["rota_run"]
 
 
 async def test_what_keeps_postgres_from_cleaning_up_is_told(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from rota.cli.canvas import Frame, gathered, picture, run_picture, shares, whole_picture
 from rota.cli.choosing import PANES, Row, View, Wish, pressed
+from rota.cli.connecting import without_password
 from rota.cli.glancing import Glance, QueueNow
 from rota.cli.keyboard import Keyboard
 from rota.cli.panes import rows_of
@@ -276,6 +277,18 @@ def test_a_run_is_shown_and_left_again() -> None:
     assert typed(View(), "? q", ROWS) == (View(), None)
     assert typed(View(), "p", ROWS)[0].paused
     assert not typed(View(), "p p", ROWS)[0].paused
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("postgresql://ada:s%40e@db/rota?sslmode=require", "postgresql://ada:…@db/rota?sslmode=require"),
+        ("postgresql://db/rota?user=ada&password=s&port=1", "postgresql://db/rota?user=ada&password=…&port=1"),
+        ("sqlite:///rota.db", "sqlite:///rota.db"),
+    ],
+)
+def test_passwords_are_left_out_of_addresses(url: str, told: str) -> None:
+    assert without_password(url) == told
 
 
 def test_wide_letters_are_measured() -> None:

@@ -61,12 +61,36 @@ async def test_coroutines_are_surrounded_by_what_is_asynchronous_only(harness: H
     assert seen == ["enter", "call", "leave"]
 
 
+async def test_a_class_surrounds_what_it_can(harness: Harness) -> None:
+    seen: list[str] = []
+
+    class Session:
+        async def __aenter__(self) -> None:
+            seen.append("enter")
+
+        async def __aexit__(self, *_: object) -> None:
+            seen.append("leave")
+
+    harness.app.around(Session)
+    harness.app.job(name="work")(lambda: seen.append("function"))
+
+    @harness.app.job
+    async def awork() -> None:
+        seen.append("coroutine")
+
+    for job in ("work", "awork"):
+        await harness.enqueue(job)
+        await harness.drain()
+    assert seen == ["function", "enter", "coroutine", "leave"]
+
+
 async def test_isolated_handlers_are_surrounded_in_their_process() -> None:
     async with Harness(surrounded_jobs.app) as harness:
-        run = await harness.enqueue("is_inside")
-        await harness.drain()
-        ended = await harness.run(run)
-        assert (ended.state, ended.result) == (RunState.SUCCEEDED, True)
+        for job in ("is_inside", "is_inside_too"):
+            run = await harness.enqueue(job)
+            await harness.drain()
+            ended = await harness.run(run)
+            assert (job, ended.state, ended.result) == (job, RunState.SUCCEEDED, True)
 
 
 def test_inline_calls_are_surrounded_and_direct_ones_are_not() -> None:

@@ -77,6 +77,9 @@ async def test_pythons_sqlite3_is_refused_if_too_old_or_if_rota_has_the_file_ope
 ) -> None:
     _, mail = mail_app(sqlite_url)
     connection = sqlite3.connect(path_of(sqlite_url))
+    connection.row_factory = lambda cursor, row: {
+        named[0]: value for named, value in zip(cursor.description, row, strict=True)
+    }
     monkeypatch.setattr(foreign, "sqlite3", lookalike((3, 51, 2)))
     with pytest.raises(Unavailable, match="use apsw"):
         mail.enqueue_in(connection, "me@example.com")

@@ -21,3 +21,10 @@ def surroundings() -> Iterator[None]:
 @app.job(isolation="process")
 def is_inside() -> bool:
     return inside.get()
+
+
+def is_inside_too() -> bool:
+    return inside.get()
+
+
+declared_below = app.job(isolation="process")(is_inside_too)

@@ -92,3 +92,13 @@ async def test_settings_and_clock_are_the_callers() -> None:
         before = await harness.client.time()
         clock.advance("3d")
         assert await harness.client.time() - before == timedelta(days=3)
+
+
+async def test_a_harness_can_be_opened_again() -> None:
+    harness = Harness()
+    for _ in range(2):  # each time on a new file
+        async with harness:
+            run = await harness.enqueue("once")
+            await harness.worker().claim()
+            assert await harness.state(run) is RunState.RUNNING
+        assert harness.left_over == []

@@ -14,6 +14,8 @@ Offer = list[tuple[str, str]]
 """Words, and what some shells say beside them."""
 _PATIENCE = 2.0
 _MOST_RUNS = 30
+_HARMLESS = "@%+=:,./_-"
+"""Beside letters and digits: in no shell anything but themselves."""
 
 
 async def _jobs(client: Client) -> Offer:
@@ -75,7 +77,13 @@ class Known(click.types.StringParamType):
                 found = ask(ctx.params.get("database"), self._offer, within=_PATIENCE)
         except Exception:
             return []
-        return [CompletionItem(word, help=_beside(said)) for word, said in found if word.startswith(incomplete)]
+        fitting = [(word, said) for word, said in found if word.startswith(incomplete) and _is_harmless(word)]
+        return [CompletionItem(word, help=_beside(said)) for word, said in fitting]
+
+
+def _is_harmless(word: str) -> bool:
+    """Names are anybody's text, and some shells put them into the line as they are: to be obeyed when it is sent."""
+    return word[:1] != "-" and all(char.isalnum() or char in _HARMLESS for char in word)
 
 
 def _beside(said: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import getpass
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -20,6 +21,7 @@ from rota.store import dialect_of, open_database, open_store
 from rota.store.statements import SQLITE
 
 T = TypeVar("T")
+_IN_QUERY = re.compile(r"([?&]password=)[^&]*")
 
 
 def ask(database: str | None, question: Callable[[Client], Awaitable[T]], *, within: float | None = None) -> T:
@@ -107,4 +109,5 @@ def require_existing(url: str) -> None:
 
 def without_password(url: str) -> str:
     password = urlsplit(url).password
-    return url.replace(f":{password}@", ":…@") if password else url
+    shown = url.replace(f":{password}@", ":…@") if password else url
+    return _IN_QUERY.sub(r"\1…", shown)

@@ -63,14 +63,14 @@ class DjangoRota(Rota):
     def is_djangos(self) -> bool:
         return self.config.database_url == self._djangos
 
-    def follow(self) -> None:
-        """Django's database has another name while tests run."""
-        if self.is_djangos:
-            url = database_url()
-            if url != self._djangos:
-                self._djangos = url
-                self._configure(changed(self.config, {"database_url": url}))
-                hand_on_to_children()
+    def follow(self) -> bool:
+        """Django's database has another name while tests run. Whether it is another than before."""
+        if not self.is_djangos or (url := database_url()) == self._djangos:
+            return False
+        self._djangos = url
+        self._configure(changed(self.config, {"database_url": url}))
+        hand_on_to_children()
+        return True
 
     async def open_client(self) -> Client:
         self.follow()

@@ -33,7 +33,8 @@ def bring_up_to_date(using: str, **how: Any) -> None:
     app = the_app()
     if "plan" not in how or using != ALIAS or not isinstance(app, DjangoRota):  # without a plan, it is a flush
         return
-    app.follow()
+    if app.follow():
+        app.close()  # a client that is open is one of the database before
     if app.is_djangos and app.dialect is POSTGRES:
         thread = LoopThread()
         try:

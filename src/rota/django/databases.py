@@ -60,6 +60,13 @@ def _beside(name: str) -> Path:
     return path.with_name(f"rota-{path.name}")
 
 
+def remove_beside(name: str) -> None:
+    """With Django's file, if that is gone: runs of these tests are not for the next ones."""
+    if not Path(name).exists():
+        for end in ("", "-wal", "-shm"):
+            Path(f"{_beside(name)}{end}").unlink(missing_ok=True)
+
+
 @cache
 def _folder(pid: int) -> Path:
     """For tests whose database is in memory; each process of them has its own."""

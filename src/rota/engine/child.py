@@ -20,7 +20,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from types import ModuleType, TracebackType
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
@@ -247,10 +247,18 @@ def find(module: str, qualname: str, main_path: str | None = None) -> object:
     return found
 
 
-def _callable(target: object) -> object:
-    """Of a job, its function with what its app puts around it."""
-    handler = getattr(target, "handler", None)
-    return getattr(target, "fn", target) if handler is None else handler.call
+def _callable(target: Any) -> object:
+    """Of a job, its function with what its app puts around it; also if the job has another name than the function."""
+    if _is_job(target):
+        return target.handler.call
+    module = sys.modules.get(getattr(target, "__module__", None) or "")
+    jobs = [one for one in vars(module).values() if _is_job(one)] if module else []
+    return next((job.handler.call for job in jobs if job.fn is target), getattr(target, "fn", target))
+
+
+def _is_job(found: object) -> bool:
+    """By its class alone: what else a module has may not be asked, as a proxy without a request."""
+    return type(found).__module__ == "rota.job"
 
 
 def _main_module(path: str | None) -> ModuleType:

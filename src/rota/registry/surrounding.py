@@ -23,7 +23,12 @@ class Surroundings:
 
     def add(self, around: Callable[..., Any]) -> None:
         """A generator function, or anything that makes a context manager when it is called."""
-        if inspect.isasyncgenfunction(inspect.unwrap(around)):
+        made: Any = around
+        if inspect.isclass(around) and hasattr(around, "__aenter__"):
+            self._coroutines.append(made)
+            if hasattr(around, "__enter__"):
+                self._functions.append(made)
+        elif inspect.isasyncgenfunction(inspect.unwrap(around)):
             plain = inspect.isasyncgenfunction(around)
             self._coroutines.append(contextlib.asynccontextmanager(around) if plain else around)
         else:

@@ -93,7 +93,9 @@ def _sqlite(run: NewRun) -> list[tuple[str, Any]]:
 def execute_in(connection: Any, run: NewRun, dialect: Dialect) -> None:
     driver = type(connection).__module__.partition(".")[0]
     if isinstance(connection, sqlite3.Connection):
-        _refuse_unsafe_sqlite(connection.execute("pragma database_list").fetchall())
+        cursor = connection.cursor()
+        cursor.row_factory = None  # whatever rows the connection makes for its owner
+        _refuse_unsafe_sqlite(cursor.execute("pragma database_list").fetchall())
     if driver == "sqlalchemy":
         from sqlalchemy import text  # type: ignore[import-not-found]
 

@@ -157,8 +157,8 @@ class Harness:
             return
         async with self._exit:
             self.left_over = await self._runs_left()
-            for worker in self.workers:
-                await worker.leave()
+            while self.workers:  # opened again, it has others
+                await self.workers.pop(0).leave()
         self.left_over += tasks_left()
 
     @contextmanager

@@ -282,7 +282,8 @@ select current_setting('server_version'), current_setting('server_version_num'):
 
 -- name: unvacuumed_tables
 select relname::text from pg_class
-where relnamespace = current_schema()::regnamespace and relkind = 'r' and left(relname, 5) = 'rota_'
+where relnamespace = (select oid from pg_namespace where nspname = current_schema())
+    and relkind = 'r' and left(relname, 5) = 'rota_'
     and exists (
         select 1 from pg_options_to_table(reloptions)
         where option_name = 'autovacuum_enabled' and not option_value::boolean)

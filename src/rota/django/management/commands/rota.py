@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -12,6 +13,7 @@ from django.db import connections
 
 _OF_AN_APP = ("worker", "server", "dev")
 _TARGET = "rota.django:app"
+_DATABASE = "ROTA_DATABASE_URL"
 
 
 class Command(BaseCommand):
@@ -50,7 +52,20 @@ def obey(words: Sequence[str], program: str) -> None:
     app = the_app()
     if isinstance(app, DjangoRota):
         app.follow()
-        if app.is_djangos:  # for commands that ask the database and no app; in the environment, where nobody sees it
-            os.environ["ROTA_DATABASE_URL"] = app.config.database_url
     command, rest = (words[0], words[1:]) if words else (None, [])
-    root.main([command, _TARGET, *rest] if command in _OF_AN_APP else list(words), prog_name=program)
+    with _database_named(app.config.database_url):
+        root.main([command, _TARGET, *rest] if command in _OF_AN_APP else list(words), prog_name=program)
+
+
+@contextmanager
+def _database_named(url: str) -> Iterator[None]:
+    """For commands that ask the database and no app: in the environment, where nobody sees it."""
+    before = os.environ.get(_DATABASE)
+    os.environ[_DATABASE] = url
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_DATABASE]
+        else:
+            os.environ[_DATABASE] = before
