@@ -199,6 +199,7 @@ class Web(uvicorn.Server):
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         self.ready = asyncio.Event()
         self._listener = listener
+        self._streams = application.state.streams
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> asyncio.Task[None]:
@@ -207,6 +208,7 @@ class Web(uvicorn.Server):
 
     async def stop(self) -> None:
         self.should_exit = True
+        self._streams.over.set()
         if self._task:
             await self._task
 

@@ -291,3 +291,30 @@ def test_queues_are_paused_and_resumed() -> None:
     assert answer("queue", "ls")["items"][-1] == {
         "queue": "mail", "running": 0, "queued": 0, "scheduled": 0, "paused": None,
     }  # fmt: skip
+
+
+def test_who_waits_in_vain_is_told_why(known_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.cli.waiting._LOOK", 0.01)
+    id = answer("run", "add", "boom")["id"]
+    waited = rota("run", "wait", id, "--timeout", "500ms")
+    assert waited.exit_code == 75
+    assert waited.stderr.count("note: it waits: No worker is alive: start one with `rota worker`.") == 1
+
+
+def test_who_waits_for_a_time_to_come_is_told_nothing(known_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.cli.waiting._LOOK", 0.01)
+    id = answer("run", "add", "boom", "--delay", "1h")["id"]
+    assert "note" not in rota("run", "wait", id, "--timeout", "200ms").stderr
+
+
+def test_a_payload_that_does_not_fit_says_where_to_look(known_url: str) -> None:
+    assert "hint: `rota job show greet` tells what it takes" in rota("run", "add", "greet").stderr
+    assert "hint: did you mean 'times'?" in rota("run", "add", "greet", '{"name": "Ada", "tmies": 2}').stderr
+
+
+def test_an_option_before_its_command_is_shown_its_place() -> None:
+    for option in ("--database", "--json"):
+        found = rota(option, "run", "ls")
+        assert found.exit_code == 2
+        assert f"it goes behind the command: rota run ls {option}" in found.stderr
+    assert "hint: see `rota run ls --help`" in rota("run", "ls", "--xyzzy").stderr

@@ -53,9 +53,11 @@ class Server:
     def __init__(self, folder: Path, url: str, grace: str) -> None:
         script = folder / "app.py"
         script.write_text(SCRIPT)
-        self.process = subprocess.Popen(
-            [sys.executable, script, url, grace], stdout=subprocess.PIPE, text=True, cwd=folder
-        )
+        self.errors = folder / "errors.txt"
+        with self.errors.open("w") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, script, url, grace], stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder
+            )
 
     def first_line(self) -> str:
         assert self.process.stdout
@@ -134,7 +136,7 @@ async def test_what_outlasts_the_grace_is_handed_back(start: Start, sqlite_url: 
 
 
 def test_whoever_listens_does_not_hold_it_up(start: Start, sqlite_url: str) -> None:
-    """Open streams and a claim that waits end with the server, and so does it, in time."""
+    """Open streams and a claim that waits end with the server, and so does it, in time and without a complaint."""
     server = start(sqlite_url, "5s")
     address = server.first_line()
     claim = b'{"worker": "a", "wait": "30s"}'
@@ -152,6 +154,7 @@ def test_whoever_listens_does_not_hold_it_up(start: Start, sqlite_url: str) -> N
     server.process.terminate()
     assert server.exit_code() == 0
     assert time.monotonic() - began < 8
+    assert server.errors.read_text() == ""
     for connection in sockets:
         connection.settimeout(5)
         while connection.recv(65_536):  # to its end: nobody is left hanging

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated
 
@@ -66,15 +67,17 @@ async def _followed(request: Request, client: Client, run: Run, after: str | Non
 
     async def told() -> AsyncIterator[bytes]:
         with streams.one_more(actor):
-            async for part in _lines(client, run.id, after, discretion(request, run)):
+            async for part in _lines(client, run.id, after, discretion(request, run), streams.over):
                 yield part
 
     return StreamingResponse(told(), media_type=MEDIA, headers={"x-accel-buffering": "no"})
 
 
-async def _lines(client: Client, run_id: str, after: str | None, discreet: Discreet | None) -> AsyncIterator[bytes]:
+async def _lines(
+    client: Client, run_id: str, after: str | None, discreet: Discreet | None, over: asyncio.Event
+) -> AsyncIterator[bytes]:
     """The state first, the lines after: all of them are there when the run has ended."""
-    async for run in or_silence(client.follow(run_id)):
+    async for run in or_silence(client.follow(run_id), over):
         if run is None:
             yield STILL_HERE
             continue

@@ -38,11 +38,15 @@ class StreamQuery(msgspec.Struct):
 
 
 class Streams:
-    """How many each caller has open: one that forgets to close them must not take them from the others."""
+    """How many each caller has open: one that forgets to close them must not take them from the others.
+
+    When the server stops, `over` ends all of them: a page that is open somewhere must not hold it up.
+    """
 
     def __init__(self, most: int = MOST_STREAMS) -> None:
         self._open: Counter[str] = Counter()
         self._most = most
+        self.over = asyncio.Event()
 
     @contextmanager
     def one_more(self, actor: str) -> Iterator[None]:
@@ -81,7 +85,7 @@ async def stream(request: Request) -> Response:
             async with client.subscribe(topics) as hints:
                 if again:
                     yield b"event: reset\ndata: {}\n\n"
-                async for hint in or_silence(hints):
+                async for hint in or_silence(hints, streams.over):
                     if hint is None:
                         yield STILL_HERE
                         continue
@@ -91,13 +95,15 @@ async def stream(request: Request) -> Response:
     return StreamingResponse(told(), media_type=MEDIA, headers={"x-accel-buffering": "no"})
 
 
-async def or_silence(things: AsyncIterator[T]) -> AsyncIterator[T | None]:
+async def or_silence(things: AsyncIterator[T], over: asyncio.Event) -> AsyncIterator[T | None]:
     """None after a while without any: proxies and dead connections want to hear something."""
-    following = asyncio.ensure_future(anext(things))
+    following, ending = asyncio.ensure_future(anext(things)), asyncio.ensure_future(over.wait())
     try:
         while True:
-            done, _ = await asyncio.wait([following], timeout=_HEARTBEAT)
-            if not done:
+            await asyncio.wait([following, ending], timeout=_HEARTBEAT, return_when=asyncio.FIRST_COMPLETED)
+            if ending.done():
+                return
+            if not following.done():
                 yield None
                 continue
             try:
@@ -107,8 +113,9 @@ async def or_silence(things: AsyncIterator[T]) -> AsyncIterator[T | None]:
             following = asyncio.ensure_future(anext(things))
             yield found
     finally:
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
+        for task in (following, ending):
+            task.cancel()
+        await asyncio.gather(following, ending, return_exceptions=True)
 
 
 def event_of(kind: str, value: object, id: str) -> bytes:

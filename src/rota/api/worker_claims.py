@@ -90,7 +90,8 @@ async def _found(request: Request, client: Client, body: ClaimBody, patience: fl
             lease=body.lease,
             **_facts(body, held),
         )
-        if found or left <= _LOOKS_UP or await request.is_disconnected():
+        over = request.app.state.streams.over.is_set()
+        if found or over or left <= _LOOKS_UP or await request.is_disconnected():
             return found
         held = None
 

@@ -66,7 +66,11 @@ def add(job: str, payload: str, waiting: bool, database: str | None, as_json: bo
 
     async def command(client: Client) -> tuple[Run, bool]:
         arguments = arguments_of(payload, Limits(client.config.max_payload))
-        enqueued = await client.enqueue(Order(job, arguments, options))
+        try:
+            enqueued = await client.enqueue(Order(job, arguments, options))
+        except BadPayload as error:
+            error.hint = error.hint or f"`rota job show {job}` tells what it takes"
+            raise
         run = await (ended(client, enqueued.id, None) if waiting else client.get(enqueued.id))
         return run, enqueued.created
 

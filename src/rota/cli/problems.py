@@ -10,6 +10,8 @@ import msgspec
 from rota.cli.words import visible
 from rota.errors import RotaError, StillRunning
 
+_OF_COMMANDS = ("--database", "--json")  # every command takes them, no group of commands does
+
 
 class Problem(msgspec.Struct, frozen=True):
     code: str
@@ -36,9 +38,12 @@ def problem_of(error: RotaError | click.ClickException) -> Problem:
 
 
 def _usage_hint(error: click.ClickException, near: list[str]) -> str | None:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    is_group = context is not None and isinstance(context.command, click.Group)
+    if is_group and isinstance(error, click.NoSuchOption) and error.option_name in _OF_COMMANDS:
+        return f"it goes behind the command: rota run ls {error.option_name}"
     if near:
         return f"did you mean {near[0]}?"
-    context = error.ctx if isinstance(error, click.UsageError) else None
     return f"see `{context.command_path} --help`" if context else None
 
 

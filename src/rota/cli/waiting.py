@@ -21,6 +21,7 @@ from rota.core.states import RunState
 from rota.durations import span
 
 _LOOK = 0.5
+_LOOKS_UNTIL_TOLD = 4
 _BAR = 20
 _CLEAR = "\r\x1b[K"
 _EXIT_CODES = {RunState.SUCCEEDED: 0, RunState.CANCELLED: 3, RunState.SKIPPED: 3}
@@ -68,13 +69,25 @@ def _fitting(text: str) -> str:
 async def ended(client: Client, id: str, timeout: str | None) -> Run:
     """The run once it is final; `StillRunning` after `timeout`."""
     waiting = asyncio.create_task(client.wait(id, timeout))
+    queued = 0
     with ProgressLine() as line:
         while not (await asyncio.wait([waiting], timeout=_LOOK))[0]:
             run = await client.get(id)
+            queued = queued + 1 if run.state is RunState.QUEUED else 0
+            if queued == _LOOKS_UNTIL_TOLD and (why := await _held_back(client, run)):
+                line.show("")
+                click.echo(f"note: it waits: {visible(why)}", err=True)
             elapsed = span(await client.time() - run.created_at)
             tries = f"{run.job}  attempt {run.attempt}/{run.max_attempts}  {elapsed}"
             line.show("  ".join([state_cell(run.state).shown or "", *await _progress(client, run), tries]))
     return await waiting
+
+
+async def _held_back(client: Client, run: Run) -> str | None:
+    """Why nobody will take it, however long one waits; None if its turn will come."""
+    told = await client.explain(run.id)
+    is_taken = told.facts.get("workers") and not told.facts.get("paused")
+    return None if told.verdict != RunState.QUEUED.value or is_taken else one_line(" ".join(told.words))
 
 
 async def _progress(client: Client, run: Run) -> list[str]:

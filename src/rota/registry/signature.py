@@ -163,15 +163,17 @@ def check_schema(schema: dict[str, object], text: str | bytes, limits: Limits) -
     try:
         _validator(msgspec.json.encode(schema)).validate(value)
     except ValidationError as failure:
-        raise _refusal(failure) from None
+        raise _refusal(failure, schema) from None
 
 
-def _refusal(failure: jsonschema_rs.ValidationError) -> BadPayload:
+def _refusal(failure: jsonschema_rs.ValidationError, schema: dict[str, object]) -> BadPayload:
     path = "$"
     for key in failure.instance_path:
         path = step(path, key)
     if failure.kind.name == "additionalProperties":
-        return BadPayload(step(path, failure.kind.value[0]), "is unexpected")
+        name, known = failure.kind.value[0], schema.get("properties")
+        hint = did_you_mean(name, known) if path == "$" and isinstance(known, dict) else None
+        return BadPayload(step(path, name), "is unexpected", hint=hint)
     if failure.kind.name == "required":
         return BadPayload(step(path, failure.kind.value), "is missing")
     return BadPayload(path, failure.message)
