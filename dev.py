@@ -202,4 +202,7 @@ def environment() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:  # whatever was under way has said so itself
+        sys.exit(130)

@@ -115,7 +115,7 @@ def test_newer_zone_data_elsewhere(planned_with: str | None, level: str) -> None
 
 
 def test_workers_that_are_gone() -> None:
-    judged(check_workers([], NOW), OK, "no worker was heard of")
+    judged(check_workers([], NOW), OK, "no worker is alive")
     judged(check_workers([WORKER], NOW), OK, "1 worker is alive")
     judged(check_workers([WORKER, changed(WORKER, state=WorkerState.GONE)], NOW), WARNING, "web@aa11 for 5m0s")
 

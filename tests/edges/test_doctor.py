@@ -66,6 +66,7 @@ def test_a_healthy_installation(database_url: str) -> None:
     code, found = lines(database_url)
     assert code == 0
     assert {level for level, _ in found.values()} == {"ok"}
+    assert found["queues"][1] == "nothing is queued that a worker should take"
     kind = "postgres" if database_url.startswith("postgres") else "sqlite"
     assert list(found) == [
         "database", kind, "versions", "zones", "disk", *(["vacuum"] if kind == "postgres" else []), "clock", "settings",

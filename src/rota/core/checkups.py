@@ -131,6 +131,7 @@ def _queues(found: Symptoms) -> Check:
     left = unserved_queues(found)
     if not left:
         words = f"every queue with runs has a live worker ({many(len(found.workers), 'worker', 'workers')})"
+        words = words if found.workers else "nothing is queued that a worker should take"
         return Check(name="queues", level=OK, words=words)
     told = ", ".join(f"{queue} ({many(count, 'run', 'runs')})" for queue, count in left.items())
     words = f"no live worker takes from: {told}"

@@ -175,7 +175,7 @@ def check_workers(workers: Sequence[Worker], now: datetime) -> Check:
     facts = {"alive": len(workers) - len(gone), "gone": [one.id for one in gone]}
     if not gone:
         alive = f"{many(len(workers), 'worker is', 'workers are')} alive"
-        words = alive if workers else "no worker was heard of within a day"  # a problem only if there is work
+        words = alive if workers else "no worker is alive"  # a problem only if there is work
         return Check(name="workers", level=OK, words=words, facts=facts)
     told = ", ".join(f"{one.id} for {span(now - one.seen_at)}" for one in gone[:_SHOWN])
     words = f"{many(len(gone), 'worker is', 'workers are')} silent, and did not stop in order: {told}"
