@@ -160,11 +160,14 @@ def test_wait_shows_its_progress_and_wipes_it(run_id: str) -> None:
     assert shown.rpartition("\x1b[K")[2].startswith("error: run")
 
 
-def test_ctrl_c_ends_waiting_with_130(run_id: str) -> None:
+@pytest.mark.parametrize("command", [["wait"], ["add", "boom", "--delay", "1h", "--wait"]], ids=["wait", "add"])
+def test_ctrl_c_ends_waiting_with_130(run_id: str, command: list[str]) -> None:
     id = on_terminal("run", "add", "boom", "--delay", "1h", NO_COLOR="1").splitlines()[1].split()[0]
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execv(sys.executable, [sys.executable, "-m", "rota", "run", "wait", id])
+        os.execv(
+            sys.executable, [sys.executable, "-m", "rota", "run", *command, *([id] if command == ["wait"] else [])]
+        )
     while "scheduled" not in os.read(terminal, 4096).decode():
         pass
     os.write(terminal, b"\x03")

@@ -27,7 +27,7 @@ from rota.cli.showing import (
     run_row,
 )
 from rota.cli.steps import steps
-from rota.cli.waiting import ended, finish, only_looking
+from rota.cli.waiting import ended, finish
 from rota.cli.watching import watch
 from rota.client import MOST_LISTED, Client
 from rota.core.replicas import Replica
@@ -120,6 +120,4 @@ def wait(id: str, timeout: str | None, database: str | None, as_json: bool) -> i
     0 succeeded, 1 failed, timed out or expired, 3 cancelled or skipped, 75 still going on after --timeout.
     ID is the beginning or the end of an id, or all of it.
     """
-    with only_looking():
-        run = ask(database, lambda client: ended(client, id, timeout))
-    return finish(run, as_json=as_json)
+    return finish(ask(database, lambda client: ended(client, id, timeout)), as_json=as_json)

@@ -20,6 +20,7 @@ from rota.core.model import Run
 from rota.core.states import RunState
 from rota.durations import span
 
+_GOES_ON = "interrupted; the run goes on"
 _LOOK = 0.5
 _LOOKS_UNTIL_TOLD = 4
 _BAR = 20
@@ -33,7 +34,7 @@ def only_looking() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise click.Abort("interrupted; the run goes on") from None
+        raise click.Abort(_GOES_ON) from None
 
 
 class ProgressLine:
@@ -69,6 +70,14 @@ def _fitting(text: str) -> str:
 async def ended(client: Client, id: str, timeout: str | None) -> Run:
     """The run once it is final; `StillRunning` after `timeout`."""
     waiting = asyncio.create_task(client.wait(id, timeout))
+    try:
+        await _told_meanwhile(client, id, waiting)
+    except asyncio.CancelledError:
+        raise click.Abort(_GOES_ON) from None
+    return await waiting
+
+
+async def _told_meanwhile(client: Client, id: str, waiting: asyncio.Task[Run]) -> None:
     queued = 0
     with ProgressLine() as line:
         while not (await asyncio.wait([waiting], timeout=_LOOK))[0]:
@@ -80,7 +89,6 @@ async def ended(client: Client, id: str, timeout: str | None) -> Run:
             elapsed = span(await client.time() - run.created_at)
             tries = f"{run.job}  attempt {run.attempt}/{run.max_attempts}  {elapsed}"
             line.show("  ".join([state_cell(run.state).shown or "", *await _progress(client, run), tries]))
-    return await waiting
 
 
 async def _held_back(client: Client, run: Run) -> str | None:
