@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from concurrent.futures import wait
 from datetime import datetime
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rota.core.bulking import BulkResult, Counted
@@ -54,16 +55,18 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def see_through(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The same for what must not be left half-way: an interrupt meanwhile is raised when it is done."""
-        done, interrupt = asyncio.run_coroutine_threadsafe(coroutine, self._loop), None
-        while not done.done():
-            try:
-                wait([done])
-            except KeyboardInterrupt as error:
-                interrupt = error
-        result = done.result()
-        if interrupt is not None:
-            raise interrupt
+        """The same for what must not be left half-way: an interrupt meanwhile is heard when it is done."""
+        before = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is not threading.main_thread() or not callable(before):
+            return self.call(coroutine)
+        heard: list[tuple[int, FrameType | None]] = []
+        signal.signal(signal.SIGINT, lambda *how: heard.append(how))
+        try:
+            result = self.call(coroutine)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        if heard:
+            before(*heard[0])
         return result
 
     def stop(self) -> None:
