@@ -52,6 +52,10 @@ def cut() -> None:
         cursor.execute("select pg_terminate_backend(pg_backend_pid())")
 
 
+@app.job
+def greet(names: list[str]) -> None: ...
+
+
 @app.job(max_attempts=1)
 async def acut() -> None:
     await sync_to_async(cut.fn)()
@@ -76,6 +80,11 @@ with app.background() as client:
             raise ZeroDivisionError
     except ZeroDivisionError:
         assert len(client.list()) == queued
+    names = ["ada"]
+    with transaction.atomic():
+        on_commit(greet, names)
+        names.append("changed since")
+    assert [run.payload for run in client.list() if run.job == "greet"] == [{"names": ["ada"]}]
     try:
         backend.enqueue_in(connection)
     except Invalid as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, ParamSpec
 
 from rota.job import Job
@@ -16,6 +17,6 @@ def on_commit(job: Job[P, Any], *args: P.args, **kwargs: P.kwargs) -> None:
     """
     from django.db import transaction
 
-    order = job.order(*args, **kwargs)
+    order = copy.deepcopy(job.order(*args, **kwargs))  # what is changed until then is not meant
     job.app.prepare_locally(order)
     transaction.on_commit(lambda: job.app.blocking.enqueue(order))
