@@ -24,6 +24,7 @@ from starlette.routing import Route
 from bench.children.protocol import run_with_quick_loop, say, told_to_go
 from bench.peers.rota import an_hour_ago
 from rota import Order, Rota
+from rota.api.stream import Streams
 from rota.server import Web, asgi, listen
 from rota.store import Store, open_database, sqlite
 
@@ -49,14 +50,19 @@ async def _bare() -> None:
         return JSONResponse(await request.json(), 201)
 
     application = Starlette(routes=[Route("/api/v1/runs", answer, methods=["POST"])])
+    application.state.streams = Streams()  # which the server ends when it stops
     await _serve(application, Rota("sqlite:///nothing.db", port=0))
 
 
 async def _rota(url: str) -> None:
-    # The goal is about requests, not about the disk: as the framework alone, it does not wait for one.
-    sqlite._PRAGMAS = sqlite._PRAGMAS.replace("synchronous = full", "synchronous = normal")
+    _wait_for_no_disk()
     app = await _application(url)
     await _serve(asgi(app), app)
+
+
+def _wait_for_no_disk() -> None:
+    """The goals are about requests: as the framework alone, nobody waits for SQLite's disk."""
+    sqlite._PRAGMAS = sqlite._PRAGMAS.replace("synchronous = full", "synchronous = normal")
 
 
 async def _serve(application: Starlette, app: Rota) -> None:
@@ -132,6 +138,7 @@ async def _listen(port: int, clients: int) -> None:
 
 async def _bulk(url: str, n: int, batch: int) -> None:
     """As many callers as there are requests at a time over HTTP."""
+    _wait_for_no_disk()
     client = await (await _application(url)).connect()
     left = n
 
