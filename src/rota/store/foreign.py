@@ -97,7 +97,7 @@ def execute_in(connection: Any, run: NewRun, dialect: Dialect) -> None:
         cursor.row_factory = None  # whatever rows the connection makes for its owner
         _refuse_unsafe_sqlite(cursor.execute("pragma database_list").fetchall())
     if driver == "sqlalchemy":
-        from sqlalchemy import text  # type: ignore[import-not-found]
+        from sqlalchemy import text
 
         if dialect is SQLITE:  # all of its drivers are Python's own
             _refuse_unsafe_sqlite(connection.execute(text("pragma database_list")).fetchall())
