@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from rota import exporting
 from rota.app import Rota
-from rota.cli import exporting
 from rota.core.signals import Fail
 from rota.testing import drain
 from tests.support.commands import refused, rota

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 
 import msgspec
 from starlette.requests import Request
@@ -14,10 +14,10 @@ from rota.api.operations import operation
 from rota.api.queries import asked
 from rota.api.requests import client_of
 from rota.api.routing import declared
-from rota.client import MOST_LISTED, Client
+from rota.client import Client
 from rota.core.access import Role
-from rota.core.model import Attempt, Run, RunFilter
-from rota.errors import UnknownRun
+from rota.core.model import RunFilter
+from rota.exporting import all_events, all_runs, attempts_of
 
 _LINES = "application/x-ndjson"
 
@@ -29,7 +29,7 @@ async def export_runs(request: Request) -> Response:
     wanted = await _wanted(request, client)
 
     async def each() -> AsyncIterator[bytes]:
-        async for page in _pages(client, wanted):
+        async for page in all_runs(client, wanted):
             yield b"".join(map(_line, all_shown(request, page)))
 
     return _stream(each())
@@ -42,10 +42,10 @@ async def export_attempts(request: Request) -> Response:
     wanted = await _wanted(request, client)
 
     async def each() -> AsyncIterator[bytes]:
-        async for page in _pages(client, wanted):
+        async for page in all_runs(client, wanted):
             for run in page:
                 discreet = discretion(request, run)
-                for one in await _attempts(client, run):
+                for one in await attempts_of(client, run):
                     attempt = one if discreet is None else discreet.attempt(one)
                     yield _line({"run_id": run.id, **msgspec.to_builtins(attempt)})
 
@@ -58,10 +58,8 @@ async def export_events(request: Request) -> Response:
     client = await client_of(request)
 
     async def each() -> AsyncIterator[bytes]:
-        before: int | None = None
-        while page := await client.audit(limit=MOST_LISTED, before=before):
+        async for page in all_events(client):
             yield b"".join(map(_line, page))
-            before = page[-1].seq
 
     return _stream(each())
 
@@ -72,23 +70,6 @@ async def _wanted(request: Request, client: Client) -> RunFilter:
     wanted = filter_of(request, query, query.scope_wanted)
     await client.page(wanted, limit=1)
     return wanted
-
-
-async def _attempts(client: Client, run: Run) -> Sequence[Attempt]:
-    """None of a run that was pruned since it was found."""
-    try:
-        return await client.attempts(run.id)
-    except UnknownRun:
-        return ()
-
-
-async def _pages(client: Client, wanted: RunFilter) -> AsyncIterator[Sequence[Run]]:
-    before: str | None = None
-    while True:
-        found = await client.page(wanted, limit=MOST_LISTED, before=before)
-        yield found.runs
-        if (before := found.next) is None:
-            return
 
 
 def _stream(lines: AsyncIterator[bytes]) -> Response:

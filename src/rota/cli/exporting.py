@@ -11,9 +11,10 @@ from rota.cli.connecting import ask
 from rota.cli.filtering import filter_of, filters
 from rota.cli.options import examples, streamed
 from rota.cli.output import emit, json_text, plain_value
-from rota.client import MOST_LISTED, Client
-from rota.core.model import Attempt, Run, RunFilter
-from rota.errors import Invalid, UnknownRun
+from rota.client import Client
+from rota.core.model import RunFilter
+from rota.errors import Invalid
+from rota.exporting import all_events, all_runs, attempts_of
 
 _KINDS = ("runs", "attempts", "events")
 
@@ -49,35 +50,11 @@ def export(kind: str, database: str | None, as_json: bool, **given: Any) -> None
 
 def _pages(client: Client, kind: str, wanted: RunFilter) -> AsyncIterator[Sequence[object]]:
     if kind == "events":
-        return _events(client)
-    return _runs(client, wanted) if kind == "runs" else _attempts(client, wanted)
-
-
-async def _runs(client: Client, wanted: RunFilter) -> AsyncIterator[Sequence[Run]]:
-    before: str | None = None
-    while True:
-        page = await client.page(wanted, limit=MOST_LISTED, before=before)
-        yield page.runs
-        if (before := page.next) is None:
-            return
+        return all_events(client)
+    return all_runs(client, wanted) if kind == "runs" else _attempts(client, wanted)
 
 
 async def _attempts(client: Client, wanted: RunFilter) -> AsyncIterator[Sequence[object]]:
-    async for page in _runs(client, wanted):
+    async for page in all_runs(client, wanted):
         for run in page:
-            yield [{"run_id": run.id, **plain_value(attempt)} for attempt in await _attempts_of(client, run)]
-
-
-async def _attempts_of(client: Client, run: Run) -> Sequence[Attempt]:
-    """None of a run that was pruned since it was found."""
-    try:
-        return await client.attempts(run.id)
-    except UnknownRun:
-        return ()
-
-
-async def _events(client: Client) -> AsyncIterator[Sequence[object]]:
-    before: int | None = None
-    while page := await client.audit(limit=MOST_LISTED, before=before):
-        yield page
-        before = page[-1].seq
+            yield [{"run_id": run.id, **plain_value(attempt)} for attempt in await attempts_of(client, run)]
