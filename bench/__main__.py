@@ -56,6 +56,7 @@ def _add_schedule(command: argparse.ArgumentParser) -> None:
     command.add_argument("--repeat", type=int, default=5, help="repetitions (default 5; fewer is for trying)")
     command.add_argument("--carried", type=int, default=1_000_000, help="schedules in the table")
     command.add_argument("--due", type=int, default=10_000, help="how many of them are due in one second")
+    command.add_argument("--history", type=int, default=1, help="runs that each of them had before")
     command.add_argument("--steps", type=int, default=500, help="idle steps per repetition")
     command.add_argument("--calls", type=int, default=2_000, help="cron calls per expression and repetition")
     command.add_argument("--cases", type=int, default=2_000, help="random cron cases compared with brute force")
@@ -65,6 +66,8 @@ def _add_schedule(command: argparse.ArgumentParser) -> None:
 
 def _schedule(options: argparse.Namespace) -> None:
     unknown = set(options.measures).difference(schedule.MEASURES)
+    if options.history < 1:
+        sys.exit("each has had a run before: a history is one run or more")
     if unknown or options.due > options.carried:
         sys.exit(f"measures are {', '.join(schedule.MEASURES)}; no more schedules can be due than are carried")
     plan = schedule.Plan(
@@ -73,6 +76,7 @@ def _schedule(options: argparse.Namespace) -> None:
         repeat=options.repeat,
         carried=options.carried,
         due=options.due,
+        history=options.history,
         steps=options.steps,
         calls=options.calls,
         cases=options.cases,

@@ -23,6 +23,7 @@ SECOND = 1_000_000
 BITE = 20_000
 FIRST_CURSOR = 1_000  # the copies' cursors are numbered from here on
 LATER = 6 * 3600 * SECOND  # what is only carried is due from then on, over a day
+DAY = 24 * 3600 * SECOND
 
 NUMBERS = {
     "postgres": "(select generate_series(:first::bigint, :last::bigint) as n) as k",
@@ -34,15 +35,21 @@ IDS = {
     "postgres": "('019a0000-0000-7000-8000-' || lpad(to_hex({n}), 12, '0'))::uuid",
     "sqlite": "printf('019a0000-0000-7000-8000-%012x', {n})",
 }
+OLDER_IDS = {
+    "postgres": "(lpad(to_hex(k.n), 8, '0') || substr(r.id::text, 9))::uuid",
+    "sqlite": "printf('%08x', k.n) || substr(r.id, 9)",
+}
 FORGET = (
     "delete from rota_cursor where no in (select cursor_no from rota_schedule_now where name = :model)",
     "delete from rota_schedule where name = :model and deleted_at is null",
 )
-# The runs of one fire end well, and their ids stay where planning finds the last run of a schedule.
+LAST_FIRE = "(select max(plan_time) from rota_run)"
+# The runs of one fire end well and stay, where planning finds the last run of a schedule; those before were pruned.
 FINISH = (
     "delete from rota_ready",
     "delete from rota_lease",
     "update rota_run set state = 'succeeded', attempt = 1, fence = 1, finished_at = run_at where state is null",
+    f"delete from rota_run where plan_time < {LAST_FIRE}",
 )
 
 
@@ -68,11 +75,12 @@ def declared(url: str) -> Rota:
 
 
 class Fleet:
-    """`carried` schedules in one database; `arm` makes some of them due."""
+    """`carried` schedules in one database; `arm` makes some of them due, each of which had `history` runs before."""
 
-    def __init__(self, url: str, cluster: Cluster, carried: int) -> None:
+    def __init__(self, url: str, cluster: Cluster, carried: int, history: int = 1) -> None:
         self.url = url
         self.carried = carried
+        self._history = history
         self._cluster = cluster
         self._database = open_database(url)
         self.dialect = self._database.dialect
@@ -102,6 +110,8 @@ class Fleet:
         `own`: each has a payload of its own, so that no two definitions are the same text.
         """
         await self._execute(*FINISH)
+        if self._history > 1:
+            await self._execute(await self._past(), first=1, last=self._history - 1)
         async with self._client() as client:
             now = await client.store.now()
             at = -(-(now + int(seconds * SECOND)) // SECOND) * SECOND
@@ -165,6 +175,17 @@ class Fleet:
             f"rota_schedule as m, {table} as s where m.name = '{MODEL}' and m.deleted_at is null and s.{same}"
         )
 
+    async def _past(self) -> str:
+        """What ran at the last fire ran on the days before, too."""
+        times = ("plan_time", "run_at", "created_at", "finished_at")
+        changed = {"id": OLDER_IDS[self.dialect.name], **{time: f"r.{time} - k.n * {DAY}" for time in times}}
+        columns = await self._columns("rota_run")
+        values = ", ".join(changed.get(column, f"r.{column}") for column in columns)
+        return (
+            f"insert into rota_run ({', '.join(columns)}) select {values} from {NUMBERS[self.dialect.name]}, "
+            f"rota_run as r where r.plan_time = {LAST_FIRE}"
+        )
+
     async def _columns(self, table: str) -> list[str]:
         if self.dialect is POSTGRES:
             sql = f"select attname::text from pg_attribute where attrelid = '{table}'::regclass and attnum > 0"
@@ -178,7 +199,8 @@ class Fleet:
         definition = "replace(m.definition, '\"n\":0', '\"n\":' || k.n)" if own else "m.definition"
         schedule = IDS[self.dialect.name].format(n=number)
         says = (
-            f"update rota_schedule set definition = {definition} from {numbers}, rota_schedule as m "
+            f"update rota_schedule set revision = rota_schedule.revision + 1, definition = {definition} "
+            f"from {numbers}, rota_schedule as m "
             f"where m.name = :model and m.deleted_at is null and rota_schedule.id = {schedule}"
         )
         stands = (
@@ -200,14 +222,14 @@ async def fall_behind(database: Database, name: str, back: int) -> None:
 
 
 @asynccontextmanager
-async def fleet(database: str, cluster: Cluster, carried: int) -> AsyncIterator[Fleet]:
+async def fleet(database: str, cluster: Cluster, carried: int, history: int = 1) -> AsyncIterator[Fleet]:
     if database == "postgres":
         with cluster.database() as url:
-            async with _made(Fleet(url, cluster, carried)) as made:
+            async with _made(Fleet(url, cluster, carried, history)) as made:
                 yield made
     else:
         with tempfile.TemporaryDirectory(prefix="rota-bench-") as folder:
-            async with _made(Fleet(f"sqlite:///{Path(folder) / 'rota.db'}", cluster, carried)) as made:
+            async with _made(Fleet(f"sqlite:///{Path(folder) / 'rota.db'}", cluster, carried, history)) as made:
                 yield made
 
 

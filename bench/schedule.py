@@ -32,6 +32,7 @@ class Plan:
     repeat: int
     carried: int
     due: int
+    history: int
     steps: int
     calls: int
     cases: int
@@ -51,7 +52,7 @@ class Bench:
         found = self._fleets.get((database, carried))
         if found is None:
             print(f"filling  {database} with {carried:,} schedules", file=sys.stderr)
-            found = await self._stack.enter_async_context(fleet(database, self.cluster, carried))
+            found = await self._stack.enter_async_context(fleet(database, self.cluster, carried, self.plan.history))
             self._fleets[database, carried] = found
         return found
 
@@ -68,11 +69,12 @@ def child(module: str, role: str, **parameters: object) -> Process:
     return Process([sys.executable, "-m", "bench.children", module, role, json.dumps(parameters)])
 
 
-async def fire(bench: Bench, database: str, *, planners: int = 1, own: bool = False) -> Figures:
+async def fire(bench: Bench, database: str, *, planners: int = 1, own: bool = False, singly: bool = False) -> Figures:
     """All that is due becomes runs. The rate counts from the second at which they are due to the last commit."""
     many = await bench.fleet(database, bench.plan.carried)
     async with AsyncExitStack() as stack:
-        processes = [await stack.enter_async_context(child("planning", "plan", url=many.url)) for _ in range(planners)]
+        planning = [child("planning", "plan", url=many.url, singly=singly) for _ in range(planners)]
+        processes = [await stack.enter_async_context(process) for process in planning]
         at = await bench.armed(many, own=own)
         await asyncio.gather(*(process.go() for process in processes))
         before = await _usage_at(at, many.server, processes)
@@ -208,12 +210,17 @@ def takes(measure: str, database: str, plan: Plan) -> dict[str, Take]:
     both = {str(FEW): FEW, "many": plan.carried}
     match measure:
         case "fire":
-            return {
+            usual: dict[str, Take] = {
                 "apscheduler": fire_apscheduler,
                 "rota": fire,
                 "rota, own payloads": lambda bench, where: fire(bench, where, own=True),
                 "rota, 2 planners": lambda bench, where: fire(bench, where, planners=2),
             }
+            singly: dict[str, Take] = {
+                schedule_report.SINGLE: lambda bench, where: fire(bench, where, singly=True),
+                schedule_report.SINGLES: lambda bench, where: fire(bench, where, planners=2, singly=True),
+            }
+            return usual | singly if database == "postgres" else usual
         case "handled":
             return {"rota": handled}
         case "idle":
@@ -247,7 +254,7 @@ async def _run(plan: Plan) -> tuple[dict[str, str], list[Sample]]:
         bench = Bench(plan, cluster, stack)
         facts = {
             **await machine.facts(cluster),
-            "schedules": f"{plan.due:,} due in one second, {plan.carried:,} carried",
+            "schedules": f"{plan.due:,} due at once, each with a history of {plan.history:,}; {plan.carried:,} carried",
         }
         samples = []
         for run in range(-1, plan.repeat):  # the first round counts for nothing

@@ -224,6 +224,9 @@ class Direct:
     async def read(self, work: Work[T]) -> T:
         return self._backend.do("read", work)
 
+    async def foresee(self, work: Work[Any]) -> None:
+        self._backend.do("read", work)
+
     def session(self) -> AbstractAsyncContextManager[Session]:
         raise NotImplementedError
 

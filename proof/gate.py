@@ -80,6 +80,8 @@ class Gate:
     async def read(self, work: Work[T]) -> T:
         return await self._operate("read", work, True)
 
+    async def foresee(self, work: Work[Any]) -> None: ...
+
     async def _operate(self, kind: Kind, work: Work[T], repeatable: bool) -> T:
         name = operation(work)
         if not name.startswith("NoteStore"):

@@ -41,9 +41,11 @@ async def _planner(app: Rota) -> Planner:
     return Planner(client.store, {}, client.config.poll)
 
 
-async def _plan(url: str) -> None:
+async def _plan(url: str, singly: bool = False) -> None:
     app = declared(url)
     planner = await _planner(app)
+    if singly:
+        planner._store.schedules.writers = 1
     await planner.step()
     await told_to_go()
     while True:

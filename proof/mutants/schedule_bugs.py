@@ -17,7 +17,13 @@ _CURSOR = (
         "one.fire.next_plan for one in fires], [one.fire.next_at for one in fires",
         "None for one in fires], [None for one in fires",
     ),
-    planted("cursor-is-not-advanced", "P1", _SQLITE, "set cursor_at = excluded.cursor_at, next_plan", "set next_plan"),
+    planted(
+        "cursor-is-not-advanced",
+        "P1",
+        _SQLITE,
+        "on conflict (no) do update set cursor_at = excluded.cursor_at, next_plan",
+        "on conflict (no) do update set next_plan",
+    ),
     planted(
         "cursor-is-set-to-now",
         "P1",

@@ -59,4 +59,5 @@ async def test_it_keeps_up(dashboard: Dashboard, page: Page) -> None:
         since = time.perf_counter()
         await expect(row(page, "default").locator("td").nth(1)).to_have_text(str(number))
         took.append(time.perf_counter() - since)
-    assert sorted(took)[1] < 0.5, took
+    assert min(took) < 0.5, took  # other tests run beside it
+    assert sorted(took)[1] < 1.5, took  # without hints, five seconds would pass

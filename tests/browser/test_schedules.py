@@ -149,7 +149,8 @@ async def test_changes_are_there_at_once(dashboard: Dashboard, page: Page) -> No
         took.append(time.perf_counter() - since)
         await dashboard.client.schedules.resume("news")
         await page.wait_for_selector('[role="switch"][aria-checked="true"]')
-    assert sorted(took)[1] < 0.5, took
+    assert min(took) < 0.5, took  # other tests run beside it
+    assert sorted(took)[1] < 1.5, took  # without hints, five seconds would pass
 
 
 async def test_it_is_walked_by_keyboard(old: Dashboard, page: Page) -> None:

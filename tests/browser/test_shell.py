@@ -46,6 +46,18 @@ async def test_theme_language_and_zone_are_remembered(dashboard: Dashboard, page
     assert await page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(17, 18, 20)"
 
 
+async def test_a_browser_whose_language_is_no_tag(dashboard: Dashboard, page: Page) -> None:
+    """So says Chromium where the system's locale is POSIX, as on many a bare machine."""
+    for name, said in {"language": "'en-US@posix'", "languages": "['en-US@posix']"}.items():
+        await page.add_init_script(
+            f"Object.defineProperty(Navigator.prototype, '{name}', {{get: () => {said}, configurable: true}})"
+        )
+    await dashboard.enqueue("hello")
+    for view in ("", "/runs"):
+        await page.goto(dashboard.url + view)
+        await expect(page.get_by_role("heading", level=1)).to_be_visible()
+
+
 async def test_keys_are_explained(dashboard: Dashboard, page: Page) -> None:
     await page.goto(dashboard.url)
     await expect(page.get_by_role("heading", level=1)).to_be_visible()

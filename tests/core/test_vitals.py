@@ -54,8 +54,8 @@ def judged(check: Check, level: str, words: str) -> None:
         (513 * MIB, MIB, 60 * MIB, OK),
         (511 * MIB, MIB, 0, WARNING),
         (63 * MIB, MIB, 0, PROBLEM),
-        (50 * GIB, MIB, 65 * MIB, WARNING),
-        (50 * GIB, GIB, 65 * MIB, OK),
+        (50 * GIB, MIB, 129 * MIB, WARNING),
+        (50 * GIB, GIB, 129 * MIB, OK),
     ],
 )
 def test_the_disk_of_a_file(room: int, size: int, wal: int, level: str) -> None:

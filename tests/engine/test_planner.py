@@ -51,6 +51,42 @@ async def test_it_rests_until_the_next_plan_time_but_not_longer_than_it_polls(ha
     assert stepping.runs == 2
 
 
+async def test_it_reads_what_will_be_due_before_it_rests(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "_SMALLEST", 2)
+    now = await harness.store.now()
+    for number in range(5):
+        await make_schedule(harness.store, f"soon{number}", once(instant(now + 3_000_000)))
+    await make_schedule(harness.store, "just after", once(instant(now + 4_000_000)))
+    await make_schedule(harness.store, "later", once(instant(now + 5_000_000)))
+    stepping = Planner(harness.store, {}, POLL)
+    while not (rest := await stepping.step()):
+        pass
+    assert rest == timedelta(seconds=3)
+    assert len(harness.store.schedules._sayings) == 6
+
+
+async def test_it_does_not_read_ahead_when_the_time_has_come(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each bite takes long here."""
+    monkeypatch.setattr(planner, "_SMALLEST", 2)
+    read_ahead = harness.store.schedules.read_ahead
+
+    async def slow(until: int, limit: int) -> bool:
+        harness.clock.advance("900ms")
+        return await read_ahead(until, limit)
+
+    monkeypatch.setattr(harness.store.schedules, "read_ahead", slow)
+    now = await harness.store.now()
+    for number in range(20):
+        await make_schedule(harness.store, f"s{number}", once(instant(now + 3_000_000)))
+    stepping = Planner(harness.store, {}, POLL)
+    for known in (2, 4, 6, 8):
+        assert await stepping.step() == timedelta(0), "it is not done"
+        assert len(harness.store.schedules._sayings) == known
+    while not await stepping.step():
+        pass
+    assert stepping.runs == 20
+
+
 async def test_one_slow_answer_does_not_keep_followers_waiting(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,10 +135,13 @@ def has_runs(store: Store, name: str) -> Callable[[], Awaitable[bool]]:
 async def test_a_change_is_seen_by_a_hint_or_by_looking(database_url: str, poll: timedelta, hints: bool) -> None:
     async with real(database_url) as store, real(database_url) as other, planning(store, poll, hints=hints):
         await asyncio.sleep(0)
-        began = time.monotonic()
-        await make_schedule(other, "new", after("1h"))
-        await until(has_runs(store, "new"))
-        assert time.monotonic() - began < 10
+        took = []
+        for name in ("new", "newer", "newest"):
+            began = time.monotonic()
+            await make_schedule(other, name, after("1h"))
+            await until(has_runs(store, name))
+            took.append(time.monotonic() - began)
+        assert min(took) < 1, took  # other tests run beside it
         await make_schedule(other, "asleep", after("1h"), enabled=False)
         await other.schedules.pause("asleep", None, None, None)
         await other.schedules.delete("new", None)
@@ -140,9 +179,13 @@ async def test_its_own_schedules_are_found_behind_a_batch_that_it_cannot_plan(
     assert len(await runs_of(harness.store, "mine")) == 1
 
 
-async def test_batches_grow_while_there_is_more_to_do(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("writers", "batches"), [(1, [2, 8, 12, 12]), (2, [2, 4, 4, 6, 6, 6, 6])])
+async def test_batches_grow_while_there_is_more_to_do(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, writers: int, batches: list[int]
+) -> None:
     monkeypatch.setattr(planner, "_SMALLEST", 2)
-    monkeypatch.setattr(planner, "_LARGEST", 6)
+    monkeypatch.setattr(planner, "_LARGEST", 12)
+    harness.store.schedules.writers = writers
     for number in range(28):
         await make_schedule(harness.store, f"s{number}")
     stepping = Planner(harness.store, {}, POLL)
@@ -159,7 +202,7 @@ async def test_batches_grow_while_there_is_more_to_do(harness: Harness, monkeypa
         harness.clock.advance("1m")
         while not await stepping.step():
             pass
-        assert (stepping.runs, asked) == (runs, [2, 4, 4, 6, 6, 6, 6])
+        assert (stepping.runs, asked) == (runs, batches)
 
 
 async def test_the_loop_survives_a_database_that_is_away(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

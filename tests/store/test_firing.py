@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from typing import Any
 
@@ -181,3 +182,24 @@ async def test_a_plan_time_that_has_its_run_gets_no_other(
     assert (await get_schedule(store)).cursor_at == planned.cursor_at
     assert told(await runs_of(store)) == [("12:01:00", "succeeded")]
     assert await claim(store) == []
+
+
+async def test_a_batch_leaves_little_to_the_collector_of_garbage(
+    sqlite_store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What outlives a few of its rounds counts towards one through everything there is."""
+    many, tracked = 60, list[int]()
+    for number in range(many):
+        await make_schedule(sqlite_store, f"s{number}", payload={"number": number})
+
+    def counted(*given: Any) -> Any:
+        fires, others = ordinary_fires(*given)
+        gc.collect()  # a tuple of plain values is of no interest to it any more, once it was seen
+        tracked.append(sum(type(one) is tuple for one in gc.get_objects()))
+        return fires, others
+
+    monkeypatch.setattr(planning, "ordinary_fires", counted)
+    for limit in (1, many - 1) * 2:  # the second time, all that is remembered of schedules is there
+        clock.advance(minutes(0 if limit > 1 else 1))
+        assert (await sqlite_store.schedules.plan(limit, {})).runs == limit
+    assert tracked[3] - tracked[2] < many // 4

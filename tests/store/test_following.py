@@ -314,7 +314,7 @@ async def test_a_crash_before_the_commit_changes_nothing(store: Store, monkeypat
 async def test_one_that_cannot_be_read_is_in_nobodys_way(store: Store) -> None:
     await follow(store, "broken")
     await follow(store)
-    sql = "update rota_schedule set definition = '{}' where name = 'broken'"
+    sql = "update rota_schedule set revision = revision + 1, definition = '{}' where name = 'broken'"
     await store.database.transact(lambda tx: tx.fetch_sql(sql))
     await end(store)
     assert await deliver(store) == 1

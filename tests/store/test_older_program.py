@@ -141,3 +141,9 @@ async def test_a_slot_taken_since_is_not_tidied_away(store: Store) -> None:
     assert [row[0] for row in await rows(store, "select fence from rota_gate")] == [again.fence]
     await put(store, ONE)
     assert await claim_limited(store) == []
+
+
+async def test_its_join_of_schedules_and_cursors_names_columns_without_saying_whose(store: Store) -> None:
+    """As it does on SQLite, before schema 8, when it looks for what is due."""
+    sql = "select {schedule_row} from rota_cursor c cross join (select *, 0 as has_lanes from rota_schedule) as found"
+    assert await rows(store, sql) == []

@@ -184,14 +184,14 @@ async def test_a_follower_whose_plan_time_was_taken_goes_on(store: Store, clock:
     assert len(await runs_of(store)) > 1, "it does not wait for a run that never was"
 
 
+REVISED = "update rota_schedule set revision = revision + 1, definition = "
 TROUBLES = {
     "job gone": "delete from rota_job where name = 'odd'",
-    "broken text": "update rota_schedule set definition = '{\"job\": 7' where name = 'odd'",
-    "other shape": "update rota_schedule set definition = '{\"job\": \"odd\"}' where name = 'odd'",
-    "unknown zone": "update rota_schedule set definition = replace(definition, 'Berlin', 'Nowhere') where name = 'odd'",
-    "bad rule": "update rota_schedule set definition = replace(definition, '* * * *', '99 * * *') where name = 'odd'",
-    "unknown option": "update rota_schedule set definition = replace(definition, '\"tags\"', '\"togs\"') "
-    "where name = 'odd'",
+    "broken text": REVISED + "'{\"job\": 7' where name = 'odd'",
+    "other shape": REVISED + "'{\"job\": \"odd\"}' where name = 'odd'",
+    "unknown zone": REVISED + "replace(definition, 'Berlin', 'Nowhere') where name = 'odd'",
+    "bad rule": REVISED + "replace(definition, '* * * *', '99 * * *') where name = 'odd'",
+    "unknown option": REVISED + "replace(definition, '\"tags\"', '\"togs\"') where name = 'odd'",
     "broken job": "update rota_job set definition = '{' where name = 'odd'",
 }
 
@@ -213,7 +213,7 @@ async def test_what_cannot_be_planned_blocks_nobody_and_says_why(
     (why,) = (await rows(store, "select trouble from rota_schedule_now where name = 'odd'"))[0]
     assert why, "its trouble is shown"
     assert await runs_of(store, "odd") == []
-    await change(store, "update rota_schedule set definition = :text where name = 'odd'", text=text)
+    await change(store, REVISED + ":text where name = 'odd'", text=text)
     await change(store, "delete from rota_job where name = 'odd'")
     await store.save_jobs([JobDefinition(name="odd")])
     clock.advance(minutes(1))

@@ -14,9 +14,9 @@ import pytest
 
 from rota.clock import HostClock
 from rota.errors import DuplicateRun
-from rota.store import Store, open_store
+from rota.store import Store, open_store, sqlite
 from rota.store.database import Tx
-from rota.store.sqlite import SqliteDatabase
+from rota.store.sqlite import SqliteDatabase, SqliteTx
 from rota.store.sqlite_thread import Job, write_group
 from tests.support.programs import run_python
 from tests.support.runs import claim, finish, make, put
@@ -299,3 +299,38 @@ async def test_a_forked_child_and_its_parent_both_keep_what_they_write(sqlite_ur
     again = await open_store(sqlite_url)
     assert await again.queue_counts() == [("default", 0, 4, 0)]
     await again.close()
+
+
+async def test_what_was_written_is_carried_over_when_nobody_asks_for_anything(
+    sqlite_store: Store, sqlite_database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that whoever commits need not wait for it."""
+    rested, rest = threading.Event(), SqliteTx.rest
+
+    def told(tx: SqliteTx) -> None:
+        rest(tx)
+        rested.set()
+
+    monkeypatch.setattr(SqliteTx, "rest", told)
+    before = await asyncio.to_thread(os.path.getsize, sqlite_database.path)
+    await sqlite_store.enqueue([make() for _ in range(600)])
+    assert await asyncio.to_thread(rested.wait, 10)
+    assert await asyncio.to_thread(os.path.getsize, sqlite_database.path) > before
+
+
+def test_it_wants_to_rest_when_that_is_worth_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "_WORTH_A_CHECKPOINT", 3)
+    connection = apsw.Connection(str(tmp_path / "a.db"))
+    tx = SqliteTx(connection, HostClock())
+    tx.control("pragma journal_mode = wal; create table t (x)")
+    wanted = []
+    for _ in range(5):
+        tx.control("insert into t values (1)")
+        wanted.append(tx.wants_rest)
+        if tx.wants_rest:
+            tx.rest()
+    assert wanted == [False, False, True, False, False]
+    with connection:
+        tx.control("insert into t values (2)")
+        tx.rest()  # it cannot be done within a transaction, and is no error
+    assert connection.execute("select count(*) from t").fetchall() == [(6,)]

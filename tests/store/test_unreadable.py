@@ -28,7 +28,9 @@ async def written_by_a_newer_one(store: Store, what: str) -> None:
         await make_schedule(store, name, cron("* * * * *", tz="Europe/Berlin"), job=ODD)
 
     async def body(tx: Tx) -> None:
-        await tx.fetch_sql(f"update rota_schedule set definition = {NEWER[what][0]} where name like '%odd'")
+        await tx.fetch_sql(
+            f"update rota_schedule set revision = revision + 1, definition = {NEWER[what][0]} where name like '%odd'"
+        )
 
     await store.database.transact(body)
 

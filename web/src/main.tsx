@@ -1,3 +1,4 @@
+import "./i18n/tags";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./app";

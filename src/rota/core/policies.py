@@ -19,7 +19,7 @@ FAILURE = ("run_new", "skip", "retry", "backoff", "half_open", "pause")
 _MOST_KEPT = 100_000
 
 
-class CatchUp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CatchUp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Which of the plan times that are due get a run, when more than one is.
 
     `none`: the newest, if it is not later than `grace`. `latest`: the newest, which covers the older ones inside
@@ -33,14 +33,14 @@ class CatchUp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     grace: timedelta = timedelta(seconds=60)
 
 
-class Overlap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Overlap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What a plan time gets while an earlier run of its schedule and scope is not final."""
 
     mode: str = "skip"
     max_overlap: int | None = None
 
 
-class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What a plan time gets after a run that failed.
 
     `max_attempts` bounds `retry` (None: as the job says); `backoff` is how long to skip after the first, second, …

@@ -136,7 +136,7 @@ def _removed(rule: Rule) -> BadTrigger:
     return BadTrigger("nothing is left of it for 50 years", field=field, hint="look at windows, exclude and timezone")
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=20_000)
 def _compiled(rule: Rule, salt: str) -> Times:
     source = None if isinstance(rule.trigger, After | Following) else source_of(rule.trigger, salt)
     allowed = Allowed(rule.windows, rule.exclude, rule.timezone) if rule.windows or rule.exclude else None
@@ -145,7 +145,7 @@ def _compiled(rule: Rule, salt: str) -> Times:
     return Times(rule, source, allowed)
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=20_000)
 def differs_by_salt(rule: Rule) -> bool:
     trigger = rule.trigger
     parts = trigger.triggers if isinstance(trigger, Either) else (trigger,)

@@ -12,7 +12,6 @@ import msgspec
 from rota.core import jsonvalue, rules
 from rota.core.expectations import Expectations, expectations_of
 from rota.core.jsonvalue import Limits
-from rota.core.lazy import lazy
 from rota.core.limits import Gate, Limit, gates_of_schedule, limit_of, measure, rate_of
 from rota.core.model import JobDefinition, Json
 from rota.core.names import checked_name
@@ -32,9 +31,10 @@ _SAMPLE_ID = "00000000-0000-7000-8000-000000000000"
 _RUN_OPTIONS = ("queue", "priority", "timeout", "max_attempts", "backoff", "tags", "metadata")
 
 _YEARS = range(1900, 9999)
+_ONE_LANE = (GLOBAL,)
 
 
-class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
+class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """When to make runs of a job, with which payload, for whom, under which policies. `options` are the runs' own."""
 
     job: str
@@ -55,7 +55,7 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
     options: dict[str, Json] = {}
     description: str = ""
 
-    @lazy
+    @property
     def follows(self) -> timedelta | None:
         """How long after the end of its last run the next one is planned; None if a rule names the times."""
         return self.rule.trigger.interval if isinstance(self.rule.trigger, After) else None
@@ -64,36 +64,36 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
         """Its own limits, as they apply to each of its runs."""
         return gates_of_schedule(schedule_id, self.limit, self.rate)
 
-    @lazy
+    @property
     def awaited(self) -> Following | None:
         """The ends of another job's runs that it waits for; None if it does not."""
         return self.rule.trigger if isinstance(self.rule.trigger, Following) else None
 
     def times(self, name: str) -> Times:
-        return self._shared_times or rules.compiled(self.rule, name)
+        return self.shared_times or rules.compiled(self.rule, name)
 
-    @lazy
-    def _shared_times(self) -> Times | None:
+    @property
+    def shared_times(self) -> Times | None:
         """Those of all schedules with this definition; None if they differ by name."""
         return None if rules.differs_by_salt(self.rule) else rules.compiled(self.rule, "")
 
-    @lazy
+    @property
     def delay_micros(self) -> int:
-        return in_micros(self.delay)
+        return in_micros(self.delay) if self.delay else 0
 
-    @lazy
+    @property
     def window_micros(self) -> int:
         return in_micros(self.catch_up.window)
 
-    @lazy
+    @property
     def is_plain(self) -> bool:
         """Whether a plan time with nothing before it in its way gets a run, whatever happened in the past."""
         may_end = self.follows is not None or self.max_runs is not None
         return not may_end and self.catch_up.mode == "latest" and self.failure.mode not in ("retry", "half_open")
 
-    @lazy
+    @property
     def lanes(self) -> tuple[Scope, ...]:
-        return self.scopes or (GLOBAL,)
+        return self.scopes or _ONE_LANE
 
 
 class ScheduleOptions(TypedDict, total=False):

@@ -15,7 +15,7 @@ from rota.durations import format_duration, span
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 NO_ROOM, LITTLE_ROOM = 64 * MIB, 512 * MIB
-LARGE_WAL = 64 * MIB
+LARGE_WAL = 128 * MIB
 OLD_TRANSACTION = timedelta(minutes=10)
 MANY_DEAD = 100_000
 SAFE_SQLITE = (3, 51, 3)

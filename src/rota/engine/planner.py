@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from rota.core.schedules import checked_scopes
 from rota.core.scope import Scope
+from rota.durations import in_micros
 from rota.engine.meters import Meters
 from rota.errors import Unavailable
 from rota.registry.schedules import ScopeProvider
@@ -19,10 +20,11 @@ from rota.store.schedule_store import PLANNER
 
 log = logging.getLogger("rota.planner")
 
-_SMALLEST, _LARGEST, _WIDTH = 500, 2_000, 2
+_SMALLEST, _LARGEST = 500, 4_000
 _FOLLOWERS = 1_000
 _PROVIDER_TIMEOUT = 30.0
 _PATIENCE = 0.5
+_AHEAD, _SPARE, _MOST_BITES = timedelta(seconds=1), timedelta(milliseconds=20), 20
 _PROVIDER_REST = 10.0
 _LONGEST_UNSEEN = 5.0
 
@@ -40,6 +42,7 @@ class Planner:
         self._meters = meters or Meters()
         self._zones_checked = False
         self._full = 0
+        self._bites = 0
         self._troubles = 0
         self._followers_at = 0.0
         self._resting: dict[str, float] = {}
@@ -59,24 +62,26 @@ class Planner:
             if look.ended:
                 await self._store.schedules.wake_followers(_FOLLOWERS)
             elif look.next_in is None or look.next_in > 0:
-                return self._rest(look.next_in)
+                return await self._until_due(look)
         looked_at = await self._plan(await self._scopes())
         if self._full:
             return timedelta(0)
-        next_in = (await self._store.schedules.look(self._usable(), followers=False)).next_in
+        look = await self._store.schedules.look(self._usable(), followers=False)
         # What is due and was not planned waits for another planner, which holds its row.
-        return self._poll if looked_at == 0 and next_in is not None and next_in <= 0 else self._rest(next_in)
+        stuck = looked_at == 0 and look.next_in is not None and look.next_in <= 0
+        return self._poll if stuck else await self._until_due(look)
 
     async def _plan(self, scopes: dict[str, tuple[Scope, ...]]) -> int:
-        """A batch. After a full one, two larger ones at a time: one is decided while the database writes the other; the
-        longer that goes on, the fewer times the disk is waited for.
+        """A batch. After a full one larger ones, which wait for the disk fewer times; and two at a time, where one can
+        be decided while the database writes the other.
 
         After trouble smaller ones, down to a single schedule, which is set aside if it is the cause.
         """
-        full, self._full = self._full, 0
+        full, self._full, self._bites = self._full, 0, 0
         batch, width = max(1, _SMALLEST >> 2 * self._troubles), 1
         if full:
-            batch, width = min(_LARGEST, _SMALLEST << full), _WIDTH
+            width = self._store.schedules.writers
+            batch = min(_LARGEST, _SMALLEST << full + 1) // width
         try:
             planned = await asyncio.gather(*[self._store.schedules.plan(batch, scopes) for _ in range(width)])
         except Unavailable:
@@ -107,8 +112,21 @@ class Planner:
             self._followers_at = began + min(_LONGEST_UNSEEN, 20 * (self._clock.monotonic() - began))
         return look
 
-    def _rest(self, next_in: int | None) -> timedelta:
-        return self._poll if next_in is None else min(self._poll, max(timedelta(0), timedelta(microseconds=next_in)))
+    async def _until_due(self, look: Look) -> timedelta:
+        """What will be due then, it reads before it rests: a bite at a time, as far as there is time and room."""
+        rest = self._poll
+        if look.next_in is not None:
+            rest = min(rest, max(timedelta(0), timedelta(microseconds=look.next_in)))
+        until = look.now + in_micros(rest + _AHEAD)
+        if look.next_at is None or look.next_at > until:
+            return rest
+        if rest < _SPARE or self._bites == _MOST_BITES:
+            return rest
+        began = self._clock.monotonic()
+        self._bites += 1
+        if await self._store.schedules.read_ahead(until, _SMALLEST):
+            return timedelta(0)  # to see first whether anything changed
+        return max(timedelta(0), rest - timedelta(seconds=self._clock.monotonic() - began))
 
     async def _scopes(self) -> dict[str, tuple[Scope, ...]]:
         """Asked before the transaction: nobody waits for a provider while rows are locked, nor long for a slow one."""

@@ -86,7 +86,7 @@ async def _note(tx: Tx, row: ScheduleRow, order: Order, count: int, rested: int 
 
 
 async def _pattern(tx: Tx, row: ScheduleRow) -> Pattern:
-    (pattern,) = await patterns_of(tx, [row])
+    (pattern,) = await patterns_of(tx, [row.text])
     if isinstance(pattern, str):
         raise UnknownJob(row.definition.job)
     if pattern.model is None:

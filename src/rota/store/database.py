@@ -17,6 +17,7 @@ from rota.errors import Conflict
 from rota.store.statements import Dialect
 
 if TYPE_CHECKING:
+    from rota.store.columns import Column, Columns
     from rota.store.rates import Allowed
 
 T = TypeVar("T")
@@ -64,7 +65,10 @@ class HotForms(Protocol):
         """When they were created. Fails as a whole, with `AlreadyThere`, if one of the ids is taken."""
 
     async def lock_due(self, providers: Sequence[Row], **limits: object) -> Sequence[Row]:
-        """Schedules that are due, locked, as they are after that; the longest due first."""
+        """Schedules that are due, locked, as they are after that; the longest due first: number, mark, cursor."""
+
+    async def advance_ordinary(self, rows: Columns, places: Column) -> None:
+        """How far schedules are planned now that had an ordinary fire; where their rows were when they were locked."""
 
     async def insert_planned(self, rows: Sequence[Row]) -> set[str] | None:
         """Runs of schedules. None when all are new; otherwise the ids of those whose plan time had no run yet."""
@@ -124,6 +128,11 @@ class Database(Protocol):
 
     async def read(self, work: Work[T]) -> T:
         """Run `work` on a snapshot, without blocking writers."""
+
+    async def foresee(self, work: Work[Any]) -> None:
+        """Read what will soon be written to, where whoever writes it then has it at hand; elsewhere, nothing is done.
+        It waits for what this process is writing, but not for others.
+        """
 
     def session(self) -> AbstractAsyncContextManager[Session]:
         """A transaction that stays open while somebody works in it; left by an exception, it is rolled back."""

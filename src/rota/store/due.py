@@ -10,9 +10,15 @@ from rota.core.zones import tzdata_version
 from rota.errors import RotaError, UnreadableSchedule
 from rota.store import schedules
 from rota.store.database import Tx
+from rota.store.firing import rehearse
+from rota.store.making import Pattern, patterns_of
 from rota.store.planning import MOST_RUNS, REST_AFTER_TROUBLE, NewId, Planning, Providers, plan_rows
-from rota.store.schedule_rows import ScheduleRow, decoded, schedule_row
+from rota.store.sayings import NOTHING_SAID, Read, Said, known_of, read_unknown, schedule_rows
+from rota.store.schedule_rows import ScheduleRow, decoded
 from rota.store.statements import POSTGRES
+
+Position = tuple[int, int]
+"""Among those that are due, the last: when, and its cursor's number."""
 
 _ZONES = "tzdata"
 _BITE = 1_000
@@ -43,10 +49,12 @@ async def due_providers(tx: Tx, providers: Iterable[str]) -> list[str]:
     return [row[0] for row in await tx.fetch("due_providers", [(name,) for name in providers])]
 
 
-async def plan_due(tx: Tx, limit: int, providers: Providers, new_id: NewId) -> Planning:
+async def plan_due(tx: Tx, limit: int, providers: Providers, new_id: NewId, known: Said = NOTHING_SAID) -> Planning:
+    """`known` is what schedules say that was read before; what had to be read now, the answer tells."""
     if tx.dialect is POSTGRES:
         await tx.script(_PINNED)
-    rows = _affordable(await lock_due(tx, limit, providers), providers)
+    found, read = await lock_due(tx, limit, providers, known)
+    rows = _affordable(found, providers)
     if not rows:
         return Planning(0, 0, set())
     asleep = [row for row in rows if not row.active]
@@ -54,13 +62,35 @@ async def plan_due(tx: Tx, limit: int, providers: Providers, new_id: NewId) -> P
     planning = await plan_rows(tx, ready, new_id, providers)
     for row in asleep:
         await _wake(tx, row, new_id)
-    return msgspec.structs.replace(planning, schedules=len(rows))
+    return msgspec.structs.replace(planning, schedules=len(rows), read=read)
 
 
-async def lock_due(tx: Tx, limit: int, providers: Providers) -> list[ScheduleRow]:
+async def lock_due(
+    tx: Tx, limit: int, providers: Providers, known: Said = NOTHING_SAID
+) -> tuple[list[ScheduleRow], Read]:
+    """With what was not known of them."""
     names = [(name,) for name in providers]
     found = await tx.hot.lock_due(names, limit=limit, tzdata=tzdata_version(), patience=_PATIENCE)
-    return [schedule_row(row) for row in found]
+    said = known_of(found, known)
+    read = await read_unknown(tx, found, said)
+    return schedule_rows(found, said, read), read
+
+
+async def read_ahead(tx: Tx, after: Position, until: int, limit: int, known: Said) -> tuple[Read, Position | None]:
+    """What those say that will be due until then, and how far that is; None: there are no more."""
+    coming = await tx.fetch("coming", after_at=after[0], after_no=after[1], until=until, limit=limit)
+    read = await read_unknown(tx, coming, known_of(coming, known))
+    patterns = await patterns_of(tx, [saying.text for saying in read.values()])
+    plans = {row[0]: row[5] for row in coming}
+    for (no, saying), pattern in zip(read.items(), patterns, strict=True):
+        if isinstance(pattern, Pattern):
+            rehearse(pattern, saying.name, plans[no])
+    return read, (coming[-1][4], coming[-1][0]) if len(coming) == limit else None
+
+
+async def foresee(tx: Tx, after: Position, until: int, limit: int) -> None:
+    """Touches what planning the same ones will."""
+    await tx.fetch("foresee", after_at=after[0], after_no=after[1], until=until, limit=limit)
 
 
 def _affordable(rows: list[ScheduleRow], providers: Providers) -> list[ScheduleRow]:
@@ -85,7 +115,8 @@ def _scopes_of(text: str) -> int:
 
 async def set_aside(tx: Tx, providers: Providers, trouble: str) -> None:
     """The first that is due cannot be planned, and must not stand in the way of the others."""
-    for row in await lock_due(tx, 1, providers):
+    rows, _ = await lock_due(tx, 1, providers)
+    for row in rows:
         await tx.fetch("note_trouble", [(row.cursor_no, trouble, REST_AFTER_TROUBLE)])
 
 

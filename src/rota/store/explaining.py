@@ -31,7 +31,7 @@ async def explain_schedule(tx: Tx, name: str, at: int, silence: int) -> Explanat
     row = await row_of(tx, name)
     ((now,),) = await tx.fetch("now")
     ((next_at,),) = await tx.fetch("schedule_due", id=row.id)
-    (pattern,) = await patterns_of(tx, [row])
+    (pattern,) = await patterns_of(tx, [row.text])
     runs = [
         Told(planned_run(found[:8]), *found[8:]) for found in await tx.fetch("runs_at", id=row.id, at=at, limit=_MOST)
     ]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import msgspec
 
 from rota.core.planning import Fire, due_until, eligible, ordinary
-from rota.core.rules import Times
 from rota.core.tallying import Tally
 from rota.core.zones import tzdata_version
 from rota.errors import RotaError
@@ -18,7 +18,18 @@ from rota.store.making import Pattern, plain_facts, plain_ready, plain_runs
 from rota.store.quotas import Under
 from rota.store.schedule_rows import ScheduleRow
 
-Known = tuple[ScheduleRow, Pattern]
+
+class Known(msgspec.Struct, frozen=True, gc=False):
+    """A schedule that is due, and what its runs are like. Thousands of tuples that outlive a few collections of garbage
+    would bring about one of everything there is, right when there is the least time for it.
+    """
+
+    row: ScheduleRow
+    pattern: Pattern
+
+
+Decided = dict[tuple[int, int | None], Fire | None]
+"""By pattern and plan time."""
 
 
 class Ordinary(msgspec.Struct, frozen=True, gc=False):
@@ -32,31 +43,39 @@ def ordinary_fires(
 ) -> tuple[list[Ordinary], list[Known]]:
     """Those of a batch that are ordinary, and the others, of which everything has to be asked."""
     tzdata, fires, others = tzdata_version(), list[Ordinary](), list[Known]()
-    decided: dict[tuple[Times, int, int | None], Fire | None] = {}
-    for row, pattern in known:
-        fire = None
+    decided: Decided = {}
+    for one in known:
+        row, pattern, fire = one.row, one.pattern, None
         if pattern.is_plain and row.provider is None and row.tzdata == tzdata and lanes.are_well(row.id):
             fire = _fire(row, pattern, now, decided)
         if fire is None or (under and pattern.definition.lanes[0] in under):
-            others.append((row, pattern))
+            others.append(one)
         else:
             fires.append(Ordinary(row, pattern, fire))
     return fires, others
 
 
-def _fire(
-    row: ScheduleRow, pattern: Pattern, now: int, decided: dict[tuple[Times, int, int | None], Fire | None]
-) -> Fire | None:
+def _fire(row: ScheduleRow, pattern: Pattern, now: int, decided: Decided) -> Fire | None:
     """Thousands that are due together may say the same."""
     definition = pattern.definition
     try:
-        times = definition.times(row.name)
-        place = times, id(pattern), row.next_plan
+        times = pattern.times
+        if times is None:
+            return ordinary(definition, definition.times(row.name), row.next_plan, due_until(definition, now))
+        place = id(pattern), row.next_plan
         if place not in decided:
             decided[place] = ordinary(definition, times, row.next_plan, due_until(definition, now))
         return decided[place]
     except RotaError:  # it will be told when the others are decided
         return None
+
+
+def rehearse(pattern: Pattern, name: str, plan_time: int | None) -> None:
+    """Asks for what an ordinary fire will: all of it is kept where it is found."""
+    with suppress(Exception):  # whatever is wrong with it is told when it is planned, and is in nobody's way before
+        if pattern.is_plain and plan_time is not None:
+            definition = pattern.definition
+            ordinary(definition, pattern.times or definition.times(name), plan_time, plan_time)
 
 
 async def make_ordinary(
@@ -67,7 +86,7 @@ async def make_ordinary(
     plans = [one.fire.plan_time for one in fires]
     facts = [plain_facts(one.row, one.pattern, one.fire.plan_time) for one in fires]
     there = await tx.hot.insert_planned(plain_runs(ids, facts, now, ats, [one.row.id for one in fires], plans))
-    await tx.fetch("advance_cursors", _advanced(fires, ids, plans, there))
+    await tx.hot.advance_ordinary(_advanced(fires, ids, plans, there), [one.row.place for one in fires])
     tally = Tally()
     if there is not None:  # somebody made the run of the others' plan times before
         made = [place for place, id in enumerate(ids) if id in there]

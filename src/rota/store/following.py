@@ -101,7 +101,7 @@ async def _ended(tx: Tx, signals: Sequence[Signal]) -> dict[str, Ended]:
 async def _turn(tx: Tx, rows: Sequence[ScheduleRow], new_id: NewId) -> _Turn:
     """What cannot be read, or has no job, is noted as the schedule's trouble, and is in nobody's way."""
     patterns, troubled = {}, []
-    for row, pattern in zip(rows, await patterns_of(tx, rows), strict=True):
+    for row, pattern in zip(rows, await patterns_of(tx, [row.text for row in rows]), strict=True):
         if isinstance(pattern, Pattern):
             patterns[row.id] = pattern
         else:

@@ -10,12 +10,12 @@ import msgspec
 
 from rota.core.actors import POLICY
 from rota.core.deciding import Create, Skip
-from rota.core.lazy import lazy
 from rota.core.limits import Gate, Gated
 from rota.core.model import JobDefinition, NewRun
 from rota.core.needs import Staff
 from rota.core.planning import PLAIN, Planned, Standing, Tick
 from rota.core.publishing import gates_of, key_holds, new_run, with_limits_of_schedule
+from rota.core.rules import Times
 from rota.core.schedules import ScheduleDefinition
 from rota.core.scope import Scope
 from rota.core.templates import check_template, filled
@@ -33,77 +33,56 @@ OVERLAP = f"{POLICY}overlap"
 _LIVE = (None, None, None, None, None)
 
 
-class Pattern(msgspec.Struct, frozen=True, dict=True):
-    """What the runs of a schedule have in common; `model` is None when the job takes no runs, and `reason` says why."""
+Place = tuple[str, int, int, str, int]
+
+
+class Pattern(msgspec.Struct, frozen=True, gc=False):
+    """What the runs of a schedule have in common; `model` is None when the job takes no runs, and `reason` says why.
+
+    Thousands of them are remembered, so it is nothing that the collector of garbage has to go through, and what every
+    fire asks for was computed before.
+
+    `times`: None if they differ by the schedule's name, or cannot be told. `limited`, `keyed`: its runs are under
+    limits, hold keys. `is_plain`: a run of it is made by its row and one that waits: it has one scope, nothing limits
+    it, and anybody may do it at once. `place`: where its runs wait: queue, rank, whether each is claimed alone, and for
+    whom. `usual_facts`: of a run with the first of its scopes, its payload as it is.
+    """
 
     definition: ScheduleDefinition
     job: JobDefinition
     model: NewRun | None
     payload: str
     templated: bool
-    reason: str | None = None
+    reason: str | None
+    times: Times | None
+    limited: bool
+    keyed: bool
+    is_plain: bool
+    place: Place
+    usual_facts: Row
 
     def refuse(self, _scope: Scope, _plan_time: int, _create: Create) -> str | None:
         return self.reason
 
-    @lazy
+    @property
     def staff(self) -> Staff | None:
         return self.model.staff if self.model else None
 
-    @lazy
-    def limited(self) -> bool:
-        mine = self.definition.limit is not None or self.definition.rate is not None
-        return bool(self.job.limits) or mine
-
-    @lazy
+    @property
     def decides(self) -> bool:
         """Whether a limit or a key, which only the database knows, has a say in what a plan time gets."""
         mine = () if self.definition.limit is None else (self.definition.limit,)
         full = any(limit.when_full != "queue" or limit.max_queued is not None for limit in (*self.job.limits, *mine))
         return full or self.keyed
 
-    @lazy
+    @property
     def is_checked(self) -> bool:
         """Whether its runs are under a limit or hold keys."""
         return self.limited or self.keyed
 
-    @lazy
-    def keyed(self) -> bool:
-        return self.job.unique is not None or not self.job.repeatable
-
-    @lazy
-    def is_plain(self) -> bool:
-        """Whether a run of it is made by its row and one that waits: it has one scope, nothing limits it, and anybody
-        may do it at once.
-        """
-        model, one = self.model, len(self.definition.lanes) == 1
-        return one and model is not None and not self.is_checked and self.staff is None and model.pipeline is None
-
-    @lazy
-    def kind(self) -> tuple[Row, Row, int]:
-        """What the rows of its runs share, before the scope and after the payload; how often each is tried."""
-        job, model = self.job, self.model
-        if model is None:
-            return (job.name, job.version, job.queue, job.priority), (None, None, None), 1
-        what = (job.name, job.version, model.queue, model.priority)
-        return what, (model.tags, model.metadata, model.overrides), model.max_attempts
-
     def facts(self, scope: Scope, payload: str, attempts: int | None = None) -> Row:
         """Of the row of a run, what comes after its id."""
-        what, more, usual = self.kind
-        return *what, scope.kind, scope.id, payload, *more, attempts or usual, self.job.on_lost
-
-    @lazy
-    def place(self) -> tuple[str, int, int, str, int]:
-        """Where its runs wait: queue, rank, whether each is claimed alone, and for whom."""
-        model = self.model
-        assert model is not None
-        return model.queue, -model.priority, int(model.on_lost == "fail"), model.job, model.job_version
-
-    @lazy
-    def usual_facts(self) -> Row:
-        """Of a run with the first of its scopes, its payload as it is."""
-        return self.facts(self.definition.lanes[0], self.payload)
+        return _facts(self.job, self.model, scope, payload, attempts)
 
     def payload_for(self, name: str, scope: Scope, plan_time: int) -> str:
         if not self.templated:
@@ -130,11 +109,56 @@ def _pattern(text: str, job_text: str) -> Pattern:
     definition, job = decoded(text), _job(job_text)
     templated = check_template(definition.payload, after=definition.awaited is not None)
     payload = msgspec.json.encode(definition.payload).decode()
+    reason, model = _refused(definition, job), None
+    if reason is None:
+        model = _model(job_text, msgspec.json.encode(definition.options))
+    limited = bool(job.limits) or definition.limit is not None or definition.rate is not None
+    keyed = job.unique is not None or not job.repeatable
+    plain = model is not None and model.staff is None and model.pipeline is None
+    return Pattern(
+        definition,
+        job,
+        model,
+        payload,
+        templated,
+        reason,
+        times=_times(definition),
+        limited=limited,
+        keyed=keyed,
+        is_plain=plain and not limited and not keyed and len(definition.lanes) == 1,
+        place=_place(job, model),
+        usual_facts=_facts(job, model, definition.lanes[0], payload),
+    )
+
+
+def _refused(definition: ScheduleDefinition, job: JobDefinition) -> str | None:
     if not job.enabled:
-        return Pattern(definition, job, None, payload, templated, f"job {job.name!r} is disabled")
+        return f"job {job.name!r} is disabled"
     if job.replicas is not None and definition.limit is not None:
-        return Pattern(definition, job, None, payload, templated, f"job {job.name!r} has replicas, which take no limit")
-    return Pattern(definition, job, _model(job_text, msgspec.json.encode(definition.options)), payload, templated)
+        return f"job {job.name!r} has replicas, which take no limit"
+    return None
+
+
+def _times(definition: ScheduleDefinition) -> Times | None:
+    try:
+        return definition.shared_times
+    except Exception:  # whatever is wrong with its rule is told when it is planned, and is in nobody's way before
+        return None
+
+
+def _place(job: JobDefinition, model: NewRun | None) -> Place:
+    if model is None:
+        return job.queue, -job.priority, 0, job.name, job.version
+    return model.queue, -model.priority, int(model.on_lost == "fail"), model.job, model.job_version
+
+
+def _facts(job: JobDefinition, model: NewRun | None, scope: Scope, payload: str, attempts: int | None = None) -> Row:
+    where: Row = (scope.kind, scope.id, payload)
+    if model is None:
+        return job.name, job.version, job.queue, job.priority, *where, None, None, None, attempts or 1, job.on_lost
+    what: Row = (job.name, job.version, model.queue, model.priority)
+    more: Row = (model.tags, model.metadata, model.overrides)
+    return *what, *where, *more, attempts or model.max_attempts, job.on_lost
 
 
 @lru_cache(maxsize=1_000)
@@ -148,11 +172,11 @@ def _model(job_text: str, options: bytes) -> NewRun:
     return new_run(_job(job_text), "", "{}", msgspec.json.decode(options))
 
 
-async def patterns_of(tx: Tx, rows: Sequence[ScheduleRow]) -> list[Pattern | str]:
-    """One for each row; a text says why there is none. Many schedules may have the same definition."""
+async def patterns_of(tx: Tx, texts: Sequence[str]) -> list[Pattern | str]:
+    """One for each definition; a text says why there is none. Many schedules may have the same."""
     found: dict[str, Pattern | str] = {}
     job_of: dict[str, str] = {}
-    for text in {row.text for row in rows}:
+    for text in set(texts):
         try:
             job_of[text] = decoded(text).job
         except UnreadableSchedule as error:
@@ -165,7 +189,7 @@ async def patterns_of(tx: Tx, rows: Sequence[ScheduleRow]) -> list[Pattern | str
             found[text] = f"no job is called {job!r}" if job_text is None else _pattern(text, job_text)
         except (RotaError, msgspec.DecodeError) as error:
             found[text] = str(error)
-    return [found[row.text] for row in rows]
+    return [found[text] for text in texts]
 
 
 async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str], under: Under) -> list[Pair]:

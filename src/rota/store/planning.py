@@ -16,11 +16,12 @@ from rota.core.zones import tzdata_version
 from rota.errors import RotaError
 from rota.store import quotas
 from rota.store.database import Row, Tx
-from rota.store.firing import make_ordinary, ordinary_fires
+from rota.store.firing import Known, make_ordinary, ordinary_fires
 from rota.store.lanes import Lanes, changed_lanes, read_lanes
 from rota.store.listening import tell_missed
 from rota.store.making import Pair, Pattern, Work, lane_run, make_runs, patterns_of
 from rota.store.quotas import Under
+from rota.store.sayings import NOTHING_READ, Read
 from rota.store.schedule_rows import ScheduleRow
 from rota.store.spans import newcomers_of, note_spans
 
@@ -34,12 +35,15 @@ NewId = Callable[[], str]
 
 
 class Planning(msgspec.Struct, frozen=True):
-    """What a planning transaction did: schedules looked at, runs made, where they wait, what was decided."""
+    """What a planning transaction did: schedules looked at, runs made, where they wait, what was decided, and what had
+    to be read of what schedules say.
+    """
 
     schedules: int
     runs: int
     queues: set[str]
     tally: Tally = msgspec.field(default_factory=Tally)
+    read: Read = NOTHING_READ
 
 
 NOTHING = Planning(0, 0, set())
@@ -58,21 +62,17 @@ async def plan_rows(
     if not rows:
         return NOTHING
     ((now,),) = await tx.fetch("now")
-    patterns, troubled = [], []
-    for row, pattern in zip(rows, await patterns_of(tx, rows), strict=True):
-        if isinstance(pattern, Pattern):
-            patterns.append((row, pattern))
-        else:
-            troubled.append((row.cursor_no, pattern, REST_AFTER_TROUBLE))
-    rows = [row for row, _ in patterns]
-    scopes = {row.id: providers[row.provider] if row.provider else it.definition.lanes for row, it in patterns}
+    patterns, troubled = await _known(tx, rows)
+    rows = [one.row for one in patterns]
+    scopes = {one.row.id: _scopes_of(one, providers) for one in patterns}
     lanes = await read_lanes(tx, rows, scopes)
     newcomers = await newcomers_of(tx, rows, scopes)
     under = await quotas.under(tx, (scope for named in set(scopes.values()) for scope in named))
     simply = not settle and catch_up is None
     fires, others = ordinary_fires(patterns, lanes, under, int(now)) if simply else ([], patterns)
     works, runs = [], len(fires)
-    for row, pattern in others:
+    for one in others:
+        row, pattern = one.row, one.pattern
         try:
             known = lanes.of(row.id)
             standing = _up_to_date(row, pattern, known, lanes.ended, int(now))
@@ -102,6 +102,21 @@ async def plan_rows(
     queues = set(planning.queues)
     tally = await make_ordinary(tx, fires, int(now), new_id, queues)
     return Planning(len(works) + len(fires), runs, queues, planning.tally.plus(tally))
+
+
+async def _known(tx: Tx, rows: Sequence[ScheduleRow]) -> tuple[list[Known], list[Row]]:
+    """With what their runs are like; and trouble to note of those of which that cannot be told."""
+    patterns, troubled = list[Known](), list[Row]()
+    for row, pattern in zip(rows, await patterns_of(tx, [row.text for row in rows]), strict=True):
+        if isinstance(pattern, Pattern):
+            patterns.append(Known(row, pattern))
+        else:
+            troubled.append((row.cursor_no, pattern, REST_AFTER_TROUBLE))
+    return patterns, troubled
+
+
+def _scopes_of(one: Known, providers: Providers) -> tuple[Scope, ...]:
+    return providers[one.row.provider] if one.row.provider else one.pattern.definition.lanes
 
 
 def _decide(under: Under, scopes: Iterable[Scope]) -> bool:

@@ -199,6 +199,9 @@ class PostgresDatabase:
     async def read(self, work: Work[T]) -> T:
         return await self._within(_READING, work)
 
+    async def foresee(self, work: Work[Any]) -> None:
+        """The server has it at hand for all its connections."""
+
     async def _within(self, settings: str | None, work: Work[T], *, repeatable: bool = True) -> T:
         again = _ASKED_AGAIN + (_BROKEN if repeatable else ())
         for tries_left in reversed(range(_TRIES)):

@@ -14,6 +14,7 @@ from rota.core.claims import Candidate, Claim, ClaimRequest, LimitedRequest, Nee
 from rota.core.endings import Report
 from rota.core.model import NewRun
 from rota.durations import in_micros
+from rota.store.columns import Column, Columns
 from rota.store.database import AlreadyThere, Completed, Row
 from rota.store.rates import Allowed, allowed
 
@@ -25,6 +26,7 @@ _SHAPE = (
     *("jobs", "job_versions", "queues", "priorities", "scope_kinds", "scope_ids", "keys", "tags", "metadata"),
     *("overrides", "max_attempts", "on_losts", "retry_ofs", "origin_ids", "run_ats", "delays", "limit_keys"),
 )
+_AWAITS = 11  # in the rows of schedules that are due
 _PLACE = attrgetter("rank", "run_at", "run_id")
 # With many runs that have the same need, any other plan than the index scan reads all of them for each claim.
 _IN_ORDER = "set local enable_bitmapscan = off; set local enable_sort = off"
@@ -65,10 +67,18 @@ class PostgresHotForms:
 
     async def lock_due(self, providers: Sequence[Row], **limits: object) -> Sequence[Row]:
         locked = await self._tx.fetch("lock_due", providers, **limits)
-        if not locked:
-            return []
-        facts = {row[0]: row for row in await self._tx.fetch("schedules_of", [(row[0],) for row in locked])}
-        return [(*facts[no], *cursor) for no, *cursor in locked if no in facts]  # still by when they are due
+        ((any_lanes,),) = await self._tx.fetch("any_lanes") if locked else [(False,)]
+        if not any_lanes and not any(row[_AWAITS] for row in locked):
+            return locked
+        ids = [(row[1],) for row in locked]
+        laned = {str(row[0]) for row in await self._tx.fetch("with_lanes", ids)} if any_lanes else set()
+        return [
+            (*row[:4], int(row[1] in laned), *row[5:_AWAITS], None if row[_AWAITS] is None else str(row[_AWAITS]))
+            for row in locked
+        ]
+
+    async def advance_ordinary(self, rows: Columns, places: Column) -> None:
+        await self._tx.fetch("advance_cursors", rows)
 
     async def insert_planned(self, rows: Sequence[Row]) -> set[str] | None:
         ((count, some),) = await self._tx.fetch("insert_planned", rows, expected=len(rows))

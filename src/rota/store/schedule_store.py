@@ -19,14 +19,17 @@ from rota.store import due, repeats, schedules, triggering
 from rota.store.database import Database, Row, Tx, Work
 from rota.store.due import Look
 from rota.store.planning import NOTHING, NewId, Planning, Providers
+from rota.store.sayings import Sayings
 from rota.store.schedule_rows import ScheduleRow, decoded, readable
 from rota.store.schedules import Change
+from rota.store.statements import SQLITE
 
 T = TypeVar("T")
 
 PLANNER = "\x01planner"
 """The hint that schedules changed. No queue can have this name."""
 _BITE = 1_000
+_LAST = 2**63 - 1
 _SMALL = str.maketrans(ascii_uppercase, ascii_lowercase)
 """Of other letters the databases know no small ones, or know them differently."""
 
@@ -52,6 +55,10 @@ class ScheduleStore:
         self._database = database
         self._new_id = new_id
         self._looks: dict[tuple[tuple[str, ...], bool], tuple[object, Look]] = {}
+        self._sayings = Sayings()
+        self._read_ahead: due.Position = (0, 0)
+        self.writers = 1 if database.dialect is SQLITE else 2
+        """How many planning transactions are worth being under way together: SQLite has one writer."""
 
     async def look(self, providers: Collection[str], *, followers: bool = True) -> Look:
         """Whether there is anything to do, of what can be planned with these providers.
@@ -71,9 +78,24 @@ class ScheduleStore:
 
     async def plan(self, limit: int, providers: Providers) -> Planned:
         """A batch of due schedules becomes runs."""
-        planning = await self._database.transact(lambda tx: due.plan_due(tx, limit, providers, self._new_id))
+        planning = await self._database.transact(
+            lambda tx: due.plan_due(tx, limit, providers, self._new_id, self._sayings)
+        )
+        self._sayings.keep(planning.read.values())
         self._database.notify(planning.queues)
         return Planned(planning.schedules, planning.runs, planning.tally)
+
+    async def read_ahead(self, until: int, limit: int) -> bool:
+        """Some of what schedules say that will be due until then. True if there is more of it."""
+        after, end = self._read_ahead, (until, _LAST)
+        if after >= end:
+            return False
+        # Beside whoever writes: every process that plans reads the same, and SQLite's file has one writer.
+        read, last = await self._database.read(lambda tx: due.read_ahead(tx, after, until, limit, self._sayings))
+        self._sayings.keep(read.values())
+        self._read_ahead = last or end
+        await self._database.foresee(lambda tx: due.foresee(tx, after, until, limit))
+        return last is not None
 
     async def due_providers(self, providers: Collection[str]) -> list[str]:
         return await self._database.read(lambda tx: due.due_providers(tx, providers))

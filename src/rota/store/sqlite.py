@@ -7,7 +7,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -30,8 +30,9 @@ T = TypeVar("T")
 _BUSY_MS = 10_000
 _BUSY_REST_MS = 10
 _PRAGMAS = "pragma synchronous = full; pragma foreign_keys = on; pragma temp_store = memory; pragma cache_size = -16000"
-# Pages that are written again and again, as by a batch of schedules, are carried over into the file once.
-_CHECKPOINT = "pragma wal_autocheckpoint = 4000"
+# Done by whoever commits, who waits for it: so only when there was no rest for long.
+_CHECKPOINT = "pragma wal_autocheckpoint = 16000"
+_WORTH_A_CHECKPOINT = 1_000
 
 
 class SqliteTx:
@@ -42,6 +43,7 @@ class SqliteTx:
         self.connection = connection
         self._clock = clock
         self._statements: dict[str, Statement] = {}
+        self._carried_over = 0
 
     def _statement(self, name: str) -> Statement:
         found = self._statements.get(name)
@@ -83,6 +85,17 @@ class SqliteTx:
 
     def control(self, sql: str) -> None:
         self.connection.execute(sql).fetchall()
+
+    @property
+    def wants_rest(self) -> bool:
+        """Whether so much was written that it should be carried over from the log into the file, when nobody waits."""
+        return self.changes() - self._carried_over >= _WORTH_A_CHECKPOINT
+
+    def rest(self) -> None:
+        """Whoever reads or writes meanwhile is not held up, and what cannot be carried over now is the next time."""
+        self._carried_over = self.changes()
+        with suppress(apsw.Error):
+            self.connection.wal_checkpoint()
 
     def close(self) -> None:
         self.connection.close()
@@ -128,6 +141,10 @@ class SqliteDatabase:
 
     async def read(self, work: Work[T]) -> T:
         return await self._connected().reader.submit(work, self.path)
+
+    async def foresee(self, work: Work[Any]) -> None:
+        """Each connection has a memory of its own, which is empty after any other process has written."""
+        await self._connected().writer.submit(work, self.path, reads=True)
 
     def session(self) -> AbstractAsyncContextManager[Session]:
         return sqlite_session(self._connected().open_another)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -14,6 +15,7 @@ from rota.core.endings import Report
 from rota.core.model import NewRun
 from rota.durations import in_micros
 from rota.store import listening
+from rota.store.columns import Column, Columns
 from rota.store.database import AlreadyThere, Completed, Row
 from rota.store.rates import Allowed, allowed
 from rota.store.ready import ready_row
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 Known = Mapping[str, int]
 
 _EMPTY_FOR = in_micros(timedelta(seconds=0.2))
+_MANY, _NEAR = 200, 20
 _decode_rows = msgspec.json.Decoder(list[list[Any]]).decode
 
 
@@ -47,6 +50,12 @@ class SqliteHotForms:
 
     async def lock_due(self, providers: Sequence[Row], **limits: object) -> Sequence[Row]:
         return await self._tx.fetch("lock_due", providers, **limits)
+
+    async def advance_ordinary(self, rows: Columns, places: Column) -> None:
+        await self._tx.fetch("advance_in_place", Columns(len(rows), [places, *rows.columns]))
+        if are_scattered(places):
+            ((last,),) = await self._tx.fetch("last_place")
+            self._tx.each("move_cursors", list(enumerate(places, last + 1)))
 
     async def insert_planned(self, rows: Sequence[Row]) -> set[str] | None:
         """Without `returning`, which would make each row a value of Python's."""
@@ -143,6 +152,12 @@ class SqliteHotForms:
         needs = _json(request.met.open_to)
         rows = await self._tx.fetch("open_replicas", wanted=wanted, name=request.name, needs=needs, **values)
         return [Candidate(rank, place, at, id, solo, up) for id, rank, place, at, solo, up in rows]
+
+
+def are_scattered(places: Sequence[int]) -> bool:
+    """Whether so many rows lie so far from each other that writing them together is worth moving them."""
+    far = sum(not 0 < later - sooner < _NEAR for sooner, later in pairwise(places))
+    return len(places) >= _MANY and far > len(places) // 4
 
 
 def _json(value: object) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _GROUP = 64
+_REST_AFTER = 0.05
 FROZEN = "rota: promoted to "
 """What triggers say, and to where, in a file that nobody may write to any more."""
 
@@ -32,6 +33,7 @@ class Job(msgspec.Struct):
 
     work: Work[Any]
     future: Future[Any]
+    reads: bool = False
 
 
 class ServingThread:
@@ -48,8 +50,8 @@ class ServingThread:
         self._lock = threading.Lock()
         forking.close_at_forks(self)
 
-    async def submit(self, work: Work[T], path: str) -> T:
-        job = Job(work, Future())
+    async def submit(self, work: Work[T], path: str, *, reads: bool = False) -> T:
+        job = Job(work, Future(), reads)
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._loop, name=self._name, daemon=True)
@@ -83,7 +85,7 @@ class ServingThread:
 
     def _loop(self) -> None:
         tx: SqliteTx | None = None
-        while jobs := self._next_jobs():
+        while jobs := self._next_jobs(tx):
             try:
                 tx = tx or self._connect()
                 self._serve(tx, jobs)
@@ -95,8 +97,8 @@ class ServingThread:
         if tx:
             tx.close()
 
-    def _next_jobs(self) -> list[Job]:
-        first = self._inbox.get()
+    def _next_jobs(self, tx: SqliteTx | None) -> list[Job]:
+        first = self._first(tx)
         if first is None:
             return []
         jobs = [first]
@@ -108,15 +110,24 @@ class ServingThread:
             jobs.append(job)
         return jobs
 
+    def _first(self, tx: SqliteTx | None) -> Job | None:
+        if tx is not None and tx.wants_rest:
+            try:
+                return self._inbox.get(timeout=_REST_AFTER)
+            except queue.Empty:
+                tx.rest()
+        return self._inbox.get()
+
 
 def write_group(tx: SqliteTx, jobs: list[Job]) -> None:
     """Group commit: one fsync for all that waited; each job fails alone.
 
     The first needs no savepoint, which would keep a copy of every page that it changes: with it all is undone.
     """
+    read_each(tx, [job for job in jobs if job.reads])
     done: list[tuple[Job, Any]] = []
     try:
-        for job in jobs:
+        for job in [job for job in jobs if not job.reads]:
             tx.control("savepoint job" if done else "begin immediate")
             try:
                 result = drive(job.work(tx))
@@ -147,7 +158,8 @@ def read_each(tx: SqliteTx, jobs: list[Job]) -> None:
         except Exception as error:
             _settle(job.future, error=error)
         finally:
-            tx.control("commit")
+            if tx.in_transaction:  # after some errors there is none any more
+                tx.control("commit")
 
 
 def _settle(future: Future[Any], *, result: Any = None, error: BaseException | None = None) -> None:

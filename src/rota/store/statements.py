@@ -30,9 +30,7 @@ SCHEDULE_COLUMNS = (
     "cursor_at, next_plan, awaits, fired, tzdata, trouble, created_at, updated_at"
 )
 
-SCHEDULE_FACTS = (
-    "cursor_no, id, name, definition, revision, enabled, paused_at, resume_at, job_paused, owner, declared, has_lanes"
-)
+SCHEDULE_SAYS = "cursor_no, id, name, definition, revision, enabled, paused_at, resume_at, job_paused, owner, declared"
 CURSOR_FACTS = "cursor_at, next_plan, open_plan, fired, tzdata, provider, awaits"
 
 _SHARED = (
@@ -135,9 +133,9 @@ POSTGRES = Dialect(
         "plainly": "#>> '{{}}'",
         "run_columns": RUN_COLUMNS,
         "schedule_columns": SCHEDULE_COLUMNS,
-        "schedule_facts": SCHEDULE_FACTS,
+        "schedule_says": SCHEDULE_SAYS,
         "cursor_facts": CURSOR_FACTS,
-        "schedule_row": f"{SCHEDULE_FACTS}, {CURSOR_FACTS}",
+        "schedule_row": f"{SCHEDULE_SAYS}, has_lanes, {CURSOR_FACTS}",
     },
     rows=_rows_from_arrays,
     numbered=True,
@@ -174,9 +172,9 @@ SQLITE = Dialect(
         "plainly": "->> '$'",
         "run_columns": RUN_COLUMNS,
         "schedule_columns": SCHEDULE_COLUMNS,
-        "schedule_facts": SCHEDULE_FACTS,
+        "schedule_says": SCHEDULE_SAYS,
         "cursor_facts": CURSOR_FACTS,
-        "schedule_row": f"{SCHEDULE_FACTS}, {CURSOR_FACTS}",
+        "schedule_row": f"{SCHEDULE_SAYS}, has_lanes, {CURSOR_FACTS}",
     },
     rows=_rows_from_json,
     many=_rows_from_values,

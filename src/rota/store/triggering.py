@@ -22,7 +22,7 @@ async def trigger(
     tx: Tx, row: ScheduleRow, new_id: NewId, scope: Scope | None, *, force: bool, actor: str | None = None
 ) -> tuple[Planning, list[str]]:
     """Overlap is obeyed unless forced; whether the schedule is paused, or its last run failed, does not matter."""
-    (pattern,) = await patterns_of(tx, [row])
+    (pattern,) = await patterns_of(tx, [row.text])
     if isinstance(pattern, str):
         raise UnknownJob(row.definition.job)
     if pattern.model is None:

@@ -27,6 +27,7 @@ class AbsentDatabase:
     alone = transact
     glance = transact
     read = transact
+    foresee = transact
 
     def session(self) -> AbstractAsyncContextManager[Session]:
         raise Unavailable("inside inline() there is no database to ask")

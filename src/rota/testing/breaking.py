@@ -58,6 +58,10 @@ class BreakableDatabase:
         self._check()
         return await self._inner.read(work)
 
+    async def foresee(self, work: Work[Any]) -> None:
+        self._check()
+        await self._inner.foresee(work)
+
     def session(self) -> AbstractAsyncContextManager[Session]:
         self._check()
         return self._inner.session()

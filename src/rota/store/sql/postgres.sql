@@ -204,21 +204,23 @@ select r.id, taken.fence + 1, taken.attempt + 1, r.job, r.job_version, r.payload
 from taken join rota_run r on r.id = taken.run_id;
 
 -- name: lock_due
--- One planned with newer time zone data is left to a program that has it, unless nobody comes.
-select no, {cursor_facts} from rota_cursor
+-- One planned with newer time zone data is left to a program that has it, unless nobody comes. As a text, an id is nothing
+-- that the collector of garbage has to go through.
+select no, schedule_id::text, said_revision, said_at, 0, {cursor_facts} from rota_cursor
 where next_at <= :now and (tzdata <= :tzdata or next_at <= :now - :patience)
     and (provider is null or provider in (select rows.name from {rows name text}))
 order by next_at, no
 limit :limit
 for update skip locked;
 
--- name: schedules_of
--- Asked after their cursors are locked: whoever changed one meanwhile has committed it.
-select {schedule_facts} from (
-    select s.*,
-        case when exists (select 1 from rota_lane n where n.schedule_id = s.id)
-            or exists (select 1 from rota_lane_run m where m.schedule_id = s.id) then 1 else 0 end as has_lanes
-    from {rows no bigint} join rota_schedule s on s.cursor_no = rows.no) as found;
+-- name: any_lanes
+-- Asked after their cursors are locked: whoever changed one meanwhile has committed it. Mostly none.
+select exists (select 1 from rota_lane) or exists (select 1 from rota_lane_run);
+
+-- name: with_lanes
+select rows.id from {rows id id}
+where exists (select 1 from rota_lane n where n.schedule_id = rows.id)
+    or exists (select 1 from rota_lane_run m where m.schedule_id = rows.id);
 
 -- name: insert_planned
 -- The key makes any number of planners safe; the cursor, that they never meet here. Mostly all of them are new: then

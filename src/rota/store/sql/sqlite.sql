@@ -115,17 +115,16 @@ select json_group_array(json_array(w.run_id, w.fence + 1, w.attempt + 1, r.job, 
 from json_each(:ids) as ids join rota_ready w on w.run_id = ids.value join rota_run r on r.id = w.run_id;
 
 -- name: lock_due
--- One planned with newer time zone data is left to a program that has it, unless nobody comes. The join is crossed so
--- that what is due is found first, in its order. Whether any schedule has lanes of its own is asked once: mostly none.
-select {schedule_row} from rota_cursor c cross join (
-    select s.*,
-        case when exists (select 1 from rota_lane) and exists (select 1 from rota_lane n where n.schedule_id = s.id)
-            or exists (select 1 from rota_lane_run)
-                and exists (select 1 from rota_lane_run m where m.schedule_id = s.id) then 1 else 0 end as has_lanes
-    from rota_schedule s) as found
+-- One planned with newer time zone data is left to a program that has it, unless nobody comes. Whether any schedule has
+-- lanes of its own is asked once: mostly none.
+select c.no, c.schedule_id, c.said_revision, c.said_at,
+    case when exists (select 1 from rota_lane) and exists (select 1 from rota_lane n where n.schedule_id = c.schedule_id)
+        or exists (select 1 from rota_lane_run)
+            and exists (select 1 from rota_lane_run m where m.schedule_id = c.schedule_id) then 1 else 0 end,
+    {cursor_facts}, c.rowid
+from rota_cursor c
 where c.next_at <= :now and (c.tzdata <= :tzdata or c.next_at <= :now - :patience)
     and (c.provider is null or c.provider in (select rows.name from {rows name text}))
-    and found.cursor_no = c.no
 order by c.next_at, c.no
 limit :limit;
 
@@ -136,6 +135,25 @@ insert into rota_run (id, job, job_version, queue, priority, scope_kind, scope_i
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (schedule_id, scope_kind, scope_id, plan_time) where schedule_id is not null and retry_of is null
 do nothing;
+
+-- name: insert_cursor
+insert into rota_cursor (no, cursor_at, next_plan, next_at, tzdata, provider)
+values ((select coalesce(max(no), 0) + 1 from rota_cursor), :cursor_at, :next_plan, :next_at, :tzdata, :provider)
+returning no;
+
+-- name: advance_in_place
+-- As `advance_cursors`, by where their rows are.
+insert into rota_cursor (rowid, no, cursor_at, next_plan, next_at, open_plan, fired, awaits, tzdata)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (rowid) do update set cursor_at = excluded.cursor_at, next_plan = excluded.next_plan,
+    next_at = excluded.next_at, open_plan = excluded.open_plan, fired = excluded.fired, awaits = excluded.awaits,
+    tzdata = excluded.tzdata, trouble = null;
+
+-- name: last_place
+select coalesce(max(rowid), 0) from rota_cursor;
+
+-- name: move_cursors
+update rota_cursor set rowid = ? where rowid = ?;
 
 -- name: advance_cursors
 -- They are there: as an insert that never inserts, it takes many rows at once.
