@@ -8,17 +8,19 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import Result
 
-from rota import every
+from rota import cron, every
 from rota.app import Rota
 from rota.cli.explaining import newest_plan
-from rota.cli.schedule_words import schedule_state_cell
+from rota.cli.schedule_words import schedule_state_cell, soon_cell
 from rota.core.documents import document_of
-from rota.core.schedules import Schedule
+from rota.core.model import JobDefinition
+from rota.core.schedules import Schedule, define
 from rota.core.whatif import WhatIf
 from rota.errors import Conflict, Invalid
 from rota.instants import micros_at
@@ -443,7 +445,6 @@ def test_what_a_person_sees() -> None:
     listed, _ = on_terminal("schedule", "ls")
     assert "◷ active" in listed
     assert "every day at 02:30, Europe/Berlin" in listed
-    assert "02:30 CE" in listed
     shown, _ = on_terminal("schedule", "show", "news")
     assert "while a run is going on, plan times are skipped" in shown
     assert shown.count("02:30 CE") >= 5
@@ -484,6 +485,23 @@ def test_on_a_terminal_backfill_tells_the_count_and_asks() -> None:
     assert "2026-01-01 02:30 CET" in told
     run_id = answer("run", "ls")["items"][0]["id"]
     assert on_terminal("explain", run_id)[0].startswith("queued")
+
+
+@pytest.mark.parametrize(
+    ("now", "shown"),
+    [
+        ("2026-11-17T00:42:00Z", "in 48m"),
+        ("2026-11-17T00:29:00Z", "02:30 CET"),  # it is the 17th in Berlin already
+        ("2026-11-16T22:59:00Z", "Tue 02:30 CET"),
+        ("2026-11-10T23:00:00Z", "Tue 02:30 CET"),
+        ("2026-11-10T22:59:00Z", "2026-11-17"),
+    ],
+)
+def test_the_next_time_is_told_as_shortly_as_can_be(now: str, shown: str) -> None:
+    rule = define(JobDefinition(name="crawl"), cron("30 2 * * *", "Europe/Berlin"), {}, name="news", now=None)
+    schedule = SimpleNamespace(definition=rule, next_plan=datetime(2026, 11, 17, 1, 30, tzinfo=UTC))
+    cell = soon_cell(schedule, datetime.fromisoformat(now))  # type: ignore[arg-type]
+    assert (cell.plain, cell.shown) == ("2026-11-17T01:30:00Z", shown)
 
 
 def test_every_state_of_a_schedule_has_a_symbol() -> None:
