@@ -3,6 +3,10 @@
 import asyncio
 from datetime import timedelta
 
+import pytest
+
+from rota.core.limits import Limit
+from rota.core.model import JobDefinition
 from rota.core.states import RunState
 from rota.store import Store
 from tests.support.clock import SECOND, ManualClock
@@ -46,6 +50,19 @@ async def test_a_full_batch_leaves_the_rest_due(store: Store, clock: ManualClock
     assert first.next_in is not None
     assert first.next_in <= 0
     assert (await store.promote(3)).count == 2
+
+
+@pytest.mark.parametrize("limits", [(), (Limit(max=9),)], ids=["free", "limited"])
+async def test_a_batch_is_no_larger_than_it_may_be_whatever_the_database_thinks(
+    store: Store, clock: ManualClock, limits: tuple[Limit, ...]
+) -> None:
+    """It takes the table for one of a single row: what is due could then be looked for again with each row."""
+    work = JobDefinition(name="work", limits=limits)
+    await put(store, work, delay="1s")
+    await store.database.transact(lambda tx: tx.script("analyze"))
+    await store.enqueue([make(work, delay="1s") for _ in range(9)])
+    clock.advance(2 * SECOND)
+    assert [(await store.promote(4)).count for _ in range(4)] == [4, 4, 2, 0]
 
 
 async def test_promoted_runs_keep_their_place_by_due_time(store: Store, clock: ManualClock) -> None:

@@ -43,6 +43,7 @@ def job(*limits: Limit, name: str = "work", version: int = 1) -> JobDefinition:
 
 
 THREE = job(rate(3))
+LET_GO = "select w.run_id from rota_ready w join rota_limit l on l.key = w.limit_key where l.shut = 0"
 
 
 async def rows(store: Store, sql: str) -> list[Row]:
@@ -179,13 +180,29 @@ async def test_places_that_nobody_used_are_given_to_others_a_period_later(store:
     assert await finish_now(store) == 0
     clock.advance(MINUTE)
     await store.promote(10)
-    let_go = "select w.run_id from rota_ready w join rota_limit l on l.key = w.limit_key where l.shut = 0"
-    for (run_id,) in await rows(store, let_go):
+    for (run_id,) in await rows(store, LET_GO):
         await store.cancel(str(run_id), None, None)
     assert await finish_now(store) == 0
     clock.advance(MINUTE)
     await store.promote(10)
     assert await finish_now(store) == 1
+
+
+async def test_no_more_are_let_go_than_there_are_places_whatever_the_database_thinks(
+    store: Store, clock: ManualClock
+) -> None:
+    """It takes the table for one of a single row: who is blocked could then be looked for again with each row."""
+    await put(store, job(rate(2)))
+    assert await finish_now(store) == 1
+    await store.database.transact(lambda tx: tx.script("analyze"))
+    clock.advance(MINUTE)
+    both = job(rate(2), Limit(max=1, by=("a",)))
+    await store.enqueue([make(both, payload={"a": number}) for number in range(5)])
+    assert await finish_now(store) == 2
+    assert await finish_now(store) == 0
+    clock.advance(MINUTE)
+    await store.promote(10)
+    assert len(await rows(store, LET_GO)) == 2
 
 
 async def test_one_that_is_wider_for_some_runs_and_the_only_one_of_others(store: Store, clock: ManualClock) -> None:

@@ -134,9 +134,11 @@ select distinct l.blocked_by from {rows key text} join rota_limit l on l.blocked
 select 1 from rota_limit where blocked_by = :key limit 1;
 
 -- name: unblock_limits
-update rota_limit set shut = 0, blocked_by = null
-where key in (
+-- Taken once: a subquery, PostgreSQL may run for each row that it is joined with, and so take more than it may.
+with taken as materialized (
     select key from rota_limit where blocked_by = :key order by served_at, key limit :count {for_update_skip})
+update rota_limit set shut = 0, blocked_by = null
+where key in (select key from taken)
 returning key;
 
 -- name: stale_gates

@@ -44,9 +44,10 @@ update rota_ready set need = rows.need, hold = case
 from {rows id id, need text} where rota_ready.run_id = rows.id;
 
 -- name: promote_needed
-update rota_ready set hold = 6
-where run_id in (
+with taken as materialized (
     select run_id from rota_ready where hold = 7 and run_at <= :now order by run_at limit :limit {for_update_skip})
+update rota_ready set hold = 6
+where run_id in (select run_id from taken)
 returning run_id, queue, limit_key;
 
 -- name: live_with_needs

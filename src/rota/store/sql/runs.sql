@@ -142,15 +142,18 @@ select run_id, fence from rota_lease where worker_id = :worker_id and cancel_at 
 select run_id, fence from rota_lease where worker_id = :worker_id;
 
 -- name: promote
-update rota_ready set hold = case when limit_key is null then 0 else 2 end
-where run_id in (
+-- Taken once, as in `unblock_limits`.
+with taken as materialized (
     select run_id from rota_ready where hold = 1 and run_at <= :now order by run_at limit :limit {for_update_skip})
+update rota_ready set hold = case when limit_key is null then 0 else 2 end
+where run_id in (select run_id from taken)
 returning run_id, queue, limit_key;
 
 -- name: promote_limited
-update rota_ready set hold = 2
-where run_id in (
+with taken as materialized (
     select run_id from rota_ready where hold = 4 and run_at <= :now order by run_at limit :limit {for_update_skip})
+update rota_ready set hold = 2
+where run_id in (select run_id from taken)
 returning run_id, queue, limit_key;
 
 -- name: next_due
