@@ -14,7 +14,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     commands = parser.add_subparsers(required=True)
     _add_queue(commands.add_parser("queue", help="drain, enqueue and pickup, beside the peers"))
-    _add_schedule(commands.add_parser("schedule", help="fires, lateness, idle and start, cron; beside APScheduler"))
+    _add_schedule(commands.add_parser("schedule", help="fires, lateness, idle and start, cron; beside peers"))
     _add_http(commands.add_parser("http", help="HTTP jobs, beside the bare client"))
     _add_server(commands.add_parser("server", help="the API, beside its framework and its store"))
     _add_chaos(commands.add_parser("chaos", help="what is left of the rate after a fault"))

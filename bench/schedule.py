@@ -1,4 +1,4 @@
-"""Runs the measures of schedules: rota's planner beside APScheduler, on both databases, again and again in turn."""
+"""Runs the measures of schedules: rota's planner beside APScheduler and BullMQ, again and again in turn."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bench import cpu, machine, schedule_report
+from bench import cpu, machine, node, redis, schedule_report
 from bench.cluster import Cluster
 from bench.fleet import Fleet, Outcome, fleet
 from bench.process import Process
@@ -21,7 +21,7 @@ from bench.report import Figures, Sample
 FEW = 1_000
 STARTS = 5
 APSCHEDULER_SHARE = 0.2
-APSCHEDULER_CAP = 60.0
+CAP = 60.0
 OUTAGES = (("UTC", "latest"), ("Europe/Berlin", "latest"), ("UTC", "all"))
 
 
@@ -123,15 +123,27 @@ async def fire_apscheduler(bench: Bench, database: str) -> Figures:
     with tempfile.TemporaryDirectory(prefix="rota-bench-") as folder, bench.cluster.database() as postgres:
         url = postgres if database == "postgres" else f"sqlite:///{folder}/jobs.db"
         server = bench.cluster.pid if database == "postgres" else None
-        async with child("apscheduler", "fire", url=url, n=n, cap=APSCHEDULER_CAP) as process:
-            await process.go()
-            at = float(await process.hear("at", 600))
-            before = await _usage_at(int(at * 1e6), server, [process])
-            started = await process.hear("started", APSCHEDULER_CAP + 60)
-            used = cpu.usage(server, [process.pid]) - before
-    seconds = started[-1] - at
+        async with child("apscheduler", "fire", url=url, n=n, cap=CAP) as process:
+            return await _fires_of(process, server, n)
+
+
+async def fire_bullmq(bench: Bench, _database: str) -> Figures:
+    """As many as are due for rota, and no others."""
+    with redis.server() as server:
+        words = json.dumps({"port": server.port, "n": bench.plan.due, "cap": CAP})
+        async with Process([node.node(), str(node.FOLDER / "bullmq.mjs"), words]) as process:
+            return await _fires_of(process, server.pid, bench.plan.due)
+
+
+async def _fires_of(process: Process, server: int | None, n: int) -> Figures:
+    """Of a peer, whose schedules count as fired when their handlers are called."""
+    await process.go()
+    at = float(await process.hear("at", 600))
+    before = await _usage_at(int(at * 1e6), server, [process])
+    started = await process.hear("started", CAP + 60)
+    used = cpu.usage(server, [process.pid]) - before
     return {
-        **_fired(len(started), seconds, used),
+        **_fired(len(started), started[-1] - at, used),
         "late_ms": [(one - at) * 1e3 for one in started],
         "handled": float(len(started)),
         "asked": float(n),
@@ -220,7 +232,8 @@ def takes(measure: str, database: str, plan: Plan) -> dict[str, Take]:
                 schedule_report.SINGLE: lambda bench, where: fire(bench, where, singly=True),
                 schedule_report.SINGLES: lambda bench, where: fire(bench, where, planners=2, singly=True),
             }
-            return usual | singly if database == "postgres" else usual
+            bullmq: dict[str, Take] = {"bullmq": fire_bullmq} if redis.program() else {}
+            return bullmq | usual | singly if database == "postgres" else usual
         case "handled":
             return {"rota": handled}
         case "idle":
@@ -254,6 +267,7 @@ async def _run(plan: Plan) -> tuple[dict[str, str], list[Sample]]:
         bench = Bench(plan, cluster, stack)
         facts = {
             **await machine.facts(cluster),
+            "for BullMQ": redis.version() if redis.program() else "left out, since neither Redis nor Valkey is here",
             "schedules": f"{plan.due:,} due at once, each with a history of {plan.history:,}; {plan.carried:,} carried",
         }
         samples = []
@@ -279,7 +293,7 @@ async def _round(run: int, measure: str, database: str, bench: Bench) -> list[Sa
 def _takes_part(run: int, measure: str, name: str) -> bool:
     """The first round is for databases that grow warm; comparing with brute force is done once."""
     if run < 0:
-        return measure in ("fire", "handled") and name != "apscheduler"
+        return measure in ("fire", "handled") and name not in ("apscheduler", "bullmq")
     return run == 0 or name != "oracle"
 
 

@@ -4,10 +4,10 @@ import { createInterface } from "node:readline";
 const TICK = 10;
 const monotonic = () => Number(process.hrtime.bigint());
 const seconds = (begin) => (monotonic() - begin) / 1e9;
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)));
-const say = (words) => process.stdout.write(JSON.stringify(words) + "\n");
+export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)));
+export const say = (words) => process.stdout.write(JSON.stringify(words) + "\n");
 
-async function toldToGo() {
+export async function toldToGo() {
   say({ ready: true });
   const lines = createInterface({ input: process.stdin });
   for await (const _ of lines) break;
