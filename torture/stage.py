@@ -12,7 +12,8 @@ from typing import Self
 
 import msgspec
 
-from tests.support.postgres import PostgresCluster, free_port
+from tests.support.ports import free_port
+from tests.support.postgres import PostgresCluster
 from tests.support.processes import Processes, RotaProcess
 from tests.support.proxy import Proxy, proxy_to
 from torture.faults import GRACE, HEARTBEAT, LEASE, POSTGRES, REAPER

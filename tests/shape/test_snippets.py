@@ -2,13 +2,13 @@
 
 import re
 import signal
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.pages import ROOT, Part, Typed, pages, parts, typed
+from tests.support.ports import free_port
 from tests.support.postgres import PostgresServer
 from tests.support.terminal import READY, Terminal
 
@@ -111,13 +111,6 @@ class Reader:
         """Addresses of this test instead of those that readers have."""
         text = text.replace(PORT, f"127.0.0.1:{self._port}")
         return POSTGRES.sub(self._database, text) if self._database else text
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-    return port
 
 
 @pytest.mark.parametrize("page", pages(), ids=name_of)

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from typing import Any, Self
 
 import httpx2
 
+from tests.support.ports import free_port
 from tests.support.processes import PATIENCE, ROOT, Processes, RotaProcess, environment_with, wait_for
 
 CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -80,8 +80,3 @@ class Example:
 
         wait_for(told)
         return found[-1]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])

@@ -13,7 +13,6 @@ import pwd
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -24,6 +23,8 @@ from typing import Any, Literal, Self, TypedDict, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
+
+from tests.support.ports import free_port
 
 T = TypeVar("T")
 
@@ -291,18 +292,6 @@ def _reachable(binaries: Path, folder: Path, account: _Account) -> Path:
             shutil.copytree(libraries, folder / libraries.name)
         return copy / binaries.name
     return binaries
-
-
-def free_port() -> int:
-    """Below the range from which outgoing connections take theirs, so that it is still free after a restart."""
-    while True:
-        port = 15_000 + secrets.randbelow(17_000)  # not `random`, which tests may have made the same everywhere
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
 
 
 def _children(pid: int) -> list[int]:
