@@ -21,6 +21,13 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 MICROS = 1_000_000
 
 
+def coming_summer_time() -> datetime:
+    """The day on which clocks in Berlin are put forward, if it is not just now: the last Sunday of March."""
+    now = datetime.now(UTC)
+    ends = (datetime(year, 3, 31, tzinfo=UTC) for year in (now.year, now.year + 1))
+    return next(day for end in ends if (day := end - timedelta(days=(end.weekday() + 1) % 7)) > now + timedelta(days=3))
+
+
 class PastClock:
     """Stands still, until it is moved on."""
 
@@ -105,7 +112,7 @@ async def lived(url: str, days: int = 30) -> None:
     await past.make(HOSTILE, "hello", every("1d"), description=HOSTILE, failure="half_open")
     await past.make("rests", "hello", every("2h"))
     await past.make("off", "hello", every("2h"), enabled=False)
-    spring = datetime(2027, 3, 27, tzinfo=UTC)
+    spring = coming_summer_time() - timedelta(days=1)
     await past.make("spring", "hello", cron("30 2 * * *", "Europe/Berlin"), start_at=spring)
     await past.live(timedelta(hours=6), until=timedelta(days=2))
     await past.store.schedules.pause("rests", "the other side is being moved", "ada", None)

@@ -447,7 +447,7 @@ def test_what_a_person_sees() -> None:
     assert "every day at 02:30, Europe/Berlin" in listed
     shown, _ = on_terminal("schedule", "show", "news")
     assert "while a run is going on, plan times are skipped" in shown
-    assert shown.count("02:30 CE") >= 5
+    assert shown.count("02:30 CE") >= 4  # of five; in a night in spring there is no such time
     paused, _ = on_terminal("schedule", "pause", "news", "--reason", "tired")
     assert "⏸ paused" in paused
     assert "tired" in paused
