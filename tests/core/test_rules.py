@@ -1,5 +1,6 @@
 """Rules: bounds, windows and excluded dates take times away; what never fires is refused."""
 
+import gc
 import random
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
@@ -369,3 +370,14 @@ def is_within(wall: datetime, window: Window) -> bool:
 def test_triggers_without_times_of_their_own_are_only_after() -> None:
     assert compiled(Rule(After(timedelta(seconds=1))), "").next(0) is None
     assert compiled(Rule(Once(0)), "").next(-1) == 0
+
+
+def test_rules_that_are_shared_by_nobody_leave_little_to_the_collector_of_garbage() -> None:
+    rule, count = Rule(cron("H H * * *", "Europe/Berlin")), 200
+    times = [compiled(rule, f"before {number}") for number in range(count)]
+    gc.collect()
+    before = len(gc.get_objects())
+    times += [compiled(rule, f"after {number}") for number in range(count)]
+    assert all(one.next(NOW) for one in times[count:])
+    gc.collect()
+    assert len(gc.get_objects()) - before < 8 * count

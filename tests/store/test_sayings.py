@@ -24,8 +24,8 @@ from tests.support.schedules import edit, get_schedule, make_schedule, minutes, 
 from tests.support.waiting import until
 
 SAID = (
-    "select s.id, s.revision, s.updated_at, s.name, s.definition, s.enabled, s.paused_at, s.resume_at, s.job_paused, "
-    "s.owner, s.declared, s.deleted_at, c.schedule_id, c.said_revision, c.said_at "
+    "select c.schedule_id, c.said, c.said_at, s.id, s.revision, s.name, s.definition, s.enabled, s.paused_at, "
+    "s.resume_at, s.job_paused, s.owner, s.declared, s.deleted_at, s.updated_at "
     "from rota_schedule s left join rota_cursor c on c.no = s.cursor_no"
 )
 LATE = 2**62
@@ -110,8 +110,8 @@ async def test_whatever_changes_a_schedule_changes_its_mark_which_stands_beside_
         said = await rows(store, SAID)
         assert said != before, f"{what} is a change"
         for row in said:
-            assert known.setdefault(row[:3], row[3:12]) == row[3:12], f"{what}: the mark is another one"
-            assert row[12:] == row[:3], f"{what}: the cursor has its mark"
+            assert known.setdefault(row[:3], row[3:]) == row[3:], f"{what}: the mark is another one"
+            assert (row[0], row[2]) == (row[3], row[-1]), f"{what}: the cursor has its mark"
 
 
 async def test_planning_goes_by_what_another_process_has_changed(
@@ -124,6 +124,38 @@ async def test_planning_goes_by_what_another_process_has_changed(
     await second.schedules.pause("s", None, None, None)
     await passed(store, clock, 1)
     assert await payloads(store) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "by_hand",
+    [
+        "update rota_schedule set enabled = 0",
+        "update rota_schedule set paused_at = 1",
+        "update rota_schedule set job_paused = 1",
+        """update rota_schedule set definition = replace(definition, '"n":1', '"n":2')""",
+    ],
+)
+async def test_planning_goes_by_what_somebody_has_changed_by_hand(
+    store: Store, clock: ManualClock, by_hand: str
+) -> None:
+    await make_schedule(store, payload={"n": 1}, overlap="allow")
+    await passed(store, clock, 1)
+    await store.database.transact(lambda tx: tx.script(by_hand))
+    await passed(store, clock, 1)
+    assert await payloads(store) == ([1, 2] if "definition" in by_hand else [1])
+
+
+async def test_what_was_switched_off_by_hand_says_so_and_is_switched_on_by_hand(
+    store: Store, clock: ManualClock
+) -> None:
+    """It is still due, and must not be planned again and again meanwhile."""
+    await make_schedule(store, payload={"n": 1})
+    await store.database.transact(lambda tx: tx.script("update rota_schedule set enabled = 0"))
+    await passed(store, clock, 1)
+    assert "in the database itself" in str((await get_schedule(store)).trouble)
+    await store.database.transact(lambda tx: tx.script("update rota_schedule set enabled = 1"))
+    await passed(store, clock, 5)
+    assert (len(await runs_of(store)), (await get_schedule(store)).trouble) == (1, None)
 
 
 async def test_what_a_change_that_was_taken_back_said_is_forgotten(store: Store, clock: ManualClock) -> None:

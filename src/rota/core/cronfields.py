@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from rota.errors import BadTrigger, did_you_mean
 
@@ -55,15 +57,17 @@ DAY_OF_WEEK = Kind("day of week", 0, 7, WEEKDAYS, spread_high=6)
 KINDS = (SECOND, MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK)
 
 
-@dataclass(slots=True)
-class Field:
-    """The values as bits; the days that depend on the month are kept beside them."""
+class Field(msgspec.Struct, gc=False):
+    """The values as bits; the days that depend on the month are kept beside them.
+
+    Neither a field nor an expression is anything for the collector of garbage: there are thousands of them.
+    """
 
     text: str
     bits: int = 0
-    from_last: list[int] = field(default_factory=list)  # L, L-3
-    near: list[int] = field(default_factory=list)  # 15W; LW is 0
-    nth: list[tuple[int, int]] = field(default_factory=list)  # MON#3; 5L is the 0th
+    from_last: tuple[int, ...] = ()  # L, L-3
+    near: tuple[int, ...] = ()  # 15W; LW is 0
+    nth: tuple[tuple[int, int], ...] = ()  # MON#3; 5L is the 0th
 
     @property
     def is_open(self) -> bool:
@@ -74,8 +78,7 @@ class Field:
         return [value for value in range(self.bits.bit_length()) if self.bits >> value & 1]
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(msgspec.Struct, frozen=True, gc=False):
     """A parsed cron expression; shared, so nobody changes its fields."""
 
     second: Field
@@ -254,13 +257,13 @@ def _spread(kind: Kind, item: str, salt: str) -> int:
 def _add_special_day(item: str, found: Field) -> bool:
     """`L`, `L-3`, `LW`, `15W`."""
     if item == "lw":
-        found.near.append(0)
+        found.near += (0,)
     elif shape := _FROM_LAST.fullmatch(item):
         if int(shape[1] or 0) > 30:
             raise _Wrong("is out of range", "L-30 is the first of a month of 31 days")
-        found.from_last.append(int(shape[1] or 0))
+        found.from_last += (int(shape[1] or 0),)
     elif shape := _NEAR.fullmatch(item):
-        found.near.append(_number(DAY_OF_MONTH, shape[1]))
+        found.near += (_number(DAY_OF_MONTH, shape[1]),)
     else:
         return False
     return True
@@ -273,9 +276,9 @@ def _add_special_weekday(item: str, found: Field) -> bool:
     if shape := _NTH.fullmatch(item):
         if shape[2] not in ("1", "2", "3", "4", "5"):
             raise _Wrong("is out of range", "MON#1 to MON#5 are the Mondays of a month")
-        found.nth.append((_number(DAY_OF_WEEK, shape[1]) % 7, int(shape[2])))
+        found.nth += ((_number(DAY_OF_WEEK, shape[1]) % 7, int(shape[2])),)
     elif (shape := _LAST_WEEKDAY.fullmatch(item)) and DAY_OF_WEEK.number_of(shape[1]) is not None:
-        found.nth.append((_number(DAY_OF_WEEK, shape[1]) % 7, 0))
+        found.nth += ((_number(DAY_OF_WEEK, shape[1]) % 7, 0),)
     else:
         return False
     return True

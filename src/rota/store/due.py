@@ -21,6 +21,7 @@ Position = tuple[int, int]
 """Among those that are due, the last: when, and its cursor's number."""
 
 _ZONES = "tzdata"
+_BY_HAND = "it was switched off in the database itself, where it still has a next time"
 _BITE = 1_000
 _PATIENCE = 60_000_000
 # With many schedules due, any other plan than the index scan reads all of them for each batch.
@@ -121,7 +122,10 @@ async def set_aside(tx: Tx, providers: Providers, trouble: str) -> None:
 
 
 async def _wake(tx: Tx, row: ScheduleRow, new_id: NewId) -> None:
-    """A pause that was to end now."""
+    """A pause that was to end now. Others that are not active are not due: that was done by hand, and is left so."""
+    if row.resume_at is None:
+        await tx.fetch("note_trouble", [(row.cursor_no, _BY_HAND, REST_AFTER_TROUBLE)])
+        return
     try:
         await schedules.resume(tx, row, new_id, mode="skip", actor="planner")
     except (RotaError, msgspec.DecodeError) as error:  # its definition, before anything was written

@@ -67,11 +67,9 @@ class PostgresHotForms:
 
     async def lock_due(self, providers: Sequence[Row], **limits: object) -> Sequence[Row]:
         locked = await self._tx.fetch("lock_due", providers, **limits)
-        ((any_lanes,),) = await self._tx.fetch("any_lanes") if locked else [(False,)]
-        if not any_lanes and not any(row[_AWAITS] for row in locked):
+        laned = {str(row[0]) for row in await self._tx.fetch("with_lanes", [(row[1],) for row in locked])}
+        if not laned and not any(row[_AWAITS] for row in locked):
             return locked
-        ids = [(row[1],) for row in locked]
-        laned = {str(row[0]) for row in await self._tx.fetch("with_lanes", ids)} if any_lanes else set()
         return [
             (*row[:4], int(row[1] in laned), *row[5:_AWAITS], None if row[_AWAITS] is None else str(row[_AWAITS]))
             for row in locked

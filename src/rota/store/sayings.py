@@ -1,4 +1,4 @@
-"""What schedules say, kept in memory: a revision says the same for ever, and planning reads it once."""
+"""What schedules say, kept in memory: under one mark it is the same for ever, and planning reads it once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rota.store.schedule_rows import ScheduleRow
 _MOST = 20_000
 
 Mark = Row
-"""Its id, the revision, and when that was made: a database put back to an earlier state may count the same again."""
+"""Its id, how often its row was changed, and when: a database put back to an earlier state may count the same again."""
 Said = Mapping[Mark, Row]
 
 NOTHING_SAID: Said = {}
@@ -38,7 +38,7 @@ NOTHING_READ: Read = {}
 
 
 class Sayings(dict[Mark, Row]):
-    """Those that were read last. Only what was committed is kept: else another revision could get the same mark."""
+    """Those that were read last. Only what was committed is kept: else another change could get the same mark."""
 
     def keep(self, sayings: Iterable[Saying]) -> None:
         self.update((one.mark, one.said) for one in sayings)
@@ -70,9 +70,9 @@ def schedule_rows(marked: Sequence[Row], said: Sequence[Row | None], read: Read)
 
 
 def _saying(row: Row) -> Saying:
-    id, revision, made_at, no, _, name, text, *others = row
+    id, said_times, said_at, no, _, name, text, *others = row
     said = (no, id, name, _shared(text), *others)
-    return Saying((id, revision, made_at), said)
+    return Saying((id, said_times, said_at), said)
 
 
 @lru_cache(maxsize=_MOST)

@@ -17,7 +17,7 @@ where exists (select 1 from rota_cursor c where c.next_at <= :now and c.provider
 
 -- name: coming
 -- Those that will be due next.
-select no, cast(schedule_id as text), said_revision, said_at, next_at, next_plan from rota_cursor
+select no, cast(schedule_id as text), said, said_at, next_at, next_plan from rota_cursor
 where next_at <= :until and (next_at, no) > (:after_at, :after_no)
 order by next_at, no
 limit :limit;
@@ -28,11 +28,13 @@ select count((
     select r.state from rota_run r where r.schedule_id = c.schedule_id and r.retry_of is null
     order by r.scope_kind desc, r.scope_id desc, r.plan_time desc limit 1))
 from (
-    select schedule_id, fired from rota_cursor where next_at <= :until and (next_at, no) > (:after_at, :after_no)
+    select schedule_id from rota_cursor where next_at <= :until and (next_at, no) > (:after_at, :after_no)
     order by next_at, no limit :limit) as c;
 
 -- name: say
-select cast(s.id as text), s.revision, s.updated_at, {schedule_says} from {rows no bigint} join rota_schedule s on s.cursor_no = rows.no;
+-- With the mark that stands for it at the same moment.
+select cast(c.schedule_id as text), c.said, c.said_at, {schedule_says} from {rows no bigint}
+join rota_cursor c on c.no = rows.no join rota_schedule s on s.cursor_no = rows.no;
 
 -- name: lane_runs
 -- One snapshot of where each run is, so that one which is just being claimed is seen once.

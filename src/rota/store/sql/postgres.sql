@@ -206,18 +206,16 @@ from taken join rota_run r on r.id = taken.run_id;
 -- name: lock_due
 -- One planned with newer time zone data is left to a program that has it, unless nobody comes. As a text, an id is nothing
 -- that the collector of garbage has to go through.
-select no, schedule_id::text, said_revision, said_at, 0, {cursor_facts} from rota_cursor
+select no, schedule_id::text, said, said_at, 0, {cursor_facts} from rota_cursor
 where next_at <= :now and (tzdata <= :tzdata or next_at <= :now - :patience)
     and (provider is null or provider in (select rows.name from {rows name text}))
 order by next_at, no
 limit :limit
 for update skip locked;
 
--- name: any_lanes
--- Asked after their cursors are locked: whoever changed one meanwhile has committed it. Mostly none.
-select exists (select 1 from rota_lane) or exists (select 1 from rota_lane_run);
-
 -- name: with_lanes
+-- Asked after their cursors are locked: whoever changed one meanwhile has committed it. Mostly none; but whether there are
+-- any at all is not asked first: that would go through all dead ones, for as long as an old transaction keeps them.
 select rows.id from {rows id id}
 where exists (select 1 from rota_lane n where n.schedule_id = rows.id)
     or exists (select 1 from rota_lane_run m where m.schedule_id = rows.id);

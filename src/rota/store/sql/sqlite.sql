@@ -117,7 +117,7 @@ from json_each(:ids) as ids join rota_ready w on w.run_id = ids.value join rota_
 -- name: lock_due
 -- One planned with newer time zone data is left to a program that has it, unless nobody comes. Whether any schedule has
 -- lanes of its own is asked once: mostly none.
-select c.no, c.schedule_id, c.said_revision, c.said_at,
+select c.no, c.schedule_id, c.said, c.said_at,
     case when exists (select 1 from rota_lane) and exists (select 1 from rota_lane n where n.schedule_id = c.schedule_id)
         or exists (select 1 from rota_lane_run)
             and exists (select 1 from rota_lane_run m where m.schedule_id = c.schedule_id) then 1 else 0 end,

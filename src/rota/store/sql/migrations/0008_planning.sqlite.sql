@@ -15,13 +15,13 @@ create table rota_cursor (
     provider text,
     trouble text,
     schedule_id text,
-    said_revision integer,
+    said integer not null default 0,
     said_at integer
 ) strict;
 insert into rota_cursor (no, cursor_at, next_plan, next_at, open_plan, fired, tzdata, awaits, provider, trouble,
-    schedule_id, said_revision, said_at)
+    schedule_id, said_at)
 select c.no, c.cursor_at, c.next_plan, c.next_at, c.open_plan, c.fired, c.tzdata, c.awaits, c.provider, c.trouble,
-    s.id, s.revision, s.updated_at
+    s.id, s.updated_at
 from rota_cursor_as_it_was c join rota_schedule s on s.cursor_no = c.no
 order by c.next_at, c.no;
 drop table rota_cursor_as_it_was;
@@ -31,11 +31,9 @@ create index rota_cursor_awaits on rota_cursor (awaits) where awaits is not null
 
 create trigger rota_schedule_said_first after insert on rota_schedule
 begin
-    update rota_cursor set schedule_id = new.id, said_revision = new.revision, said_at = new.updated_at
-    where no = new.cursor_no;
+    update rota_cursor set schedule_id = new.id, said_at = new.updated_at where no = new.cursor_no;
 end;
-create trigger rota_schedule_said_anew after update of revision, updated_at on rota_schedule
+create trigger rota_schedule_said_anew after update on rota_schedule
 begin
-    update rota_cursor set schedule_id = new.id, said_revision = new.revision, said_at = new.updated_at
-    where no = new.cursor_no;
+    update rota_cursor set schedule_id = new.id, said_at = new.updated_at, said = said + 1 where no = new.cursor_no;
 end;
