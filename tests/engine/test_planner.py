@@ -65,6 +65,19 @@ async def test_it_reads_what_will_be_due_before_it_rests(harness: Harness, monke
     assert len(harness.store.schedules._sayings) == 6
 
 
+async def test_reading_ahead_only_helps(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails(*_: object) -> bool:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(harness.store.schedules, "read_ahead", fails)
+    await make_schedule(harness.store, "soon", once(instant(await harness.store.now() + 3_000_000)))
+    stepping = Planner(harness.store, {}, POLL)
+    assert await stepping.step() == timedelta(seconds=3)
+    harness.clock.advance("3s")
+    await stepping.step()
+    assert stepping.runs == 1
+
+
 async def test_it_does_not_read_ahead_when_the_time_has_come(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each bite takes long here."""
     monkeypatch.setattr(planner, "_SMALLEST", 2)

@@ -26,11 +26,12 @@ def clock() -> ManualClock:
         (range(1, 301), False),
         (range(1, 3001, 10), False),
         (range(1, 30_001, 100), True),
-        (range(300, 0, -1), True),
+        (range(300, 0, -1), False),
+        ([one for pair in zip(range(1, 201), range(9_001, 9_201), strict=True) for one in pair], False),
         ([*range(1, 251), *range(10_000, 60_000, 1_000)], False),
         (range(1, 19_901, 100), False),
     ],
-    ids=["side by side", "nearby", "far", "backwards", "mostly side by side", "few"],
+    ids=["side by side", "nearby", "far", "backwards", "two groups in turn", "mostly side by side", "few"],
 )
 def test_when_they_are_scattered(places: list[int], scattered: bool) -> None:
     assert are_scattered(list(places)) is scattered

@@ -124,8 +124,11 @@ class Planner:
             return rest
         began = self._clock.monotonic()
         self._bites += 1
-        if await self._store.schedules.read_ahead(until, _SMALLEST):
-            return timedelta(0)  # to see first whether anything changed
+        try:
+            if await self._store.schedules.read_ahead(until, _SMALLEST):
+                return timedelta(0)  # to see first whether anything changed
+        except Exception:  # it only helps: whatever is wrong is told when it is planned
+            log.debug("could not read ahead", exc_info=True)
         return max(timedelta(0), rest - timedelta(seconds=self._clock.monotonic() - began))
 
     async def _scopes(self) -> dict[str, tuple[Scope, ...]]:

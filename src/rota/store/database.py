@@ -65,10 +65,12 @@ class HotForms(Protocol):
         """When they were created. Fails as a whole, with `AlreadyThere`, if one of the ids is taken."""
 
     async def lock_due(self, providers: Sequence[Row], **limits: object) -> Sequence[Row]:
-        """Schedules that are due, locked, as they are after that; the longest due first: number, mark, cursor."""
+        """Schedules that are due, locked, as they are after that; the longest due first. Of each the number and mark of
+        its cursor, whether it has lanes, how far it is planned; and its rowid, if it has one.
+        """
 
-    async def advance_ordinary(self, rows: Columns, places: Column) -> None:
-        """How far schedules are planned now that had an ordinary fire; where their rows were when they were locked."""
+    async def advance_ordinary(self, rows: Columns, rowids: Column) -> None:
+        """How far schedules are planned now that had an ordinary fire. `rowids` as `lock_due` told them."""
 
     async def insert_planned(self, rows: Sequence[Row]) -> set[str] | None:
         """Runs of schedules. None when all are new; otherwise the ids of those whose plan time had no run yet."""
@@ -131,7 +133,7 @@ class Database(Protocol):
 
     async def foresee(self, work: Work[Any]) -> None:
         """Read what will soon be written to, where whoever writes it then has it at hand; elsewhere, nothing is done.
-        It waits for what this process is writing, but not for others.
+        It comes after what this process is about to write.
         """
 
     def session(self) -> AbstractAsyncContextManager[Session]:

@@ -62,10 +62,10 @@ def _fire(row: ScheduleRow, pattern: Pattern, now: int, decided: Decided) -> Fir
         times = pattern.times
         if times is None:
             return ordinary(definition, definition.times(row.name), row.next_plan, due_until(definition, now))
-        place = id(pattern), row.next_plan
-        if place not in decided:
-            decided[place] = ordinary(definition, times, row.next_plan, due_until(definition, now))
-        return decided[place]
+        standing = id(pattern), row.next_plan
+        if standing not in decided:
+            decided[standing] = ordinary(definition, times, row.next_plan, due_until(definition, now))
+        return decided[standing]
     except RotaError:  # it will be told when the others are decided
         return None
 
@@ -86,7 +86,7 @@ async def make_ordinary(
     plans = [one.fire.plan_time for one in fires]
     facts = [plain_facts(one.row, one.pattern, one.fire.plan_time) for one in fires]
     there = await tx.hot.insert_planned(plain_runs(ids, facts, now, ats, [one.row.id for one in fires], plans))
-    await tx.hot.advance_ordinary(_advanced(fires, ids, plans, there), [one.row.place for one in fires])
+    await tx.hot.advance_ordinary(_advanced(fires, ids, plans, there), [one.row.rowid for one in fires])
     tally = Tally()
     if there is not None:  # somebody made the run of the others' plan times before
         made = [place for place, id in enumerate(ids) if id in there]

@@ -75,7 +75,7 @@ class PostgresHotForms:
             for row in locked
         ]
 
-    async def advance_ordinary(self, rows: Columns, places: Column) -> None:
+    async def advance_ordinary(self, rows: Columns, rowids: Column) -> None:
         await self._tx.fetch("advance_cursors", rows)
 
     async def insert_planned(self, rows: Sequence[Row]) -> set[str] | None:

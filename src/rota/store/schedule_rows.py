@@ -35,7 +35,7 @@ def encoded(definition: ScheduleDefinition) -> str:
 
 class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
     """In the order of the statements: what it says, then how far it is planned. `has_lanes`: there is more to know of
-    its lanes than its open run tells. `place`: where SQLite keeps its cursor, if that was asked.
+    its lanes than its open run tells. `rowid`: where SQLite keeps its cursor, if that was asked.
     """
 
     cursor_no: int
@@ -57,7 +57,7 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
     tzdata: str
     provider: str | None
     awaits: str | None
-    place: int | None = None
+    rowid: int | None = None
 
     @property
     def definition(self) -> ScheduleDefinition:

@@ -92,7 +92,7 @@ class SqliteTx:
         return self.changes() - self._carried_over >= _WORTH_A_CHECKPOINT
 
     def rest(self) -> None:
-        """Whoever reads or writes meanwhile is not held up, and what cannot be carried over now is the next time."""
+        """No other process is held up; whoever writes in this one waits. What is not carried over is the next time."""
         self._carried_over = self.changes()
         with suppress(apsw.Error):
             self.connection.wal_checkpoint()

@@ -51,11 +51,11 @@ class SqliteHotForms:
     async def lock_due(self, providers: Sequence[Row], **limits: object) -> Sequence[Row]:
         return await self._tx.fetch("lock_due", providers, **limits)
 
-    async def advance_ordinary(self, rows: Columns, places: Column) -> None:
-        await self._tx.fetch("advance_in_place", Columns(len(rows), [places, *rows.columns]))
-        if are_scattered(places):
-            ((last,),) = await self._tx.fetch("last_place")
-            self._tx.each("move_cursors", list(enumerate(places, last + 1)))
+    async def advance_ordinary(self, rows: Columns, rowids: Column) -> None:
+        await self._tx.fetch("advance_in_place", Columns(len(rows), [rowids, *rows.columns]))
+        if are_scattered(rowids):
+            ((last,),) = await self._tx.fetch("last_rowid")
+            self._tx.each("move_cursors", list(enumerate(rowids, last + 1)))
 
     async def insert_planned(self, rows: Sequence[Row]) -> set[str] | None:
         """Without `returning`, which would make each row a value of Python's."""
@@ -154,10 +154,10 @@ class SqliteHotForms:
         return [Candidate(rank, place, at, id, solo, up) for id, rank, place, at, solo, up in rows]
 
 
-def are_scattered(places: Sequence[int]) -> bool:
-    """Whether so many rows lie so far from each other that writing them together is worth moving them."""
-    far = sum(not 0 < later - sooner < _NEAR for sooner, later in pairwise(places))
-    return len(places) >= _MANY and far > len(places) // 4
+def are_scattered(rowids: Sequence[int]) -> bool:
+    """Whether so many rows lie so far from each other, in whatever order, that it is worth moving them together."""
+    far = sum(later - sooner >= _NEAR for sooner, later in pairwise(sorted(rowids)))
+    return len(rowids) >= _MANY and far > len(rowids) // 4
 
 
 def _json(value: object) -> str:

@@ -149,7 +149,7 @@ on conflict (rowid) do update set cursor_at = excluded.cursor_at, next_plan = ex
     next_at = excluded.next_at, open_plan = excluded.open_plan, fired = excluded.fired, awaits = excluded.awaits,
     tzdata = excluded.tzdata, trouble = null;
 
--- name: last_place
+-- name: last_rowid
 select coalesce(max(rowid), 0) from rota_cursor;
 
 -- name: move_cursors
