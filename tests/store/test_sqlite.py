@@ -7,6 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import apsw
@@ -334,3 +335,20 @@ def test_it_wants_to_rest_when_that_is_worth_it(tmp_path: Path, monkeypatch: pyt
         tx.control("insert into t values (2)")
         tx.rest()  # it cannot be done within a transaction, and is no error
     assert connection.execute("select count(*) from t").fetchall() == [(6,)]
+
+
+def test_who_finds_the_file_locked_looks_often_and_gives_up_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr(sqlite, "time", SimpleNamespace(monotonic=lambda: now, sleep=sleep))
+    patience = sqlite.Patience()
+    for _ in range(2):
+        began, tries = now, 0
+        while patience(tries):
+            tries += 1
+        assert tries > 1_000, "the gaps that others leave are short"
+        assert now - began == pytest.approx(10, abs=0.1)
