@@ -164,6 +164,31 @@ def test_occurrences_in_order() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        (100, [("paused", 11, 12), ("ran", 13, 13), ("ran", 14, 14), ("paused", 15, 17), ("ran", 18, 18),
+               ("paused", 19, 20)]),
+        (3, [("paused", 11, 12), ("ran", 13, 13), ("ran", 14, 14)]),
+        (1, [("paused", 11, 12)]),
+    ],
+)  # fmt: skip
+def test_a_pause_is_told_without_what_was_backfilled(limit: int, expected: list[tuple[str, int, int]]) -> None:
+    wanted = Wanted(11 * MINUTE, 20 * MINUTE, limit)
+    runs = [run(13), run(14), run(18)][:limit]
+    found = occurrences(PAUSED_BETWEEN, wanted, runs, [], now=0, active=True, room=None, next_plan=None)
+    ends = [(o.kind, o.plan_time or o.from_at, o.plan_time or o.to_at) for o in found]
+    assert ends == [(kind, instant(first * MINUTE), instant(last * MINUTE)) for kind, first, last in expected]
+    assert [o.count for o in found] == [last - first + 1 for _, first, last in expected]
+
+
+def test_a_page_tells_of_no_pause_beyond_the_runs_that_it_knows() -> None:
+    both = history(revision(1, 0, active=False, scopes=(A, B)))
+    runs = [run(2, A), run(3, B), run(4, B)]  # and A has more, of which this page knows nothing
+    found = occurrences(both, Wanted(MINUTE, 9 * MINUTE, 3), runs, [], now=0, active=True, room=None, next_plan=None)
+    assert [(o.scope, o.kind, o.count) for o in found] == [(A, "paused", 1), (B, "paused", 2), (A, "ran", 1)]
+
+
 def test_choosing_what_to_backfill() -> None:
     plan_times = [minute * MINUTE for minute in range(1, 9)]
     runs = [run(3, covers=1), run(4, state="failed"), run(5, state="skipped"), run(6, state="queued")]

@@ -1,6 +1,6 @@
 """The ledger on both databases: exact whatever is done to a schedule, and damage is found."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,8 +9,9 @@ from rota.core.ledger import Verification
 from rota.core.scope import Scope
 from rota.core.states import Outcome
 from rota.core.triggers import cron, every
-from rota.instants import instant
+from rota.instants import instant, micros_at
 from rota.store import Store
+from rota.store.backfilling import Order
 from rota.store.database import Tx
 from tests.support.clock import ManualClock
 from tests.support.ledgers import JOB, Life, ahead
@@ -87,6 +88,32 @@ async def test_a_pause_is_told_with_its_reason(store: Store, clock: ManualClock)
     assert (await store.ledger.verify("s")).ok
 
 
+@pytest.mark.parametrize("limit", [100, 4, 2])
+async def test_what_was_backfilled_is_no_part_of_the_pause(store: Store, clock: ManualClock, limit: int) -> None:
+    start = clock.micros()
+    await make_schedule(store, job=JOB, failure="pause")
+    clock.advance(minutes(1))
+    await plan(store)
+    (claimed,) = await claim(store)
+    await tell(store, claimed, Outcome.FAILED)
+    clock.advance(minutes(1))
+    await plan(store)
+    clock.advance(minutes(10))
+    await store.ledger.backfill("s", Order(start + 4 * MINUTE, start + 6 * MINUTE))
+    records = await store.ledger.occurrences("s", start + 3 * MINUTE, clock.micros(), limit)
+    told_in_order = [("paused", 1, 3, 3), ("ran", 1, 4, 4), ("ran", 1, 5, 5), ("ran", 1, 6, 6), ("paused", 6, 7, 12)]
+    assert [
+        (r.kind, r.count, minute_of(r.plan_time or r.from_at, start), minute_of(r.plan_time or r.to_at, start))
+        for r in records
+    ] == told_in_order[:limit]
+    assert (await store.ledger.verify("s")).ok
+
+
+def minute_of(at: datetime | None, start: int) -> int:
+    assert at is not None
+    return (micros_at(at) - start) // MINUTE
+
+
 async def test_a_deleted_run_is_found(store: Store, clock: ManualClock) -> None:
     start = clock.micros()
     await outage(store, clock)
@@ -126,6 +153,15 @@ async def test_a_run_in_a_missed_range_is_found_though_the_count_is_right(store:
     found = await damage(
         store, "update rota_run set plan_time = :to where plan_time = :at", at=start + MINUTE, to=start + 5 * MINUTE
     )
+    assert told(found) == [("double", 1, 2)]
+
+
+async def test_a_backfilled_run_in_a_missed_range_is_found(store: Store, clock: ManualClock) -> None:
+    start = clock.micros()
+    await outage(store, clock)
+    await store.ledger.backfill("s", Order(start + 5 * MINUTE, start + 5 * MINUTE))
+    assert (await store.ledger.verify("s")).ok
+    found = await damage(store, "update rota_run set plan_time = plan_time + :step where backfilled = 1", step=MINUTE)
     assert told(found) == [("double", 1, 2)]
 
 
