@@ -9,7 +9,6 @@ from rota.core.folding import joined, short_reason
 from rota.core.ledger import (
     History,
     Range,
-    Revision,
     Span,
     Tally,
     account,
@@ -20,6 +19,7 @@ from rota.core.ledger import (
     unrecorded,
 )
 from rota.core.occurrences import PlannedRun, Wanted, occurrences
+from rota.core.revisions import Revision
 from rota.core.rules import Rule
 from rota.core.schedules import ScheduleDefinition
 from rota.core.scope import GLOBAL, Scope

@@ -115,6 +115,25 @@ async def test_what_will_be(store: Store, clock: ManualClock) -> None:
     assert "may have 3 runs" in said(over)
 
 
+async def test_after_its_end_it_names_no_plan_times(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, max_runs=2, overlap="allow")
+    for _ in range(4):
+        clock.advance(minutes(1))
+        await plan(store)
+    ended = "It is not a plan time: the schedule ended at 2025-06-16T12:02:00Z, with the last of the 2 runs that it may"
+    ended += " have."
+    for minute in (3, 9):
+        found = await about(store, clock, minute)
+        assert (found.verdict, found.words) == ("not_planned", (ended,))
+        assert (found.facts["max_runs"], found.facts["ended_at"]) == (2, "2025-06-16T12:02:00Z")
+    await store.pause_job("work", None, "ada")
+    clock.advance(minutes(2))
+    assert (await about(store, clock, 5)).words == (ended,)
+    await store.resume_job("work", "skip", "ada")
+    for minute in (3, 5, 9):
+        assert (await about(store, clock, minute)).words == (ended,)
+
+
 async def test_what_is_due_and_not_planned(store: Store, clock: ManualClock) -> None:
     await make_schedule(store, scopes="shops")
     clock.advance(minutes(1))

@@ -1,7 +1,6 @@
 """The ledger on both databases: exact whatever is done to a schedule, and damage is found."""
 
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -15,8 +14,8 @@ from rota.store.backfilling import Order
 from rota.store.database import Tx
 from tests.support.clock import ManualClock
 from tests.support.ledgers import JOB, Life, ahead
-from tests.support.runs import claim, finish, tell
-from tests.support.schedules import MINUTE, get_schedule, make_schedule, minutes, plan
+from tests.support.runs import LEASE_MICROS, claim, finish, tell
+from tests.support.schedules import MINUTE, edit, get_schedule, make_schedule, minutes, plan
 
 
 @pytest.fixture
@@ -86,6 +85,37 @@ async def test_a_pause_is_told_with_its_reason(store: Store, clock: ManualClock)
     (record,) = await store.ledger.occurrences("s", start, clock.micros(), 100)
     assert (record.kind, record.count, record.revision) == ("paused", 10, 2)
     assert (await store.ledger.verify("s")).ok
+
+
+async def test_what_held_a_schedule_is_told_though_its_job_was_paused_too(store: Store, clock: ManualClock) -> None:
+    start = clock.micros()
+    await make_schedule(store)
+    await store.schedules.pause("s", "mine", "ann", None)
+    clock.advance(minutes(2))
+    await store.pause_job("work", "noisy", "bob")
+    clock.advance(minutes(2))
+    await store.resume_job("work", "skip", "bob")
+    clock.advance(minutes(2))
+    await edit(store, "s", priority=3)
+    clock.advance(minutes(2))
+    records = await store.ledger.occurrences("s", start, clock.micros(), 100)
+    assert [(r.kind, r.count, r.reason) for r in records] == [("paused", 2, "paused: mine")] * 4
+    said = "paused: mine by ann, since " + instant(start).isoformat().replace("+00:00", "Z")
+    for minute in (1, 3, 5):
+        found = await store.ledger.explain("s", start + minute * MINUTE, LEASE_MICROS)
+        assert found.words == (f"The schedule was not active then: {said}.",)
+
+
+async def test_a_job_that_is_still_paused_holds_a_schedule_that_was_resumed(store: Store, clock: ManualClock) -> None:
+    start = clock.micros()
+    await make_schedule(store)
+    await store.pause_job("work", None, "bob")
+    await store.schedules.pause("s", "mine", "ann", None)
+    clock.advance(minutes(2))
+    await store.schedules.resume("s", "skip", "ann")
+    clock.advance(minutes(2))
+    records = await store.ledger.occurrences("s", start, clock.micros(), 100)
+    assert [(r.count, r.reason) for r in records] == [(2, "paused: mine"), (2, "job paused")]
 
 
 @pytest.mark.parametrize("limit", [100, 4, 2])
@@ -215,17 +245,44 @@ async def test_catching_up_that_pauses_again(store: Store, clock: ManualClock) -
     assert (await store.ledger.verify("s")).ok
 
 
-async def test_max_runs_ends_what_it_names(store: Store, clock: ManualClock) -> None:
+@pytest.mark.parametrize("mode", ["skip", "all"])
+async def test_max_runs_ends_what_it_names(store: Store, clock: ManualClock, mode: str) -> None:
     start = clock.micros()
     await make_schedule(store, max_runs=2, overlap="allow")
     for _ in range(5):
         clock.advance(timedelta(minutes=1))
         await plan(store)
+    whole = await store.ledger.occurrences("s", start, clock.micros(), 100)
+    assert [record.kind for record in whole] == ["ran", "ran"]
     await store.schedules.pause("s", None, None, None)
-    await store.schedules.resume("s", "all", None)
+    clock.advance(timedelta(minutes=5))
+    assert await store.ledger.occurrences("s", start, clock.micros(), 100) == whole
+    await store.schedules.resume("s", mode, None)
+    clock.advance(timedelta(minutes=5))
+    await store.pause_job("work", None, "me")
+    clock.advance(timedelta(minutes=5))
+    await store.resume_job("work", mode, "me")
     clock.advance(timedelta(minutes=5))
     await plan(store)
-    assert (await store.ledger.verify("s")).plan_times == 2
-    records: list[Any] = await store.ledger.occurrences("s", start, clock.micros(), 100)
-    assert [r.kind for r in records][:3] == ["ran", "ran", "paused"]
-    assert records[2].reason == "ended: its max_runs were 2"
+    assert await store.ledger.occurrences("s", start, clock.micros(), 100) == whole
+    found = await store.ledger.verify("s")
+    assert (found.ok, found.plan_times) == (True, 2)
+
+
+async def test_a_schedule_that_ended_goes_on_when_it_may(store: Store, clock: ManualClock) -> None:
+    start = clock.micros()
+    await make_schedule(store, max_runs=1, overlap="allow")
+    clock.advance(timedelta(minutes=1))
+    await plan(store)
+    await store.schedules.pause("s", "mine", "me", None)
+    clock.advance(timedelta(minutes=4))
+    await edit(store, "s", max_runs=2, overlap="allow")
+    clock.advance(timedelta(minutes=3))
+    await store.schedules.resume("s", "skip", "me")
+    clock.advance(timedelta(minutes=2))
+    await plan(store)
+    records = await store.ledger.occurrences("s", start, clock.micros(), 100)
+    assert [(r.kind, r.count, r.reason) for r in records if r.kind != "coalesced"] == [
+        ("ran", 1, None), ("paused", 3, "paused: mine"), ("ran", 1, None),
+    ]  # fmt: skip
+    assert (await store.ledger.verify("s")).ok

@@ -14,6 +14,7 @@ from rota.core.ledger import UNNAMED, History, Range, Stretch
 from rota.core.model import Json
 from rota.core.occurrences import PlannedRun
 from rota.core.planning import Standing, eligible
+from rota.core.revisions import Rest
 from rota.core.rules import Rule
 from rota.core.schedules import Schedule
 from rota.core.scope import Scope
@@ -189,11 +190,20 @@ def _without_run(facts: PlanTimeFacts, stretch: Stretch) -> Explanation:
 
 
 def _resting(facts: PlanTimeFacts, stretch: Stretch) -> Explanation:
-    revision = stretch.revision
-    by = f" by {revision.actor}" if revision.actor else ""
-    note = revision.note or "it was not active"
-    words = [f"The schedule was not active then: {note}{by}, since {_at(stretch.after)}."]
-    return _told("paused", facts, words, reason=revision.note, by=revision.actor, since=_at(stretch.after))
+    rest = facts.history.rests[stretch.revision.no]
+    if rest.ended:
+        return _after_its_end(facts, rest)
+    by = f" by {rest.by}" if rest.by else ""
+    words = [f"The schedule was not active then: {rest.reason}{by}, since {_at(rest.since)}."]
+    return _told("paused", facts, words, reason=rest.reason, by=rest.by, since=_at(rest.since))
+
+
+def _after_its_end(facts: PlanTimeFacts, rest: Rest) -> Explanation:
+    stretch = facts.history.at(facts.at)
+    definition = facts.schedule.definition if stretch is None else stretch.revision.definition
+    had = "the only run" if definition.max_runs == 1 else f"the last of the {definition.max_runs} runs"
+    words = [f"It is not a plan time: the schedule ended at {_at(rest.since)}, with {had} that it may have."]
+    return _told("not_planned", facts, words, max_runs=definition.max_runs, ended_at=_at(rest.since))
 
 
 def _undecided(facts: PlanTimeFacts) -> Explanation:
@@ -208,6 +218,9 @@ def _undecided(facts: PlanTimeFacts) -> Explanation:
         unnamed = None if is_next else _unnamed(facts, current)
     if unnamed:
         return unnamed
+    rest = history.rests.get(history.revisions[-1].no)
+    if rest is not None and rest.ended:
+        return _after_its_end(facts, rest)
     why = _why_resting(schedule)
     if why and facts.at <= facts.now:
         words = [why, "It would be caught up with only if the schedule were resumed so."]

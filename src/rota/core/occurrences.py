@@ -68,7 +68,9 @@ def occurrences(
     end = history.cursor if active else max(history.cursor, now)
     known = _known(wanted, runs)
     for stretch in history.up_to(end):
-        if not stretch.revision.active and stretch.until >= known.from_at and stretch.after < known.to_at:
+        if stretch.revision.active or history.ended(stretch):
+            continue
+        if stretch.until >= known.from_at and stretch.after < known.to_at:
             found += _paused(history, stretch, known, runs)
     if active:
         found += _pending(history, wanted, room, next_plan)
@@ -155,7 +157,7 @@ def _paused(
                     to_at=instant(last),
                     count=count,
                     scope=scope,
-                    reason=stretch.revision.note,
+                    reason=history.rests[stretch.revision.no].reason,
                     revision=stretch.revision.no,
                 ),
             )

@@ -10,7 +10,6 @@ from rota.core.ledger import (
     Finding,
     History,
     Range,
-    Revision,
     Span,
     Tally,
     Verification,
@@ -22,6 +21,7 @@ from rota.core.ledger import (
     unrecorded,
 )
 from rota.core.occurrences import Occurrence, PlannedRun, Wanted, occurrences
+from rota.core.revisions import Revision
 from rota.core.scope import Scope
 from rota.core.zones import tzdata_version
 from rota.errors import UnknownSchedule

@@ -8,7 +8,7 @@ select no, valid_from, definition, tzdata, active, note, actor, made_at from rot
 where schedule_id = :id order by no;
 
 -- name: newest_note
-select note from rota_revision where schedule_id = :id order by no desc limit 1;
+select note, actor from rota_revision where schedule_id = :id order by no desc limit 1;
 
 -- name: spans
 select scope_kind, scope_id, since, until from rota_scope_span where schedule_id = :id
