@@ -13,9 +13,10 @@ from rota.core.notes import Notes, StepNote
 from rota.core.scope import Scope
 from rota.core.states import Outcome
 from rota.core.steps import StepState
-from rota.core.triggers import after, cron, every
+from rota.core.triggers import after, cron, every, following, once
 from rota.core.workers import WorkerState
-from rota.errors import UnknownRun, UnknownSchedule
+from rota.errors import Invalid, UnknownRun, UnknownSchedule
+from rota.instants import instant
 from rota.store import Store
 from tests.support.clock import ManualClock
 from tests.support.ledgers import JOB, ahead
@@ -132,6 +133,45 @@ async def test_after_its_end_it_names_no_plan_times(store: Store, clock: ManualC
     await store.resume_job("work", "skip", "ada")
     for minute in (3, 5, 9):
         assert (await about(store, clock, minute)).words == (ended,)
+
+
+async def test_the_newest_plan_time_is_the_last_that_came(store: Store, clock: ManualClock) -> None:
+    async def newest(name: str = "s") -> tuple[str, object]:
+        found = await store.ledger.explain(name, None, LEASE_MICROS)
+        return found.verdict, found.facts["at"]
+
+    await make_schedule(store, max_runs=2, overlap="allow")
+    assert await newest() == ("future", "2025-06-16T12:01:00Z"), "none has come"
+    clock.advance(minutes(1))
+    assert await newest() == ("pending", "2025-06-16T12:01:00Z")
+    for _ in range(4):
+        await plan(store)
+        clock.advance(minutes(1))
+    assert await newest() == ("ran", "2025-06-16T12:02:00Z"), "it has ended"
+    await store.pause_job("work", None, None)
+    clock.advance(minutes(1))
+    await store.resume_job("work", "skip", None)
+    assert await newest() == ("ran", "2025-06-16T12:02:00Z")
+    await edit(store, "s", max_runs=3)
+    assert await newest() == ("ran", "2025-06-16T12:02:00Z"), "though there will be one more"
+    await store.schedules.pause("s", "mine", "ada", None)
+    clock.advance(minutes(2))
+    assert await newest() == ("paused", "2025-06-16T12:08:00Z")
+
+
+async def test_the_newest_plan_time_of_those_that_are_not_regular(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, "past", trigger=once(instant(clock.micros() - 5 * MINUTE)))
+    await make_schedule(store, "follows", trigger=after("5m"))
+    await make_schedule(store, "ends", trigger=following("else"))
+    await plan(store)
+    found = await store.ledger.explain("past", None, LEASE_MICROS)
+    assert (found.verdict, found.facts["at"]) == ("ran", "2025-06-16T11:55:00Z")
+    clock.advance(timedelta(seconds=1))
+    await plan(store)
+    clock.advance(minutes(3))
+    assert (await store.ledger.explain("follows", None, LEASE_MICROS)).verdict == "ran"
+    with pytest.raises(Invalid, match="no plan time of 'ends' has come yet"):
+        await store.ledger.explain("ends", None, LEASE_MICROS)
 
 
 async def test_what_is_due_and_not_planned(store: Store, clock: ManualClock) -> None:

@@ -82,7 +82,7 @@ class OccurrenceQuery(msgspec.Struct, rename={"from_at": "from", "to_at": "to"})
 
 
 class ExplainQuery(msgspec.Struct):
-    at: Instant
+    at: Instant | None = None
 
 
 class BackfillBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename={"from_at": "from", "to_at": "to"}):
@@ -318,7 +318,7 @@ async def list_occurrences(request: Request) -> Response:
 
 @operation(Role.VIEWER, query=ExplainQuery, answers=Explanation, gives=EXPLANATION)
 async def explain_schedule(request: Request) -> Response:
-    """Why a plan time did or did not run, will or will not."""
+    """Why a plan time did or did not run, will or will not; unless told otherwise, the newest that came."""
     client = await client_of(request)
     return answer(await client.schedules.explain(request.path_params["name"], asked(request, ExplainQuery).at))
 

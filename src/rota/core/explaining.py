@@ -66,6 +66,20 @@ class PlanTimeFacts(msgspec.Struct, frozen=True, kw_only=True):
         return Standing(own.id, own.name, own.definition, micros_at(own.cursor_at), plan, own.fired)
 
 
+def newest_plan(history: History, schedule: Schedule, last_run: int | None, now: int) -> int | None:
+    """The last plan time that came; if none has, the first that will.
+
+    `last_run`: the last that got a run, of a schedule whose plan times follow from the ends of runs.
+    """
+    for stretch in reversed([*history.up_to(max(now, history.cursor))]):
+        at = stretch.times.prev(min(stretch.until, now) + 1)
+        if at is not None and at > stretch.after and not history.ended(stretch):
+            return at
+    if last_run is not None:
+        return last_run
+    return None if schedule.next_plan is None else micros_at(schedule.next_plan)
+
+
 def explain_plan_time(facts: PlanTimeFacts) -> Explanation:
     missed = [found for found in facts.ranges if found.is_dense]
     if facts.runs:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from rota.core.deciding import Lane
-from rota.core.explaining import Explanation, PlanTimeFacts, Told, explain_plan_time
+from rota.core.explaining import Explanation, PlanTimeFacts, Told, explain_plan_time, newest_plan
 from rota.core.explaining_runs import LimitFacts, LiveWorker, Paused, RunFacts, explain_run
 from rota.core.schedules import Schedule
 from rota.core.scope import Scope
 from rota.core.workers import WorkerState
-from rota.errors import UnknownSchedule
+from rota.errors import Invalid, UnknownSchedule
 from rota.instants import instant
 from rota.store import reading, replicas, stages
 from rota.store.database import Tx
@@ -25,11 +25,16 @@ from rota.store.spans import open_scopes
 _MOST = 1_000
 
 
-async def explain_schedule(tx: Tx, name: str, at: int, silence: int) -> Explanation:
-    """`silence`: how long a worker may be silent and still be alive."""
+async def explain_schedule(tx: Tx, name: str, at: int | None, silence: int) -> Explanation:
+    """Without `at`, the newest plan time. `silence`: how long a worker may be silent and still be alive."""
     await snapshot(tx)
     row = await row_of(tx, name)
+    history, schedule = await history_of(tx, row), await _schedule(tx, name)
     ((now,),) = await tx.fetch("now")
+    if at is None:
+        at = newest_plan(history, schedule, await _last_run(tx, row), int(now))
+    if at is None:
+        raise Invalid(f"no plan time of {name!r} has come yet, and none is known that will")
     ((next_at,),) = await tx.fetch("schedule_due", id=row.id)
     (pattern,) = await patterns_of(tx, [row.text])
     runs = [
@@ -41,8 +46,8 @@ async def explain_schedule(tx: Tx, name: str, at: int, silence: int) -> Explanat
         PlanTimeFacts(
             at=at,
             now=int(now),
-            schedule=await _schedule(tx, name),
-            history=await history_of(tx, row),
+            schedule=schedule,
+            history=history,
             runs=runs,
             covering=covering,
             ranges=[range_of(found) for found in ranges],
@@ -53,6 +58,15 @@ async def explain_schedule(tx: Tx, name: str, at: int, silence: int) -> Explanat
             planners=len(await tx.fetch("live_workers", silence=silence)),
         )
     )
+
+
+async def _last_run(tx: Tx, row: ScheduleRow) -> int | None:
+    """The plan time of the last run, if it is runs that name them: those of one scope."""
+    if not row.standing.times.waits_for_ends:
+        return None
+    scope = row.definition.lanes[0]
+    ((plan_time,),) = await tx.fetch("newest_planned", id=row.id, kind=scope.kind, name=scope.id)
+    return None if plan_time is None else int(plan_time)
 
 
 async def _schedule(tx: Tx, name: str) -> Schedule:

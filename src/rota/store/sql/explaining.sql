@@ -3,6 +3,10 @@
 -- name: schedule_due
 select next_at from rota_schedule_now where id = :id;
 
+-- name: newest_planned
+select max(plan_time) from rota_run
+where schedule_id = :id and scope_kind = :kind and scope_id = :name and retry_of is null;
+
 -- name: runs_at
 select n.id, n.scope_kind, n.scope_id, n.plan_time, n.covers_from, n.missed_count, n.state, n.reason, n.run_at,
     n.started_at, n.finished_at
