@@ -135,6 +135,46 @@ async def test_after_its_end_it_names_no_plan_times(store: Store, clock: ManualC
         assert (await about(store, clock, minute)).words == (ended,)
 
 
+async def test_why_a_run_of_a_plan_time_did_not_succeed(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, job=JOB, overlap="cancel_previous")
+    clock.advance(minutes(1))
+    await plan(store)
+    (held,) = await claim(store)
+    clock.advance(minutes(1))
+    await plan(store)
+    first, second = await runs_of(store)
+    assert f"Run {first.id} is cancelling: superseded by run {second.id}" in said(await about(store, clock, 1))
+    await tell(store, held, Outcome.CANCELLED)
+    cancelled = await about(store, clock, 1)
+    assert f"Run {first.id} is cancelled: superseded by run {second.id}; it began" in said(cancelled)
+    assert cancelled.facts["runs"][0]["reason"] == f"superseded by run {second.id}"
+    assert cancelled.facts["runs"][0]["error"] is None
+    (held,) = await claim(store)
+    await tell(store, held, Outcome.FAILED)
+    failed = await about(store, clock, 2)
+    assert f"Run {second.id} is failed: ValueError: no luck; it began" in said(failed)
+    assert failed.facts["runs"][0]["error"] == {"type": "ValueError", "message": "no luck"}
+
+
+async def test_whoever_cancelled_a_run_of_a_plan_time_is_named(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store)
+    clock.advance(minutes(1))
+    await plan(store)
+    (run,) = await runs_of(store)
+    await store.cancel(run.id, "wrong", "ada")
+    assert (await about(store, clock, 1)).words == (f"Run {run.id} is cancelled by ada: wrong.",)
+
+
+async def test_a_run_that_will_be_tried_again_says_how_it_went(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store)
+    clock.advance(minutes(1))
+    await plan(store)
+    (held,) = await claim(store)
+    await tell(store, held, Outcome.FAILED, retry_in=MINUTE)
+    resting = said(await about(store, clock, 1))
+    assert f"Run {held.run_id} is scheduled; its last attempt ended with ValueError: no luck; it " in resting
+
+
 async def test_the_newest_plan_time_is_the_last_that_came(store: Store, clock: ManualClock) -> None:
     async def newest(name: str = "s") -> tuple[str, object]:
         found = await store.ledger.explain(name, None, LEASE_MICROS)

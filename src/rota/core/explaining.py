@@ -9,15 +9,17 @@ from typing import Any
 import msgspec
 
 from rota.core import rules
+from rota.core.actors import is_policy
 from rota.core.deciding import Create, Lane, Skip, decide
 from rota.core.ledger import UNNAMED, History, Range, Stretch
-from rota.core.model import Json
+from rota.core.model import Json, RunError
 from rota.core.occurrences import PlannedRun
 from rota.core.planning import Standing, eligible
 from rota.core.revisions import Rest
 from rota.core.rules import Rule
 from rota.core.schedules import Schedule
 from rota.core.scope import Scope
+from rota.core.states import RunState
 from rota.core.wording import describe
 from rota.durations import age, in_micros, span
 from rota.instants import instant, micros_at
@@ -35,12 +37,14 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """A run of the plan time that is asked for."""
+    """A run of the plan time that is asked for; `error`: of its last attempt."""
 
     run: PlannedRun
     run_at: int
     started_at: int | None
     finished_at: int | None
+    cancelled_by: str | None = None
+    error: RunError | None = None
 
 
 class PlanTimeFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,7 +118,7 @@ def _run_words(found: Told, now: int) -> str:
     run, scope = found.run, _for(found.run.scope)
     if run.state == "skipped":
         return f"It was skipped{scope}: {run.reason} (run {run.id})."
-    words = f"Run {run.id}{scope} is {run.state}"
+    words = f"Run {run.id}{scope} is {run.state}{_why_so(found)}"
     if found.started_at is not None:
         words += f"; it began {_after(run.plan_time, found.started_at)}"
     elif found.run_at > now:
@@ -122,6 +126,17 @@ def _run_words(found: Told, now: int) -> str:
     if run.covered:
         words += f"; it stands for {run.covered} earlier plan times, too"
     return words + "."
+
+
+def _why_so(found: Told) -> str:
+    run, error = found.run, found.error
+    if run.state in (RunState.CANCELLING, RunState.CANCELLED):
+        by = f" by {found.cancelled_by}" if found.cancelled_by and not is_policy(found.cancelled_by) else ""
+        return by + (f": {run.reason}" if run.reason else "")
+    if error is None:
+        return ""
+    ended = RunState(run.state).is_final
+    return f"{':' if ended else '; its last attempt ended with'} {error.type}: {error.message}"
 
 
 def _run_facts(found: Told) -> dict[str, Json]:
@@ -132,6 +147,8 @@ def _run_facts(found: Told) -> dict[str, Json]:
         "scope": msgspec.to_builtins(run.scope),
         "state": run.state,
         "reason": run.reason,
+        "cancelled_by": found.cancelled_by,
+        "error": None if found.error is None else {"type": found.error.type, "message": found.error.message},
         "run_at": _at(found.run_at),
         "started_at": None if found.started_at is None else _at(found.started_at),
         "finished_at": None if found.finished_at is None else _at(found.finished_at),

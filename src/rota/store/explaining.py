@@ -13,7 +13,7 @@ from rota.core.workers import WorkerState
 from rota.errors import Invalid, UnknownSchedule
 from rota.instants import instant
 from rota.store import reading, replicas, stages
-from rota.store.database import Tx
+from rota.store.database import Row, Tx
 from rota.store.lanes import read_lanes
 from rota.store.ledger import history_of, planned_run, range_of, row_of, snapshot
 from rota.store.making import patterns_of
@@ -37,9 +37,7 @@ async def explain_schedule(tx: Tx, name: str, at: int | None, silence: int) -> E
         raise Invalid(f"no plan time of {name!r} has come yet, and none is known that will")
     ((next_at,),) = await tx.fetch("schedule_due", id=row.id)
     (pattern,) = await patterns_of(tx, [row.text])
-    runs = [
-        Told(planned_run(found[:8]), *found[8:]) for found in await tx.fetch("runs_at", id=row.id, at=at, limit=_MOST)
-    ]
+    runs = [_told(found) for found in await tx.fetch("runs_at", id=row.id, at=at, limit=_MOST)]
     covering = [planned_run(found) for found in await tx.fetch("runs_covering", id=row.id, at=at, limit=_MOST)]
     ranges = await tx.fetch("ranges_between", id=row.id, from_at=at, to_at=at, limit=_MOST)
     return explain_plan_time(
@@ -58,6 +56,11 @@ async def explain_schedule(tx: Tx, name: str, at: int | None, silence: int) -> E
             planners=len(await tx.fetch("live_workers", silence=silence)),
         )
     )
+
+
+def _told(row: Row) -> Told:
+    run_at, started_at, finished_at, cancelled_by, error = row[8:]
+    return Told(planned_run(row[:8]), run_at, started_at, finished_at, cancelled_by, reading.error_of(error))
 
 
 async def _last_run(tx: Tx, row: ScheduleRow) -> int | None:
