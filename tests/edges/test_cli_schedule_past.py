@@ -103,6 +103,24 @@ def test_what_was_coalesced_into_a_skipped_run_was_skipped(an_hour_ago: Prepare)
     assert answer("schedule", "show", "often")["last"] == last
 
 
+def test_the_run_that_made_up_for_a_skipped_one_is_named(an_hour_ago: Prepare) -> None:
+    async def work(store: Store, clock: ManualClock) -> None:
+        await make_schedule(store, "twice", max_runs=2)
+        for _ in range(2):
+            clock.advance(minutes(1))
+            await plan(store)
+
+    an_hour_ago(work)
+    at = answer("schedule", "occurrences", "twice")["items"][-1]["plan_time"]
+    span = ("--from", at, "--to", at)
+    made = rota("schedule", "backfill", "twice", *span, "--ran", "failed", "--yes").stdout.strip()
+    (line,) = rota("schedule", "occurrences", "twice", *span).stdout.splitlines()
+    assert line.split("\t")[2] == "skipped"
+    assert line.endswith(f" is not over; run {made}, made in its place, is queued")
+    assert answer("schedule", "occurrences", "twice", *span)["items"][0]["again"] == {"run_id": made, "state": "queued"}
+    assert f"Run {made}, made in its place, is queued." in rota("explain", "twice").stdout
+
+
 def test_the_newest_plan_time_is_explained_though_the_schedule_has_ended(an_hour_ago: Prepare) -> None:
     async def work(store: Store, clock: ManualClock) -> None:
         await make_schedule(store, "twice", max_runs=2, overlap="allow")

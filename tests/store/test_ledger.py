@@ -2,9 +2,11 @@
 
 from datetime import datetime, timedelta
 
+import msgspec
 import pytest
 
 from rota.core.ledger import Verification
+from rota.core.occurrences import Again
 from rota.core.scope import Scope
 from rota.core.states import Outcome
 from rota.core.triggers import cron, every
@@ -14,7 +16,7 @@ from rota.store.backfilling import Order
 from rota.store.database import Tx
 from tests.support.clock import ManualClock
 from tests.support.ledgers import JOB, Life, ahead
-from tests.support.runs import LEASE_MICROS, claim, finish, tell
+from tests.support.runs import LEASE_MICROS, claim, claim_limited, finish, tell
 from tests.support.schedules import MINUTE, edit, get_schedule, make_schedule, minutes, plan
 
 
@@ -116,6 +118,51 @@ async def test_a_job_that_is_still_paused_holds_a_schedule_that_was_resumed(stor
     clock.advance(minutes(2))
     records = await store.ledger.occurrences("s", start, clock.micros(), 100)
     assert [(r.count, r.reason) for r in records] == [(2, "paused: mine"), (2, "job paused")]
+
+
+async def test_what_was_made_up_for_is_told_with_the_run_that_did(store: Store, clock: ManualClock) -> None:
+    start = clock.micros()
+    await make_schedule(store, job=JOB)
+    for _ in range(2):
+        clock.advance(minutes(1))
+        await plan(store)
+    (claimed,) = await claim(store)
+    await tell(store, claimed, Outcome.FAILED)
+    records = await store.ledger.occurrences("s", start, clock.micros(), 100)
+    assert [(r.kind, r.state, r.again) for r in records] == [("ran", "failed", None), ("skipped", "skipped", None)]
+    made = (await store.ledger.backfill("s", Order(start + MINUTE, clock.micros(), ran="failed"))).runs
+    await finish(store, *await claim_limited(store))
+    (held,) = await claim_limited(store)
+    await tell(store, held, Outcome.FAILED)
+    last = (await store.ledger.backfill("s", Order(start + MINUTE, clock.micros(), ran="failed"))).runs
+    again = [Again(made[0], "succeeded"), Again(last[0], "queued")]
+    records = await store.ledger.occurrences("s", start, clock.micros(), 100)
+    assert [(r.kind, r.state, r.again) for r in records] == [
+        ("ran", "failed", again[0]), ("skipped", "skipped", again[1]),
+    ]  # fmt: skip
+    for minute, one in enumerate(again, 1):
+        found = await store.ledger.explain("s", start + minute * MINUTE, LEASE_MICROS)
+        assert found.words[-1].endswith(f" Run {one.run_id}, made in its place, is {one.state}.")
+        assert found.facts["runs"][0]["again"] == {"run_id": one.run_id, "state": one.state}
+        assert found.verdict == records[minute - 1].kind
+    assert (await store.ledger.verify("s")).ok
+
+
+async def test_a_retry_of_a_retry_is_the_newest(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, job=JOB)
+    clock.advance(minutes(1))
+    await plan(store)
+    (claimed,) = await claim(store)
+    await tell(store, claimed, Outcome.FAILED)
+    last = claimed.run_id
+    for _ in range(2):
+        copy = msgspec.structs.replace(await store.copy_of(last), id=store.new_id(), retry_of=last)
+        await store.enqueue([copy])
+        last = copy.id
+        (claimed,) = await claim(store)
+        await tell(store, claimed, Outcome.FAILED)
+    (record,) = await store.ledger.occurrences("s", clock.micros() - MINUTE, clock.micros(), 100)
+    assert record.again == Again(last, "failed")
 
 
 @pytest.mark.parametrize("limit", [100, 4, 2])

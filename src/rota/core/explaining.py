@@ -116,8 +116,9 @@ def _ran(facts: PlanTimeFacts) -> Explanation:
 
 def _run_words(found: Told, now: int) -> str:
     run, scope = found.run, _for(found.run.scope)
+    again = "" if run.again is None else f" Run {run.again.run_id}, made in its place, is {run.again.state}."
     if run.state == "skipped":
-        return f"It was skipped{scope}: {run.reason} (run {run.id})."
+        return f"It was skipped{scope}: {run.reason} (run {run.id}).{again}"
     words = f"Run {run.id}{scope} is {run.state}{_why_so(found)}"
     if found.started_at is not None:
         words += f"; it began {_after(run.plan_time, found.started_at)}"
@@ -125,7 +126,7 @@ def _run_words(found: Told, now: int) -> str:
         words += f"; it may begin at {_at(found.run_at)}"
     if run.covered:
         words += f"; it stands for {run.covered} earlier plan times, too"
-    return words + "."
+    return f"{words}.{again}"
 
 
 def _why_so(found: Told) -> str:
@@ -154,6 +155,7 @@ def _run_facts(found: Told) -> dict[str, Json]:
         "finished_at": None if found.finished_at is None else _at(found.finished_at),
         "lateness_ms": late,
         "missed_count": run.covered,
+        "again": msgspec.to_builtins(run.again),
     }
 
 

@@ -9,9 +9,17 @@ import msgspec
 
 from rota.core.ledger import UNNAMED, History, Range, Stretch
 from rota.core.scope import Scope
+from rota.core.states import RunState
 from rota.instants import instant
 
 KINDS = ("ran", "skipped", "coalesced", "missed", "paused", "pruned", "pending")
+
+
+class Again(msgspec.Struct, frozen=True):
+    """The newest run that was made in place of one that did not succeed, by a retry or a backfill."""
+
+    run_id: str
+    state: str
 
 
 class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +38,7 @@ class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
     state: str | None = None
     reason: str | None = None
     revision: int | None = None
+    again: Again | None = None
 
 
 class PlannedRun(msgspec.Struct, frozen=True):
@@ -42,6 +51,11 @@ class PlannedRun(msgspec.Struct, frozen=True):
     covered: int
     state: str
     reason: str | None
+    again: Again | None = None
+
+    @property
+    def was_vain(self) -> bool:
+        return self.state != RunState.SUCCEEDED and RunState(self.state).is_final
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -109,6 +123,7 @@ def _of_run(history: History, run: PlannedRun) -> Iterator[tuple[int, Occurrence
             state=run.state,
             reason=run.reason,
             revision=revision,
+            again=run.again,
         ),
     )
 

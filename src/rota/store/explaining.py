@@ -7,6 +7,7 @@ import msgspec
 from rota.core.deciding import Lane
 from rota.core.explaining import Explanation, PlanTimeFacts, Told, explain_plan_time, newest_plan
 from rota.core.explaining_runs import LimitFacts, LiveWorker, Paused, RunFacts, explain_run
+from rota.core.occurrences import PlannedRun
 from rota.core.schedules import Schedule
 from rota.core.scope import Scope
 from rota.core.workers import WorkerState
@@ -15,7 +16,7 @@ from rota.instants import instant
 from rota.store import reading, replicas, stages
 from rota.store.database import Row, Tx
 from rota.store.lanes import read_lanes
-from rota.store.ledger import history_of, planned_run, range_of, row_of, snapshot
+from rota.store.ledger import history_of, planned_run, range_of, row_of, snapshot, with_retries
 from rota.store.making import patterns_of
 from rota.store.needs import needs_of_run
 from rota.store.schedule_rows import ScheduleRow
@@ -37,7 +38,9 @@ async def explain_schedule(tx: Tx, name: str, at: int | None, silence: int) -> E
         raise Invalid(f"no plan time of {name!r} has come yet, and none is known that will")
     ((next_at,),) = await tx.fetch("schedule_due", id=row.id)
     (pattern,) = await patterns_of(tx, [row.text])
-    runs = [_told(found) for found in await tx.fetch("runs_at", id=row.id, at=at, limit=_MOST)]
+    found_at = await tx.fetch("runs_at", id=row.id, at=at, limit=_MOST)
+    own = await with_retries(tx, [planned_run(found[:8]) for found in found_at])
+    runs = [_told(run, found[8:]) for run, found in zip(own, found_at, strict=True)]
     covering = [planned_run(found) for found in await tx.fetch("runs_covering", id=row.id, at=at, limit=_MOST)]
     ranges = await tx.fetch("ranges_between", id=row.id, from_at=at, to_at=at, limit=_MOST)
     return explain_plan_time(
@@ -58,9 +61,9 @@ async def explain_schedule(tx: Tx, name: str, at: int | None, silence: int) -> E
     )
 
 
-def _told(row: Row) -> Told:
-    run_at, started_at, finished_at, cancelled_by, error = row[8:]
-    return Told(planned_run(row[:8]), run_at, started_at, finished_at, cancelled_by, reading.error_of(error))
+def _told(run: PlannedRun, more: Row) -> Told:
+    run_at, started_at, finished_at, cancelled_by, error = more
+    return Told(run, run_at, started_at, finished_at, cancelled_by, reading.error_of(error))
 
 
 async def _last_run(tx: Tx, row: ScheduleRow) -> int | None:

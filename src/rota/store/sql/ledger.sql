@@ -30,6 +30,10 @@ where n.schedule_id = :id and n.retry_of is null and n.plan_time >= :from_at
     and coalesce(n.covers_from, n.plan_time) <= :to_at
 order by coalesce(n.covers_from, n.plan_time), n.scope_kind, n.scope_id limit :limit;
 
+-- name: made_again
+-- By retries and backfills; the newest last.
+select n.retry_of, n.id, n.state from {rows id id} join rota_run_now n on n.retry_of = rows.id order by n.id;
+
 -- name: tally_runs
 -- Each row is a range of the index of plan times.
 select rows.no, rows.kind, rows.name, rows.after, count(r.id), coalesce(sum(r.missed_count), 0)
