@@ -34,6 +34,26 @@ async def test_every_plan_time_is_accounted_for(store: Store, clock: ManualClock
         await life.verify()
 
 
+@pytest.mark.parametrize("seed", range(100, 104))
+async def test_explanations_agree_with_the_ledger(store: Store, clock: ManualClock, seed: int) -> None:
+    start = clock.micros()
+    life = Life(store, clock, seed)
+    await life.begin()
+    for _ in range(60):
+        await life.step()
+    records = await store.ledger.occurrences("s", start, clock.micros(), 10_000)
+    own = {(r.plan_time, r.scope) for r in records if r.plan_time is not None}
+    for record in records:
+        if record.kind != "paused":
+            continue
+        for at in {record.from_at, record.to_at}:
+            assert at is not None
+            assert (at, record.scope) not in own
+            found = await store.ledger.explain("s", micros_at(at), LEASE_MICROS)
+            if not any(time == at for time, _ in own):  # else it tells of the run that another scope has
+                assert (found.verdict, found.facts["reason"]) == ("paused", record.reason)
+
+
 async def outage(store: Store, clock: ManualClock) -> None:
     """Two runs, an hour of nothing of which the last ten minutes are caught up with, a skip, two runs."""
     await make_schedule(store, catch_up={"mode": "latest", "window": "10m"})

@@ -257,7 +257,9 @@ def _undecided(facts: PlanTimeFacts) -> Explanation:
     why = _why_resting(schedule)
     if why and facts.at <= facts.now:
         words = [why, "It would be caught up with only if the schedule were resumed so."]
-        return _told("paused", facts, words, reason=schedule.pause_reason, by=schedule.paused_by)
+        since = None if rest is None else _at(rest.since)
+        reason, by = (schedule.pause_reason, schedule.paused_by) if rest is None else (rest.reason, rest.by)
+        return _told("paused", facts, words, reason=reason, by=by, since=since)
     room = facts.standing.room
     number = times.count(history.cursor, facts.at)
     if room is not None and number > room:
