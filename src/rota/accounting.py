@@ -58,9 +58,9 @@ class Accounts:
         """Whether every plan time is accounted for exactly once; `thorough` looks at each run's, besides counting."""
         return await self._store.ledger.verify(name, thorough=thorough)
 
-    async def explain(self, name: str, at: datetime) -> Explanation:
-        """Why a plan time did or did not run, will or will not."""
-        second = _micros(at, "at") // 1_000_000 * 1_000_000
+    async def explain(self, name: str, at: datetime | None = None) -> Explanation:
+        """Why a plan time did or did not run, will or will not: the newest that came, unless told otherwise."""
+        second = None if at is None else _micros(at, "at") // 1_000_000 * 1_000_000
         return await self._store.ledger.explain(name, second, in_micros(self._lease))
 
     async def backfill(

@@ -88,7 +88,7 @@ class BlockingSchedules:
     def simulate(self, name: str, span: Duration = "1d", what_if: WhatIf | None = None, **changes: Any) -> Simulated:
         return self._call(lambda client: client.schedules.simulate(name, span, what_if, **changes))
 
-    def explain(self, name: str, at: datetime) -> Explanation:
+    def explain(self, name: str, at: datetime | None = None) -> Explanation:
         return self._call(lambda client: client.schedules.explain(name, at))
 
     def occurrences(self, name: str, **wanted: Any) -> Sequence[Occurrence]:

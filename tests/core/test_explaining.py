@@ -10,9 +10,10 @@ import pytest
 from rota.core.deciding import Lane, LiveRun
 from rota.core.explaining import PlanTimeFacts, explain_plan_time
 from rota.core.explaining_runs import WAITS_FOR_RUNS, LiveWorker, RunFacts, explain_run
-from rota.core.ledger import History, Range, Revision
+from rota.core.ledger import History, Range
 from rota.core.model import Run
 from rota.core.policies import Failure, Overlap
+from rota.core.revisions import Revision
 from rota.core.rules import Rule
 from rota.core.schedules import Schedule, ScheduleDefinition
 from rota.core.scope import GLOBAL

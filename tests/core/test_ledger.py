@@ -9,7 +9,6 @@ from rota.core.folding import joined, short_reason
 from rota.core.ledger import (
     History,
     Range,
-    Revision,
     Span,
     Tally,
     account,
@@ -20,6 +19,7 @@ from rota.core.ledger import (
     unrecorded,
 )
 from rota.core.occurrences import PlannedRun, Wanted, occurrences
+from rota.core.revisions import Revision
 from rota.core.rules import Rule
 from rota.core.schedules import ScheduleDefinition
 from rota.core.scope import GLOBAL, Scope
@@ -162,6 +162,31 @@ def test_occurrences_in_order() -> None:
     assert [(o.kind, o.count) for o in found] == [
         ("missed", 5), ("coalesced", 2), ("ran", 1), ("paused", 10), ("skipped", 1), ("pending", 1),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        (100, [("paused", 11, 12), ("ran", 13, 13), ("ran", 14, 14), ("paused", 15, 17), ("ran", 18, 18),
+               ("paused", 19, 20)]),
+        (3, [("paused", 11, 12), ("ran", 13, 13), ("ran", 14, 14)]),
+        (1, [("paused", 11, 12)]),
+    ],
+)  # fmt: skip
+def test_a_pause_is_told_without_what_was_backfilled(limit: int, expected: list[tuple[str, int, int]]) -> None:
+    wanted = Wanted(11 * MINUTE, 20 * MINUTE, limit)
+    runs = [run(13), run(14), run(18)][:limit]
+    found = occurrences(PAUSED_BETWEEN, wanted, runs, [], now=0, active=True, room=None, next_plan=None)
+    ends = [(o.kind, o.plan_time or o.from_at, o.plan_time or o.to_at) for o in found]
+    assert ends == [(kind, instant(first * MINUTE), instant(last * MINUTE)) for kind, first, last in expected]
+    assert [o.count for o in found] == [last - first + 1 for _, first, last in expected]
+
+
+def test_a_page_tells_of_no_pause_beyond_the_runs_that_it_knows() -> None:
+    both = history(revision(1, 0, active=False, scopes=(A, B)))
+    runs = [run(2, A), run(3, B), run(4, B)]  # and A has more, of which this page knows nothing
+    found = occurrences(both, Wanted(MINUTE, 9 * MINUTE, 3), runs, [], now=0, active=True, room=None, next_plan=None)
+    assert [(o.scope, o.kind, o.count) for o in found] == [(A, "paused", 1), (B, "paused", 2), (A, "ran", 1)]
 
 
 def test_choosing_what_to_backfill() -> None:

@@ -143,7 +143,9 @@ async def test_looking_ahead_and_back(http: httpx2.AsyncClient) -> None:
     explained = (await http.get("/schedules/news/explain", params={"at": at})).json()
     assert explained["verdict"]
     assert explained["words"]
-    assert (await http.get("/schedules/news/explain")).status_code == 422
+    newest = (await http.get("/schedules/news/explain")).json()
+    assert newest["facts"]["at"] == (await http.get("/schedules/news")).json()["next_plan"], "none has come yet"
+    assert (await http.get("/schedules/news/explain", params={"at": "noon"})).status_code == 422
     simulated = await http.post("/schedules/news/simulate", json={"span": "3d", "changes": {"cron": "0 * * * *"}})
     assert sum(simulated.json()["counts"].values()) == 72
     assert (await http.get("/schedules/news")).json()["definition"]["cron"] == "30 2 * * *"

@@ -1,6 +1,7 @@
 """Secrets in payloads: admins see them, others see that there are some, wherever runs are shown."""
 
 from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx2
@@ -96,6 +97,27 @@ async def test_others_see_that_there_is_one(app: Rota, http: httpx2.AsyncClient,
     assert "ada:… is refused" in seen["/api/v1/export/attempts"]
     assert "ada:… is refused" in seen[f"/api/v1/runs/{runs[1]}/steps"]
     assert "signing in as ada with …" in seen[f"/api/v1/runs/{runs[0]}/logs?follow=1"]
+
+
+async def test_errors_of_plan_times_tell_none(app: Rota, http: httpx2.AsyncClient) -> None:
+    client = await app.connect()
+    engine = Engine(client.store, app.registry, app.config, working=True)
+    await engine.start()
+    wrong = {**PAYLOAD, "url": "https://example.com/wrong"}
+    await client.schedules.create("news", "crawl", every("1h"), payload=wrong)
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    (run,) = (await client.schedules.backfill("news", at, at)).runs
+    await client.wait(run)
+    await engine.stop()
+    said = {}
+    for role in (Role.VIEWER, Role.ADMIN):
+        found = await http.get(
+            "/api/v1/schedules/news/explain", params={"at": at.isoformat()}, headers=await bearing(app, role)
+        )
+        said[role] = (" ".join(found.json()["words"]), found.json()["facts"]["runs"][0]["error"]["message"])
+    assert f"Run {run} is failed: RuntimeError: ada:… is refused; it began" in said[Role.VIEWER][0]
+    assert said[Role.VIEWER][1] == "ada:… is refused"
+    assert said[Role.ADMIN][1] == f"ada:{SECRET} is refused"
 
 
 async def test_admins_see_everything(app: Rota, http: httpx2.AsyncClient, runs: list[str]) -> None:

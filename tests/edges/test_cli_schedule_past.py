@@ -14,10 +14,12 @@ import pytest
 
 from rota.cli.schedule_words import soon_cell
 from rota.clock import HostClock
+from rota.core.triggers import once
+from rota.instants import instant
 from rota.store import Store, open_database
 from tests.support.clock import ManualClock
 from tests.support.commands import answer, rota
-from tests.support.schedules import get_schedule, make_schedule, minutes, plan
+from tests.support.schedules import MINUTE, get_schedule, make_schedule, minutes, plan
 
 
 def on_terminal(*arguments: str, columns: int = 80) -> str:
@@ -99,6 +101,39 @@ def test_what_was_coalesced_into_a_skipped_run_was_skipped(an_hour_ago: Prepare)
     last = answer("schedule", "ls")["items"][0]["last"]
     assert last["state"] == "queued"
     assert answer("schedule", "show", "often")["last"] == last
+
+
+def test_the_run_that_made_up_for_a_skipped_one_is_named(an_hour_ago: Prepare) -> None:
+    async def work(store: Store, clock: ManualClock) -> None:
+        await make_schedule(store, "twice", max_runs=2)
+        for _ in range(2):
+            clock.advance(minutes(1))
+            await plan(store)
+
+    an_hour_ago(work)
+    at = answer("schedule", "occurrences", "twice")["items"][-1]["plan_time"]
+    span = ("--from", at, "--to", at)
+    made = rota("schedule", "backfill", "twice", *span, "--ran", "failed", "--yes").stdout.strip()
+    (line,) = rota("schedule", "occurrences", "twice", *span).stdout.splitlines()
+    assert line.split("\t")[2] == "skipped"
+    assert line.endswith(f" is not over; run {made}, made in its place, is queued")
+    assert answer("schedule", "occurrences", "twice", *span)["items"][0]["again"] == {"run_id": made, "state": "queued"}
+    assert f"Run {made}, made in its place, is queued." in rota("explain", "twice").stdout
+
+
+def test_the_newest_plan_time_is_explained_though_the_schedule_has_ended(an_hour_ago: Prepare) -> None:
+    async def work(store: Store, clock: ManualClock) -> None:
+        await make_schedule(store, "twice", max_runs=2, overlap="allow")
+        await make_schedule(store, "past", once(instant((clock.micros() // MINUTE - 1) * MINUTE)))
+        for _ in range(3):
+            clock.advance(minutes(1))
+            await plan(store)
+
+    an_hour_ago(work)
+    for name in ("twice", "past"):
+        last = answer("schedule", "occurrences", name)["items"][-1]
+        newest = answer("explain", name)
+        assert (newest["verdict"], newest["facts"]["at"]) == ("ran", last["plan_time"])
 
 
 def test_columns_of_ranges_are_left_out_where_there_are_none(an_hour_ago: Prepare) -> None:

@@ -14,16 +14,14 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from rota import cron, every
+from rota import cron
 from rota.app import Rota
-from rota.cli.explaining import newest_plan
 from rota.cli.schedule_words import schedule_state_cell, soon_cell
 from rota.core.documents import document_of
 from rota.core.model import JobDefinition
 from rota.core.schedules import Schedule, define
 from rota.core.whatif import WhatIf
 from rota.errors import Conflict, Invalid
-from rota.instants import micros_at
 from rota.store import Store, open_database
 from tests.support.commands import answer, refused, rota
 
@@ -288,18 +286,6 @@ def test_explain_a_plan_time_or_a_run() -> None:
     assert answer("explain", "news")["facts"]["at"] == next_plan  # none has come yet
     assert refused(4, "explain", "nobody")
     assert "did you mean 'news'?" in refused(4, "explain", "nws", "--at", next_plan)
-
-
-async def test_the_plan_time_that_is_explained_is_the_newest(database_url: str) -> None:
-    app = Rota(database_url)
-    app.job(name="crawl")(lambda: None)
-    client = await app.connect()
-    schedule = await client.schedules.create("news", "crawl", every("1h"))
-    assert schedule.next_plan is not None
-    came = schedule.next_plan + timedelta(hours=5)
-    assert newest_plan(schedule, micros_at(came) + 1) == came
-    assert newest_plan(schedule, micros_at(schedule.created_at)) == schedule.next_plan
-    await app.aclose()
 
 
 def test_every_plan_time_is_accounted_for(known_url: str) -> None:

@@ -149,6 +149,27 @@ async def test_what_is_due_is_left_to_the_planner(store: Store, clock: ManualClo
     assert (await store.ledger.verify("s")).ok
 
 
+async def test_after_its_end_there_is_nothing_to_backfill(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, max_runs=2, overlap="allow")
+    for _ in range(5):
+        clock.advance(minutes(1))
+        await plan(store)
+    for dry_run in (True, False):
+        done = await backfill(store, clock, 6, dry_run=dry_run)
+        assert (done.count, done.already, done.pending) == (2, 2, 0), "two before it was made"
+    await store.pause_job("work", None, "me")
+    clock.advance(minutes(2))
+    done = await backfill(store, clock, 6)
+    assert (done.count, done.already, done.pending) == (0, 2, 0), "nor while its job is paused"
+    await store.resume_job("work", "skip", "me")
+    clock.advance(minutes(2))
+    assert (await backfill(store, clock, 8)).count == 0, "nor afterwards"
+    await edit(store, "s", max_runs=4, overlap="allow")
+    clock.advance(minutes(3))
+    done = await backfill(store, clock, 12)
+    assert (done.count, done.pending) == (0, 2), "those that it may still have"
+
+
 async def test_coalesced_plan_times_have_run(store: Store, clock: ManualClock) -> None:
     await make_schedule(store)
     clock.advance(minutes(5))

@@ -13,9 +13,10 @@ from rota.core.notes import Notes, StepNote
 from rota.core.scope import Scope
 from rota.core.states import Outcome
 from rota.core.steps import StepState
-from rota.core.triggers import after, cron, every
+from rota.core.triggers import after, cron, every, following, once
 from rota.core.workers import WorkerState
-from rota.errors import UnknownRun, UnknownSchedule
+from rota.errors import Invalid, UnknownRun, UnknownSchedule
+from rota.instants import instant
 from rota.store import Store
 from tests.support.clock import ManualClock
 from tests.support.ledgers import JOB, ahead
@@ -113,6 +114,104 @@ async def test_what_will_be(store: Store, clock: ManualClock) -> None:
     over = await about(store, clock, 4)
     assert over.verdict == "not_planned"
     assert "may have 3 runs" in said(over)
+
+
+async def test_after_its_end_it_names_no_plan_times(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, max_runs=2, overlap="allow")
+    for _ in range(4):
+        clock.advance(minutes(1))
+        await plan(store)
+    ended = "It is not a plan time: the schedule ended at 2025-06-16T12:02:00Z, with the last of the 2 runs that it may"
+    ended += " have."
+    for minute in (3, 9):
+        found = await about(store, clock, minute)
+        assert (found.verdict, found.words) == ("not_planned", (ended,))
+        assert (found.facts["max_runs"], found.facts["ended_at"]) == (2, "2025-06-16T12:02:00Z")
+    await store.pause_job("work", None, "ada")
+    clock.advance(minutes(2))
+    assert (await about(store, clock, 5)).words == (ended,)
+    await store.resume_job("work", "skip", "ada")
+    for minute in (3, 5, 9):
+        assert (await about(store, clock, minute)).words == (ended,)
+
+
+async def test_why_a_run_of_a_plan_time_did_not_succeed(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, job=JOB, overlap="cancel_previous")
+    clock.advance(minutes(1))
+    await plan(store)
+    (held,) = await claim(store)
+    clock.advance(minutes(1))
+    await plan(store)
+    first, second = await runs_of(store)
+    assert f"Run {first.id} is cancelling: superseded by run {second.id}" in said(await about(store, clock, 1))
+    await tell(store, held, Outcome.CANCELLED)
+    cancelled = await about(store, clock, 1)
+    assert f"Run {first.id} is cancelled: superseded by run {second.id}; it began" in said(cancelled)
+    assert cancelled.facts["runs"][0]["reason"] == f"superseded by run {second.id}"
+    assert cancelled.facts["runs"][0]["error"] is None
+    (held,) = await claim(store)
+    await tell(store, held, Outcome.FAILED)
+    failed = await about(store, clock, 2)
+    assert f"Run {second.id} is failed: ValueError: no luck; it began" in said(failed)
+    assert failed.facts["runs"][0]["error"] == {"type": "ValueError", "message": "no luck"}
+
+
+async def test_whoever_cancelled_a_run_of_a_plan_time_is_named(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store)
+    clock.advance(minutes(1))
+    await plan(store)
+    (run,) = await runs_of(store)
+    await store.cancel(run.id, "wrong", "ada")
+    assert (await about(store, clock, 1)).words == (f"Run {run.id} is cancelled by ada: wrong.",)
+
+
+async def test_a_run_that_will_be_tried_again_says_how_it_went(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store)
+    clock.advance(minutes(1))
+    await plan(store)
+    (held,) = await claim(store)
+    await tell(store, held, Outcome.FAILED, retry_in=MINUTE)
+    resting = said(await about(store, clock, 1))
+    assert f"Run {held.run_id} is scheduled; its last attempt ended with ValueError: no luck; it " in resting
+
+
+async def test_the_newest_plan_time_is_the_last_that_came(store: Store, clock: ManualClock) -> None:
+    async def newest(name: str = "s") -> tuple[str, object]:
+        found = await store.ledger.explain(name, None, LEASE_MICROS)
+        return found.verdict, found.facts["at"]
+
+    await make_schedule(store, max_runs=2, overlap="allow")
+    assert await newest() == ("future", "2025-06-16T12:01:00Z"), "none has come"
+    clock.advance(minutes(1))
+    assert await newest() == ("pending", "2025-06-16T12:01:00Z")
+    for _ in range(4):
+        await plan(store)
+        clock.advance(minutes(1))
+    assert await newest() == ("ran", "2025-06-16T12:02:00Z"), "it has ended"
+    await store.pause_job("work", None, None)
+    clock.advance(minutes(1))
+    await store.resume_job("work", "skip", None)
+    assert await newest() == ("ran", "2025-06-16T12:02:00Z")
+    await edit(store, "s", max_runs=3)
+    assert await newest() == ("ran", "2025-06-16T12:02:00Z"), "though there will be one more"
+    await store.schedules.pause("s", "mine", "ada", None)
+    clock.advance(minutes(2))
+    assert await newest() == ("paused", "2025-06-16T12:08:00Z")
+
+
+async def test_the_newest_plan_time_of_those_that_are_not_regular(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, "past", trigger=once(instant(clock.micros() - 5 * MINUTE)))
+    await make_schedule(store, "follows", trigger=after("5m"))
+    await make_schedule(store, "ends", trigger=following("else"))
+    await plan(store)
+    found = await store.ledger.explain("past", None, LEASE_MICROS)
+    assert (found.verdict, found.facts["at"]) == ("ran", "2025-06-16T11:55:00Z")
+    clock.advance(timedelta(seconds=1))
+    await plan(store)
+    clock.advance(minutes(3))
+    assert (await store.ledger.explain("follows", None, LEASE_MICROS)).verdict == "ran"
+    with pytest.raises(Invalid, match="no plan time of 'ends' has come yet"):
+        await store.ledger.explain("ends", None, LEASE_MICROS)
 
 
 async def test_what_is_due_and_not_planned(store: Store, clock: ManualClock) -> None:

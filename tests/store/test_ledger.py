@@ -1,21 +1,23 @@
 """The ledger on both databases: exact whatever is done to a schedule, and damage is found."""
 
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
 
+import msgspec
 import pytest
 
 from rota.core.ledger import Verification
+from rota.core.occurrences import Again
 from rota.core.scope import Scope
 from rota.core.states import Outcome
 from rota.core.triggers import cron, every
-from rota.instants import instant
+from rota.instants import instant, micros_at
 from rota.store import Store
+from rota.store.backfilling import Order
 from rota.store.database import Tx
 from tests.support.clock import ManualClock
 from tests.support.ledgers import JOB, Life, ahead
-from tests.support.runs import claim, finish, tell
-from tests.support.schedules import MINUTE, get_schedule, make_schedule, minutes, plan
+from tests.support.runs import LEASE_MICROS, claim, claim_limited, finish, tell
+from tests.support.schedules import MINUTE, edit, get_schedule, make_schedule, minutes, plan
 
 
 @pytest.fixture
@@ -30,6 +32,26 @@ async def test_every_plan_time_is_accounted_for(store: Store, clock: ManualClock
     for _ in range(60):
         await life.step()
         await life.verify()
+
+
+@pytest.mark.parametrize("seed", range(100, 104))
+async def test_explanations_agree_with_the_ledger(store: Store, clock: ManualClock, seed: int) -> None:
+    start = clock.micros()
+    life = Life(store, clock, seed)
+    await life.begin()
+    for _ in range(60):
+        await life.step()
+    records = await store.ledger.occurrences("s", start, clock.micros(), 10_000)
+    own = {(r.plan_time, r.scope) for r in records if r.plan_time is not None}
+    for record in records:
+        if record.kind != "paused":
+            continue
+        for at in {record.from_at, record.to_at}:
+            assert at is not None
+            assert (at, record.scope) not in own
+            found = await store.ledger.explain("s", micros_at(at), LEASE_MICROS)
+            if not any(time == at for time, _ in own):  # else it tells of the run that another scope has
+                assert (found.verdict, found.facts["reason"]) == ("paused", record.reason)
 
 
 async def outage(store: Store, clock: ManualClock) -> None:
@@ -87,6 +109,108 @@ async def test_a_pause_is_told_with_its_reason(store: Store, clock: ManualClock)
     assert (await store.ledger.verify("s")).ok
 
 
+async def test_what_held_a_schedule_is_told_though_its_job_was_paused_too(store: Store, clock: ManualClock) -> None:
+    start = clock.micros()
+    await make_schedule(store)
+    await store.schedules.pause("s", "mine", "ann", None)
+    clock.advance(minutes(2))
+    await store.pause_job("work", "noisy", "bob")
+    clock.advance(minutes(2))
+    await store.resume_job("work", "skip", "bob")
+    clock.advance(minutes(2))
+    await edit(store, "s", priority=3)
+    clock.advance(minutes(2))
+    records = await store.ledger.occurrences("s", start, clock.micros(), 100)
+    assert [(r.kind, r.count, r.reason) for r in records] == [("paused", 2, "paused: mine")] * 4
+    said = "paused: mine by ann, since " + instant(start).isoformat().replace("+00:00", "Z")
+    for minute in (1, 3, 5):
+        found = await store.ledger.explain("s", start + minute * MINUTE, LEASE_MICROS)
+        assert found.words == (f"The schedule was not active then: {said}.",)
+
+
+async def test_a_job_that_is_still_paused_holds_a_schedule_that_was_resumed(store: Store, clock: ManualClock) -> None:
+    start = clock.micros()
+    await make_schedule(store)
+    await store.pause_job("work", None, "bob")
+    await store.schedules.pause("s", "mine", "ann", None)
+    clock.advance(minutes(2))
+    await store.schedules.resume("s", "skip", "ann")
+    clock.advance(minutes(2))
+    records = await store.ledger.occurrences("s", start, clock.micros(), 100)
+    assert [(r.count, r.reason) for r in records] == [(2, "paused: mine"), (2, "job paused")]
+
+
+async def test_what_was_made_up_for_is_told_with_the_run_that_did(store: Store, clock: ManualClock) -> None:
+    start = clock.micros()
+    await make_schedule(store, job=JOB)
+    for _ in range(2):
+        clock.advance(minutes(1))
+        await plan(store)
+    (claimed,) = await claim(store)
+    await tell(store, claimed, Outcome.FAILED)
+    records = await store.ledger.occurrences("s", start, clock.micros(), 100)
+    assert [(r.kind, r.state, r.again) for r in records] == [("ran", "failed", None), ("skipped", "skipped", None)]
+    made = (await store.ledger.backfill("s", Order(start + MINUTE, clock.micros(), ran="failed"))).runs
+    await finish(store, *await claim_limited(store))
+    (held,) = await claim_limited(store)
+    await tell(store, held, Outcome.FAILED)
+    last = (await store.ledger.backfill("s", Order(start + MINUTE, clock.micros(), ran="failed"))).runs
+    again = [Again(made[0], "succeeded"), Again(last[0], "queued")]
+    records = await store.ledger.occurrences("s", start, clock.micros(), 100)
+    assert [(r.kind, r.state, r.again) for r in records] == [
+        ("ran", "failed", again[0]), ("skipped", "skipped", again[1]),
+    ]  # fmt: skip
+    for minute, one in enumerate(again, 1):
+        found = await store.ledger.explain("s", start + minute * MINUTE, LEASE_MICROS)
+        assert found.words[-1].endswith(f" Run {one.run_id}, made in its place, is {one.state}.")
+        assert found.facts["runs"][0]["again"] == {"run_id": one.run_id, "state": one.state}
+        assert found.verdict == records[minute - 1].kind
+    assert (await store.ledger.verify("s")).ok
+
+
+async def test_a_retry_of_a_retry_is_the_newest(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, job=JOB)
+    clock.advance(minutes(1))
+    await plan(store)
+    (claimed,) = await claim(store)
+    await tell(store, claimed, Outcome.FAILED)
+    last = claimed.run_id
+    for _ in range(2):
+        copy = msgspec.structs.replace(await store.copy_of(last), id=store.new_id(), retry_of=last)
+        await store.enqueue([copy])
+        last = copy.id
+        (claimed,) = await claim(store)
+        await tell(store, claimed, Outcome.FAILED)
+    (record,) = await store.ledger.occurrences("s", clock.micros() - MINUTE, clock.micros(), 100)
+    assert record.again == Again(last, "failed")
+
+
+@pytest.mark.parametrize("limit", [100, 4, 2])
+async def test_what_was_backfilled_is_no_part_of_the_pause(store: Store, clock: ManualClock, limit: int) -> None:
+    start = clock.micros()
+    await make_schedule(store, job=JOB, failure="pause")
+    clock.advance(minutes(1))
+    await plan(store)
+    (claimed,) = await claim(store)
+    await tell(store, claimed, Outcome.FAILED)
+    clock.advance(minutes(1))
+    await plan(store)
+    clock.advance(minutes(10))
+    await store.ledger.backfill("s", Order(start + 4 * MINUTE, start + 6 * MINUTE))
+    records = await store.ledger.occurrences("s", start + 3 * MINUTE, clock.micros(), limit)
+    told_in_order = [("paused", 1, 3, 3), ("ran", 1, 4, 4), ("ran", 1, 5, 5), ("ran", 1, 6, 6), ("paused", 6, 7, 12)]
+    assert [
+        (r.kind, r.count, minute_of(r.plan_time or r.from_at, start), minute_of(r.plan_time or r.to_at, start))
+        for r in records
+    ] == told_in_order[:limit]
+    assert (await store.ledger.verify("s")).ok
+
+
+def minute_of(at: datetime | None, start: int) -> int:
+    assert at is not None
+    return (micros_at(at) - start) // MINUTE
+
+
 async def test_a_deleted_run_is_found(store: Store, clock: ManualClock) -> None:
     start = clock.micros()
     await outage(store, clock)
@@ -126,6 +250,15 @@ async def test_a_run_in_a_missed_range_is_found_though_the_count_is_right(store:
     found = await damage(
         store, "update rota_run set plan_time = :to where plan_time = :at", at=start + MINUTE, to=start + 5 * MINUTE
     )
+    assert told(found) == [("double", 1, 2)]
+
+
+async def test_a_backfilled_run_in_a_missed_range_is_found(store: Store, clock: ManualClock) -> None:
+    start = clock.micros()
+    await outage(store, clock)
+    await store.ledger.backfill("s", Order(start + 5 * MINUTE, start + 5 * MINUTE))
+    assert (await store.ledger.verify("s")).ok
+    found = await damage(store, "update rota_run set plan_time = plan_time + :step where backfilled = 1", step=MINUTE)
     assert told(found) == [("double", 1, 2)]
 
 
@@ -179,17 +312,44 @@ async def test_catching_up_that_pauses_again(store: Store, clock: ManualClock) -
     assert (await store.ledger.verify("s")).ok
 
 
-async def test_max_runs_ends_what_it_names(store: Store, clock: ManualClock) -> None:
+@pytest.mark.parametrize("mode", ["skip", "all"])
+async def test_max_runs_ends_what_it_names(store: Store, clock: ManualClock, mode: str) -> None:
     start = clock.micros()
     await make_schedule(store, max_runs=2, overlap="allow")
     for _ in range(5):
         clock.advance(timedelta(minutes=1))
         await plan(store)
+    whole = await store.ledger.occurrences("s", start, clock.micros(), 100)
+    assert [record.kind for record in whole] == ["ran", "ran"]
     await store.schedules.pause("s", None, None, None)
-    await store.schedules.resume("s", "all", None)
+    clock.advance(timedelta(minutes=5))
+    assert await store.ledger.occurrences("s", start, clock.micros(), 100) == whole
+    await store.schedules.resume("s", mode, None)
+    clock.advance(timedelta(minutes=5))
+    await store.pause_job("work", None, "me")
+    clock.advance(timedelta(minutes=5))
+    await store.resume_job("work", mode, "me")
     clock.advance(timedelta(minutes=5))
     await plan(store)
-    assert (await store.ledger.verify("s")).plan_times == 2
-    records: list[Any] = await store.ledger.occurrences("s", start, clock.micros(), 100)
-    assert [r.kind for r in records][:3] == ["ran", "ran", "paused"]
-    assert records[2].reason == "ended: its max_runs were 2"
+    assert await store.ledger.occurrences("s", start, clock.micros(), 100) == whole
+    found = await store.ledger.verify("s")
+    assert (found.ok, found.plan_times) == (True, 2)
+
+
+async def test_a_schedule_that_ended_goes_on_when_it_may(store: Store, clock: ManualClock) -> None:
+    start = clock.micros()
+    await make_schedule(store, max_runs=1, overlap="allow")
+    clock.advance(timedelta(minutes=1))
+    await plan(store)
+    await store.schedules.pause("s", "mine", "me", None)
+    clock.advance(timedelta(minutes=4))
+    await edit(store, "s", max_runs=2, overlap="allow")
+    clock.advance(timedelta(minutes=3))
+    await store.schedules.resume("s", "skip", "me")
+    clock.advance(timedelta(minutes=2))
+    await plan(store)
+    records = await store.ledger.occurrences("s", start, clock.micros(), 100)
+    assert [(r.kind, r.count, r.reason) for r in records if r.kind != "coalesced"] == [
+        ("ran", 1, None), ("paused", 3, "paused: mine"), ("ran", 1, None),
+    ]  # fmt: skip
+    assert (await store.ledger.verify("s")).ok

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from rota.api.addresses import at
 from rota.api.answers import answer, page
 from rota.api.cursors import cursor_of_name, name_after
-from rota.api.disclosure import all_shown
+from rota.api.disclosure import all_shown, said
 from rota.api.examples import EVENT, EXPLANATION, FIRE, OCCURRENCE, RUN, SCHEDULE, SCHEDULE_BODY
 from rota.api.filters import scope_of
 from rota.api.identity import identity_of
@@ -82,7 +82,7 @@ class OccurrenceQuery(msgspec.Struct, rename={"from_at": "from", "to_at": "to"})
 
 
 class ExplainQuery(msgspec.Struct):
-    at: Instant
+    at: Instant | None = None
 
 
 class BackfillBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename={"from_at": "from", "to_at": "to"}):
@@ -318,9 +318,14 @@ async def list_occurrences(request: Request) -> Response:
 
 @operation(Role.VIEWER, query=ExplainQuery, answers=Explanation, gives=EXPLANATION)
 async def explain_schedule(request: Request) -> Response:
-    """Why a plan time did or did not run, will or will not."""
+    """Why a plan time did or did not run, will or will not; unless told otherwise, the newest that came."""
     client = await client_of(request)
-    return answer(await client.schedules.explain(request.path_params["name"], asked(request, ExplainQuery).at))
+    found = await client.schedules.explain(request.path_params["name"], asked(request, ExplainQuery).at)
+    told: Any = found
+    for run in found.facts.get("runs", ()):
+        if run.get("error"):  # which may quote a secret
+            told = said(request, await client.get(run["run_id"]), told)
+    return answer(told)
 
 
 @operation(Role.VIEWER, answers=Event, lists=True, gives=EVENT)

@@ -11,11 +11,8 @@ from rota.cli.options import examples, instant_of, shared
 from rota.cli.output import emit, on_terminal, print_json
 from rota.cli.words import one_field, visible
 from rota.client import Client
-from rota.clock import HostClock
 from rota.core.explaining import Explanation
-from rota.core.schedules import Schedule
-from rota.errors import Invalid, NotFound, UnknownRun
-from rota.instants import instant
+from rota.errors import NotFound, UnknownRun
 
 
 @click.command(
@@ -48,17 +45,6 @@ async def _of_run(client: Client, what: str) -> Explanation:
         return await client.explain(what)
     except UnknownRun as unknown:
         try:
-            schedule = await client.schedules.get(what)
+            return await client.schedules.explain(what)
         except NotFound:
             raise unknown from None
-        at = newest_plan(schedule, HostClock().micros())
-        if at is None:
-            raise Invalid(f"no plan time of {what!r} has come yet, and none is known that will") from None
-        return await client.schedules.explain(what, at)
-
-
-def newest_plan(schedule: Schedule, now: int) -> datetime | None:
-    """The last that came; of a schedule that is new, the first that will."""
-    definition = schedule.definition
-    came = None if definition.follows else definition.times(schedule.name).prev(now)
-    return instant(came) if came is not None and instant(came) > schedule.created_at else schedule.next_plan

@@ -85,8 +85,15 @@ def _row(one: Occurrence, schedule: Schedule) -> list[Cell]:
         text_cell("" if whole or one.scope is None else f"{one.scope.kind}/{one.scope.id}"),
         text_cell(one.state),
         run_id_cell(one.run_id),
-        text_cell(one.reason),
+        text_cell(_why(one)),
     ]
+
+
+def _why(one: Occurrence) -> str | None:
+    if one.again is None:
+        return one.reason
+    again = f"run {one.again.run_id}, made in its place, is {one.again.state}"
+    return f"{one.reason}; {again}" if one.reason else again
 
 
 def _instant(at: datetime | None, schedule: Schedule) -> Cell:

@@ -119,15 +119,11 @@ def _again(state: str, ran: str) -> bool:
 def cut(found: Range, times: Times, made: Sequence[int]) -> list[Range]:
     """What is left of a missed range without the plan times `made`, which are in order."""
     inside = made[bisect_left(made, found.from_at) : bisect_right(made, found.to_at)]
-    pieces = []
-    after = found.from_at - 1
-    for at in [*(at for at in inside if times.is_time(at)), found.to_at + 1]:
-        count = times.count(after, at - 1)
-        first, last = times.next(after), times.prev(at)
-        if count and first is not None and last is not None:
-            pieces.append(msgspec.structs.replace(found, from_at=first, to_at=last, count=count))
-        after = at
-    return pieces
+    taken = [at for at in inside if times.is_time(at)]
+    return [
+        msgspec.structs.replace(found, from_at=first, to_at=last, count=count)
+        for first, last, count in times.parts(found.from_at - 1, found.to_at, taken)
+    ]
 
 
 def cut_all(history: History, ranges: Iterable[Range], made: Iterable[Missing]) -> Iterator[tuple[Range, list[Range]]]:

@@ -306,7 +306,8 @@ class Revised(msgspec.Struct, frozen=True):
 
 _TYPES = {
     "created": "created", "edited": "updated", "paused": "paused", "resumed": "resumed", "deleted": "deleted",
-    "job paused": "job_paused", "job cancelled": "disabled", "declaration changed": "declared", "ended": "ended",
+    "job paused": "job_paused", "job resumed": "resumed", "job cancelled": "disabled",
+    "declaration changed": "declared", "ended": "ended",
 }  # fmt: skip
 
 

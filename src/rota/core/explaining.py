@@ -9,14 +9,17 @@ from typing import Any
 import msgspec
 
 from rota.core import rules
+from rota.core.actors import is_policy
 from rota.core.deciding import Create, Lane, Skip, decide
 from rota.core.ledger import UNNAMED, History, Range, Stretch
-from rota.core.model import Json
+from rota.core.model import Json, RunError
 from rota.core.occurrences import PlannedRun
 from rota.core.planning import Standing, eligible
+from rota.core.revisions import Rest
 from rota.core.rules import Rule
 from rota.core.schedules import Schedule
 from rota.core.scope import Scope
+from rota.core.states import RunState
 from rota.core.wording import describe
 from rota.durations import age, in_micros, span
 from rota.instants import instant, micros_at
@@ -34,12 +37,14 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """A run of the plan time that is asked for."""
+    """A run of the plan time that is asked for; `error`: of its last attempt."""
 
     run: PlannedRun
     run_at: int
     started_at: int | None
     finished_at: int | None
+    cancelled_by: str | None = None
+    error: RunError | None = None
 
 
 class PlanTimeFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +68,20 @@ class PlanTimeFacts(msgspec.Struct, frozen=True, kw_only=True):
         own = self.schedule
         plan = None if own.next_plan is None else micros_at(own.next_plan)
         return Standing(own.id, own.name, own.definition, micros_at(own.cursor_at), plan, own.fired)
+
+
+def newest_plan(history: History, schedule: Schedule, last_run: int | None, now: int) -> int | None:
+    """The last plan time that came; if none has, the first that will.
+
+    `last_run`: the last that got a run, of a schedule whose plan times follow from the ends of runs.
+    """
+    for stretch in reversed([*history.up_to(max(now, history.cursor))]):
+        at = stretch.times.prev(min(stretch.until, now) + 1)
+        if at is not None and at > stretch.after and not history.ended(stretch):
+            return at
+    if last_run is not None:
+        return last_run
+    return None if schedule.next_plan is None else micros_at(schedule.next_plan)
 
 
 def explain_plan_time(facts: PlanTimeFacts) -> Explanation:
@@ -97,16 +116,28 @@ def _ran(facts: PlanTimeFacts) -> Explanation:
 
 def _run_words(found: Told, now: int) -> str:
     run, scope = found.run, _for(found.run.scope)
+    again = "" if run.again is None else f" Run {run.again.run_id}, made in its place, is {run.again.state}."
     if run.state == "skipped":
-        return f"It was skipped{scope}: {run.reason} (run {run.id})."
-    words = f"Run {run.id}{scope} is {run.state}"
+        return f"It was skipped{scope}: {run.reason} (run {run.id}).{again}"
+    words = f"Run {run.id}{scope} is {run.state}{_why_so(found)}"
     if found.started_at is not None:
         words += f"; it began {_after(run.plan_time, found.started_at)}"
     elif found.run_at > now:
         words += f"; it may begin at {_at(found.run_at)}"
     if run.covered:
         words += f"; it stands for {run.covered} earlier plan times, too"
-    return words + "."
+    return f"{words}.{again}"
+
+
+def _why_so(found: Told) -> str:
+    run, error = found.run, found.error
+    if run.state in (RunState.CANCELLING, RunState.CANCELLED):
+        by = f" by {found.cancelled_by}" if found.cancelled_by and not is_policy(found.cancelled_by) else ""
+        return by + (f": {run.reason}" if run.reason else "")
+    if error is None:
+        return ""
+    ended = RunState(run.state).is_final
+    return f"{':' if ended else '; its last attempt ended with'} {error.type}: {error.message}"
 
 
 def _run_facts(found: Told) -> dict[str, Json]:
@@ -117,11 +148,14 @@ def _run_facts(found: Told) -> dict[str, Json]:
         "scope": msgspec.to_builtins(run.scope),
         "state": run.state,
         "reason": run.reason,
+        "cancelled_by": found.cancelled_by,
+        "error": None if found.error is None else {"type": found.error.type, "message": found.error.message},
         "run_at": _at(found.run_at),
         "started_at": None if found.started_at is None else _at(found.started_at),
         "finished_at": None if found.finished_at is None else _at(found.finished_at),
         "lateness_ms": late,
         "missed_count": run.covered,
+        "again": msgspec.to_builtins(run.again),
     }
 
 
@@ -189,11 +223,20 @@ def _without_run(facts: PlanTimeFacts, stretch: Stretch) -> Explanation:
 
 
 def _resting(facts: PlanTimeFacts, stretch: Stretch) -> Explanation:
-    revision = stretch.revision
-    by = f" by {revision.actor}" if revision.actor else ""
-    note = revision.note or "it was not active"
-    words = [f"The schedule was not active then: {note}{by}, since {_at(stretch.after)}."]
-    return _told("paused", facts, words, reason=revision.note, by=revision.actor, since=_at(stretch.after))
+    rest = facts.history.rests[stretch.revision.no]
+    if rest.ended:
+        return _after_its_end(facts, rest)
+    by = f" by {rest.by}" if rest.by else ""
+    words = [f"The schedule was not active then: {rest.reason}{by}, since {_at(rest.since)}."]
+    return _told("paused", facts, words, reason=rest.reason, by=rest.by, since=_at(rest.since))
+
+
+def _after_its_end(facts: PlanTimeFacts, rest: Rest) -> Explanation:
+    stretch = facts.history.at(facts.at)
+    definition = facts.schedule.definition if stretch is None else stretch.revision.definition
+    had = "the only run" if definition.max_runs == 1 else f"the last of the {definition.max_runs} runs"
+    words = [f"It is not a plan time: the schedule ended at {_at(rest.since)}, with {had} that it may have."]
+    return _told("not_planned", facts, words, max_runs=definition.max_runs, ended_at=_at(rest.since))
 
 
 def _undecided(facts: PlanTimeFacts) -> Explanation:
@@ -208,10 +251,15 @@ def _undecided(facts: PlanTimeFacts) -> Explanation:
         unnamed = None if is_next else _unnamed(facts, current)
     if unnamed:
         return unnamed
+    rest = history.rests.get(history.revisions[-1].no)
+    if rest is not None and rest.ended:
+        return _after_its_end(facts, rest)
     why = _why_resting(schedule)
     if why and facts.at <= facts.now:
         words = [why, "It would be caught up with only if the schedule were resumed so."]
-        return _told("paused", facts, words, reason=schedule.pause_reason, by=schedule.paused_by)
+        since = None if rest is None else _at(rest.since)
+        reason, by = (schedule.pause_reason, schedule.paused_by) if rest is None else (rest.reason, rest.by)
+        return _told("paused", facts, words, reason=reason, by=by, since=since)
     room = facts.standing.room
     number = times.count(history.cursor, facts.at)
     if room is not None and number > room:

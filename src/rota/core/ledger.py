@@ -9,8 +9,8 @@ from functools import cached_property
 
 import msgspec
 
+from rota.core.revisions import Rest, Revision, rests
 from rota.core.rules import Rule, Times
-from rota.core.schedules import ScheduleDefinition
 from rota.core.scope import Scope
 from rota.core.triggers import Cron, Either
 from rota.instants import instant
@@ -25,19 +25,6 @@ _SHOWN = 5
 
 Lane = tuple[Scope, int, int]
 """A scope, and the plan times that it counts for: after the first instant, up to the second."""
-
-
-class Revision(msgspec.Struct, frozen=True):
-    """What a schedule names from `valid_from` on; while not `active`, that gets no runs, and `note` says why."""
-
-    no: int
-    valid_from: int
-    definition: ScheduleDefinition
-    tzdata: str
-    active: bool
-    note: str | None = None
-    actor: str | None = None
-    made_at: int = 0
 
 
 class Stretch(msgspec.Struct, frozen=True):
@@ -124,6 +111,20 @@ class History(msgspec.Struct, frozen=True, dict=True):
     def stretches(self) -> tuple[Stretch, ...]:
         """Those that are not empty, up to the cursor."""
         return tuple(self.up_to(self.cursor))
+
+    @cached_property
+    def rests(self) -> dict[int, Rest]:
+        """What held the schedule in each revision that was not active, by its number."""
+        return rests(self.revisions)
+
+    def ended(self, stretch: Stretch) -> bool:
+        """Whether the schedule had all its runs then: its rule goes on, but it names no plan times."""
+        rest = self.rests.get(stretch.revision.no)
+        return rest is not None and rest.ended
+
+    def after_end(self, until: int) -> Iterator[tuple[int, int]]:
+        """From each end to where it went on after all."""
+        return ((stretch.after, stretch.until) for stretch in self.up_to(until) if self.ended(stretch))
 
     def up_to(self, end: int) -> Iterator[Stretch]:
         ends = [revision.valid_from for revision in self.revisions[1:]] + [end]

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 import msgspec
 
 from rota.core.ledger import UNNAMED, History, Range, Stretch
 from rota.core.scope import Scope
+from rota.core.states import RunState
 from rota.instants import instant
 
 KINDS = ("ran", "skipped", "coalesced", "missed", "paused", "pruned", "pending")
+
+
+class Again(msgspec.Struct, frozen=True):
+    """The newest run that was made in place of one that did not succeed, by a retry or a backfill."""
+
+    run_id: str
+    state: str
 
 
 class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +38,7 @@ class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
     state: str | None = None
     reason: str | None = None
     revision: int | None = None
+    again: Again | None = None
 
 
 class PlannedRun(msgspec.Struct, frozen=True):
@@ -42,6 +51,11 @@ class PlannedRun(msgspec.Struct, frozen=True):
     covered: int
     state: str
     reason: str | None
+    again: Again | None = None
+
+    @property
+    def was_vain(self) -> bool:
+        return self.state != RunState.SUCCEEDED and RunState(self.state).is_final
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -66,9 +80,12 @@ def occurrences(
     found = [pair for run in runs for pair in _of_run(history, run)]
     found += [(r.from_at, _of_range(history, r)) for r in ranges if r.reason != UNNAMED]
     end = history.cursor if active else max(history.cursor, now)
+    known = _known(wanted, runs)
     for stretch in history.up_to(end):
-        if not stretch.revision.active and stretch.until >= wanted.from_at and stretch.after < wanted.to_at:
-            found += _paused(history, stretch, wanted, runs)
+        if stretch.revision.active or history.ended(stretch):
+            continue
+        if stretch.until >= known.from_at and stretch.after < known.to_at:
+            found += _paused(history, stretch, known, runs)
     if active:
         found += _pending(history, wanted, room, next_plan)
     found.sort(key=lambda pair: (pair[0], _order(pair[1].scope)))
@@ -106,6 +123,7 @@ def _of_run(history: History, run: PlannedRun) -> Iterator[tuple[int, Occurrence
             state=run.state,
             reason=run.reason,
             revision=revision,
+            again=run.again,
         ),
     )
 
@@ -123,28 +141,38 @@ def _of_range(history: History, found: Range) -> Occurrence:
     )
 
 
+def _known(wanted: Wanted, runs: Sequence[PlannedRun]) -> Wanted:
+    """Up to where all runs are known: if there may be more than were read, what is later is not part of this page."""
+    if len(runs) < wanted.limit:
+        return wanted
+    last = max(run.plan_time if run.covers_from is None else run.covers_from for run in runs)
+    return Wanted(wanted.from_at, min(wanted.to_at, last - 1), wanted.limit)
+
+
 def _paused(
     history: History, stretch: Stretch, wanted: Wanted, runs: Iterable[PlannedRun]
 ) -> Iterator[tuple[int, Occurrence]]:
-    """Of the part that is wanted, what has no run; for each scope on its own if a backfill gave some of them one."""
+    """Of the part that is wanted, what lies between runs that a backfill made; then for each scope on its own."""
     after, until = max(stretch.after, wanted.from_at - 1), min(stretch.until, wanted.to_at)
     within = [run for run in runs if after < run.plan_time <= until]
     lanes: list[tuple[Scope | None, int, int]] = [*history.lanes(stretch)] if within else [(None, after, until)]
+    taken: dict[Scope | None, list[int]] = {}
+    for run in within:
+        if stretch.times.is_time(run.plan_time):
+            taken.setdefault(run.scope, []).append(run.plan_time)
     for scope, since, end in lanes:
-        first, last = max(after, since), min(until, end)
-        own = {run.plan_time for run in within if run.scope == scope and stretch.times.is_time(run.plan_time)}
-        count = stretch.times.count(first, last) - len([at for at in own if first < at <= last])
-        begin, finish = stretch.times.next(first), stretch.times.prev(last + 1)
-        if count > 0 and begin is not None and finish is not None:
+        low, high = max(after, since), min(until, end)
+        own = sorted(at for at in taken.get(scope, ()) if low < at <= high)
+        for first, last, count in stretch.times.parts(low, high, own):
             yield (
-                begin,
+                first,
                 Occurrence(
                     kind="paused",
-                    from_at=instant(begin),
-                    to_at=instant(finish),
+                    from_at=instant(first),
+                    to_at=instant(last),
                     count=count,
                     scope=scope,
-                    reason=stretch.revision.note,
+                    reason=history.rests[stretch.revision.no].reason,
                     revision=stretch.revision.no,
                 ),
             )

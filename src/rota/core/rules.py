@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from functools import lru_cache
 
@@ -74,6 +75,15 @@ class Times:
         """How many in `after` < t ≤ `until`."""
         low, high = max(after // MICROS, self._first - 1), min(until // MICROS, self._last)
         return 0 if self._source is None or low >= high else self._source.count(low, high)
+
+    def parts(self, after: int, until: int, taken: Iterable[int]) -> Iterator[tuple[int, int, int]]:
+        """What is left of `after` < t ≤ `until` between plan times that are `taken`, which are in order: the first, the
+        last and the number of each part."""
+        for at in (*taken, until + 1):
+            count, first, last = self.count(after, at - 1), self.next(after), self.prev(at)
+            if count and first is not None and last is not None:
+                yield first, last, count
+            after = at
 
     def is_time(self, at: int) -> bool:
         return self.next(at - 1) == at

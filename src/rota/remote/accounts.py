@@ -59,9 +59,9 @@ class RemoteAccounts:
         """Whether every plan time is accounted for exactly once; `thorough` looks at each run's, besides counting."""
         return read(await self._told(name, "verify", thorough=thorough), Verification)
 
-    async def explain(self, name: str, at: datetime) -> Explanation:
-        """Why a plan time did or did not run, will or will not."""
-        return read(await self._told(name, "explain", at=_instant(at, "at")), Explanation)
+    async def explain(self, name: str, at: datetime | None = None) -> Explanation:
+        """Why a plan time did or did not run, will or will not: the newest that came, unless told otherwise."""
+        return read(await self._told(name, "explain", at=_maybe(at, "at")), Explanation)
 
     async def backfill(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -49,9 +49,9 @@ async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tup
     scopes = tuple(await open_scopes(tx, row.id)) if row.provider else row.definition.lanes
     before = row.revision
     row, decided = await _decided(tx, row, order, new_id)
-    plan_times = _plan_times(row, order, decided, len(scopes))
-    pending = row.standing.times.count(max(decided, order.from_at - 1), order.to_at) * len(scopes)
     history = await history_of(tx, row)
+    plan_times = _plan_times(row, order, history.after_end(decided), decided, len(scopes))
+    pending = _pending(row, order, decided) * len(scopes)
     ranges = [range_of(found) for found in await tx.fetch("ranges", id=row.id)]
     choice = await _choice(tx, row, order, plan_times, scopes, ranges)
     if len(choice.missing) > MOST_RUNS:
@@ -97,26 +97,47 @@ async def _pattern(tx: Tx, row: ScheduleRow) -> Pattern:
 async def _decided(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tuple[ScheduleRow, int]:
     """Up to where plan times are decided. While a schedule rests they are not, because it may catch up with them when
     it is resumed: what is backfilled now, it will not."""
-    if row.active or order.to_at <= row.cursor_at:
+    if row.active or order.to_at <= row.cursor_at or row.standing.room == 0:
         return row, row.cursor_at
     ((now,),) = await tx.fetch("now")
     if not order.dry_run:
-        await schedules.rest_anew(tx, row, order.actor, new_id)
+        await schedules.rest_anew(tx, row, new_id)
         row = await schedules.locked(tx, row.name)
     return row, max(int(now), row.cursor_at)
 
 
-def _plan_times(row: ScheduleRow, order: Order, decided: int, scopes: int) -> list[int]:
+def _plan_times(
+    row: ScheduleRow, order: Order, over: Iterable[tuple[int, int]], decided: int, scopes: int
+) -> list[int]:
+    """Without those after its end; `over`: since it ended, until it went on."""
     times, until = row.standing.times, min(order.to_at, decided)
-    count = times.count(order.from_at - 1, until) * scopes if until >= order.from_at else 0
+    open_parts = list(_without(order.from_at - 1, until, over))
+    count = sum(times.count(low, high) for low, high in open_parts) * scopes
     if count > MOST_LOOKED_AT:
         raise _too_many(count)
     found = []
-    at = times.next(order.from_at - 1)
-    while at is not None and at <= until:
-        found.append(at)
-        at = times.next(at)
+    for low, high in open_parts:
+        at = times.next(low)
+        while at is not None and at <= high:
+            found.append(at)
+            at = times.next(at)
     return found
+
+
+def _without(after: int, until: int, over: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """What is left of a time without others, which are in order."""
+    for low, high in over:
+        if after < min(low, until):
+            yield after, min(low, until)
+        after = max(after, high)
+    if after < until:
+        yield after, until
+
+
+def _pending(row: ScheduleRow, order: Order, decided: int) -> int:
+    """No more than it may still have."""
+    count, room = row.standing.times.count(max(decided, order.from_at - 1), order.to_at), row.standing.room
+    return count if room is None else min(count, room)
 
 
 def _too_many(count: int) -> Invalid:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import msgspec
 
 from rota.core.deciding import Lane
-from rota.core.explaining import Explanation, PlanTimeFacts, Told, explain_plan_time
+from rota.core.explaining import Explanation, PlanTimeFacts, Told, explain_plan_time, newest_plan
 from rota.core.explaining_runs import LimitFacts, LiveWorker, Paused, RunFacts, explain_run
+from rota.core.occurrences import PlannedRun
 from rota.core.schedules import Schedule
 from rota.core.scope import Scope
 from rota.core.workers import WorkerState
-from rota.errors import UnknownSchedule
+from rota.errors import Invalid, UnknownSchedule
 from rota.instants import instant
 from rota.store import reading, replicas, stages
-from rota.store.database import Tx
+from rota.store.database import Row, Tx
 from rota.store.lanes import read_lanes
-from rota.store.ledger import history_of, planned_run, range_of, row_of, snapshot
+from rota.store.ledger import history_of, planned_run, range_of, row_of, snapshot, with_retries
 from rota.store.making import patterns_of
 from rota.store.needs import needs_of_run
 from rota.store.schedule_rows import ScheduleRow
@@ -25,24 +26,29 @@ from rota.store.spans import open_scopes
 _MOST = 1_000
 
 
-async def explain_schedule(tx: Tx, name: str, at: int, silence: int) -> Explanation:
-    """`silence`: how long a worker may be silent and still be alive."""
+async def explain_schedule(tx: Tx, name: str, at: int | None, silence: int) -> Explanation:
+    """Without `at`, the newest plan time. `silence`: how long a worker may be silent and still be alive."""
     await snapshot(tx)
     row = await row_of(tx, name)
+    history, schedule = await history_of(tx, row), await _schedule(tx, name)
     ((now,),) = await tx.fetch("now")
+    if at is None:
+        at = newest_plan(history, schedule, await _last_run(tx, row), int(now))
+    if at is None:
+        raise Invalid(f"no plan time of {name!r} has come yet, and none is known that will")
     ((next_at,),) = await tx.fetch("schedule_due", id=row.id)
     (pattern,) = await patterns_of(tx, [row.text])
-    runs = [
-        Told(planned_run(found[:8]), *found[8:]) for found in await tx.fetch("runs_at", id=row.id, at=at, limit=_MOST)
-    ]
+    found_at = await tx.fetch("runs_at", id=row.id, at=at, limit=_MOST)
+    own = await with_retries(tx, [planned_run(found[:8]) for found in found_at])
+    runs = [_told(run, found[8:]) for run, found in zip(own, found_at, strict=True)]
     covering = [planned_run(found) for found in await tx.fetch("runs_covering", id=row.id, at=at, limit=_MOST)]
     ranges = await tx.fetch("ranges_between", id=row.id, from_at=at, to_at=at, limit=_MOST)
     return explain_plan_time(
         PlanTimeFacts(
             at=at,
             now=int(now),
-            schedule=await _schedule(tx, name),
-            history=await history_of(tx, row),
+            schedule=schedule,
+            history=history,
             runs=runs,
             covering=covering,
             ranges=[range_of(found) for found in ranges],
@@ -53,6 +59,20 @@ async def explain_schedule(tx: Tx, name: str, at: int, silence: int) -> Explanat
             planners=len(await tx.fetch("live_workers", silence=silence)),
         )
     )
+
+
+def _told(run: PlannedRun, more: Row) -> Told:
+    run_at, started_at, finished_at, cancelled_by, error = more
+    return Told(run, run_at, started_at, finished_at, cancelled_by, reading.error_of(error))
+
+
+async def _last_run(tx: Tx, row: ScheduleRow) -> int | None:
+    """The plan time of the last run, if it is runs that name them: those of one scope."""
+    if not row.standing.times.waits_for_ends:
+        return None
+    scope = row.definition.lanes[0]
+    ((plan_time,),) = await tx.fetch("newest_planned", id=row.id, kind=scope.kind, name=scope.id)
+    return None if plan_time is None else int(plan_time)
 
 
 async def _schedule(tx: Tx, name: str) -> Schedule:

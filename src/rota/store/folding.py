@@ -7,8 +7,9 @@ from datetime import timedelta
 
 from rota.core.backfilling import of_scope
 from rota.core.folding import MISSED, RAN, Gone, joined, range_of_gone
-from rota.core.ledger import UNNAMED, History, Range, Revision
+from rota.core.ledger import UNNAMED, History, Range
 from rota.core.model import Retention
+from rota.core.revisions import Revision
 from rota.core.scope import Scope
 from rota.core.zones import tzdata_version
 from rota.durations import in_micros

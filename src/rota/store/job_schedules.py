@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from rota.core.revisions import JOB_PAUSED
 from rota.store import schedules
 from rota.store.database import Tx
 from rota.store.planning import NewId
@@ -17,7 +18,7 @@ async def pause_schedules_of(tx: Tx, job: str, after: str, actor: str | None, ne
     rows, last = await _of_job(tx, job, after, job_paused=0)
     for row in rows:
         facts = await schedules.pause_facts(tx, row)
-        change = schedules.Change(note="job paused", actor=actor, noted=False)
+        change = schedules.Change(note=JOB_PAUSED, actor=actor, noted=False)
         await schedules.revise(tx, row, change, new_id, facts=facts, job_paused=1)
     return last
 

@@ -10,7 +10,6 @@ from rota.core.ledger import (
     Finding,
     History,
     Range,
-    Revision,
     Span,
     Tally,
     Verification,
@@ -21,7 +20,8 @@ from rota.core.ledger import (
     check_scope,
     unrecorded,
 )
-from rota.core.occurrences import Occurrence, PlannedRun, Wanted, occurrences
+from rota.core.occurrences import Again, Occurrence, PlannedRun, Wanted, occurrences
+from rota.core.revisions import Revision
 from rota.core.scope import Scope
 from rota.core.zones import tzdata_version
 from rota.errors import UnknownSchedule
@@ -81,7 +81,7 @@ async def read_occurrences(tx: Tx, name: str, from_at: int, to_at: int, limit: i
     history = await history_of(tx, row)
     ((now,),) = await tx.fetch("now")
     values = {"id": row.id, "from_at": from_at, "to_at": to_at, "limit": limit}
-    runs = [planned_run(found) for found in await tx.fetch("runs_between", **values)]
+    runs = await with_retries(tx, [planned_run(found) for found in await tx.fetch("runs_between", **values)])
     ranges = [range_of(found) for found in await tx.fetch("ranges_between", **values)]
     return occurrences(
         history,
@@ -98,6 +98,19 @@ async def read_occurrences(tx: Tx, name: str, from_at: int, to_at: int, limit: i
 def planned_run(row: Row) -> PlannedRun:
     id, kind, name, plan_time, covers_from, covered, state, reason = row
     return PlannedRun(str(id), Scope(kind, name), plan_time, covers_from, covered or 0, state, reason)
+
+
+async def with_retries(tx: Tx, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
+    """Those that did not succeed with what was made in their place, and in place of that, if it did not either."""
+    newest: dict[str, Again] = {}
+    origins = {run.id: run.id for run in runs if run.was_vain}
+    while origins:
+        made = [(str(of), str(id), state) for of, id, state in await tx.fetch("made_again", [(id,) for id in origins])]
+        for of, id, state in made:
+            if origins[of] not in newest or newest[origins[of]].run_id < id:
+                newest[origins[of]] = Again(id, state)
+        origins = {id: origins[of] for of, id, _ in made}
+    return [msgspec.structs.replace(run, again=newest.get(run.id)) for run in runs]
 
 
 async def verify(tx: Tx, name: str, *, thorough: bool) -> Verification:

@@ -23,7 +23,7 @@ class LedgerStore:
     async def verify(self, name: str, *, thorough: bool = True) -> Verification:
         return await self._database.read(lambda tx: ledger.verify(tx, name, thorough=thorough))
 
-    async def explain(self, name: str, at: int, silence: int) -> Explanation:
+    async def explain(self, name: str, at: int | None, silence: int) -> Explanation:
         return await self._database.read(lambda tx: explaining.explain_schedule(tx, name, at, silence))
 
     async def explain_run(self, run_id: str, silence: int) -> Explanation:

@@ -117,7 +117,7 @@ def run_of(row: Row) -> Run:
         max_attempts=max_attempts,
         payload=msgspec.json.decode(payload),
         result=msgspec.json.decode(result) if result else None,
-        error=_error(error),
+        error=error_of(error),
         created_at=instant(created_at),
         run_at=instant(run_at),
         started_at=maybe_instant(started_at),
@@ -154,12 +154,12 @@ def _attempt(row: Row) -> Attempt:
         started_at=maybe_instant(started_at),
         ended_at=maybe_instant(ended_at),
         outcome=Outcome(outcome) if outcome else None,
-        error=_error(error),
+        error=error_of(error),
         cpu_time_ms=measures.cpu_time_ms,
         memory_peak_mb=measures.memory_peak_mb,
         counters=measures.counters,
     )
 
 
-def _error(text: str | None) -> RunError | None:
+def error_of(text: str | None) -> RunError | None:
     return msgspec.json.decode(text, type=RunError) if text else None

@@ -11,6 +11,7 @@ from rota.core.events import type_of
 from rota.core.ledger import is_zoned
 from rota.core.planning import SECOND
 from rota.core.policies import CatchUp
+from rota.core.revisions import JOB_RESUMED, RESUMED
 from rota.core.schedules import ScheduleDefinition
 from rota.core.triggers import Once
 from rota.core.zones import tzdata_version
@@ -173,7 +174,9 @@ async def resume(tx: Tx, row: ScheduleRow, new_id: NewId, *, mode: str, actor: s
 async def resume_with(tx: Tx, row: ScheduleRow, new_id: NewId, mode: str, actor: str | None, **changed: Any) -> None:
     after = msgspec.structs.replace(row, **changed)
     await expecting.anew(tx, "schedule", row.name)
-    change = Change(note="resumed", actor=actor, noted="job_paused" not in changed, details={"catch_up": mode})
+    of_job = "job_paused" in changed
+    note = JOB_RESUMED if of_job else RESUMED
+    change = Change(note=note, actor=actor, noted=not of_job, details={"catch_up": mode})
     if mode == "skip" or not after.active or after.definition.follows is not None:
         facts = None if after.paused_at is None else await pause_facts(tx, row)
         await revise(tx, row, change, new_id, facts=facts, **changed)
@@ -200,9 +203,9 @@ async def delete(tx: Tx, row: ScheduleRow, new_id: NewId, actor: str | None) -> 
         await following.forget(tx, row.id)
 
 
-async def rest_anew(tx: Tx, row: ScheduleRow, actor: str | None, new_id: NewId) -> None:
-    """What passed while it rested is decided: nothing of it is caught up with when it is resumed."""
-    ((note,),) = await tx.fetch("newest_note", id=row.id)
+async def rest_anew(tx: Tx, row: ScheduleRow, new_id: NewId) -> None:
+    """What passed while it rested is decided: nothing of it is caught up with when it is resumed. It rests on."""
+    ((note, actor),) = await tx.fetch("newest_note", id=row.id)
     facts = await pause_facts(tx, row)
     await revise(tx, row, Change(note=note, actor=actor, noted=False), new_id, facts=facts)
 

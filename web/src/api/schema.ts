@@ -1,5 +1,11 @@
 // Written by web/api_types.py from the API's own description. Do not edit.
 
+/** The newest run that was made in place of one that did not succeed, by a retry or a backfill. */
+export interface Again {
+  run_id: string;
+  state: string;
+}
+
 /** Schedules of `owner` that no document names are deleted. `dry_run` only tells what would change. */
 export interface ApplyBody {
   owner: string;
@@ -312,8 +318,7 @@ export interface Expected {
 }
 
 export interface ExplainQuery {
-  /** A time with a zone: 2026-01-31T08:00:00Z */
-  at: string;
+  at?: string | null;
 }
 
 /** `verdict` is one word, `words` are sentences, `facts` the same for programs. */
@@ -705,6 +710,7 @@ export interface Occurrence {
   state: string | null;
   reason: string | null;
   revision: number | null;
+  again: Again | null;
 }
 
 export interface OccurrenceQuery {

@@ -3,9 +3,13 @@
 -- name: schedule_due
 select next_at from rota_schedule_now where id = :id;
 
+-- name: newest_planned
+select max(plan_time) from rota_run
+where schedule_id = :id and scope_kind = :kind and scope_id = :name and retry_of is null;
+
 -- name: runs_at
 select n.id, n.scope_kind, n.scope_id, n.plan_time, n.covers_from, n.missed_count, n.state, n.reason, n.run_at,
-    n.started_at, n.finished_at
+    n.started_at, n.finished_at, n.cancelled_by, n.error
 from rota_run_now n
 where n.schedule_id = :id and n.retry_of is null and n.plan_time = :at
 order by n.scope_kind, n.scope_id limit :limit;

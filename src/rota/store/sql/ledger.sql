@@ -8,7 +8,7 @@ select no, valid_from, definition, tzdata, active, note, actor, made_at from rot
 where schedule_id = :id order by no;
 
 -- name: newest_note
-select note from rota_revision where schedule_id = :id order by no desc limit 1;
+select note, actor from rota_revision where schedule_id = :id order by no desc limit 1;
 
 -- name: spans
 select scope_kind, scope_id, since, until from rota_scope_span where schedule_id = :id
@@ -29,6 +29,10 @@ from rota_run_now n
 where n.schedule_id = :id and n.retry_of is null and n.plan_time >= :from_at
     and coalesce(n.covers_from, n.plan_time) <= :to_at
 order by coalesce(n.covers_from, n.plan_time), n.scope_kind, n.scope_id limit :limit;
+
+-- name: made_again
+-- By retries and backfills; the newest last.
+select n.retry_of, n.id, n.state from {rows id id} join rota_run_now n on n.retry_of = rows.id order by n.id;
 
 -- name: tally_runs
 -- Each row is a range of the index of plan times.
