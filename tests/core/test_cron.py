@@ -9,7 +9,7 @@ import pytest
 
 from rota.core.cronfields import read
 from rota.core.rules import Rule, Times, compiled
-from rota.core.triggers import cron
+from rota.core.triggers import Cron, cron
 from rota.errors import BadTrigger
 from rota.instants import instant, micros_at
 
@@ -19,7 +19,7 @@ def at(text: str) -> int:
 
 
 def times_of(expression: str, tz: str = "UTC", salt: str = "", **choices: str) -> Times:
-    return compiled(Rule(cron(expression, tz, **choices)), salt)
+    return compiled(Rule(Cron(expression, tz, **choices)), salt)
 
 
 def some(expression: str, start: str, number: int = 3, tz: str = "UTC", **choices: str) -> list[str]:

@@ -13,7 +13,7 @@ from rota.core.publishing import new_run
 from rota.core.retry import Delays, Exponential, RetryPolicy
 from rota.core.schedules import SCHEDULE_OPTIONS, Schedule, ScheduleDefinition, define, options_of
 from rota.core.scope import GLOBAL, Scope
-from rota.core.triggers import Trigger, after, cron, every, once
+from rota.core.triggers import Cron, Trigger, after, cron, every, once
 from rota.errors import BadDuration, BadPayload, BadTrigger, Conflict, Invalid, NotSchedulable, UnknownOption
 from rota.instants import instant, micros_at
 
@@ -231,7 +231,7 @@ def test_what_makes_no_sense_is_refused(options: dict[str, Any]) -> None:
         (HOURLY, {"catch_up": {"mode": "latest", "keep": 3}}, "keep means nothing"),
         (cron("0 9 * * *"), {"timezone": "Europe/Berlin"}, r"timezone means nothing .*cron\(…, 'Europe/Berlin'\)"),
         (HOURLY, {"windows": ["09:30-09:45"]}, "nothing is left of it"),
-        (cron("0 0 30 2 *"), {}, "never fires"),
+        (Cron("0 0 30 2 *"), {}, "day of month: 30 never comes in February"),
     ],
 )
 def test_contradictions_are_refused(trigger: Trigger, options: dict[str, Any], why: str) -> None:

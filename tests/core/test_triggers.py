@@ -83,6 +83,26 @@ def test_choices_that_there_are_not(choices: dict[str, str], field: str, hint: s
     assert len(str(refused.value)) < 200
 
 
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("0 0 30 2 *", r"day of month: 30 never comes in February \(it has 29 days at most\)"),
+        ("0 0 31,L-30 4,jun ?", r"day of month: 31,L-30 never comes in April and June \(they have 30 days at most\)"),
+        ("0 0 */28 * MON#2", r"day of week: MON#2 never meets \*/28"),
+        ("0 0 15w * */6", r"day of week: \*/6 never meets 15W"),
+    ],
+)
+def test_days_that_never_come(expression: str, said: str) -> None:
+    validate(Cron(expression))  # as a part of a union, it may be stored
+    with pytest.raises(BadTrigger, match=said):
+        cron(expression)
+
+
+@pytest.mark.parametrize("expression", ["0 0 29 2 *", "0 0 30 2 MON", "0 0 H(30-31) 2 *", "0 0 ? 2 MON#5"])
+def test_days_that_come_now_and_then(expression: str) -> None:
+    assert cron(expression) == Cron(expression)
+
+
 class TestUnion:
     def test_it_is_flat_and_without_doubles(self) -> None:
         one, two, three = cron("0 9 * * *"), every("1h"), once(NINE)

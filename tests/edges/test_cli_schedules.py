@@ -125,6 +125,9 @@ def test_every_kind_of_trigger() -> None:
 def test_what_cannot_be_is_told_with_a_hint() -> None:
     add = ("schedule", "add", "news", "crawl")
     assert "cron: minute: '61' is out of range" in refused(2, *add, "--cron", "61 * * * *")
+    assert "day of month: 30 never comes in February" in refused(2, *add, "--cron", "0 0 30 2 *")
+    assert "end_at: it is over" in refused(2, *add, "--every", "1h", "--end-at", "2020-01-01T00:00:00Z")
+    assert "once: it is over" in refused(2, *add, "--once", "2020-01-01T00:00:00Z")
     assert "has no trigger" in refused(2, *add)
     assert "has cron and every" in refused(2, *add, "--cron", "* * * * *", "--every", "1h")
     assert "did you mean 'skip'?" in refused(2, *add, "--every", "1h", "--overlap", "skp")

@@ -22,6 +22,10 @@ NICKNAMES = {
     "@hourly": "0 * * * *",
 }
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+MONTH_NAMES = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
 WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
 _DIGITS = re.compile(r"[0-9]{1,4}")

@@ -25,7 +25,6 @@ from rota.core.triggers import (
     Once,
     Trigger,
     after,
-    cron,
     every,
     following,
     once,
@@ -138,8 +137,9 @@ def _cron(value: object, details: dict[str, Any]) -> Cron:
         details = {**details, "expression": value}
     for key in _CRON_KEYS:
         _text(details.get(key, "-"))
-    expression = details.pop("expression", "")
-    return cron(expression, details.pop("timezone"), **details)
+    trigger = Cron(**{"expression": "", **details})
+    validate(trigger)
+    return trigger
 
 
 def _union(parts: object, zone: str, where: str) -> Either:

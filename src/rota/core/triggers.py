@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 
+from rota.core.calendar import require_days
 from rota.core.cronfields import read
 from rota.core.names import checked_name
 from rota.core.zones import LAST_SECOND, zone
@@ -80,6 +81,9 @@ def cron(expression: str, tz: str = "UTC", *, gap: str = "after", fold: str = "f
     """Five fields, or six with seconds first; `gap` is after or skip, `fold` is first, last or both."""
     trigger = Cron(expression, tz, gap, fold)
     validate(trigger)
+    parsed = read(expression)
+    if not parsed.has_hash:  # else the schedule's name decides on which days
+        require_days(parsed)
     return trigger
 
 
