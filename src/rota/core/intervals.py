@@ -9,6 +9,7 @@ import msgspec
 
 from rota.core.crontab import Unconverted
 from rota.core.documents import parse
+from rota.core.triggers import cron
 from rota.errors import Invalid, RotaError
 
 _PAYLOAD = ("source_id", "source_name", "url")
@@ -81,7 +82,7 @@ def _times(item: Mapping[str, Any]) -> dict[str, Any]:
     if item.get("interval_minutes") is not None:
         return {"interval_minutes": item["interval_minutes"], "interval_type": item.get("interval_type") or "minutes"}
     if item.get("schedule_time"):
-        return {"cron": item["schedule_time"]}
+        return {"cron": cron(item["schedule_time"]).expression}
     raise ValueError("it runs once, at once, and needs no schedule: `rota run add`")
 
 
