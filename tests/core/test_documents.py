@@ -169,6 +169,15 @@ def test_the_number_of_an_interval_counts_its_unit(number: int, unit: str, secon
     assert trigger == Every(timedelta(seconds=seconds))
 
 
+def test_an_anchor_at_the_start_is_stored_as_an_instant() -> None:
+    document = {"name": "n", "job": "j", "every": "1h", "anchor": "start", "start_at": "2026-01-01T09:30:00Z"}
+    name, job, trigger, options = parse(document)
+    definition = define(JobDefinition(name=job), trigger, options, name=name, now=None)
+    assert definition.rule.trigger == every("1h", anchor=datetime(2026, 1, 1, 9, 30, tzinfo=UTC))
+    assert document_of(name, definition) == {**document, "anchor": "2026-01-01T09:30:00Z"}
+    assert parse({"name": "n", "job": "j", "every": "1h", "anchor": "epoch"}).trigger == every("1h")
+
+
 def test_toml_has_instants_and_dates_of_its_own() -> None:
     definition = read(once=NEW_YEAR + timedelta(days=2), exclude=[date(2026, 12, 25)])
     assert document_of("nightly", definition)["once"] == "2026-01-03T00:00:00Z"

@@ -231,6 +231,7 @@ def test_what_makes_no_sense_is_refused(options: dict[str, Any]) -> None:
         (HOURLY, {"catch_up": {"mode": "latest", "keep": 3}}, "keep means nothing"),
         (cron("0 9 * * *"), {"timezone": "Europe/Berlin"}, r"timezone means nothing .*cron\(…, 'Europe/Berlin'\)"),
         (HOURLY, {"windows": ["09:30-09:45"]}, "nothing is left of it"),
+        (every("1h", anchor="start"), {}, "anchor: there is no start_at .*say start_at"),
         (Cron("0 0 30 2 *"), {}, "day of month: 30 never comes in February"),
     ],
 )

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import msgspec
 import pytest
 
-from rota.core.triggers import After, Cron, Either, Every, Once, Trigger, after, cron, every, once, validate
+from rota.core.triggers import After, Cron, Either, Every, Once, Trigger, after, cron, every, once, started, validate
 from rota.errors import BadDuration, BadTrigger
 
 SECOND = timedelta(seconds=1)
@@ -23,6 +23,7 @@ TAIPEI = timezone(timedelta(hours=8))
         (every(timedelta(seconds=1)), Every(SECOND)),
         (every("1d", anchor=NINE), Every(timedelta(days=1), NINE_MICROS)),
         (every("1d", anchor=NINE.astimezone(TAIPEI)), Every(timedelta(days=1), NINE_MICROS)),
+        (every("1d", anchor="epoch"), Every(timedelta(days=1))),
         (after("30m"), After(timedelta(minutes=30))),
         (once(NINE), Once(NINE_MICROS)),
         (once(datetime(1970, 1, 1, tzinfo=UTC)), Once(0)),
@@ -31,6 +32,20 @@ TAIPEI = timezone(timedelta(hours=8))
 def test_what_people_write(made: Trigger, meant: Trigger) -> None:
     assert made == meant
     assert hash(made) == hash(meant)
+
+
+def test_an_anchor_at_the_start_is_where_its_schedule_starts() -> None:
+    hourly, half_past = every("1h", anchor="start"), NINE_MICROS + 1_800_000_000
+    assert started(hourly, half_past) == Every(timedelta(hours=1), half_past)
+    assert started(hourly, half_past - 1) == Every(timedelta(hours=1), half_past), "times are whole seconds"
+    assert started(hourly | once(NINE), 0) == Either((Every(timedelta(hours=1), 0), Once(NINE_MICROS)))
+    assert started(every("1h", anchor=NINE), half_past) == every("1h", anchor=NINE)
+    with pytest.raises(BadTrigger, match=r"anchor: there is no start_at \(say start_at, from which it counts\)"):
+        started(hourly, None)
+    with pytest.raises(BadTrigger, match="anchor: is not within the years"):
+        started(hourly, -2_000_000)
+    with pytest.raises(BadTrigger, match="anchor: cannot be 'begin'"):
+        every("1h", anchor="begin")
 
 
 @pytest.mark.parametrize("interval", ["0s", "500ms", "1.5s", "999ms", timedelta(microseconds=1), timedelta(0)])

@@ -17,6 +17,7 @@ from rota.core.rules import Window, window_of
 from rota.core.schedules import SCHEDULE_OPTIONS, ScheduleDefinition, options_of
 from rota.core.scope import Scope
 from rota.core.triggers import (
+    ANCHORS,
     After,
     Cron,
     Either,
@@ -116,7 +117,7 @@ def _single(kind: str, given: Mapping[str, Any], zone: str, where: str) -> Any:
         case "cron":
             return _at(where, kind, _cron, value, {"timezone": zone} | _some(given, ("gap", "fold")))
         case "every":
-            anchor = _at(where, "anchor", instant_of, given["anchor"]) if "anchor" in given else None
+            anchor = _at(where, "anchor", _anchor, given["anchor"]) if "anchor" in given else None
             return _at(where, kind, lambda: every(_duration(value), anchor=anchor))
         case "after":
             return _at(where, kind, lambda: after(_duration(value)))
@@ -253,6 +254,10 @@ def instant_of(value: object) -> datetime:
     if value.tzinfo is None:
         raise Invalid(f"{value} has no zone", hint="end it with Z or with an offset such as +02:00")
     return value
+
+
+def _anchor(value: object) -> datetime | str:
+    return value if isinstance(value, str) and value in ANCHORS else instant_of(value)
 
 
 def document_of(name: str, definition: ScheduleDefinition) -> dict[str, Any]:

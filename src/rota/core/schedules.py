@@ -21,7 +21,7 @@ from rota.core.retry import backoff_of, written_backoff
 from rota.core.rules import Rule, Times, Window
 from rota.core.scope import GLOBAL, Scope
 from rota.core.templates import AfterRun, check_template, filled, is_open
-from rota.core.triggers import After, Following, Trigger, validate
+from rota.core.triggers import After, Following, Trigger, started, validate
 from rota.durations import Duration, format_duration, in_micros, parse_duration
 from rota.errors import Invalid, NotSchedulable, UnknownOption, did_you_mean
 from rota.instants import instant, micros_at
@@ -237,9 +237,10 @@ def _overlap(value: Any, catch_up: CatchUp, trigger: Trigger) -> Overlap:
 def rule_of(trigger: Trigger, options: Mapping[str, Any]) -> Rule:
     """A trigger with the options that bound it."""
     zone = str(options.get("timezone") or getattr(trigger, "timezone", "UTC"))
+    start_at = _micros(options.get("start_at"), "start_at")
     return Rule(
-        trigger=trigger,
-        start_at=_micros(options.get("start_at"), "start_at"),
+        trigger=started(trigger, start_at),
+        start_at=start_at,
         end_at=_micros(options.get("end_at"), "end_at"),
         windows=tuple(rules.window_of(window) for window in _list(options.get("windows", ()), "windows")),
         exclude=tuple(checked_name(date, "exclude") for date in _list(options.get("exclude", ()), "exclude")),

@@ -19,7 +19,9 @@ MICROS = 1_000_000
 GAPS = ("after", "skip")
 FOLDS = ("first", "last", "both")
 ENDS = ("success", "failure", "end")
+ANCHORS = ("epoch", "start")
 _MOST_TRIGGERS = 100
+_AT_START = -(1 << 62)  # stands for the start of a schedule until that is known, and is never stored
 
 
 class _Trigger(msgspec.Struct, frozen=True, tag_field="type", gc=False):
@@ -87,11 +89,37 @@ def cron(expression: str, tz: str = "UTC", *, gap: str = "after", fold: str = "f
     return trigger
 
 
-def every(interval: Duration, *, anchor: datetime | None = None) -> Every:
-    """Elapsed time: `"1d"` is 24 hours, whatever the clocks do."""
-    trigger = Every(parse_duration(interval), None if anchor is None else _micros(anchor, "anchor"))
+def every(interval: Duration, *, anchor: datetime | str | None = None) -> Every:
+    """Elapsed time: `"1d"` is 24 hours, whatever the clocks do. It counts from `anchor`: an instant, `"start"` for the
+    schedule's `start_at`, or `"epoch"`, which is the default.
+    """
+    trigger = Every(parse_duration(interval), _anchor(anchor))
     validate(trigger)
     return trigger
+
+
+def _anchor(anchor: datetime | str | None) -> int | None:
+    if anchor is None or anchor == "epoch":
+        return None
+    if isinstance(anchor, str) and anchor != "start":
+        raise BadTrigger(f"cannot be {anchor!r:.40}", field="anchor", hint="an instant, start, or epoch")
+    return _AT_START if isinstance(anchor, str) else _micros(anchor, "anchor")
+
+
+def started(trigger: Trigger, start_at: int | None) -> Trigger:
+    """With the instant that it counts from, where that is the start of its schedule."""
+    match trigger:
+        case Either():
+            return Either(tuple(started(part, start_at) for part in trigger.triggers))  # type: ignore[misc]
+        case Every() if trigger.anchor == _AT_START:
+            if start_at is None:
+                hint = "say start_at, from which it counts"
+                raise BadTrigger("there is no start_at", field="anchor", hint=hint)
+            anchored = Every(trigger.interval, -(-start_at // MICROS) * MICROS)
+            validate(anchored)
+            return anchored
+        case _:
+            return trigger
 
 
 def after(interval: Duration) -> After:
@@ -128,7 +156,7 @@ def validate(trigger: Trigger) -> None:
             _validate_cron(trigger)
         case Every():
             _validate_interval(trigger.interval)
-            if trigger.anchor is not None:
+            if trigger.anchor not in (None, _AT_START):
                 _validate_instant(trigger.anchor, "anchor")
         case After():
             _validate_interval(trigger.interval)
