@@ -87,7 +87,7 @@ def test_instants_that_make_no_sense(moment: datetime) -> None:
         ({"gap": "first"}, "gap", "known: after, skip"),
         ({"fold": "fist"}, "fold", "did you mean 'first'"),
         ({"fold": "x" * 1_000_000}, "fold", "known: both, first, last"),
-        ({"gap": None}, "gap", "known"),
+        ({"gap": 5}, "gap", "known"),
         ({"tz": "Mars/Olympus"}, "timezone", "as in"),
     ],
 )
@@ -96,6 +96,24 @@ def test_choices_that_there_are_not(choices: dict[str, str], field: str, hint: s
         cron("0 9 * * *", **choices)
     assert refused.value.field == field
     assert len(str(refused.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("expression", "field", "word", "begins"),
+    [
+        ("*/15 * * * *", "fold", "last", "the minute begins"),
+        ("*/15 2 * * *", "gap", "after", "the minute begins"),
+        ("0 * * * *", "fold", "first", "the hour begins"),
+        ("0 0 */2 * * *", "fold", "last", "the hour begins"),
+    ],
+)
+def test_what_decides_nothing_about_gaps_and_folds(expression: str, field: str, word: str, begins: str) -> None:
+    with pytest.raises(BadTrigger, match=f"{field}: means nothing: {begins}") as refused:
+        cron(expression, **{field: word})
+    assert refused.value.field == field
+    assert cron(expression) == Cron(expression)
+    assert cron(expression, gap="skip", fold="both") == Cron(expression, "UTC", "skip", "both"), "what it does anyway"
+    validate(Cron(expression, fold="last"))  # as it may be stored
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,7 @@ def test_h_depends_on_the_name_of_the_schedule() -> None:
         (["0 9 * * MUN"], "day of week: 'mun' is not understood"),
         (["0 9 * *"], "expression: '0 9 * *' has 4 fields instead of 5 or 6"),
         (["0 0 30 2 *"], "day of month: 30 never comes in February\nhint: it has 29 days at most"),
+        (["*/15 * * * *", "--fold", "last"], "fold: means nothing: the minute begins with *"),
         (["@dayly"], "did you mean '@daily'?"),
         (["0 9 * * *", "--tz", "Europe/Berlim"], "did you mean 'Europe/Berlin'?"),
         (["0 9 * * *", "--after", "2026-01-01"], "has no zone"),

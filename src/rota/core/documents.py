@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from rota.core.cronfields import read
 from rota.core.expectations import Expectations, written
 from rota.core.names import checked_name
 from rota.core.policies import CatchUp, Failure, Overlap
@@ -29,6 +30,7 @@ from rota.core.triggers import (
     every,
     following,
     once,
+    require_times_of_day,
     validate,
 )  # fmt: skip
 from rota.durations import format_duration, parse_duration
@@ -140,6 +142,7 @@ def _cron(value: object, details: dict[str, Any]) -> Cron:
         _text(details.get(key, "-"))
     trigger = Cron(**{"expression": "", **details})
     validate(trigger)
+    require_times_of_day(trigger, details)
     return trigger
 
 
@@ -278,6 +281,7 @@ def _written_trigger(trigger: Trigger, zone: str) -> dict[str, Any]:
     match trigger:
         case Cron():
             laws = {key: getattr(trigger, key) for key, usual in _LAWS.items() if getattr(trigger, key) != usual}
+            laws = laws if read(trigger.expression).is_fixed else {}  # older ones may say what decides nothing
             if trigger.timezone == zone:
                 return {"cron": trigger.expression, **laws}
             return {"cron": {"expression": trigger.expression, "timezone": trigger.timezone, **laws}}

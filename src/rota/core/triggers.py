@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -79,14 +80,30 @@ class Either(_Trigger, frozen=True, tag="either"):
 Trigger = Cron | Every | After | Following | Once | Either
 
 
-def cron(expression: str, tz: str = "UTC", *, gap: str = "after", fold: str = "first") -> Cron:
-    """Five fields, or six with seconds first; `gap` is after or skip, `fold` is first, last or both."""
-    trigger = Cron(expression, tz, gap, fold)
+def cron(expression: str, tz: str = "UTC", *, gap: str | None = None, fold: str | None = None) -> Cron:
+    """Five fields, or six with seconds first; `gap` is after (the default) or skip, `fold` first (the default), last or
+    both: for expressions that name times of the day.
+    """
+    said = {field: word for field, word in (("gap", gap), ("fold", fold)) if word is not None}
+    trigger = Cron(expression, tz, **said)
     validate(trigger)
+    require_times_of_day(trigger, said)
     parsed = read(expression)
     if not parsed.has_hash:  # else the schedule's name decides on which days
         require_days(parsed)
     return trigger
+
+
+def require_times_of_day(trigger: Cron, said: Collection[str]) -> None:
+    """Refuses a `gap` or a `fold` that somebody said, though nothing is decided by it; what is stored may have one."""
+    parsed = read(trigger.expression)
+    if parsed.is_fixed:
+        return
+    name = "minute" if parsed.minute.text.startswith("*") else "hour"
+    for field, does in (("gap", "skip"), ("fold", "both")):
+        if field in said and getattr(trigger, field) != does:
+            why = f"the {name} begins with *, so it fires at each matching time that really passes"
+            raise BadTrigger(f"means nothing: {why}", field=field, hint="leave it out, or name times of the day")
 
 
 def every(interval: Duration, *, anchor: datetime | str | None = None) -> Every:
