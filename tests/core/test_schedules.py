@@ -265,10 +265,38 @@ def test_errors_say_what_was_meant() -> None:
         defined(scopes=[("account", "1"), ("account", "1")])
     with pytest.raises(BadPayload, match="payload at"):
         defined(payload={"deep": {"n": float("inf")}})
-    with pytest.raises(BadDuration, match="write a number and a unit"):
+    with pytest.raises(BadDuration, match=r"delay: 300 is not a duration .*write a number and a unit"):
         defined(delay=300)
     with pytest.raises(BadTrigger, match="use cron, every, after, following or once"):
         defined("1h")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"backoff": 5}, "backoff: 5 is not a duration"),
+        ({"backoff": {"base": "x"}}, "backoff.base: 'x' is not a duration"),
+        ({"backoff": {"factor": 0.5}}, "backoff, if exponential, needs factor"),
+        ({"timeout": "x"}, "timeout: 'x' is not a duration"),
+        ({"jitter": "-1s"}, "jitter: '-1s' is not a duration"),
+        ({"catch_up": {"mode": "none", "grace": "-1s"}}, "catch_up.grace: '-1s' is not a duration"),
+        ({"catch_up": {"window": timedelta(days=-1)}}, "catch_up.window: datetime.timedelta(days=-1) is negative"),
+        ({"failure": {"mode": "half_open", "cooldown": 5}}, "failure.cooldown: 5 is not a duration"),
+        ({"failure": {"mode": "backoff", "backoff": ["1m", "x"]}}, "failure.backoff: 'x' is not a duration"),
+        ({"failure": {"mode": "backoff", "backoff": {"bas": "1m"}}}, "failure.backoff has no option 'bas'"),
+        ({"expect": {"start_within": "x"}}, "expect.start_within: 'x' is not a duration"),
+        ({"max_concurrency": 0}, "max_concurrency must be a whole number from 1 up, not 0"),
+        ({"max_concurrency": None}, "max_concurrency must be a whole number from 1 up, not None"),
+        ({"max_concurrency": 1, "max_queued": -1}, "max_queued must be a whole number from 0 up, not -1"),
+        ({"max_concurrency": 1, "when_full": "skp"}, "when_full cannot be 'skp'"),
+        ({"rate": "0/1h"}, "rate: max must be a whole number from 1 up, not 0"),
+        ({"rate": "5/x"}, "rate: 'x' is not a duration"),
+    ],
+)
+def test_an_error_begins_with_the_key_that_people_wrote(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        defined(**options)
+    assert refused.value.message.startswith(said)
 
 
 def test_a_payload_as_deep_as_the_sea_is_refused() -> None:

@@ -132,6 +132,8 @@ def test_what_cannot_be_is_told_with_a_hint() -> None:
     assert "has cron and every" in refused(2, *add, "--cron", "* * * * *", "--every", "1h")
     assert "did you mean 'skip'?" in refused(2, *add, "--every", "1h", "--overlap", "skp")
     assert "did you mean 'priority'?" in refused(2, *add, "--every", "1h", "--set", "prioriti=1")
+    assert "backoff: 5 is not a duration" in refused(2, *add, "--every", "1h", "--set", "backoff=5")
+    assert "max_concurrency must be" in refused(2, *add, "--every", "1h", "--max-concurrency", "0")
     assert "has no =" in refused(2, *add, "--every", "1h", "--set", "priority")
     assert "is no JSON" in refused(2, *add, "--every", "1h", "--set", "catch_up={mode}")
     assert "--scope or --scopes" in refused(2, *add, "--every", "1h", "--scope", "a/b", "--scopes", "p")
