@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from rota.core.documents import KEYS, document_of, parse
+from rota.core.documents import KEYS, document_of, merged, parse
 from rota.core.model import JobDefinition
 from rota.core.policies import CatchUp, Failure, Overlap
 from rota.core.retry import Delays, Exponential
@@ -167,6 +167,15 @@ def test_the_zone_of_a_document_is_that_of_its_expressions() -> None:
 def test_the_number_of_an_interval_counts_its_unit(number: int, unit: str, seconds: int) -> None:
     trigger = parse({"name": "n", "job": "j", "interval_minutes": number, "interval_type": unit}).trigger
     assert trigger == Every(timedelta(seconds=seconds))
+    assert merged({"name": "n", "cron": "0 9 * * *", "gap": "skip"}, {"interval_minutes": number}) == {
+        "name": "n",
+        "interval_minutes": number,
+    }
+
+
+def test_an_interval_without_a_unit_counts_minutes() -> None:
+    assert parse({"name": "n", "job": "j", "interval_minutes": 5}).trigger == every("5m")
+    assert parse({"name": "n", "job": "j", "interval_minutes": 5, "interval_type": None}).trigger == every("5m")
 
 
 def test_what_decides_nothing_about_folds_is_not_written_and_not_read() -> None:
@@ -230,7 +239,7 @@ def test_scopes_are_texts_or_pairs_or_a_provider() -> None:
         ({"either": [{"every": "5m", "gap": "skip"}]}, "either, part 1 has no option 'gap'", None),
         ({"either": [{"every": "5m"}, {"cron": "x"}]}, "either, part 2: cron:", None),
         ({"either": []}, "either: triggers: a union has 1 to", None),
-        ({"interval_minutes": 5}, "interval_type is missing", None),
+        ({"interval_type": "hours"}, "interval_minutes must be a whole number", None),
         ({"interval_minutes": 5, "interval_type": "hour"}, "interval_type cannot be 'hour'", "hours"),
         ({"interval_minutes": "5", "interval_type": "hours"}, "interval_minutes must be a whole number", None),
     ],

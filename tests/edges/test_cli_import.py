@@ -265,6 +265,12 @@ def test_interval_jobs() -> None:
     assert [(one.line, one.text) for one in found.unconverted] == [
         (4, "now"), (5, "bad"), (6, "worse"), (7, "six"), (8, "'what'"),
     ]  # fmt: skip
+    odd = [{"name": name, "interval_minutes": 5, "bogus": 1, "created_at": 2} for name in "fgh"]
+    assert read_intervals(json.dumps([*odd, {"name": "i", "interval_minutes": 5, "tag": 1}])).remarks == (
+        "bogus of f and 2 more is not known, and left out",
+        "created_at of f and 2 more is not known, and left out",
+        "tag of i is not known, and left out",
+    )
     for text in ("{", "5", '{"things": []}'):
         with pytest.raises(Invalid):
             read_intervals(text)

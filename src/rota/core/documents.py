@@ -107,7 +107,9 @@ def _trigger_of(given: Mapping[str, Any], where: str) -> Trigger:
     if kind == "either":
         return _union(given["either"], zone, where)
     if kind == "interval_minutes":
-        interval: Every = _at(where, kind, _interval, given.get("interval_minutes"), given.get("interval_type"))
+        interval: Every = _at(
+            where, kind, _interval, given.get("interval_minutes"), given.get("interval_type", "minutes")
+        )
         return interval
     trigger: Trigger = _single(kind, given, zone, where)
     return trigger
@@ -171,10 +173,7 @@ def _union(parts: object, zone: str, where: str) -> Either:
 def _interval(number: object, unit: object) -> Every:
     """The number counts the unit, whatever its name says: 6 hours are interval_minutes = 6, interval_type = "hours"."""
     if unit not in _UNITS:
-        hint = did_you_mean(str(unit), _UNITS) if unit is not None else 'interval_type = "minutes", "hours" or "days"'
-        raise Invalid(
-            f"interval_type cannot be {unit!r}" if unit is not None else "interval_type is missing", hint=hint
-        )
+        raise Invalid(f"interval_type cannot be {unit!r}", hint=did_you_mean(str(unit), _UNITS))
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         raise Invalid(f"interval_minutes must be a whole number from 1 up, not {number!r}")
     return every(_duration(f"{number}{str(unit)[0]}"))
@@ -357,7 +356,7 @@ def _some(given: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
 def merged(old: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """The old document with what was given; another trigger replaces the old one and what belongs to it."""
     kept = dict(old)
-    if any(key in given for key in TRIGGER_KEYS):
+    if any(key in given for key in (*TRIGGER_KEYS, *INTERVAL_KEYS)):
         for key in (*TRIGGER_KEYS, *INTERVAL_KEYS, *DETAIL_KEYS):
             kept.pop(key, None)
     return {key: value for key, value in {**kept, **given}.items() if value is not None}
