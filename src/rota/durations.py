@@ -20,22 +20,25 @@ _MICROSECOND = timedelta(microseconds=1)
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 
-def parse_duration(value: Duration) -> timedelta:
-    """A bare number is refused: nobody remembers whether it meant seconds or milliseconds."""
+def parse_duration(value: Duration, what: str | None = None) -> timedelta:
+    """A bare number is refused: nobody remembers whether it meant seconds or milliseconds.
+
+    With the key that it belongs to, `what`, an error begins with that.
+    """
     if isinstance(value, timedelta):
         span = value
     elif isinstance(value, str) and _WHOLE.fullmatch(value.strip().lower()):
         parts = _PART.findall(value.strip().lower())
         total = sum(float(number) * _MICROSECONDS[unit] for number, unit in parts)
         if total > _LONGEST / timedelta(microseconds=1):
-            raise BadDuration(value, "is longer than a hundred years")
+            raise BadDuration(value, "is longer than a hundred years", what=what)
         span = timedelta(microseconds=round(total))
     else:
-        raise BadDuration(value)
+        raise BadDuration(value, what=what)
     if span < timedelta(0):
-        raise BadDuration(value, "is negative")
+        raise BadDuration(value, "is negative", what=what)
     if span > _LONGEST:
-        raise BadDuration(value, "is longer than a hundred years")
+        raise BadDuration(value, "is longer than a hundred years", what=what)
     return span
 
 

@@ -9,7 +9,7 @@ from rota.core.applying import FieldChange, check_names, checked_owner, differen
 from rota.core.documents import parse
 from rota.core.model import JobDefinition
 from rota.core.schedules import Schedule, ScheduleDefinition, define
-from rota.errors import Conflict, Invalid, UnknownOption
+from rota.errors import BadTrigger, Conflict, Invalid, UnknownOption
 from rota.instants import micros_at
 
 NOW = datetime(2026, 1, 1, 0, 5, tzinfo=UTC)
@@ -41,6 +41,14 @@ def test_what_is_new_is_created_with_all_of_its_fields() -> None:
     assert one.changes == (FieldChange("job", None, "crawl"), FieldChange("every", None, "1h"))
     assert one.fires_after[0] == NOW + timedelta(minutes=55)
     assert len(one.fires_after) == 3
+
+
+def test_what_is_new_and_over_is_refused_by_name() -> None:
+    over = {**NEWS, "end_at": "2025-12-31T00:00:00Z"}
+    with pytest.raises(BadTrigger, match="schedule 'news': end_at: it is over"):
+        differences(wanted(over), [], "me", micros_at(NOW))
+    (one,) = differences(wanted(over), [stored(over)], "me", micros_at(NOW))
+    assert one.kind == "unchanged"
 
 
 def test_what_is_the_same_is_unchanged_however_it_is_written() -> None:

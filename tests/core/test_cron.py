@@ -9,7 +9,7 @@ import pytest
 
 from rota.core.cronfields import read
 from rota.core.rules import Rule, Times, compiled
-from rota.core.triggers import cron
+from rota.core.triggers import Cron, cron
 from rota.errors import BadTrigger
 from rota.instants import instant, micros_at
 
@@ -19,7 +19,7 @@ def at(text: str) -> int:
 
 
 def times_of(expression: str, tz: str = "UTC", salt: str = "", **choices: str) -> Times:
-    return compiled(Rule(cron(expression, tz, **choices)), salt)
+    return compiled(Rule(Cron(expression, tz, **choices)), salt)
 
 
 def some(expression: str, start: str, number: int = 3, tz: str = "UTC", **choices: str) -> list[str]:
@@ -193,6 +193,11 @@ def test_what_is_refused_at_once(expression: str, field: str) -> None:
         ("@reboot", "from the program itself"),
         ("0 0 * * L", "5L is the last Friday"),
         ("0 0 * jann *", "did you mean 'jan'"),
+        ("0 0 * foo *", r"month: 'foo' is not understood \(values are 1 to 12 or JAN to DEC\)"),
+        ("0 0 * 13 *", "values are 1 to 12 or JAN to DEC"),
+        ("0 0 * * foo", "values are 0 to 7 or SUN to SAT"),
+        ("@every 5m", r"expression: '@every' is no cron expression .*every\(\"5m\"\)"),
+        ("@EVERY", "an interval is a trigger of its own"),
         ("* * *", "3 fields instead of 5 or 6"),
     ],
 )

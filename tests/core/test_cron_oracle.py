@@ -10,7 +10,7 @@ import pytest
 
 from proof.cron_oracle import CronOracle, Walk
 from rota.core.rules import Rule, Times, compiled
-from rota.core.triggers import cron
+from rota.core.triggers import Cron
 
 MICROS = 1_000_000
 DAY = 86_400
@@ -128,7 +128,7 @@ def test_random_expressions_in_many_zones(seed: int) -> None:
         fires = CronOracle(text, gap, fold).fires(walk)
         fired += bool(fires)
         try:
-            check_case(draw, compiled(Rule(cron(text, name, gap=gap, fold=fold)), ""), fires, walk)
+            check_case(draw, compiled(Rule(Cron(text, name, gap=gap, fold=fold)), ""), fires, walk)
         except AssertionError as failure:
             raise AssertionError(f"cron({text!r}, {name!r}, gap={gap!r}, fold={fold!r}) near {day}") from failure
     assert fired > CASES / 3  # the cases are worth something
@@ -140,7 +140,7 @@ def test_every_place_with_expressions_that_fire_there(place: int, text: str) -> 
     draw = random.Random(place)
     fires = CronOracle(text).fires(walk_of(place))
     assert fires
-    check_case(draw, compiled(Rule(cron(text, PLACES[place][0])), ""), fires, walk_of(place))
+    check_case(draw, compiled(Rule(Cron(text, PLACES[place][0])), ""), fires, walk_of(place))
 
 
 def test_a_union_and_its_windows_count_what_they_list() -> None:
@@ -150,8 +150,8 @@ def test_a_union_and_its_windows_count_what_they_list() -> None:
         place, other = draw.randrange(len(PLACES)), draw.choice(["UTC", "Asia/Kathmandu", "America/New_York"])
         name, day = PLACES[place]
         texts = [expression(draw, datetime.fromisoformat(day)) for _ in range(2)]
-        first, second = (compiled(Rule(cron(text, zone)), "") for text, zone in zip(texts, (name, other), strict=True))
-        union = compiled(Rule(cron(texts[0], name) | cron(texts[1], other)), "")
+        first, second = (compiled(Rule(Cron(text, zone)), "") for text, zone in zip(texts, (name, other), strict=True))
+        union = compiled(Rule(Cron(texts[0], name) | Cron(texts[1], other)), "")
         walk = walk_of(place)
         low, high = walk.first * MICROS, (walk.first + draw.randint(0, 100_000)) * MICROS
         listed = {*listing(first, low, high), *listing(second, low, high)}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from rota.core.documents import KEYS, document_of, parse
+from rota.core.documents import KEYS, document_of, merged, parse
 from rota.core.model import JobDefinition
 from rota.core.policies import CatchUp, Failure, Overlap
 from rota.core.retry import Delays, Exponential
@@ -44,11 +44,11 @@ BACKOFFS = st.one_of(
 )
 CRONS = st.builds(
     cron,
-    st.sampled_from(["0 9 * * *", "*/15 * * * * *", "@daily", "H H * * MON-FRI", "30 2 L * ?"]),
+    st.sampled_from(["0 9 * * *", "@daily", "H H * * MON-FRI", "30 2 L * ?"]),
     ZONES,
     gap=st.sampled_from(["after", "skip"]),
     fold=st.sampled_from(["first", "last", "both"]),
-)
+) | st.builds(cron, st.sampled_from(["*/15 * * * * *", "@hourly"]), ZONES)
 EVERYS = st.builds(every, SPANS, anchor=st.none() | WHOLE_TIMES)
 ONCES = WHOLE_TIMES.map(once)
 UNIONS = st.lists(CRONS | EVERYS | ONCES, min_size=1, max_size=4, unique=True).map(lambda parts: Either(tuple(parts)))
@@ -167,6 +167,37 @@ def test_the_zone_of_a_document_is_that_of_its_expressions() -> None:
 def test_the_number_of_an_interval_counts_its_unit(number: int, unit: str, seconds: int) -> None:
     trigger = parse({"name": "n", "job": "j", "interval_minutes": number, "interval_type": unit}).trigger
     assert trigger == Every(timedelta(seconds=seconds))
+    assert merged({"name": "n", "cron": "0 9 * * *", "gap": "skip"}, {"interval_minutes": number}) == {
+        "name": "n",
+        "interval_minutes": number,
+    }
+
+
+def test_an_interval_without_a_unit_counts_minutes() -> None:
+    assert parse({"name": "n", "job": "j", "interval_minutes": 5}).trigger == every("5m")
+    assert parse({"name": "n", "job": "j", "interval_minutes": 5, "interval_type": None}).trigger == every("5m")
+
+
+def test_what_decides_nothing_about_folds_is_not_written_and_not_read() -> None:
+    stored = define(JobDefinition(name="j"), Cron("*/15 * * * *", fold="last"), {}, name="n", now=None)
+    assert document_of("n", stored) == {"name": "n", "job": "j", "cron": "*/15 * * * *"}
+    said = "schedule 'n': cron: fold: means nothing: the minute begins with"
+    for trigger in (
+        {"cron": "*/15 * * * *", "fold": "last"},
+        {"cron": {"expression": "*/15 * * * *", "fold": "first"}},
+        {"either": [{"cron": "*/15 * * * *", "fold": "first"}]},
+    ):
+        with pytest.raises(Invalid, match=said.replace("cron", ".*cron")):
+            parse({"name": "n", "job": "j", **trigger})
+
+
+def test_an_anchor_at_the_start_is_stored_as_an_instant() -> None:
+    document = {"name": "n", "job": "j", "every": "1h", "anchor": "start", "start_at": "2026-01-01T09:30:00Z"}
+    name, job, trigger, options = parse(document)
+    definition = define(JobDefinition(name=job), trigger, options, name=name, now=None)
+    assert definition.rule.trigger == every("1h", anchor=datetime(2026, 1, 1, 9, 30, tzinfo=UTC))
+    assert document_of(name, definition) == {**document, "anchor": "2026-01-01T09:30:00Z"}
+    assert parse({"name": "n", "job": "j", "every": "1h", "anchor": "epoch"}).trigger == every("1h")
 
 
 def test_toml_has_instants_and_dates_of_its_own() -> None:
@@ -208,7 +239,7 @@ def test_scopes_are_texts_or_pairs_or_a_provider() -> None:
         ({"either": [{"every": "5m", "gap": "skip"}]}, "either, part 1 has no option 'gap'", None),
         ({"either": [{"every": "5m"}, {"cron": "x"}]}, "either, part 2: cron:", None),
         ({"either": []}, "either: triggers: a union has 1 to", None),
-        ({"interval_minutes": 5}, "interval_type is missing", None),
+        ({"interval_type": "hours"}, "interval_minutes must be a whole number", None),
         ({"interval_minutes": 5, "interval_type": "hour"}, "interval_type cannot be 'hour'", "hours"),
         ({"interval_minutes": "5", "interval_type": "hours"}, "interval_minutes must be a whole number", None),
     ],

@@ -86,6 +86,10 @@ def test_a_message_carries_its_hint() -> None:
     [
         ("qeue", ["queue", "key"], "did you mean 'queue'?"),
         ("zzz", ["b", "a"], "known: a, b"),
+        ("mun", ["mon", "tue"], "did you mean 'mon'?"),
+        ("maximum", ["by", "max", "max_queued"], "did you mean 'max'?"),
+        ("nope", ["scoped", "crawl"], "known: crawl, scoped"),
+        ("bogus", ["log_runs", *(f"name-{n}" for n in range(9))], None),
         ("zzz", [], None),
         ("zzz", [f"name-{n}" for n in range(9)], None),
     ],

@@ -13,7 +13,7 @@ from rota.core.publishing import new_run
 from rota.core.retry import Delays, Exponential, RetryPolicy
 from rota.core.schedules import SCHEDULE_OPTIONS, Schedule, ScheduleDefinition, define, options_of
 from rota.core.scope import GLOBAL, Scope
-from rota.core.triggers import Trigger, after, cron, every, once
+from rota.core.triggers import Cron, Trigger, after, cron, every, once
 from rota.errors import BadDuration, BadPayload, BadTrigger, Conflict, Invalid, NotSchedulable, UnknownOption
 from rota.instants import instant, micros_at
 
@@ -231,7 +231,8 @@ def test_what_makes_no_sense_is_refused(options: dict[str, Any]) -> None:
         (HOURLY, {"catch_up": {"mode": "latest", "keep": 3}}, "keep means nothing"),
         (cron("0 9 * * *"), {"timezone": "Europe/Berlin"}, r"timezone means nothing .*cron\(…, 'Europe/Berlin'\)"),
         (HOURLY, {"windows": ["09:30-09:45"]}, "nothing is left of it"),
-        (cron("0 0 30 2 *"), {}, "never fires"),
+        (every("1h", anchor="start"), {}, "anchor: there is no start_at .*say start_at"),
+        (Cron("0 0 30 2 *"), {}, "day of month: 30 never comes in February"),
     ],
 )
 def test_contradictions_are_refused(trigger: Trigger, options: dict[str, Any], why: str) -> None:
@@ -264,10 +265,38 @@ def test_errors_say_what_was_meant() -> None:
         defined(scopes=[("account", "1"), ("account", "1")])
     with pytest.raises(BadPayload, match="payload at"):
         defined(payload={"deep": {"n": float("inf")}})
-    with pytest.raises(BadDuration, match="write a number and a unit"):
+    with pytest.raises(BadDuration, match=r"delay: 300 is not a duration .*write a number and a unit"):
         defined(delay=300)
     with pytest.raises(BadTrigger, match="use cron, every, after, following or once"):
         defined("1h")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"backoff": 5}, "backoff: 5 is not a duration"),
+        ({"backoff": {"base": "x"}}, "backoff.base: 'x' is not a duration"),
+        ({"backoff": {"factor": 0.5}}, "backoff, if exponential, needs factor"),
+        ({"timeout": "x"}, "timeout: 'x' is not a duration"),
+        ({"jitter": "-1s"}, "jitter: '-1s' is not a duration"),
+        ({"catch_up": {"mode": "none", "grace": "-1s"}}, "catch_up.grace: '-1s' is not a duration"),
+        ({"catch_up": {"window": timedelta(days=-1)}}, "catch_up.window: datetime.timedelta(days=-1) is negative"),
+        ({"failure": {"mode": "half_open", "cooldown": 5}}, "failure.cooldown: 5 is not a duration"),
+        ({"failure": {"mode": "backoff", "backoff": ["1m", "x"]}}, "failure.backoff: 'x' is not a duration"),
+        ({"failure": {"mode": "backoff", "backoff": {"bas": "1m"}}}, "failure.backoff has no option 'bas'"),
+        ({"expect": {"start_within": "x"}}, "expect.start_within: 'x' is not a duration"),
+        ({"max_concurrency": 0}, "max_concurrency must be a whole number from 1 up, not 0"),
+        ({"max_concurrency": None}, "max_concurrency must be a whole number from 1 up, not None"),
+        ({"max_concurrency": 1, "max_queued": -1}, "max_queued must be a whole number from 0 up, not -1"),
+        ({"max_concurrency": 1, "when_full": "skp"}, "when_full cannot be 'skp'"),
+        ({"rate": "0/1h"}, "rate: max must be a whole number from 1 up, not 0"),
+        ({"rate": "5/x"}, "rate: 'x' is not a duration"),
+    ],
+)
+def test_an_error_begins_with_the_key_that_people_wrote(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        defined(**options)
+    assert refused.value.message.startswith(said)
 
 
 def test_a_payload_as_deep_as_the_sea_is_refused() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import msgspec
 import pytest
 
-from rota.core.triggers import After, Cron, Either, Every, Once, Trigger, after, cron, every, once, validate
+from rota.core.triggers import After, Cron, Either, Every, Once, Trigger, after, cron, every, once, started, validate
 from rota.errors import BadDuration, BadTrigger
 
 SECOND = timedelta(seconds=1)
@@ -23,6 +23,7 @@ TAIPEI = timezone(timedelta(hours=8))
         (every(timedelta(seconds=1)), Every(SECOND)),
         (every("1d", anchor=NINE), Every(timedelta(days=1), NINE_MICROS)),
         (every("1d", anchor=NINE.astimezone(TAIPEI)), Every(timedelta(days=1), NINE_MICROS)),
+        (every("1d", anchor="epoch"), Every(timedelta(days=1))),
         (after("30m"), After(timedelta(minutes=30))),
         (once(NINE), Once(NINE_MICROS)),
         (once(datetime(1970, 1, 1, tzinfo=UTC)), Once(0)),
@@ -31,6 +32,20 @@ TAIPEI = timezone(timedelta(hours=8))
 def test_what_people_write(made: Trigger, meant: Trigger) -> None:
     assert made == meant
     assert hash(made) == hash(meant)
+
+
+def test_an_anchor_at_the_start_is_where_its_schedule_starts() -> None:
+    hourly, half_past = every("1h", anchor="start"), NINE_MICROS + 1_800_000_000
+    assert started(hourly, half_past) == Every(timedelta(hours=1), half_past)
+    assert started(hourly, half_past - 1) == Every(timedelta(hours=1), half_past), "times are whole seconds"
+    assert started(hourly | once(NINE), 0) == Either((Every(timedelta(hours=1), 0), Once(NINE_MICROS)))
+    assert started(every("1h", anchor=NINE), half_past) == every("1h", anchor=NINE)
+    with pytest.raises(BadTrigger, match=r"anchor: there is no start_at \(say start_at, from which it counts\)"):
+        started(hourly, None)
+    with pytest.raises(BadTrigger, match="anchor: is not within the years"):
+        started(hourly, -2_000_000)
+    with pytest.raises(BadTrigger, match="anchor: cannot be 'begin'"):
+        every("1h", anchor="begin")
 
 
 @pytest.mark.parametrize("interval", ["0s", "500ms", "1.5s", "999ms", timedelta(microseconds=1), timedelta(0)])
@@ -72,7 +87,7 @@ def test_instants_that_make_no_sense(moment: datetime) -> None:
         ({"gap": "first"}, "gap", "known: after, skip"),
         ({"fold": "fist"}, "fold", "did you mean 'first'"),
         ({"fold": "x" * 1_000_000}, "fold", "known: both, first, last"),
-        ({"gap": None}, "gap", "known"),
+        ({"gap": 5}, "gap", "known"),
         ({"tz": "Mars/Olympus"}, "timezone", "as in"),
     ],
 )
@@ -81,6 +96,44 @@ def test_choices_that_there_are_not(choices: dict[str, str], field: str, hint: s
         cron("0 9 * * *", **choices)
     assert refused.value.field == field
     assert len(str(refused.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("expression", "field", "word", "begins"),
+    [
+        ("*/15 * * * *", "fold", "last", "the minute begins"),
+        ("*/15 2 * * *", "gap", "after", "the minute begins"),
+        ("0 * * * *", "fold", "first", "the hour begins"),
+        ("0 0 */2 * * *", "fold", "last", "the hour begins"),
+    ],
+)
+def test_what_decides_nothing_about_gaps_and_folds(expression: str, field: str, word: str, begins: str) -> None:
+    with pytest.raises(BadTrigger, match=f"{field}: means nothing: {begins}") as refused:
+        cron(expression, **{field: word})
+    assert refused.value.field == field
+    assert cron(expression) == Cron(expression)
+    assert cron(expression, gap="skip", fold="both") == Cron(expression, "UTC", "skip", "both"), "what it does anyway"
+    validate(Cron(expression, fold="last"))  # as it may be stored
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("0 0 30 2 *", r"day of month: 30 never comes in February \(it has 29 days at most\)"),
+        ("0 0 31,L-30 4,jun ?", r"day of month: 31,L-30 never comes in April and June \(they have 30 days at most\)"),
+        ("0 0 */28 * MON#2", r"day of week: MON#2 never meets \*/28"),
+        ("0 0 15w * */6", r"day of week: \*/6 never meets 15W"),
+    ],
+)
+def test_days_that_never_come(expression: str, said: str) -> None:
+    validate(Cron(expression))  # as a part of a union, it may be stored
+    with pytest.raises(BadTrigger, match=said):
+        cron(expression)
+
+
+@pytest.mark.parametrize("expression", ["0 0 29 2 *", "0 0 30 2 MON", "0 0 H(30-31) 2 *", "0 0 ? 2 MON#5"])
+def test_days_that_come_now_and_then(expression: str) -> None:
+    assert cron(expression) == Cron(expression)
 
 
 class TestUnion:

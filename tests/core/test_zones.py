@@ -139,9 +139,23 @@ def test_values_that_are_no_name(name: object) -> None:
         zone(name)  # type: ignore[arg-type]
 
 
-def test_the_nearest_name_is_offered() -> None:
-    with pytest.raises(BadTrigger, match=r"timezone: .*did you mean 'Europe/Berlin'\?"):
-        zone("Europe/Berln")
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("Europe/Berln", "did you mean 'Europe/Berlin'?"),
+        ("europe/berlin", "did you mean 'Europe/Berlin'?"),
+        ("Berlin", "did you mean 'Europe/Berlin'?"),
+        ("new york", "did you mean 'America/New_York'?"),
+        ("utc", "did you mean 'UTC'?"),
+        ("CEST", 'as in "Europe/Berlin"'),
+        ("PST", 'as in "Europe/Berlin"'),
+        ("Nowhere", 'as in "Europe/Berlin"'),
+    ],
+)
+def test_the_nearest_name_is_offered_but_no_other_abbreviation(name: str, hint: str) -> None:
+    with pytest.raises(BadTrigger, match="timezone: no time zone is called") as refused:
+        zone(name)
+    assert refused.value.hint == hint
 
 
 def test_a_zone_is_read_once() -> None:

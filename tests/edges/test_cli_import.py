@@ -94,6 +94,16 @@ def test_lines_that_cannot_be_schedules_are_listed() -> None:
     assert "which nothing fills" in found[18]
 
 
+def test_what_never_fires_is_listed() -> None:
+    found = read_crontab("0 0 30 2 * never\n# 0 0 30 2 * switched-off\n0 0 28 2 * yearly\n")
+    assert [(one.line, one.why) for one in found.unconverted] == [
+        (1, "day of month: 30 never comes in February (it has 29 days at most)")
+    ]
+    assert [(document["name"], "description" in document) for document in found.documents] == [("yearly", False)]
+    old = read_intervals('[{"name": "f", "schedule_time": "0 0 30 2 *"}]')
+    assert [one.why for one in old.unconverted] == ["day of month: 30 never comes in February"]
+
+
 def test_system_crontabs_have_a_column_for_the_user() -> None:
     text = "TZ=:Asia/Tokyo\n-0 3 * * * root /bin/x  --now\n@hourly www-data /bin/y\n0 3 * * * root\n"
     found = read_crontab(text, system=True)
@@ -156,7 +166,9 @@ def test_what_is_printed_can_be_applied(tmp_path: Path, known_url: str) -> None:
     applied = answer("schedule", "apply", "schedules.toml")
     assert applied["counts"] == {"create": 4, "change": 0, "delete": 0, "unchanged": 0}
     assert answer("schedule", "apply", "schedules.toml")["counts"]["unchanged"] == 4
-    as_cron = answer("import", "crontab", "old.cron", "--apply")
+    done = rota("import", "crontab", "old.cron", "--apply", "--json")
+    assert done.exit_code == 1
+    as_cron = json.loads(done.stdout)
     changed = {
         one["name"]: [change["key"] for change in one["changes"]] for one in as_cron["items"] if one["kind"] == "change"
     }
@@ -253,6 +265,12 @@ def test_interval_jobs() -> None:
     assert [(one.line, one.text) for one in found.unconverted] == [
         (4, "now"), (5, "bad"), (6, "worse"), (7, "six"), (8, "'what'"),
     ]  # fmt: skip
+    odd = [{"name": name, "interval_minutes": 5, "bogus": 1, "created_at": 2} for name in "fgh"]
+    assert read_intervals(json.dumps([*odd, {"name": "i", "interval_minutes": 5, "tag": 1}])).remarks == (
+        "bogus of f and 2 more is not known, and left out",
+        "created_at of f and 2 more is not known, and left out",
+        "tag of i is not known, and left out",
+    )
     for text in ("{", "5", '{"things": []}'):
         with pytest.raises(Invalid):
             read_intervals(text)

@@ -10,9 +10,9 @@ from rota.core.limits import Limit
 from rota.core.model import JobDefinition
 from rota.core.scope import Scope
 from rota.core.states import Outcome, RunState
-from rota.core.triggers import after, cron, every, once
+from rota.core.triggers import Trigger, after, cron, every, following, once
 from rota.core.unique import Unique
-from rota.errors import DuplicateSchedule, Invalid, Overlapping, UnknownSchedule
+from rota.errors import BadTrigger, DuplicateSchedule, Overlapping, UnknownSchedule
 from rota.instants import instant
 from rota.store import Store
 from tests.support.clock import ManualClock
@@ -275,8 +275,28 @@ async def test_a_disabled_job_is_skipped_and_told(store: Store, clock: ManualClo
 
 
 async def test_once_long_over_is_refused(store: Store, clock: ManualClock) -> None:
-    with pytest.raises(Invalid, match="is over"):
+    with pytest.raises(BadTrigger, match="once: it is over"):
         await make_schedule(store, trigger=once(instant(clock.micros()) - timedelta(days=2)))
+
+
+@pytest.mark.parametrize("trigger", [every("1h"), cron("0 * * * *"), after("1h"), following("work")])
+async def test_a_new_schedule_that_is_over_is_refused(store: Store, clock: ManualClock, trigger: Trigger) -> None:
+    job, end_at = JobDefinition(name="other"), instant(clock.micros()) + minutes(90)
+    await store.save_jobs([JobDefinition(name="work")])
+    await make_schedule(store, trigger=trigger, job=job, end_at=end_at)
+    clock.advance(minutes(91))
+    with pytest.raises(BadTrigger, match="end_at: it is over") as refused:
+        await make_schedule(store, "late", trigger, job=job, end_at=end_at)
+    assert refused.value.field == "end_at"
+    with pytest.raises(DuplicateSchedule):
+        await make_schedule(store, trigger=trigger, job=job, end_at=end_at)
+    assert await store.schedules.names() == ["s"]
+
+
+async def test_a_schedule_that_stands_may_be_ended(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store)
+    await edit(store, "s", end_at=instant(clock.micros()) - minutes(1))
+    assert (await get_schedule(store)).state == "ended"
 
 
 async def test_queued_plan_times_run_one_after_the_other(store: Store, clock: ManualClock) -> None:

@@ -14,6 +14,7 @@ from rota.core.schedules import define
 from rota.core.triggers import every
 from rota.engine.declaring import CODE, declare_schedules
 from rota.errors import Conflict, DuplicateSchedule
+from rota.instants import instant
 from rota.registry.schedules import Declared, declared
 from rota.store import Store, planning
 from rota.store.lanes import read_lanes
@@ -196,6 +197,22 @@ async def test_a_deploy_leaves_alone_what_belongs_to_others(store: Store, clock:
     assert (await get_schedule(store, "s0")).owner == "test"
     assert (await get_schedule(store, "s0")).definition.rule.trigger == every("7m")
     assert (await get_schedule(store, "s1")).owner == CODE
+
+
+async def test_a_program_starts_although_what_it_declares_is_over(
+    store: Store, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    await store.save_jobs([WORK])
+    end_at = instant(clock.micros()) + minutes(5)
+    wanted = [declared("s", define(WORK, every("1m"), {"end_at": end_at}, name="s", now=clock.micros()))]
+    await declare_schedules(store, wanted)
+    clock.advance(minutes(10))
+    await declare_schedules(store, wanted)
+    assert not caplog.records
+    await store.schedules.delete("s", None)
+    await declare_schedules(store, wanted)
+    assert "schedule 's': end_at: it is over" in caplog.text
+    assert await store.schedules.names() == []
 
 
 async def test_a_schedule_that_is_deleted_while_it_is_deployed_does_not_stop_the_start(

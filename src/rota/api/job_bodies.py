@@ -159,7 +159,8 @@ def _option(value: Any) -> Any:
         case UniqueBody():
             return msgspec.to_builtins(value)
         case BackoffBody():
-            return Exponential(parse_duration(value.base), value.factor, parse_duration(value.cap), value.jitter)
+            base, cap = (parse_duration(getattr(value, part), f"backoff.{part}") for part in ("base", "cap"))
+            return Exponential(base, value.factor, cap, value.jitter)
         case _:
             return value
 

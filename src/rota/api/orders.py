@@ -119,6 +119,7 @@ def _option(given: Any) -> Any:
         case UniqueBody():
             return msgspec.to_builtins(given)
         case BackoffBody():
-            return Exponential(parse_duration(given.base), given.factor, parse_duration(given.cap), given.jitter)
+            base, cap = (parse_duration(getattr(given, part), f"backoff.{part}") for part in ("base", "cap"))
+            return Exponential(base, given.factor, cap, given.jitter)
         case _:
             return given

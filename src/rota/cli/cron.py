@@ -37,15 +37,15 @@ _MOST = 10_000
 @click.option(
     "-n", "--count", type=click.IntRange(1, _MOST), default=10, show_default=True, metavar="N", help="So many fires."
 )
-@click.option("--gap", type=click.Choice(GAPS), default="after", show_default=True, help="When clocks skip its time.")
-@click.option("--fold", type=click.Choice(FOLDS), default="first", show_default=True, help="When they repeat it.")
+@click.option("--gap", type=click.Choice(GAPS), help="When clocks skip its time.  [default: after]")
+@click.option("--fold", type=click.Choice(FOLDS), help="When they repeat it.  [default: first]")
 @click.option("--salt", default="", metavar="NAME", help="The schedule's name, which decides what H stands for.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def cron(
-    expression: str, timezone: str, after: datetime | None, count: int, gap: str, fold: str, salt: str, as_json: bool
+    expression: str, timezone: str, after: datetime | None, count: int, salt: str, as_json: bool, **law: str | None
 ) -> None:
     """Say what a cron expression means, and when it fires next."""
-    rule = Rule(cron_trigger(expression, timezone, gap=gap, fold=fold), timezone=timezone)
+    rule = Rule(cron_trigger(expression, timezone, **law), timezone=timezone)
     now = datetime.now(UTC)
     fires = fires_of(rule, salt, after or now, count)
     description = describe(rule, salt or None)

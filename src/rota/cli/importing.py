@@ -50,16 +50,16 @@ def import_group() -> None:
 @_apply
 @yes_option
 @shared
-def crontab(file: str, job: str, zone: str | None, system: bool, as_every: bool, **given: Any) -> None:
+def crontab(file: str, job: str, zone: str | None, system: bool, as_every: bool, **given: Any) -> int:
     """Turn a crontab into schedules.
 
     Each entry becomes a schedule of --job with the payload {"command": …, "environment": {…}}; what follows a % is
     in "stdin". Comments above an entry describe it, CRON_TZ and TZ above it set its zone. Lines that cannot be
-    schedules are listed on stderr.
+    schedules are listed on stderr, and with --apply the exit code is 1 if there are some.
     """
     found = read_crontab(read_text(file), job=job, zone=zone or "UTC", system=system, as_every=as_every)
     remarks = [_UNZONED] if found.unzoned and zone is None else []
-    _Import(found.documents, "line", found.unconverted, remarks).give(file, **given)
+    return _Import(found.documents, "line", found.unconverted, remarks).give(file, **given)
 
 
 @import_group.command(
@@ -71,7 +71,7 @@ def crontab(file: str, job: str, zone: str | None, system: bool, as_every: bool,
 @_apply
 @yes_option
 @shared
-def intervals(file: str, job: str, applying: bool, **given: Any) -> int:
+def intervals(file: str, job: str, **given: Any) -> int:
     """Turn a JSON list of interval jobs into schedules.
 
     Known are name or source_name, interval_minutes with interval_type (the number counts the unit: minutes, if none is
@@ -79,8 +79,7 @@ def intervals(file: str, job: str, applying: bool, **given: Any) -> int:
     With --apply the exit code is 1 if some of them cannot be schedules.
     """
     found = read_intervals(read_text(file), job=job)
-    _Import(found.documents, "job", found.unconverted, found.remarks).give(file, applying=applying, **given)
-    return 1 if applying and found.unconverted else 0
+    return _Import(found.documents, "job", found.unconverted, found.remarks).give(file, **given)
 
 
 def _owner_of(file: str, owner: str | None, applying: bool) -> str | None:
@@ -101,7 +100,8 @@ class _Import(msgspec.Struct, frozen=True):
 
     def give(
         self, file: str, *, owner: str | None, applying: bool, yes: bool, database: str | None, as_json: bool
-    ) -> None:
+    ) -> int:
+        """The exit code: 1 if only some of it was applied."""
         owned_by = _owner_of(file, owner, applying)
         left = [f"{self.unit} {one.line}: {one.text}: {one.why}" for one in self.problems]
         if applying or not as_json:
@@ -115,6 +115,7 @@ class _Import(msgspec.Struct, frozen=True):
             print_json({"owner": owned_by, "schedule": self.documents, **facts})
         else:
             emit(schedules_toml(owned_by, self.documents, left).rstrip("\n"))
+        return 1 if applying and self.problems else 0
 
     def _apply(self, owner: str, database: str | None, *, asking: bool, as_json: bool) -> None:
         try:

@@ -12,8 +12,9 @@ import msgspec
 from rota.core import preview
 from rota.core.documents import document_of
 from rota.core.names import checked_name
+from rota.core.planning import first_cursor
 from rota.core.schedules import Schedule, ScheduleDefinition
-from rota.errors import Conflict, Invalid, UnknownOption
+from rota.errors import BadTrigger, Conflict, Invalid, UnknownOption
 
 CREATE, CHANGE, DELETE, UNCHANGED = "create", "change", "delete", "unchanged"
 
@@ -103,6 +104,7 @@ def _refuse_foreign(schedules: Sequence[Schedule], owner: str) -> None:
 def _difference(name: str, definition: ScheduleDefinition, old: Schedule | None, now: int) -> Difference:
     fires = _fires(definition, name, now)
     if old is None:
+        _refuse_over(name, definition, now)
         return Difference(
             kind=CREATE, name=name, changes=changes(None, document_of(name, definition)), fires_after=fires
         )
@@ -112,6 +114,13 @@ def _difference(name: str, definition: ScheduleDefinition, old: Schedule | None,
         return Difference(kind=UNCHANGED, name=name, fires_before=before, fires_after=fires, paused=paused)
     changed = changes(document_of(name, old.definition), document_of(name, definition))
     return Difference(kind=CHANGE, name=name, changes=changed, fires_before=before, fires_after=fires, paused=paused)
+
+
+def _refuse_over(name: str, definition: ScheduleDefinition, now: int) -> None:
+    try:
+        first_cursor(definition, name, now)
+    except BadTrigger as error:
+        raise error.within(f"schedule {name!r}") from None
 
 
 def _deletion(old: Schedule, now: int) -> Difference:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from datetime import date
 
-from rota.core.cronfields import Expression, Field
+import msgspec
+
+from rota.core.cronfields import DAY_OF_MONTH, DAY_OF_WEEK, MONTH_NAMES, Expression, Field
+from rota.errors import BadTrigger
 
 DAY = 86_400
 _FIRST, _LAST = 1969, 2400  # a zone's offset leads a day out of the years of plan times
@@ -124,6 +127,25 @@ class Calendar:
             minute = f"{self._seconds:060b}"
             self._day_bits = int("".join(minute if bit == "1" else "0" * 60 for bit in f"{self._minutes:b}"), 2)
         return self._day_bits
+
+
+def require_days(expression: Expression) -> None:
+    """Refuses an expression whose days come in none of the 14 years there are."""
+    if _has_days(expression):
+        return
+    day, weekday = expression.day.text.upper(), expression.weekday.text.upper()
+    if _has_days(msgspec.structs.replace(expression, weekday=Field("*", 0b111_1111))):
+        hint = "one that begins with * is no alternative to the other: both have to match"
+        raise BadTrigger(f"{weekday} never meets {day}, the day of month", field=DAY_OF_WEEK.name, hint=hint)
+    months = expression.month.values
+    longest = max(_LEAP[month - 1] for month in months)
+    named = " and ".join(MONTH_NAMES[month - 1] for month in months)
+    hint = f"{'it has' if len(months) == 1 else 'they have'} {longest} days at most"
+    raise BadTrigger(f"{day} never comes in {named}", field=DAY_OF_MONTH.name, hint=hint)
+
+
+def _has_days(expression: Expression) -> bool:
+    return any(_days_of_year(expression, length, weekday) for length in (365, 366) for weekday in range(7))
 
 
 def _days_of_year(expression: Expression, length: int, weekday: int) -> int:

@@ -22,8 +22,13 @@ NICKNAMES = {
     "@hourly": "0 * * * *",
 }
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+MONTH_NAMES = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
 WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
+_EVERY = 'an interval is a trigger of its own: every("5m"), every = "5m" in a file, --every 5m'
 _DIGITS = re.compile(r"[0-9]{1,4}")
 _HASHED = re.compile(r"h(?:\(([^()]*)\))?(?:/(.*))?")
 _FROM_LAST = re.compile(r"l(?:-([0-9]{1,2}))?")
@@ -41,6 +46,12 @@ class Kind:
     high: int
     names: tuple[str, ...] = ()
     spread_high: int = 0  # `H` stays within the days that every month has
+
+    @property
+    def values(self) -> str:
+        """In words."""
+        named = f" or {self.names[0].upper()} to {self.names[-1].upper()}" if self.names else ""
+        return f"values are {self.low} to {self.high}{named}"
 
     def number_of(self, word: str) -> int | None:
         if word in self.names:
@@ -123,6 +134,8 @@ def _words(text: str) -> list[str]:
     if not text.isascii():
         raise BadTrigger(f"{text!a} has characters that are not ASCII", field="expression", hint="write digits 0 to 9")
     words = text.lower().split()
+    if words and words[0] == "@every":
+        raise BadTrigger("'@every' is no cron expression", field="expression", hint=_EVERY)
     if len(words) == 1 and words[0].startswith("@"):
         known = NICKNAMES.get(words[0])
         if known is None:
@@ -213,10 +226,10 @@ def _unrolled(kind: Kind, first: str, last: str) -> str:
 def _number(kind: Kind, word: str) -> int:
     number = kind.number_of(word)
     if number is None:
-        hint = did_you_mean(word, kind.names) if kind.names and len(word) < 20 else None
-        raise _Wrong("is not understood", hint or f"values are {kind.low} to {kind.high}")
+        near = did_you_mean(word, kind.names, few=0) if len(word) < 20 else None
+        raise _Wrong("is not understood", near or kind.values)
     if not kind.low <= number <= kind.high:
-        raise _Wrong("is out of range", f"values are {kind.low} to {kind.high}")
+        raise _Wrong("is out of range", kind.values)
     return number
 
 

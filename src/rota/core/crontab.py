@@ -127,7 +127,7 @@ def _split(line: str, system: bool) -> tuple[str, str, str]:
     expression = " ".join(words[:times])
     if expression.lower() == "@reboot":
         raise ValueError("it is for the start of a machine, which is no time")
-    cron(expression)
+    read(expression)
     return expression, words[times] if system else "", words[-1].strip()
 
 

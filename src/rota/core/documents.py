@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from rota.core.cronfields import read
 from rota.core.expectations import Expectations, written
 from rota.core.names import checked_name
 from rota.core.policies import CatchUp, Failure, Overlap
@@ -17,6 +18,7 @@ from rota.core.rules import Window, window_of
 from rota.core.schedules import SCHEDULE_OPTIONS, ScheduleDefinition, options_of
 from rota.core.scope import Scope
 from rota.core.triggers import (
+    ANCHORS,
     After,
     Cron,
     Either,
@@ -25,10 +27,10 @@ from rota.core.triggers import (
     Once,
     Trigger,
     after,
-    cron,
     every,
     following,
     once,
+    require_times_of_day,
     validate,
 )  # fmt: skip
 from rota.durations import format_duration, parse_duration
@@ -105,7 +107,9 @@ def _trigger_of(given: Mapping[str, Any], where: str) -> Trigger:
     if kind == "either":
         return _union(given["either"], zone, where)
     if kind == "interval_minutes":
-        interval: Every = _at(where, kind, _interval, given.get("interval_minutes"), given.get("interval_type"))
+        interval: Every = _at(
+            where, kind, _interval, given.get("interval_minutes"), given.get("interval_type", "minutes")
+        )
         return interval
     trigger: Trigger = _single(kind, given, zone, where)
     return trigger
@@ -117,7 +121,7 @@ def _single(kind: str, given: Mapping[str, Any], zone: str, where: str) -> Any:
         case "cron":
             return _at(where, kind, _cron, value, {"timezone": zone} | _some(given, ("gap", "fold")))
         case "every":
-            anchor = _at(where, "anchor", instant_of, given["anchor"]) if "anchor" in given else None
+            anchor = _at(where, "anchor", _anchor, given["anchor"]) if "anchor" in given else None
             return _at(where, kind, lambda: every(_duration(value), anchor=anchor))
         case "after":
             return _at(where, kind, lambda: after(_duration(value)))
@@ -138,8 +142,10 @@ def _cron(value: object, details: dict[str, Any]) -> Cron:
         details = {**details, "expression": value}
     for key in _CRON_KEYS:
         _text(details.get(key, "-"))
-    expression = details.pop("expression", "")
-    return cron(expression, details.pop("timezone"), **details)
+    trigger = Cron(**{"expression": "", **details})
+    validate(trigger)
+    require_times_of_day(trigger, details)
+    return trigger
 
 
 def _union(parts: object, zone: str, where: str) -> Either:
@@ -167,10 +173,7 @@ def _union(parts: object, zone: str, where: str) -> Either:
 def _interval(number: object, unit: object) -> Every:
     """The number counts the unit, whatever its name says: 6 hours are interval_minutes = 6, interval_type = "hours"."""
     if unit not in _UNITS:
-        hint = did_you_mean(str(unit), _UNITS) if unit is not None else 'interval_type = "minutes", "hours" or "days"'
-        raise Invalid(
-            f"interval_type cannot be {unit!r}" if unit is not None else "interval_type is missing", hint=hint
-        )
+        raise Invalid(f"interval_type cannot be {unit!r}", hint=did_you_mean(str(unit), _UNITS))
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         raise Invalid(f"interval_minutes must be a whole number from 1 up, not {number!r}")
     return every(_duration(f"{number}{str(unit)[0]}"))
@@ -255,6 +258,10 @@ def instant_of(value: object) -> datetime:
     return value
 
 
+def _anchor(value: object) -> datetime | str:
+    return value if isinstance(value, str) and value in ANCHORS else instant_of(value)
+
+
 def document_of(name: str, definition: ScheduleDefinition) -> dict[str, Any]:
     """What `parse` reads back to the same definition; defaults are left out."""
     rule = definition.rule
@@ -273,6 +280,7 @@ def _written_trigger(trigger: Trigger, zone: str) -> dict[str, Any]:
     match trigger:
         case Cron():
             laws = {key: getattr(trigger, key) for key, usual in _LAWS.items() if getattr(trigger, key) != usual}
+            laws = laws if read(trigger.expression).is_fixed else {}  # older ones may say what decides nothing
             if trigger.timezone == zone:
                 return {"cron": trigger.expression, **laws}
             return {"cron": {"expression": trigger.expression, "timezone": trigger.timezone, **laws}}
@@ -348,7 +356,7 @@ def _some(given: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
 def merged(old: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """The old document with what was given; another trigger replaces the old one and what belongs to it."""
     kept = dict(old)
-    if any(key in given for key in TRIGGER_KEYS):
+    if any(key in given for key in (*TRIGGER_KEYS, *INTERVAL_KEYS)):
         for key in (*TRIGGER_KEYS, *INTERVAL_KEYS, *DETAIL_KEYS):
             kept.pop(key, None)
     return {key: value for key, value in {**kept, **given}.items() if value is not None}

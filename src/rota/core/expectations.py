@@ -129,7 +129,7 @@ def expectations_of(value: object) -> Expectations:
 
 
 def _duration(name: str, value: Any) -> timedelta:
-    length = parse_duration(value)
+    length = parse_duration(value, f"expect.{name}")
     if length <= timedelta(0):
         raise Invalid(f"expect.{name} must be longer than nothing", hint="leave it out to expect nothing of the kind")
     return length

@@ -53,7 +53,7 @@ def foresee(document: Mapping[str, Any], after: int, count: int) -> Foreseen:
         parsed = parse({"name": given["name"], "job": UNNAMED, **of_rule})
         rule = rule_of(parsed.trigger, parsed.options)
         rules.check(rule, parsed.name, after)
-        delay = parse_duration(given.get("delay", "0s"))
+        delay = parse_duration(given.get("delay", "0s"), "delay")
     except RotaError as error:
         return Foreseen(problems=(wrong(error, given),))
     definition = ScheduleDefinition(job=UNNAMED, rule=rule, delay=delay)

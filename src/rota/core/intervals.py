@@ -9,9 +9,14 @@ import msgspec
 
 from rota.core.crontab import Unconverted
 from rota.core.documents import parse
+from rota.core.triggers import cron
 from rota.errors import Invalid, RotaError
 
 _PAYLOAD = ("source_id", "source_name", "url")
+_KNOWN = {
+    *_PAYLOAD, "name", "id", "job", "payload", "interval_minutes", "interval_type", "schedule_time", "schedule_enabled",
+    "is_paused", "max_retries", "retry_backoff_seconds", "metadata",
+}  # fmt: skip
 
 
 class IntervalJobs(msgspec.Struct, frozen=True):
@@ -33,6 +38,7 @@ def read_intervals(text: str | bytes, *, job: str = "crawl") -> IntervalJobs:
         raise Invalid("the file must hold a list of jobs", hint='[{"source_name": "…", "interval_minutes": 30, …}]')
     documents: dict[str, dict[str, Any]] = {}
     unconverted, remarks = [], []
+    unknown: dict[str, list[str]] = {}
     for number, item in enumerate(jobs, 1):
         try:
             document = _document(item, job)
@@ -44,9 +50,17 @@ def read_intervals(text: str | bytes, *, job: str = "crawl") -> IntervalJobs:
             unconverted.append(Unconverted(number, _called(item), why))
             continue
         documents[document["name"]] = document
+        for key in item.keys() - _KNOWN:
+            unknown.setdefault(key, []).append(document["name"])
         if item.get("is_paused"):
             remarks.append(f"{document['name']} is paused there: `rota schedule pause {document['name']}`")
+    remarks += [_left_out(key, names) for key, names in sorted(unknown.items())]
     return IntervalJobs(tuple(documents.values()), tuple(unconverted), tuple(remarks))
+
+
+def _left_out(key: str, names: list[str]) -> str:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{key} of {names[0]}{more} is not known, and left out"
 
 
 def _called(item: object) -> str:
@@ -81,7 +95,7 @@ def _times(item: Mapping[str, Any]) -> dict[str, Any]:
     if item.get("interval_minutes") is not None:
         return {"interval_minutes": item["interval_minutes"], "interval_type": item.get("interval_type") or "minutes"}
     if item.get("schedule_time"):
-        return {"cron": item["schedule_time"]}
+        return {"cron": cron(item["schedule_time"]).expression}
     raise ValueError("it runs once, at once, and needs no schedule: `rota run add`")
 
 

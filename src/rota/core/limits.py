@@ -123,11 +123,34 @@ def limit_of(value: object) -> Limit:
         if name not in Limit.__struct_fields__:
             raise UnknownOption(str(name), Limit.__struct_fields__, where="limit")
     by, per = value.get("by", ()), value.get("per")
-    given = {**value, "by": [by] if isinstance(by, str) else by, "per": None if per is None else parse_duration(per)}
+    given = {
+        **value,
+        "by": [by] if isinstance(by, str) else by,
+        "per": None if per is None else parse_duration(per, "limit.per"),
+    }
     try:
         return msgspec.convert(given, Limit, strict=True)
     except msgspec.ValidationError as error:
         raise Invalid(f"limit: {error}", hint="max, by, when_full, max_queued, per") from None
+
+
+def limit_of_schedule(options: Mapping[str, Any]) -> Limit | None:
+    """What people write of it there; errors are in the words of its options."""
+    if "max_concurrency" not in options:
+        for name in ("when_full", "max_queued"):
+            if name in options:
+                raise Invalid(f"{name} means nothing without max_concurrency")
+        return None
+    for name, least in (("max_concurrency", 1), ("max_queued", 0)):
+        number = options.get(name)
+        wanted = number is not None or name == "max_concurrency"
+        if wanted and (type(number) is not int or number < least):
+            raise Invalid(f"{name} must be a whole number from {least} up, not {number!r:.80}")
+    more = {name: options[name] for name in ("when_full", "max_queued") if name in options}
+    try:
+        return limit_of({"max": options["max_concurrency"], **more})
+    except Invalid as error:
+        raise Invalid(error.message.removeprefix("limit."), hint=error.hint) from None
 
 
 def rate_of(value: object, what: str = "rate") -> Limit | None:
@@ -139,7 +162,11 @@ def rate_of(value: object, what: str = "rate") -> Limit | None:
         pair = (int(found[1]), found[2])
     if not isinstance(pair, tuple | list) or len(pair) != 2 or type(pair[0]) is not int:
         raise Invalid(f"{what} cannot be {value!r:.80}", hint='"100/1m", or a pair (100, "1m")')
-    return Limit(max=pair[0], per=parse_duration(pair[1]))
+    per = parse_duration(pair[1], what)
+    try:
+        return Limit(max=pair[0], per=per)
+    except Invalid as error:
+        raise Invalid(f"{what}: {error.message.removeprefix('limit.')}", hint=error.hint) from None
 
 
 def measure(most: int, period: int | None) -> str:

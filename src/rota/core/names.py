@@ -21,7 +21,7 @@ def checked_name(value: object, what: str) -> str:
 
 
 def checked_timeout(value: Duration) -> timedelta:
-    span = parse_duration(value)
+    span = parse_duration(value, "timeout")
     if span <= timedelta(0):
         raise Invalid("a timeout must be longer than nothing", hint="leave it out for no limit")
     return span

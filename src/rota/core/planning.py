@@ -14,7 +14,9 @@ from rota.core.policies import CatchUp, Overlap
 from rota.core.rules import Times
 from rota.core.schedules import ScheduleDefinition
 from rota.core.scope import Scope
+from rota.core.triggers import Once
 from rota.durations import in_micros
+from rota.errors import BadTrigger
 
 SECOND = 1_000_000
 WELL = Lane()
@@ -56,6 +58,24 @@ class Standing(msgspec.Struct, frozen=True, gc=False):
     def next_at(self) -> int | None:
         """When the first undecided plan time is due."""
         return None if self.next_plan is None else self.next_plan + self.definition.delay_micros
+
+
+def first_cursor(definition: ScheduleDefinition, name: str, now: int) -> int:
+    """Of a new one: from now on, except that what should have run once, a while ago, is due at once.
+
+    One that is over is refused: nothing would ever come of it.
+    """
+    trigger, cursor = definition.rule.trigger, now
+    if isinstance(trigger, Once) and trigger.at <= now:
+        if now - trigger.at > in_micros(definition.catch_up.window) or definition.catch_up.mode == "none":
+            hint = "give a time to come"
+            raise BadTrigger("it is over, longer ago than its catch-up allows", field="once", hint=hint)
+        cursor = trigger.at - 1
+    times = definition.times(name)
+    if (times.next_allowed(cursor) if times.waits_for_ends else times.next(cursor)) is None:
+        field = None if definition.rule.end_at is None else "end_at"
+        raise BadTrigger("it is over: no plan time is left", field=field, hint="give a time to come")
+    return cursor
 
 
 class Planned(msgspec.Struct, frozen=True, gc=False):

@@ -130,9 +130,9 @@ def _checked(kind: type[P], given: dict[str, Any], modes: tuple[str, ...], what:
             belongs = " and ".join(_BELONGS[name])
             raise Invalid(f"{what}.{name} means nothing with {mode!r}", hint=f"it belongs to {belongs}")
     for name in given.keys() & {"window", "grace", "cooldown"}:
-        given[name] = parse_duration(given[name])
+        given[name] = parse_duration(given[name], f"{what}.{name}")
     if "backoff" in given:
-        given["backoff"] = backoff_of(given["backoff"])
+        given["backoff"] = backoff_of(given["backoff"], "failure.backoff")
         if given["backoff"] == backoff_of([]):
             raise Invalid("failure.backoff needs at least one delay")
     try:

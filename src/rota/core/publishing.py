@@ -82,7 +82,7 @@ def new_run(definition: JobDefinition, id: str, payload: str, options: Mapping[s
         max_attempts=(policy or definition.retry).max_attempts,
         on_lost=definition.on_lost,
         run_at=_run_at(options),
-        delay=in_micros(parse_duration(options.get("delay", timedelta(0)))),
+        delay=in_micros(parse_duration(options.get("delay", timedelta(0)), "delay")),
         holds=holds,
         gates=gates_of(definition, scope, payload),
         after=_after(options, holds),
@@ -262,9 +262,8 @@ def unique_of(value: UniqueOption) -> Unique | None:
                     raise UnknownOption(str(name), Unique.__struct_fields__, where="unique")
             try:
                 period = value.get("period")
-                return msgspec.convert(
-                    {**value, "period": None if period is None else parse_duration(period)}, Unique, strict=True
-                )
+                period = None if period is None else parse_duration(period, "unique.period")
+                return msgspec.convert({**value, "period": period}, Unique, strict=True)
             except (msgspec.ValidationError, TypeError) as error:
                 raise Invalid(f"unique: {error}", hint="fields, period, on_conflict, clear") from None
         case list() | tuple():

@@ -81,18 +81,20 @@ def jitter_of(run_id: str, fence: int) -> float:
     return zlib.crc32(f"{run_id}:{fence}".encode()) / 2**32
 
 
-def backoff_of(value: Backoff | Duration | list[Duration] | tuple[Duration, ...] | Mapping[str, Any]) -> Backoff:
+def backoff_of(
+    value: Backoff | Duration | list[Duration] | tuple[Duration, ...] | Mapping[str, Any], what: str = "backoff"
+) -> Backoff:
     """What people write: `"30s"` (fixed), `["30s", "2m"]` (a list), `Exponential(...)`, or its fields in a table."""
     if isinstance(value, Exponential):
-        return _checked(value)
+        return _checked(value, what)
     if isinstance(value, Delays):
         value = value.delays
     if isinstance(value, Mapping):
-        return _exponential(value)
+        return _exponential(value, what)
     if isinstance(value, str) and value == "exponential":
         return Exponential()
     spans = value if isinstance(value, list | tuple) else [value]
-    return Delays(tuple(parse_duration(span) for span in spans))
+    return Delays(tuple(parse_duration(span, what) for span in spans))
 
 
 def retry_policy(max_attempts: int, backoff: Backoff | Duration | list[Duration] | tuple[Duration, ...]) -> RetryPolicy:
@@ -109,19 +111,19 @@ def written_backoff(backoff: Backoff) -> list[str] | dict[str, Any]:
     return {**fields, "base": format_duration(backoff.base), "cap": format_duration(backoff.cap)}
 
 
-def _exponential(fields: Mapping[str, Any]) -> Exponential:
+def _exponential(fields: Mapping[str, Any], what: str) -> Exponential:
     for name in fields:
         if name not in Exponential.__struct_fields__:
-            raise UnknownOption(str(name), Exponential.__struct_fields__, where="backoff")
-    spans = {name: parse_duration(fields[name]) for name in ("base", "cap") if name in fields}
+            raise UnknownOption(str(name), Exponential.__struct_fields__, where=what)
+    spans = {name: parse_duration(fields[name], f"{what}.{name}") for name in ("base", "cap") if name in fields}
     try:
-        return _checked(msgspec.convert({**fields, **spans, "type": "exponential"}, Exponential))
+        return _checked(msgspec.convert({**fields, **spans, "type": "exponential"}, Exponential), what)
     except msgspec.ValidationError as error:
-        raise Invalid(f"backoff: {error}") from None
+        raise Invalid(f"{what}: {error}") from None
 
 
-def _checked(backoff: Exponential) -> Exponential:
+def _checked(backoff: Exponential, what: str) -> Exponential:
     sane = backoff.factor >= 1 and 0 <= backoff.jitter <= 1  # which NaN is not
     if not sane or min(backoff.base, backoff.cap) < timedelta(0):
-        raise Invalid("an exponential backoff needs factor ≥ 1, jitter 0..1, and no negative durations")
+        raise Invalid(f"{what}, if exponential, needs factor ≥ 1, jitter 0..1, and no negative durations")
     return backoff

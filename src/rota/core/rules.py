@@ -9,6 +9,8 @@ from functools import lru_cache
 import msgspec
 
 from rota.core.allowed import Allowed, Window, window_of
+from rota.core.calendar import require_days
+from rota.core.cronfields import read
 from rota.core.sources import Filtered, Source, source_of
 from rota.core.triggers import MICROS, After, Cron, Either, Following, Trigger, validate
 from rota.core.zones import LAST_SECOND, zone
@@ -128,10 +130,25 @@ def check(rule: Rule, salt: str, now: int) -> None:
     unfiltered = compiled(msgspec.structs.replace(rule, windows=(), exclude=()), salt)
     if unfiltered.next(start - 1) is None and times.prev(start) is not None:
         return  # it is over
-    if not (rule.windows or rule.exclude) or (unfiltered.next(start - 1) is None and unfiltered.prev(start) is None):
-        field = "expression" if isinstance(rule.trigger, Cron) else None
-        raise BadTrigger("it never fires", field=field, hint="check days and months, start_at and end_at")
-    raise _removed(rule)
+    if unfiltered.next(start - 1) is None and unfiltered.prev(start) is None:
+        raise _never(rule, salt)
+    raise _removed(rule) if rule.windows or rule.exclude else BadTrigger("it does not fire for 50 years")
+
+
+def _never(rule: Rule, salt: str) -> BadTrigger:
+    """Why it has no plan time at all: its days never come, or its bounds leave none."""
+    trigger = rule.trigger
+    for part in trigger.triggers if isinstance(trigger, Either) else (trigger,):
+        if isinstance(part, Cron):
+            try:
+                require_days(read(part.expression, salt))
+            except BadTrigger as error:
+                return error
+    if rule.end_at is not None:
+        return BadTrigger("no plan time is left until then", field="end_at", hint="a later one, or an earlier start_at")
+    if rule.start_at is not None:
+        return BadTrigger("no plan time is left from then on", field="start_at", hint="an earlier one")
+    return BadTrigger("it never fires", field="expression" if isinstance(trigger, Cron) else None)
 
 
 def _check_allowed(times: Times, start: int, rule: Rule) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from rota.core import jsonvalue, rules
 from rota.core.expectations import Expectations, expectations_of
 from rota.core.jsonvalue import Limits
-from rota.core.limits import Gate, Limit, gates_of_schedule, limit_of, measure, rate_of
+from rota.core.limits import Gate, Limit, gates_of_schedule, limit_of_schedule, measure, rate_of
 from rota.core.model import JobDefinition, Json
 from rota.core.names import checked_name
 from rota.core.policies import CatchUp, Failure, Overlap, catch_up_of, failure_of, overlap_of
@@ -21,7 +21,7 @@ from rota.core.retry import backoff_of, written_backoff
 from rota.core.rules import Rule, Times, Window
 from rota.core.scope import GLOBAL, Scope
 from rota.core.templates import AfterRun, check_template, filled, is_open
-from rota.core.triggers import After, Following, Trigger, validate
+from rota.core.triggers import After, Following, Trigger, started, validate
 from rota.durations import Duration, format_duration, in_micros, parse_duration
 from rota.errors import Invalid, NotSchedulable, UnknownOption, did_you_mean
 from rota.instants import instant, micros_at
@@ -213,7 +213,7 @@ def define(
         catch_up=catch_up,
         overlap=_overlap(options.get("overlap"), catch_up, trigger),
         failure=failure_of(options.get("failure")),
-        limit=_limit(options),
+        limit=limit_of_schedule(options),
         rate=rate_of(options.get("rate")),
         expect=None if options.get("expect") is None else expectations_of(options["expect"]),
         max_runs=_max_runs(options.get("max_runs")),
@@ -237,9 +237,10 @@ def _overlap(value: Any, catch_up: CatchUp, trigger: Trigger) -> Overlap:
 def rule_of(trigger: Trigger, options: Mapping[str, Any]) -> Rule:
     """A trigger with the options that bound it."""
     zone = str(options.get("timezone") or getattr(trigger, "timezone", "UTC"))
+    start_at = _micros(options.get("start_at"), "start_at")
     return Rule(
-        trigger=trigger,
-        start_at=_micros(options.get("start_at"), "start_at"),
+        trigger=started(trigger, start_at),
+        start_at=start_at,
         end_at=_micros(options.get("end_at"), "end_at"),
         windows=tuple(rules.window_of(window) for window in _list(options.get("windows", ()), "windows")),
         exclude=tuple(checked_name(date, "exclude") for date in _list(options.get("exclude", ()), "exclude")),
@@ -291,21 +292,10 @@ def checked_scopes(scopes: Iterable[Any]) -> tuple[Scope, ...]:
 
 
 def _whole_seconds(value: Duration, what: str) -> timedelta:
-    span = parse_duration(value)
+    span = parse_duration(value, what)
     if span.microseconds:
         raise Invalid(f"{what} must be whole seconds, not {value!r}")
     return span
-
-
-def _limit(options: Mapping[str, Any]) -> Limit | None:
-    if "max_concurrency" not in options:
-        for name in ("when_full", "max_queued"):
-            if name in options:
-                raise Invalid(f"{name} means nothing without max_concurrency")
-        return None
-    given: dict[str, Any] = {"max": options["max_concurrency"]}
-    given.update({name: options[name] for name in ("when_full", "max_queued") if name in options})
-    return limit_of(given)
 
 
 def _max_runs(value: object) -> int | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Protocol
 
 import msgspec
 
+from rota.core.calendar import require_days
 from rota.core.cronfields import read
 from rota.core.names import checked_name
 from rota.core.zones import LAST_SECOND, zone
@@ -18,7 +20,9 @@ MICROS = 1_000_000
 GAPS = ("after", "skip")
 FOLDS = ("first", "last", "both")
 ENDS = ("success", "failure", "end")
+ANCHORS = ("epoch", "start")
 _MOST_TRIGGERS = 100
+_AT_START = -(1 << 62)  # stands for the start of a schedule until that is known, and is never stored
 
 
 class _Trigger(msgspec.Struct, frozen=True, tag_field="type", gc=False):
@@ -76,18 +80,63 @@ class Either(_Trigger, frozen=True, tag="either"):
 Trigger = Cron | Every | After | Following | Once | Either
 
 
-def cron(expression: str, tz: str = "UTC", *, gap: str = "after", fold: str = "first") -> Cron:
-    """Five fields, or six with seconds first; `gap` is after or skip, `fold` is first, last or both."""
-    trigger = Cron(expression, tz, gap, fold)
+def cron(expression: str, tz: str = "UTC", *, gap: str | None = None, fold: str | None = None) -> Cron:
+    """Five fields, or six with seconds first; `gap` is after (the default) or skip, `fold` first (the default), last or
+    both: for expressions that name times of the day.
+    """
+    said = {field: word for field, word in (("gap", gap), ("fold", fold)) if word is not None}
+    trigger = Cron(expression, tz, **said)
+    validate(trigger)
+    require_times_of_day(trigger, said)
+    parsed = read(expression)
+    if not parsed.has_hash:  # else the schedule's name decides on which days
+        require_days(parsed)
+    return trigger
+
+
+def require_times_of_day(trigger: Cron, said: Collection[str]) -> None:
+    """Refuses a `gap` or a `fold` that somebody said, though nothing is decided by it; what is stored may have one."""
+    parsed = read(trigger.expression)
+    if parsed.is_fixed:
+        return
+    name = "minute" if parsed.minute.text.startswith("*") else "hour"
+    for field, does in (("gap", "skip"), ("fold", "both")):
+        if field in said and getattr(trigger, field) != does:
+            why = f"the {name} begins with *, so it fires at each matching time that really passes"
+            raise BadTrigger(f"means nothing: {why}", field=field, hint="leave it out, or name times of the day")
+
+
+def every(interval: Duration, *, anchor: datetime | str | None = None) -> Every:
+    """Elapsed time: `"1d"` is 24 hours, whatever the clocks do. It counts from `anchor`: an instant, `"start"` for the
+    schedule's `start_at`, or `"epoch"`, which is the default.
+    """
+    trigger = Every(parse_duration(interval), _anchor(anchor))
     validate(trigger)
     return trigger
 
 
-def every(interval: Duration, *, anchor: datetime | None = None) -> Every:
-    """Elapsed time: `"1d"` is 24 hours, whatever the clocks do."""
-    trigger = Every(parse_duration(interval), None if anchor is None else _micros(anchor, "anchor"))
-    validate(trigger)
-    return trigger
+def _anchor(anchor: datetime | str | None) -> int | None:
+    if anchor is None or anchor == "epoch":
+        return None
+    if isinstance(anchor, str) and anchor != "start":
+        raise BadTrigger(f"cannot be {anchor!r:.40}", field="anchor", hint="an instant, start, or epoch")
+    return _AT_START if isinstance(anchor, str) else _micros(anchor, "anchor")
+
+
+def started(trigger: Trigger, start_at: int | None) -> Trigger:
+    """With the instant that it counts from, where that is the start of its schedule."""
+    match trigger:
+        case Either():
+            return Either(tuple(started(part, start_at) for part in trigger.triggers))  # type: ignore[misc]
+        case Every() if trigger.anchor == _AT_START:
+            if start_at is None:
+                hint = "say start_at, from which it counts"
+                raise BadTrigger("there is no start_at", field="anchor", hint=hint)
+            anchored = Every(trigger.interval, -(-start_at // MICROS) * MICROS)
+            validate(anchored)
+            return anchored
+        case _:
+            return trigger
 
 
 def after(interval: Duration) -> After:
@@ -124,7 +173,7 @@ def validate(trigger: Trigger) -> None:
             _validate_cron(trigger)
         case Every():
             _validate_interval(trigger.interval)
-            if trigger.anchor is not None:
+            if trigger.anchor not in (None, _AT_START):
                 _validate_instant(trigger.anchor, "anchor")
         case After():
             _validate_interval(trigger.interval)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from rota.core.allowed import WEEKDAYS, Window
-from rota.core.cronfields import Expression, Field, read
+from rota.core.cronfields import MONTH_NAMES, Expression, Field, read
 from rota.core.rules import Rule
 from rota.core.triggers import After, Cron, Either, Every, Following, Once, Trigger
 from rota.instants import instant
@@ -18,10 +18,6 @@ _EVERY_HOUR = (1 << 24) - 1
 _EVERY_DAY = (1 << 32) - 2
 _EVERY_MONTH = (1 << 13) - 2
 _EVERY_WEEKDAY = (1 << 7) - 1
-_MONTHS = (
-    "January", "February", "March", "April", "May", "June",
-    "July", "August", "September", "October", "November", "December",
-)  # fmt: skip
 _DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _WORKING_DAYS, _WEEKEND = 0b011_1110, 0b100_0001
 _NTH = ("last", "1st", "2nd", "3rd", "4th", "5th")
@@ -183,8 +179,8 @@ def _day_names(field: Field) -> str:
 
 def _months(values: Sequence[int]) -> str:
     if len(values) > 2 and values[-1] - values[0] == len(values) - 1:
-        return f"{_MONTHS[values[0] - 1]} to {_MONTHS[values[-1] - 1]}"
-    return _listed(_MONTHS[value - 1] for value in values)
+        return f"{MONTH_NAMES[values[0] - 1]} to {MONTH_NAMES[values[-1] - 1]}"
+    return _listed(MONTH_NAMES[value - 1] for value in values)
 
 
 def _numbers(unit: str, values: Sequence[int]) -> str:

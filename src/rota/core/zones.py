@@ -148,5 +148,12 @@ def _loaded(name: str) -> Zone:
 def _unknown(name: object) -> BadTrigger:
     if not isinstance(name, str) or len(name) > _LONGEST_NAME:
         return BadTrigger("that is no time zone's name", field="timezone", hint='write it as in "Europe/Berlin"')
-    near = did_you_mean(name, zone_names())
+    near = _spelled(name) or did_you_mean(name, [known for known in zone_names() if "/" in known])
     return BadTrigger(f"no time zone is called {name!a}", field="timezone", hint=near or 'as in "Europe/Berlin"')
+
+
+def _spelled(name: str) -> str | None:
+    """The same in other letters, or its city alone. Abbreviations are alike, and hours apart: CEST and EST."""
+    wanted = name.casefold().replace(" ", "_")
+    alike = [known for known in zone_names() if f"/{known}".casefold().endswith(f"/{wanted}")]
+    return f"did you mean {min(alike, key=lambda known: (len(known), known))!r}?" if alike else None

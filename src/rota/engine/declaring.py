@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from rota.core.notifications import Notification
 from rota.core.quotas import Quota
-from rota.errors import DuplicateSchedule, FollowingRing, UnknownSchedule
+from rota.errors import BadTrigger, DuplicateSchedule, FollowingRing, UnknownSchedule
 from rota.registry.schedules import Declared
 from rota.store import Store
 from rota.store.schedules import Change
@@ -53,6 +53,8 @@ async def _create(store: Store, one: Declared) -> None:
         log.debug("schedule %r was made by another process just now", one.name)
     except FollowingRing as error:  # with schedules of others; nobody else has to wait for them to be changed
         log.error("%s; the one in code is not applied", error)
+    except BadTrigger as error:  # it is over; the same program started while it was not, and has to start again
+        log.error("%s; the one in code is not applied", error.within(f"schedule {one.name!r}"))
 
 
 async def declare_notifications(store: Store, declared: Iterable[tuple[str, Notification]]) -> None:

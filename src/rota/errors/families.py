@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable
 from typing import ClassVar, Self
 
+_ALIKE = 0.66  # two thirds: less is another word, more would miss a wrong letter in three
+
 
 class RotaError(Exception):
     """The root of all errors raised by rota."""
@@ -59,12 +61,17 @@ class Unavailable(RotaError):
     status, exit_code, code = 503, 69, "unavailable"
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str | None:
-    """A hint naming the nearest known word, or the known words when they are few."""
+def _begins(word: str, name: str) -> bool:
+    """Whether one is the other written out: `maximum` and `max`."""
+    return min(len(word), len(name)) > 2 and (word.startswith(name) or name.startswith(word))
+
+
+def did_you_mean(word: str, known: Iterable[str], *, few: int = 8) -> str | None:
+    """A hint naming the nearest known word, or all of them if there are no more than `few`."""
     names = sorted(known)
-    near = difflib.get_close_matches(word, names, n=1)
+    near = difflib.get_close_matches(word, names, n=1, cutoff=_ALIKE) or [name for name in names if _begins(word, name)]
     if near:
         return f"did you mean {near[0]!r}?"
-    if 0 < len(names) <= 8:
+    if 0 < len(names) <= few:
         return "known: " + ", ".join(names)
     return None

@@ -19,12 +19,15 @@ class BadPayload(Invalid):
 
 
 class BadDuration(Invalid):
-    """A text that is no duration."""
+    """A text that is no duration. `what`: the key under which it was found."""
 
     code = "bad-duration"
 
-    def __init__(self, text: object, problem: str = "is not a duration") -> None:
-        super().__init__(f"{text!r} {problem}", hint='write a number and a unit: "90s", "15m", "6h", "1d"')
+    def __init__(self, text: object, problem: str = "is not a duration", *, what: str | None = None) -> None:
+        said = f"{text!r} {problem}"
+        super().__init__(
+            said if what is None else f"{what}: {said}", hint='write a number and a unit: "90s", "15m", "6h", "1d"'
+        )
 
 
 class BadTrigger(Invalid):

@@ -22,7 +22,7 @@ def cpu_limit(options: Mapping[str, Any]) -> timedelta | None:
     _only_in_a_process(options, "cpu_limit")
     if importlib.util.find_spec("resource") is None:
         raise Invalid("cpu_limit needs a system that can limit a process, which this one cannot")
-    span = parse_duration(options["cpu_limit"])
+    span = parse_duration(options["cpu_limit"], "cpu_limit")
     if span <= timedelta(0):
         raise Invalid("a cpu_limit must be longer than nothing", hint="leave it out for no limit")
     return span

@@ -122,9 +122,12 @@ def defined(
         cpu_limit=cpu_limit(options),
         memory_limit=memory_limit(options),
         local_retries=local_retries(options.get("local_retries", 0)),
-        cancel=CancelPolicy(options.get("cancellable", True), parse_duration(options.get("cancel_grace", "30s"))),
+        cancel=CancelPolicy(
+            options.get("cancellable", True), parse_duration(options.get("cancel_grace", "30s"), "cancel_grace")
+        ),
         retention=Retention(
-            _positive(options.get("keep", 100), "keep", least=0), parse_duration(options.get("keep_for", "30d"))
+            _positive(options.get("keep", 100), "keep", least=0),
+            parse_duration(options.get("keep_for", "30d"), "keep_for"),
         ),
         unique=unique_of(options.get("unique")),
         limits=_limits(options),

@@ -47,7 +47,7 @@ def _option(name: str, value: Any) -> Any:
         return None
     match name:
         case "delay" | "timeout":
-            return duration(value)
+            return duration(value, name)
         case "run_at":
             return _instant(value)
         case "scope":
@@ -62,8 +62,8 @@ def _option(name: str, value: Any) -> Any:
             return value
 
 
-def duration(value: Duration) -> str:
-    return format_duration(parse_duration(value))
+def duration(value: Duration, what: str | None = None) -> str:
+    return format_duration(parse_duration(value, what))
 
 
 def _instant(at: object) -> str:

@@ -9,14 +9,13 @@ import msgspec
 from rota.core.catchup import Gap
 from rota.core.events import type_of
 from rota.core.ledger import is_zoned
-from rota.core.planning import SECOND
+from rota.core.planning import SECOND, first_cursor
 from rota.core.policies import CatchUp
 from rota.core.revisions import JOB_RESUMED, RESUMED
 from rota.core.schedules import ScheduleDefinition
-from rota.core.triggers import Once
 from rota.core.zones import tzdata_version
 from rota.durations import in_micros
-from rota.errors import DuplicateSchedule, Invalid, UnknownSchedule
+from rota.errors import BadTrigger, DuplicateSchedule, UnknownSchedule
 from rota.store import events, expecting, following, notifications
 from rota.store.database import Tx
 from rota.store.listening import tell_missed
@@ -45,7 +44,12 @@ async def create(
 ) -> None:
     await tx.fetch("lock_job", job=definition.job)
     ((now,),) = await tx.fetch("now")
-    cursor = _first_cursor(definition, int(now))
+    try:
+        cursor = first_cursor(definition, name, int(now))
+    except BadTrigger:
+        if await _is_made(tx, id, name):  # which it may have been while it had plan times left
+            return
+        raise
     row = ScheduleRow(
         0, id, name, encoded(definition), 1, int(definition.enabled), None, None, 0, owner, declared, 0,
         cursor, None, None, 0, tzdata_version(), definition.provider, None,
@@ -73,9 +77,8 @@ async def create(
     )
     if not made:
         await tx.fetch("drop_cursors", [(no,)])
-        there = await find(tx, name)
-        if there is not None and there.id == id:
-            return  # made by the try before, whose answer got lost
+        if await _is_made(tx, id, name):
+            return
         raise DuplicateSchedule(name)
     await following.heed(tx, id, name, definition)
     await notifications.heed_schedule(tx, name)
@@ -90,14 +93,12 @@ async def create(
         await expecting.declare(tx, _subject(row), definition.expect)
 
 
-def _first_cursor(definition: ScheduleDefinition, now: int) -> int:
-    """From now on; except that what should have run once, a while ago, is due at once."""
-    trigger = definition.rule.trigger
-    if isinstance(trigger, Once) and trigger.at <= now:
-        if now - trigger.at > in_micros(definition.catch_up.window) or definition.catch_up.mode == "none":
-            raise Invalid("`once` is over, longer ago than its catch-up allows", hint="give a time to come")
-        return trigger.at - 1
-    return now
+async def _is_made(tx: Tx, id: str, name: str) -> bool:
+    """By the try before, whose answer got lost; one that another made is a `DuplicateSchedule`."""
+    there = await find(tx, name)
+    if there is not None and there.id != id:
+        raise DuplicateSchedule(name)
+    return there is not None
 
 
 async def find(tx: Tx, name: str) -> ScheduleRow | None:

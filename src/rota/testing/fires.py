@@ -8,7 +8,7 @@ from itertools import islice
 
 from rota.app import Rota
 from rota.core.rules import Rule, Times, compiled
-from rota.core.triggers import Cron, Either, Every, Trigger, validate
+from rota.core.triggers import Cron, Either, Every, Trigger, started, validate
 from rota.core.zones import zone as known_zone
 from rota.durations import format_duration
 from rota.errors import Invalid, UnknownSchedule
@@ -74,7 +74,7 @@ def _rule_of(what: Trigger | str, app: Rota | None) -> tuple[Rule, str, int | No
     """With its name, which decides what `H` stands for, and how many runs it makes at most."""
     if not isinstance(what, str):
         validate(what)
-        return Rule(what), "", None
+        return Rule(started(what, None)), "", None
     if app is None:
         raise Invalid(f"which app's {what!r} is meant?", hint="assert_fires(name, […], start=…, app=app)")
     known = {one.name: one.definition for one in app.registry.schedules}
