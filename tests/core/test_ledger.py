@@ -164,6 +164,29 @@ def test_occurrences_in_order() -> None:
     ]  # fmt: skip
 
 
+def test_a_page_goes_on_where_the_one_before_ended() -> None:
+    runs = [run(minute, scope) for minute in (2, 3) for scope in (A, B)]
+
+    def page(past: int, told: int) -> list[str | None]:
+        wanted = Wanted(MINUTE, 5 * MINUTE, 2, past * MINUTE, told)
+        found = occurrences(
+            history(revision(1, 0, scopes=(A, B))),
+            wanted,
+            runs,
+            [],
+            now=5 * MINUTE,
+            active=True,
+            room=0,
+            next_plan=None,
+        )
+        return [one.run_id for one in found]
+
+    assert page(0, 0) == page(2, 0) == ["a2", "b2"]
+    assert page(2, 1) == ["b2", "a3"]
+    assert page(2, 2) == page(2, 9) == page(3, 0) == ["a3", "b3"]
+    assert page(3, 2) == []
+
+
 def test_choosing_what_to_backfill() -> None:
     plan_times = [minute * MINUTE for minute in range(1, 9)]
     runs = [run(3, covers=1), run(4, state="failed"), run(5, state="skipped"), run(6, state="queued")]

@@ -149,6 +149,19 @@ async def test_looking_ahead_and_back(http: httpx2.AsyncClient) -> None:
     assert (await http.get("/schedules/news")).json()["definition"]["cron"] == "30 2 * * *"
 
 
+async def test_occurrences_go_on_where_the_page_before_ended(http: httpx2.AsyncClient) -> None:
+    await news(http)
+    span = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T02:00:00Z"}
+    await http.post("/schedules/news/backfill", json=span)
+    first = (await http.get("/schedules/news/occurrences", params={**span, "limit": 2})).json()
+    second = (await http.get("/schedules/news/occurrences", params={"limit": 2, "cursor": first["next_cursor"]})).json()
+    third = (await http.get("/schedules/news/occurrences", params={"limit": 2, "cursor": second["next_cursor"]})).json()
+    told = [one["plan_time"][11:16] for page in (first, second, third) for one in page["items"]]
+    assert told == ["00:00", "00:30", "01:00", "01:30", "02:00"]
+    assert third["next_cursor"] is None
+    assert (await http.get("/schedules/news/occurrences?cursor=bm9uZQ")).status_code == 422
+
+
 async def test_backfill_counts_first(http: httpx2.AsyncClient) -> None:
     await news(http)
     span = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T02:00:00Z"}

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from rota.core.ledger import Verification
+from rota.core.occurrences import Occurrence, Place, Wanted, place_after
 from rota.core.scope import Scope
 from rota.core.states import Outcome
 from rota.core.triggers import cron, every
-from rota.instants import instant
+from rota.instants import instant, micros_at
 from rota.store import Store
 from rota.store.database import Tx
 from tests.support.clock import ManualClock
@@ -60,7 +61,7 @@ def told(found: Verification) -> list[tuple[str, int | None, int | None]]:
 async def test_what_happened_is_told_in_order(store: Store, clock: ManualClock) -> None:
     start = clock.micros()
     await outage(store, clock)
-    records = await store.ledger.occurrences("s", start, clock.micros() + 2 * MINUTE, 100)
+    records = await store.ledger.occurrences("s", Wanted(start, clock.micros() + 2 * MINUTE, 100))
     assert [(r.kind, r.count, r.state) for r in records] == [
         ("ran", 1, "succeeded"), ("ran", 1, "succeeded"), ("missed", 49, None), ("coalesced", 10, None),
         ("ran", 1, "succeeded"), ("skipped", 1, "skipped"), ("ran", 1, "queued"), ("pending", 1, None),
@@ -71,7 +72,36 @@ async def test_what_happened_is_told_in_order(store: Store, clock: ManualClock) 
     assert records[3].to_at == instant(start + 61 * MINUTE)
     assert {r.revision for r in records} == {1}
     assert (await store.ledger.verify("s")).plan_times == 64
-    assert len(await store.ledger.occurrences("s", start, clock.micros(), 3)) == 3
+    assert len(await store.ledger.occurrences("s", Wanted(start, clock.micros(), 3))) == 3
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+async def test_page_after_page_tells_the_same(store: Store, clock: ManualClock, size: int) -> None:
+    start = clock.micros()
+    await make_schedule(
+        store, scopes=[("shop", "a"), ("shop", "b"), ("shop", "c")], catch_up={"mode": "latest", "window": "10m"}
+    )
+    for passed in (1, 30, 1):
+        clock.advance(minutes(passed))
+        await plan(store)
+    await store.schedules.pause("s", "moving", "me", None)
+    clock.advance(minutes(10))
+    await store.schedules.resume("s", "skip", "me")
+    clock.advance(minutes(1))
+    await plan(store)
+    end = clock.micros() + 2 * MINUTE
+    whole = await store.ledger.occurrences("s", Wanted(start, end, 100))
+    assert {one.kind for one in whole} == {"ran", "missed", "coalesced", "skipped", "paused", "pending"}
+    found: list[Occurrence] = []
+    place: Place | None = None
+    while True:
+        past = (0, 0) if place is None else (micros_at(place.at), place.told)
+        page = await store.ledger.occurrences("s", Wanted(start, end, size, *past))
+        found += page
+        place = place_after(page, place)
+        if len(page) < size:
+            break
+    assert found == whole
 
 
 async def test_a_pause_is_told_with_its_reason(store: Store, clock: ManualClock) -> None:
@@ -79,10 +109,10 @@ async def test_a_pause_is_told_with_its_reason(store: Store, clock: ManualClock)
     await make_schedule(store, scopes=[("shop", "a"), ("shop", "b")])
     await store.schedules.pause("s", "moving", "me", None)
     clock.advance(minutes(10))
-    (record,) = await store.ledger.occurrences("s", start, clock.micros(), 100)
+    (record,) = await store.ledger.occurrences("s", Wanted(start, clock.micros(), 100))
     assert (record.kind, record.count, record.reason, record.scope) == ("paused", 10, "paused: moving", None)
     await store.schedules.resume("s", "skip", "me")
-    (record,) = await store.ledger.occurrences("s", start, clock.micros(), 100)
+    (record,) = await store.ledger.occurrences("s", Wanted(start, clock.micros(), 100))
     assert (record.kind, record.count, record.revision) == ("paused", 10, 2)
     assert (await store.ledger.verify("s")).ok
 
@@ -190,6 +220,6 @@ async def test_max_runs_ends_what_it_names(store: Store, clock: ManualClock) -> 
     clock.advance(timedelta(minutes=5))
     await plan(store)
     assert (await store.ledger.verify("s")).plan_times == 2
-    records: list[Any] = await store.ledger.occurrences("s", start, clock.micros(), 100)
+    records: list[Any] = await store.ledger.occurrences("s", Wanted(start, clock.micros(), 100))
     assert [r.kind for r in records][:3] == ["ran", "ran", "paused"]
     assert records[2].reason == "ended: its max_runs were 2"

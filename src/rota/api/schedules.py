@@ -1,4 +1,4 @@
-"""`/api/v1/schedules`: make, change, stop, and look ahead and back."""
+"""`/api/v1/schedules`: make, change, stop, and look ahead."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rota.api.addresses import at
 from rota.api.answers import answer, page
 from rota.api.cursors import cursor_of_name, name_after
 from rota.api.disclosure import all_shown
-from rota.api.examples import EVENT, EXPLANATION, FIRE, OCCURRENCE, RUN, SCHEDULE, SCHEDULE_BODY
+from rota.api.examples import FIRE, RUN, SCHEDULE, SCHEDULE_BODY
 from rota.api.filters import scope_of
 from rota.api.identity import identity_of
 from rota.api.operations import operation
@@ -26,13 +26,9 @@ from rota.api.revisions import etag, require_revision
 from rota.api.routing import declared
 from rota.client import Client
 from rota.core.access import Role
-from rota.core.backfilling import Backfill
 from rota.core.disclosing import concealed
 from rota.core.documents import document_of, merged, parse
-from rota.core.events import Event
-from rota.core.explaining import Explanation
 from rota.core.model import Run
-from rota.core.occurrences import Occurrence
 from rota.core.preview import Fire
 from rota.core.schedules import SCHEDULE_OPTIONS, Schedule
 from rota.core.viewing import view
@@ -73,24 +69,6 @@ class TriggerBody(msgspec.Struct, forbid_unknown_fields=True):
 class PreviewQuery(msgspec.Struct):
     n: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 10
     after: Instant | None = None
-
-
-class OccurrenceQuery(msgspec.Struct, rename={"from_at": "from", "to_at": "to"}):
-    from_at: Instant | None = None
-    to_at: Instant | None = None
-    limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 100
-
-
-class ExplainQuery(msgspec.Struct):
-    at: Instant
-
-
-class BackfillBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename={"from_at": "from", "to_at": "to"}):
-    from_at: Instant
-    to_at: Instant
-    ran: str = "none"
-    concurrency: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
-    dry_run: bool = False
 
 
 class SimulateBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -305,53 +283,6 @@ async def preview_schedule(request: Request) -> Response:
     return answer(page(await client.schedules.preview(request.path_params["name"], query.n, after=query.after)))
 
 
-@operation(Role.VIEWER, query=OccurrenceQuery, answers=Occurrence, lists=True, gives=OCCURRENCE)
-async def list_occurrences(request: Request) -> Response:
-    """What became of each plan time, the oldest first: of the last day, unless told otherwise."""
-    query = asked(request, OccurrenceQuery)
-    client = await client_of(request)
-    found = await client.schedules.occurrences(
-        request.path_params["name"], query.from_at, query.to_at, limit=query.limit
-    )
-    return answer(page(found))
-
-
-@operation(Role.VIEWER, query=ExplainQuery, answers=Explanation, gives=EXPLANATION)
-async def explain_schedule(request: Request) -> Response:
-    """Why a plan time did or did not run, will or will not."""
-    client = await client_of(request)
-    return answer(await client.schedules.explain(request.path_params["name"], asked(request, ExplainQuery).at))
-
-
-@operation(Role.VIEWER, answers=Event, lists=True, gives=EVENT)
-async def list_schedule_events(request: Request) -> Response:
-    """What was done to a schedule and with it, the oldest first."""
-    client = await client_of(request)
-    return answer(page(await client.schedules.events(request.path_params["name"])))
-
-
-@operation(
-    Role.OPERATOR,
-    body=BackfillBody,
-    answers=Backfill,
-    takes={"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "dry_run": True},
-)
-async def backfill_schedule(request: Request) -> Response:
-    """Runs for plan times of the past that have none; with `ran`, also for those that failed, or for all."""
-    body = shaped(await json_body(request), BackfillBody)
-    client = await client_of(request)
-    done = await client.schedules.backfill(
-        request.path_params["name"],
-        body.from_at,
-        body.to_at,
-        ran=body.ran,
-        concurrency=body.concurrency,
-        dry_run=body.dry_run,
-        actor=identity_of(request).actor,
-    )
-    return answer(worded(done))
-
-
 @operation(
     Role.VIEWER,
     body=SimulateBody,
@@ -383,10 +314,6 @@ ROUTES = [
     declared("/schedules/{name}/pause", POST=pause_schedule),
     declared("/schedules/{name}/resume", POST=resume_schedule),
     declared("/schedules/{name}/trigger", POST=trigger_schedule),
-    declared("/schedules/{name}/backfill", POST=backfill_schedule),
     declared("/schedules/{name}/simulate", POST=simulate_schedule),
     declared("/schedules/{name}/preview", GET=preview_schedule),
-    declared("/schedules/{name}/occurrences", GET=list_occurrences),
-    declared("/schedules/{name}/explain", GET=explain_schedule),
-    declared("/schedules/{name}/events", GET=list_schedule_events),
 ]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 import msgspec
 
 from rota.core.ledger import UNNAMED, History, Range, Stretch
 from rota.core.scope import Scope
-from rota.instants import instant
+from rota.instants import instant, micros_at
 
+_MOST_TOLD = 1_000_000  # of one plan time: one for each scope
 KINDS = ("ran", "skipped", "coalesced", "missed", "paused", "pruned", "pending")
 
 
@@ -44,10 +45,53 @@ class PlannedRun(msgspec.Struct, frozen=True):
     reason: str | None
 
 
+class Place(msgspec.Struct, frozen=True):
+    """How far a page came: `at` is where its last one begins, `told` how many are told that begin there."""
+
+    at: datetime
+    told: int
+
+
+def place_after(found: Sequence[Occurrence], before: Place | None = None) -> Place | None:
+    """Where the next page goes on; `before` is where this one began."""
+    if not found:
+        return before
+    at = _beginning(found[-1])
+    told = sum(_beginning(one) == at for one in found)
+    return Place(at, told + before.told if before is not None and before.at == at else told)
+
+
+def written_place(from_at: datetime, to_at: datetime, place: Place) -> str:
+    """With the time that is looked at: a page of the last day goes on in the same day."""
+    return f"{micros_at(from_at)} {micros_at(to_at)} {micros_at(place.at)} {place.told}"
+
+
+def read_place(text: str) -> tuple[datetime, datetime, Place]:
+    """What is none is a ValueError or an OverflowError."""
+    from_at, to_at, at, told = map(int, text.split(" "))
+    if not 0 <= told <= _MOST_TOLD:
+        raise ValueError(told)
+    return instant(from_at), instant(to_at), Place(instant(at), told)
+
+
+def _beginning(one: Occurrence) -> datetime:
+    at = one.plan_time or one.from_at
+    assert at is not None
+    return at
+
+
 class Wanted(msgspec.Struct, frozen=True):
+    """Of what is from `past` on, `told` are known: they count for the limit, and are left out."""
+
     from_at: int
     to_at: int
     limit: int
+    past: int = 0
+    told: int = 0
+
+    @property
+    def most(self) -> int:
+        return self.limit + self.told
 
 
 def occurrences(
@@ -71,8 +115,10 @@ def occurrences(
             found += _paused(history, stretch, wanted, runs)
     if active:
         found += _pending(history, wanted, room, next_plan)
-    found.sort(key=lambda pair: (pair[0], _order(pair[1].scope)))
-    return [occurrence for _, occurrence in found[: wanted.limit]]
+    found = [pair for pair in found if pair[0] >= wanted.past]
+    found.sort(key=lambda pair: (pair[0], _order(pair[1].scope), pair[1].kind))
+    told = min(wanted.told, sum(at == wanted.past for at, _ in found))  # what is gone meanwhile hides nothing else
+    return [occurrence for _, occurrence in found[told : told + wanted.limit]]
 
 
 def _order(scope: Scope | None) -> tuple[str, ...]:
@@ -166,8 +212,8 @@ def _pending(
 def _following(history: History, wanted: Wanted, room: int | None) -> Iterator[int]:
     """Not more than are wanted, nor more than may still get a run."""
     times = history.revisions[-1].definition.times(history.name)
-    start = max(history.cursor, wanted.from_at - 1)
-    left = wanted.limit
+    start = max(history.cursor, wanted.from_at - 1, wanted.past - 1)
+    left = wanted.most
     if room is not None:
         left = min(left, max(0, room - times.count(history.cursor, start)))
     at = times.next(start)

@@ -36,7 +36,7 @@ async def explain_schedule(tx: Tx, name: str, at: int, silence: int) -> Explanat
         Told(planned_run(found[:8]), *found[8:]) for found in await tx.fetch("runs_at", id=row.id, at=at, limit=_MOST)
     ]
     covering = [planned_run(found) for found in await tx.fetch("runs_covering", id=row.id, at=at, limit=_MOST)]
-    ranges = await tx.fetch("ranges_between", id=row.id, from_at=at, to_at=at, limit=_MOST)
+    ranges = await tx.fetch("ranges_between", id=row.id, from_at=at, to_at=at, past=0, limit=_MOST)
     return explain_plan_time(
         PlanTimeFacts(
             at=at,

@@ -75,17 +75,19 @@ def range_row(id: str, found: Range) -> tuple[object, ...]:
     return (id, found.from_at, found.to_at, kind, name, found.kind, found.reason, found.count)
 
 
-async def read_occurrences(tx: Tx, name: str, from_at: int, to_at: int, limit: int) -> list[Occurrence]:
+async def read_occurrences(tx: Tx, name: str, wanted: Wanted) -> list[Occurrence]:
     await snapshot(tx)
     row = await row_of(tx, name)
     history = await history_of(tx, row)
     ((now,),) = await tx.fetch("now")
-    values = {"id": row.id, "from_at": from_at, "to_at": to_at, "limit": limit}
+    values = {
+        "id": row.id, "from_at": wanted.from_at, "to_at": wanted.to_at, "past": wanted.past, "limit": wanted.most,
+    }  # fmt: skip
     runs = [planned_run(found) for found in await tx.fetch("runs_between", **values)]
     ranges = [range_of(found) for found in await tx.fetch("ranges_between", **values)]
     return occurrences(
         history,
-        Wanted(from_at, to_at, limit),
+        wanted,
         runs,
         ranges,
         now=int(now),

@@ -711,6 +711,7 @@ export interface OccurrenceQuery {
   from?: string | null;
   to?: string | null;
   limit?: number;
+  cursor?: string | null;
 }
 
 /** How one attempt ended. */
