@@ -84,10 +84,14 @@ async def test_a_change_may_depend_on_nobody_having_been_faster(http: httpx2.Asy
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        ({"every": "0s"}, "invalid"),
+        ({"every": "0s"}, "bad-trigger"),
+        ({"every": "soon"}, "bad-duration"),
+        ({"every": None, "once": "soon"}, "bad-trigger"),
+        ({"timezone": "Europe/Berlinn", "cron": "0 9 * * *", "every": None}, "bad-trigger"),
+        ({"windows": ["late"]}, "bad-trigger"),
         ({"every": None}, "invalid"),
         ({"every": "1h", "cron": "* * * * *"}, "invalid"),
-        ({"cron": "61 * * * *", "every": None}, "invalid"),
+        ({"cron": "61 * * * *", "every": None}, "bad-trigger"),
         ({"job": "nothing"}, "unknown-job"),
         ({"evry": "1h"}, "unknown-option"),
         ({"payload": {"link": "x"}}, "bad-payload"),
@@ -99,6 +103,42 @@ async def test_a_bad_schedule_is_refused_whole(http: httpx2.AsyncClient, change:
     answer = await http.post("/schedules", json={**NEWS, **change})
     assert answer.json()["code"] == code, answer.text
     assert (await http.get("/schedules")).json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"cron": "61 * * * *", "every": None}, "minute"),
+        ({"cron": "0 9 * * *", "every": None, "timezone": "Europe/Berlinn"}, "timezone"),
+        ({"every": "0s"}, "interval"),
+        ({"once": "soon", "every": None}, "once"),
+        ({"exclude": ["2026-02-30"]}, "exclude"),
+    ],
+)
+async def test_a_rule_that_cannot_be_says_which_part(
+    http: httpx2.AsyncClient, change: dict[str, Any], field: str
+) -> None:
+    refused = (await http.post("/schedules", json={**NEWS, **change})).json()
+    assert (refused["status"], refused["code"], refused["field"]) == (422, "bad-trigger", field)
+
+
+async def test_a_payload_that_does_not_fit_is_found_in_the_body(http: httpx2.AsyncClient) -> None:
+    wrong = {"payload": {"url": 1}}
+    made = await http.post("/schedules", json={**NEWS, **wrong})
+    assert (made.json()["code"], made.json()["pointer"]) == ("bad-payload", "#/payload/url")
+    await news(http)
+    for answer, pointer in (
+        (http.patch("/schedules/news", json=wrong), "#/payload/url"),
+        (http.put("/schedules/news", json={**NEWS, **wrong}), "#/payload/url"),
+        (http.post("/schedules/news/simulate", json={"changes": wrong}), "#/changes/payload/url"),
+        (
+            http.post(
+                "/schedules:apply", json={"owner": "me", "documents": [{**NEWS, "name": "a"}, {**NEWS, **wrong}]}
+            ),
+            "#/documents/1/payload/url",
+        ),
+    ):
+        assert (await answer).json()["pointer"] == pointer
 
 
 async def test_lists_are_paged_by_name(http: httpx2.AsyncClient) -> None:

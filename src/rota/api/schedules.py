@@ -18,6 +18,7 @@ from rota.api.examples import FIRE, RUN, SCHEDULE, SCHEDULE_BODY
 from rota.api.filters import scope_of
 from rota.api.identity import identity_of
 from rota.api.operations import operation
+from rota.api.problems import payload_at
 from rota.api.queries import Instant, OwnerQuery, Page, asked
 from rota.api.recent import RecentCount, RecentQuery, recent_of
 from rota.api.refusals import BadBody
@@ -38,6 +39,7 @@ from rota.durations import worded
 from rota.errors import DuplicateSchedule, Invalid, UnknownSchedule
 
 Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
+_PAYLOAD = "$.payload"
 Document = dict[str, Any]
 """As in `schedules.toml`: name, job, one trigger, and options; checked by the same reader."""
 
@@ -136,9 +138,10 @@ async def create_schedule(request: Request) -> Response:
     parsed = parse(_document(await json_body(request)))
     client = await client_of(request)
     owner, actor = asked(request, OwnerQuery).owner, identity_of(request).actor
-    made = await client.schedules.create(
-        parsed.name, parsed.job, parsed.trigger, owner=owner, actor=actor, **parsed.options
-    )
+    with payload_at(_PAYLOAD):
+        made = await client.schedules.create(
+            parsed.name, parsed.job, parsed.trigger, owner=owner, actor=actor, **parsed.options
+        )
     return await _answered(request, client, made, 201)
 
 
@@ -167,15 +170,17 @@ async def put_schedule(request: Request) -> Response:
         old = await client.schedules.get(name)
     except UnknownSchedule:
         require_revision(request, None)
-        made = await client.schedules.create(name, parsed.job, parsed.trigger, actor=actor, **parsed.options)
+        with payload_at(_PAYLOAD):
+            made = await client.schedules.create(name, parsed.job, parsed.trigger, actor=actor, **parsed.options)
         return await _answered(request, client, made, 201)
     require_revision(request, old.revision)
     if request.headers.get("if-none-match") == "*":
         raise DuplicateSchedule(name)
     options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
-    changed = await client.schedules.update(
-        name, job=parsed.job, trigger=parsed.trigger, actor=actor, expected=old.definition, **options
-    )
+    with payload_at(_PAYLOAD):
+        changed = await client.schedules.update(
+            name, job=parsed.job, trigger=parsed.trigger, actor=actor, expected=old.definition, **options
+        )
     return await _answered(request, client, changed)
 
 
@@ -192,14 +197,11 @@ async def patch_schedule(request: Request) -> Response:
     require_revision(request, old.revision)
     parsed = parse(merged(document_of(name, old.definition), changes))
     options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
-    changed = await client.schedules.update(
-        name,
-        job=parsed.job,
-        trigger=parsed.trigger,
-        actor=identity_of(request).actor,
-        expected=old.definition,
-        **options,
-    )
+    actor = identity_of(request).actor
+    with payload_at(_PAYLOAD):
+        changed = await client.schedules.update(
+            name, job=parsed.job, trigger=parsed.trigger, actor=actor, expected=old.definition, **options
+        )
     return await _answered(request, client, changed)
 
 
@@ -301,9 +303,10 @@ async def simulate_schedule(request: Request) -> Response:
     what_if = WhatIf(
         duration=body.duration, fail_every=body.fail_every, outages=tuple(body.outages), workers=body.workers
     )
-    found = await client.schedules.simulate(
-        name, body.span, what_if, start=body.start, trigger=parsed.trigger, **options
-    )
+    with payload_at("$.changes.payload"):
+        found = await client.schedules.simulate(
+            name, body.span, what_if, start=body.start, trigger=parsed.trigger, **options
+        )
     definition = await client.schedules.define(*parsed)
     return answer({"rule": describe(definition.rule, name), **worded(found)})
 

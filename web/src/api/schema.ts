@@ -762,6 +762,7 @@ export interface Problem {
   code: string;
   detail: string;
   hint: string | null;
+  field: string | null;
   pointer: string | null;
 }
 
