@@ -24,7 +24,7 @@ from rota.core.scope import Scope
 from rota.core.triggers import Trigger
 from rota.core.whatif import Simulated, WhatIf
 from rota.defining import MOST_LISTED, MOST_PREVIEWED, Defining, require_limit
-from rota.drafting import applied, drafted, simulated
+from rota.drafting import applied, drafted, simulated, standing_at
 from rota.durations import Duration, in_micros, parse_duration
 from rota.errors import Conflict, Invalid, NotFound, UnknownSchedule
 from rota.instants import micros_at
@@ -181,7 +181,8 @@ class Schedules(Accounts, Defining):
         schedule = await self.get(name)
         definition = await self._changed(schedule, None, trigger, options)
         at = await self._store.now() if start is None else micros_at(start)
-        return await simulated(schedule, definition, await self._job(definition.job), span, what_if or WhatIf(), at)
+        standing = standing_at(schedule, definition, at, now=start is None)
+        return simulated(standing, await self._job(definition.job), span, what_if or WhatIf())
 
     async def plan_documents(self, documents: Iterable[Mapping[str, Any]], owner: str) -> Sequence[Difference]:
         """What `apply_documents` would change: schedules made, changed, and those of this owner that are gone."""

@@ -74,13 +74,16 @@ class PreviewQuery(msgspec.Struct):
 
 
 class SimulateBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """`changes`: another trigger or other options, as a document has them."""
+    """`changes`: another trigger or other options, as a document has them.
+
+    `outages`: from when until when nobody plans; times with a zone, or `+1h` from `start` on.
+    """
 
     span: str = "1d"
     start: Instant | None = None
     duration: str = "1s"
     fail_every: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    outages: list[tuple[Instant, Instant]] = []
+    outages: list[tuple[str, str]] = []
     workers: Annotated[int, msgspec.Meta(ge=1, le=10_000)] | None = None
     changes: Document = {}
 
