@@ -91,6 +91,10 @@ class Draft(msgspec.Struct, frozen=True):
     differences: tuple[Difference, ...]
     definitions: dict[str, ScheduleDefinition]
 
+    @property
+    def changing(self) -> Sequence[str]:
+        return [one.name for one in self.differences if one.kind in (CREATE, CHANGE)]
+
 
 async def drafted(schedules: Schedules, store: Store, documents: Iterable[Mapping[str, Any]], owner: str) -> Draft:
     """Everything is checked; nothing is written."""
