@@ -146,6 +146,7 @@ def test_edit_changes_what_is_given_and_says_what_that_does() -> None:
     rota(
         "schedule", "add", "news", "crawl", '{"url": "a"}', "--every", "1h", "--overlap", "allow", "--set", "queue=mail"
     )
+    assert "nothing was to be changed" in rota("schedule", "edit", "news").stderr
     looked = answer("schedule", "edit", "news", "--every", "15m", "--dry-run")
     assert (looked["applied"], looked["schedule"]["revision"]) == (False, 1)
     done = answer("schedule", "edit", "news", "--cron", "0 9 * * *", "--tz", "Asia/Tokyo", "--set", "queue=null")
@@ -302,7 +303,7 @@ def test_explain_a_plan_time_or_a_run() -> None:
     assert verdict == answer("explain", id)["verdict"]
     assert words
     assert answer("explain", "news")["facts"]["at"] == next_plan  # none has come yet
-    assert refused(4, "explain", "nobody")
+    assert "no run and no schedule is called 'nobody'" in refused(4, "explain", "nobody")
     assert "did you mean 'news'?" in refused(4, "explain", "nws", "--at", next_plan)
 
 

@@ -46,11 +46,12 @@ def explain(what: str, at: datetime | None, database: str | None, as_json: bool)
 async def _of_run(client: Client, what: str) -> Explanation:
     try:
         return await client.explain(what)
-    except UnknownRun as unknown:
+    except UnknownRun:
         try:
             schedule = await client.schedules.get(what)
-        except NotFound:
-            raise unknown from None
+        except NotFound as none:
+            words = f"no run and no schedule is called {what!r:.80}"
+            raise NotFound(words, hint=f"{none.hint}; `rota run ls` lists runs") from None
         at = newest_plan(schedule, HostClock().micros())
         if at is None:
             raise Invalid(f"no plan time of {what!r} has come yet, and none is known that will") from None
