@@ -10,7 +10,7 @@ from rota.core.backfilling import RAN, Backfill
 from rota.core.events import Event
 from rota.core.explaining import Explanation
 from rota.core.ledger import Verification
-from rota.core.occurrences import Occurrence
+from rota.core.occurrences import Occurrence, Place, Wanted
 from rota.core.recent import Recent, checked_recent
 from rota.durations import in_micros
 from rota.errors import Invalid, did_you_mean
@@ -29,11 +29,17 @@ class Accounts:
     _lease: timedelta
 
     async def occurrences(
-        self, name: str, from_at: datetime | None = None, to_at: datetime | None = None, *, limit: int = 100
+        self,
+        name: str,
+        from_at: datetime | None = None,
+        to_at: datetime | None = None,
+        *,
+        limit: int = 100,
+        after: Place | None = None,
     ) -> Sequence[Occurrence]:
         """What became of each plan time, the oldest first: of the last day, unless told otherwise.
 
-        Ranges that reach into it are told as a whole.
+        Ranges that reach into it are told as a whole. `after` is where the page before ended, of the same two times.
         """
         if not 1 <= limit <= MOST_OCCURRENCES:
             raise Invalid(f"limit must be 1 to {MOST_OCCURRENCES}, not {limit}")
@@ -41,7 +47,13 @@ class Accounts:
         first = last - in_micros(_DAY) if from_at is None else _micros(from_at, "from")
         if first > last:
             raise Invalid("from is after to")
-        return await self._store.ledger.occurrences(name, first, last, limit)
+        if after is None:
+            return await self._store.ledger.occurrences(name, Wanted(first, last, limit))
+        if from_at is None or to_at is None:
+            raise Invalid("after needs from_at and to_at", hint="give those of the page before")
+        return await self._store.ledger.occurrences(
+            name, Wanted(first, last, limit, _micros(after.at, "after"), after.told)
+        )
 
     async def recent(self, names: Sequence[str], limit: int = 30) -> Mapping[str, Recent]:
         """The last `limit` runs of each of these schedules, those of plan times, the oldest first, by name.

@@ -15,7 +15,7 @@ from rota.core.planning import Standing
 from rota.core.retry import RetryPolicy, retry_policy
 from rota.core.schedules import Schedule, ScheduleDefinition
 from rota.core.simulating import Assumptions, SimulatedEvent, simulate
-from rota.core.whatif import Simulated, SimulatedRun, WhatIf
+from rota.core.whatif import Simulated, SimulatedRun, WhatIf, outage_of
 from rota.durations import Duration, in_micros, parse_duration
 from rota.errors import DuplicateSchedule, Invalid, UnknownJob
 from rota.instants import instant, micros_at
@@ -30,25 +30,39 @@ _LONGEST = timedelta(days=3_660)
 _MOST_EVENTS = 1_000
 
 
-async def simulated(
-    schedule: Schedule, definition: ScheduleDefinition, job: JobDefinition, span: Duration, what_if: WhatIf, start: int
-) -> Simulated:
+def standing_at(schedule: Schedule, definition: ScheduleDefinition, start: int, *, now: bool) -> Standing:
+    """What waits for the end of its last run goes on, `now`, at the plan time that is known already."""
+    times = definition.times(schedule.name)
+    first = times.next(start) if definition.follows is None else times.next_allowed(start)
+    if definition.follows is not None and now and definition.rule == schedule.definition.rule and schedule.next_plan:
+        first = max(first or start, micros_at(schedule.next_plan))
+    return Standing(schedule.id, schedule.name, definition, start, first, schedule.fired)
+
+
+def simulated(standing: Standing, job: JobDefinition, span: Duration, what_if: WhatIf) -> Simulated:
+    """From where it stands."""
+    start, definition = standing.cursor, standing.definition
     length = parse_duration(span)
+    if length <= timedelta(0):
+        raise Invalid(f"a simulation takes longer than {span}", hint='"6h", "1d", "30d"')
     if length > _LONGEST:
         raise Invalid(f"a simulation is at most {_LONGEST.days} days long, not {span}")
     assuming = Assumptions(
         duration=parse_duration(what_if.duration),
         fail_every=what_if.fail_every,
-        outages=tuple((micros_at(begin), micros_at(end)) for begin, end in what_if.outages),
+        outages=tuple(outage_of(outage, start) for outage in what_if.outages),
         workers=what_if.workers,
     )
-    times = definition.times(schedule.name)
-    first = times.next(start) if definition.follows is None else times.next_allowed(start)
-    standing = Standing(schedule.id, schedule.name, definition, start, first, schedule.fired)
     until = start + in_micros(length)
     found = simulate(standing, _retry(job, definition), start, until, assuming, limit=_MOST_EVENTS)
-    events = tuple(map(_event, found.events))
-    return Simulated(from_at=instant(start), until_at=instant(found.until), counts=found.counts, events=events)
+    return Simulated(
+        from_at=instant(start),
+        until_at=instant(found.until),
+        counts=found.counts,
+        events=tuple(map(_event, found.events)),
+        truncated=found.until < until,
+        events_truncated=found.more,
+    )
 
 
 def _retry(job: JobDefinition, definition: ScheduleDefinition) -> RetryPolicy:
@@ -76,6 +90,10 @@ class Draft(msgspec.Struct, frozen=True):
     owner: str
     differences: tuple[Difference, ...]
     definitions: dict[str, ScheduleDefinition]
+
+    @property
+    def changing(self) -> Sequence[str]:
+        return [one.name for one in self.differences if one.kind in (CREATE, CHANGE)]
 
 
 async def drafted(schedules: Schedules, store: Store, documents: Iterable[Mapping[str, Any]], owner: str) -> Draft:

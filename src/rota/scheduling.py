@@ -24,11 +24,12 @@ from rota.core.scope import Scope
 from rota.core.triggers import Trigger
 from rota.core.whatif import Simulated, WhatIf
 from rota.defining import MOST_LISTED, MOST_PREVIEWED, Defining, require_limit
-from rota.drafting import applied, drafted, simulated
+from rota.drafting import applied, drafted, simulated, standing_at
 from rota.durations import Duration, in_micros, parse_duration
 from rota.errors import Conflict, Invalid, NotFound, UnknownSchedule
 from rota.instants import micros_at
 from rota.registry.jobs import Registry
+from rota.registry.providing import ask, require_answer, trouble_with
 from rota.store import Store
 from rota.store.schedules import Change
 
@@ -66,10 +67,13 @@ class Schedules(Accounts, Defining):
     ) -> Schedule:
         """Store a new schedule."""
         definition = await self.define(name, job, trigger, dict(options))
+        await self._require_provider(name, definition)
         await self._store.schedules.create(name, definition, owner, actor=checked_actor(actor))
         return await self.get(name)
 
     async def _replace(self, old: Schedule, definition: ScheduleDefinition, actor: str | None) -> Schedule | None:
+        if definition.provider != old.definition.provider:
+            await self._require_provider(old.name, definition)
         change = Change(note="edited", actor=checked_actor(actor))
         if not await self._store.schedules.update(old.name, definition, change, expected=old.definition):
             return None
@@ -143,7 +147,9 @@ class Schedules(Accounts, Defining):
         """
         wanted = None if scope is None else scope_of(scope)
         asked = None if idempotency_key is None else request_hold(idempotency_key, "trigger", name, wanted, force)
-        return await self._store.schedules.trigger(name, wanted, force=force, actor=checked_actor(actor), request=asked)
+        by = checked_actor(actor)
+        named = await self._provided(name) if wanted is None else ()
+        return await self._store.schedules.trigger(name, wanted, named=named, force=force, actor=by, request=asked)
 
     async def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
         """The next plan times, with what daylight saving does to them."""
@@ -181,7 +187,8 @@ class Schedules(Accounts, Defining):
         schedule = await self.get(name)
         definition = await self._changed(schedule, None, trigger, options)
         at = await self._store.now() if start is None else micros_at(start)
-        return await simulated(schedule, definition, await self._job(definition.job), span, what_if or WhatIf(), at)
+        standing = standing_at(schedule, definition, at, now=start is None)
+        return simulated(standing, await self._job(definition.job), span, what_if or WhatIf())
 
     async def plan_documents(self, documents: Iterable[Mapping[str, Any]], owner: str) -> Sequence[Difference]:
         """What `apply_documents` would change: schedules made, changed, and those of this owner that are gone."""
@@ -195,8 +202,26 @@ class Schedules(Accounts, Defining):
         Schedules of this owner that no document names are deleted. Pauses stay as they are.
         """
         draft = await drafted(self, self._store, documents, owner)
+        for name in draft.changing:
+            await self._require_provider(name, draft.definitions[name])
         await applied(self._store, draft, checked_actor(actor))
         return draft.differences
+
+    async def _require_provider(self, name: str, definition: ScheduleDefinition) -> None:
+        if definition.provider is not None:
+            await require_answer(name, definition.provider, self._registry.schedules.providers)
+
+    async def _provided(self, name: str) -> Sequence[Scope]:
+        """What its provider names now, if it is known here; what is wrong with it is shown where planning shows it."""
+        provider = (await self.get(name)).definition.provider
+        known = self._registry.schedules.providers
+        if provider is None or provider not in known:
+            return ()
+        try:
+            return await ask(known[provider])
+        except Exception as error:
+            await self._store.schedules.note_provider_trouble(provider, trouble_with(provider, error))
+            return ()
 
     async def _instant(self, until: datetime | Duration | None) -> int | None:
         if until is None:

@@ -1,10 +1,12 @@
 """`client.schedules` on what became of plan times: the verbs, and what they refuse."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
-from rota.core.triggers import every
+from rota.core.triggers import after, every
+from rota.core.whatif import WhatIf
 from rota.errors import Invalid
 from rota.testing import Harness
 
@@ -48,6 +50,36 @@ async def test_what_is_refused() -> None:
             await schedules.occurrences("s", now, now - HOUR)
 
 
+async def test_what_follows_its_last_run_is_simulated_from_the_plan_time_that_is_known() -> None:
+    async with Harness() as harness:
+        await harness.declare("work")
+        schedules = harness.client.schedules
+        await schedules.create("s", "work", after("1h"))
+        await harness.pass_time("30m")
+        known = (await schedules.get("s")).next_plan
+        assert known is not None
+        assert known > harness.clock.now()
+        assert (await schedules.simulate("s", "3h")).events[0].plan_time == known
+        assert (await schedules.simulate("s", "3h", trigger=after("2h"))).events[0].plan_time < known
+
+
+async def test_outages_are_written_as_on_the_command_line() -> None:
+    async with Harness() as harness:
+        await harness.declare("work")
+        schedules = harness.client.schedules
+        await schedules.create("s", "work", every("10m"))
+        now = harness.clock.now()
+        found = await schedules.simulate("s", "3h", WhatIf(outages=[("+1h", "+2h")]))
+        assert found.counts["covered"] > 0
+        assert found == await schedules.simulate("s", "3h", WhatIf(outages=[(now + HOUR, now + 2 * HOUR)]))
+        unlike: Any = [5, ("+1h",), ("+1h", 7), ("soon", "+1h"), ("+2h", "+1h"), (datetime(2030, 1, 1), "+1h")]  # noqa: DTZ001
+        for wrong in unlike:
+            with pytest.raises(Invalid):
+                await schedules.simulate("s", "3h", WhatIf(outages=[wrong]))
+        with pytest.raises(Invalid, match="longer than 0s"):
+            await schedules.simulate("s", "0s")
+
+
 async def test_how_long_a_planner_may_be_silent_is_configured() -> None:
     async with Harness(lease=timedelta(hours=2)) as harness:
         await harness.declare("work")
@@ -55,5 +87,5 @@ async def test_how_long_a_planner_may_be_silent_is_configured() -> None:
         await harness.worker().heartbeat()
         harness.clock.advance("1h")
         told = await harness.client.schedules.explain("s", harness.clock.now())
-        assert "1 workers are alive" in str(told)
+        assert "1 worker is alive, and plans besides" in str(told)
         assert "No worker is alive" not in str(told)

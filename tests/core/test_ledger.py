@@ -1,5 +1,6 @@
 """The ledger, pure: stretches, lanes, accounting, and what does not add up."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -18,13 +19,13 @@ from rota.core.ledger import (
     check_scope,
     unrecorded,
 )
-from rota.core.occurrences import PlannedRun, Wanted, occurrences
+from rota.core.occurrences import Occurrence, PlannedRun, Wanted, occurrences, place_after, resting
 from rota.core.revisions import Revision
 from rota.core.rules import Rule
 from rota.core.schedules import ScheduleDefinition
 from rota.core.scope import GLOBAL, Scope
 from rota.core.triggers import Trigger, after, cron, every
-from rota.instants import instant
+from rota.instants import instant, micros_at
 
 MINUTE = 60_000_000
 A, B = Scope("shop", "a"), Scope("shop", "b")
@@ -148,17 +149,29 @@ def run(minute: int, scope: Scope = GLOBAL, state: str = "succeeded", covers: in
     return PlannedRun(f"{scope.id}{minute}", scope, minute * MINUTE, first, covers, state, None)
 
 
+def told(
+    history: History,
+    wanted: Wanted,
+    runs: Sequence[PlannedRun],
+    ranges: Sequence[Range] = (),
+    *,
+    now: int = 0,
+    room: int | None = None,
+    next_plan: int | None = None,
+) -> list[Occurrence]:
+    """As the store asks: so many of the runs as a page has room for, and of a pause all that have one."""
+    held = [
+        (stretch, [(run.scope, run.plan_time) for run in runs if stretch.after < run.plan_time <= stretch.until])
+        for stretch in resting(history, wanted, now=now, active=True)
+    ]
+    later = sorted((run for run in runs if run.plan_time >= wanted.past), key=lambda run: (run.plan_time, run.scope.id))
+    return occurrences(history, wanted, later[: wanted.most], ranges, held, active=True, room=room, next_plan=next_plan)
+
+
 def test_occurrences_in_order() -> None:
-    found = occurrences(
-        PAUSED_BETWEEN,
-        Wanted(MINUTE, 102 * MINUTE, 100),
-        [run(8, covers=2), run(25, state="skipped")],
-        [missed(1, 5)],
-        now=100 * MINUTE,
-        active=True,
-        room=1,
-        next_plan=101 * MINUTE,
-    )
+    runs, ranges = [run(8, covers=2), run(25, state="skipped")], [missed(1, 5)]
+    wanted = Wanted(MINUTE, 102 * MINUTE, 100)
+    found = told(PAUSED_BETWEEN, wanted, runs, ranges, now=100 * MINUTE, room=1, next_plan=101 * MINUTE)
     assert [(o.kind, o.count) for o in found] == [
         ("missed", 5), ("coalesced", 2), ("ran", 1), ("paused", 10), ("skipped", 1), ("pending", 1),
     ]  # fmt: skip
@@ -174,19 +187,46 @@ def test_occurrences_in_order() -> None:
     ],
 )  # fmt: skip
 def test_a_pause_is_told_without_what_was_backfilled(limit: int, expected: list[tuple[str, int, int]]) -> None:
-    wanted = Wanted(11 * MINUTE, 20 * MINUTE, limit)
-    runs = [run(13), run(14), run(18)][:limit]
-    found = occurrences(PAUSED_BETWEEN, wanted, runs, [], now=0, active=True, room=None, next_plan=None)
+    found = told(PAUSED_BETWEEN, Wanted(11 * MINUTE, 20 * MINUTE, limit), [run(13), run(14), run(18)])
     ends = [(o.kind, o.plan_time or o.from_at, o.plan_time or o.to_at) for o in found]
     assert ends == [(kind, instant(first * MINUTE), instant(last * MINUTE)) for kind, first, last in expected]
     assert [o.count for o in found] == [last - first + 1 for _, first, last in expected]
 
 
-def test_a_page_tells_of_no_pause_beyond_the_runs_that_it_knows() -> None:
-    both = history(revision(1, 0, active=False, scopes=(A, B)))
-    runs = [run(2, A), run(3, B), run(4, B)]  # and A has more, of which this page knows nothing
-    found = occurrences(both, Wanted(MINUTE, 9 * MINUTE, 3), runs, [], now=0, active=True, room=None, next_plan=None)
-    assert [(o.scope, o.kind, o.count) for o in found] == [(A, "paused", 1), (B, "paused", 2), (A, "ran", 1)]
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 8])
+def test_pages_tell_together_what_one_page_tells(limit: int) -> None:
+    """Also of a pause: one of its scopes got runs for some plan times on one page, the other on the next."""
+    held = revision(2, 5, active=False, scopes=(A, B))
+    past, end = history(revision(1, 0, scopes=(A, B)), held, revision(3, 20, scopes=(A, B))), 30 * MINUTE
+    runs = [run(minute, scope) for minute in (2, 3, 22) for scope in (A, B)]
+    runs += [run(8, A), run(9, A), run(9, B), run(15, B), run(16, B), run(19, A)]
+    whole = told(past, Wanted(MINUTE, end, 100), runs)
+    assert [(o.scope, o.count) for o in whole if o.kind == "paused"] == [
+        (A, 2), (B, 3), (A, 9), (B, 5), (B, 4), (A, 1)
+    ]  # fmt: skip
+    pages, place = list[Occurrence](), None
+    while True:
+        at = (0, 0) if place is None else (micros_at(place.at), place.told)
+        page = told(past, Wanted(MINUTE, end, limit, *at), runs)
+        pages += page
+        if len(page) < limit:
+            break
+        place = place_after(page, place)
+    assert pages == whole
+
+
+def test_a_page_goes_on_where_the_one_before_ended() -> None:
+    runs = [run(minute, scope) for minute in (2, 3) for scope in (A, B)]
+
+    def page(past: int, known: int) -> list[str | None]:
+        wanted = Wanted(MINUTE, 5 * MINUTE, 2, past * MINUTE, known)
+        found = told(history(revision(1, 0, scopes=(A, B))), wanted, runs, now=5 * MINUTE, room=0)
+        return [one.run_id for one in found]
+
+    assert page(0, 0) == page(2, 0) == ["a2", "b2"]
+    assert page(2, 1) == ["b2", "a3"]
+    assert page(2, 2) == page(2, 9) == page(3, 0) == ["a3", "b3"]
+    assert page(3, 2) == []
 
 
 def test_choosing_what_to_backfill() -> None:

@@ -84,10 +84,14 @@ async def test_a_change_may_depend_on_nobody_having_been_faster(http: httpx2.Asy
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        ({"every": "0s"}, "invalid"),
+        ({"every": "0s"}, "bad-trigger"),
+        ({"every": "soon"}, "bad-duration"),
+        ({"every": None, "once": "soon"}, "bad-trigger"),
+        ({"timezone": "Europe/Berlinn", "cron": "0 9 * * *", "every": None}, "bad-trigger"),
+        ({"windows": ["late"]}, "bad-trigger"),
         ({"every": None}, "invalid"),
         ({"every": "1h", "cron": "* * * * *"}, "invalid"),
-        ({"cron": "61 * * * *", "every": None}, "invalid"),
+        ({"cron": "61 * * * *", "every": None}, "bad-trigger"),
         ({"job": "nothing"}, "unknown-job"),
         ({"evry": "1h"}, "unknown-option"),
         ({"payload": {"link": "x"}}, "bad-payload"),
@@ -99,6 +103,42 @@ async def test_a_bad_schedule_is_refused_whole(http: httpx2.AsyncClient, change:
     answer = await http.post("/schedules", json={**NEWS, **change})
     assert answer.json()["code"] == code, answer.text
     assert (await http.get("/schedules")).json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"cron": "61 * * * *", "every": None}, "minute"),
+        ({"cron": "0 9 * * *", "every": None, "timezone": "Europe/Berlinn"}, "timezone"),
+        ({"every": "0s"}, "interval"),
+        ({"once": "soon", "every": None}, "once"),
+        ({"exclude": ["2026-02-30"]}, "exclude"),
+    ],
+)
+async def test_a_rule_that_cannot_be_says_which_part(
+    http: httpx2.AsyncClient, change: dict[str, Any], field: str
+) -> None:
+    refused = (await http.post("/schedules", json={**NEWS, **change})).json()
+    assert (refused["status"], refused["code"], refused["field"]) == (422, "bad-trigger", field)
+
+
+async def test_a_payload_that_does_not_fit_is_found_in_the_body(http: httpx2.AsyncClient) -> None:
+    wrong = {"payload": {"url": 1}}
+    made = await http.post("/schedules", json={**NEWS, **wrong})
+    assert (made.json()["code"], made.json()["pointer"]) == ("bad-payload", "#/payload/url")
+    await news(http)
+    for answer, pointer in (
+        (http.patch("/schedules/news", json=wrong), "#/payload/url"),
+        (http.put("/schedules/news", json={**NEWS, **wrong}), "#/payload/url"),
+        (http.post("/schedules/news/simulate", json={"changes": wrong}), "#/changes/payload/url"),
+        (
+            http.post(
+                "/schedules:apply", json={"owner": "me", "documents": [{**NEWS, "name": "a"}, {**NEWS, **wrong}]}
+            ),
+            "#/documents/1/payload/url",
+        ),
+    ):
+        assert (await answer).json()["pointer"] == pointer
 
 
 async def test_lists_are_paged_by_name(http: httpx2.AsyncClient) -> None:
@@ -149,6 +189,19 @@ async def test_looking_ahead_and_back(http: httpx2.AsyncClient) -> None:
     simulated = await http.post("/schedules/news/simulate", json={"span": "3d", "changes": {"cron": "0 * * * *"}})
     assert sum(simulated.json()["counts"].values()) == 72
     assert (await http.get("/schedules/news")).json()["definition"]["cron"] == "30 2 * * *"
+
+
+async def test_occurrences_go_on_where_the_page_before_ended(http: httpx2.AsyncClient) -> None:
+    await news(http)
+    span = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T02:00:00Z"}
+    await http.post("/schedules/news/backfill", json=span)
+    first = (await http.get("/schedules/news/occurrences", params={**span, "limit": 2})).json()
+    second = (await http.get("/schedules/news/occurrences", params={"limit": 2, "cursor": first["next_cursor"]})).json()
+    third = (await http.get("/schedules/news/occurrences", params={"limit": 2, "cursor": second["next_cursor"]})).json()
+    told = [one["plan_time"][11:16] for page in (first, second, third) for one in page["items"]]
+    assert told == ["00:00", "00:30", "01:00", "01:30", "02:00"]
+    assert third["next_cursor"] is None
+    assert (await http.get("/schedules/news/occurrences?cursor=bm9uZQ")).status_code == 422
 
 
 async def test_backfill_counts_first(http: httpx2.AsyncClient) -> None:

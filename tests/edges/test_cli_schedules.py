@@ -149,6 +149,7 @@ def test_edit_changes_what_is_given_and_says_what_that_does() -> None:
     rota(
         "schedule", "add", "news", "crawl", '{"url": "a"}', "--every", "1h", "--overlap", "allow", "--set", "queue=mail"
     )
+    assert "nothing was to be changed" in rota("schedule", "edit", "news").stderr
     looked = answer("schedule", "edit", "news", "--every", "15m", "--dry-run")
     assert (looked["applied"], looked["schedule"]["revision"]) == (False, 1)
     done = answer("schedule", "edit", "news", "--cron", "0 9 * * *", "--tz", "Asia/Tokyo", "--set", "queue=null")
@@ -253,8 +254,24 @@ def test_simulate_tries_policies_out_and_stores_nothing() -> None:
     assert answer(*ask, "--fail-every", "2", "--failure", "skip", "--set", "max_attempts=1")["counts"]["failed"] == 2
     assert rota(*ask).stdout.splitlines()[0].split("\t")[:2] == ["2026-06-01T01:00:00Z", "run"]
     assert "has no .." in refused(2, *ask, "--outage", "1h")
+    assert "before it begins" in refused(2, *ask, "--outage", "+4h..+1h")
+    assert "longer than 0s" in refused(2, *ask[:-1], "0s")
     assert "is not a duration" in refused(2, *ask, "--duration", "soon")
     assert answer("schedule", "show", "news")["revision"] == 1
+
+
+@pytest.mark.usefixtures("known_url")
+def test_simulate_says_how_far_it_got() -> None:
+    rota("schedule", "add", "news", "crawl", "--every", "1h")
+    ask = ("schedule", "simulate", "news", "--from", "2026-06-01T00:00:00Z", "--for")
+    whole = answer(*ask, "12h")
+    assert (whole["truncated"], whole["events_truncated"], len(whole["events"])) == (False, False, 12)
+    many = answer(*ask, "100d")
+    assert (many["truncated"], many["events_truncated"], len(many["events"])) == (False, True, 1_000)
+    assert "these are the first 1000" in rota(*ask, "100d").stderr
+    told = rota(*ask, "1000d", "--every", "1s")
+    assert "1000d has more in it than a simulation decides: it ends at 2026-06-01T" in told.stderr
+    assert answer(*ask, "1000d", "--every", "1s")["truncated"]
 
 
 @pytest.mark.usefixtures("known_url")
@@ -289,7 +306,7 @@ def test_explain_a_plan_time_or_a_run() -> None:
     assert verdict == answer("explain", id)["verdict"]
     assert words
     assert answer("explain", "news")["facts"]["at"] == next_plan  # none has come yet
-    assert refused(4, "explain", "nobody")
+    assert "no run and no schedule is called 'nobody'" in refused(4, "explain", "nobody")
     assert "did you mean 'news'?" in refused(4, "explain", "nws", "--at", next_plan)
 
 

@@ -26,6 +26,7 @@ from rota.core.whatif import WhatIf
 from rota.engine.context import SyncContext
 from rota.errors import (
     BadPayload,
+    BadTrigger,
     BulkMismatch,
     ChangedMeanwhile,
     DuplicateSchedule,
@@ -445,6 +446,10 @@ REFUSALS: list[tuple[type[RotaError], Verb]] = [
     (RotaError, lambda client: client.schedules.create("x", "by_hand", every("1h"))),
     (RotaError, lambda client: client.schedules.create("x", "rest", cron("61 * * * *"))),
     (Invalid, lambda client: client.schedules.create("x", "rest", every("1h"), overlap="skp")),
+    (
+        BadTrigger,
+        lambda client: client.schedules.plan_documents([{"name": "x", "job": "rest", "cron": "61 * * * *"}], "me"),
+    ),
     (UnknownWorker, lambda client: client.workers.get("w")),
     (UnknownWorker, lambda client: client.workers.find("w")),
     (UnknownWorker, lambda client: client.workers.drain("w")),

@@ -19,6 +19,7 @@ from rota.core.access import Role
 from rota.core.model import RunFilter
 from rota.errors import (
     BadConfig,
+    BadTrigger,
     Conflict,
     DeadlineExceeded,
     Denied,
@@ -331,6 +332,10 @@ def test_problems_become_what_they_were() -> None:
     assert tries.seconds == 7
     path: Any = of("bad-payload", 422, pointer="#/payload/user/age")
     assert (path.path, path.within("job 'x'").message) == ("$.user.age", "job 'x': because")
+    other: Any = of("bad-payload", 422, pointer="#/documents/3/payload/user/age")
+    assert other.path == "$.user.age"
+    rule: Any = of("bad-trigger", 422, field="minute")
+    assert (type(rule), rule.field) == (BadTrigger, "minute")
     assert retry_after({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}) is None
     assert type(error_of(503, b"\xff", {}, "x")).__mro__[1] is Unavailable
 

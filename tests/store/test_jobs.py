@@ -127,6 +127,17 @@ async def test_the_state_through_the_life_of_a_job(store: Store, clock: ManualCl
     assert (await status(store)).state is JobState.CANCELLED
 
 
+async def test_the_last_run_is_the_newest_that_began(store: Store, clock: ManualClock) -> None:
+    await end(store, Outcome.SUCCEEDED)
+    ran = (await status(store)).last_run_at
+    assert ran is not None
+    clock.advance(SECOND)
+    await store.cancel(await put(store), None, None)
+    found = await status(store)
+    assert (found.state, found.last_run_at) == (JobState.CANCELLED, ran)
+    assert (await store.job_stats("work")).last_execution_at == ran
+
+
 async def test_many_jobs_at_once_in_the_order_asked_for(store: Store) -> None:
     await put(store, "a")
     await end(store, Outcome.SUCCEEDED)

@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute, Mount, Router
 from starlette.types import ASGIApp
 
 from rota.api import (
+    accounts,
     applying,
     audit,
     bulk,
@@ -43,7 +44,7 @@ from rota.api.stream import Streams
 from rota.app import Rota
 
 _PARTS = (
-    *(health, runs, relations, logs, bulk, jobs, executions, schedules, applying, workers, queues, quotas),
+    *(health, runs, relations, logs, bulk, jobs, executions, schedules, accounts, applying, workers, queues, quotas),
     *(insight, expectations, faults, notifications, audit, tokens, session, stream, export, worker_claims, worker_runs),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -21,6 +22,7 @@ from rota.core.access import Role
 from rota.core.applying import Difference
 from rota.core.foreseeing import Foreseen
 from rota.core.ledger import Verification
+from rota.errors import BadPayload
 
 _MOST = 10_000
 
@@ -49,11 +51,20 @@ class VerifyQuery(msgspec.Struct):
 async def apply_documents(request: Request) -> Response:
     """Make the schedules of an owner what documents say, and tell what changed."""
     body = shaped(await json_body(request), ApplyBody)
-    schedules = (await client_of(request)).schedules
-    if body.dry_run:
-        return answer(page(await schedules.plan_documents(body.documents, body.owner)))
-    actor = identity_of(request).actor
-    return answer(page(await schedules.apply_documents(body.documents, body.owner, actor=actor)))
+    schedules, actor = (await client_of(request)).schedules, identity_of(request).actor
+    try:
+        if body.dry_run:
+            return answer(page(await schedules.plan_documents(body.documents, body.owner)))
+        return answer(page(await schedules.apply_documents(body.documents, body.owner, actor=actor)))
+    except BadPayload as error:
+        error.path = f"$.documents{_place(error, body.documents)}.payload{error.path[1:]}"
+        raise
+
+
+def _place(error: BadPayload, documents: Sequence[dict[str, Any]]) -> str:
+    """An error of one among many names it."""
+    told = (place for place, one in enumerate(documents) if f"schedule {one.get('name')!r}:" in error.message)
+    return f"[{next(told, 0)}]"
 
 
 @operation(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+from datetime import datetime
 from uuid import UUID
 
+from rota.core.occurrences import Place, read_place, written_place
 from rota.errors import Invalid
 
 
@@ -42,6 +44,17 @@ def number_before(cursor: str | None) -> int | None:
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):
         raise _foreign(cursor)
     return int(cursor)
+
+
+def cursor_at(from_at: datetime, to_at: datetime, place: Place) -> str:
+    return cursor_of_name(written_place(from_at, to_at, place))
+
+
+def place_of(cursor: str) -> tuple[datetime, datetime, Place]:
+    try:
+        return read_place(name_after(cursor) or "")
+    except (ValueError, OverflowError):
+        raise _foreign(cursor) from None
 
 
 def _foreign(cursor: str) -> Invalid:

@@ -15,6 +15,7 @@ from rota.api.examples import JOB, SCHEDULE
 from rota.api.identity import identity_of
 from rota.api.job_bodies import JobBody, NewJobBody, all_options, kind_of, options_in, runs_at_once, schedule_in
 from rota.api.operations import operation
+from rota.api.problems import payload_at
 from rota.api.queries import OwnerQuery, asked
 from rota.api.requests import client_of, json_body, shaped
 from rota.api.revisions import etag, require_revision
@@ -77,7 +78,8 @@ async def create_job(request: Request) -> Response:
     owner = asked(request, OwnerQuery).owner
     made = await client.data_jobs.add(body.name, kind, owner=owner, actor=actor, **options)
     try:
-        schedule = None if parsed is None else await _scheduled(client, parsed, actor)
+        with payload_at("$.schedule.payload" if body.payload is None else "$.payload"):
+            schedule = None if parsed is None else await _scheduled(client, parsed, actor)
         run = await _run(client, made, body.payload) if runs_at_once(body) else None
     except (Conflict, Invalid, NotFound):
         if new:  # all of it or nothing

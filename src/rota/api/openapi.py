@@ -35,6 +35,7 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
     code: str
     detail: str
     hint: str | None = None
+    field: str | None = None
     pointer: str | None = None
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 
@@ -15,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
-from rota.errors import BadConfig, NotSignedIn, RotaError, TooManyTries, Unavailable
+from rota.errors import BadConfig, BadPayload, BadTrigger, NotSignedIn, RotaError, TooManyTries, Unavailable
 
 _RETRY_AFTER = {"retry-after": "2"}
 _LONGEST_DETAIL = 1_000  # messages quote what the caller sent
@@ -31,10 +32,22 @@ def problem(error: RotaError, pointer: str = "#") -> Response:
     facts: dict[str, Any] = {"detail": error.message[:_LONGEST_DETAIL]}
     if error.hint:
         facts["hint"] = error.hint
+    if isinstance(error, BadTrigger) and error.field:
+        facts["field"] = error.field
     path: str | None = getattr(error, "path", None)
     if path is not None or pointer != "#":
         facts["pointer"] = pointer + pointer_of(path or "$")
     return _answer(status, error.code, facts, _headers(error, status))
+
+
+@contextmanager
+def payload_at(path: str) -> Iterator[None]:
+    """A payload that does not fit is told by its place in the body: `path` is where it lies there."""
+    try:
+        yield
+    except BadPayload as error:
+        error.path = path + error.path[1:]
+        raise
 
 
 def _headers(error: RotaError, status: int) -> Mapping[str, str] | None:

@@ -1,4 +1,4 @@
-"""`/api/v1/schedules`: make, change, stop, and look ahead and back."""
+"""`/api/v1/schedules`: make, change, stop, and look ahead."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from starlette.responses import Response
 from rota.api.addresses import at
 from rota.api.answers import answer, page
 from rota.api.cursors import cursor_of_name, name_after
-from rota.api.disclosure import all_shown, said
-from rota.api.examples import EVENT, EXPLANATION, FIRE, OCCURRENCE, RUN, SCHEDULE, SCHEDULE_BODY
+from rota.api.disclosure import all_shown
+from rota.api.examples import FIRE, RUN, SCHEDULE, SCHEDULE_BODY
 from rota.api.filters import scope_of
 from rota.api.identity import identity_of
 from rota.api.operations import operation
+from rota.api.problems import payload_at
 from rota.api.queries import Instant, OwnerQuery, Page, asked
 from rota.api.recent import RecentCount, RecentQuery, recent_of
 from rota.api.refusals import BadBody
@@ -26,13 +27,9 @@ from rota.api.revisions import etag, require_revision
 from rota.api.routing import declared
 from rota.client import Client
 from rota.core.access import Role
-from rota.core.backfilling import Backfill
 from rota.core.disclosing import concealed
 from rota.core.documents import document_of, merged, parse
-from rota.core.events import Event
-from rota.core.explaining import Explanation
 from rota.core.model import Run
-from rota.core.occurrences import Occurrence
 from rota.core.preview import Fire
 from rota.core.schedules import SCHEDULE_OPTIONS, Schedule
 from rota.core.viewing import view
@@ -42,6 +39,7 @@ from rota.durations import worded
 from rota.errors import DuplicateSchedule, Invalid, UnknownSchedule
 
 Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
+_PAYLOAD = "$.payload"
 Document = dict[str, Any]
 """As in `schedules.toml`: name, job, one trigger, and options; checked by the same reader."""
 
@@ -75,32 +73,17 @@ class PreviewQuery(msgspec.Struct):
     after: Instant | None = None
 
 
-class OccurrenceQuery(msgspec.Struct, rename={"from_at": "from", "to_at": "to"}):
-    from_at: Instant | None = None
-    to_at: Instant | None = None
-    limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 100
-
-
-class ExplainQuery(msgspec.Struct):
-    at: Instant | None = None
-
-
-class BackfillBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename={"from_at": "from", "to_at": "to"}):
-    from_at: Instant
-    to_at: Instant
-    ran: str = "none"
-    concurrency: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
-    dry_run: bool = False
-
-
 class SimulateBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """`changes`: another trigger or other options, as a document has them."""
+    """`changes`: another trigger or other options, as a document has them.
+
+    `outages`: from when until when nobody plans; times with a zone, or `+1h` from `start` on.
+    """
 
     span: str = "1d"
     start: Instant | None = None
     duration: str = "1s"
     fail_every: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    outages: list[tuple[Instant, Instant]] = []
+    outages: list[tuple[str, str]] = []
     workers: Annotated[int, msgspec.Meta(ge=1, le=10_000)] | None = None
     changes: Document = {}
 
@@ -158,9 +141,10 @@ async def create_schedule(request: Request) -> Response:
     parsed = parse(_document(await json_body(request)))
     client = await client_of(request)
     owner, actor = asked(request, OwnerQuery).owner, identity_of(request).actor
-    made = await client.schedules.create(
-        parsed.name, parsed.job, parsed.trigger, owner=owner, actor=actor, **parsed.options
-    )
+    with payload_at(_PAYLOAD):
+        made = await client.schedules.create(
+            parsed.name, parsed.job, parsed.trigger, owner=owner, actor=actor, **parsed.options
+        )
     return await _answered(request, client, made, 201)
 
 
@@ -189,15 +173,17 @@ async def put_schedule(request: Request) -> Response:
         old = await client.schedules.get(name)
     except UnknownSchedule:
         require_revision(request, None)
-        made = await client.schedules.create(name, parsed.job, parsed.trigger, actor=actor, **parsed.options)
+        with payload_at(_PAYLOAD):
+            made = await client.schedules.create(name, parsed.job, parsed.trigger, actor=actor, **parsed.options)
         return await _answered(request, client, made, 201)
     require_revision(request, old.revision)
     if request.headers.get("if-none-match") == "*":
         raise DuplicateSchedule(name)
     options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
-    changed = await client.schedules.update(
-        name, job=parsed.job, trigger=parsed.trigger, actor=actor, expected=old.definition, **options
-    )
+    with payload_at(_PAYLOAD):
+        changed = await client.schedules.update(
+            name, job=parsed.job, trigger=parsed.trigger, actor=actor, expected=old.definition, **options
+        )
     return await _answered(request, client, changed)
 
 
@@ -214,14 +200,11 @@ async def patch_schedule(request: Request) -> Response:
     require_revision(request, old.revision)
     parsed = parse(merged(document_of(name, old.definition), changes))
     options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
-    changed = await client.schedules.update(
-        name,
-        job=parsed.job,
-        trigger=parsed.trigger,
-        actor=identity_of(request).actor,
-        expected=old.definition,
-        **options,
-    )
+    actor = identity_of(request).actor
+    with payload_at(_PAYLOAD):
+        changed = await client.schedules.update(
+            name, job=parsed.job, trigger=parsed.trigger, actor=actor, expected=old.definition, **options
+        )
     return await _answered(request, client, changed)
 
 
@@ -305,58 +288,6 @@ async def preview_schedule(request: Request) -> Response:
     return answer(page(await client.schedules.preview(request.path_params["name"], query.n, after=query.after)))
 
 
-@operation(Role.VIEWER, query=OccurrenceQuery, answers=Occurrence, lists=True, gives=OCCURRENCE)
-async def list_occurrences(request: Request) -> Response:
-    """What became of each plan time, the oldest first: of the last day, unless told otherwise."""
-    query = asked(request, OccurrenceQuery)
-    client = await client_of(request)
-    found = await client.schedules.occurrences(
-        request.path_params["name"], query.from_at, query.to_at, limit=query.limit
-    )
-    return answer(page(found))
-
-
-@operation(Role.VIEWER, query=ExplainQuery, answers=Explanation, gives=EXPLANATION)
-async def explain_schedule(request: Request) -> Response:
-    """Why a plan time did or did not run, will or will not; unless told otherwise, the newest that came."""
-    client = await client_of(request)
-    found = await client.schedules.explain(request.path_params["name"], asked(request, ExplainQuery).at)
-    told: Any = found
-    for run in found.facts.get("runs", ()):
-        if run.get("error"):  # which may quote a secret
-            told = said(request, await client.get(run["run_id"]), told)
-    return answer(told)
-
-
-@operation(Role.VIEWER, answers=Event, lists=True, gives=EVENT)
-async def list_schedule_events(request: Request) -> Response:
-    """What was done to a schedule and with it, the oldest first."""
-    client = await client_of(request)
-    return answer(page(await client.schedules.events(request.path_params["name"])))
-
-
-@operation(
-    Role.OPERATOR,
-    body=BackfillBody,
-    answers=Backfill,
-    takes={"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "dry_run": True},
-)
-async def backfill_schedule(request: Request) -> Response:
-    """Runs for plan times of the past that have none; with `ran`, also for those that failed, or for all."""
-    body = shaped(await json_body(request), BackfillBody)
-    client = await client_of(request)
-    done = await client.schedules.backfill(
-        request.path_params["name"],
-        body.from_at,
-        body.to_at,
-        ran=body.ran,
-        concurrency=body.concurrency,
-        dry_run=body.dry_run,
-        actor=identity_of(request).actor,
-    )
-    return answer(worded(done))
-
-
 @operation(
     Role.VIEWER,
     body=SimulateBody,
@@ -375,9 +306,10 @@ async def simulate_schedule(request: Request) -> Response:
     what_if = WhatIf(
         duration=body.duration, fail_every=body.fail_every, outages=tuple(body.outages), workers=body.workers
     )
-    found = await client.schedules.simulate(
-        name, body.span, what_if, start=body.start, trigger=parsed.trigger, **options
-    )
+    with payload_at("$.changes.payload"):
+        found = await client.schedules.simulate(
+            name, body.span, what_if, start=body.start, trigger=parsed.trigger, **options
+        )
     definition = await client.schedules.define(*parsed)
     return answer({"rule": describe(definition.rule, name), **worded(found)})
 
@@ -388,10 +320,6 @@ ROUTES = [
     declared("/schedules/{name}/pause", POST=pause_schedule),
     declared("/schedules/{name}/resume", POST=resume_schedule),
     declared("/schedules/{name}/trigger", POST=trigger_schedule),
-    declared("/schedules/{name}/backfill", POST=backfill_schedule),
     declared("/schedules/{name}/simulate", POST=simulate_schedule),
     declared("/schedules/{name}/preview", GET=preview_schedule),
-    declared("/schedules/{name}/occurrences", GET=list_occurrences),
-    declared("/schedules/{name}/explain", GET=explain_schedule),
-    declared("/schedules/{name}/events", GET=list_schedule_events),
 ]

@@ -12,7 +12,7 @@ from rota.cli.output import emit, on_terminal, print_json
 from rota.cli.words import one_field, visible
 from rota.client import Client
 from rota.core.explaining import Explanation
-from rota.errors import NotFound, UnknownRun
+from rota.errors import NotFound, UnknownRun, UnknownSchedule
 
 
 @click.command(
@@ -43,8 +43,9 @@ def explain(what: str, at: datetime | None, database: str | None, as_json: bool)
 async def _of_run(client: Client, what: str) -> Explanation:
     try:
         return await client.explain(what)
-    except UnknownRun as unknown:
+    except UnknownRun:
         try:
             return await client.schedules.explain(what)
-        except NotFound:
-            raise unknown from None
+        except UnknownSchedule as none:
+            words = f"no run and no schedule is called {what!r:.80}"
+            raise NotFound(words, hint=f"{none.hint}; `rota run ls` lists runs") from None

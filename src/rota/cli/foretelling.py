@@ -20,7 +20,6 @@ from rota.core.schedules import SCHEDULE_OPTIONS, ScheduleDefinition
 from rota.core.viewing import policies
 from rota.core.whatif import Simulated, SimulatedRun, WhatIf
 from rota.core.wording import describe
-from rota.durations import parse_duration
 from rota.errors import Invalid
 
 _EVENT_COLUMNS = Columns(
@@ -97,14 +96,15 @@ def simulate(name: str, length: str, start: datetime | None, database: str | Non
 
     async def question(client: Client) -> Any:
         schedule = await client.schedules.get(name)
-        begin = start or await client.time()
-        what_if = WhatIf(**assumed, outages=tuple(_outage(text, begin) for text in outages))
+        what_if = WhatIf(**assumed, outages=tuple(map(_outage, outages)))
         parsed = parse(merged(document_of(name, schedule.definition), changes))
         options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
-        found = await client.schedules.simulate(name, length, what_if, start=begin, trigger=parsed.trigger, **options)
+        found = await client.schedules.simulate(name, length, what_if, start=start, trigger=parsed.trigger, **options)
         return await client.schedules.define(*parsed), found
 
     definition, found = ask(database, question)
+    if found.truncated:
+        click.echo(f"note: {_cut_short(found, length)}", err=True)
     if as_json:
         print_json({"schedule": name, "rule": describe(definition.rule, name), **_plain(found)})
         return
@@ -116,6 +116,15 @@ def simulate(name: str, length: str, start: datetime | None, database: str | Non
     print_rows(_EVENT_COLUMNS, [_row(event) for event in _shown(found)], none=_nothing(definition))
     if on_terminal():
         _print_summary(found)
+    elif found.events_truncated:
+        click.echo(f"note: these are the first {len(found.events)}; --json also counts the others", err=True)
+
+
+def _cut_short(found: Simulated, length: str) -> str:
+    decided = sum(found.counts.values()) - found.counts.get("failed", 0)
+    until = rfc3339(found.until_at)
+    words = f"{length} has more in it than a simulation decides: it ends at {until}, after {decided} plan times"
+    return f"{words}; --from {until} goes on"
 
 
 def _nothing(definition: ScheduleDefinition) -> str:
@@ -130,22 +139,20 @@ def _why_none(definition: ScheduleDefinition) -> str:
     return "it has ended"
 
 
-def _outage(text: str, start: datetime) -> tuple[datetime, datetime]:
+def _outage(text: str) -> tuple[str, str]:
     begin, dots, end = text.partition("..")
     if not dots:
         raise Invalid(
             f"--outage {text!r} has no ..", hint="as in 2026-01-31T08:00:00Z..2026-01-31T10:00:00Z or +1h..+3h"
         )
-    first, last = _moment(begin, start), _moment(end, start)
-    return first, last
-
-
-def _moment(text: str, start: datetime) -> datetime:
-    return start + parse_duration(text[1:]) if text.startswith("+") else instant_of(text)
+    return begin, end
 
 
 def _plain(found: Simulated) -> dict[str, Any]:
-    return {"from": found.from_at, "until": found.until_at, "counts": found.counts, "events": found.events}
+    return {
+        "from": found.from_at, "until": found.until_at, "truncated": found.truncated, "counts": found.counts,
+        "events": found.events, "events_truncated": found.events_truncated,
+    }  # fmt: skip
 
 
 def _shown(found: Simulated) -> tuple[SimulatedRun, ...]:

@@ -19,6 +19,7 @@ class Problem(msgspec.Struct, frozen=True):
     exit_code: int
     hint: str | None = None
     status: int | None = None
+    field: str | None = None
 
     def document(self) -> dict[str, object]:
         """As the API would answer (RFC 9457), and the exit code."""
@@ -30,7 +31,7 @@ def problem_of(error: RotaError | click.ClickException) -> Problem:
     if isinstance(error, RotaError):
         # That a wait took too long is nothing that a server would answer.
         status = None if isinstance(error, StillRunning) else error.status
-        return Problem(error.code, error.message, error.exit_code, error.hint, status)
+        return Problem(error.code, error.message, error.exit_code, error.hint, status, getattr(error, "field", None))
     near: list[str] = list(getattr(error, "possibilities", None) or ())
     # Newer clicks put their own guess into the formatted message; ours is the hint.
     detail = error.message if near else error.format_message()

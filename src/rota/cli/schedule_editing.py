@@ -123,6 +123,8 @@ def edit(
         print_json({"schedule": view(schedule), **facts})
         return
     print_changes(changed)
+    if not changed and not on_terminal():
+        click.echo("note: nothing was to be changed: it is so already", err=True)
     if on_terminal() and changed:
         _print_next(schedule, before, after)
         _print_remarks(schedule, dry_run=dry_run)

@@ -34,12 +34,13 @@ from rota.core.triggers import (
     validate,
 )  # fmt: skip
 from rota.durations import format_duration, parse_duration
-from rota.errors import Invalid, RotaError, UnknownOption, did_you_mean
+from rota.errors import BadTrigger, Invalid, RotaError, UnknownOption, did_you_mean
 from rota.instants import instant
 
 TRIGGER_KEYS = ("cron", "every", "after", "following", "once", "either")
 INTERVAL_KEYS = ("interval_minutes", "interval_type")
 DETAIL_KEYS = ("gap", "fold", "anchor", "on")
+RULE_KEYS = (*TRIGGER_KEYS, *INTERVAL_KEYS, *DETAIL_KEYS, "timezone", "windows", "exclude", "start_at", "end_at")
 KEYS = ("name", "job", *TRIGGER_KEYS, *DETAIL_KEYS, *SCHEDULE_OPTIONS)
 
 _KNOWN = (*KEYS, *INTERVAL_KEYS)
@@ -89,7 +90,17 @@ def _at(where: str, key: str, read: Callable[..., Any], *values: Any) -> Any:
     except RotaError as error:
         told = INTERVAL_KEYS if key in INTERVAL_KEYS else (key,)
         said = "" if error.message.startswith(tuple(f"{one}{end}" for one in told for end in " :")) else f"{key}: "
-        raise Invalid(f"{where}: {said}{error.message}", hint=error.hint) from None
+        error.message = f"{where}: {said}{error.message}"
+        raise _of_rule(error, key) from None
+
+
+def _of_rule(error: RotaError, key: str) -> RotaError:
+    """What is wrong with a part of the rule is a BadTrigger, also if it is a matter of texts and lists."""
+    if type(error) is not Invalid or key not in RULE_KEYS:
+        return error
+    found = BadTrigger(error.message, hint=error.hint)
+    found.field = key
+    return found
 
 
 def _trigger_of(given: Mapping[str, Any], where: str) -> Trigger:

@@ -295,7 +295,10 @@ def _why_late(facts: PlanTimeFacts) -> list[str]:
 
 def _planners(facts: PlanTimeFacts) -> list[str]:
     if facts.planners:
-        return [f"{facts.planners} workers are alive, and plan besides."]
+        alive = (
+            "1 worker is alive, and plans" if facts.planners == 1 else f"{facts.planners} workers are alive, and plan"
+        )
+        return [f"{alive} besides."]
     return ["No worker is alive: start `rota server`, `rota dev` or `rota worker`."]
 
 

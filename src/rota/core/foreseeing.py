@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from rota.core import rules
-from rota.core.documents import DETAIL_KEYS, INTERVAL_KEYS, KEYS, TRIGGER_KEYS, parse
+from rota.core.documents import KEYS, RULE_KEYS, TRIGGER_KEYS, parse
 from rota.core.preview import Fire, upcoming, zone_of
 from rota.core.schedules import ScheduleDefinition, rule_of
 from rota.core.wording import describe
@@ -18,7 +18,6 @@ from rota.errors import BadPayload, BadTrigger, RotaError
 
 UNNAMED = "new"
 """What a schedule without a name is called meanwhile; `H` in its expression depends on it."""
-_RULE_KEYS = (*TRIGGER_KEYS, *INTERVAL_KEYS, *DETAIL_KEYS, "timezone", "windows", "exclude", "start_at", "end_at")
 _OF_WHOM = re.compile(r"schedule '[^']*' ?:? *|a schedule:? *")
 
 
@@ -49,7 +48,7 @@ def foresee(document: Mapping[str, Any], after: int, count: int) -> Foreseen:
     """Only of what decides when it fires; the rest may be missing."""
     given = named(document)
     try:
-        of_rule = {key: given[key] for key in _RULE_KEYS if key in given}
+        of_rule = {key: given[key] for key in RULE_KEYS if key in given}
         parsed = parse({"name": given["name"], "job": UNNAMED, **of_rule})
         rule = rule_of(parsed.trigger, parsed.options)
         rules.check(rule, parsed.name, after)

@@ -10,8 +10,9 @@ import msgspec
 from rota.core.ledger import UNNAMED, History, Range, Stretch
 from rota.core.scope import Scope
 from rota.core.states import RunState
-from rota.instants import instant
+from rota.instants import instant, micros_at
 
+_MOST_TOLD = 1_000_000  # of one plan time: one for each scope
 KINDS = ("ran", "skipped", "coalesced", "missed", "paused", "pruned", "pending")
 
 
@@ -58,10 +59,68 @@ class PlannedRun(msgspec.Struct, frozen=True):
         return self.state != RunState.SUCCEEDED and RunState(self.state).is_final
 
 
+class Place(msgspec.Struct, frozen=True):
+    """How far a page came: `at` is where its last one begins, `told` how many are told that begin there."""
+
+    at: datetime
+    told: int
+
+
+def place_after(found: Sequence[Occurrence], before: Place | None = None) -> Place | None:
+    """Where the next page goes on; `before` is where this one began."""
+    if not found:
+        return before
+    at = _beginning(found[-1])
+    told = sum(_beginning(one) == at for one in found)
+    return Place(at, told + before.told if before is not None and before.at == at else told)
+
+
+def written_place(from_at: datetime, to_at: datetime, place: Place) -> str:
+    """With the time that is looked at: a page of the last day goes on in the same day."""
+    return f"{micros_at(from_at)} {micros_at(to_at)} {micros_at(place.at)} {place.told}"
+
+
+def read_place(text: str) -> tuple[datetime, datetime, Place]:
+    """What is none is a ValueError or an OverflowError."""
+    from_at, to_at, at, told = map(int, text.split(" "))
+    if not 0 <= told <= _MOST_TOLD:
+        raise ValueError(told)
+    return instant(from_at), instant(to_at), Place(instant(at), told)
+
+
+def _beginning(one: Occurrence) -> datetime:
+    at = one.plan_time or one.from_at
+    assert at is not None
+    return at
+
+
 class Wanted(msgspec.Struct, frozen=True):
+    """Of what is from `past` on, `told` are known: they count for the limit, and are left out."""
+
     from_at: int
     to_at: int
     limit: int
+    past: int = 0
+    told: int = 0
+
+    @property
+    def most(self) -> int:
+        return self.limit + self.told
+
+
+def resting(history: History, wanted: Wanted, *, now: int, active: bool) -> list[Stretch]:
+    """Those in which it was held, as far as they are wanted: what they name has runs only by a backfill."""
+    end = history.cursor if active else max(history.cursor, now)
+    return [
+        msgspec.structs.replace(
+            stretch, after=max(stretch.after, wanted.from_at - 1), until=min(stretch.until, wanted.to_at)
+        )
+        for stretch in history.up_to(end)
+        if not stretch.revision.active
+        and not history.ended(stretch)
+        and stretch.until >= wanted.from_at
+        and stretch.after < wanted.to_at
+    ]
 
 
 def occurrences(
@@ -69,27 +128,24 @@ def occurrences(
     wanted: Wanted,
     runs: Iterable[PlannedRun],
     ranges: Iterable[Range],
+    held: Iterable[tuple[Stretch, Sequence[tuple[Scope, int]]]],
     *,
-    now: int,
     active: bool,
     room: int | None,
     next_plan: int | None,
 ) -> list[Occurrence]:
-    """In the order of plan times. `runs` and `ranges` are those that touch what is wanted."""
-    runs = list(runs)
+    """In the order of plan times. `runs` and `ranges` are those that touch what is wanted; `held`: each stretch of
+    rest, with all plan times in it that have a run, however many of those are on this page.
+    """
     found = [pair for run in runs for pair in _of_run(history, run)]
     found += [(r.from_at, _of_range(history, r)) for r in ranges if r.reason != UNNAMED]
-    end = history.cursor if active else max(history.cursor, now)
-    known = _known(wanted, runs)
-    for stretch in history.up_to(end):
-        if stretch.revision.active or history.ended(stretch):
-            continue
-        if stretch.until >= known.from_at and stretch.after < known.to_at:
-            found += _paused(history, stretch, known, runs)
+    found += [pair for stretch, taken in held for pair in _paused(history, stretch, taken)]
     if active:
         found += _pending(history, wanted, room, next_plan)
-    found.sort(key=lambda pair: (pair[0], _order(pair[1].scope)))
-    return [occurrence for _, occurrence in found[: wanted.limit]]
+    found = [pair for pair in found if pair[0] >= wanted.past]
+    found.sort(key=lambda pair: (pair[0], _order(pair[1].scope), pair[1].kind))
+    told = min(wanted.told, sum(at == wanted.past for at, _ in found))  # what is gone meanwhile hides nothing else
+    return [occurrence for _, occurrence in found[told : told + wanted.limit]]
 
 
 def _order(scope: Scope | None) -> tuple[str, ...]:
@@ -141,25 +197,14 @@ def _of_range(history: History, found: Range) -> Occurrence:
     )
 
 
-def _known(wanted: Wanted, runs: Sequence[PlannedRun]) -> Wanted:
-    """Up to where all runs are known: if there may be more than were read, what is later is not part of this page."""
-    if len(runs) < wanted.limit:
-        return wanted
-    last = max(run.plan_time if run.covers_from is None else run.covers_from for run in runs)
-    return Wanted(wanted.from_at, min(wanted.to_at, last - 1), wanted.limit)
-
-
-def _paused(
-    history: History, stretch: Stretch, wanted: Wanted, runs: Iterable[PlannedRun]
-) -> Iterator[tuple[int, Occurrence]]:
-    """Of the part that is wanted, what lies between runs that a backfill made; then for each scope on its own."""
-    after, until = max(stretch.after, wanted.from_at - 1), min(stretch.until, wanted.to_at)
-    within = [run for run in runs if after < run.plan_time <= until]
-    lanes: list[tuple[Scope | None, int, int]] = [*history.lanes(stretch)] if within else [(None, after, until)]
+def _paused(history: History, stretch: Stretch, runs: Sequence[tuple[Scope, int]]) -> Iterator[tuple[int, Occurrence]]:
+    """What lies between runs that a backfill made; then for each scope on its own."""
+    after, until = stretch.after, stretch.until
+    lanes: list[tuple[Scope | None, int, int]] = [*history.lanes(stretch)] if runs else [(None, after, until)]
     taken: dict[Scope | None, list[int]] = {}
-    for run in within:
-        if stretch.times.is_time(run.plan_time):
-            taken.setdefault(run.scope, []).append(run.plan_time)
+    for lane, at in runs:
+        if stretch.times.is_time(at):
+            taken.setdefault(lane, []).append(at)
     for scope, since, end in lanes:
         low, high = max(after, since), min(until, end)
         own = sorted(at for at in taken.get(scope, ()) if low < at <= high)
@@ -194,8 +239,8 @@ def _pending(
 def _following(history: History, wanted: Wanted, room: int | None) -> Iterator[int]:
     """Not more than are wanted, nor more than may still get a run."""
     times = history.revisions[-1].definition.times(history.name)
-    start = max(history.cursor, wanted.from_at - 1)
-    left = wanted.limit
+    start = max(history.cursor, wanted.from_at - 1, wanted.past - 1)
+    left = wanted.most
     if room is not None:
         left = min(left, max(0, room - times.count(history.cursor, start)))
     at = times.next(start)

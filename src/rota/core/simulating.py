@@ -77,7 +77,7 @@ class SimulatedEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class Simulation(msgspec.Struct, frozen=True):
-    """`events` in the order of decision, the first of them only; `counts`, by kind, are of all up to `until`.
+    """`events` in the order of decision, the first of them only (`more`); `counts`, by kind, are of all up to `until`.
 
     Each plan time is one of run, skipped, cancelled, covered (for each scope) or missed; `failed` are among the runs.
     """
@@ -85,6 +85,7 @@ class Simulation(msgspec.Struct, frozen=True):
     events: tuple[SimulatedEvent, ...]
     counts: dict[str, int]
     until: int
+    more: bool = False
 
 
 def simulate(
@@ -109,7 +110,7 @@ def simulate(
         lanes = {scope: Lane() for scope in standing.definition.lanes}
     world = _World(standing, retry, assuming or Assumptions(), lanes, limit)
     reached = world.live_through(start, until, most)
-    return Simulation(tuple(world.events), world.counts, reached)
+    return Simulation(tuple(world.events), world.counts, reached, world.more)
 
 
 @dataclass(slots=True)
@@ -134,6 +135,7 @@ class _World:
         self, standing: Standing, retry: RetryPolicy, assuming: Assumptions, lanes: Mapping[Scope, Lane], limit: int
     ) -> None:
         self.events: list[SimulatedEvent] = []
+        self.more = False
         self.counts = dict.fromkeys(KINDS, 0)
         self._standing = standing
         self._retry = retry
@@ -345,6 +347,7 @@ class _World:
         event = msgspec.structs.replace(SimulatedEvent(kind=kind, plan_time=plan_time, scope=scope), **facts)
         self.counts[kind] += event.count
         if len(self.events) >= self._limit:
+            self.more = True
             return None
         self.events.append(event)
         return len(self.events) - 1

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from rota.core.notifications import Notification
 from rota.core.quotas import Quota
-from rota.errors import BadTrigger, DuplicateSchedule, FollowingRing, UnknownSchedule
-from rota.registry.schedules import Declared
+from rota.errors import BadTrigger, DuplicateSchedule, FollowingRing, Invalid, UnknownSchedule
+from rota.registry.providing import require_answer
+from rota.registry.schedules import Declared, ScopeProvider
 from rota.store import Store
 from rota.store.schedules import Change
 
@@ -17,18 +18,35 @@ log = logging.getLogger("rota.engine")
 CODE = "code"
 
 
-async def declare_schedules(store: Store, declared: Iterable[Declared]) -> None:
+async def declare_schedules(
+    store: Store, declared: Iterable[Declared], providers: Mapping[str, ScopeProvider] | None = None
+) -> None:
     """New ones are made, changed declarations are applied. What an operator changed since, or paused, stays so."""
     wanted = {one.name: one for one in declared}
     known = await store.schedules.declared(list(wanted))
     for name, one in wanted.items():
+        if name in known and known[name][1] != CODE:
+            log.error("schedule %r belongs to %s; the one in code is not applied", name, known[name][1])
+            continue
+        if (name in known and known[name][0] == one.fingerprint) or not await _is_provided(one, providers or {}):
+            continue
         if name not in known:
             await _create(store, one)
-        elif known[name][1] != CODE:
-            log.error("schedule %r belongs to %s; the one in code is not applied", name, known[name][1])
-        elif known[name][0] != one.fingerprint:
+        else:
             change = Change(note="declaration changed", actor=CODE, declared=one.fingerprint)
             await _change(store, one, change)
+
+
+async def _is_provided(one: Declared, providers: Mapping[str, ScopeProvider]) -> bool:
+    """Nobody else has to wait for a provider to be mended."""
+    if one.definition.provider is None:
+        return True
+    try:
+        await require_answer(one.name, one.definition.provider, providers)
+    except Invalid as error:
+        log.error("%s; the one in code is not applied", error)
+        return False
+    return True
 
 
 async def declare_quotas(store: Store, declared: Mapping[str, Quota]) -> None:

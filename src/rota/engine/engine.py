@@ -119,7 +119,7 @@ class Engine:
 
     async def start(self) -> None:
         await self._store.save_jobs(self._registry.definitions())
-        await declare_schedules(self._store, self._registry.schedules)
+        await declare_schedules(self._store, self._registry.schedules, self._registry.schedules.providers)
         await declare_quotas(self._store, self._registry.quotas)
         await declare_notifications(self._store, self._registry.notifications)
         for loop in self._loops:

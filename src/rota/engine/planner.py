@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Mapping
 from datetime import timedelta
 
-from rota.core.schedules import checked_scopes
 from rota.core.scope import Scope
 from rota.durations import in_micros
 from rota.engine.meters import Meters
 from rota.errors import Unavailable
+from rota.registry.providing import TIMEOUT, ask, storable, trouble_with
 from rota.registry.schedules import ScopeProvider
 from rota.store import Store
 from rota.store.due import Look
@@ -22,7 +21,7 @@ log = logging.getLogger("rota.planner")
 
 _SMALLEST, _LARGEST = 500, 4_000
 _FOLLOWERS = 1_000
-_PROVIDER_TIMEOUT = 30.0
+_PROVIDER_TIMEOUT = TIMEOUT
 _PATIENCE = 0.5
 _AHEAD, _SPARE, _MOST_BITES = timedelta(seconds=1), timedelta(milliseconds=20), 20
 _PROVIDER_REST = 10.0
@@ -91,7 +90,7 @@ class Planner:
                 raise
             log.exception("a schedule cannot be planned, and is set aside")
             self._meters.set_aside.add()
-            await self._store.schedules.set_aside(scopes, _storable(f"{type(error).__name__}: {error}"))
+            await self._store.schedules.set_aside(scopes, storable(f"{type(error).__name__}: {error}"))
             return 1
         self._troubles = 0
         for one in planned:
@@ -154,28 +153,15 @@ class Planner:
 
     async def _ask(self, name: str) -> tuple[Scope, ...] | None:
         try:
-            return checked_scopes(await _called(self._providers[name]))
+            return await ask(self._providers[name], _PROVIDER_TIMEOUT)
         except Exception as error:
-            trouble = f"scope provider {name!r}: {type(error).__name__}: {error}"
+            trouble = trouble_with(name, error)
             log.warning("%s; its schedules wait", trouble)
             self._meters.provider_errors.add()
             self._resting[name] = self._clock.monotonic() + _PROVIDER_REST
-            await self._store.schedules.note_provider_trouble(name, _storable(trouble))
+            await self._store.schedules.note_provider_trouble(name, trouble)
             return None
-
-
-async def _called(provider: ScopeProvider) -> list[object]:
-    if inspect.iscoroutinefunction(provider):
-        async with asyncio.timeout(_PROVIDER_TIMEOUT):
-            return list(await provider())
-    answer = await asyncio.to_thread(provider)  # a thread cannot be stopped: it is waited for, and not asked again
-    return list(answer)  # type: ignore[arg-type]
 
 
 def is_for_planner(queue: str | None) -> bool:
     return queue is None or queue == PLANNER
-
-
-def _storable(text: str) -> str:
-    """No database takes every text that an error may hold."""
-    return text.replace("\0", "").encode(errors="replace").decode()[:2_000]

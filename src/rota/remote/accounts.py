@@ -12,11 +12,12 @@ from rota.core.documents import written_instant
 from rota.core.events import Event
 from rota.core.explaining import Explanation
 from rota.core.ledger import Verification
-from rota.core.occurrences import Occurrence
+from rota.core.occurrences import Occurrence, Place, written_place
 from rota.core.recent import Recent, checked_recent
 from rota.errors import Invalid, UnknownSchedule, did_you_mean
 from rota.remote.transport import Transport, path_of
 from rota.remote.values import event_of, items, read
+from rota.remote.writing import cursor_of_name
 
 _AT_ONCE = 8
 
@@ -30,10 +31,23 @@ class RemoteAccounts:
         return (await self._transport.ask("GET", path_of("schedules", name, verb), query)).body
 
     async def occurrences(
-        self, name: str, from_at: datetime | None = None, to_at: datetime | None = None, *, limit: int = 100
+        self,
+        name: str,
+        from_at: datetime | None = None,
+        to_at: datetime | None = None,
+        *,
+        limit: int = 100,
+        after: Place | None = None,
     ) -> Sequence[Occurrence]:
-        """What became of each plan time, the oldest first: of the last day, unless told otherwise."""
-        spoken = {"from": _maybe(from_at, "from"), "to": _maybe(to_at, "to"), "limit": limit}
+        """What became of each plan time, the oldest first: of the last day, unless told otherwise.
+
+        `after` is where the page before ended, of the same two times.
+        """
+        spoken: dict[str, Any] = {"from": _maybe(from_at, "from"), "to": _maybe(to_at, "to"), "limit": limit}
+        if after is not None:
+            if from_at is None or to_at is None:
+                raise Invalid("after needs from_at and to_at", hint="give those of the page before")
+            spoken["cursor"] = cursor_of_name(written_place(from_at, to_at, after))
         return items(await self._told(name, "occurrences", **spoken), Occurrence)
 
     async def recent(self, names: Sequence[str], limit: int = 30) -> Mapping[str, Recent]:

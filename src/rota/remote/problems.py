@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
 import msgspec
 
-from rota.errors import BadPayload, Conflict, Denied, Invalid, NotFound, RotaError, TooManyTries, Unavailable
+from rota.errors import (
+    BadPayload,
+    BadTrigger,
+    Conflict,
+    Denied,
+    Invalid,
+    NotFound,
+    RotaError,
+    TooManyTries,
+    Unavailable,
+)
 
 _FAMILIES: dict[int, type[RotaError]] = {401: Denied, 403: Denied, 404: NotFound, 409: Conflict, 412: Conflict}
 _LONGEST = 1_000
+_PAYLOAD = re.compile(r"^#(/(runs|documents)/\d+|/changes|/schedule)?/payload(?=/|$)")
 
 
 class Problem(msgspec.Struct):
@@ -21,6 +33,7 @@ class Problem(msgspec.Struct):
     status: int
     detail: str = ""
     hint: str | None = None
+    field: str | None = None
     pointer: str | None = None
 
 
@@ -48,6 +61,8 @@ def raised(problem: Problem, headers: Mapping[str, str] | None = None) -> RotaEr
     facts["code"] = problem.code
     if isinstance(error, BadPayload):
         facts |= {"path": _path(problem.pointer), "problem": problem.detail}
+    if isinstance(error, BadTrigger):
+        facts["field"] = problem.field
     if isinstance(error, TooManyTries):
         facts["seconds"] = retry_after(headers or {}) or 0.0
     return error
@@ -76,10 +91,9 @@ def _unlike_rota(status: int, where: str, elsewhere: str | None) -> RotaError:
 
 
 def _path(pointer: str | None) -> str:
-    """`#/payload/user/age` as `$.user.age`."""
-    parts = (pointer or "").removeprefix("#").split("/")[1:]
-    below = parts[1:] if parts[:1] == ["payload"] else parts
-    return "".join(["$", *(f".{part.replace('~1', '/').replace('~0', '~')}" for part in below)])[:_LONGEST]
+    """`#/payload/user/age` as `$.user.age`, wherever in the body the payload was."""
+    parts = _PAYLOAD.sub("#", pointer or "").removeprefix("#").split("/")[1:]
+    return "".join(["$", *(f".{part.replace('~1', '/').replace('~0', '~')}" for part in parts)])[:_LONGEST]
 
 
 @cache

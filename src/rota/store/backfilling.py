@@ -154,7 +154,9 @@ async def _choice(
 ) -> Choice:
     if not plan_times:
         return Choice([], 0, 0)
-    rows = await tx.fetch("runs_between", id=row.id, from_at=plan_times[0], to_at=plan_times[-1], limit=_MORE_THAN_ALL)
+    rows = await tx.fetch(
+        "runs_between", id=row.id, from_at=plan_times[0], to_at=plan_times[-1], past=0, limit=_MORE_THAN_ALL
+    )
     runs = [planned_run(found) for found in rows]
     newest: dict[str, str] = {}
     if order.ran != "none" and runs:

@@ -42,7 +42,7 @@ async def explain_schedule(tx: Tx, name: str, at: int | None, silence: int) -> E
     own = await with_retries(tx, [planned_run(found[:8]) for found in found_at])
     runs = [_told(run, found[8:]) for run, found in zip(own, found_at, strict=True)]
     covering = [planned_run(found) for found in await tx.fetch("runs_covering", id=row.id, at=at, limit=_MOST)]
-    ranges = await tx.fetch("ranges_between", id=row.id, from_at=at, to_at=at, limit=_MOST)
+    ranges = await tx.fetch("ranges_between", id=row.id, from_at=at, to_at=at, past=0, limit=_MOST)
     return explain_plan_time(
         PlanTimeFacts(
             at=at,

@@ -155,7 +155,9 @@ async def facts(tx: Tx, jobs: Sequence[str]) -> list[JobFacts]:
     found = {row[0]: _facts(row) for row in await tx.fetch("job_facts", names)}
     # Looked at afterwards: a run that ended in between is among them, or was running still.
     newest = {row[0]: row[1:] for row in await tx.fetch("newest_ended", names, walk=_WALK)}
-    return [await _with_end(tx, found[job], newest.get(job)) for job in jobs]
+    unbegun = [(job,) for job, (_, started_at, _) in newest.items() if started_at is None]
+    begun = {row[0]: row[1] for row in await tx.fetch("newest_begun", unbegun, walk=_WALK)} if unbegun else {}
+    return [await _with_end(tx, found[job], newest.get(job), begun.get(job)) for job in jobs]
 
 
 def _facts(row: Row) -> JobFacts:
@@ -173,13 +175,17 @@ def _facts(row: Row) -> JobFacts:
     )
 
 
-async def _with_end(tx: Tx, found: JobFacts, newest: Row | None) -> JobFacts:
+async def _with_end(tx: Tx, found: JobFacts, newest: Row | None, begun: int | None) -> JobFacts:
+    """`begun` is when an older one began, if the newest never did."""
     if newest is None:  # it never ran, all of its runs were pruned, or too many wait after the last one that ended
         counted = await statistics.counted_tally(tx, found.job)
         return msgspec.structs.replace(found, began_at=counted.began_at, ended=counted.ended)
     state, started_at, finished_at = newest
-    lost = finished_at if state == RunState.EXPIRED else None
-    return msgspec.structs.replace(found, began_at=lost if started_at is None else started_at, ended=state)
+    if started_at is None and state == RunState.EXPIRED:
+        started_at = finished_at
+    if started_at is None:
+        started_at = begun if begun is not None else (await statistics.counted_tally(tx, found.job)).began_at
+    return msgspec.structs.replace(found, began_at=started_at, ended=state)
 
 
 async def stats(tx: Tx, job: str) -> JobStats:

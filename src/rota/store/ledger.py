@@ -11,6 +11,7 @@ from rota.core.ledger import (
     History,
     Range,
     Span,
+    Stretch,
     Tally,
     Verification,
     account,
@@ -20,7 +21,7 @@ from rota.core.ledger import (
     check_scope,
     unrecorded,
 )
-from rota.core.occurrences import Again, Occurrence, PlannedRun, Wanted, occurrences
+from rota.core.occurrences import Again, Occurrence, PlannedRun, Wanted, occurrences, resting
 from rota.core.revisions import Revision
 from rota.core.scope import Scope
 from rota.core.zones import tzdata_version
@@ -75,24 +76,33 @@ def range_row(id: str, found: Range) -> tuple[object, ...]:
     return (id, found.from_at, found.to_at, kind, name, found.kind, found.reason, found.count)
 
 
-async def read_occurrences(tx: Tx, name: str, from_at: int, to_at: int, limit: int) -> list[Occurrence]:
+async def read_occurrences(tx: Tx, name: str, wanted: Wanted) -> list[Occurrence]:
     await snapshot(tx)
     row = await row_of(tx, name)
     history = await history_of(tx, row)
     ((now,),) = await tx.fetch("now")
-    values = {"id": row.id, "from_at": from_at, "to_at": to_at, "limit": limit}
+    values = {
+        "id": row.id, "from_at": wanted.from_at, "to_at": wanted.to_at, "past": wanted.past, "limit": wanted.most,
+    }  # fmt: skip
     runs = await with_retries(tx, [planned_run(found) for found in await tx.fetch("runs_between", **values)])
     ranges = [range_of(found) for found in await tx.fetch("ranges_between", **values)]
+    rests = resting(history, wanted, now=int(now), active=row.active)
+    held = [(stretch, await _planned_in(tx, row.id, stretch)) for stretch in rests]
     return occurrences(
         history,
-        Wanted(from_at, to_at, limit),
+        wanted,
         runs,
         ranges,
-        now=int(now),
+        held,
         active=row.active,
         room=row.standing.room,
         next_plan=row.next_plan,
     )
+
+
+async def _planned_in(tx: Tx, id: str, stretch: Stretch) -> list[tuple[Scope, int]]:
+    rows = await tx.fetch("planned_in", id=id, after=stretch.after, until=stretch.until)
+    return [(Scope(kind, name), at) for kind, name, at in rows]
 
 
 def planned_run(row: Row) -> PlannedRun:

@@ -6,7 +6,7 @@ from rota.core.backfilling import Backfill
 from rota.core.checkups import Symptoms
 from rota.core.explaining import Explanation
 from rota.core.ledger import Verification
-from rota.core.occurrences import Occurrence
+from rota.core.occurrences import Occurrence, Wanted
 from rota.store import backfilling, explaining, health, ledger, schedules
 from rota.store.database import Database, Tx
 from rota.store.planning import NewId
@@ -17,8 +17,8 @@ class LedgerStore:
         self._database = database
         self._new_id = new_id
 
-    async def occurrences(self, name: str, from_at: int, to_at: int, limit: int) -> list[Occurrence]:
-        return await self._database.read(lambda tx: ledger.read_occurrences(tx, name, from_at, to_at, limit))
+    async def occurrences(self, name: str, wanted: Wanted) -> list[Occurrence]:
+        return await self._database.read(lambda tx: ledger.read_occurrences(tx, name, wanted))
 
     async def verify(self, name: str, *, thorough: bool = True) -> Verification:
         return await self._database.read(lambda tx: ledger.verify(tx, name, thorough=thorough))

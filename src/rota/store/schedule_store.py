@@ -178,16 +178,21 @@ class ScheduleStore:
         scope: Scope | None,
         *,
         force: bool,
+        named: Sequence[Scope] = (),
         actor: str | None = None,
         request: KeyHold | None = None,
     ) -> list[str]:
-        """Not repeated by itself unless the `request` can be known again: it would trigger twice."""
+        """Not repeated by itself unless the `request` can be known again: it would trigger twice.
+
+        `named` are the scopes that its provider names now, if somebody could ask it.
+        """
 
         async def body(tx: Tx) -> tuple[Planning, list[str]]:
             row = await schedules.locked(tx, name)
             if request is not None and (made := await repeats.asked_before(tx, request)):
                 return NOTHING, made
-            done = await triggering.trigger(tx, row, self._new_id, scope, force=force, actor=actor)
+            scopes = await triggering.scopes_of(tx, row, scope, named)
+            done = await triggering.trigger(tx, row, self._new_id, scopes, force=force, actor=actor)
             if request is not None:
                 await repeats.remember(tx, request, done[1])
             return done

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rota.core.deciding import Create, Skip, decide
 from rota.core.events import TRIGGERED
 from rota.core.planning import Planned, Tick, after_decision
@@ -19,7 +21,7 @@ from rota.store.spans import open_scopes
 
 
 async def trigger(
-    tx: Tx, row: ScheduleRow, new_id: NewId, scope: Scope | None, *, force: bool, actor: str | None = None
+    tx: Tx, row: ScheduleRow, new_id: NewId, scopes: tuple[Scope, ...], *, force: bool, actor: str | None = None
 ) -> tuple[Planning, list[str]]:
     """Overlap is obeyed unless forced; whether the schedule is paused, or its last run failed, does not matter."""
     (pattern,) = await patterns_of(tx, [row.text])
@@ -27,7 +29,6 @@ async def trigger(
         raise UnknownJob(row.definition.job)
     if pattern.model is None:
         raise JobDisabled(pattern.job.name)
-    scopes = await _scopes(tx, row, scope)
     ((now,),) = await tx.fetch("now")
     lanes = (await read_lanes(tx, [row], {row.id: scopes})).of(row.id)
     planned, after = [], dict(lanes.lanes)
@@ -67,13 +68,14 @@ async def _refuse_skipped(tx: Tx, schedule: str, run_ids: list[str]) -> None:
             raise NotTriggered(schedule, reason)
 
 
-async def _scopes(tx: Tx, row: ScheduleRow, scope: Scope | None) -> tuple[Scope, ...]:
-    known = tuple(await open_scopes(tx, row.id)) if row.provider else row.definition.lanes
+async def scopes_of(tx: Tx, row: ScheduleRow, scope: Scope | None, named: Sequence[Scope] = ()) -> tuple[Scope, ...]:
+    """The one that is asked for; else all, as its provider names them now, or did when it was asked last."""
+    known = tuple(named or await open_scopes(tx, row.id)) if row.provider else row.definition.lanes
     if scope is None:
         if not known:
-            raise Invalid(
-                f"schedule {row.name!r} has no scopes yet", hint="name one: its provider was not asked so far"
-            )
+            ((trouble,),) = await tx.fetch("trouble_of", no=row.cursor_no)
+            why = trouble or f"its provider {row.provider!r} named none, or was not asked so far"
+            raise Invalid(f"schedule {row.name!r} has no scopes yet", hint=f"name one: {why}")
         return known
     if scope not in known and not row.provider:
         raise Invalid(f"schedule {row.name!r} is not for {scope.kind}/{scope.id}")

@@ -30,7 +30,7 @@ async def drain_with(app: Rota, begun: Callable[[MortalWorker], None]) -> Sequen
     """The same; `begun` is told of the worker, and may end it."""
     store = (await app.connect()).store
     await store.save_jobs(app.registry.definitions())
-    await declare_schedules(store, app.registry.schedules)
+    await declare_schedules(store, app.registry.schedules, app.registry.schedules.providers)
     ran: dict[str, None] = {}
     planner = Planner(store, app.registry.schedules.providers, app.config.poll)
     async with AsyncExitStack() as exiting:

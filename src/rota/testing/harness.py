@@ -148,7 +148,8 @@ class Harness:
             self.janitor = Janitor(self.store, config.janitor, meters)
             self.watchman = Watchman(self.store, config.expect)
             await self.store.save_jobs(self.app.registry.definitions())
-            await declare_schedules(self.store, self.app.registry.schedules)
+            declared = self.app.registry.schedules
+            await declare_schedules(self.store, declared, declared.providers)
             self._exit = exiting.pop_all()
 
     async def __aexit__(self, *_: object) -> None:

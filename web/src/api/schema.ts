@@ -717,6 +717,7 @@ export interface OccurrenceQuery {
   from?: string | null;
   to?: string | null;
   limit?: number;
+  cursor?: string | null;
 }
 
 /** How one attempt ended. */
@@ -767,6 +768,7 @@ export interface Problem {
   code: string;
   detail: string;
   hint: string | null;
+  field: string | null;
   pointer: string | null;
 }
 
@@ -1073,7 +1075,7 @@ export interface SessionBody {
   token: string;
 }
 
-/** `changes`: another trigger or other options, as a document has them. */
+/** `changes`: another trigger or other options, as a document has them. `outages`: from when until when nobody plans; times with a zone, or `+1h` from `start` on. */
 export interface SimulateBody {
   span?: string;
   start?: string | null;
@@ -1084,12 +1086,14 @@ export interface SimulateBody {
   changes?: Record<string, unknown>;
 }
 
-/** `counts` are of everything until `until_at`, which is earlier than asked for if there was too much to decide. */
+/** `counts` are of everything until `until_at`. `truncated`: there was too much to decide, and `until_at` is earlier than asked for. `events_truncated`: there are more of them, and `events` has the first. */
 export interface Simulated {
   from_at: string;
   until_at: string;
   counts: Record<string, number>;
   events: SimulatedRun[];
+  truncated: boolean;
+  events_truncated: boolean;
 }
 
 /** What a plan time got; `missed` and `covered` stand for `count` of them, up to `to_at`. */

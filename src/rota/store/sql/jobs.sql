@@ -42,6 +42,15 @@ join rota_run r on r.id = (
     where w.state is not null and w.state <> 'skipped' and w.parent_id is null
     order by w.job desc, w.id desc limit 1);
 
+-- name: newest_begun
+-- Of jobs whose newest run ended before it began; among as many as above.
+select rows.job, (
+    select max(w.started_at) from (
+        select n.started_at, n.parent_id from rota_run n where n.job >= rows.job and n.job <= rows.job
+        order by n.job desc, n.id desc limit :walk) as w
+    where w.parent_id is null)
+from {rows job text};
+
 -- name: newest_run
 select id, state from rota_run
 where job >= :job and job <= :job and (state is null or state <> 'skipped') and parent_id is null

@@ -20,15 +20,21 @@ order by from_at;
 
 -- name: ranges_between
 select from_at, to_at, scope_kind, scope_id, kind, reason, count from rota_range
-where schedule_id = :id and to_at >= :from_at and from_at <= :to_at
-order by from_at limit :limit;
+where schedule_id = :id and to_at >= :from_at and from_at <= :to_at and from_at >= :past
+order by from_at, scope_kind, scope_id, kind limit :limit;
 
 -- name: runs_between
+-- By where each is told next: of one that covers older plan times, those may have been told on the page before.
 select n.id, n.scope_kind, n.scope_id, n.plan_time, n.covers_from, n.missed_count, n.state, n.reason
 from rota_run_now n
 where n.schedule_id = :id and n.retry_of is null and n.plan_time >= :from_at
-    and coalesce(n.covers_from, n.plan_time) <= :to_at
-order by coalesce(n.covers_from, n.plan_time), n.scope_kind, n.scope_id limit :limit;
+    and n.plan_time >= :past and coalesce(n.covers_from, n.plan_time) <= :to_at
+order by case when n.covers_from >= :past then n.covers_from else n.plan_time end, n.scope_kind, n.scope_id
+limit :limit;
+
+-- name: planned_in
+select scope_kind, scope_id, plan_time from rota_run
+where schedule_id = :id and retry_of is null and plan_time > :after and plan_time <= :until;
 
 -- name: made_again
 -- By retries and backfills; the newest last.

@@ -139,6 +139,9 @@ where rota_cursor.no = rows.no;
 -- name: note_provider_trouble
 update rota_cursor set trouble = :trouble where provider = :provider;
 
+-- name: trouble_of
+select trouble from rota_cursor where no = :no;
+
 -- name: ended_awaited
 -- Schedules that follow a run which has ended, or is not there: pruned, or never made because its key was taken.
 select c.no from rota_cursor c left join rota_run r on r.id = c.awaits

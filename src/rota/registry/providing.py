@@ -1,0 +1,49 @@
+"""Providers of scopes, asked: what they name now, or what is wrong with them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Mapping
+
+from rota.core.schedules import checked_scopes
+from rota.core.scope import Scope
+from rota.errors import Invalid, did_you_mean
+from rota.registry.schedules import ScopeProvider
+
+log = logging.getLogger("rota.scopes")
+
+TIMEOUT = 30.0
+
+
+async def ask(provider: ScopeProvider, timeout: float = TIMEOUT) -> tuple[Scope, ...]:
+    """Whatever it raises is raised; an answer that names no scopes is an error, too."""
+    if inspect.iscoroutinefunction(provider):
+        async with asyncio.timeout(timeout):
+            return checked_scopes(list(await provider()))
+    answer = await asyncio.to_thread(provider)  # a thread cannot be stopped: it is waited for, and not asked again
+    return checked_scopes(list(answer))  # type: ignore[arg-type]
+
+
+def trouble_with(name: str, error: Exception) -> str:
+    return storable(f"scope provider {name!r}: {type(error).__name__}: {error}")
+
+
+def storable(text: str) -> str:
+    """No database takes every text that an error may hold."""
+    return text.replace("\0", "").encode(errors="replace").decode()[:2_000]
+
+
+async def require_answer(schedule: str, name: str, providers: Mapping[str, ScopeProvider]) -> None:
+    """Asked once, before a schedule is stored with it. One that is not known here may be known elsewhere."""
+    if name not in providers:
+        near = did_you_mean(name, providers)
+        words = "schedule %r: no scope provider %r is registered in this process: only those that have it plan it%s"
+        log.warning(words, schedule, name, f"; {near}" if near else "")
+        return
+    try:
+        await ask(providers[name])
+    except Exception as error:
+        hint = "nothing is stored; it must return pairs such as ('account', '42')"
+        raise Invalid(f"schedule {schedule!r}: {trouble_with(name, error)}", hint=hint) from error

@@ -1,0 +1,92 @@
+"""Providers of scopes are asked before a schedule is stored with them, and when one is triggered."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from rota.app import Rota
+from rota.core.triggers import every
+from rota.errors import Invalid, UnknownSchedule
+from rota.testing import Harness
+
+BAD_ANSWERS: dict[str, Any] = {"raises": RuntimeError("no connection"), "no list": 7, "no pairs": ["tenant", 3]}
+
+
+def app_with(answer: Any) -> Rota:
+    app = Rota()
+
+    @app.job
+    def work() -> None: ...
+
+    @app.scopes("tenants")
+    def tenants() -> Any:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return app
+
+
+@pytest.mark.parametrize("bad", BAD_ANSWERS)
+async def test_one_that_is_in_trouble_is_refused_and_nothing_is_stored(bad: str, database_url: str) -> None:
+    app = app_with(BAD_ANSWERS[bad])
+    async with Harness(app, database_url) as harness:
+        schedules = harness.client.schedules
+        with pytest.raises(Invalid, match=r"schedule 's': scope provider 'tenants': .*nothing is stored"):
+            await schedules.create("s", "work", every("1h"), scopes="tenants")
+        document = {"name": "s", "job": "work", "every": "1h", "scopes": "tenants"}
+        with pytest.raises(Invalid, match="scope provider 'tenants'"):
+            await schedules.apply_documents([document], "me")
+        with pytest.raises(UnknownSchedule):
+            await schedules.get("s")
+        await schedules.create("s", "work", every("1h"))
+        with pytest.raises(Invalid, match="scope provider 'tenants'"):
+            await schedules.update("s", scopes="tenants")
+        assert (await schedules.get("s")).definition.provider is None
+
+
+async def test_one_that_code_declares_is_not_applied(caplog: pytest.LogCaptureFixture) -> None:
+    app = app_with(RuntimeError("no connection"))
+    app.schedule("s", "work", every("1h"), scopes="tenants")
+    app.schedule("other", "work", every("1h"))
+    async with Harness(app) as harness:
+        assert [one.name for one in await harness.client.schedules.list()] == ["other"]
+    assert "scope provider 'tenants': RuntimeError: no connection" in caplog.text
+    assert "the one in code is not applied" in caplog.text
+
+
+async def test_one_that_is_not_known_here_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    app = app_with([("tenant", "a")])
+    app.schedule("s", "work", every("1h"), scopes="tenant")
+    with caplog.at_level(logging.WARNING):
+        async with Harness(app) as harness:
+            assert (await harness.client.schedules.get("s")).definition.provider == "tenant"
+            await harness.client.schedules.create("t", "work", every("1h"), scopes="elsewhere")
+    assert "no scope provider 'tenant' is registered in this process" in caplog.text
+    assert "did you mean 'tenants'?" in caplog.text
+    assert "'elsewhere' is registered" in caplog.text
+
+
+async def test_a_trigger_asks(database_url: str) -> None:
+    answer: list[Any] = [("tenant", "a"), ("tenant", "b")]
+    app = app_with(answer)
+    async with Harness(app, database_url) as harness:
+        schedules = harness.client.schedules
+        await schedules.create("s", "work", every("1h"), scopes="tenants")
+        ids = await schedules.trigger("s")
+        scopes = [(await harness.client.get(id)).scope for id in ids]
+        assert [(scope.kind, scope.id) for scope in scopes if scope] == answer
+        await harness.drain()
+
+
+async def test_a_trigger_says_that_the_provider_failed(database_url: str) -> None:
+    answer: list[Any] = [("tenant", "a")]
+    app = app_with(answer)
+    async with Harness(app, database_url) as harness:
+        schedules = harness.client.schedules
+        await schedules.create("s", "work", every("1h"), scopes="tenants")
+        answer.append("nonsense")
+        with pytest.raises(Invalid, match=r"no scopes yet .name one: scope provider 'tenants': "):
+            await schedules.trigger("s")
+        assert "scope provider 'tenants'" in ((await schedules.get("s")).trouble or "")
