@@ -17,11 +17,15 @@ _HOLDERS = """
 select l.worker_id from rota_lease l
 where not exists (select 1 from rota_worker w where w.id = l.worker_id and w.host = 'outside')
 """
+_PATIENCE = 2.0
 
 
 @pytest.fixture(autouse=True)
 async def no_task_is_left() -> AsyncIterator[None]:
     yield
+    ending = asyncio.all_tasks() - {asyncio.current_task()}  # of a thread that was just let go, perhaps
+    if ending:
+        await asyncio.wait(ending, timeout=_PATIENCE)
     left = asyncio.all_tasks() - {asyncio.current_task()}
     assert not left, f"left running: {left}"
 
