@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from rota.core.notifications import Notification
 from rota.core.quotas import Quota
-from rota.errors import BadTrigger, DuplicateSchedule, FollowingRing, Invalid, UnknownSchedule
-from rota.registry.providing import require_answer
+from rota.errors import BadTrigger, DuplicateSchedule, FollowingRing, UnknownSchedule
+from rota.registry.providing import is_known
 from rota.registry.schedules import Declared, ScopeProvider
 from rota.store import Store
 from rota.store.schedules import Change
@@ -28,25 +28,17 @@ async def declare_schedules(
         if name in known and known[name][1] != CODE:
             log.error("schedule %r belongs to %s; the one in code is not applied", name, known[name][1])
             continue
-        if (name in known and known[name][0] == one.fingerprint) or not await _is_provided(one, providers or {}):
+        if name in known and known[name][0] == one.fingerprint:
             continue
+        if one.definition.provider is not None and providers is not None:
+            is_known(
+                name, one.definition.provider, providers
+            )  # not asked: a start waits for no provider, nor fails by it
         if name not in known:
             await _create(store, one)
         else:
             change = Change(note="declaration changed", actor=CODE, declared=one.fingerprint)
             await _change(store, one, change)
-
-
-async def _is_provided(one: Declared, providers: Mapping[str, ScopeProvider]) -> bool:
-    """Nobody else has to wait for a provider to be mended."""
-    if one.definition.provider is None:
-        return True
-    try:
-        await require_answer(one.name, one.definition.provider, providers)
-    except Invalid as error:
-        log.error("%s; the one in code is not applied", error)
-        return False
-    return True
 
 
 async def declare_quotas(store: Store, declared: Mapping[str, Quota]) -> None:

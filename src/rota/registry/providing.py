@@ -35,12 +35,19 @@ def storable(text: str) -> str:
     return text.replace("\0", "").encode(errors="replace").decode()[:2_000]
 
 
+def is_known(schedule: str, name: str, providers: Mapping[str, ScopeProvider]) -> bool:
+    """One that is not may be known elsewhere: that is told, and no error."""
+    if name in providers:
+        return True
+    near = did_you_mean(name, providers)
+    words = "schedule %r: no scope provider %r is registered in this process: only those that have it plan it%s"
+    log.warning(words, schedule, name, f"; {near}" if near else "")
+    return False
+
+
 async def require_answer(schedule: str, name: str, providers: Mapping[str, ScopeProvider]) -> None:
-    """Asked once, before a schedule is stored with it. One that is not known here may be known elsewhere."""
-    if name not in providers:
-        near = did_you_mean(name, providers)
-        words = "schedule %r: no scope provider %r is registered in this process: only those that have it plan it%s"
-        log.warning(words, schedule, name, f"; {near}" if near else "")
+    """Asked once, before somebody stores a schedule with it."""
+    if not is_known(schedule, name, providers):
         return
     try:
         await ask(providers[name])
