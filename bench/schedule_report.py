@@ -168,7 +168,7 @@ def _goals_of(results: Results, database: str) -> list[Goal]:
     goals = [
         Goal(f"{where}, fired/s, to APScheduler", results.ratio(fire, "rota", "apscheduler", "per_s"), times, times),
         Goal(
-            f"{where}, the same, each with its own payload",
+            f"{where}, each with its own payload, to APScheduler",
             results.ratio(fire, "rota, own payloads", "apscheduler", "per_s"),
             times,
             times,
