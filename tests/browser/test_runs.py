@@ -107,7 +107,9 @@ async def test_by_keyboard_alone(dashboard: Dashboard, page: Page) -> None:
     second = await dashboard.enqueue("hello")
     await page.goto(f"{dashboard.url}/runs")
     await expect(rows(page)).to_have_count(2)
+    await expect(page.get_by_label("Choose all shown")).to_be_enabled()  # it is known who may do so
     await page.keyboard.press("j")
+    await expect(rows(page).first.get_by_role("link")).to_be_focused()
     await page.keyboard.press("x")
     await expect(page.get_by_text("1 chosen")).to_be_visible()
     await page.keyboard.press("j")

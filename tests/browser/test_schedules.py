@@ -156,6 +156,7 @@ async def test_changes_are_there_at_once(dashboard: Dashboard, page: Page) -> No
 async def test_it_is_walked_by_keyboard(old: Dashboard, page: Page) -> None:
     await page.goto(f"{old.url}/schedules")
     await expect(rows(page)).to_have_count(11)
+    await expect(page.get_by_label("Choose morning-report")).to_be_enabled()  # it is known who may do so
     await page.keyboard.press("j")
     await page.keyboard.press("j")
     await page.keyboard.press("x")
