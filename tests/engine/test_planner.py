@@ -20,6 +20,7 @@ from rota.engine.loops import Loop
 from rota.engine.planner import Planner, is_for_planner
 from rota.errors import Invalid
 from rota.instants import instant
+from rota.registry import providing
 from rota.store import Store, firing, making, open_database
 from rota.store.database import Row
 from rota.store.making import Pattern
@@ -288,7 +289,7 @@ async def test_a_provider_in_trouble_advances_nothing_and_says_so(either: Harnes
 
 
 async def test_a_slow_provider_is_given_up(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner, "_PROVIDER_TIMEOUT", 0.02)
+    monkeypatch.setattr(providing, "TIMEOUT", 0.02)
 
     async def slow() -> list[Scope]:
         await asyncio.Event().wait()

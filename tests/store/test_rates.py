@@ -173,14 +173,19 @@ async def test_a_wider_rate_holds_narrow_limits_back_and_lets_them_go_on(store: 
     assert done == 8
 
 
-async def test_places_that_nobody_used_are_given_to_others_a_period_later(store: Store, clock: ManualClock) -> None:
+async def let_go_after_two_of_five(store: Store, clock: ManualClock) -> list[Row]:
+    """Five keys under a rate of two: what it lets go a period after the first two."""
     both = job(rate(2), Limit(max=1, by=("a",)))
     await store.enqueue([make(both, payload={"a": number}) for number in range(5)])
     assert await finish_now(store) == 2
     assert await finish_now(store) == 0
     clock.advance(MINUTE)
     await store.promote(10)
-    for (run_id,) in await rows(store, LET_GO):
+    return await rows(store, LET_GO)
+
+
+async def test_places_that_nobody_used_are_given_to_others_a_period_later(store: Store, clock: ManualClock) -> None:
+    for (run_id,) in await let_go_after_two_of_five(store, clock):
         await store.cancel(str(run_id), None, None)
     assert await finish_now(store) == 0
     clock.advance(MINUTE)
@@ -196,13 +201,7 @@ async def test_no_more_are_let_go_than_there_are_places_whatever_the_database_th
     assert await finish_now(store) == 1
     await store.database.transact(lambda tx: tx.script("analyze"))
     clock.advance(MINUTE)
-    both = job(rate(2), Limit(max=1, by=("a",)))
-    await store.enqueue([make(both, payload={"a": number}) for number in range(5)])
-    assert await finish_now(store) == 2
-    assert await finish_now(store) == 0
-    clock.advance(MINUTE)
-    await store.promote(10)
-    assert len(await rows(store, LET_GO)) == 2
+    assert len(await let_go_after_two_of_five(store, clock)) == 2
 
 
 async def test_one_that_is_wider_for_some_runs_and_the_only_one_of_others(store: Store, clock: ManualClock) -> None:

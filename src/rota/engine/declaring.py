@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from rota.core.notifications import Notification
 from rota.core.quotas import Quota
 from rota.errors import BadTrigger, DuplicateSchedule, FollowingRing, UnknownSchedule
-from rota.registry.providing import is_known
+from rota.registry.providing import warn_of_unknown
 from rota.registry.schedules import Declared, ScopeProvider
 from rota.store import Store
 from rota.store.schedules import Change
@@ -31,9 +31,8 @@ async def declare_schedules(
         if name in known and known[name][0] == one.fingerprint:
             continue
         if one.definition.provider is not None and providers is not None:
-            is_known(
-                name, one.definition.provider, providers
-            )  # not asked: a start waits for no provider, nor fails by it
+            # It is not asked: no start waits for a provider, or fails by it.
+            warn_of_unknown(name, one.definition.provider, providers)
         if name not in known:
             await _create(store, one)
         else:

@@ -11,7 +11,7 @@ from rota.core.scope import Scope
 from rota.durations import in_micros
 from rota.engine.meters import Meters
 from rota.errors import Unavailable
-from rota.registry.providing import TIMEOUT, ask, storable, trouble_with
+from rota.registry.providing import ask, storable, trouble_with
 from rota.registry.schedules import ScopeProvider
 from rota.store import Store
 from rota.store.due import Look
@@ -21,7 +21,6 @@ log = logging.getLogger("rota.planner")
 
 _SMALLEST, _LARGEST = 500, 4_000
 _FOLLOWERS = 1_000
-_PROVIDER_TIMEOUT = TIMEOUT
 _PATIENCE = 0.5
 _AHEAD, _SPARE, _MOST_BITES = timedelta(seconds=1), timedelta(milliseconds=20), 20
 _PROVIDER_REST = 10.0
@@ -153,7 +152,7 @@ class Planner:
 
     async def _ask(self, name: str) -> tuple[Scope, ...] | None:
         try:
-            return await ask(self._providers[name], _PROVIDER_TIMEOUT)
+            return await ask(self._providers[name])
         except Exception as error:
             trouble = trouble_with(name, error)
             log.warning("%s; its schedules wait", trouble)

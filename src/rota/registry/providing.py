@@ -17,10 +17,10 @@ log = logging.getLogger("rota.scopes")
 TIMEOUT = 30.0
 
 
-async def ask(provider: ScopeProvider, timeout: float = TIMEOUT) -> tuple[Scope, ...]:
+async def ask(provider: ScopeProvider) -> tuple[Scope, ...]:
     """Whatever it raises is raised; an answer that names no scopes is an error, too."""
     if inspect.iscoroutinefunction(provider):
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(TIMEOUT):
             return checked_scopes(list(await provider()))
     answer = await asyncio.to_thread(provider)  # a thread cannot be stopped: it is waited for, and not asked again
     return checked_scopes(list(answer))  # type: ignore[arg-type]
@@ -35,19 +35,19 @@ def storable(text: str) -> str:
     return text.replace("\0", "").encode(errors="replace").decode()[:2_000]
 
 
-def is_known(schedule: str, name: str, providers: Mapping[str, ScopeProvider]) -> bool:
-    """One that is not may be known elsewhere: that is told, and no error."""
+def warn_of_unknown(schedule: str, name: str, providers: Mapping[str, ScopeProvider]) -> None:
+    """It may be known elsewhere: no error."""
     if name in providers:
-        return True
+        return
     near = did_you_mean(name, providers)
     words = "schedule %r: no scope provider %r is registered in this process: only those that have it plan it%s"
     log.warning(words, schedule, name, f"; {near}" if near else "")
-    return False
 
 
 async def require_answer(schedule: str, name: str, providers: Mapping[str, ScopeProvider]) -> None:
     """Asked once, before somebody stores a schedule with it."""
-    if not is_known(schedule, name, providers):
+    if name not in providers:
+        warn_of_unknown(schedule, name, providers)
         return
     try:
         await ask(providers[name])
