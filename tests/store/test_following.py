@@ -214,6 +214,19 @@ async def test_scopes(store: Store) -> None:
     assert sorted(run.scope.id for run in await runs_of(store)) == ["1", "2", "2"]
 
 
+async def test_an_end_of_another_scope_is_nothing_to_those_of_a_schedule(store: Store) -> None:
+    await follow(store, scopes=[("a", "1"), ("a", "2")], max_runs=2)
+    await follow(store, "all")
+    await end(store, scope=("a", "3"), result="17")
+    await deliver(store)
+    assert await runs_of(store) == []
+    assert [run.scope.id for run in await runs_of(store, "all")] == ["global"]
+    for _ in range(2):
+        await end(store, scope=("a", "1"))
+    await deliver(store)
+    assert [run.scope.id for run in await runs_of(store)] == ["1", "1"], "it did not count as one of its runs"
+
+
 async def test_templates_keep_types_and_are_filled_once(store: Store) -> None:
     payload = {"n": "{after.result}", "told": "{after.state}: {after.result} of {schedule}", "of": "{after.run_id}"}
     await follow(store, payload=payload)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+
+from rota.core.scope import GLOBAL, Scope
 
 CAUSE = "triggered_by"
 """Where the metadata of a run name the one whose end it follows."""
@@ -43,6 +45,17 @@ def ring(edges: Iterable[tuple[str, str]], followed: str, job: str) -> list[str]
                 seen.add(then)
                 paths.append([*path, then])
     return None
+
+
+def scopes_after(ended: Scope | None, own: Sequence[Scope]) -> Sequence[Scope]:
+    """Which scopes of a schedule get a run at the end of one: its own, or all if it was nobody's in particular.
+
+    One of a scope that the schedule is not for is nothing to its others: they would get what is not theirs. A schedule
+    for nobody in particular follows all. `ended` None: the run is gone, and nobody knows whose it was.
+    """
+    if ended is not None and ended in own:
+        return [ended]
+    return own if ended in (None, GLOBAL) else [scope for scope in own if scope == GLOBAL]
 
 
 def with_cause(metadata: str | None, cause: Cause) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from rota.core.deciding import Create, Lane, Pause, Skip, decide
-from rota.core.following import Cause, ring, with_cause
+from rota.core.following import Cause, ring, scopes_after, with_cause
 from rota.core.messages import Signal, is_followed
 from rota.core.planning import Planned, Tick, after_decision, eligible
 from rota.core.schedules import ScheduleDefinition
@@ -144,9 +144,11 @@ class _Turn:
 
     def decide(self, id: str, signal: Signal, ended: Ended) -> None:
         row, known = self.rows[id], self.lanes[id]
+        scopes = scopes_after(ended.scope, row.definition.lanes)
+        if not scopes:
+            return
         lanes = self.after.setdefault(id, dict(known.lanes))
-        mine = row.definition.lanes
-        for scope in (ended.scope,) if ended.scope in mine and ended.scope is not None else mine:
+        for scope in scopes:
             decision = self._decision(row, lanes[scope], signal)
             run_id, at = self._new_id(), eligible(row.standing, scope, signal.at)
             planned = Planned(run_id, scope, signal.at, max(at, self.now), decision, by_hand=True)
