@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
+from copy import copy
 from datetime import datetime
 
 import msgspec
@@ -30,9 +31,11 @@ from rota.core.publishing import (
     key_holds,
     own_overrides,
     request_hold,
+    scope_of,
     staff_of,
     with_limits_of_schedule,
 )
+from rota.core.scope import Scope
 from rota.core.searching import RunPage
 from rota.core.states import RunState
 from rota.core.steps import Step
@@ -42,7 +45,7 @@ from rota.durations import Duration, in_micros, parse_duration
 from rota.engine.janitor import prune
 from rota.engine.levelling import LevelReader
 from rota.engine.meters import Meters
-from rota.errors import Conflict, Invalid, NothingToRetry, RunNotFinal, StillRunning, did_you_mean
+from rota.errors import Conflict, Forbidden, Invalid, NothingToRetry, RunNotFinal, StillRunning, did_you_mean
 from rota.expectations import Expecting
 from rota.faults import Faults
 from rota.hinting import Hints
@@ -71,6 +74,7 @@ _PATIENCE = 0.25
 class Client(Placing, Assigning):
     def __init__(self, store: Store, registry: Registry, config: Config, meters: Meters | None = None) -> None:
         self.store = store
+        self.scope = None
         self.registry = registry
         self.config = config
         self.meters = meters or Meters()
@@ -94,6 +98,16 @@ class Client(Placing, Assigning):
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""
 
+    def within(self, scope: Scope | tuple[str, str]) -> Client:
+        """The same client for whoever is for one scope only: as if there were no runs, and no keys, but those of it.
+
+        Jobs, queues, schedules, workers and the like know no such wall: whoever lets others ask refuses them those.
+        """
+        walled = copy(self)
+        walled.scope = scope_of(scope)
+        walled._bulk = Bulk(self.store, walled._again, self.meters.runs[RunState.CANCELLED])
+        return walled
+
     async def close(self) -> None:
         """Close its connections."""
         await self._hints.close()
@@ -109,14 +123,16 @@ class Client(Placing, Assigning):
 
     async def get(self, run_id: str) -> Run:
         """One run, by its id or a part of it."""
-        return await self.store.get_run(await self.store.find_run(run_id))
+        return await self.store.get_run(await self._find(run_id))
 
     async def get_many(self, run_ids: Iterable[str], *, gone_ok: bool = False) -> Sequence[Run]:
         """By whole ids, in their order. `UnknownRun` if one is not there; with `gone_ok` it is left out."""
-        if not gone_ok:
-            return await self.store.get_runs(run_ids)
         wanted = [*run_ids]
-        found = {run.id: run for run in await self.store.searching.runs(wanted)}
+        if not gone_ok:
+            if self.scope is not None:
+                await self.store.find_runs(wanted, self.scope)
+            return await self.store.get_runs(wanted)
+        found = {run.id: run for run in await self.store.searching.runs(wanted) if self.scope in (None, run.scope)}
         return [found[id] for id in wanted if id in found]
 
     async def check_ready(self) -> None:
@@ -135,18 +151,22 @@ class Client(Placing, Assigning):
         return await self.store.searching.page(chosen, limit, before, _PATIENCE)
 
     async def _whole(self, wanted: RunFilter) -> RunFilter:
-        """An id may be shortened everywhere."""
+        """As it means runs here: within one scope, those of it. An id may be shortened everywhere."""
+        if self.scope is not None and wanted.scope not in (None, self.scope):
+            raise Forbidden(f"only runs of {self.scope.kind}/{self.scope.id} may be seen here")
+        if self.scope is not None:
+            wanted = msgspec.structs.replace(wanted, scope=self.scope)
         if wanted.parent is None:
             return wanted
-        return msgspec.structs.replace(wanted, parent=await self.store.find_run(wanted.parent))
+        return msgspec.structs.replace(wanted, parent=await self._find(wanted.parent))
 
     async def attempts(self, run_id: str) -> Sequence[Attempt]:
         """Every attempt of a run, the oldest first."""
-        return await self.store.attempts(await self.store.find_run(run_id))
+        return await self.store.attempts(await self._find(run_id))
 
     async def steps(self, run_id: str) -> Sequence[Step]:
         """Those that its job declares, and those that it has opened."""
-        return await self.store.notes.steps(await self.store.find_run(run_id))
+        return await self.store.notes.steps(await self._find(run_id))
 
     async def progress(self, run_id: str) -> Progress:
         """How far it says it is; if it only has steps, how many of them are over."""
@@ -158,22 +178,29 @@ class Client(Placing, Assigning):
 
         `last`: only so many lines from the end.
         """
-        found = await self.store.find_run(run_id)
+        found = await self._find(run_id)
         if last is not None:
             return await self.store.notes.last_logs(found, checked_count(last, "last"))
         return await self.store.notes.logs(found, after)
 
     async def parents(self, run_id: str) -> Sequence[Related]:
         """The runs that it follows, or has followed, in the order given."""
-        return await self.store.dependencies.parents(await self.store.find_run(run_id))
+        return await self._seen(await self.store.dependencies.parents(await self._find(run_id)))
 
     async def children(self, run_id: str) -> Sequence[Related]:
         """The runs that follow it, the oldest first."""
-        return await self.store.dependencies.children(await self.store.find_run(run_id))
+        return await self._seen(await self.store.dependencies.children(await self._find(run_id)))
+
+    async def _seen(self, related: Sequence[Related]) -> Sequence[Related]:
+        """Those of the client's scope: whoever sees all of them may have let runs of two scopes follow each other."""
+        if self.scope is None:
+            return related
+        mine = await self.store.of_scope([one.id for one in related], self.scope)
+        return [one for one in related if one.id in mine]
 
     async def wait(self, run_id: str, timeout: Duration | None = None) -> Run:
         """The run once it is final; `StillRunning` after `timeout`."""
-        run_id = await self.store.find_run(run_id)
+        run_id = await self._find(run_id)
         clock = self.store.clock
         deadline = None if timeout is None else clock.monotonic() + parse_duration(timeout).total_seconds()
         rest = _FIRST_LOOK
@@ -189,7 +216,7 @@ class Client(Placing, Assigning):
     async def cancel(self, run_id: str, *, reason: str | None = None, actor: str | None = None) -> RunState:
         """Cancel a run, or ask its worker to stop it; the state that it has then."""
         checked_actor(actor)
-        state = await self.store.cancel(await self.store.find_run(run_id), reason, actor)
+        state = await self.store.cancel(await self._find(run_id), reason, actor)
         self.meters.cancels.add()
         if state is RunState.CANCELLED:
             self.meters.runs[state].add()
@@ -211,7 +238,8 @@ class Client(Placing, Assigning):
         """
         again = await self._again(run_id, actor)
         if idempotency_key is not None:
-            again = asked_as(again, request_hold(idempotency_key, "retry", again.retry_of, keep_steps, from_step))
+            content = ("retry", again.retry_of, keep_steps, from_step)
+            again = asked_as(again, request_hold(idempotency_key, *content, within=self.scope))
         if keep_steps or from_step is not None:
             answer = await self.store.enqueue_keeping(again, from_step)
         else:
@@ -286,7 +314,7 @@ class Client(Placing, Assigning):
 
     def follow(self, run_id: str) -> AsyncGenerator[Run]:
         """The run now, and each time that it has changed or said something, until it is final."""
-        return self._hints.follow(run_id)
+        return self._hints.follow(run_id, self.scope)
 
     async def retry_job(self, name: str, *, actor: str | None = None, idempotency_key: str | None = None) -> Enqueued:
         """Its newest run once more, if that failed, timed out, expired or was cancelled.
@@ -294,7 +322,7 @@ class Client(Placing, Assigning):
         With an `idempotency_key` it may be asked again: the answer is the run that was made the first time.
         """
         await self.job(name)
-        asked = None if idempotency_key is None else request_hold(idempotency_key, "retry job", name)
+        asked = None if idempotency_key is None else request_hold(idempotency_key, "retry job", name, within=self.scope)
         for made in () if asked is None else await self.store.asked_before(asked):
             return Enqueued(made, False)
         run_id, state = await self.store.newest_run(name) or (None, None)
@@ -306,12 +334,12 @@ class Client(Placing, Assigning):
 
     async def explain(self, run_id: str) -> Explanation:
         """Why a run is in the state that it is in."""
-        run_id = await self.store.find_run(run_id)
-        return await self.store.ledger.explain_run(run_id, in_micros(self.config.lease))
+        run_id = await self._find(run_id)
+        return await self.store.ledger.explain_run(run_id, in_micros(self.config.lease), self.scope)
 
     async def events(self, run_id: str) -> Sequence[Event]:
         """Every change of a run's state, the oldest first: when, by whom, under which fence."""
-        return await self.store.events.of_run(await self.store.find_run(run_id))
+        return await self.store.events.of_run(await self._find(run_id))
 
     async def audit(
         self,

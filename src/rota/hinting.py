@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from zlib import crc32
 
 from rota.core.model import Run
+from rota.core.scope import Scope
 from rota.errors import Unavailable
 from rota.store import Store
 from rota.subscribing import COARSE_TOPICS, OF_RUN, Hint, Subscription, checked_topics
@@ -48,9 +49,9 @@ class Hints:
             self._task = asyncio.get_running_loop().create_task(self._watch())
         return subscription
 
-    async def follow(self, run_id: str) -> AsyncGenerator[Run]:
-        """The run now, and at each hint of it, until it is final."""
-        run_id = await self._store.find_run(run_id)
+    async def follow(self, run_id: str, within: Scope | None = None) -> AsyncGenerator[Run]:
+        """The run now, and at each hint of it, until it is final. `within` a scope there are no other runs."""
+        run_id = await self._store.find_run(run_id, within)
         async with self.subscribe([f"{OF_RUN}{run_id}"]) as hints:
             async for _ in hints:
                 run = await self._get(run_id)

@@ -12,8 +12,9 @@ from rota.core.jsonvalue import Limits
 from rota.core.model import Enqueued, JobDefinition, NewRun, Run
 from rota.core.orders import Order
 from rota.core.placing import all_as_made
-from rota.core.publishing import carrying, gates_of, new_run
+from rota.core.publishing import carrying, gates_of, new_run, scope_of
 from rota.core.scope import Scope
+from rota.errors import Forbidden
 from rota.governing import Governing
 from rota.linking import linked
 from rota.registry.signature import check_schema
@@ -23,6 +24,7 @@ _NONE: tuple[None, None] = None, None
 
 
 class Placing(Governing):
+    scope: Scope | None
     _limits: Limits
     _traced: bool
     _gatherer: Gatherer[NewRun, Enqueued]
@@ -42,7 +44,7 @@ class Placing(Governing):
     async def _enqueue(self, order: Order) -> tuple[NewRun, Enqueued]:
         run = await self.prepare(order)
         if run.may_be_refused or await self.store.quotas.concern([run]):  # it must not spoil it for others
-            (answer,) = await self.store.enqueue(await linked(self.store.find_run, [order.options], [run]))
+            (answer,) = await self.store.enqueue(await self._linked([order], [run]))
         else:
             answer = await self._gatherer.add(run)
         self.meters.enqueued.add(answer.created)
@@ -79,10 +81,18 @@ class Placing(Governing):
             else:
                 runs.append(self._another(model, order))
         if any(model.after for model in models.values()) or any("ref" in order.options for order in kept):
-            runs = await linked(self.store.find_run, [order.options for order in kept], runs)
+            runs = await self._linked(kept, runs)
         answers = await self.store.enqueue(runs) if runs else []
         self.meters.enqueued.add(sum([answer.created for answer in answers]))
         return list(zip(runs, answers, strict=True))
+
+    async def _linked(self, orders: Sequence[Order], runs: Sequence[NewRun]) -> list[NewRun]:
+        """Within one scope whole ids are looked for, too: a run of another is none that can be followed."""
+        options = [order.options for order in orders]
+        return await linked(self._find_all, options, runs, whole=self.scope is not None)
+
+    async def _find_all(self, parts: Sequence[str]) -> dict[str, str]:
+        return await self.store.find_runs(parts, self.scope)
 
     def _another(self, model: NewRun, order: Order) -> NewRun:
         """Orders that share their job and options differ in id and payload only, unless a key depends on it."""
@@ -99,17 +109,27 @@ class Placing(Governing):
         if model is not None and known is definition and not order.options:
             return self._another(model, order)
         payload = handler.payload.encode(order.arguments, self._limits)
-        run = new_run(definition, self.store.new_id(), payload, order.options)
+        run = new_run(definition, self.store.new_id(), payload, order.options, self.scope)
         if not order.options and not run.holds:
             self._models[order.job] = definition, run
         return run
 
     async def prepare(self, order: Order) -> NewRun:
         """Checked completely; nothing is written."""
+        order = _within(self.scope, order)
         if order.job in self.registry:
             run = self._prepared(order)
         else:
             definition, payload = await self.job(order.job), jsonvalue.encode(order.arguments, self._limits)
             check_schema(definition.payload_schema, payload, self._limits)
-            run = new_run(definition, self.store.new_id(), payload, order.options)
+            run = new_run(definition, self.store.new_id(), payload, order.options, self.scope)
         return carrying(run, tracing.traceparent()) if self._traced else run
+
+
+def _within(scope: Scope | None, order: Order) -> Order:
+    """Whoever is for one scope only need not name it, and may name no other."""
+    if scope is None:
+        return order
+    if scope_of(order.options.get("scope", scope)) != scope:
+        raise Forbidden(f"only runs of {scope.kind}/{scope.id} may be enqueued here")
+    return Order(order.job, order.arguments, {**order.options, "scope": (scope.kind, scope.id)})

@@ -139,6 +139,7 @@ def test_a_ref_that_two_have() -> None:
 def test_parts_of_ids_are_looked_for_and_whole_ones_are_not() -> None:
     afters = [followed_by([ID, "beef", "dead"])]
     assert parts_of(afters, {"dead": 1}) == ["beef"], "a ref goes before an id"
+    assert parts_of(afters, {"dead": 1}, whole=True) == [ID, "beef"], "unless not every run may be followed"
     links = link([*afters, ()], {"dead": 1}, {"beef": OTHER})
     assert list(links.follows[0]) == [ID, OTHER, 1]
 

@@ -65,6 +65,9 @@ def test_job_scope_and_kind_of_key_keep_keys_apart() -> None:
         once_key("a", GLOBAL),
         once_key("a", Scope("account", "1")),
         idempotency_key("k"),
+        idempotency_key("k", GLOBAL),
+        idempotency_key("k", Scope("account", "42")),
+        idempotency_key("k", Scope("account", "43")),
     ]
     assert len(set(keys)) == len(keys)
 

@@ -34,7 +34,7 @@ from rota.staffing import Workers
 from rota.tokens import Tokens
 
 NOT_OVER_HTTP = {
-    Client: {"prepare", "enqueue_shown"},  # for the API itself, which gives others what comes of them
+    Client: {"prepare", "enqueue_shown", "within"},  # for the API itself, which gives others what comes of them
     Outside: {"hand_back"},  # the server's, of claims whose answer reached nobody; callers say what they have `held`
     Tokens: {"check", "check_session", "open_session", "close_session"},  # the server's own business
 }

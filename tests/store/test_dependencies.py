@@ -51,7 +51,7 @@ async def enqueue(store: Store, **call: dict[str, Any]) -> dict[str, str]:
     """Runs of one call, by their refs: each with its options. Returns their ids."""
     options: list[dict[str, Any]] = [{"ref": ref, **given} for ref, given in call.items()]
     runs = [make(given.pop("job", OTHER), **given) for given in options]
-    answers = await store.enqueue(await linked(store.find_run, options, runs))
+    answers = await store.enqueue(await linked(store.find_runs, options, runs))
     return {ref: answer.id for ref, answer in zip(call, answers, strict=True)}
 
 
@@ -300,7 +300,7 @@ async def test_refs_that_follow_each_other(store: Store) -> None:
 async def test_the_same_call_again_gets_the_first_answer(store: Store) -> None:
     first = await put_and_claim(store)
     options: list[dict[str, Any]] = [{"ref": "b", "after": ["a"]}, {"ref": "a", "after": [first.run_id]}]
-    runs = await linked(store.find_run, options, [make(OTHER, **given) for given in options])
+    runs = await linked(store.find_runs, options, [make(OTHER, **given) for given in options])
     answers = await store.enqueue(runs)
     assert await store.enqueue(runs) == answers
     assert len(await left_over(store)) == 2

@@ -155,6 +155,27 @@ async def test_a_run_is_found_by_the_end_of_its_id(store: Store) -> None:
             await store.find_run(unknown)
 
 
+async def test_within_a_scope_there_are_no_other_runs(store: Store) -> None:
+    own, other, mine = Scope("account", "42"), ("account", "43"), "0190aaaa-0000-7000-8000-00000000beef"
+    await put(store, id=mine, scope=own)
+    for number in range(7):
+        await put(store, id=f"0190aaaa-0000-7000-8000-00000{number}00beef", scope=other)
+    theirs = "0190aaaa-0000-7000-8000-00000000beef".replace("0000beef", "0300beef")
+    for part in ("01", "0190aaaa", mine, mine.upper(), "beef", "00000000beef"):
+        assert await store.find_run(part, own) == mine
+    for part in (theirs, theirs.replace("-", ""), "0300beef", theirs[:-4]):
+        with pytest.raises(UnknownRun):
+            await store.find_run(part, own)
+    assert await store.find_runs([mine, "01", "beef"], own) == {mine: mine, "01": mine, "beef": mine}
+    with pytest.raises(UnknownRun, match=theirs):
+        await store.find_runs([mine, theirs], own)
+    assert await store.find_runs([mine, theirs]) == {mine: mine, theirs: theirs}
+    second = await put(store, id="0190aaaa-0000-7000-8000-00000001dead", scope=own)
+    with pytest.raises(AmbiguousRun) as ambiguous:
+        await store.find_run("0190", own)
+    assert (ambiguous.value.hint or "").endswith(f": {mine}, {second}")
+
+
 @pytest.mark.parametrize("prefix", ["", "-", "x", "0190' or 1=1", "\0", "\ud800", "0" * 33, "١"])
 async def test_a_beginning_that_no_id_has(store: Store, prefix: str) -> None:
     await put(store)

@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from rota.api.identity import identity_of
 from rota.core.access import Role
+from rota.core.dependencies import unnamed
 from rota.core.disclosing import Discreet
 from rota.core.model import Run
 
@@ -20,17 +21,35 @@ def discretion(request: Request, run: Run) -> Discreet | None:
 
 
 def shown(request: Request, run: Run) -> Run:
+    if run.reason and identity_of(request).scope is not None:
+        run = msgspec.structs.replace(run, reason=unnamed(run.reason))
     discreet = discretion(request, run)
     return run if discreet is None else discreet.run()
 
 
 def said(request: Request, run: Run, words: object) -> Any:
     """What is said about a run in other shapes than its own."""
+    if identity_of(request).scope is not None:
+        words = _unnamed(msgspec.to_builtins(words))
     discreet = discretion(request, run)
     return words if discreet is None else discreet.value(msgspec.to_builtins(words))
 
 
 def all_shown(request: Request, runs: Iterable[Run]) -> list[Run]:
-    if identity_of(request).may(Role.ADMIN):
+    asks = identity_of(request)
+    if asks.may(Role.ADMIN) and asks.scope is None:
         return list(runs)
     return [shown(request, run) for run in runs]
+
+
+def _unnamed(words: Any) -> Any:
+    """A run may follow one of another scope, if somebody who sees both has said so: its id is not for everybody."""
+    match words:
+        case str():
+            return unnamed(words)
+        case dict():
+            return {name: _unnamed(value) for name, value in words.items()}
+        case list() | tuple():
+            return [_unnamed(value) for value in words]
+        case _:
+            return words

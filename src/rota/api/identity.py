@@ -11,14 +11,13 @@ from starlette.requests import Request
 
 from rota.api.jwt import Vouched, looks_like_jwt
 from rota.api.refusals import WrongOrigin
-from rota.api.requests import client_of
+from rota.api.requests import ASKS, client_of
 from rota.client import Client
 from rota.core.access import Identity, Role
 from rota.errors import Denied, NotSignedIn, TooManyTries
 
 COOKIE = "rota_session"
 ANYBODY = Identity("api", Role.ADMIN)
-_KEY = "rota.identity"
 _KNOWN_FOR = 2.0
 _MOST_KNOWN = 10_000
 _WINDOW = 60.0
@@ -42,17 +41,17 @@ async def identify(request: Request) -> Identity:
         found = None if given is None else await keeper.identify(given, address, await client_of(request))
     if found is None:
         raise NotSignedIn
-    request.scope[_KEY] = found
+    request.scope[ASKS] = found
     return found
 
 
 def asked_by(scope: Mapping[str, Any]) -> Identity | None:
     """None: nobody has asked who it is."""
-    return scope.get(_KEY)
+    return scope.get(ASKS)
 
 
 def identity_of(request: Request) -> Identity:
-    found: Identity = request.scope[_KEY]
+    found: Identity = request.scope[ASKS]
     return found
 
 

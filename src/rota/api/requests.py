@@ -16,11 +16,14 @@ from starlette.types import Message, Receive
 from rota.api.refusals import BadBody, BodyTooLarge, BodyTooSlow, NotJson, UnreadableBody
 from rota.app import Rota
 from rota.client import Client
+from rota.core.access import Identity
 from rota.core.jsonvalue import Limits, decode, unreadable
 from rota.errors import BadPayload
 
 T = TypeVar("T", bound=msgspec.Struct)
 
+ASKS = "rota.identity"
+"""Where a request keeps who asks, once that is known."""
 LARGEST_BODY = 1_048_576
 YEARS = range(1970, 2200)  # what lies beyond cannot be counted on
 _PATIENCE = 30.0
@@ -28,8 +31,11 @@ _LIMITS = Limits(LARGEST_BODY, max_depth=68)  # a payload of depth 64 lies up to
 
 
 async def client_of(request: Request) -> Client:
+    """The client to ask; for a caller of one scope, within that: no route has to think of it."""
     app: Rota = request.app.state.rota
-    return await app.connect()
+    client = await app.connect()
+    asks: Identity | None = request.scope.get(ASKS)
+    return client if asks is None or asks.scope is None else client.within(asks.scope)
 
 
 def key_of(request: Request) -> str | None:

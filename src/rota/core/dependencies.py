@@ -134,14 +134,14 @@ def places_of(refs: Iterable[str | None]) -> dict[str, int]:
     return places
 
 
-def parts_of(afters: Iterable[Sequence[Need]], places: Mapping[str, int]) -> list[str]:
-    """What is no ref must be an id; whole ones need not be looked for."""
+def parts_of(afters: Iterable[Sequence[Need]], places: Mapping[str, int], *, whole: bool = False) -> list[str]:
+    """What is no ref must be an id, or a part of one; those to be looked for, of which `whole` ones may be some."""
     named = {need.run for needs in afters for need in needs} - places.keys()
     for name in named:
         if not _PART_OF_ID.fullmatch(name):
             hint = did_you_mean(name, places) or _HINT
             raise Invalid(f"no run of this call has the ref {name!r}", hint=hint)
-    return sorted(name for name in named if not is_whole(name))
+    return sorted(name for name in named if whole or not is_whole(name))
 
 
 def is_whole(id: str) -> bool:
@@ -222,6 +222,14 @@ _ENDED = {
     "expired": "was lost with its worker",
     "skipped": "was skipped",
 }
+
+_SAID = re.compile(rf"\brun {_WHOLE_ID.pattern} (?P<how>{'|'.join(_ENDED.values())}|is gone)")
+
+
+def unnamed(reason: str) -> str:
+    """Why a run ended in vain, for those who may not see the run that it followed."""
+    return _SAID.sub(r"a run that it follows \g<how>", reason)
+
 
 Edge = tuple[str, str, int]
 """(run, whom it follows, kind)"""

@@ -75,7 +75,9 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """`hold` as in the table of ready runs; `waits_for`: runs, their final state, None while they go on, and what it
     needs of them (`rota_wait.kind`); `awaited_by`: runs that wait for it; `before`: how many runs of its queue are
     to be claimed first; `shielded`: it is in a step that is not to be cancelled; `step`: the one whose end it waits for
-    outside; `for_worker`: the name of the only worker that may have it."""
+    outside; `for_worker`: the name of the only worker that may have it.
+
+    `walled`: for a reader of one scope, who is told of no other runs than those of it; `apart`: it waits for such."""
 
     run: Run
     now: datetime
@@ -96,6 +98,8 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     replicas: Sequence[Replica] = ()
     for_worker: str | None = None
     part: PartFacts | None = None
+    walled: bool = False
+    apart: bool = False
 
     @property
     def claimed_as(self) -> tuple[str, str]:
@@ -161,6 +165,8 @@ def _scheduled(facts: RunFacts, more: dict[str, Any]) -> list[str]:
 def _waiting(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     live = [(id, kind) for id, state, kind in facts.waits_for if state is None]
     more["waits_for"] = [id for id, _ in live]
+    if facts.apart and not live:
+        return ["It waits for runs that are not of its scope."]
     if not live:
         return ["The runs that it waited for have ended: it will go on within seconds."]
     words = []
@@ -203,8 +209,11 @@ def _queued(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     words += _workers(facts, more)
     more["before"] = facts.before
     if facts.before:
-        come = "run of its queue comes" if facts.before == 1 else "runs of its queue come"
+        where = "queue and scope" if facts.walled else "queue"
+        come = f"run of its {where} comes" if facts.before == 1 else f"runs of its {where} come"
         words.append(f"{facts.before} {come} before it.")
+    if not words and facts.walled:
+        words.append("Nothing of its scope holds it back: a free worker takes it when it is its turn.")
     if not words:
         words.append("Nothing holds it back: the next free worker takes it.")
     return words

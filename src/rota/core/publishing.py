@@ -55,8 +55,10 @@ UniqueOption = bool | str | list[str] | tuple[str, ...] | dict[str, Any] | Uniqu
 RUN_OPTIONS = tuple(RunOptions.__annotations__)
 
 
-def new_run(definition: JobDefinition, id: str, payload: str, options: Mapping[str, Any]) -> NewRun:
-    """`payload` is JSON text that has been checked already."""
+def new_run(
+    definition: JobDefinition, id: str, payload: str, options: Mapping[str, Any], within: Scope | None = None
+) -> NewRun:
+    """`payload` is JSON text that has been checked already; `within`: the scope of the caller, if it has but one."""
     for option in options:
         if option not in RUN_OPTIONS:
             raise UnknownOption(option, RUN_OPTIONS, where=f"a run of {definition.name!r}")
@@ -65,7 +67,7 @@ def new_run(definition: JobDefinition, id: str, payload: str, options: Mapping[s
     scope = scope_of(options.get("scope"))
     key = checked_name(options["key"], "key") if options.get("key") is not None else None
     policy = _retry_override(definition, options)
-    holds = key_holds(definition, scope, key, payload, options)
+    holds = key_holds(definition, scope, key, payload, options, within)
     return NewRun(
         id=id,
         job=definition.name,
@@ -153,14 +155,19 @@ def _run_at(options: Mapping[str, Any]) -> int | None:
 
 
 def key_holds(
-    definition: JobDefinition, scope: Scope, key: str | None, payload: str, options: Mapping[str, Any]
+    definition: JobDefinition,
+    scope: Scope,
+    key: str | None,
+    payload: str,
+    options: Mapping[str, Any],
+    within: Scope | None = None,
 ) -> tuple[KeyHold, ...]:
     holds = []
     request = options.get("idempotency_key")
     if request is not None:
         part = request if isinstance(request, PartKey) else PartKey(request)
         content = [definition.name, payload, scope.kind, scope.id, key, str(sorted(_plain(options).items())), part.of]
-        holds.append(request_hold(part.name, *content))
+        holds.append(request_hold(part.name, *content, within=within))
     if not definition.repeatable:
         holds.append(KeyHold(once_key(definition.name, scope), once=True))
     unique = checked_unique(unique_of(options["unique"]), definition) if "unique" in options else definition.unique
@@ -179,11 +186,15 @@ def key_holds(
     return tuple(holds)
 
 
-def request_hold(key: str, *content: object) -> KeyHold:
-    """The key of a request, for as long as it may come again; `content` is what makes it the same request."""
+def request_hold(key: str, *content: object, within: Scope | None = None) -> KeyHold:
+    """The key of a request, for as long as it may come again; `content` is what makes it the same request.
+
+    `within`: the scope of the caller, if it has but one. The key is known there only.
+    """
     name = checked_name(key, "idempotency_key")
     day = in_micros(_IDEMPOTENCY_PERIOD)
-    return KeyHold(idempotency_key(name), period=day, fingerprint=fingerprint(*content), label=name)
+    held = idempotency_key(name, within)
+    return KeyHold(held, period=day, fingerprint=fingerprint(*content), label=name)
 
 
 def asked_as(run: NewRun, request: KeyHold | None) -> NewRun:

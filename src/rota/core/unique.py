@@ -79,8 +79,9 @@ def once_key(job: str, scope: Scope) -> str:
     return "o:" + _digest([job, scope.kind, scope.id])
 
 
-def idempotency_key(key: str) -> str:
-    return "i:" + _digest([key])
+def idempotency_key(key: str, within: Scope | None = None) -> str:
+    """Of a caller who is for one scope only, in a room of its own: what others call their requests does not matter."""
+    return "i:" + _digest([key] if within is None else [key, within.kind, within.id])
 
 
 def fingerprint(*content: object) -> str:

@@ -87,40 +87,60 @@ async def _lanes(tx: Tx, row: ScheduleRow) -> dict[Scope, Lane]:
     return (await read_lanes(tx, [row], {row.id: scopes})).of(row.id).lanes
 
 
-async def explain_one_run(tx: Tx, run_id: str, silence: int) -> Explanation:
+async def explain_one_run(tx: Tx, run_id: str, silence: int, within: Scope | None = None) -> Explanation:
+    """`within`: for whoever is for one scope only."""
     await snapshot(tx)
+    facts = await _facts_of_run(tx, run_id, silence)
+    return explain_run(facts if within is None else await _seen_within(tx, facts, within))
+
+
+async def _seen_within(tx: Tx, facts: RunFacts, scope: Scope) -> RunFacts:
+    """What is of other scopes is neither named nor counted; that a limit is full, which others share, holds it back."""
+    mine = await reading.of_scope(tx, [*(id for id, _, _ in facts.waits_for), *facts.awaited_by], scope)
+    waits_for = [one for one in facts.waits_for if one[0] in mine]
+    full = [limit for limit in facts.limits if limit.held >= limit.max]
+    return msgspec.structs.replace(
+        facts,
+        waits_for=waits_for,
+        awaited_by=[id for id in facts.awaited_by if id in mine],
+        limits=[msgspec.structs.replace(limit, held=limit.max) for limit in full],
+        before=int((await tx.fetch("count_own_before", id=facts.run.id))[0][0]),
+        walled=True,
+        apart=len(waits_for) < len(facts.waits_for),
+    )
+
+
+async def _facts_of_run(tx: Tx, run_id: str, silence: int) -> RunFacts:
     run = await reading.get_run(tx, run_id)
     ((now,),) = await tx.fetch("now")
     ((cancelled_by, hold, expires_at, cancel_at, shielded, step),) = await tx.fetch("run_details", id=run_id)
     workers = await live_workers(tx, silence)
-    return explain_run(
-        RunFacts(
-            run=run,
-            now=instant(int(now)),
-            hold=hold,
-            waits_for=[(str(id), state, kind) for id, state, kind in await tx.fetch("awaited_runs", id=run_id)],
-            awaited_by=[str(row[0]) for row in await tx.fetch("runs_waiting_for", id=run_id, limit=_MOST)],
-            limits=[
-                LimitFacts(key, most, int(held), period, None if opens_at is None else instant(opens_at))
-                for key, most, held, period, opens_at in await tx.fetch("limits_of_run", id=run_id)
-            ],
-            pauses=[
-                Paused(kind, name, instant(at), by, reason)
-                for kind, name, at, by, reason in await tx.fetch("pauses_of_run", id=run_id)
-            ],
-            workers=workers,
-            before=int((await tx.fetch("count_before", id=run_id))[0][0]),
-            attempts=await reading.attempts(tx, run_id),
-            cancelled_by=cancelled_by,
-            lease_until=None if expires_at is None else instant(expires_at),
-            cancel_until=None if cancel_at is None else instant(cancel_at),
-            shielded=shielded is not None and shielded > 0,
-            step=step,
-            needs=await needs_of_run(tx, run_id),
-            replicas=await replicas.of_run(tx, run_id),
-            for_worker=await replicas.worker_of(tx, run_id),
-            part=await stages.part_now(tx, run_id),
-        )
+    return RunFacts(
+        run=run,
+        now=instant(int(now)),
+        hold=hold,
+        waits_for=[(str(id), state, kind) for id, state, kind in await tx.fetch("awaited_runs", id=run_id)],
+        awaited_by=[str(row[0]) for row in await tx.fetch("runs_waiting_for", id=run_id, limit=_MOST)],
+        limits=[
+            LimitFacts(key, most, int(held), period, None if opens_at is None else instant(opens_at))
+            for key, most, held, period, opens_at in await tx.fetch("limits_of_run", id=run_id)
+        ],
+        pauses=[
+            Paused(kind, name, instant(at), by, reason)
+            for kind, name, at, by, reason in await tx.fetch("pauses_of_run", id=run_id)
+        ],
+        workers=workers,
+        before=int((await tx.fetch("count_before", id=run_id))[0][0]),
+        attempts=await reading.attempts(tx, run_id),
+        cancelled_by=cancelled_by,
+        lease_until=None if expires_at is None else instant(expires_at),
+        cancel_until=None if cancel_at is None else instant(cancel_at),
+        shielded=shielded is not None and shielded > 0,
+        step=step,
+        needs=await needs_of_run(tx, run_id),
+        replicas=await replicas.of_run(tx, run_id),
+        for_worker=await replicas.worker_of(tx, run_id),
+        part=await stages.part_now(tx, run_id),
     )
 
 

@@ -7,6 +7,7 @@ from rota.core.checkups import Symptoms
 from rota.core.explaining import Explanation
 from rota.core.ledger import Verification
 from rota.core.occurrences import Occurrence, Wanted
+from rota.core.scope import Scope
 from rota.store import backfilling, explaining, health, ledger, schedules
 from rota.store.database import Database, Tx
 from rota.store.planning import NewId
@@ -26,8 +27,8 @@ class LedgerStore:
     async def explain(self, name: str, at: int | None, silence: int) -> Explanation:
         return await self._database.read(lambda tx: explaining.explain_schedule(tx, name, at, silence))
 
-    async def explain_run(self, run_id: str, silence: int) -> Explanation:
-        return await self._database.read(lambda tx: explaining.explain_one_run(tx, run_id, silence))
+    async def explain_run(self, run_id: str, silence: int, within: Scope | None = None) -> Explanation:
+        return await self._database.read(lambda tx: explaining.explain_one_run(tx, run_id, silence, within))
 
     async def symptoms(self, silence: int, stuck_for: int) -> Symptoms:
         return await self._database.read(lambda tx: health.symptoms(tx, silence, stuck_for))

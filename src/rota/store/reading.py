@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 
+from rota.core.dependencies import is_whole
 from rota.core.model import Attempt, JobDefinition, Measures, NewRun, Pause, Run, RunError
 from rota.core.notes import Progress, percentage_of
 from rota.core.scope import Scope
@@ -18,6 +19,10 @@ from rota.store.database import Row, Tx
 
 _HEX = "0123456789abcdef"
 _SHORTEST_END = 4
+_SHOWN, _NEWEST = 6, 1_000
+_LOOKED_AT = 100_000
+"""Scopes have no index: of so many runs those of one scope are picked out, and whoever asks cannot make it take longer.
+"""
 
 
 async def get_run(tx: Tx, run_id: str) -> Run:
@@ -44,24 +49,56 @@ def _text(id: object) -> str | None:
     return None if id is None else str(id)
 
 
-async def find_run(tx: Tx, part: str) -> str:
+async def find_run(tx: Tx, part: str, within: Scope | None = None) -> str:
     """The id that begins with `part`, if exactly one does; else, among the newest, the one that ends with it.
 
-    Runs that were enqueued together share their beginning, which is the time.
+    Runs that were enqueued together share their beginning, which is the time. `within` a scope there are no other runs:
+    they are neither found, nor make anything ambiguous.
     """
     digits = part.replace("-", "").lower()
     if not digits or len(digits) > 32 or any(digit not in _HEX for digit in digits):
         raise UnknownRun(part)
-    rows = await tx.fetch("runs_by_prefix", low=_uuid(digits.ljust(32, "0")), high=_uuid(digits.ljust(32, "f")))
-    found = [str(row[0]) for row in rows]
+    found = await _beginning_with(tx, digits, within, _SHOWN)
     if not found and _SHORTEST_END <= len(digits) < 32:
-        newest = [str(row[0]) for row in await tx.fetch("newest_ids")]
+        newest = await _newest(tx, within)
         found = [id for id in newest if id.replace("-", "").endswith(digits)]
     if not found:
         raise UnknownRun(part)
     if len(found) > 1:
         raise AmbiguousRun(part, found)
     return found[0]
+
+
+async def _newest(tx: Tx, within: Scope | None) -> list[str]:
+    if within is not None:
+        return await _beginning_with(tx, "", within, _NEWEST)
+    return [str(row[0]) for row in await tx.fetch("newest_ids")]
+
+
+async def _beginning_with(tx: Tx, digits: str, within: Scope | None, most: int) -> list[str]:
+    low, high = (_uuid(digits.ljust(32, filler)) for filler in "0f")
+    if within is None:
+        return [str(row[0]) for row in await tx.fetch("runs_by_prefix", low=low, high=high)]
+    own = {"scope_kind": within.kind, "scope_id": within.id, "looked_at": _LOOKED_AT, "most": most}
+    return sorted(str(row[0]) for row in await tx.fetch("own_runs_by_prefix", low=low, high=high, **own))
+
+
+async def find_runs(tx: Tx, parts: Sequence[str], within: Scope | None = None) -> dict[str, str]:
+    """The same for many; whole ids are looked for together."""
+    whole = [part for part in parts if is_whole(part)]
+    there = set(whole) if within is None else await of_scope(tx, whole, within)
+    for part in whole:
+        if part not in there:
+            raise UnknownRun(part)
+    rest = [part for part in parts if part not in there]
+    return {**{id: id for id in whole}, **{part: await find_run(tx, part, within) for part in rest}}
+
+
+async def of_scope(tx: Tx, run_ids: Sequence[str], scope: Scope) -> set[str]:
+    """Which of them are runs of this scope."""
+    sql = "select id from rota_run where {among_ids} and scope_kind = :kind and scope_id = :scope"
+    rows = await tx.fetch_sql(sql, ids=",".join(run_ids), kind=scope.kind, scope=scope.id) if run_ids else []
+    return {str(row[0]) for row in rows}
 
 
 def _uuid(digits: str) -> str:

@@ -14,6 +14,7 @@ from rota.core.jobstatus import JobFacts
 from rota.core.levels import Levels
 from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Pause, Run, RunFilter, WorkerInfo
 from rota.core.needs import Needs
+from rota.core.scope import Scope
 from rota.core.states import RunState
 from rota.core.statistics import JobStats
 from rota.core.unique import KeyHold
@@ -275,8 +276,16 @@ class Store:
 
         return await self.database.read(body)
 
-    async def find_run(self, part: str) -> str:
-        return await self.database.read(lambda tx: reading.find_run(tx, part))
+    async def find_run(self, part: str, within: Scope | None = None) -> str:
+        """The whole id, by a part of it; `within` a scope there are no other runs."""
+        return await self.database.read(lambda tx: reading.find_run(tx, part, within))
+
+    async def find_runs(self, parts: Sequence[str], within: Scope | None = None) -> dict[str, str]:
+        return await self.database.read(lambda tx: reading.find_runs(tx, parts, within)) if parts else {}
+
+    async def of_scope(self, run_ids: Sequence[str], scope: Scope) -> set[str]:
+        """Which of them are runs of this scope; of what was pruned, nobody knows whose it was."""
+        return await self.database.read(lambda tx: reading.of_scope(tx, run_ids, scope)) if run_ids else set()
 
     async def list_runs(self, wanted: RunFilter, limit: int, before: str | None = None) -> list[Run]:
         return list((await self.searching.page(wanted, limit, before)).runs)

@@ -102,7 +102,10 @@ class Inlined:
                 raise UnknownRun(need.run)
         return [_Prepared(*one) for one in zip(orders, handlers, runs, strict=True)]
 
-    async def _find(self, part: str) -> str:
+    async def _find(self, parts: Sequence[str]) -> dict[str, str]:
+        return {part: self._whole(part) for part in parts}
+
+    def _whole(self, part: str) -> str:
         found = [run.id for run in self.runs if run.id.startswith(part) or run.id.endswith(part)]
         if not found:
             raise UnknownRun(part)

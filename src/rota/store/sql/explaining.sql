@@ -61,6 +61,14 @@ select count(*) from rota_ready w join rota_ready o on o.queue = w.queue and o.h
     and (o.rank, o.run_at, o.run_id) < (w.rank, w.run_at, w.run_id)
 where w.run_id = :id;
 
+-- name: count_own_before
+-- Those of its own scope.
+select count(*) from rota_run m join rota_ready w on w.run_id = m.id
+join rota_ready o on o.queue = w.queue and o.hold = 0
+    and (o.rank, o.run_at, o.run_id) < (w.rank, w.run_at, w.run_id)
+join rota_run r on r.id = o.run_id and r.scope_kind = m.scope_kind and r.scope_id = m.scope_id
+where m.id = :id;
+
 -- name: overdue_schedules
 select name, next_at, trouble, provider from rota_schedule_now
 where next_at < :now - :late and deleted_at is null

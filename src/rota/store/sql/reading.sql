@@ -14,6 +14,13 @@ select r.id, r.metadata from {rows id id} join rota_run r on r.id = rows.id;
 -- name: runs_by_prefix
 select id from rota_run where id >= :low and id <= :high order by id limit 6;
 
+-- name: own_runs_by_prefix
+-- The limit inside bounds the work, whoever's runs those are.
+select near.id from (
+    select id, scope_kind, scope_id from rota_run where id >= :low and id <= :high order by id desc limit :looked_at
+) as near
+where near.scope_kind = :scope_kind and near.scope_id = :scope_id limit :most;
+
 -- name: newest_ids
 select id from rota_run order by id desc limit 1000;
 
