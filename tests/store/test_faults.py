@@ -78,3 +78,16 @@ async def test_an_old_run_that_ended_late_may_be_left_out(store: Store, clock: M
     since = await store.now()
     await tell(store, old, Outcome.FAILED)
     assert await store.faults.between(since, since + 1, None, None, most=3) == ([], True)
+
+
+async def test_faults_of_others_do_not_push_out_those_of_a_scope(store: Store, clock: ManualClock) -> None:
+    own = Scope("account", "42")
+    mine = [await failed(store, scope=own) for _ in range(2)]
+    for _ in range(7):
+        await failed(store, scope=("account", "43"))
+    clock.advance(SECOND)
+    since, until = clock.micros() - 1_000_000_000, clock.micros()
+    found, truncated = await store.faults.between(since, until, None, own, most=3)
+    assert ([fault.run_id for fault in found], truncated) == (mine[::-1], False)
+    found, truncated = await store.faults.between(since, until, None, own, most=1)
+    assert ([fault.run_id for fault in found], truncated) == (mine[1:], True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from rota.core.claims import LAST_ID, NIL_ID
 from rota.core.faults import Fault
 from rota.core.scope import Scope
+from rota.store import reading
 from rota.store.database import Database, Tx
 
 _MOST = 10_000
+_MOST_LOOKS = 10
 
 
 class FaultStore:
@@ -17,21 +19,30 @@ class FaultStore:
     async def between(
         self, since: int, until: int, job: str | None, scope: Scope | None, most: int = _MOST
     ) -> tuple[list[Fault], bool]:
-        """Those that ended in this time, of the newest `most`; and whether there may be others."""
+        """Those that ended in this time, of the newest `most`; and whether there may be others.
+
+        Of one scope, the newest `most` of its own: faults of others must not push them out. So it looks further, but
+        not for ever.
+        """
 
         async def body(tx: Tx) -> tuple[list[Fault], bool]:
-            rows = await tx.fetch("newest_faults", first=NIL_ID, last=LAST_ID, most=most + 1)
-            found = [Fault(str(row[0]), *row[1:]) for row in rows[:most] if since <= row[4] < until]
-            found = [fault for fault in found if job in (None, fault.job)]
-            if scope is not None:
-                mine = await _of_scope(tx, [fault.run_id for fault in found], scope)
-                found = [fault for fault in found if fault.run_id in mine]
-            return found, len(rows) > most  # an old run may have ended late: any that was left out may be of this time
+            found: list[Fault] = []
+            looked_to = LAST_ID
+            for _ in range(1 if scope is None else _MOST_LOOKS):
+                rows = await tx.fetch("newest_faults", first=NIL_ID, last=looked_to, most=most + 1)
+                faults = [Fault(str(row[0]), *row[1:]) for row in rows[:most] if since <= row[4] < until]
+                faults = [fault for fault in faults if job in (None, fault.job)]
+                found += faults if scope is None else await _of_scope(tx, faults, scope)
+                if len(rows) <= most and len(found) <= most:
+                    return found, False
+                if len(rows) <= most or len(found) >= most:
+                    break
+                looked_to = str(rows[most - 1][0])
+            return found[:most], True  # an old run may have ended late: any that was left out may be of this time
 
         return await self._database.read(body)
 
 
-async def _of_scope(tx: Tx, run_ids: list[str], scope: Scope) -> set[str]:
-    sql = "select id from rota_run where {among_ids} and scope_kind = :kind and scope_id = :scope"
-    rows = await tx.fetch_sql(sql, ids=",".join(run_ids), kind=scope.kind, scope=scope.id) if run_ids else []
-    return {str(row[0]) for row in rows}
+async def _of_scope(tx: Tx, faults: list[Fault], scope: Scope) -> list[Fault]:
+    mine = await reading.of_scope(tx, [fault.run_id for fault in faults], scope)
+    return [fault for fault in faults if fault.run_id in mine]

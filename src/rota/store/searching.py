@@ -7,10 +7,12 @@ Windows grow while little is found. Whoever cannot wait gets what was found unti
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import UUID
 
 from rota.core.bulking import Counted, Found
 from rota.core.claims import LAST_ID, NIL_ID
 from rota.core.model import Run, RunFilter
+from rota.core.scope import Scope
 from rota.core.searching import RunPage, ShownFilter, tells
 from rota.core.states import RunState
 from rota.store import reading
@@ -26,6 +28,13 @@ _LARGEST_SHOWN, _SHOWN_A_SECOND, _AT_ONCE = 2_000, 20_000, 200
 tell how many they were: so it ends after so many ids, and the time that reading takes does not count."""
 _CLAIMED = (RunState.RUNNING, RunState.WAITING, RunState.CANCELLING)
 
+_RANDOM_BITS = 80
+"""Of an id; those before them are its millisecond."""
+_OWN_BEFORE = (
+    "select id from rota_run where id >= :floor and id < :before and scope_kind = :kind and scope_id = :scope "
+    "order by id desc limit 1"
+)
+
 ALL = "select id from rota_run where id >= :floor and id < :before order by id desc limit 1 offset :span"
 
 
@@ -40,7 +49,20 @@ class Searching:
         while len(found) < limit and (window := await search.step(patience)) is not None:
             found += [str(row[0]) for row in window]
         full = len(found) > limit or (len(found) == limit and search.following is not None)
-        return RunPage(await self.runs(found[:limit]), found[limit - 1] if full else search.following)
+        following = found[limit - 1] if full else await self._own_place(search.following, wanted.scope)
+        return RunPage(await self.runs(found[:limit]), following)
+
+    async def _own_place(self, following: str | None, scope: Scope | None) -> str | None:
+        """Where to go on, told without the id of a run of another scope: a window ends at any run.
+
+        Behind the scope's own run before it, or else at the first id of its millisecond: nothing of the scope between.
+        """
+        if following is None or scope is None:
+            return following
+        floor = str(UUID(int=UUID(following).int >> _RANDOM_BITS << _RANDOM_BITS))
+        bounds = {"floor": floor, "before": following, "kind": scope.kind, "scope": scope.id}
+        rows = await self._database.read(lambda tx: tx.fetch_sql(_OWN_BEFORE, **bounds))
+        return str(UUID(int=UUID(str(rows[0][0])).int + 1)) if rows else floor
 
     async def count(self, wanted: RunFilter, most: int, patience: float | None = None) -> Counted:
         """Not exact if there are more than `most`, or `patience` came to its end."""
