@@ -177,7 +177,7 @@ class Outside:
 
     async def _claim_limited(self, wanted: Looking, known: Mapping[str, int], most: int, met: Met) -> list[Claim]:
         info, lease = wanted.info, in_micros(wanted.lease)
-        request = LimitedRequest(info.id, info.queues, known, lease, most, SUSPECTS, met.all)
+        request = LimitedRequest(info.id, info.name, info.queues, known, lease, most, SUSPECTS, met)
         return (await self._store.claim_limited(request)).claims
 
     async def _assignments(self, claims: Sequence[Claim]) -> list[Assignment]:

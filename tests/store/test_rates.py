@@ -365,7 +365,9 @@ async def test_a_claim_does_not_count_before_another_has_committed(postgres_url:
     taken, may_commit = asyncio.Event(), asyncio.Event()
 
     async def slowly(tx: Tx) -> Limited:
-        found = await slots.claim(tx, LimitedRequest("slow", ("default",), {"work": 1}, LEASE_MICROS, 2, SUSPECTS))
+        found = await slots.claim(
+            tx, LimitedRequest("slow", "slow", ("default",), {"work": 1}, LEASE_MICROS, 2, SUSPECTS)
+        )
         taken.set()
         await may_commit.wait()
         return found

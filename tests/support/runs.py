@@ -13,6 +13,7 @@ from rota.core.fingerprints import stored_error
 from rota.core.model import JobDefinition, NewRun, Run, RunError, WorkerInfo
 from rota.core.publishing import new_run
 from rota.core.states import Outcome, RunState
+from rota.core.workers import name_of
 from rota.store import Store, new_id
 
 LEASE = timedelta(seconds=30)
@@ -61,7 +62,7 @@ async def claim_limited(
     solo: int = SUSPECTS,
 ) -> list[Claim]:
     """Runs under limits, in the order of their claims."""
-    request = LimitedRequest(worker, tuple(queues), known or {"work": 1}, LEASE_MICROS, slots, solo)
+    request = LimitedRequest(worker, name_of(worker), tuple(queues), known or {"work": 1}, LEASE_MICROS, slots, solo)
     return (await store.claim_limited(request)).claims
 
 

@@ -52,16 +52,17 @@ class ClaimRequest(msgspec.Struct, frozen=True):
 class LimitedRequest(msgspec.Struct, frozen=True):
     """For runs under limits: they must start at once, so no more than there are free `slots`.
 
-    Of `SUSPECTS` it brings one at most.
+    Of `SUSPECTS` it brings one at most. Replicas are among them, of which a `name` has one of each parent.
     """
 
     worker_id: str
+    name: str
     queues: tuple[str, ...]
     known: Mapping[str, int]
     lease: int
     slots: int
     solo: int
-    needs: tuple[str, ...] = ()
+    met: Met = Met()
 
 
 class NeededRequest(msgspec.Struct, frozen=True):
@@ -89,6 +90,15 @@ class Candidate(msgspec.Struct, frozen=True, order=True):
     run_id: str
     solo: int
     parent_id: str | None = None
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A run that waits under a limit, its narrowest; `is_open`: a replica that is nobody's yet."""
+
+    key: str
+    run_id: str
+    solo: int
+    is_open: bool = False
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):

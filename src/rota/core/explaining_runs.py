@@ -75,7 +75,8 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """`hold` as in the table of ready runs; `waits_for`: runs, their final state, None while they go on, and what it
     needs of them (`rota_wait.kind`); `awaited_by`: runs that wait for it; `before`: how many runs of its queue are
     to be claimed first; `shielded`: it is in a step that is not to be cancelled; `step`: the one whose end it waits for
-    outside; `for_worker`: the name of the only worker that may have it.
+    outside; `for_worker`: the name of the only worker that may have it. Of a run that conducts, `limits` are those of
+    its replicas that wait.
 
     `walled`: for a reader of one scope, who is told of no other runs than those of it; `apart`: it waits for such."""
 
@@ -150,7 +151,7 @@ def _scheduled(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     when = f"{written(run.run_at)} ({age(run.run_at, facts.now)})"
     if run.run_at <= facts.now and facts.hold == CONDUCTS_WHEN_DUE:
         waits = [f"Its time came at {when}: each of several workers does it, as soon as there are such."]
-        return waits + _workers(facts, more)
+        return waits + _paused(facts, more) + _workers(facts, more)
     if run.run_at <= facts.now:
         return [f"Its time came at {when}: it will be queued within a second if a server or worker is alive."]
     if run.attempt and facts.attempts:
@@ -198,15 +199,7 @@ _OUTCOMES = {
 
 
 def _queued(facts: RunFacts, more: dict[str, Any]) -> list[str]:
-    words = []
-    for pause in facts.pauses:
-        by, why = f" by {pause.by}" if pause.by else "", f": {pause.reason}" if pause.reason else ""
-        words.append(f"Its {pause.kind} {pause.name!r} is paused{by} since {written(pause.at)}{why}.")
-    more["paused"] = [f"{pause.kind} {pause.name}" for pause in facts.pauses]
-    full = [limit for limit in facts.limits if limit.held >= limit.max]
-    more["limits"] = msgspec.to_builtins(list(facts.limits))
-    words += [_full(limit) for limit in full]
-    words += _workers(facts, more)
+    words = _paused(facts, more) + _limited(facts, more) + _workers(facts, more)
     more["before"] = facts.before
     if facts.before:
         where = "queue and scope" if facts.walled else "queue"
@@ -217,6 +210,20 @@ def _queued(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     if not words:
         words.append("Nothing holds it back: the next free worker takes it.")
     return words
+
+
+def _paused(facts: RunFacts, more: dict[str, Any]) -> list[str]:
+    words = []
+    for pause in facts.pauses:
+        by, why = f" by {pause.by}" if pause.by else "", f": {pause.reason}" if pause.reason else ""
+        words.append(f"Its {pause.kind} {pause.name!r} is paused{by} since {written(pause.at)}{why}.")
+    more["paused"] = [f"{pause.kind} {pause.name}" for pause in facts.pauses]
+    return words
+
+
+def _limited(facts: RunFacts, more: dict[str, Any]) -> list[str]:
+    more["limits"] = msgspec.to_builtins(list(facts.limits))
+    return [_full(limit) for limit in facts.limits if limit.held >= limit.max]
 
 
 def _full(limit: LimitFacts) -> str:
@@ -270,6 +277,8 @@ def _conducting(facts: RunFacts, more: dict[str, Any]) -> list[str]:
         why = f": {one.error}" if one.error else ""
         words.append(f"Replica {one.run_id} of {whose} is {one.state.value}{why}.")
     words += [f"There are {len(counted) - _SHOWN} more."] if len(counted) > _SHOWN else []
+    if any(one.state is RunState.QUEUED for one in counted):
+        words += _paused(facts, more) + _limited(facts, more)
     if run.state is RunState.CANCELLING:
         by, why = f" by {facts.cancelled_by}" if facts.cancelled_by else "", f": {run.reason}" if run.reason else ""
         words.append(f"It was asked to stop{by}{why}: it ends with the last of them.")
@@ -332,6 +341,8 @@ def _ended(facts: RunFacts) -> list[str]:
     match run.state:
         case RunState.SUCCEEDED:
             took = span(run.finished_at - run.started_at) if run.started_at else span(timedelta(0))
+            if run.worker_id is None:  # it was claimed by nobody: its replicas were
+                return [f"It succeeded at {at}, done by several workers, after {took}."]
             return [f"It succeeded at {at} on worker {run.worker_id}, in {attempts}, after {took}."]
         case RunState.SKIPPED:
             return [f"It was skipped at {at}{why}."]

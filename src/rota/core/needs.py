@@ -171,6 +171,11 @@ class Met(msgspec.Struct, frozen=True):
     def all(self) -> tuple[str, ...]:
         return (*self.named, *self.plain)
 
+    @property
+    def under_limits(self) -> tuple[str, ...]:
+        """Limits are looked at key by key, not need by need: with replicas among them."""
+        return (*self.all, *self.open_to)
+
 
 def met_by(worker: Capable, known: Mapping[str, Needs]) -> Met:
     """Of all needs that there are, by id; the id of those of replicas that need nothing is their mark alone."""

@@ -247,8 +247,8 @@ class Worker:
             return False
         self._limited_at = now + _LIMITED_EVERY
         lease = in_micros(self._config.lease)
-        solo, met = self._suspects.level, self._needed.met.all
-        request = LimitedRequest(self.info.id, self.info.queues, self._known, lease, slots, solo, met)
+        solo, met, info = self._suspects.level, self._needed.met, self.info
+        request = LimitedRequest(info.id, info.name, info.queues, self._known, lease, slots, solo, met)
         found = await self._store.claim_limited(request)
         shut = found.shut
         for _ in range(_LIMITED_LOOKS):  # what a look finds may be limits to shut, and no run

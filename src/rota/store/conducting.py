@@ -11,14 +11,16 @@ from rota.core.actors import POLICY
 from rota.core.claims import NIL_ID
 from rota.core.events import CONDUCTS
 from rota.core.fingerprints import stored_error
+from rota.core.limits import Gated
 from rota.core.model import JobDefinition, RunError
 from rota.core.needs import REPLICA, meets
 from rota.core.replicas import Finish, More, Replica, Replicas, Stop, decide, done_share, result_of
+from rota.core.scope import Scope
 from rota.core.states import RunState
 from rota.core.workers import Worker, WorkerState
 from rota.durations import in_micros
 from rota.errors import NotCancellable, RunIsFinal, UnknownRun
-from rota.store import control, events, needs, reading, replicas, waits
+from rota.store import control, events, limits, needs, quotas, reading, replicas, waits
 from rota.store.database import Database, Row, Tx
 from rota.store.listening import telling
 from rota.store.workers import list_workers
@@ -48,7 +50,7 @@ class _Parent(msgspec.Struct, frozen=True):
     cancel_at: int | None
     job: str
     queue: str
-    need: str
+    scope: Scope
 
 
 class ConductStore:
@@ -127,7 +129,8 @@ async def _begin_some(tx: Tx, after: tuple[int, str], new_id: Callable[[], str],
     jobs: dict[str, JobDefinition | None] = {}
     alive: list[Worker] | None = None
     count = 0
-    for run_id, fence, attempt, _, job, queue, need in due:
+    made: list[Gated] = []
+    for run_id, fence, attempt, _, job, queue, *scope in due:
         if job not in jobs:
             jobs[job] = await reading.job(tx, job)
         definition = jobs[job]
@@ -137,10 +140,11 @@ async def _begin_some(tx: Tx, after: tuple[int, str], new_id: Callable[[], str],
         names = await _fit(tx, str(run_id), job, queue, alive or []) if policy.all else []
         if policy.all and not names:
             continue
-        parent = _Parent(str(run_id), fence + 1, attempt + 1, policy, 0, None, job, queue, need)
-        await _begin(tx, parent, More(policy.count or 0, tuple(names)), new_id)
+        parent = _Parent(str(run_id), fence + 1, attempt + 1, policy, 0, None, job, queue, Scope(*scope))
+        made += await _begin(tx, parent, More(policy.count or 0, tuple(names)), new_id)
         queues.add(queue)
         count += 1
+    await limits.open_for(tx, made)
     last = (int(due[-1][3]), str(due[-1][0])) if len(due) == _BITE else None
     return _Begun(count, last)
 
@@ -151,24 +155,32 @@ async def _fit(tx: Tx, run_id: str, job: str, queue: str, alive: Sequence[Worker
     return sorted({one.name for one in alive if queue in one.queues and job in one.jobs and meets(one, wanted)})
 
 
-async def _begin(tx: Tx, parent: _Parent, more: More, new_id: Callable[[], str]) -> None:
+async def _begin(tx: Tx, parent: _Parent, more: More, new_id: Callable[[], str]) -> list[Gated]:
     await tx.fetch("drop_ready", id=parent.id)
+    await tx.fetch("drop_gates", [(parent.id,)])  # it waited, as one run; from now on its replicas do
     policy = msgspec.json.encode(parent.policy).decode()
     await tx.fetch("insert_conduct", id=parent.id, fence=parent.fence, attempt=parent.attempt, policy=policy)
     change = {"from": RunState.SCHEDULED, "to": RunState.WAITING, "replicas": more.count or len(more.workers)}
     await events.note(tx, "run", parent.id, CONDUCTS, CONDUCTING, change, fence=parent.fence)
-    await _make(tx, parent, more, new_id)
+    made = await _make(tx, parent, more, new_id)
     await _show_progress(tx, parent)
+    return made
 
 
-async def _make(tx: Tx, parent: _Parent, more: More, new_id: Callable[[], str]) -> None:
+async def _make(tx: Tx, parent: _Parent, more: More, new_id: Callable[[], str]) -> list[Gated]:
+    """Replicas are what runs: each is under the quota of its scope. They were asked for with their parent, so that none
+    is refused because too many wait. Returns those for which limits are to be opened, all of a transaction at once."""
     bound = bool(more.workers)
+    gates = (await quotas.under(tx, [parent.scope])).get(parent.scope, ())
     made = [(new_id(), worker) for worker in more.workers or (None,) * more.count]
     await needs.keep(tx, {REPLICA: "{}"})
     await tx.fetch("insert_replica_runs", [(id, parent.id) for id, _ in made])
     await tx.fetch("insert_replicas", [(parent.id, id, worker, int(bound)) for id, worker in made])
     await tx.fetch("insert_replica_waits", [(parent.id, id) for id, _ in made])
-    await tx.fetch("insert_replica_readies", made)
+    await tx.fetch("insert_replica_readies", [(*one, gates[0].key if gates else None) for one in made])
+    gated = [Gated(id, parent.job, gates) for id, _ in made] if gates else []
+    await limits.place(tx, gated)
+    return gated
 
 
 async def _look_at_some(tx: Tx, new_id: Callable[[], str], queues: set[str]) -> _Looked:
@@ -176,6 +188,7 @@ async def _look_at_some(tx: Tx, new_id: Callable[[], str], queues: set[str]) -> 
     needless: list[tuple[str, str]] = []
     settled: list[Row] = []
     ended: list[RunState] = []
+    made: list[Gated] = []
     for parent in found:
         # A statement of its own: the one that waited for the lock may not see what its last holder did.
         there = await replicas.of_run(tx, parent.id)
@@ -192,11 +205,12 @@ async def _look_at_some(tx: Tx, new_id: Callable[[], str], queues: set[str]) -> 
                     await tx.fetch("note_cancel", id=parent.id, reason=_NOBODY_LEFT, actor=CONDUCTING)
                 await _end(tx, parent, state, there, queues, ended)
             case More():
-                await _make(tx, parent, decision, new_id)
+                made += await _make(tx, parent, decision, new_id)
                 queues.add(parent.queue)
         settled.append((parent.id,))
         if not isinstance(decision, Finish):
             await _show_progress(tx, parent)
+    await limits.open_for(tx, made)
     if settled:
         await tx.fetch("looked_at", settled)
     return _Looked(len(found), needless, ended)
@@ -250,8 +264,9 @@ def _error(there: Sequence[Replica]) -> str:
 
 
 def _parent(row: Row) -> _Parent:
-    run_id, fence, attempt, policy, *rest = row
-    return _Parent(str(run_id), fence, attempt, msgspec.json.decode(policy, type=Replicas), *rest)
+    run_id, fence, attempt, policy, since, cancel_at, job, queue, *scope = row
+    wanted = msgspec.json.decode(policy, type=Replicas)
+    return _Parent(str(run_id), fence, attempt, wanted, since, cancel_at, job, queue, Scope(*scope))
 
 
 async def _stop(tx: Tx, run_id: str, reason: str, queues: set[str]) -> list[RunState]:

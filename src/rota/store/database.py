@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import msgspec
 
 from rota.clock import Clock
-from rota.core.claims import Candidate, Claim, ClaimRequest, LimitedRequest, NeededRequest
+from rota.core.claims import Candidate, Claim, ClaimRequest, LimitedRequest, NeededRequest, Waiting
 from rota.core.endings import Report
 from rota.core.model import NewRun
 from rota.errors import Conflict
@@ -82,7 +82,7 @@ class HotForms(Protocol):
     async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
         """Limits to see to, locked, least recently served first."""
 
-    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[tuple[str, str, int]]:
+    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[Waiting]:
         """Of each limit up to so many runs, locked, in their order: key and run."""
 
     async def take(self, request: LimitedRequest | NeededRequest, run_ids: Sequence[str]) -> list[Claim]: ...

@@ -10,6 +10,7 @@ from rota.core.explaining_runs import LimitFacts, LiveWorker, Paused, RunFacts, 
 from rota.core.occurrences import PlannedRun
 from rota.core.schedules import Schedule
 from rota.core.scope import Scope
+from rota.core.states import RunState
 from rota.core.workers import WorkerState
 from rota.errors import Invalid, UnknownSchedule
 from rota.instants import instant
@@ -115,6 +116,9 @@ async def _facts_of_run(tx: Tx, run_id: str, silence: int) -> RunFacts:
     ((now,),) = await tx.fetch("now")
     ((cancelled_by, hold, expires_at, cancel_at, shielded, step),) = await tx.fetch("run_details", id=run_id)
     workers = await live_workers(tx, silence)
+    there = await replicas.of_run(tx, run_id)
+    # What conducts is under no limit itself; all its replicas are under the same.
+    limited = next((one.run_id for one in there if one.counts and one.state is RunState.QUEUED), run_id)
     return RunFacts(
         run=run,
         now=instant(int(now)),
@@ -123,7 +127,7 @@ async def _facts_of_run(tx: Tx, run_id: str, silence: int) -> RunFacts:
         awaited_by=[str(row[0]) for row in await tx.fetch("runs_waiting_for", id=run_id, limit=_MOST)],
         limits=[
             LimitFacts(key, most, int(held), period, None if opens_at is None else instant(opens_at))
-            for key, most, held, period, opens_at in await tx.fetch("limits_of_run", id=run_id)
+            for key, most, held, period, opens_at in await tx.fetch("limits_of_run", id=limited)
         ],
         pauses=[
             Paused(kind, name, instant(at), by, reason)
@@ -138,7 +142,7 @@ async def _facts_of_run(tx: Tx, run_id: str, silence: int) -> RunFacts:
         shielded=shielded is not None and shielded > 0,
         step=step,
         needs=await needs_of_run(tx, run_id),
-        replicas=await replicas.of_run(tx, run_id),
+        replicas=there,
         for_worker=await replicas.worker_of(tx, run_id),
         part=await stages.part_now(tx, run_id),
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 from msgspec.structs import asdict, astuple
 
-from rota.core.claims import Candidate, Claim, ClaimRequest, LimitedRequest, NeededRequest
+from rota.core.claims import Candidate, Claim, ClaimRequest, LimitedRequest, NeededRequest, Waiting
 from rota.core.endings import Report
 from rota.core.model import NewRun
 from rota.durations import in_micros
@@ -107,15 +107,13 @@ class PostgresHotForms:
         return Completed(ids, [str(id) for id in followed or ()], told)
 
     async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
-        needs = list(request.needs)
-        rows = await self._tx.fetch("open_keys", limit=limit, idle=_EMPTY_FOR, needs=needs, **_wanted(request))
-        return allowed(rows)
+        values = {**_wanted(request), "needs": list(request.met.under_limits), "name": request.name}
+        return allowed(await self._tx.fetch("open_keys", limit=limit, idle=_EMPTY_FOR, **values))
 
-    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[tuple[str, str, int]]:
-        keys, wanted = list(asked), list(asked.values())
-        values = {"keys": keys, "wanted": wanted, "needs": list(request.needs), **_wanted(request)}
-        rows = await self._tx.fetch("limited_candidates", **values)
-        return [(key, str(id), solo) for key, id, solo in rows]
+    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[Waiting]:
+        values = {**_wanted(request), "needs": list(request.met.under_limits), "name": request.name}
+        rows = await self._tx.fetch("limited_candidates", keys=list(asked), wanted=list(asked.values()), **values)
+        return [Waiting(key, str(id), solo, bool(is_open)) for key, id, solo, is_open in rows]
 
     async def take(self, request: LimitedRequest | NeededRequest, run_ids: Sequence[str]) -> list[Claim]:
         ids = [(id,) for id in run_ids]

@@ -10,6 +10,7 @@ import msgspec
 from rota.core.claims import NIL_ID
 from rota.core.limits import UNLIMITED, Gate, Gated, is_quota
 from rota.core.model import NewRun
+from rota.core.needs import CONDUCTS
 from rota.core.quotas import Quota, QuotaOf, described, prefixes, scope_of_key
 from rota.core.scope import GLOBAL, Scope
 from rota.durations import in_micros
@@ -144,7 +145,7 @@ async def _settle_runs(tx: Tx, kind: str, id: str, after: str) -> str | None:
     if not runs:
         return None
     rows = [(run_id,) for run_id in runs]
-    ready = {str(run_id): (hold, key) for run_id, hold, key in await tx.fetch("lock_ready_runs", rows)}
+    ready = {str(run_id): _Found(*how) for run_id, *how in await tx.fetch("lock_ready_runs", rows)}
     fences = {str(run_id): fence for run_id, fence in await tx.fetch("fences_of", rows)}
     there: dict[str, list[Gate]] = {}
     for run_id, key, most, period in await tx.fetch("gates_of_runs", rows):
@@ -152,19 +153,37 @@ async def _settle_runs(tx: Tx, kind: str, id: str, after: str) -> str | None:
     wanted = await under(tx, {scope for _, scope in runs.values()})
     changed: list[Gated] = []
     for run_id, (job, scope) in runs.items():
+        if run_id not in ready and run_id not in fences:  # it has ended meanwhile, or conducts: its replicas are asked
+            continue
         narrow = [gate for gate in there.get(run_id, ()) if not is_quota(gate.key)]
         gates = (*narrow, *wanted.get(scope, ()))
         if _differ(gates, there.get(run_id, []), ready.get(run_id)):
             changed.append(Gated(run_id, job, gates))
     if changed:
-        await _put_under(tx, changed, {one.id for one in changed if one.id in ready}, fences)
+        await _put_under(tx, changed, ready, fences)
     return max(runs) if len(live) >= _BITE else None
 
 
-def _differ(gates: Sequence[Gate], there: Sequence[Gate], ready: tuple[int, str | None] | None) -> bool:
-    first = gates[0].key if gates else None
-    found_by_another = ready is not None and (ready[1] != first or (first is not None and ready[0] in (0, 1)))
-    return [_limits(gate) for gate in gates] != [_limits(gate) for gate in there] or found_by_another
+class _Found(msgspec.Struct, frozen=True):
+    """How a run that is ready is found now."""
+
+    hold: int
+    limit_key: str | None
+    need: str | None
+
+    def key(self, gates: Sequence[Gate]) -> str | None:
+        """The limit by which it is to be found: none if it conducts, because its replicas do what there is to do."""
+        return gates[0].key if gates and not (self.need or "").startswith(CONDUCTS) else None
+
+    def differs(self, gates: Sequence[Gate]) -> bool:
+        key = self.key(gates)
+        return self.limit_key != key or self.hold in ((2, 4) if key is None else (0, 1, 6, 7))
+
+
+def _differ(gates: Sequence[Gate], there: Sequence[Gate], ready: _Found | None) -> bool:
+    if ready is not None and ready.differs(gates):
+        return True
+    return [_limits(gate) for gate in gates] != [_limits(gate) for gate in there]
 
 
 def _limits(gate: Gate) -> tuple[str, int, int | None]:
@@ -172,7 +191,7 @@ def _limits(gate: Gate) -> tuple[str, int, int | None]:
     return gate.key, gate.max, gate.period
 
 
-async def _put_under(tx: Tx, runs: Sequence[Gated], ready: set[str], fences: Mapping[str, int]) -> None:
+async def _put_under(tx: Tx, runs: Sequence[Gated], ready: Mapping[str, _Found], fences: Mapping[str, int]) -> None:
     await tx.fetch("drop_gates", [(run.id,) for run in runs])
     held: list[Row] = [
         (run.id, gate.key, place, gate.max, gate.period, fences.get(run.id))
@@ -183,7 +202,7 @@ async def _put_under(tx: Tx, runs: Sequence[Gated], ready: set[str], fences: Map
         await tx.fetch("insert_held_gates", held)
     waiting = [run for run in runs if run.id in ready]
     if waiting:
-        await tx.fetch("come_under", [(run.id, run.gates[0].key if run.gates else None) for run in waiting])
+        await tx.fetch("come_under", [(run.id, ready[run.id].key(run.gates)) for run in waiting])
     # Those of a quota only: what the others allow, their own jobs and schedules say.
     placed = [(place, run.job, gate) for run in runs for place, gate in enumerate(run.gates) if is_quota(gate.key)]
     await limits.open_gates(tx, placed)

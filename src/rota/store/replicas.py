@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -22,22 +22,31 @@ CONDUCTOR = "\x01conductor"
 
 
 async def reserve(tx: Tx, found: Sequence[Candidate], name: str) -> list[Candidate]:
-    """Those that this worker gets: what it may have anyway, and replicas that are given to its name now.
+    """Those that this worker gets: what it may have anyway, and replicas that are given to its name now."""
+    open_to_all = {one.run_id: one.parent_id for one in found if one.parent_id is not None}
+    ready = await lock_open(tx, open_to_all, name) if open_to_all else set()
+    await give(tx, ready, name)
+    return [one for one in found if one.parent_id is None or one.run_id in ready]
+
+
+async def lock_open(tx: Tx, found: Mapping[str, str], name: str) -> set[str]:
+    """Of these replicas of parents, in order, those that may be given to that name: the first of each parent.
 
     Whoever gives one of a parent's replicas to a name has the lock of that parent. Which names have one is looked at
     afterwards, by a statement of its own: an older snapshot would not see what the last holder of the lock gave.
     """
-    parents = [(one.parent_id,) for one in found if one.parent_id is not None]
-    if not parents:
-        return list(found)
-    locked = [(str(row[0]),) for row in await tx.fetch("lock_free_conducts", sorted(parents))]
+    first = {parent: run_id for run_id, parent in reversed(list(found.items()))}
+    locked = [(str(row[0]),) for row in await tx.fetch("lock_free_conducts", [(id,) for id in sorted(first)])]
     served = {str(row[0]) for row in await tx.fetch("served_parents", locked, name=name)} if locked else set()
-    free = {id for (id,) in locked} - served
-    given = [(one.run_id,) for one in found if one.parent_id in free]
-    ready = {str(row[0]) for row in await tx.fetch("lock_open_replicas", sorted(given))} if given else set()
-    if ready:
-        await tx.fetch("give_replicas", [(id,) for id in sorted(ready)], name=name)
-    return [one for one in found if one.parent_id is None or one.run_id in ready]
+    free = sorted((first[id],) for (id,) in locked if id not in served)
+    return {str(row[0]) for row in await tx.fetch("lock_open_replicas", free)} if free else set()
+
+
+async def give(tx: Tx, run_ids: Iterable[str], name: str) -> None:
+    """By whoever has them, and their parents, locked, and claims them now."""
+    rows = [(id,) for id in sorted(run_ids)]
+    if rows:
+        await tx.fetch("give_replicas", rows, name=name)
 
 
 async def look_at(tx: Tx, parents: Iterable[str]) -> set[str]:

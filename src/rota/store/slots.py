@@ -8,10 +8,10 @@ from datetime import timedelta
 
 import msgspec
 
-from rota.core.claims import NIL_ID, SUSPECTS, Claim, LimitedRequest
+from rota.core.claims import NIL_ID, SUSPECTS, Claim, LimitedRequest, Waiting
 from rota.core.limits import Candidate, HandedOut, hand_out
 from rota.durations import in_micros
-from rota.store import rates, waits
+from rota.store import rates, replicas, waits
 from rota.store.database import Row, Tx
 from rota.store.rates import SHUT_FOR_A_WHILE, Allowed, Counted, allowed
 
@@ -44,11 +44,14 @@ async def claim(tx: Tx, request: LimitedRequest) -> Limited:
     counted: dict[str, Counted] = {}
     free = await _free(tx, keys, counted)
     asked = {key: min(free[key], request.slots) for key in keys if free[key] > 0}
-    waiting = await _candidates(tx, request, asked)
+    opened: set[str] = set()
+    waiting = await _candidates(tx, request, asked, opened)
     wider = {key for found in waiting.values() for candidate in found for key in candidate.wider} - keys.keys()
     if wider:
         free.update(await _free(tx, await _lock_wider(tx, wider, waiting), counted))
     handed = hand_out({key: waiting.get(key, []) for key in keys}, free, request.slots)
+    # Only those that it takes: one that is given to its name and not taken would keep it from the others of the parent.
+    await replicas.give(tx, opened & {candidate.run_id for candidate in handed.taken}, request.name)
     claims = await tx.hot.take(request, [candidate.run_id for candidate in handed.taken]) if handed.taken else []
     if claims:
         await tx.fetch("enter_gates", [(claim.run_id, claim.fence) for claim in claims])
@@ -84,8 +87,17 @@ async def _free(tx: Tx, limits: dict[str, Allowed], counted: dict[str, Counted])
     return {key: found[key].free if key in found else one.max - held.get(key, 0) for key, one in limits.items()}
 
 
-async def _candidates(tx: Tx, request: LimitedRequest, asked: dict[str, int]) -> dict[str, list[Candidate]]:
-    found = _one_suspect(await tx.hot.candidates(request, asked)) if asked else []
+async def _candidates(
+    tx: Tx, request: LimitedRequest, asked: dict[str, int], opened: set[str]
+) -> dict[str, list[Candidate]]:
+    """`opened` gets those of them that are replicas which nobody has; their parents are locked."""
+    there = await tx.hot.candidates(request, asked) if asked else []
+    unowned = [(one.run_id,) for one in there if one.is_open]
+    if unowned:
+        parents = {str(id): str(parent) for id, parent in await tx.fetch("parents_of", unowned)}
+        in_order = {id: parents[id] for (id,) in unowned if id in parents}
+        opened |= await replicas.lock_open(tx, in_order, request.name)
+    found = _one_suspect([one for one in there if not one.is_open or one.run_id in opened])
     if not found:
         return {}
     wider: dict[str, list[str]] = {}
@@ -97,10 +109,10 @@ async def _candidates(tx: Tx, request: LimitedRequest, asked: dict[str, int]) ->
     return waiting
 
 
-def _one_suspect(found: Sequence[tuple[str, str, int]]) -> list[tuple[str, str]]:
+def _one_suspect(found: Sequence[Waiting]) -> list[tuple[str, str]]:
     """All that are beyond suspicion, and the first that is not."""
-    first = next((run_id for _, run_id, solo in found if solo == SUSPECTS), None)
-    return [(key, run_id) for key, run_id, solo in found if solo != SUSPECTS or run_id == first]
+    first = next((one.run_id for one in found if one.solo == SUSPECTS), None)
+    return [(one.key, one.run_id) for one in found if one.solo != SUSPECTS or one.run_id == first]
 
 
 async def _leave_open_or_shut(

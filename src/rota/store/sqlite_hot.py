@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import msgspec
 
-from rota.core.claims import Candidate, Claim, ClaimRequest, LimitedRequest, NeededRequest
+from rota.core.claims import Candidate, Claim, ClaimRequest, LimitedRequest, NeededRequest, Waiting
 from rota.core.endings import Report
 from rota.core.model import NewRun
 from rota.durations import in_micros
@@ -114,21 +114,21 @@ class SqliteHotForms:
         wanted = await self._not_paused(request.known, request.queues)
         known, queues = (msgspec.json.encode(part).decode() for part in wanted)
         values = {"known": known, "queues": queues, "solo": request.solo, "idle": _EMPTY_FOR, "limit": limit}
-        values["needs"] = _json(request.needs)
+        values |= {"needs": _json(request.met.under_limits), "name": request.name}
         rows = await self._tx.fetch("open_keys", **values)
         return allowed(rows)
 
-    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[tuple[str, str, int]]:
+    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[Waiting]:
         jobs, queues = await self._not_paused(request.known, request.queues)
         known = msgspec.json.encode(jobs).decode()
-        found: list[tuple[int, int, str, str, int]] = []
+        found: list[tuple[int, int, str, str, int, int]] = []
+        needs = _json(request.met.under_limits)
         for key, wanted in asked.items():
             for queue in queues:
                 values = {"key": key, "queue": queue, "wanted": wanted, "known": known, "solo": request.solo}
-                values["needs"] = _json(request.needs)
-                rows = await self._tx.fetch("limited_candidates", **values)
-                found += [(rank, run_at, id, key, solo) for id, rank, run_at, solo in rows]
-        return [(key, id, solo) for _, _, id, key, solo in sorted(found)]
+                rows = await self._tx.fetch("limited_candidates", needs=needs, name=request.name, **values)
+                found += [(rank, run_at, id, key, solo, is_open) for id, rank, run_at, solo, is_open in rows]
+        return [Waiting(key, id, solo, bool(is_open)) for _, _, id, key, solo, is_open in sorted(found)]
 
     async def take(self, request: LimitedRequest | NeededRequest, run_ids: Sequence[str]) -> list[Claim]:
         ((claims,),) = await self._tx.fetch("limited_claims", ids=msgspec.json.encode(run_ids).decode())

@@ -60,10 +60,10 @@ class HandWorker:
         if solo:
             queues = tuple(ask.queue for ask in asks)
             met = met_by(self.info, await self._store.known_needs())
-            limited = LimitedRequest(self.id, queues, known, self._lease, wanted, SUSPECTS, met.all)
+            who = (self.id, self.info.name)
+            limited = LimitedRequest(*who, queues, known, self._lease, wanted, SUSPECTS, met)
             found += (await self._store.claim_limited(limited)).claims
             if met:
-                who = (self.id, self.info.name)
                 needed = NeededRequest(*who, queues, known, self._lease, wanted, SUSPECTS, met)
                 found += (await self._store.claim_needed(needed)).claims
         for claim in found:

@@ -4,13 +4,16 @@
 select c.run_id from {rows id id} join rota_conduct c on c.run_id = rows.id
 where c.cancel_at is null order by c.run_id {for_update_skip c};
 
+-- name: parents_of
+select p.run_id, p.parent_id from {rows id id} join rota_replica p on p.run_id = rows.id;
+
 -- name: served_parents
 select p.parent_id from {rows id id} join rota_replica p on p.parent_id = rows.id
 where p.worker = :name and p.cleared = 0;
 
 -- name: lock_open_replicas
 select w.run_id from {rows id id} join rota_ready w on w.run_id = rows.id
-where w.hold = 6 and substr(w.need, 1, 1) = '*' order by w.run_id {for_update_skip w};
+where w.hold in (2, 6) and substr(w.need, 1, 1) = '*' order by w.run_id {for_update_skip w};
 
 -- name: give_replicas
 update rota_replica set worker = :name where run_id in (select rows.id from {rows id id}) and worker is null;
@@ -37,7 +40,7 @@ select (select min(run_at) from rota_ready where hold = 5) - :now,
     (select count(*) from (select 1 from rota_conduct limit 1) as conducts);
 
 -- name: lock_due_conducts
-select w.run_id, w.fence, w.attempt, w.run_at, r.job, r.queue, r.need
+select w.run_id, w.fence, w.attempt, w.run_at, r.job, r.queue, r.scope_kind, r.scope_id
 from rota_ready w join rota_run r on r.id = w.run_id
 where w.hold = 5 and w.run_at <= :now and (w.run_at, w.run_id) > (:after_at, :after_id)
     and not exists (select 1 from rota_pause p
@@ -57,10 +60,10 @@ from {rows id id, parent_id id} join rota_run p on p.id = rows.parent_id
 where true;
 
 -- name: insert_replica_readies
-insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, need)
-select r.id, r.queue, -r.priority, r.run_at, 6, case when r.on_lost = 'fail' then 1 else 0 end, 0, 0, r.job,
-    r.job_version, coalesce('@' || rows.worker, r.need)
-from {rows id id, worker text} join rota_run r on r.id = rows.id
+insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key, need)
+select r.id, r.queue, -r.priority, r.run_at, case when rows.limit_key is null then 6 else 2 end, case when r.on_lost = 'fail' then 1 else 0 end, 0, 0, r.job,
+    r.job_version, rows.limit_key, coalesce('@' || rows.worker, r.need)
+from {rows id id, worker text, limit_key text} join rota_run r on r.id = rows.id
 where true;
 
 -- name: insert_replicas
@@ -76,7 +79,7 @@ where true
 on conflict (after_id, run_id) do nothing;
 
 -- name: lock_looks
-select c.run_id, c.fence, c.attempt, c.policy, c.since, c.cancel_at, r.job, r.queue, r.need
+select c.run_id, c.fence, c.attempt, c.policy, c.since, c.cancel_at, r.job, r.queue, r.scope_kind, r.scope_id
 from rota_conduct c join rota_run r on r.id = c.run_id
 where c.look = 1 order by c.run_id limit :limit {for_update_skip c};
 

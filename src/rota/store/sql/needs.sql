@@ -35,10 +35,13 @@ delete from rota_need where id in (select rows.id from {rows id text}) returning
 update rota_run set need = rows.need from {rows id id, need text} where rota_run.id = rows.id;
 
 -- name: hold_for_needs
--- What waits for its limits or for other runs goes on waiting for them.
-update rota_ready set need = rows.need, hold = case
-    when hold in (2, 3, 4) then hold
+-- What waits for its limits or for other runs goes on waiting for them. What conducts never runs itself: its replicas
+-- wait for its limits, and no claim would ever find it there.
+update rota_ready set need = rows.need, limit_key = case when substr(rows.need, 1, 1) = '+' then null else limit_key end,
+    hold = case
+    when hold = 3 then 3
     when substr(rows.need, 1, 1) = '+' then 5
+    when hold in (2, 4) then hold
     when rows.need is null then case when hold in (0, 6) then 0 else 1 end
     when hold in (0, 6) then 6 else 7 end
 from {rows id id, need text} where rota_ready.run_id = rows.id;

@@ -126,7 +126,9 @@ where l.shut = 0 and (
         where w.hold = 2 and w.limit_key = l.key and w.queue = any(:queues::text[]) and w.job = any(:jobs::text[])
             and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
             and w.solo <= :solo
-            and (w.need is null or w.need = any(:needs::text[]))
+            and (w.need is null or w.need = any(:needs::text[]) and (substr(w.need, 1, 1) <> '*' or not exists (
+                select 1 from rota_replica p join rota_replica o on o.parent_id = p.parent_id and o.cleared = 0
+                where p.run_id = w.run_id and o.worker = :name)))
             and w.job <> all(array(select name from rota_pause where kind = 'job'))
             and w.queue <> all(array(select name from rota_pause where kind = 'queue'))
         limit 1)
@@ -137,14 +139,18 @@ limit :limit
 for update of l skip locked;
 
 -- name: limited_candidates
-select asked.key, found.run_id, found.solo
+-- Of replicas that are nobody's, those whose parent this worker has none of.
+select asked.key, found.run_id, found.solo, found.open
 from unnest(:keys::text[], :wanted::int[]) as asked(key, wanted)
 cross join unnest(:queues::text[]) as place(queue)
 cross join lateral (
-    select w.run_id, w.rank, w.run_at, w.solo from rota_ready w
+    select w.run_id, w.rank, w.run_at, w.solo, case when substr(w.need, 1, 1) = '*' then 1 else 0 end as open
+    from rota_ready w
     where w.hold = 2 and w.limit_key = asked.key and w.queue = place.queue and w.job = any(:jobs::text[])
         and w.solo <= :solo
-        and (w.need is null or w.need = any(:needs::text[]))
+        and (w.need is null or w.need = any(:needs::text[]) and (substr(w.need, 1, 1) <> '*' or not exists (
+            select 1 from rota_replica p join rota_replica o on o.parent_id = p.parent_id and o.cleared = 0
+            where p.run_id = w.run_id and o.worker = :name)))
         and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
         and w.job <> all(array(select name from rota_pause where kind = 'job'))
     order by w.rank, w.run_at, w.run_id

@@ -63,11 +63,14 @@ where r.scope_kind = :kind and (:id = '' or r.scope_id = :id)
 order by live.run_id limit :limit;
 
 -- name: lock_ready_runs
-select w.run_id, w.hold, w.limit_key from {rows id id} join rota_ready w on w.run_id = rows.id
+select w.run_id, w.hold, w.limit_key, w.need from {rows id id} join rota_ready w on w.run_id = rows.id
 order by w.run_id {for_update w};
 
 -- name: fences_of
-select l.run_id, l.fence from {rows id id} join rota_lease l on l.run_id = rows.id;
+-- Of those that hold slots. In one look: a run that is handed over meanwhile is in one of the two.
+select rows.id, coalesce(l.fence, o.fence) from {rows id id}
+left join rota_lease l on l.run_id = rows.id left join rota_outside o on o.run_id = rows.id
+where l.run_id is not null or o.run_id is not null;
 
 -- name: gates_of_runs
 select g.run_id, g.key, g.max, g.period from {rows id id} join rota_gate g on g.run_id = rows.id
@@ -80,9 +83,13 @@ from {rows run_id id, key text, place int, max int, period bigint, fence int}
 where true;
 
 -- name: come_under
--- What waits for others, or for a worker of some kind, goes on to do so first.
+-- Only workers that meet its need claim a run under limits, too; without limits it waits for those alone. What waits for
+-- other runs, or conducts, goes on to do so first.
 update rota_ready set limit_key = rows.key, hold = case
-    when rows.key is not null then case rota_ready.hold when 0 then 2 when 1 then 4 else rota_ready.hold end
-    else case rota_ready.hold when 2 then 0 when 4 then 1 else rota_ready.hold end end
+    when rows.key is not null
+    then case when rota_ready.hold in (0, 6) then 2 when rota_ready.hold in (1, 7) then 4 else rota_ready.hold end
+    when rota_ready.hold = 2 then case when rota_ready.need is null then 0 else 6 end
+    when rota_ready.hold = 4 then case when rota_ready.need is null then 1 else 7 end
+    else rota_ready.hold end
 from {rows id id, key text}
 where rota_ready.run_id = rows.id;

@@ -25,6 +25,7 @@ where near.scope_kind = :scope_kind and near.scope_id = :scope_id limit :most;
 select id from rota_run order by id desc limit 1000;
 
 -- name: attempts
+-- A success is told by the run's own row. One that several workers did was claimed by nobody: its replicas have attempts.
 select no, fence, worker_id, claimed_at, cast(null as bigint), started_at, ended_at,
     case when outcome = 'snoozed' and exists (
         select 1 from rota_event e where e.kind = 'run' and e.subject = cast(a.run_id as text)
@@ -33,7 +34,7 @@ select no, fence, worker_id, claimed_at, cast(null as bigint), started_at, ended
 from rota_attempt a where run_id = :id
 union all
 select attempt, fence, worker_id, claimed_at, cast(null as bigint), started_at, finished_at, state, null, measures
-from rota_run where id = :id and state = 'succeeded'
+from rota_run where id = :id and state = 'succeeded' and claimed_at is not null
 union all
 select attempt, fence, worker_id, claimed_at, expires_at, null, null, null, null, null
 from rota_lease where run_id = :id

@@ -46,7 +46,8 @@ where id = :id;
 
 -- name: replace_ready
 update rota_ready set queue = :queue, rank = -cast(:priority as int), job_version = :job_version,
-    run_at = coalesce(:run_at, :now + :delay), limit_key = cast(:limit_key as text), need = cast(:need as text),
+    run_at = coalesce(:run_at, :now + :delay), need = cast(:need as text),
+    limit_key = case when substr(cast(:need as text), 1, 1) = '+' then null else cast(:limit_key as text) end,
     hold = case when hold = 3 then 3
         when substr(cast(:need as text), 1, 1) = '+' then 5
         when coalesce(:run_at, :now + :delay) > :now then

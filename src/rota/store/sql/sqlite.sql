@@ -69,7 +69,10 @@ where l.shut = 0 and (
         select 1 from rota_ready w
         where w.hold = 2 and w.limit_key = l.key and w.queue in (select value from json_each(:queues))
             and w.solo <= :solo
-            and (w.need is null or w.need in (select value from json_each(:needs)))
+            and (w.need is null or w.need in (select value from json_each(:needs))
+                and (substr(w.need, 1, 1) <> '*' or not exists (
+                    select 1 from rota_replica p join rota_replica o on o.parent_id = p.parent_id and o.cleared = 0
+                    where p.run_id = w.run_id and o.worker = :name)))
             and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0))
     or l.served_at < :now - :idle
         and not exists (select 1 from rota_ready w where w.hold = 2 and w.limit_key = l.key))
@@ -77,9 +80,13 @@ order by l.served_at, l.key
 limit :limit;
 
 -- name: limited_candidates
-select w.run_id, w.rank, w.run_at, w.solo from rota_ready w
+-- Of replicas that are nobody's, those whose parent this worker has none of.
+select w.run_id, w.rank, w.run_at, w.solo, case when substr(w.need, 1, 1) = '*' then 1 else 0 end from rota_ready w
 where w.hold = 2 and w.limit_key = :key and w.queue = :queue and w.solo <= :solo
-    and (w.need is null or w.need in (select value from json_each(:needs)))
+    and (w.need is null or w.need in (select value from json_each(:needs))
+        and (substr(w.need, 1, 1) <> '*' or not exists (
+            select 1 from rota_replica p join rota_replica o on o.parent_id = p.parent_id and o.cleared = 0
+            where p.run_id = w.run_id and o.worker = :name)))
     and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0)
 order by w.rank, w.run_at, w.run_id
 limit :wanted;

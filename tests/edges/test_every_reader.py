@@ -1,0 +1,78 @@
+"""Every question about a run, by every way in, has an answer for every kind of run in every state."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import httpx2
+import pytest
+
+from rota.app import Rota
+from rota.core.model import Run
+from rota.core.states import RunState
+from rota.remote import RemoteClient
+from rota.server import asgi
+from rota.testing import Harness
+from tests.support.commands import rota
+from tests.support.kinds import Life
+from tests.support.serving import serving
+
+QUESTIONS = (
+    *("get", "attempts", "steps", "logs", "parents", "children", "replicas", "explain", "events"),
+)  # fmt: skip
+LISTS = ("/runs?limit=200", "/export/runs", "/export/attempts", "/export/events", "/timeline", "/overview", "/errors")
+
+
+@pytest.fixture
+async def lived(database_url: str) -> AsyncIterator[Harness]:
+    async with Harness(url=database_url) as harness:
+        await Life(harness).live()
+        yield harness
+
+
+async def all_runs(harness: Harness) -> list[Run]:
+    found: list[Run] = []
+    while page := await harness.client.list(limit=200, before=found[-1].id if found else None):
+        found += page
+    return found
+
+
+async def unanswered(
+    runs: list[Run], ask: Callable[[Run, str], Awaitable[Any]], questions: tuple[str, ...]
+) -> list[str]:
+    """All of them at once: which kinds are concerned says more than the first."""
+    broken = []
+    for run in runs:
+        for question in questions:
+            try:
+                await ask(run, question)
+            except Exception as error:  # whatever it is, it is none of the asker's fault
+                broken.append(f"{question} of {run.job}, {run.state}: {error!r}")
+    return broken
+
+
+async def test_whoever_asks_is_answered(lived: Harness, database_url: str) -> None:
+    runs = await all_runs(lived)
+    assert {run.state for run in runs} == set(RunState)
+    assert await unanswered(runs, lambda run, verb: getattr(lived.client, verb)(run.id), QUESTIONS) == []
+    one_of_each = {(run.job, run.state, run.parent_id is None): run for run in runs}
+    runs = list(one_of_each.values())
+    app = Rota(database_url)
+    with serving(asgi(app), app) as site:
+        async with RemoteClient(site.url) as far, httpx2.AsyncClient(base_url=f"{site.url}/api/v1") as http:
+
+            async def get(path: str) -> None:
+                (await http.get(path)).raise_for_status()
+
+            assert await unanswered(runs, lambda run, verb: getattr(far, verb)(run.id), QUESTIONS) == []
+            assert await unanswered(runs, lambda run, _: get(f"/executions/{run.id}"), ("execution",)) == []
+            assert await unanswered(runs[:1], lambda _, path: get(path), LISTS) == []
+
+    async def show(run: Run, command: str) -> None:
+        done = await asyncio.to_thread(rota, *command.split(), run.id, "--database", database_url)
+        assert done.exit_code == 0, done.output
+
+    some = {(run.state, run.parent_id is None, run.worker_id is None, "replicas" in run.job): run for run in runs}
+    assert await unanswered(list(some.values()), show, ("run show",)) == []
