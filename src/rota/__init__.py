@@ -1,4 +1,4 @@
-"""Run jobs on time, once, and know what happened."""
+"""Run jobs on time, and know what happened."""
 
 import importlib
 from typing import TYPE_CHECKING

@@ -45,3 +45,21 @@ def test_each_leads_to_the_other(page: Path, other: Path) -> None:
 def test_the_index_of_decisions_has_each() -> None:
     text = (DECISIONS / "index.md").read_text()
     assert [page.name for page in sorted(DECISIONS.glob("0*.md")) if f"]({page.name})" not in text] == []
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "README.md",
+        "docs/index.md",
+        "zensical.toml",
+        "pyproject.toml",
+        "src/rota/__init__.py",
+        "src/rota/cli/__init__.py",
+    ],
+)
+def test_what_rota_is_for_promises_no_more_than_the_guarantees(place: str) -> None:
+    """Every run ends once; its handler may begin again after a lost lease."""
+    words = (ROOT / place).read_text(encoding="utf-8")
+    assert "un jobs on time, and know what happened." in words
+    assert "on time, once" not in words

@@ -52,7 +52,7 @@ def described(routes: Iterable[BaseRoute]) -> dict[str, Any]:
         "info": {
             "title": "rota",
             "version": __version__,
-            "description": "Run jobs on time, once, and know what happened.",
+            "description": "Run jobs on time, and know what happened.",
         },
         "servers": [{"url": "/"}],
         "paths": paths,
