@@ -19,15 +19,12 @@ Kind = dict[str, Any]
 End = Callable[["Life", HandWorker, str], Awaitable[None]]
 
 KINDS: dict[str, tuple[Kind, Kind]] = {
-    "plain": ({}, {}),
+    "plain": ({"steps": ["read", "write"]}, {}),
     "delayed": ({}, {"delay": "1s"}),
-    "limited": ({"max_concurrency": 1}, {}),
+    "limited": ({"max_concurrency": 1}, {"scope": SCOPE}),
     "rated": ({"limit": {"max": 1_000, "per": "1m"}}, {}),
-    "of-a-scope": ({}, {"scope": SCOPE}),
     "needing": ({"labels": ["gpu"]}, {}),
-    "stepped": ({"steps": ["read", "write"]}, {}),
-    "replicas": ({"replicas": 2}, {}),
-    "replicas-of-a-scope": ({"replicas": 2}, {"scope": SCOPE}),
+    "replicas": ({"replicas": 2}, {"scope": SCOPE}),
     "replicas-of-all": ({"replicas": {"all": True, "allowed_failures": 1}}, {}),
 }
 """Options of the job, and of the run."""
