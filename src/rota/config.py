@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
-from ipaddress import ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ _BOUNDS = {
 _SHORTEST_SECRET = 32
 _SECRETS = ("database_url", "smtp_url", "jwt_secret", "jwt_jwks")
 _MASK = "…"
+_PROXY_WORDS = {"loopback": ("127.0.0.0/8", "::1/128"), "none": ()}
+_BASE_PATH = re.compile(r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._~-]{1,100}){0,10}")
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
@@ -52,6 +55,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     auth: bool = False
     allowed_hosts: str = ""
+    trusted_proxies: str = "loopback"
+    base_path: str = ""
     jwt_secret: str = ""
     jwt_jwks: str = ""
     jwt_issuer: str = ""
@@ -82,7 +87,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         for name, (low, high) in _BOUNDS.items():
             if not low <= getattr(self, name) <= high:
                 raise BadConfig(f"{name} must be {low} to {high}, not {getattr(self, name)}")
-        _check_networks(self.http_allow)
+        _check_networks("http_allow", self.http_allow, "10.0.0.0/8,127.0.0.1")
+        _check_networks("trusted_proxies", self.trusted_proxies, "loopback,10.0.0.0/8; or none", known=_PROXY_WORDS)
+        if not is_base_path(self.base_path):
+            hint = "write it as in an address, from the first slash on: /rota"
+            raise BadConfig(f"base_path cannot be {self.base_path!r}", hint=hint)
         self._check_jwt()
         if self.log_format not in LOG_FORMATS:
             raise BadConfig(f"log_format must be {' or '.join(LOG_FORMATS)}, not {self.log_format!r}")
@@ -120,6 +129,9 @@ SETTING_WORDS: dict[str, str] = {
     "host": "the address on which the server listens",
     "auth": "whether callers of the server need a token",
     "allowed_hosts": "other names that the server is called by, with commas between them",
+    "trusted_proxies": "proxies whose `X-Forwarded-For`, `-Proto`, `-Host` and `-Prefix` are believed: addresses and "
+    "networks with commas between them, `loopback` for this machine, `none` for nobody",
+    "base_path": "the path below which a proxy shows the server, if not at the root: `/rota`",
     "jwt_secret": "the secret, at least 32 bytes, of JSON Web Tokens signed by HS256; needs `rota[jwt]`",
     "jwt_jwks": "a file with the keys (a JSON Web Key Set, or that itself) of those signed by RS256; needs "
     "`jwt_issuer` and `jwt_audience`",
@@ -139,13 +151,29 @@ SETTING_WORDS: dict[str, str] = {
 }
 
 
-def _check_networks(text: str) -> None:
-    for part in filter(None, (word.strip() for word in text.split(","))):
+def _check_networks(name: str, text: str, example: str, known: Collection[str] = ()) -> None:
+    for part in _listed(text):
         try:
-            ip_network(part)
+            if part not in known:
+                ip_network(part)
         except ValueError as error:
-            hint = "networks or addresses, separated by commas: 10.0.0.0/8,127.0.0.1"
-            raise BadConfig(f"http_allow has {part!r}, which is no network: {error}", hint=hint) from None
+            hint = f"networks or addresses, separated by commas: {example}"
+            raise BadConfig(f"{name} has {part!r}, which is no network: {error}", hint=hint) from None
+
+
+def is_base_path(text: str) -> bool:
+    """Whether something can be shown below it; a slash at its end says no more."""
+    return _BASE_PATH.fullmatch(text.rstrip("/")) is not None
+
+
+def networks_of(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    """What such a setting names; `loopback` is this machine, `none` nobody."""
+    named = (network for part in _listed(text) for network in _PROXY_WORDS.get(part, (part,)))
+    return tuple(ip_network(network) for network in named)
+
+
+def _listed(text: str) -> list[str]:
+    return [word for word in (part.strip() for part in text.split(",")) if word]
 
 
 SETTINGS = tuple(field.name for field in msgspec.structs.fields(Config))

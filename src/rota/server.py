@@ -72,9 +72,11 @@ async def serve(
         grace = app.config.shutdown_grace.total_seconds()
         signals = stack.enter_context(_signals(lambda: on_signal(grace + BEYOND_GRACE) if on_signal else None))
         try:
+            application = (asgi(app) if http else api.probes(app)) if listener else None
             engine = await _unless(signals.stopped, _start(app, name=name, queues=queues, working=working))
             if engine is not None:
-                web = Web(asgi(app) if http else api.probes(app), listener) if listener else None
+                below = app.config.base_path if http else ""
+                web = Web(application, listener, below) if application and listener else None
                 await _run(web, signals, on_ready, None if http else engine.stop_asked)
                 if on_signal and not http and engine.stop_asked.is_set():
                     on_signal(grace + BEYOND_GRACE)
@@ -181,7 +183,7 @@ def _signals(on_first: Callable[[], None]) -> Iterator[_Signals]:
 class Web(uvicorn.Server):
     """uvicorn on a socket of ours, leaving signals to us."""
 
-    def __init__(self, application: Starlette, listener: socket.socket) -> None:
+    def __init__(self, application: Starlette, listener: socket.socket, below: str = "") -> None:
         super().__init__(
             uvicorn.Config(
                 application,
@@ -190,13 +192,13 @@ class Web(uvicorn.Server):
                 lifespan="off",
                 access_log=False,
                 log_config=None,
-                proxy_headers=False,
+                proxy_headers=False,  # whose word is taken, and for what, is said in api/fronting.py
                 server_header=False,
                 timeout_graceful_shutdown=2,
             )
         )
         host, port = listener.getsockname()[:2]
-        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        self.url = (f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}") + below.rstrip("/")
         self.ready = asyncio.Event()
         self._listener = listener
         self._streams = application.state.streams

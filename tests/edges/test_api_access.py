@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from rota import api, ui
-from rota.api.identity import COOKIE, Doorkeeper, Tries
+from rota.api.identity import COOKIE, Caller, Doorkeeper, Tries
 from rota.api.operations import operation
 from rota.api.routing import Declared, declared, require_declared
 from rota.app import Rota
@@ -165,12 +165,12 @@ async def test_a_revoked_token_is_good_for_two_seconds_at_most(app: Rota) -> Non
     clock = ManualClock()
     keeper, client = Doorkeeper(clock.monotonic), await app.connect()
     secret = await token(app, Role.ADMIN)
-    assert await keeper.identify(("bearer", secret), "here", client)
+    assert await keeper.identify(("bearer", secret), Caller("here"), client)
     await client.tokens.revoke("admin-0")
-    assert await keeper.identify(("bearer", secret), "here", client)
+    assert await keeper.identify(("bearer", secret), Caller("here"), client)
     clock.advance(timedelta(seconds=2))
     with pytest.raises(Exception, match="revoked"):
-        await keeper.identify(("bearer", secret), "here", client)
+        await keeper.identify(("bearer", secret), Caller("here"), client)
 
 
 async def test_an_operator_signs_what_they_do(app: Rota, http: httpx2.AsyncClient) -> None:

@@ -36,10 +36,11 @@ from rota.api import (
     worker_runs,
     workers,
 )
+from rota.api.fronting import Front
 from rota.api.guard import Guard, own_hosts
 from rota.api.identity import Doorkeeper
 from rota.api.jwt import vouched
-from rota.api.routing import Quick, require_declared
+from rota.api.routing import Quick, require_declared, walk
 from rota.api.stream import Streams
 from rota.app import Rota
 
@@ -67,10 +68,10 @@ def probes(app: Rota) -> Starlette:
 class _Guarded(Starlette):
     """Its guard is all that stands before its routes: what goes wrong behind it is caught there."""
 
-    def __init__(self, hosts: frozenset[str], routes: Sequence[BaseRoute], *, local: bool) -> None:
+    def __init__(self, hosts: frozenset[str], front: Front, routes: Sequence[BaseRoute], *, local: bool) -> None:
         super().__init__()
         self.router = Quick(routes)
-        self._guard = Guard(self.router, hosts, local=local)
+        self._guard = Guard(self.router, hosts, front, local=local)
 
     def build_middleware_stack(self) -> ASGIApp:
         return self._guard
@@ -78,7 +79,8 @@ class _Guarded(Starlette):
 
 def _guarded(app: Rota, routes: Sequence[BaseRoute], *, local: bool) -> Starlette:
     require_declared(routes)
-    api = _Guarded(own_hosts(app.config), routes, local=local)
+    own = {path.split("/")[1] for path, _ in walk(routes)}
+    api = _Guarded(own_hosts(app.config), Front(app.config, own), routes, local=local)
     api.state.rota = app
     api.state.doorkeeper = Doorkeeper(time.monotonic, vouched(app.config))
     api.state.streams = Streams()

@@ -12,6 +12,11 @@ def mounted_at(root: str) -> None:
     _root.set(root.rstrip("/"))
 
 
+def own_path() -> str:
+    """Where all of ours is, and nobody else's: what a cookie is for."""
+    return _root.get() or "/"
+
+
 def at(path: str) -> str:
     """`path` as a browser has to ask for it."""
     return _root.get() + path

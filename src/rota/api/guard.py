@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rota.api.addresses import mounted_at
+from rota.api.fronting import Front, named_callers
 from rota.api.heading import Answer
 from rota.api.identity import SAFE_METHODS, asked_by
 from rota.api.problems import http_problem, problem, unexpected
@@ -35,25 +36,28 @@ Given = Mapping[bytes, bytes]
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, hosts: frozenset[str], *, local: bool = False) -> None:
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], front: Front, *, local: bool = False) -> None:
         """`hosts`: by which names it may be called, besides those of this machine. `local`: by nobody elsewhere."""
         self._app = app
         self._hosts = hosts
+        self._front = front
         self._local = local
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        mounted_at(scope.get("root_path", ""))
         headers = dict(scope["headers"])
         answer, begins = Answer(scope, send, request_id(headers)), time.perf_counter()
-        inner = with_slashes_kept(scope)
+        inner, host = self._front.seen(with_slashes_kept(scope), headers)
+        mounted_at(inner.get("root_path", ""))
         try:
             if self._local:
-                check_near(scope.get("client"))
+                check_near(scope, headers)
             check_host(scope["headers"], self._hosts)
-            check_origin(scope["method"], headers)
+            if host is not None:  # besides, not instead: a page that lets its own name point to us may say anything
+                check_forwarded_host(host, self._hosts)
+            check_origin(scope["method"], headers, inner.get("scheme", "http"), host)
             await self._app(inner, receive, answer.send)
         except ClientDisconnect:
             pass
@@ -116,9 +120,21 @@ def _is_own(host: bytes, own: frozenset[str]) -> bool:
     return name in own or is_loopback(name)
 
 
-def check_near(client: tuple[str, int] | None) -> None:
-    """Whoever has no address (a socket in the file system, a test) is on this machine."""
+def check_forwarded_host(host: str, own: frozenset[str]) -> None:
+    if not _is_ours(host.encode("latin-1"), own):
+        raise WrongHost(host)
+
+
+def check_near(scope: Scope, headers: Given) -> None:
+    """Whoever has no address (a socket in the file system, a test) is on this machine.
+
+    A proxy may be, and its callers elsewhere: what it says of them is held against them whoever it is, and never lets
+    anybody in.
+    """
+    client = scope.get("client")
     if client and not _is_near(client[0]):
+        raise NotLocal
+    if not all(named is not None and _is_near(named) for named in named_callers(scope, headers)):
         raise NotLocal
 
 
@@ -131,13 +147,20 @@ def _is_near(host: str) -> bool:
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
-def check_origin(method: str, headers: Given) -> None:
-    """Reading needs no check: without CORS headers a browser shows the answer to no other origin."""
+def check_origin(method: str, headers: Given, scheme: str, host: str | None) -> None:
+    """Reading needs no check: without CORS headers a browser shows the answer to no other origin.
+
+    `scheme` and `host` as the caller used them. Whoever is asked over HTTPS has no pages that came without; but a proxy
+    that does not tell of it may have one.
+    """
     if method in SAFE_METHODS:
         return
     origin = headers.get(b"origin")
-    if origin is not None and origin.partition(b"://")[2].lower() != headers[b"host"].lower():
-        raise WrongOrigin(origin.decode("latin-1"))
+    if origin is not None:
+        called = headers[b"host"] if host is None else host.encode("latin-1")
+        own, _, name = origin.lower().partition(b"://")
+        if name != called.lower() or (scheme == "https" and own != b"https"):
+            raise WrongOrigin(origin.decode("latin-1"))
     if headers.get(b"sec-fetch-site", b"none") not in (b"same-origin", b"none"):
         raise WrongOrigin("another origin" if origin is None else origin.decode("latin-1"))
 

@@ -6,9 +6,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 from starlette.datastructures import Headers
 from starlette.requests import Request
 
+from rota.api.fronting import THROUGH
 from rota.api.jwt import Vouched, looks_like_jwt
 from rota.api.refusals import WrongOrigin
 from rota.api.requests import ASKS, client_of
@@ -22,6 +24,7 @@ _KNOWN_FOR = 2.0
 _MOST_KNOWN = 10_000
 _WINDOW = 60.0
 _TRIES = 10
+_TRIES_THROUGH = 100
 _MOST_ADDRESSES = 50_000
 
 
@@ -34,11 +37,10 @@ async def identify(request: Request) -> Identity:
         found: Identity | None = ANYBODY
     else:
         keeper: Doorkeeper = request.app.state.doorkeeper
-        address = request.client.host if request.client else ""
         given = _given(request.headers, request.cookies)
         if given is not None and given[0] == "cookie":
             _require_own_page(request)
-        found = None if given is None else await keeper.identify(given, address, await client_of(request))
+        found = None if given is None else await keeper.identify(given, caller_of(request), await client_of(request))
     if found is None:
         raise NotSignedIn
     request.scope[ASKS] = found
@@ -63,22 +65,34 @@ def _require_own_page(request: Request) -> None:
         raise WrongOrigin("an unknown origin")
 
 
+class Caller(msgspec.Struct, frozen=True):
+    """By its address; `through`: that of the proxy which names it."""
+
+    address: str
+    through: str | None = None
+
+
+def caller_of(request: Request) -> Caller:
+    return Caller(request.client.host if request.client else "", request.scope.get(THROUGH))
+
+
 class Tries:
     """Wrong tokens by address: ten within a minute, and nobody there is listened to until the first is a minute old."""
 
-    def __init__(self, monotonic: Callable[[], float]) -> None:
+    def __init__(self, monotonic: Callable[[], float], most: int = _TRIES) -> None:
         self._now = monotonic
+        self._most = most
         self._failed: dict[str, deque[float]] = {}
 
     def require_patience(self, address: str) -> None:
         failed = self._recent(address)
-        if len(failed) >= _TRIES:
+        if len(failed) >= self._most:
             raise TooManyTries(_WINDOW - (self._now() - failed[0]))
 
     def failed(self, address: str) -> None:
         if len(self._failed) >= _MOST_ADDRESSES:  # the oldest of them go first
             self._failed.pop(next(iter(self._failed)))
-        self._failed.setdefault(address, deque(maxlen=_TRIES)).append(self._now())
+        self._failed.setdefault(address, deque(maxlen=self._most)).append(self._now())
 
     def _recent(self, address: str) -> deque[float]:
         failed = self._failed.get(address)
@@ -100,18 +114,24 @@ class Doorkeeper:
         self._vouched = vouched
         self._known: dict[tuple[str, str], tuple[float, Identity]] = {}
         self._tries = Tries(monotonic)
+        # Whoever may say who calls may say a new one each time; and a proxy has more than one caller.
+        self._through = Tries(monotonic, _TRIES_THROUGH)
 
-    async def identify(self, given: tuple[str, str], address: str, client: Client) -> Identity | None:
+    async def identify(self, given: tuple[str, str], caller: Caller, client: Client) -> Identity | None:
         """None: a session that has ended. Whoever says it wrongly is told so."""
         seen = self._known.get(given)
         if seen is not None and self._now() - seen[0] < _KNOWN_FOR:
             return seen[1]
-        self._tries.require_patience(address)
+        self._tries.require_patience(caller.address)
+        if caller.through is not None and given[0] != "cookie":  # nobody guesses those: who is signed in stays so
+            self._through.require_patience(caller.through)
         self._known.pop(given, None)
         try:
             found = await self._look_up(given, client)
         except Denied:
-            self._tries.failed(address)
+            self._tries.failed(caller.address)
+            if caller.through is not None:
+                self._through.failed(caller.through)
             raise
         if found is None:
             return None

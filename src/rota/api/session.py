@@ -6,9 +6,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rota.api.addresses import own_path
 from rota.api.answers import answer
 from rota.api.examples import IDENTITY
-from rota.api.identity import ANYBODY, COOKIE, Doorkeeper
+from rota.api.identity import ANYBODY, COOKIE, Doorkeeper, caller_of
 from rota.api.operations import operation
 from rota.api.requests import client_of, json_body, shaped
 from rota.api.routing import declared
@@ -40,8 +41,7 @@ async def signed_in(request: Request, text: str) -> tuple[Identity, str | None]:
         return ANYBODY, None
     keeper: Doorkeeper = request.app.state.doorkeeper
     client = await client_of(request)
-    address = request.client.host if request.client else ""
-    identity = await keeper.identify(("bearer", text), address, client)
+    identity = await keeper.identify(("bearer", text), caller_of(request), client)
     token = await client.tokens.check(text)
     if identity is None or token is None:
         raise NotSignedIn("sessions are opened with rota's own tokens; send any other with each request")
@@ -50,9 +50,21 @@ async def signed_in(request: Request, text: str) -> tuple[Identity, str | None]:
 
 def with_cookie(request: Request, response: Response, session: str | None) -> Response:
     if session is not None:
-        secure = request.url.scheme == "https"
-        response.set_cookie(COOKIE, session, max_age=12 * 3_600, httponly=True, samesite="strict", secure=secure)
+        response.set_cookie(
+            COOKIE,
+            session,
+            max_age=12 * 3_600,
+            path=own_path(),
+            httponly=True,
+            samesite="strict",
+            secure=_is_secure(request),
+        )
     return response
+
+
+def _is_secure(request: Request) -> bool:
+    """As the browser sees it: a proxy may have taken TLS away."""
+    return bool(request.scope.get("scheme") == "https")
 
 
 async def signed_out(request: Request, response: Response) -> Response:
@@ -60,7 +72,7 @@ async def signed_out(request: Request, response: Response) -> Response:
     if text:
         request.app.state.doorkeeper.forget(text)
         await (await client_of(request)).tokens.close_session(text)
-    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    response.delete_cookie(COOKIE, path=own_path(), httponly=True, samesite="strict", secure=_is_secure(request))
     return response
 
 

@@ -22,6 +22,7 @@ from rota.engine.logs import log_to_stderr
 from rota.staying import EndWithin, run_loop
 
 _host = click.option("--host", metavar="ADDRESS", help="Where to listen.  [default: 127.0.0.1]")
+_base_path = click.option("--base-path", metavar="PATH", help="Below which a proxy shows it: /rota.")
 _port = click.option("--port", type=int, metavar="PORT", help="0 takes a free one.  [default: 7682]")
 
 
@@ -31,6 +32,7 @@ _port = click.option("--port", type=int, metavar="PORT", help="0 takes a free on
 @click.argument("target", metavar="[MODULE[:APP]]", required=False)
 @_host
 @_port
+@_base_path
 @concurrency
 @staying
 def dev(target: str | None, database: str | None, log_level: str, as_json: bool, **settings: Any) -> int:
@@ -76,6 +78,7 @@ async def _sow(app: Rota) -> None:
 @click.argument("target", metavar="[MODULE[:APP]]", required=False)
 @_host
 @_port
+@_base_path
 @staying
 def server(target: str | None, database: str | None, log_level: str, as_json: bool, **settings: Any) -> int:
     """The API, the page, and what keeps runs going, without a worker.
