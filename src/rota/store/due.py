@@ -74,7 +74,11 @@ async def lock_due(
     found = await tx.hot.lock_due(names, limit=limit, tzdata=tzdata_version(), patience=_PATIENCE)
     said = known_of(found, known)
     read = await read_unknown(tx, found, said)
-    return schedule_rows(found, said, read), read
+    rows = schedule_rows(found, said, read)
+    if len(rows) < len(found):  # deleted ones that are due all the same would be met again and again
+        there = {row.cursor_no for row in rows}
+        await tx.fetch("put_off", [(row[0], None) for row in found if row[0] not in there])
+    return rows, read
 
 
 async def read_ahead(tx: Tx, after: Position, until: int, limit: int, known: Said) -> tuple[Read, Position | None]:
@@ -126,6 +130,10 @@ async def _wake(tx: Tx, row: ScheduleRow, new_id: NewId) -> None:
     if row.resume_at is None:
         await tx.fetch("note_trouble", [(row.cursor_no, _BY_HAND, REST_AFTER_TROUBLE)])
         return
+    ((now,),) = await tx.fetch("now")
+    if row.resume_at > int(now):  # whatever made it due, its pause goes on until then
+        await tx.fetch("put_off", [(row.cursor_no, row.resume_at)])
+        return
     try:
         await schedules.resume(tx, row, new_id, mode="skip", actor="planner")
     except (RotaError, msgspec.DecodeError) as error:  # its definition, before anything was written
@@ -144,10 +152,12 @@ async def knows_zones(tx: Tx) -> bool:
     return bool(found) and str(found[0][0]) >= tzdata_version()
 
 
-async def look_again_at_zones(tx: Tx, after: int) -> int | None:
-    """One bite, in the order of their numbers; None when all are done."""
-    done = await tx.fetch("look_again_at_zones", tzdata=tzdata_version(), after=after, limit=_BITE)
-    if len(done) == _BITE:
-        return max(int(row[0]) for row in done)
+async def look_again_at_zones(tx: Tx, after: str) -> str | None:
+    """One bite, in the order of their ids: the last of them, or None when all are done."""
+    locked = await tx.fetch("lock_older_zones", tzdata=tzdata_version(), after=after, limit=_BITE)
+    if locked:
+        await tx.fetch("look_again_at_zones", [(no,) for no, _ in locked], tzdata=tzdata_version())
+    if len(locked) == _BITE:
+        return str(locked[-1][1])
     await tx.fetch("save_setting", name=_ZONES, value=tzdata_version())
     return None

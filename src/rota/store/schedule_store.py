@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from rota.core.claims import NIL_ID
 from rota.core.schedules import Schedule, ScheduleDefinition
 from rota.core.scope import Scope
 from rota.core.tallying import Tally
@@ -110,7 +111,7 @@ class ScheduleStore:
         """After new time zone data: all schedules are looked at again. True if there was anything to do."""
         if await self._database.read(due.knows_zones):
             return False
-        after: int | None = 0
+        after: str | None = NIL_ID
         while after is not None:
             after = await self._database.transact(partial(due.look_again_at_zones, after=after))
         return True

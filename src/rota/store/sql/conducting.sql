@@ -100,6 +100,7 @@ update rota_run set state = :state, attempt = :attempt, fence = :fence, started_
 where id = :id and state is null;
 
 -- name: clear_replicas
+-- locked by: lock_conduct
 update rota_replica set cleared = 1 where run_id in (
     select p.run_id from rota_replica p join rota_run r on r.id = p.run_id
     where p.parent_id = :id and p.cleared = 0

@@ -52,6 +52,7 @@ limit :limit;
 
 -- name: drop_spans
 -- Not if its provider has named the scope again meanwhile.
+-- locked by: lock_schedules
 delete from rota_scope_span where (schedule_id, scope_kind, scope_id) in (
     select rows.id, rows.kind, rows.name from {rows id id, kind text, name text}
     where not exists (

@@ -186,6 +186,7 @@ where l.shut = 1 and l.served_at < :now - :idle
 limit :limit;
 
 -- name: drop_limits
+-- unlocked: it skips those that somebody has; a run that comes meanwhile makes its limit again (`make_limits_of`).
 delete from rota_limit where key in (
     select l.key from {rows key text} join rota_limit l on l.key = rows.key
     where l.shut = 1 and not exists (select 1 from rota_gate g where g.key = l.key)
@@ -220,6 +221,7 @@ select after_id from rota_wait where run_id = :id and kind = 0;
 
 -- name: go_on
 -- Not before their time. What had none of its own was due when it was made, even if the clock was set back since.
+-- locked by: lock_waiting
 update rota_ready set hold = case
     when run_at > :now and run_at > (select r.created_at from rota_run r where r.id = rota_ready.run_id)
     then case when limit_key is not null then 4 when substr(need, 1, 1) = '+' then 5 when need is not null then 7

@@ -129,6 +129,7 @@ from {rows schedule_id id, kind text, name text, id id, job text} where true
 on conflict (schedule_id, scope_kind, scope_id, run_id) do nothing;
 
 -- name: mark_surplus
+-- locked by: lock_stats
 update rota_skip set surplus = 1
 where surplus = 0 and (schedule_id, scope_kind, scope_id, run_id) in (
     select schedule_id, scope_kind, scope_id, run_id from (

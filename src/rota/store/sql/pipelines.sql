@@ -11,6 +11,7 @@ on conflict (run_id) do update set no = excluded.no, step = excluded.step, job =
 
 -- name: ready_for_parts
 -- Whoever knows the part's job may claim it; while the pipeline is paused, nobody.
+-- unlocked: the rows are new, or of leases that this transaction holds; nobody else has them.
 update rota_ready set queue = s.queue,
     job = case when p.name is null then s.job else s.pipeline end,
     job_version = case when p.name is null then s.job_version else rota_ready.job_version end
@@ -35,6 +36,7 @@ from {rows id id} join rota_stage s on s.run_id = rows.id;
 select p.name from {rows name text} join rota_pause p on p.kind = 'job' and p.name = rows.name {for_key_share p};
 
 -- name: unpark
+-- unlocked: the part that a run is at does not change while it is in rota_ready.
 update rota_ready set job = s.job, job_version = s.job_version from rota_stage s
 where s.pipeline = :job and rota_ready.run_id = s.run_id and rota_ready.job = :job;
 

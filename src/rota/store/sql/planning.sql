@@ -32,9 +32,15 @@ from (
     order by next_at, no limit :limit) as c;
 
 -- name: say
--- With the mark that stands for it at the same moment.
+-- With the mark that stands for it at the same moment. One that is deleted says nothing.
 select cast(c.schedule_id as text), c.said, c.said_at, {schedule_says} from {rows no bigint}
-join rota_cursor c on c.no = rows.no join rota_schedule s on s.cursor_no = rows.no;
+join rota_cursor c on c.no = rows.no join rota_schedule s on s.cursor_no = rows.no
+where s.deleted_at is null;
+
+-- name: put_off
+-- Cursors that are due, and should not be: of a deleted schedule, which never is, or of a pause that goes on.
+update rota_cursor set next_at = rows.next_at
+from {rows no bigint, next_at bigint} where rota_cursor.no = rows.no;
 
 -- name: lane_runs
 -- One snapshot of where each run is, so that one which is just being claimed is seen once.
@@ -121,6 +127,7 @@ where schedule_id = :id and scope_kind = :kind and scope_id = :name and plan_tim
 
 -- name: inherit_plans
 -- A manual retry does the work of the plan time that the first run was for.
+-- unlocked: the runs are new, and what they repeat has ended.
 update rota_run set schedule_id = o.schedule_id, plan_time = o.plan_time, covers_from = o.covers_from,
     missed_count = o.missed_count
 from {rows id id} join rota_run n on n.id = rows.id join rota_run o on o.id = n.retry_of

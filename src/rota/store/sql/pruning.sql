@@ -72,6 +72,7 @@ limit :limit;
 -- name: drop_keys
 -- By key and holder: one that was taken over meanwhile has a new holder, and stays. Waits for nobody, and so cannot
 -- deadlock with an enqueue that holds some of these keys.
+-- unlocked: it skips those that somebody has, and their holders are looked at again when they are locked.
 delete from rota_unique where key in (
     select u.key from {rows key text, run_id id} join rota_unique u on u.key = rows.key and u.run_id = rows.run_id
     where not exists (select 1 from rota_run r where r.id = u.run_id and r.state is null)

@@ -29,6 +29,7 @@ select rows.key, min(b.at) from {rows key text, after bigint} join rota_begun b 
 group by rows.key;
 
 -- name: forget_begun
+-- unlocked: rows that count no more are not written to again.
 delete from rota_begun where (key, at) in (
     select b.key, b.at from {rows key text} join rota_limit l on l.key = rows.key join rota_begun b on b.key = rows.key
     where l.period is not null and b.at <= :now - 2 * l.period

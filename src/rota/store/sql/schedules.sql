@@ -110,12 +110,21 @@ select value from rota_setting where name = :name;
 insert into rota_setting (name, value) values (:name, :value)
 on conflict (name) do update set value = excluded.value;
 
+-- name: lock_older_zones
+-- A bite of those planned with older time zone data, in the order of everybody who locks more than one and waits.
+select c.no, s.id from rota_schedule s join rota_cursor c on c.no = s.cursor_no
+where s.id > :after and s.zoned = 1 and s.paused_at is null and s.deleted_at is null
+    and c.tzdata < :tzdata and c.next_at is not null
+order by s.id limit :limit
+{for_update c};
+
 -- name: look_again_at_zones
--- A bite of the schedules planned with older time zone data: planning takes them up at once. Not one that is paused
--- until a certain time, which would end its pause; it is looked at when it is planned again.
+-- Planning takes them up at once. In a statement of its own: whoever held a cursor while its lock was waited for may
+-- have paused or deleted the schedule, and the statement that waited looked again at the cursor alone. Not one that is
+-- paused until a certain time, which would end its pause; it is looked at when it is planned again.
+-- locked by: lock_older_zones
 update rota_cursor set next_at = :now
 where no in (
-    select cursor_no from rota_schedule_now
-    where tzdata < :tzdata and zoned = 1 and next_at is not null and paused_at is null and cursor_no > :after
-    order by cursor_no limit :limit)
-returning no;
+    select s.cursor_no from {rows no bigint} join rota_schedule s on s.cursor_no = rows.no
+    where s.zoned = 1 and s.paused_at is null and s.deleted_at is null)
+    and next_at is not null and tzdata < :tzdata;
