@@ -45,7 +45,16 @@ from rota.durations import Duration, in_micros, parse_duration
 from rota.engine.janitor import prune
 from rota.engine.levelling import LevelReader
 from rota.engine.meters import Meters
-from rota.errors import Conflict, Forbidden, Invalid, NothingToRetry, RunNotFinal, StillRunning, did_you_mean
+from rota.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    NothingToRetry,
+    RunNotFinal,
+    StillRunning,
+    Unavailable,
+    did_you_mean,
+)
 from rota.expectations import Expecting
 from rota.faults import Faults
 from rota.hinting import Hints
@@ -69,6 +78,7 @@ MOST_LISTED = 500
 _FIRST_LOOK = 0.02
 _LONGEST_LOOK = 0.5
 _PATIENCE = 0.25
+_TRIES = 5
 
 
 class Client(Placing, Assigning):
@@ -90,7 +100,7 @@ class Client(Placing, Assigning):
         self.outside = Outside(store, config, self.meters)
         self.expectations = Expecting(store, self.job)
         self.notifications = Notifications(store, config)
-        self.data_jobs = DataJobs(store, registry)
+        self.data_jobs = DataJobs(store, registry, self.schedules, self._of_stored, self.meters)
         self.insight = Insight(store, config)
         self.faults = Faults(store)
         self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
@@ -268,6 +278,7 @@ class Client(Placing, Assigning):
             holds=strict,
             gates=await self._gates_again(old, gates_of(definition, old.scope, copy.payload)),
             staff=staff_of(definition, own.needs or NOTHING),
+            droppable=self._is_droppable(definition),
         )
 
     async def _gates_again(self, run: Run, gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
@@ -323,14 +334,17 @@ class Client(Placing, Assigning):
         """
         await self.job(name)
         asked = None if idempotency_key is None else request_hold(idempotency_key, "retry job", name, within=self.scope)
-        for made in () if asked is None else await self.store.asked_before(asked):
-            return Enqueued(made, False)
-        run_id, state = await self.store.newest_run(name) or (None, None)
-        if run_id is None or state not in RETRIED_BY_HAND:
-            raise NothingToRetry(name, run_id, state)
-        (answer,) = await self.store.enqueue([asked_as(await self._again(run_id, actor), asked)])
-        self.meters.enqueued.add(answer.created)
-        return answer
+        for _ in range(_TRIES):  # another one may become the newest meanwhile, and it is that one that is meant then
+            for made in () if asked is None else await self.store.asked_before(asked):
+                return Enqueued(made, False)
+            run_id, state = await self.store.newest_run(name) or (None, None)
+            if run_id is None or state not in RETRIED_BY_HAND:
+                raise NothingToRetry(name, run_id, state)
+            answer = await self.store.retry_newest(asked_as(await self._again(run_id, actor), asked), asked)
+            if answer is not None:
+                self.meters.enqueued.add(answer.created)
+                return answer
+        raise Unavailable(f"job {name!r} kept getting new runs while it was being retried", hint="try again")
 
     async def explain(self, run_id: str) -> Explanation:
         """Why a run is in the state that it is in."""

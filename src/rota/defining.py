@@ -42,13 +42,21 @@ class Defining(ABC):
     async def _replace(self, old: Schedule, definition: ScheduleDefinition, actor: str | None) -> Schedule | None:
         """None: somebody has changed it meanwhile."""
 
-    async def define(self, name: str, job: str, trigger: Trigger, options: dict[str, Any]) -> ScheduleDefinition:
-        """Checked completely; nothing is written."""
+    async def define(
+        self,
+        name: str,
+        job: str,
+        trigger: Trigger,
+        options: dict[str, Any],
+        *,
+        new_job: JobDefinition | None = None,
+    ) -> ScheduleDefinition:
+        """Checked completely; nothing is written. `new_job`: its job, which is yet to be stored, together with it."""
         checked_name(name, "schedule name")
         try:
-            declared = await self._job(job)
+            declared = new_job or await self._job(job)
             definition = define(declared, trigger, options, name=name, now=await self._now())
-            if definition.awaited is not None:
+            if definition.awaited is not None and definition.awaited.job != declared.name:
                 await self._job(definition.awaited.job)
             payload = sample(definition, name)
             if payload is None:

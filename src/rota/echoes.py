@@ -15,7 +15,7 @@ from rota.core.explaining import Explanation
 from rota.core.faults import FaultGroups
 from rota.core.foreseeing import Foreseen
 from rota.core.ledger import Verification
-from rota.core.model import JobDefinition, RunError
+from rota.core.model import JobDefinition, MadeJob, RunError
 from rota.core.notifications import NotificationView
 from rota.core.occurrences import Occurrence
 from rota.core.outside import Assignment, Heartbeat
@@ -267,6 +267,9 @@ class BlockingDataJobs:
 
     def add(self, name: str, kind: str, **options: Any) -> JobDefinition:
         return self._call(lambda client: client.data_jobs.add(name, kind, **options))
+
+    def make(self, name: str, kind: str, options: dict[str, Any], **more: Any) -> MadeJob:
+        return self._call(lambda client: client.data_jobs.make(name, kind, options, **more))
 
     def change(self, name: str, **options: Any) -> JobDefinition:
         return self._call(lambda client: client.data_jobs.change(name, **options))

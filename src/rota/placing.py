@@ -17,6 +17,7 @@ from rota.core.scope import Scope
 from rota.errors import Forbidden
 from rota.governing import Governing
 from rota.linking import linked
+from rota.registry.data_jobs import KINDS
 from rota.registry.signature import check_schema
 from rota.store.gathering import Gatherer
 
@@ -119,11 +120,20 @@ class Placing(Governing):
         order = _within(self.scope, order)
         if order.job in self.registry:
             run = self._prepared(order)
-        else:
-            definition, payload = await self.job(order.job), jsonvalue.encode(order.arguments, self._limits)
-            check_schema(definition.payload_schema, payload, self._limits)
-            run = new_run(definition, self.store.new_id(), payload, order.options, self.scope)
+            return carrying(run, tracing.traceparent()) if self._traced else run
+        return self._of_stored(await self.job(order.job), order, self.store.new_id())
+
+    def _of_stored(self, definition: JobDefinition, order: Order, id: str) -> NewRun:
+        """Of a job that this process has no code for."""
+        payload = jsonvalue.encode(order.arguments, self._limits)
+        check_schema(definition.payload_schema, payload, self._limits)
+        run = new_run(definition, id, payload, order.options, self.scope)
+        run = msgspec.structs.replace(run, droppable=self._is_droppable(definition))
         return carrying(run, tracing.traceparent()) if self._traced else run
+
+    def _is_droppable(self, definition: JobDefinition) -> bool:
+        """Whether it may be a job that a command made, and another may drop: of code, jobs are only added."""
+        return definition.kind in KINDS and definition.name not in self.registry
 
 
 def _within(scope: Scope | None, order: Order) -> Order:

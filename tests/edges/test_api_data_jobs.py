@@ -107,8 +107,56 @@ async def test_a_job_may_come_with_its_schedule(http: httpx2.AsyncClient) -> Non
     other = await http.post("/jobs", json={**PING, "schedule": {"every": "5m"}})
     assert (other.status_code, other.json()["code"]) == (409, "duplicate-schedule")
     assert (await http.get("/jobs/ping")).status_code == 200
+    assert made["schedule"]["owner"] == "job:ping"
+
+
+@pytest.mark.parametrize("how", ["/jobs/ping", "/jobs/ping?force=true"])
+async def test_a_job_that_is_dropped_takes_its_own_schedule_along(http: httpx2.AsyncClient, how: str) -> None:
+    """The same request makes both again: the job goes on with its versions, and its schedule is a new one."""
+    words = {"interval_minutes": 30, "interval_type": "minutes", "schedule_enabled": True}
+    first = await make(http, **words)
+    assert (await http.delete(how)).status_code == 204
+    assert (await http.get("/schedules")).json()["items"] == []
+    again = await make(http, **words)
+    assert (again["version"], again["schedule"]["enabled"]) == (2, True)
+    assert again["schedule"]["id"] != first["schedule"]["id"]
+
+
+async def test_a_job_of_which_another_schedule_was_made_is_in_use(http: httpx2.AsyncClient) -> None:
+    await make(http, interval_minutes=30)
+    other = {"name": "nightly", "job": "ping", "cron": "0 3 * * *"}
+    assert (await http.post("/schedules", json=other)).status_code == 201
     assert (await http.delete("/jobs/ping")).json()["code"] == "job-in-use"
+    assert [one["name"] for one in (await http.get("/schedules")).json()["items"]] == ["nightly", "ping"]
     assert (await http.delete("/jobs/ping?force=true")).status_code == 204
+    (left,) = (await http.get("/schedules")).json()["items"]
+    assert (left["name"], left["enabled"]) == ("nightly", False)
+    enabled = await http.patch("/schedules/nightly", json={"enabled": True})
+    assert (enabled.status_code, enabled.json()["code"]) == (404, "unknown-job")
+    triggered = await http.post("/schedules/nightly/trigger")
+    assert (triggered.status_code, triggered.json()["code"]) == (404, "unknown-job")
+
+
+async def test_a_pause_does_not_outlive_its_job(http: httpx2.AsyncClient) -> None:
+    await make(http, interval_minutes=30)
+    assert (await http.post("/jobs/ping/pause")).status_code == 200
+    assert (await http.delete("/jobs/ping")).status_code == 204
+    again = await make(http, interval_minutes=30)
+    assert (again["status"]["paused_at"], again["schedule"]["state"]) == (None, "active")
+
+
+async def test_a_schedule_moved_to_another_job_does_not_go_with_its_first(http: httpx2.AsyncClient) -> None:
+    await make(http, interval_minutes=30)
+    assert (await http.patch("/schedules/ping", json={"job": "crawl", "payload": {"url": "x"}})).status_code == 200
+    assert (await http.delete("/jobs/ping")).status_code == 204
+    assert [one["job"] for one in (await http.get("/schedules")).json()["items"]] == ["crawl"]
+
+
+async def test_what_cannot_be_made_leaves_no_job_behind(http: httpx2.AsyncClient) -> None:
+    await make(http, name="pong", interval_minutes=30)
+    taken = await http.post("/jobs", json={**PING, "schedule": {"name": "pong", "every": "5m"}})
+    assert (taken.status_code, taken.json()["code"]) == (409, "duplicate-schedule")
+    assert (await http.get("/jobs/ping")).status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from rota.tokens import Tokens
 
 NOT_OVER_HTTP = {
     Client: {"prepare", "enqueue_shown", "within"},  # for the API itself, which gives others what comes of them
+    DataJobs: {"make"},  # likewise: `POST /jobs` gives others all of it
     Outside: {"hand_back"},  # the server's, of claims whose answer reached nobody; callers say what they have `held`
     Tokens: {"check", "check_session", "open_session", "close_session"},  # the server's own business
 }

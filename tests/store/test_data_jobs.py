@@ -6,11 +6,12 @@ import msgspec
 import pytest
 
 from rota.core.model import JobDefinition
+from rota.core.pipelines import Part
 from rota.errors import Conflict, JobInUse, UnknownJob
 from rota.registry.data_jobs import define_data_job
 from rota.store import Store
 from rota.store.data_jobs import DataJobChanges, Seen
-from tests.support.runs import claim, put
+from tests.support.runs import claim, make, put
 
 NOTHING = (0, 0, 0)
 
@@ -101,6 +102,26 @@ async def test_while_a_run_needs_it_it_is_not_dropped(store: Store) -> None:
         await store.data_jobs.drop("ping", None, force=False)
     await store.data_jobs.drop("ping", None, force=True)
     assert await store.job("ping") is None
+
+
+async def test_a_pipeline_that_is_at_its_part_needs_it(store: Store) -> None:
+    await store.data_jobs.add(ping(), "api", None)
+    await put(store, JobDefinition(name="pipe", kind="pipeline", pipeline=(Part("one", "ping"), Part("two", "other"))))
+    for _ in range(2):  # it waits for its part, and it is being done
+        with pytest.raises(JobInUse, match="0 schedules and 1 live runs"):
+            await store.data_jobs.drop("ping", None, force=False)
+        await claim(store, known={"ping": 1})
+
+
+async def test_a_run_of_one_that_is_dropped_is_refused(store: Store) -> None:
+    """Whoever prepared it before: in one call, none of its runs is made."""
+    await store.data_jobs.add(ping(), "api", None)
+    late = [msgspec.structs.replace(make(ping()), droppable=True), make("work")]
+    await store.data_jobs.drop("ping", None, force=False)
+    with pytest.raises(UnknownJob):
+        await store.enqueue(late)
+    await store.data_jobs.add(ping("again"), "api", None)
+    assert [answer.created for answer in await store.enqueue(late)] == [True, True]
 
 
 async def test_code_and_data_do_not_overwrite_one_another(store: Store) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from msgspec.structs import replace
 
 from rota.core.endings import Wait
 from rota.core.limits import Limit
@@ -15,13 +16,14 @@ from rota.core.notes import Notes, StepNote
 from rota.core.states import Outcome, RunState
 from rota.core.steps import StepState
 from rota.errors import AlreadyReported, Conflict, LeaseLost, RunIsFinal
-from rota.store import Store, enqueueing, postgres, slots
+from rota.registry.data_jobs import define_data_job
+from rota.store import Store, enqueueing, postgres, schedules, slots, triggering
 from rota.store.database import Row, Tx
 from rota.store.outsiders import Ended, Ending, StepWord
 from rota.store.postgres import PostgresDatabase, PostgresTx
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import claim, claim_limited, finish, ids, make, put, put_and_claim, state_of, tell, until
-from tests.support.schedules import make_schedule, minutes, plan, runs_of, told
+from tests.support.schedules import definition_of, make_schedule, minutes, plan, runs_of, told
 
 NEWEST = JobDefinition(name="work", limits=(Limit(max=1, when_full="cancel_oldest"),))
 ONE_EACH = JobDefinition(name="work", limits=(Limit(max=1, by=("a",)),))
@@ -276,3 +278,52 @@ async def test_it_is_handed_over_as_it_is_cancelled(postgres_store: Store, meet:
     )
     assert state is RunState.CANCELLING
     assert await state_of(postgres_store, held.run_id) in (RunState.CANCELLING, RunState.CANCELLED)
+
+
+async def test_a_trigger_and_the_drop_of_its_job(postgres_store: Store) -> None:
+    """The drop waits for whoever has a cursor of the job, and finds the run that is made meanwhile."""
+    store = postgres_store
+    job = await store.data_jobs.add(define_data_job("ping", "http", {"url": "https://example.com/"}), "api", None)
+    await store.schedules.create("s", await definition_of(store, job=job, enabled=False), "test")
+    has, go = asyncio.Event(), asyncio.Event()
+
+    async def trigger(tx: Tx) -> list[str]:
+        row = await schedules.locked(tx, "s")
+        _, made = await triggering.trigger(tx, row, store.new_id, row.definition.lanes, force=False)
+        has.set()
+        await go.wait()
+        return made
+
+    async def drop() -> None:
+        await store.data_jobs.drop("ping", None, force=True)
+        await store.cancel_job("ping", None, None)
+
+    triggering_it = asyncio.create_task(store.database.transact(trigger))
+    await has.wait()
+    dropping = asyncio.create_task(drop())
+
+    async def waits_or_is_done() -> bool:
+        return dropping.done() or await somebody_waits(store)
+
+    await until(waits_or_is_done)
+    go.set()
+    made, _ = await asyncio.gather(triggering_it, dropping)
+    assert [await state_of(store, id) for id in made] == [RunState.CANCELLED]
+
+
+async def test_an_enqueue_under_a_limit_and_the_drop_of_its_job(postgres_store: Store, meet: Meet) -> None:
+    """The job comes before its limits: a drop plans what its schedule has due, and so comes to them after the job."""
+    store = postgres_store
+    options = {"url": "https://example.com/", "limit": {"max": 2, "when_full": "skip"}}
+    job = await store.data_jobs.add(define_data_job("ping", "http", options), "api", None)
+    await put(store, job)  # so that the limit is there
+    run = replace(make(job), droppable=True)
+
+    async def drop(tx: Tx) -> None:
+        await tx.fetch("lock_job_to_drop", job="ping")
+        await tx.fetch("lock_limits", [(gate.key,) for gate in run.gates])
+
+    await meet(
+        ("lock_limits", lambda: store.enqueue([run])), ("lock_job_to_drop", lambda: store.database.transact(drop))
+    )
+    assert await state_of(store, run.id) is RunState.QUEUED

@@ -19,15 +19,14 @@ from rota.api.problems import payload_at
 from rota.api.queries import OwnerQuery, asked
 from rota.api.requests import client_of, json_body, shaped
 from rota.api.revisions import etag, require_revision
-from rota.client import Client, Order
+from rota.client import Client
 from rota.core.access import Role
-from rota.core.documents import Parsed, parse
+from rota.core.documents import parse
 from rota.core.jobstatus import JobStatus
-from rota.core.model import JobDefinition, Run
-from rota.core.schedules import Schedule
+from rota.core.model import JobDefinition
 from rota.core.viewing import view
 from rota.durations import worded
-from rota.errors import Conflict, DuplicateSchedule, Invalid, NotFound, UnknownJob
+from rota.errors import Conflict, UnknownJob
 
 
 class DropQuery(msgspec.Struct):
@@ -68,25 +67,20 @@ async def answered(client: Client, definition: JobDefinition, status: int = 200,
 async def create_job(request: Request) -> Response:
     """Make a job of data: a request, a program, or work for somebody outside; with its schedule, if so asked.
 
-    Sent again just the same, it makes nothing new (200). `schedule` and `run` of the answer are what came with it.
+    All of it or nothing; sent again just the same, it makes nothing new (200). `schedule` and `run` of the answer are
+    what came with it. The schedule goes when the job is dropped.
     """
     body = shaped(await json_body(request), NewJobBody)
     kind, options, wanted = kind_of(body), options_in(body), schedule_in(body)
     parsed = None if wanted is None else parse(wanted)
     client, actor = await client_of(request), identity_of(request).actor
-    new = not await _is_there(client, body.name)
     owner = asked(request, OwnerQuery).owner
-    made = await client.data_jobs.add(body.name, kind, owner=owner, actor=actor, **options)
-    try:
-        with payload_at("$.schedule.payload" if body.payload is None else "$.payload"):
-            schedule = None if parsed is None else await _scheduled(client, parsed, actor)
-        run = await _run(client, made, body.payload) if runs_at_once(body) else None
-    except (Conflict, Invalid, NotFound):
-        if new:  # all of it or nothing
-            await client.data_jobs.drop(body.name, actor=actor)
-        raise
-    shown = None if schedule is None else view(schedule, now=await client.time())
-    return await answered(client, made, 201 if new else 200, schedule=shown, run=run)
+    run = (body.payload or {}) if runs_at_once(body) else None
+    with payload_at("$.schedule.payload" if parsed is not None and body.payload is None else "$.payload"):
+        made = await client.data_jobs.make(body.name, kind, options, schedule=parsed, run=run, owner=owner, actor=actor)
+    schedule = None if parsed is None else view(await client.schedules.get(parsed.name), now=await client.time())
+    first = None if made.run is None else await client.get(made.run.id)
+    return await answered(client, made.job, 201 if made.new else 200, schedule=schedule, run=first)
 
 
 async def _is_there(client: Client, name: str) -> bool:
@@ -95,23 +89,6 @@ async def _is_there(client: Client, name: str) -> bool:
     except UnknownJob:
         return False
     return True
-
-
-async def _scheduled(client: Client, parsed: Parsed, actor: str) -> Schedule:
-    """The one that an earlier request of the same words has made, if it did."""
-    try:
-        return await client.schedules.create(parsed.name, parsed.job, parsed.trigger, actor=actor, **parsed.options)
-    except DuplicateSchedule:
-        found = await client.schedules.get(parsed.name)
-        if found.definition != await client.schedules.define(*parsed):
-            raise
-        return found
-
-
-async def _run(client: Client, job: JobDefinition, payload: dict[str, Any] | None) -> Run:
-    """Once for each version, however often it is sent; ␟ cannot come from a header."""
-    once = {"idempotency_key": f"␟job␟{job.name}␟{job.version}"}
-    return await client.get((await client.enqueue(Order(job.name, payload or {}, once))).id)
 
 
 @operation(
@@ -172,7 +149,10 @@ def _expected(request: Request, old: JobDefinition) -> int | None:
 
 @operation(Role.ADMIN, query=DropQuery, status=204)
 async def delete_job(request: Request) -> Response:
-    """Drop a job of data; with `force`, also while a schedule or a run needs it. What is known of its runs stays."""
+    """Drop a job of data, and the schedule that came with it; what is known of its runs stays.
+
+    While another schedule or a run needs it, it is refused, unless that is forced.
+    """
     name = request.path_params["name"]
     client = await client_of(request)
     require_revision(request, (await client.job(name)).version)

@@ -94,6 +94,7 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     Due at `run_at`, or `delay` after the database's now; both in microseconds. A run made from another, `like` it in
     all but id and payload, says so: that saves a bulk enqueue from comparing them. `actor`: who asked for a retry.
     `after`: the runs that it follows. `staff`: who does it, if not anybody. `pipeline`: what it goes through.
+    `droppable`: its job is data, and might be dropped before the run is there: it is held meanwhile.
     """
 
     id: str
@@ -121,6 +122,7 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     after: tuple[Need, ...] = ()
     staff: Staff | None = None
     pipeline: Pipeline | None = None
+    droppable: bool = False
 
     @property
     def limit_key(self) -> str | None:
@@ -129,7 +131,8 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_special(self) -> bool:
         """It takes more than one statement."""
-        return bool(self.holds or self.gates or self.retry_of or self.after or self.staff or self.pipeline)
+        known = self.holds or self.gates or self.retry_of or self.after or self.staff or self.pipeline
+        return bool(known) or self.droppable
 
     @property
     def may_be_refused(self) -> bool:
@@ -153,6 +156,14 @@ class Enqueued(msgspec.Struct, frozen=True, gc=False):
     @property
     def run_at(self) -> datetime | None:
         return None if self.run_micros is None else instant(self.run_micros)
+
+
+class MadeJob(msgspec.Struct, frozen=True):
+    """`new`: the job was not there before. `run`: the one that came with it, this time or the first time."""
+
+    job: JobDefinition
+    new: bool
+    run: Enqueued | None = None
 
 
 class RunError(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -37,8 +37,8 @@ class RemoteDataJobs:
         return _read((await self._transport.ask("PATCH", path_of("jobs", name), body=body, headers=seen)).body)
 
     async def drop(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
-        """No more runs of it. While a schedule or a run needs it, it is refused; with `force`, those schedules are
-        disabled and those runs cancelled."""
+        """No more runs of it, and its own schedule goes with it. While another schedule or a run needs it, it is
+        refused; with `force`, those schedules are disabled and those runs cancelled."""
         await self._transport.ask("DELETE", path_of("jobs", name), {"force": force})
 
 

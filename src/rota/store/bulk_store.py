@@ -36,6 +36,7 @@ class BulkStore:
         """
 
         async def body(tx: Tx) -> Refusals:
+            await enqueueing.hold_jobs(tx, runs)  # jobs before runs, as everybody
             old = [(id,) for id in sorted(str(run.retry_of) for run in runs)]
             await tx.fetch("lock_runs", old)
             retries: dict[str, set[str]] = {}

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import timedelta
 
 import msgspec
 
-from rota.core.model import JobDefinition
+from rota.core.model import JobDefinition, MadeJob, NewRun
+from rota.core.schedules import ScheduleDefinition
 from rota.durations import in_micros
-from rota.errors import Conflict, JobInUse, UnknownJob
-from rota.store import events, expecting, limits, restricting
+from rota.errors import Conflict, DuplicateSchedule, JobInUse, UnknownJob
+from rota.store import enqueueing, events, expecting, job_schedules, limits, restricting, schedules
 from rota.store.database import Database, Row, Tx
 from rota.store.expecting import Subject
+from rota.store.planning import NewId
+from rota.store.replicas import CONDUCTOR
+from rota.store.schedule_store import PLANNER
 
 CODE = "code"
 _REMEMBERED = in_micros(timedelta(days=7))
@@ -39,9 +43,21 @@ async def require_free(tx: Tx, names: Iterable[str]) -> None:
         )
 
 
+class NewSchedule(msgspec.Struct, frozen=True):
+    """The schedule that comes with a job."""
+
+    name: str
+    definition: ScheduleDefinition
+
+
+RunOf = Callable[[JobDefinition], NewRun]
+"""The first run of a job as it was stored: the same, with the same id, each time that it is asked for."""
+
+
 class DataJobStore:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, new_id: NewId) -> None:
         self._database = database
+        self._new_id = new_id
 
     async def changes(self, seen: Seen, held: Collection[tuple[str, int]]) -> DataJobChanges | None:
         """None while nothing has changed since `seen`; `held` are versions that the asker has."""
@@ -61,22 +77,38 @@ class DataJobStore:
 
     async def add(self, definition: JobDefinition, owner: str, actor: str | None) -> JobDefinition:
         """Its version is the next one. Added again just the same, it is there already."""
+        return (await self.make(definition, owner, actor)).job
 
-        async def body(tx: Tx) -> JobDefinition:
-            rows = await _locked(tx, definition.name)
-            live = [row for row in rows if row[2] is None]
-            if live and live[0][1] != CODE:
-                found = _read(live[0][3])
-                if msgspec.structs.replace(definition, version=found.version) == found:
-                    return found
-            if live:
-                hint = "change it: `rota job edit`" if live[0][1] != CODE else "it is declared in code"
-                raise Conflict(f"there is a job {definition.name!r} already", hint=hint)
-            return await _insert(tx, definition, rows, owner, actor, "added", queues)
+    async def make(
+        self,
+        definition: JobDefinition,
+        owner: str,
+        actor: str | None,
+        *,
+        schedule: NewSchedule | None = None,
+        run: RunOf | None = None,
+    ) -> MadeJob:
+        """The same with its own schedule and its first run, in one transaction: all of it or nothing.
 
-        queues: set[str] = set()
+        What an earlier request of the same words has made of it is there already.
+        """
+        schedule_id, queues, hints = self._new_id(), set[str](), set[str | None]()
+
+        async def body(tx: Tx) -> MadeJob:
+            made = await _added(tx, definition, owner)
+            if schedule is not None:  # its cursor before the limits and runs that a new version touches
+                await _scheduled(tx, schedule_id, schedule, actor)
+            if made.new:
+                await _declare(tx, made.job, actor, "added", queues)
+            if run is None:
+                return made
+            new = run(made.job)
+            (answer,) = await enqueueing.enqueue_again(tx, [new], hints=hints)
+            hints.update({enqueueing.where_of(new), CONDUCTOR} if new.staff else {enqueueing.where_of(new)})
+            return msgspec.structs.replace(made, run=answer)
+
         made = await self._database.transact(body)
-        self._database.notify(queues)
+        self._database.notify({*queues, *hints, *({PLANNER} if schedule is not None else ())})
         return made
 
     async def get(self, name: str) -> JobDefinition:
@@ -98,7 +130,10 @@ class DataJobStore:
                 return None
             if newest == definition:
                 return newest
-            return await _insert(tx, definition, rows, rows[0][1], actor, "changed", queues)
+            made = await _insert(tx, definition, rows, rows[0][1])
+            if made is not None:
+                await _declare(tx, made, actor, "changed", queues)
+            return made
 
         queues: set[str] = set()
         made = await self._database.transact(body)
@@ -106,17 +141,21 @@ class DataJobStore:
         return made
 
     async def drop(self, name: str, actor: str | None, *, force: bool) -> None:
-        """Dropped twice, it was dropped the first time."""
+        """Its own schedule goes with it. Dropped twice, it was dropped the first time."""
 
         async def body(tx: Tx) -> None:
-            rows = await _locked(tx, name)
+            await tx.fetch("lock_job_to_drop", job=name)
+            rows = await tx.fetch("job_versions", job=name)
             if rows and all(dropped is not None for _, _, dropped, _ in rows):
                 return
             await _own(tx, name)
+            await job_schedules.drop_schedules_of(tx, name, actor, self._new_id)
+            # Counted under the locks of the job and its cursors: nobody makes a schedule or a run of it meanwhile.
             ((schedules, runs),) = await tx.fetch("job_uses", job=name)
             if (schedules or runs) and not force:
                 raise JobInUse(name, schedules, runs)
             await tx.fetch("drop_data_job", job=name)
+            await tx.fetch("resume_job", job=name)  # or the next one of this name would be born paused
             await expecting.drop(tx, Subject("job", name, name), actor=actor)
             await events.note(tx, "job", name, "dropped", actor, {})
 
@@ -139,21 +178,51 @@ async def _own(tx: Tx, name: str) -> list[Row]:
     return rows
 
 
-async def _insert(
-    tx: Tx, definition: JobDefinition, rows: list[Row], owner: str, actor: str | None, what: str, queues: set[str]
-) -> JobDefinition:
-    """`queues` gets those where runs may begin because of it."""
+async def _added(tx: Tx, definition: JobDefinition, owner: str) -> MadeJob:
+    """The job's row; what follows from it is yet to be declared, if it is new."""
+    for _ in range(2):  # a first one has no row to lock: whoever loses finds the other's the second time
+        rows = await _locked(tx, definition.name)
+        live = [row for row in rows if row[2] is None]
+        if live and live[0][1] != CODE:
+            found = _read(live[0][3])
+            if msgspec.structs.replace(definition, version=found.version) == found:
+                return MadeJob(found, new=False)
+        if live:
+            hint = "change it: `rota job edit`" if live[0][1] != CODE else "it is declared in code"
+            raise Conflict(f"there is a job {definition.name!r} already", hint=hint)
+        made = await _insert(tx, definition, rows, owner)
+        if made is not None:
+            return MadeJob(made, new=True)
+    raise Conflict(f"somebody else made a job {definition.name!r} just now", hint="look at it: `rota job show`")
+
+
+async def _scheduled(tx: Tx, id: str, schedule: NewSchedule, actor: str | None) -> None:
+    """The job's own schedule, or the same one that is there already."""
+    name, definition = schedule.name, schedule.definition
+    owner = job_schedules.own_owner(definition.job)
+    try:
+        await schedules.create(tx, id, name, definition, owner, declared=None, actor=actor)
+    except DuplicateSchedule:
+        there = await schedules.find(tx, name)
+        if there is None or there.definition != definition:
+            raise
+
+
+async def _insert(tx: Tx, definition: JobDefinition, rows: list[Row], owner: str) -> JobDefinition | None:
+    """The next version of a job; None if somebody else made it meanwhile, whose commit this has waited for."""
     version = max((row[0] for row in rows), default=0) + 1
     made = msgspec.structs.replace(definition, version=version)
     text = msgspec.json.encode(made, order="deterministic").decode()
     facts = {"job": made.name, "version": version, "kind": made.kind, "owner": owner}
-    if not await tx.fetch("add_data_job", **facts, definition=text):  # a first one has no row that could be locked
-        raise Conflict(f"somebody else made a job {made.name!r} just now", hint="look at it: `rota job show`")
+    return made if await tx.fetch("add_data_job", **facts, definition=text) else None
+
+
+async def _declare(tx: Tx, made: JobDefinition, actor: str | None, what: str, queues: set[str]) -> None:
+    """What follows from a new version; `queues` gets those where runs may begin because of it."""
     await limits.declare(tx, made)
     queues |= await restricting.declare(tx, made)
     await expecting.declare_job(tx, made)
-    await events.note(tx, "job", made.name, what, actor, {"kind": made.kind, "version": version})
-    return made
+    await events.note(tx, "job", made.name, what, actor, {"kind": made.kind, "version": made.version})
 
 
 def _read(text: str) -> JobDefinition:

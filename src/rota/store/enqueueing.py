@@ -11,7 +11,7 @@ from rota.core.limits import Gated, is_quota
 from rota.core.model import Enqueued, NewRun
 from rota.core.pipelines import is_pipeline
 from rota.core.unique import KeyHold
-from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable, QuotaExceeded
+from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable, QuotaExceeded, UnknownJob
 from rota.store import dependencies, events, limits, listening, needs, replicas, stages
 from rota.store.database import AlreadyThere, Row, Tx
 from rota.store.limits import Admitted, Refused, Skipped
@@ -38,10 +38,11 @@ async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints:
 
     `hints` gets those who are to be told of runs that ended with it: a limit or a dependency may do that.
     """
+    await hold_jobs(tx, runs)
     if quotas:
         runs = await under_quotas(tx, runs)
-    # One order for all: runs that are followed or may give way, limits that decide, then keys, then what the runs come
-    # under.
+    # One order for all: jobs, runs that are followed or may give way, limits that decide, then keys, then what the runs
+    # come under.
     followed = dependencies.outside(runs)
     await limits.lock(tx, [_gated(run) for run in runs if run.gates], followed)
     if followed:
@@ -55,6 +56,20 @@ async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints:
     if hints is not None:
         hints.update(left.hints)
     return answers
+
+
+async def hold_jobs(tx: Tx, runs: Sequence[NewRun]) -> None:
+    """Hold the jobs of these runs that somebody could drop meanwhile; one that is gone is an `UnknownJob`.
+
+    Before anything else is locked: whoever drops a job has it, and comes to its cursors and runs afterwards.
+    """
+    wanted = sorted({run.job for run in runs if run.droppable})
+    if not wanted:
+        return
+    there = {row[0] for row in await tx.fetch("hold_jobs", [(name,) for name in wanted])}
+    for name in wanted:
+        if name not in there:
+            raise UnknownJob(name)
 
 
 async def _enqueue_keyed(tx: Tx, runs: Sequence[NewRun], keyed: Sequence[NewRun], left: Left) -> list[Enqueued]:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from rota.errors import Invalid
+from rota.errors import Invalid, NotFound
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -45,7 +45,7 @@ class Gatherer(Generic[Item, Answer]):
     async def _send_batch(self, batch: Batch[Item, Answer]) -> None:
         try:
             answers = await self._send([item for item, _ in batch])
-        except Invalid as error:
+        except (Invalid, NotFound) as error:
             if len(batch) == 1:
                 _refuse(batch, error)
             for one in batch if len(batch) > 1 else ():  # one of them spoils it for all: each on its own

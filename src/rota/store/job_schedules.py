@@ -1,9 +1,10 @@
-"""What becomes of the schedules of a job that is paused, resumed or cancelled as a whole: a bite of them at a time."""
+"""What becomes of the schedules of a job that is paused, resumed, cancelled or dropped as a whole."""
 
 from __future__ import annotations
 
 import msgspec
 
+from rota.core.claims import NIL_ID
 from rota.core.revisions import JOB_PAUSED
 from rota.store import schedules
 from rota.store.database import Tx
@@ -11,6 +12,7 @@ from rota.store.planning import NewId
 from rota.store.schedule_rows import ScheduleRow, schedule_row
 
 _BITE = 200
+_ALL = 2**31 - 1
 
 
 async def pause_schedules_of(tx: Tx, job: str, after: str, actor: str | None, new_id: NewId) -> str | None:
@@ -40,6 +42,26 @@ async def disable_schedules_of(tx: Tx, job: str, after: str, actor: str | None, 
             tx, row, definition, schedules.Change(note="job cancelled", actor=actor, noted=False), new_id
         )
     return last
+
+
+async def drop_schedules_of(tx: Tx, job: str, actor: str | None, new_id: NewId) -> None:
+    """The job, which is locked, is dropped, and its own schedule with it; the others rest no more because of its pause.
+
+    All are locked, those that stay, too: whoever makes a run of a schedule looks for the job while it holds the cursor.
+    """
+    wanted = {"job": job, "job_paused": None, "enabled": None}
+    locked = await tx.fetch("lock_schedules_of_job", after=NIL_ID, limit=_ALL, **wanted)
+    for found in await tx.fetch("read_locked_of_job", [(no,) for no, _ in locked], **wanted) if locked else ():
+        row = schedule_row(found)
+        if row.owner == own_owner(job):
+            await schedules.delete(tx, row, new_id, actor)
+        elif row.job_paused:
+            await schedules.resume_with(tx, row, new_id, "skip", actor, job_paused=0)
+
+
+def own_owner(job: str) -> str:
+    """Whose the schedule is that was made together with its job."""
+    return f"job:{job}"
 
 
 async def _of_job(

@@ -10,10 +10,12 @@ import msgspec
 
 from rota.core.claims import NIL_ID
 from rota.core.jobstatus import JobFacts, next_at
+from rota.core.model import Enqueued, NewRun
 from rota.core.states import RunState
 from rota.core.statistics import JobStats, stats_of
-from rota.errors import NotCancellable, RunIsFinal, UnknownRun
-from rota.store import control, events, expecting, job_schedules, statistics
+from rota.core.unique import KeyHold
+from rota.errors import NotCancellable, NothingToRetry, RunIsFinal, UnknownRun
+from rota.store import control, enqueueing, events, expecting, job_schedules, repeats, statistics
 from rota.store.database import Database, Row, Tx
 from rota.store.planning import NewId
 
@@ -192,6 +194,25 @@ async def stats(tx: Tx, job: str) -> JobStats:
     tally = await statistics.tally(tx, job)
     (found,) = map(_facts, await tx.fetch("job_facts", [(job,)]))
     return stats_of(job, tally, found.running_since, next_at(found))
+
+
+async def retry_newest(tx: Tx, run: NewRun, request: KeyHold | None, hints: enqueueing.Hints) -> Enqueued | None:
+    """None, and nothing is done, if the run that it repeats is not its job's newest any more.
+
+    Two that retry the same one wait for each other at the old run: the second finds the retry of the first.
+    """
+    await enqueueing.hold_jobs(tx, [run])  # jobs before runs, as everybody
+    await tx.fetch("lock_runs", [(run.retry_of,)])
+    if not await tx.fetch("which_exist", [(run.id,)]):  # else it was done before, and its answer got lost
+        for made in () if request is None else await repeats.asked_before(tx, request):
+            return Enqueued(made, False)
+        for (live,) in await tx.fetch("live_retry", id=run.retry_of):  # which a clock set back may let look older
+            raise NothingToRetry(run.job, str(live), None)
+        newest = await newest_run(tx, run.job)
+        if newest is None or newest[0] != run.retry_of:
+            return None
+    (answer,) = await enqueueing.enqueue_again(tx, [run], hints=hints)
+    return answer
 
 
 async def newest_run(tx: Tx, job: str) -> tuple[str, RunState | None] | None:

@@ -141,7 +141,7 @@ class ScheduleStore:
             await schedules.update(tx, row, definition, change, self._new_id)
             return True
 
-        return await self._changing(name, apply)
+        return await self._changing(name, apply, job=definition.job)
 
     async def declare(self, name: str, definition: ScheduleDefinition, change: Change) -> None:
         """A declaration that has changed; not if another process has applied it since."""
@@ -150,7 +150,7 @@ class ScheduleStore:
             if row.declared != change.declared:
                 await schedules.update(tx, row, definition, change, self._new_id)
 
-        await self._changing(name, apply)
+        await self._changing(name, apply, job=definition.job)
 
     async def pause(self, name: str, reason: str | None, actor: str | None, until: int | None) -> None:
         await self._changing(
@@ -261,8 +261,14 @@ class ScheduleStore:
 
         return await self._database.read(body) if names else {}
 
-    async def _changing(self, name: str, work: Callable[[Tx, ScheduleRow], Coroutine[Any, Any, T]]) -> T:
+    async def _changing(
+        self, name: str, work: Callable[[Tx, ScheduleRow], Coroutine[Any, Any, T]], *, job: str | None = None
+    ) -> T:
+        """`job`: the one that it is to have, locked before the cursor: so does whoever makes or pauses schedules."""
+
         async def body(tx: Tx) -> T:
+            if job is not None:
+                await schedules.require_job(tx, job)
             return await work(tx, await schedules.locked(tx, name))
 
         return await self._transact(body)

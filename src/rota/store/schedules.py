@@ -15,7 +15,7 @@ from rota.core.revisions import JOB_RESUMED, RESUMED
 from rota.core.schedules import ScheduleDefinition
 from rota.core.zones import tzdata_version
 from rota.durations import in_micros
-from rota.errors import BadTrigger, DuplicateSchedule, UnknownSchedule
+from rota.errors import BadTrigger, DuplicateSchedule, UnknownJob, UnknownSchedule
 from rota.store import events, expecting, following, notifications
 from rota.store.database import Tx
 from rota.store.listening import tell_missed
@@ -42,7 +42,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 async def create(
     tx: Tx, id: str, name: str, definition: ScheduleDefinition, owner: str, *, declared: str | None, actor: str | None
 ) -> None:
-    await tx.fetch("lock_job", job=definition.job)
+    await require_job(tx, definition.job)
     ((now,),) = await tx.fetch("now")
     try:
         cursor = first_cursor(definition, name, int(now))
@@ -93,6 +93,13 @@ async def create(
         await expecting.declare(tx, _subject(row), definition.expect)
 
 
+async def require_job(tx: Tx, job: str) -> None:
+    """Lock the job that a schedule is to have, before its cursor; one that is dropped is an `UnknownJob`."""
+    await tx.fetch("lock_job", job=job)
+    if await tx.fetch("job_is_dropped", job=job):
+        raise UnknownJob(job)
+
+
 async def _is_made(tx: Tx, id: str, name: str) -> bool:
     """By the try before, whose answer got lost; one that another made is a `DuplicateSchedule`."""
     there = await find(tx, name)
@@ -117,7 +124,10 @@ async def locked(tx: Tx, name: str) -> ScheduleRow:
 
 
 async def update(tx: Tx, row: ScheduleRow, definition: ScheduleDefinition, change: Change, new_id: NewId) -> None:
-    """Plan times up to now are the old definition's, those after now the new one's."""
+    """Plan times up to now are the old definition's, those after now the new one's.
+
+    Whoever gives it another job has locked that first (`require_job`), and the cursor after it.
+    """
     changed: dict[str, Any] = {
         "text": encoded(definition),
         "provider": definition.provider,
@@ -129,7 +139,6 @@ async def update(tx: Tx, row: ScheduleRow, definition: ScheduleDefinition, chang
     if change.owner is not None:
         changed["owner"] = change.owner
     if definition.job != row.definition.job:
-        await tx.fetch("lock_job", job=definition.job)
         changed["job_paused"] = len(await tx.fetch("job_is_paused", job=definition.job))
         await notifications.heed_schedule(tx, row.name, definition.job)
     await following.heed(tx, row.id, row.name, definition, row.definition)

@@ -117,6 +117,7 @@ POSTGRES = Dialect(
         "hot_cursor": f"with (fillfactor = 70, {_HOT})",
         "hot_limit": f"with (fillfactor = 70, {_HOT})",
         "for_update": "for update{}",
+        "for_no_key_update": "for no key update{}",
         "for_update_skip": "for update{} skip locked",
         "for_key_share": "for key share{}",
         "name_in_small": 'lower(name collate "C")',  # ASCII only, as SQLite does it
@@ -157,6 +158,7 @@ SQLITE = Dialect(
         "hot_cursor": "strict",
         "hot_limit": "strict, without rowid",
         "for_update": "",
+        "for_no_key_update": "",
         "for_update_skip": "",
         "for_key_share": "",
         "name_in_small": "lower(name)",

@@ -111,7 +111,7 @@ class Store:
         self.expectations = ExpectationStore(database)
         self.signals = SignalStore(database, new_id)
         self.notifications = NotificationStore(database)
-        self.data_jobs = DataJobStore(database)
+        self.data_jobs = DataJobStore(database, new_id)
         self.insight = InsightStore(database)
         self._looked_to = NIL_ID
 
@@ -146,10 +146,20 @@ class Store:
         except AlreadyThere:
             again = partial(enqueueing.enqueue_again, runs=runs, quotas=quotas, hints=hints)
             answers = await self.database.transact(again)
+        self._hint(runs, hints)
+        return answers
+
+    def _hint(self, runs: Iterable[NewRun], hints: enqueueing.Hints) -> None:
         self.database.notify(hints)
         if any(run.staff and run.staff.conducts for run in runs):
             self.database.notify({CONDUCTOR})
-        return answers
+
+    async def retry_newest(self, run: NewRun, request: KeyHold | None) -> Enqueued | None:
+        """A retry of its job's newest run; None if that is another one by now. Of several at once, one is made."""
+        hints = {enqueueing.where_of(run)}
+        answer = await self.database.transact(lambda tx: jobs.retry_newest(tx, run, request, hints))
+        self._hint([run], hints)
+        return answer
 
     async def enqueue_keeping(self, run: NewRun, from_step: str | None) -> Enqueued:
         """A retry, with the steps that its predecessor has done: all, or those before `from_step`."""

@@ -42,9 +42,17 @@ order by id;
 
 -- name: lock_job
 -- Whoever pauses or resumes a job, and whoever gives it a schedule, do so one after the other: else neither sees the
--- other's row, and the schedule goes on though its job is paused, or rests for ever.
+-- other's row, and the schedule goes on though its job is paused, or rests for ever. Not in the way of those who enqueue
+-- its runs (`hold_jobs`).
+-- The order of locks: jobs, cursors, runs, limits, keys. A job that has no row is locked by nothing, but only one that
+-- code has not declared yet has none: it cannot be dropped.
 select version from rota_job where name = :job order by version
-{for_update};
+{for_no_key_update};
+
+-- name: job_is_dropped
+-- Asked after its lock: it may have been dropped, or made anew, while that was waited for.
+select 1 from (select count(*) as made, count(dropped_at) as dropped from rota_job where name = :job) as versions
+where made > 0 and dropped = made;
 
 -- name: job_is_paused
 select 1 from rota_pause where kind = 'job' and name = :job;

@@ -122,12 +122,13 @@ function Editor({ stored: first, first: begun }: { stored: Stored | null; first:
   };
   const title = stored ? t.editTitle(name) : t.newTitle;
   const owner = stored?.schedule.owner;
+  const declared = owner && owner !== "api" && !owner.startsWith("job:"); // made by hand, with its job or without
   return (
     <>
       <PageHeader
         title={title}
         back={stored ? { to: schedulePath(name), name } : { to: "/schedules", name: schedules }}
-        about={owner && owner !== "api" ? t.declared(owner) : undefined}
+        about={declared ? t.declared(owner) : undefined}
         actions={
           <>
             <Button look="plain" disabled={broken} onClick={() => setWhole(!whole)}>

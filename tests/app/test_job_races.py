@@ -1,0 +1,199 @@
+"""Jobs made, dropped, scheduled and run by two programs at once: nothing is half-made, or left without its job."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from rota import Conflict, Rota, every
+from rota.client import Client, Order
+from rota.core.documents import parse
+from rota.errors import NotFound, NothingToRetry
+from rota.store import Store, open_database, postgres
+
+URL = {"url": "https://example.com/health"}
+TRIES, FEWER = 10, 2
+
+Act = Callable[[Client, str], Awaitable[object]]
+
+
+def document(job: str) -> dict[str, Any]:
+    return {"name": job, "job": job, "interval_minutes": 30, "interval_type": "minutes"}
+
+
+async def make(client: Client, job: str) -> object:
+    return await client.data_jobs.make(job, "http", URL, schedule=parse(document(job)))
+
+
+async def make_and_run(client: Client, job: str) -> object:
+    return await client.data_jobs.make(job, "http", URL, run={})
+
+
+async def add(client: Client, job: str) -> object:
+    return await client.data_jobs.add(job, "http", **URL)
+
+
+async def drop(client: Client, job: str) -> None:
+    await client.data_jobs.drop(job)
+
+
+async def force(client: Client, job: str) -> None:
+    await client.data_jobs.drop(job, force=True)
+
+
+async def schedule(client: Client, job: str) -> object:
+    return await client.schedules.create(f"{job}-more", job, every("1m"))
+
+
+async def enqueue(client: Client, job: str) -> object:
+    return await client.enqueue(Order(job, {}, {}))
+
+
+async def enqueue_keyed(client: Client, job: str) -> object:
+    return await client.enqueue_many([Order(job, {}, {"key": job}), Order(job, {}, {"idempotency_key": job})])
+
+
+async def retry(client: Client, job: str) -> object:
+    return await client.retry_job(job)
+
+
+async def trigger(client: Client, job: str) -> object:
+    return await client.schedules.trigger(job)
+
+
+async def move(client: Client, job: str) -> object:
+    return await client.schedules.update(f"{job}-moved", job=job)
+
+
+async def pause(client: Client, job: str) -> object:
+    return await client.pause_job(job)
+
+
+async def cancel(client: Client, job: str) -> object:
+    return await client.cancel_job(job)
+
+
+MAKING = (make, make_and_run, add)
+DROPPING = (drop, force)
+OTHERS = (schedule, enqueue, enqueue_keyed, retry, trigger, move, pause, cancel)
+ACTS: tuple[Act, ...] = (*DROPPING, *MAKING, *OTHERS)
+
+
+@pytest.fixture
+async def clients(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[Client]]:
+    """Two programs, and two callers of each. A deadlock is an error: transactions are not tried again."""
+    monkeypatch.setattr(postgres, "_TRIES", 1)
+    store = Store(open_database(database_url))
+    await store.migrate()
+    await store.close()
+    apps = [Rota(database_url), Rota(database_url)]
+    found = [await app.connect() for app in apps]
+    yield [*found, *found]
+    for app in apps:
+        await app.aclose()
+
+
+async def all_at_once(clients: list[Client], job: str, acts: list[Act]) -> list[Any]:
+    """What each was answered; what may be refused is refused with a word that says why."""
+    acting = [act(client, job) for act, client in zip(acts, clients, strict=False)]
+    answers = await asyncio.gather(*acting, return_exceptions=True)
+    for answer in answers:
+        if isinstance(answer, BaseException) and not isinstance(answer, Conflict | NotFound):
+            raise answer
+    return answers
+
+
+async def count(client: Client, sql: str, job: str) -> int:
+    ((found,),) = await client.store.database.read(lambda tx: tx.fetch_sql(sql, job=job))
+    return int(found)
+
+
+async def check_whole(client: Client, job: str, *, made_whole: bool) -> None:
+    there = await count(client, "select count(*) from rota_job where name = :job and dropped_at is null", job)
+    going = (
+        "select count(*) from rota_schedule where job = :job and deleted_at is null and enabled = 1 and job_paused = 0"
+    )
+    schedules = await count(client, going, job)
+    live = await count(client, "select count(*) from rota_run where job = :job and state is null", job)
+    due = "select count(*) from rota_cursor where next_at is not null and schedule_id in "
+    plans = await count(client, f"{due} (select id from rota_schedule where job = :job)", job)
+    if not there:
+        assert (schedules, live, plans) == (0, 0, 0), "left without a job"
+    assert plans == schedules
+    own = await count(client, "select count(*) from rota_schedule where name = :job and deleted_at is null", job)
+    if made_whole:
+        assert own == min(there, 1), "half of it"
+    repeated = "select coalesce(max(times), 0) from (select count(*) as times from rota_run"
+    twice = await count(client, f"{repeated} where job = :job and retry_of is not null group by retry_of) as r", job)
+    assert twice <= 1
+
+
+async def set_up(client: Client, job: str, acts: list[Act], *, there: bool) -> None:
+    if there:
+        await make(client, job)
+        run = await client.enqueue(Order(job, {}, {}))
+        await client.cancel(run.id)
+    if move in acts:
+        await client.schedules.create(f"{job}-moved", "elsewhere", every("1m"))
+
+
+@pytest.mark.parametrize("first", ACTS, ids=lambda act: act.__name__)
+async def test_any_two_at_once(clients: list[Client], first: Act) -> None:
+    chance = random.Random(first.__name__)
+    await add(clients[0], "elsewhere")
+    for other in ACTS[ACTS.index(first) :]:
+        for number in range(TRIES if first in DROPPING else FEWER):
+            job, acts = f"{first.__name__}-{other.__name__}-{number}", [first, other]
+            chance.shuffle(acts)
+            there = number % 2 == 0 or not {*acts} & {*MAKING}
+            await set_up(clients[0], job, acts, there=there)
+            await all_at_once(clients, job, acts)
+            await check_whole(clients[0], job, made_whole=not {make_and_run, add} & {*acts})
+
+
+async def test_many_that_make_the_same_are_answered_alike(clients: list[Client]) -> None:
+    for number in range(8):
+        made = await all_at_once(clients, f"ping-{number}", [make] * 4)
+        assert sorted(one.new for one in made) == [False, False, False, True]
+        await check_whole(clients[0], f"ping-{number}", made_whole=True)
+
+
+async def test_dropped_and_made_again_while_others_do_the_same(clients: list[Client]) -> None:
+    for _ in range(8):
+        await all_at_once(clients, "ping", [make, drop, make, force])
+        await check_whole(clients[0], "ping", made_whole=True)
+
+
+async def test_of_many_that_retry_a_job_one_does(clients: list[Client]) -> None:
+    for number in range(6):
+        job = f"ping-{number}"
+        await make(clients[0], job)
+        run = await clients[0].enqueue(Order(job, {}, {}))
+        await clients[0].cancel(run.id)
+        answers = await all_at_once(clients, job, [retry] * 4)
+        refused = [answer for answer in answers if isinstance(answer, NothingToRetry)]
+        assert (len(answers), len(refused)) == (4, 3)
+        await check_whole(clients[0], job, made_whole=True)
+
+
+async def test_with_one_key_all_are_answered_with_the_same_retry(clients: list[Client]) -> None:
+    await make(clients[0], "ping")
+    run = await clients[0].enqueue(Order("ping", {}, {}))
+    await clients[0].cancel(run.id)
+    answers = await asyncio.gather(*[client.retry_job("ping", idempotency_key="k") for client in clients])
+    assert len({answer.id for answer in answers}) == 1
+    assert sorted(answer.created for answer in answers) == [False, False, False, True]
+
+
+async def test_one_that_is_gone_does_not_spoil_it_for_others(clients: list[Client]) -> None:
+    """Runs that are enqueued at the same moment share a transaction; each is answered on its own."""
+    client = clients[0]
+    await add(client, "ping")
+    await add(client, "pong")
+    definitions = {name: await client.job(name) for name in ("ping", "pong")}
+    await drop(client, "ping")
+    runs = [client._of_stored(definitions[job], Order(job, {}, {}), client.store.new_id()) for job in definitions]
+    answers = await asyncio.gather(*[client._gatherer.add(run) for run in runs], return_exceptions=True)
+    assert [type(answer).__name__ for answer in answers] == ["UnknownJob", "Enqueued"]
