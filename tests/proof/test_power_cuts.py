@@ -33,7 +33,7 @@ from tests.support.clock import ManualClock
 FATES: tuple[Fate, ...] = ("nothing", "everything", 1, 2)
 FILE = "rota.db"
 # So that a short life meets many of them.
-FREQUENT_CHECKPOINTS = "pragma wal_autocheckpoint = 40"
+FREQUENT_CHECKPOINTS = 40
 
 
 class Recording(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class Tally(msgspec.Struct):
 
 
 async def record(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Recording:
-    monkeypatch.setattr(sqlite, "_CHECKPOINT", FREQUENT_CHECKPOINTS)
+    monkeypatch.setattr(sqlite, "_LONG_LOG", FREQUENT_CHECKPOINTS)
     disk, clock = Disk(), ManualClock()
     history = History(disk.log, clock)
     life = Life(f"sqlite:///{folder / FILE}", clock, moment=lambda: len(disk.log))

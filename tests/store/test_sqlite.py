@@ -319,6 +319,18 @@ async def test_what_was_written_is_carried_over_when_nobody_asks_for_anything(
     assert await asyncio.to_thread(os.path.getsize, sqlite_database.path) > before
 
 
+async def test_a_log_that_grew_long_is_carried_over_although_somebody_writes(
+    sqlite_store: Store, sqlite_database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "_LONG_LOG", 20)
+    rests: list[bool] = []
+    monkeypatch.setattr(SqliteTx, "rest", lambda tx: rests.append(tx.needs_rest))
+    while not rests:
+        await put(sqlite_store)
+    monkeypatch.undo()
+    assert rests == [True]
+
+
 def test_it_wants_to_rest_when_that_is_worth_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "_WORTH_A_CHECKPOINT", 3)
     connection = apsw.Connection(str(tmp_path / "a.db"))

@@ -12,7 +12,8 @@
     │                                    StepTwice, KeyReused, FollowingRing, BadConfig (exit 78)
     ├── Denied          403   exit 5     Forbidden, NotSignedIn, TooManyTries
     └── Unavailable     503   exit 69    DeadlineExceeded, UnreadableSchedule, SchemaOutdated (exit 78),
-                                         DatabaseMoved (exit 78), PromotionUnfinished (exit 78), StillRunning (exit 75)
+                                         DatabaseMoved (exit 78), PromotionUnfinished (exit 78), StillRunning (exit 75),
+                                         FileReplaced
 
 A message is built in its class from facts, and carries a hint where there is something to do about it.
 """
@@ -81,6 +82,7 @@ from rota.errors.values import (
     BadTrigger,
     DatabaseMoved,
     DeadlineExceeded,
+    FileReplaced,
     PromotionUnfinished,
     SchemaOutdated,
     UnknownOption,
@@ -103,6 +105,7 @@ __all__ = [
     "Denied",
     "DuplicateRun",
     "DuplicateSchedule",
+    "FileReplaced",
     "FollowingRing",
     "Forbidden",
     "Invalid",

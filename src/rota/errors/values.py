@@ -80,6 +80,16 @@ class DatabaseMoved(Unavailable):
         super().__init__(f"this database was promoted to {place}", hint=hint)
 
 
+class FileReplaced(Unavailable):
+    """The SQLite file, or the log beside it, is no longer what was open: it was deleted, replaced or overwritten."""
+
+    code = "file-replaced"
+
+    def __init__(self, path: str, what: str) -> None:
+        hint = "nothing was acknowledged: ask again, what is there now is opened; stop everything to restore a backup"
+        super().__init__(f"{path}: {what} while it was in use", hint=hint)
+
+
 class PromotionUnfinished(Unavailable):
     """A promotion has begun: of the two databases, neither is whole or may be written to."""
 

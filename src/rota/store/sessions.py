@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rota.core.endings import Report
 from rota.core.notes import Notes
-from rota.errors import Conflict, DeadlineExceeded, LeaseLost
+from rota.errors import Conflict, DeadlineExceeded, FileReplaced, LeaseLost
 from rota.store import reporting
 from rota.store.database import Tx, Work
 from rota.store.driving import drive
@@ -45,6 +45,7 @@ class SqliteSession:
     def __init__(self, tx: SqliteTx, thread: ThreadPoolExecutor) -> None:
         self._tx = tx
         self._thread = thread
+        self._alone = contextlib.ExitStack()
         self._is_given_up = False
         self._is_closed = False
         self.connection = tx.connection
@@ -72,6 +73,19 @@ class SqliteSession:
                 raise DeadlineExceeded("a transaction", _LONGEST) from error
             raise
 
+    def begin(self) -> None:
+        self._alone.enter_context(self._tx.writing())
+        self._tx.control("begin immediate")
+
+    def commit(self) -> None:
+        """Whoever left the block relies on it from here on: it must be where others will find it."""
+        self._tx.control("commit")
+        try:
+            self._tx.require_same_file()
+        except FileReplaced as error:
+            self._tx.lose_file(error)
+            raise
+
     def give_up(self) -> None:
         """Whatever it is at; what comes later must not be committed by itself, so there is no connection any more."""
         self._is_given_up = True
@@ -84,6 +98,7 @@ class SqliteSession:
             self._is_closed = True
             if self._tx.in_transaction:
                 self._tx.control("rollback")
+            self._alone.close()
             self._tx.close()
 
 
@@ -95,11 +110,11 @@ async def sqlite_session(connect: Callable[[], SqliteTx]) -> AsyncIterator[Sqlit
         tx = await loop.run_in_executor(thread, connect)
         session = SqliteSession(tx, thread)
         try:
-            await session.do(lambda: tx.control("begin immediate"))
+            await session.do(session.begin)
             limit = loop.call_later(_LONGEST, session.give_up)  # its own time, without what it waited for others
             try:
                 yield session
-                await session.do(lambda: tx.control("commit"))
+                await session.do(session.commit)
             finally:
                 limit.cancel()
         finally:

@@ -7,7 +7,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -15,11 +15,14 @@ import apsw
 import msgspec
 
 from rota.clock import Clock, HostClock
+from rota.errors import FileReplaced
 from rota.store import forking
 from rota.store.database import Hint, HotForms, Row, Session, Work
 from rota.store.sessions import sqlite_session
+from rota.store.sqlite_file import OpenFile, openings_of
 from rota.store.sqlite_hints import hints_of
 from rota.store.sqlite_hot import SqliteHotForms
+from rota.store.sqlite_locks import Identity, identity
 from rota.store.sqlite_rows import execute_rows
 from rota.store.sqlite_thread import ServingThread, read_each, write_group
 from rota.store.sqlite_version import FileVersion
@@ -30,9 +33,10 @@ T = TypeVar("T")
 _BUSY_MS = 10_000
 _BUSY_REST_MS, _BUSY_LOOK_MS = 10, 1
 _PRAGMAS = "pragma synchronous = full; pragma foreign_keys = on; pragma temp_store = memory; pragma cache_size = -16000"
-# Done by whoever commits, who waits for it: so only when there was no rest for long.
-_CHECKPOINT = "pragma wal_autocheckpoint = 16000"
+# SQLite's own would be made within a commit, before anybody has looked whether the file is still the one.
+_CHECKPOINT = "pragma wal_autocheckpoint = 0"
 _WORTH_A_CHECKPOINT = 1_000
+_LONG_LOG = 16_000  # pages: carried over although somebody waits, because there was no rest for long
 
 
 class Patience:
@@ -53,12 +57,21 @@ class Patience:
 class SqliteTx:
     dialect = SQLITE
 
-    def __init__(self, connection: apsw.Connection, clock: Clock) -> None:
+    def __init__(self, connection: apsw.Connection, clock: Clock, file: OpenFile | None = None) -> None:
+        """Without a `file`, as of a database in memory, nothing is looked at but the connection."""
         self.hot: HotForms = SqliteHotForms(self)
         self.connection = connection
+        self.file = file
         self._clock = clock
         self._statements: dict[str, Statement] = {}
         self._carried_over = 0
+        self._log_pages = 0
+        if file:
+            connection.set_wal_hook(self._note_log)
+
+    def _note_log(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
 
     def _statement(self, name: str) -> Statement:
         found = self._statements.get(name)
@@ -106,14 +119,45 @@ class SqliteTx:
         """Whether so much was written that it should be carried over from the log into the file, when nobody waits."""
         return self.changes() - self._carried_over >= _WORTH_A_CHECKPOINT
 
+    @property
+    def needs_rest(self) -> bool:
+        """Whether the log is so long that it cannot wait any more."""
+        return self._log_pages >= _LONG_LOG
+
     def rest(self) -> None:
         """No other process is held up; whoever writes in this one waits. What is not carried over is the next time."""
         self._carried_over = self.changes()
-        with suppress(apsw.Error):
-            self.connection.wal_checkpoint()
+        if self.file and self.file.problem():
+            return  # into another file it must not go: whoever commits next is told
+        checkpointing = self.file.locks.checkpointing() if self.file else nullcontext(True)
+        with suppress(apsw.Error), checkpointing as is_alone:
+            if is_alone:
+                self.connection.wal_checkpoint()
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Around a transaction that writes."""
+        return self.file.locks.writing() if self.file else nullcontext()
+
+    def require_same_file(self) -> None:
+        """Raise FileReplaced if what is committed here would not be found by whoever opens the path."""
+        if self.file:
+            self.file.require_same()
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether another connection of this process has found that out."""
+        return self.file is not None and self.file.is_stale
+
+    def lose_file(self, error: FileReplaced) -> None:
+        """Let everybody in this process close it; whoever calls this closes this connection."""
+        if self.file:
+            openings_of(self.file.path).lose(error, self.file)
 
     def close(self) -> None:
-        self.connection.close()
+        if self.file:
+            openings_of(self.file.path).close(self.file)
+        else:
+            self.connection.close()
 
 
 class SqliteDatabase:
@@ -198,38 +242,53 @@ class _Connections:
     def __init__(self, path: str, clock: Clock) -> None:
         self._path = path
         self._clock = clock
-        self._opened: tuple[int, int] | None = None
-        self.writer = ServingThread("rota-sqlite-writer", lambda: self._open(writing=True), write_group)
-        self.reader = ServingThread("rota-sqlite-reader", lambda: self._open(writing=False), read_each)
-        self.version = FileVersion(lambda: apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE))
+        self._opened: Identity | None = None
+        self.writer = ServingThread("rota-sqlite-writer", lambda: self._open_writer(self.writer.drop), write_group)
+        self.reader = ServingThread("rota-sqlite-reader", self._open_reader, read_each)
+        self.version = FileVersion(path)
         # Weak: who is forgotten instead of closed, as by a forked child, no longer counts.
         self.users: weakref.WeakSet[SqliteDatabase] = weakref.WeakSet()
 
-    def _open(self, *, writing: bool) -> SqliteTx:
-        flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if writing else 0)
-        connection = apsw.Connection(self._path, flags=flags)
-        connection.set_busy_handler(Patience())
-        # A plan that may depend on a bound value is made again for each value, which costs more than all else.
-        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-        _use_wal(connection)
-        connection.execute(f"{_PRAGMAS}; {_CHECKPOINT}" if writing else "pragma query_only = on").fetchall()
-        if writing:
-            self._opened = _identity(self._path)
-        return SqliteTx(connection, self._clock)
+    def _open_writer(self, drop: Callable[[], None]) -> SqliteTx:
+        # Made once: where a file was deleted, an empty one would only be in the way of whoever puts it back.
+        flags = apsw.SQLITE_OPEN_CREATE if self._opened is None else 0
+        tx = self._open(flags, f"{_PRAGMAS}; {_CHECKPOINT}", drop)
+        self._opened = identity(self._path)
+        return tx
+
+    def _open_reader(self) -> SqliteTx:
+        return self._open(0, "pragma query_only = on", self.reader.drop)
+
+    def _open(self, flags: int, pragmas: str, drop: Callable[[], None]) -> SqliteTx:
+        def connect() -> apsw.Connection:
+            connection = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READWRITE | flags)
+            connection.set_busy_handler(patience)
+            # A plan that may depend on a bound value is made again for each value, which costs more than all else.
+            connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+            _use_wal(connection)
+            connection.execute(pragmas).fetchall()
+            return connection
+
+        patience, openings = Patience(), openings_of(self._path)
+        openings.wait_for_others()
+        file = openings.open(connect, patience, drop)
+        return SqliteTx(file.connection, self._clock, file)
 
     def open_another(self) -> SqliteTx:
-        return self._open(writing=True)
+        """For a transaction, which ends soon: whoever opens the file anew waits for it."""
+        return self._open_writer(lambda: None)
 
     @property
     def current(self) -> bool:
         """Not if the file was deleted or replaced since: what is written to the old one, nobody will find."""
-        return self._opened in (None, _identity(self._path))
+        return self._opened in (None, identity(self._path))
 
     def stop(self) -> None:
         """Whoever comes meanwhile opens the file again."""
         self.version.close()
         self.reader.stop()
         self.writer.stop()
+        self._opened = None
 
 
 _shared: weakref.WeakValueDictionary[str, _Connections] = weakref.WeakValueDictionary()
@@ -249,14 +308,6 @@ def is_open_here(path: str) -> bool:
     """Whether this process has that file open through rota."""
     found = _shared.get(os.path.realpath(path))
     return found is not None and len(found.users) > 0
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _use_wal(connection: apsw.Connection) -> None:

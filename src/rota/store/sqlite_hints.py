@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterable
 
 import apsw
 
+from rota.errors import FileReplaced
 from rota.store import forking
 from rota.store.database import Hint
+from rota.store.sqlite_file import OpenFile, openings_of
+from rota.store.sqlite_version import open_for_looking
 
 _WATCH_SECONDS = 0.05
 
@@ -70,20 +73,32 @@ class Hints:
         self._lock.release()
 
     def _watch(self, wake: threading.Event) -> None:
-        try:
-            connection = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READWRITE)
-        except apsw.Error:
-            return  # hints only: polling finds everything without them
+        file: OpenFile | None = None
         seen = None
         while not wake.wait(_WATCH_SECONDS):
             try:
-                version = connection.execute("pragma data_version").fetchall()[0][0]
-            except apsw.Error:
+                if file is not None and file.is_stale:
+                    openings_of(self._path).close(file)
+                    file = None
+                if file is None:
+                    file, seen = open_for_looking(self._path, _at_the_next_look), None
+                file.require_same()
+                version = file.connection.execute("pragma data_version").fetchall()[0][0]
+            except FileReplaced as error:
+                if file:
+                    openings_of(self._path).lose(error, file)
                 continue
+            except apsw.Error:
+                continue  # hints only: polling finds everything without them
             if seen is not None and version != seen:
                 self.tell([None])
             seen = version
-        connection.close()
+        if file:
+            openings_of(self._path).close(file)
+
+
+def _at_the_next_look() -> None:
+    """What is stale is closed soon without being told."""
 
 
 _all_hints: dict[str, Hints] = {}

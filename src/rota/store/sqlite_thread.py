@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import threading
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import apsw
 import msgspec
 
-from rota.errors import BadConfig, DatabaseMoved, Invalid, RotaError, Unavailable
+from rota.errors import BadConfig, DatabaseMoved, FileReplaced, Invalid, RotaError, Unavailable
 from rota.store import forking
 from rota.store.database import Work
 from rota.store.driving import drive
@@ -36,6 +37,10 @@ class Job(msgspec.Struct):
     reads: bool = False
 
 
+class _Drop:
+    """Asks the thread to close its connection."""
+
+
 class ServingThread:
     """Opened at the first use, and again at the first after it was stopped."""
 
@@ -45,7 +50,7 @@ class ServingThread:
         self._name = name
         self._connect = connect
         self._serve = serve
-        self._inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Job | _Drop | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         forking.close_at_forks(self)
@@ -83,13 +88,25 @@ class ServingThread:
     def after_fork(self, *, in_child: bool) -> None:
         self._lock.release()
 
+    def drop(self) -> None:
+        """Close the connection soon, and open another for whoever comes then. Never waits: two may tell each other."""
+        self._inbox.put(_Drop())
+
     def _loop(self) -> None:
         tx: SqliteTx | None = None
-        while jobs := self._next_jobs(tx):
+        while (jobs := self._next_jobs(tx)) is not None:
             try:
-                tx = tx or self._connect()
-                self._serve(tx, jobs)
+                if tx and tx.is_stale:
+                    _close(tx)
+                    tx = None
+                if jobs:
+                    tx = tx or self._connect()
+                    self._serve(tx, jobs)
             except Exception as error:  # this thread serves everybody: no error may end it
+                if tx and isinstance(error, FileReplaced):
+                    tx.lose_file(error)
+                    _close(tx)
+                    tx = None
                 for job in jobs:
                     _settle(job.future, error=error)
             # A future keeps its traceback and thereby this frame: drop what it would keep alive.
@@ -97,20 +114,22 @@ class ServingThread:
         if tx:
             tx.close()
 
-    def _next_jobs(self, tx: SqliteTx | None) -> list[Job]:
+    def _next_jobs(self, tx: SqliteTx | None) -> list[Job] | None:
+        """None at the end; empty if there is only a connection to close."""
         first = self._first(tx)
         if first is None:
-            return []
-        jobs = [first]
+            return None
+        jobs = [first] if isinstance(first, Job) else []
         while len(jobs) < _GROUP and not self._inbox.empty():
             job = self._inbox.get()
             if job is None:
                 self._inbox.put(None)
                 break
-            jobs.append(job)
+            if isinstance(job, Job):
+                jobs.append(job)
         return jobs
 
-    def _first(self, tx: SqliteTx | None) -> Job | None:
+    def _first(self, tx: SqliteTx | None) -> Job | _Drop | None:
         if tx is not None and tx.wants_rest:
             try:
                 return self._inbox.get(timeout=_REST_AFTER)
@@ -125,9 +144,24 @@ def write_group(tx: SqliteTx, jobs: list[Job]) -> None:
     The first needs no savepoint, which would keep a copy of every page that it changes: with it all is undone.
     """
     read_each(tx, [job for job in jobs if job.reads])
+    writing = [job for job in jobs if not job.reads]
+    if not writing:
+        return
+    with tx.writing():
+        done = _committed(tx, writing)
+    # Between the commit and the answers: what is in a file or a log that nobody will find, nobody may rely on.
+    tx.require_same_file()
+    for job, result in done:
+        _settle(job.future, result=result)
+    if tx.needs_rest:
+        tx.rest()
+
+
+def _committed(tx: SqliteTx, jobs: list[Job]) -> list[tuple[Job, Any]]:
+    """Those that did not fail, with their results."""
     done: list[tuple[Job, Any]] = []
     try:
-        for job in [job for job in jobs if not job.reads]:
+        for job in jobs:
             tx.control("savepoint job" if done else "begin immediate")
             try:
                 result = drive(job.work(tx))
@@ -135,31 +169,45 @@ def write_group(tx: SqliteTx, jobs: list[Job]) -> None:
                 raise
             except Exception as error:
                 tx.control("rollback to job; release job" if done else "rollback")
-                _settle(job.future, error=error)
+                _fail(tx, job, error)
             else:
                 if done:
                     tx.control("release job")
                 done.append((job, result))
         if done:
             tx.control("commit")
-    except apsw.Error:
+    except (apsw.Error, FileReplaced):
         if tx.in_transaction:
             tx.control("rollback")
+        tx.require_same_file()
         raise
-    for job, result in done:
-        _settle(job.future, result=result)
+    return done
 
 
 def read_each(tx: SqliteTx, jobs: list[Job]) -> None:
+    if jobs:
+        tx.require_same_file()
     for job in jobs:
         tx.control("begin")
         try:
             _settle(job.future, result=drive(job.work(tx)))
         except Exception as error:
-            _settle(job.future, error=error)
+            _fail(tx, job, error)
         finally:
             if tx.in_transaction:  # after some errors there is none any more
                 tx.control("commit")
+
+
+def _fail(tx: SqliteTx, job: Job, error: Exception) -> None:
+    """What SQLite does not understand may come from a file that is another one by now: then all fail with that."""
+    if isinstance(error, apsw.Error):
+        tx.require_same_file()
+    _settle(job.future, error=error)
+
+
+def _close(tx: SqliteTx) -> None:
+    with contextlib.suppress(apsw.Error):
+        tx.close()
 
 
 def _settle(future: Future[Any], *, result: Any = None, error: BaseException | None = None) -> None:

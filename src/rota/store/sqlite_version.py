@@ -7,15 +7,17 @@ from collections.abc import Callable
 
 import apsw
 
+from rota.errors import FileReplaced
 from rota.store import forking
+from rota.store.sqlite_file import OpenFile, openings_of
 
 
 class FileVersion:
     """A connection that is asked nothing else, by any thread. Opened at the first question, and again after a fork."""
 
-    def __init__(self, connect: Callable[[], apsw.Connection]) -> None:
-        self._connect = connect
-        self._connection: apsw.Connection | None = None
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: OpenFile | None = None
         self._opened = 0
         self._lock = threading.Lock()
         forking.close_at_forks(self)
@@ -24,22 +26,32 @@ class FileVersion:
         """Differs after every commit by any other connection; None if it cannot be told at once."""
         with self._lock:
             try:
-                if self._connection is None:
-                    self._connection = self._connect()
-                    self._opened += 1  # each connection has its own numbers
-                ((version,),) = self._connection.execute("pragma data_version")
+                return self._now()
             except apsw.Error:
                 return None
-            return self._opened, version
+            except FileReplaced as error:
+                lost, problem = self._file, error
+        if lost:  # without the lock: who is told of it may have such a connection, too, and tell us
+            openings_of(self._path).lose(problem, lost)
+            self.close()
+        return None
+
+    def _now(self) -> tuple[int, int]:
+        if self._file is None:
+            self._file = open_for_looking(self._path, self.close)
+            self._opened += 1  # each connection has its own numbers
+        self._file.require_same()  # else it would tell of a file that nobody writes to any more
+        ((version,),) = self._file.connection.execute("pragma data_version")
+        return self._opened, version
 
     def close(self) -> None:
         with self._lock:
             self._close()
 
     def _close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection:
-            connection.close()
+        file, self._file = self._file, None
+        if file:
+            openings_of(self._path).close(file)
 
     def before_fork(self) -> None:
         self._lock.acquire()
@@ -47,3 +59,10 @@ class FileVersion:
 
     def after_fork(self, *, in_child: bool) -> None:
         self._lock.release()
+
+
+def open_for_looking(path: str, drop: Callable[[], None]) -> OpenFile:
+    """Without waiting for anybody: not while others have something else open, nor while the file is locked."""
+    openings = openings_of(path)
+    openings.wait_for_others(0)
+    return openings.open(lambda: apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE), lambda _: False, drop)

@@ -1,0 +1,436 @@
+"""Nothing is acknowledged into a file that nobody will find: deleted, replaced, overwritten, or without its log."""
+
+import asyncio
+import filecmp
+import logging
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import pytest
+
+from rota.errors import FileReplaced, Unavailable
+from rota.store import Store, open_database, open_store, sqlite_file, sqlite_locks
+from rota.store.database import Tx
+from rota.store.sqlite import SqliteDatabase
+from rota.store.sqlite_thread import Job, write_group
+from tests.support.programs import run_python
+from tests.support.runs import make, put
+from tests.support.waiting import until
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="no locks of open file descriptions here")
+
+
+@pytest.fixture
+def path(sqlite_url: str) -> Path:
+    return Path(sqlite_url.removeprefix("sqlite:///"))
+
+
+@pytest.fixture
+def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a system that has no locks of open file descriptions."""
+    monkeypatch.setattr(sqlite_locks, "_IS_SUPPORTED", False)
+
+
+async def opened_and_closed(path: Path) -> None:
+    """By another copy of SQLite in this process."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("select count(*) from rota_run").fetchall()
+
+
+def copied(source: Path, target: Path, *, also: tuple[str, ...] = ()) -> None:
+    """By another process: to close a file in this one would drop SQLite's locks."""
+    for ending in ("", *also):
+        subprocess.run(["cp", f"{source}{ending}", f"{target}{ending}"], check=True)
+
+
+def exists(path: Path, ending: str = "") -> bool:
+    return Path(f"{path}{ending}").exists()
+
+
+async def found_after_a_crash(path: Path) -> int:
+    """How many runs there are for whoever opens what is on the disk."""
+    there = path.parent / "after-a-crash.db"
+    copied(path, there, also=("-wal",) if exists(path, "-wal") else ())
+    store = await open_store(f"sqlite:///{there}")
+    try:
+        return await queued(store)
+    finally:
+        await store.close()
+
+
+async def queued(store: Store) -> int:
+    return sum(count for _, _, count, _ in await store.queue_counts())
+
+
+async def put_again(store: Store) -> None:
+    """As a client does that was told to ask again."""
+
+    async def accepted() -> bool:
+        try:
+            await put(store)
+        except FileReplaced:
+            return False
+        return True
+
+    await until(accepted)
+
+
+async def older(store: Store, path: Path) -> Path:
+    """A backup without runs, of a file that has one since, and in its log another."""
+    copy = path.with_name("backup.db")
+    copied(path, copy)
+    await store.enqueue([make(payload={"long": "x" * 10_000})])
+    await elsewhere(path, "pragma wal_checkpoint(full)")
+    await put(store)
+    return copy
+
+
+async def elsewhere(path: Path, sql: str) -> None:
+    """In another process."""
+    program = (
+        "import apsw, sys; apsw.Connection(sys.argv[1]).execute('select 1 from rota_run; ' + sys.argv[2]).fetchall()"
+    )
+    await run_python(program, str(path), sql)
+
+
+# What somebody does to a file that is open.
+
+
+def replace(path: Path, copy: Path) -> None:
+    os.replace(copy, path)
+
+
+def overwrite(path: Path, copy: Path) -> None:
+    copied(copy, path)
+    os.utime(path, (1, 1))  # long ago: who opens it anew need not wait until it is at rest
+
+
+def delete(path: Path, copy: Path) -> None:
+    for ending in ("", "-wal", "-shm"):
+        Path(f"{path}{ending}").unlink()
+
+
+def delete_log(path: Path, copy: Path) -> None:
+    for ending in ("-wal", "-shm"):
+        Path(f"{path}{ending}").unlink()
+
+
+def delete_index(path: Path, copy: Path) -> None:
+    Path(f"{path}-shm").unlink()
+
+
+def move_away(path: Path, copy: Path) -> None:
+    path.rename(path.with_name("elsewhere.db"))
+
+
+Act = Callable[[Path, Path], None]
+everything = pytest.mark.parametrize(
+    "act",
+    [
+        replace,
+        pytest.param(overwrite, marks=on_linux),
+        delete,
+        delete_log,
+        delete_index,
+        move_away,
+    ],
+)
+
+
+@on_linux
+async def test_another_copy_of_sqlite_that_closes_the_file_does_no_harm(sqlite_store: Store, path: Path) -> None:
+    await put(sqlite_store)
+    for _ in range(3):
+        await opened_and_closed(path)
+        await put(sqlite_store)
+    assert await found_after_a_crash(path) == await queued(sqlite_store) == 4
+
+
+@on_linux
+async def test_nor_does_one_that_had_it_open_before(sqlite_store: Store, path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("select count(*) from rota_run").fetchall()
+        await put(sqlite_store)
+        assert connection.execute("select count(*) from rota_run").fetchall() == [(1,)]
+    await put(sqlite_store)
+    assert await found_after_a_crash(path) == await queued(sqlite_store) == 2
+
+
+@on_linux
+async def test_whoever_opens_the_file_after_that_finds_it_in_use(sqlite_store: Store, path: Path) -> None:
+    """SQLite's sign that an index is in use is dropped, too; who finds it free truncates what we have mapped."""
+    await put(sqlite_store)
+    await opened_and_closed(path)
+    index = (path.parent / "rota.db-shm").stat()
+    await elsewhere(path, "select 2")
+    await put(sqlite_store)
+    after = (path.parent / "rota.db-shm").stat()
+    assert (after.st_ino, after.st_size) == (index.st_ino, index.st_size)
+    assert await found_after_a_crash(path) == 2
+
+
+@on_linux
+async def test_nobody_writes_beside_us_although_our_lock_was_dropped(sqlite_store: Store, path: Path) -> None:
+    writes = f"""
+import asyncio
+from rota.errors import Unavailable
+from rota.store import open_store, sqlite
+from tests.support.runs import put
+
+sqlite._BUSY_MS = 300
+
+async def main():
+    try:
+        store = await open_store("sqlite:///{path}")
+        print(await put(store))
+    except Unavailable as error:
+        print(error)
+
+asyncio.run(main())
+"""
+    async with sqlite_store.database.session() as session:
+        await session.within(lambda tx: tx.hot.enqueue([make()]))
+        await opened_and_closed(path)
+        assert "locked by another process" in await run_python(writes)
+    assert await queued(sqlite_store) == 1
+
+
+async def test_a_closed_file_is_left_without_a_log_and_a_second_process_does_not_hinder_that(
+    sqlite_store: Store, path: Path
+) -> None:
+    await put(sqlite_store)
+    await elsewhere(path, "select 2")
+    await sqlite_store.close()
+    assert [name for name in os.listdir(path.parent) if name.startswith("rota.db")] == ["rota.db"]
+
+
+@pytest.mark.usefixtures("without_locks")
+async def test_without_such_locks_the_commit_after_a_foreign_close_is_refused(
+    sqlite_store: Store, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await put(sqlite_store)
+    await opened_and_closed(path)
+    assert not exists(path, "-wal"), "this is what it does"
+    with pytest.raises(FileReplaced, match="its log was deleted while it was in use"), caplog.at_level(logging.ERROR):
+        await put(sqlite_store)
+    assert [record.name for record in caplog.records] == ["rota.store"]
+    await put_again(sqlite_store)
+    assert await found_after_a_crash(path) == await queued(sqlite_store) >= 2
+
+
+@everything
+async def test_nothing_is_acknowledged_into_what_is_no_longer_there(
+    sqlite_store: Store, path: Path, act: Act, caplog: pytest.LogCaptureFixture
+) -> None:
+    copy = await older(sqlite_store, path)
+    act(path, copy)
+    with caplog.at_level(logging.ERROR):
+        answers = await asyncio.gather(*[put(sqlite_store) for _ in range(5)], return_exceptions=True)
+    assert isinstance(answers[0], FileReplaced)
+    acknowledged = sum(isinstance(answer, str) for answer in answers)
+    # Those that came later may already have been told of what is there now.
+    assert all(isinstance(answer, str | Unavailable) for answer in answers)
+    assert [record for record in caplog.records if record.name == "rota.store"]
+    if exists(path):
+        assert await found_after_a_crash(path) >= acknowledged
+
+
+@everything
+async def test_all_that_share_a_commit_are_refused(sqlite_store: Store, path: Path, act: Act) -> None:
+    copy = await older(sqlite_store, path)
+    acts, refused = [lambda: act(path, copy)], 0
+
+    async def body(tx: Tx) -> None:
+        await tx.hot.enqueue([make()])
+        if acts:
+            acts.pop()()
+
+    jobs = [Job(body, Future()) for _ in range(4)]
+    with closing(sqlite_store.database._connected().open_another()) as tx:  # type: ignore[attr-defined]
+        with pytest.raises(FileReplaced):
+            write_group(tx, jobs)
+        refused = sum(not job.future.done() for job in jobs)
+    assert refused == len(jobs), "who called it tells them all"
+
+
+@pytest.mark.parametrize("act", [replace, pytest.param(overwrite, marks=on_linux)])
+async def test_what_was_put_in_its_place_is_worked_on(sqlite_store: Store, path: Path, act: Act) -> None:
+    copy = await older(sqlite_store, path)
+    assert await queued(sqlite_store) == 2
+    act(path, copy)
+    await put_again(sqlite_store)
+    assert await queued(sqlite_store) == await found_after_a_crash(path) == 1, "the new one"
+    with closing(apsw.Connection(str(path))) as connection:
+        assert connection.pragma("integrity_check") == "ok"
+
+
+@on_linux
+async def test_the_log_of_a_file_that_was_overwritten_is_kept_aside(
+    sqlite_store: Store, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It would be laid over what was put there, and of both nothing would be left."""
+    copy = await older(sqlite_store, path)
+    overwrite(path, copy)
+    with pytest.raises(FileReplaced, match="overwritten"), caplog.at_level(logging.ERROR):
+        await put(sqlite_store)
+    (aside,) = path.parent.glob("rota.db-wal-*")
+    assert aside.stat().st_size > 0
+    assert aside.name in caplog.text
+
+
+@on_linux
+async def test_the_log_is_never_carried_over_into_a_file_that_was_overwritten(sqlite_store: Store, path: Path) -> None:
+    """Of both nothing would be left, and a checkpoint would explain why the file has changed."""
+    with closing(sqlite_store.database._connected().open_another()) as tx:  # type: ignore[attr-defined]
+        copy = await older(sqlite_store, path)
+        overwrite(path, copy)
+        tx.rest()
+    assert filecmp.cmp(path, copy, shallow=False)
+    with pytest.raises(FileReplaced, match="overwritten"):
+        await put(sqlite_store)
+
+
+@on_linux
+async def test_a_file_that_is_being_overwritten_is_not_opened_yet(
+    sqlite_store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = await older(sqlite_store, path)
+    monkeypatch.setattr(sqlite_file, "_AT_REST", 1_000_000.0)
+    copied(copy, path)
+    for _ in range(2):
+        with pytest.raises(FileReplaced, match="overwritten"):
+            await put(sqlite_store)
+    monkeypatch.undo()
+    os.utime(path, (1, 1))
+    await put_again(sqlite_store)
+
+
+@on_linux
+async def test_a_truncated_file_is_noticed(sqlite_store: Store, path: Path) -> None:
+    await put(sqlite_store)
+    await asyncio.to_thread(os.truncate, path, 0)
+    with pytest.raises(FileReplaced, match="overwritten"):
+        await put(sqlite_store)
+
+
+async def test_a_file_that_was_deleted_is_not_made_anew_and_is_found_when_it_is_back(
+    sqlite_store: Store, path: Path
+) -> None:
+    copy = await older(sqlite_store, path)
+    delete(path, copy)
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            await put(sqlite_store)
+        with pytest.raises(Unavailable):
+            await sqlite_store.queue_counts()
+    assert not exists(path)
+    shutil.copy(copy, path)
+    await put_again(sqlite_store)
+    assert await found_after_a_crash(path) == 1
+
+
+@pytest.mark.parametrize("act", [delete_log, delete_index])
+async def test_a_log_that_was_deleted_beneath_us_is_saved(sqlite_store: Store, path: Path, act: Act) -> None:
+    """We have it open: all that is in it goes into the file before it is closed."""
+    for _ in range(3):
+        await put(sqlite_store)
+    await sqlite_store.queue_counts()
+    act(path, path)
+    await put_again(sqlite_store)
+    assert await found_after_a_crash(path) == await queued(sqlite_store) >= 4
+
+
+@everything
+async def test_questions_are_not_answered_from_what_is_no_longer_there(
+    sqlite_store: Store, path: Path, act: Act
+) -> None:
+    copy = await older(sqlite_store, path)
+    assert await queued(sqlite_store) == 2
+    act(path, copy)
+    with pytest.raises(FileReplaced):
+        await sqlite_store.queue_counts()
+
+
+@everything
+async def test_a_handlers_transaction_is_not_acknowledged_either(sqlite_store: Store, path: Path, act: Act) -> None:
+    copy = await older(sqlite_store, path)
+
+    async def handle() -> None:
+        async with sqlite_store.database.session() as session:
+            await session.within(lambda tx: tx.hot.enqueue([make()]))
+            act(path, copy)
+
+    with pytest.raises(FileReplaced):
+        await handle()
+
+
+@everything
+async def test_the_version_is_not_that_of_what_is_no_longer_there(
+    sqlite_store: Store, sqlite_database: SqliteDatabase, path: Path, act: Act
+) -> None:
+    copy = await older(sqlite_store, path)
+    seen = sqlite_database.version()
+    assert seen is not None
+    act(path, copy)
+    assert sqlite_database.version() != seen
+
+
+async def test_who_only_listens_notices_it_and_hears_of_what_is_there_now(sqlite_store: Store, path: Path) -> None:
+    copy = await older(sqlite_store, path)
+    heard: list[str | None] = []
+    stop = sqlite_store.listen(heard.append)
+    replace(path, copy)
+    other = await open_store(f"sqlite:///{path}")
+
+    async def told() -> bool:
+        await put(other)
+        return None in heard
+
+    await until(told)
+    stop()
+    await other.close()
+
+
+async def test_who_touches_the_file_or_copies_it_over_itself_does_no_harm(sqlite_store: Store, path: Path) -> None:
+    await put(sqlite_store)
+    for when in (1, 2_000_000_000):
+        os.utime(path, (when, when))
+        await put(sqlite_store)
+    assert await found_after_a_crash(path) == 3
+
+
+async def test_checkpoints_by_anybody_are_not_taken_for_an_overwritten_file(sqlite_store: Store, path: Path) -> None:
+    await put(sqlite_store)
+    for mode in ("passive", "full", "restart", "truncate"):
+        await elsewhere(path, f"pragma wal_checkpoint({mode})")
+        await put(sqlite_store)
+        await sqlite_store.queue_counts()
+    assert await found_after_a_crash(path) == 5
+
+
+async def test_a_vacuum_by_another_process_is_not_taken_for_another_file(sqlite_store: Store, path: Path) -> None:
+    await put(sqlite_store)
+    await elsewhere(path, "vacuum")
+    await put(sqlite_store)
+    assert await found_after_a_crash(path) == 2
+
+
+async def test_two_stores_of_a_process_both_recover(sqlite_store: Store, path: Path) -> None:
+    second = Store(open_database(f"sqlite:///{path}"))
+    copy = await older(sqlite_store, path)
+    await put(second)
+    replace(path, copy)
+    with pytest.raises(FileReplaced):
+        await put(sqlite_store)
+    for store in (second, sqlite_store):
+        await put_again(store)
+    assert await found_after_a_crash(path) == 2
+    await second.close()
