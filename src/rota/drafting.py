@@ -52,6 +52,7 @@ def simulated(standing: Standing, job: JobDefinition, span: Duration, what_if: W
         fail_every=what_if.fail_every,
         outages=tuple(outage_of(outage, start) for outage in what_if.outages),
         workers=what_if.workers,
+        job=job,
     )
     until = start + in_micros(length)
     found = simulate(standing, _retry(job, definition), start, until, assuming, limit=_MOST_EVENTS)

@@ -56,8 +56,10 @@ def job(*limits: Limit) -> JobDefinition:
     return JobDefinition(name="work", limits=limits)
 
 
-def keys(definition: JobDefinition, payload: str = "{}", scope: Scope = GLOBAL, *, job_wide: bool = True) -> list[str]:
-    return [gate.key for gate in gates_of(definition, scope, payload, job_wide=job_wide)]
+def keys(
+    definition: JobDefinition, payload: str = "{}", scope: Scope = GLOBAL, *, unlimited: bool = False
+) -> list[str]:
+    return [gate.key for gate in gates_of(definition, scope, payload, unlimited=unlimited)]
 
 
 def test_no_limits_no_gates() -> None:
@@ -88,8 +90,8 @@ def test_runs_alike_share_a_key() -> None:
 
 def test_the_limit_of_the_whole_job_can_be_left_out() -> None:
     both = job(Limit(max=5), Limit(max=1, by=("a",)))
-    assert len(keys(both, '{"a": 1}', job_wide=False)) == 1
-    assert keys(job(Limit(max=5)), job_wide=False) == []
+    assert len(keys(both, '{"a": 1}', unlimited=True)) == 1
+    assert keys(job(Limit(max=5)), unlimited=True) == []
 
 
 QUEUE, SKIP, REJECT = Gate("k", 2), Gate("k", 2, "skip"), Gate("k", 2, "reject")

@@ -52,8 +52,9 @@ class Lane(msgspec.Struct, frozen=True, gc=False):
 
 
 class Create(msgspec.Struct, frozen=True, gc=False):
-    """A run. `single`: without retries of its own; `after`: it waits for the end of these; `unlimited`: the job's own
-    limit does not count; `supersedes` are ended, since they have not begun, and `cancels` asked to stop.
+    """A run. `single`: without retries of its own; `after`: it waits for the end of these; `unlimited`: how many of its
+    job and of its schedule may be at once does not count; `supersedes` are ended, since nobody has them, and `cancels`
+    asked to stop.
     """
 
     attempt: int = 1
@@ -62,6 +63,11 @@ class Create(msgspec.Struct, frozen=True, gc=False):
     unlimited: bool = False
     supersedes: tuple[str, ...] = ()
     cancels: tuple[str, ...] = ()
+
+    @property
+    def displaces(self) -> tuple[str, ...]:
+        """Runs that make way for it: under limits they count no more, and their keys pass on to it."""
+        return (*self.supersedes, *self.cancels)
 
 
 class Skip(msgspec.Struct, frozen=True, gc=False):

@@ -202,9 +202,12 @@ def asked_as(run: NewRun, request: KeyHold | None) -> NewRun:
     return run if request is None else msgspec.structs.replace(run, holds=(request, *run.holds))
 
 
-def gates_of(definition: JobDefinition, scope: Scope, payload: str, *, job_wide: bool = True) -> tuple[Gate, ...]:
-    """The job's limits as they apply to one run, narrowest first; without those of all its runs unless `job_wide`."""
-    limits = [limit for limit in definition.limits if limit.by or job_wide]
+def gates_of(definition: JobDefinition, scope: Scope, payload: str, *, unlimited: bool = False) -> tuple[Gate, ...]:
+    """The job's limits as they apply to one run, narrowest first; `unlimited`: however many of them are at once.
+
+    That leaves those of a key, and every rate.
+    """
+    limits = [limit for limit in definition.limits if limit.by or limit.per is not None or not unlimited]
     if not limits:
         return ()
     content = msgspec.json.decode(payload) if any(limit.fields for limit in limits) else {}

@@ -60,9 +60,9 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
         """How long after the end of its last run the next one is planned; None if a rule names the times."""
         return self.rule.trigger.interval if isinstance(self.rule.trigger, After) else None
 
-    def gates(self, schedule_id: str) -> tuple[Gate, ...]:
-        """Its own limits, as they apply to each of its runs."""
-        return gates_of_schedule(schedule_id, self.limit, self.rate)
+    def gates(self, schedule_id: str, *, unlimited: bool = False) -> tuple[Gate, ...]:
+        """Its own limits, as they apply to each of its runs; of one that is `unlimited`, the rate."""
+        return gates_of_schedule(schedule_id, None if unlimited else self.limit, self.rate)
 
     @property
     def awaited(self) -> Following | None:

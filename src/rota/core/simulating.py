@@ -10,10 +10,11 @@ from heapq import heappop, heappush
 import msgspec
 
 from rota.core.deciding import Create, Lane
-from rota.core.limits import Turn, admission, gate_under
+from rota.core.model import JobDefinition
 from rota.core.planning import Planned, Standing, following_plan, tick
 from rota.core.retry import RetryPolicy, TryAgain, after_failure
 from rota.core.scope import Scope
+from rota.core.simulated_limits import Places
 from rota.durations import in_micros
 from rota.errors import Invalid
 
@@ -28,7 +29,8 @@ class Assumptions(msgspec.Struct, frozen=True, kw_only=True):
 
     An attempt lasts `duration`, or what that says of its run's number. Each `fail_every`th run fails, and those of the
     plan times in `fail_at`, with all their attempts. During `outages` (from, to) runs go on, but nobody plans.
-    `workers` is how many runs are executed at once at most; None: there is always a worker free.
+    `workers` is how many runs are executed at once at most; None: there is always a worker free. The limits and keys of
+    `job` count as if it had no other runs; None: it has none.
     """
 
     duration: timedelta | Callable[[int], timedelta] = timedelta(seconds=1)
@@ -36,6 +38,7 @@ class Assumptions(msgspec.Struct, frozen=True, kw_only=True):
     fail_at: frozenset[int] = frozenset()
     outages: tuple[tuple[int, int], ...] = ()
     workers: int | None = None
+    job: JobDefinition | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.duration, timedelta) and self.duration < timedelta(0):
@@ -124,40 +127,49 @@ class _Run:
     waits_for: set[str] = field(default_factory=set)
     followers: list[str] = field(default_factory=list)
     eligible: bool = False
+    begun: bool = False
     running: bool = False
     place: int | None = None
+
+
+def _one_at_a_time(standing: Standing) -> Standing:
+    """As planning does it where limits or keys decide: each decision sees what came of the one before it."""
+    policy = standing.definition.catch_up
+    if policy.mode != "all":
+        return standing
+    return standing.catching_up(msgspec.structs.replace(policy, per_tick=1))
 
 
 class _World:
     """Jumps from one thing that happens to the next."""
 
     def __init__(
-        self, standing: Standing, retry: RetryPolicy, assuming: Assumptions, lanes: Mapping[Scope, Lane], limit: int
+        self,
+        standing: Standing,
+        retry: RetryPolicy,
+        assuming: Assumptions,
+        lanes: Mapping[Scope, Lane],
+        limit: int,
     ) -> None:
         self.events: list[SimulatedEvent] = []
         self.more = False
         self.counts = dict.fromkeys(KINDS, 0)
-        self._standing = standing
+        self._places = Places(standing, assuming.job)
+        self._standing = _one_at_a_time(standing) if self._places.decides else standing
+        self._stoppable = assuming.job is None or assuming.job.cancel.supported
         self._retry = retry
         self._assuming = assuming
         self._lanes = dict(lanes)
         self._limit = limit
         self._now = 0
         self._agenda: list[tuple[int, int, int, str]] = []
-        self._ready: list[tuple[int, int, str]] = []
+        self._ready: dict[tuple[str, ...], list[tuple[int, int, str]]] = {}
         self._live: dict[str, _Run] = {}
         self._running = 0
         self._decisions = self._ids = self._numbers = 0
         self._awaits: str | None = None
-        self._admitted: dict[str, None] = {}
         self._stops: dict[str, tuple[str, ...]] = {}
-        own = standing.definition.limit
-        self._gate = None if own is None else gate_under(f"schedule:{standing.name}", own)
-        self._rate = standing.definition.rate
-        self._begun: list[int] = []
         self._opens_at: int | None = None
-        slots = [most for most in (assuming.workers, None if own is None else own.max) if most is not None]
-        self._slots = min(slots, default=None)
 
     def live_through(self, start: int, until: int, most: int) -> int:
         """Returns how far it got."""
@@ -181,6 +193,8 @@ class _World:
         for scope, lane in self._lanes.items():
             for place, known in enumerate(lane.live):
                 run = self._new_run(known.id, scope)
+                run.begun = known.begun
+                self._places.enter(known.id, scope, self._now)
                 if known.claimed:
                     self._start(run)
                     continue
@@ -190,7 +204,6 @@ class _World:
                 self._awaits = lane.live[-1].id
 
     def _plan(self) -> None:
-        self._admitted = dict.fromkeys(self._live)
         done = tick(
             self._standing,
             self._lanes,
@@ -222,17 +235,13 @@ class _World:
         self._ids += 1
         return f"#{self._ids}"
 
-    def _refuse(self, _scope: Scope, _plan_time: int, create: Create) -> str | None:
-        """The schedule's own limit, which sees what the same tick has decided before."""
-        if self._gate is None:
-            return None
-        counted = {run_id: None for run_id in self._admitted if run_id not in (*create.supersedes, *create.cancels)}
-        answer = admission([self._gate], {self._gate.key: len(counted)})
-        if isinstance(answer, Turn):
-            return answer.reason
+    def _refuse(self, scope: Scope, plan_time: int, create: Create) -> str | None:
+        """Limits and keys, which see what the same tick has decided before."""
         new = f"#{self._ids + 1}"
-        self._stops[new] = tuple(counted)[: sum(count for _, count in answer.stops)]
-        self._admitted = {run_id: None for run_id in (*counted, new) if run_id not in self._stops[new]}
+        answer = self._places.refuse(new, scope, plan_time, create, self._now)
+        if isinstance(answer, str):
+            return answer
+        self._stops[new] = answer
         return None
 
     def _apply(self, planned: Planned) -> None:
@@ -246,13 +255,21 @@ class _World:
         run = self._new_run(planned.run_id, planned.scope, planned.plan_time)
         run.attempt, run.single = create.attempt, create.single
         run.place = self._note("run", planned.plan_time, planned.scope, attempt=run.attempt)
-        for run_id in create.supersedes:
-            self._end(self._live[run_id], "skipped", reason=f"superseded by run {run.id}")
-        for run_id in (*create.cancels, *self._stops.pop(run.id, ())):
+        for run_id in (*create.displaces, *self._stops.pop(run.id, ())):
             if run_id in self._live:
-                self._end(self._live[run_id], "cancelled", reason=f"gave way to run {run.id}")
+                self._give_way(self._live[run_id], run)
         self._wait_for(run, create.after)
         self._happens(max(self._now, planned.eligible_at), _BEGIN, run)
+
+    def _give_way(self, run: _Run, to: _Run) -> None:
+        """At once, if it can be stopped. One that waits for its retry has failed, as planning sees it."""
+        if not run.begun:
+            self._end(run, "skipped", reason=f"superseded by run {to.id}")
+        elif self._stoppable or not run.running:
+            waits = not run.running
+            self._end(run, "cancelled", reason=f"{'superseded by' if waits else 'gave way to'} run {to.id}", lost=waits)
+        else:
+            self._places.stay(run.id)
 
     def _new_run(self, run_id: str, scope: Scope, plan_time: int | None = None) -> _Run:
         self._numbers += 1
@@ -270,31 +287,40 @@ class _World:
     def _become_eligible(self, run: _Run) -> None:
         run.eligible = True
         if not run.waits_for:
-            heappush(self._ready, (self._now, run.number, run.id))
+            gates = tuple(gate.key for gate in self._places.gates(run.id))
+            heappush(self._ready.setdefault(gates, []), (self._now, run.number, run.id))
 
     def _start_ready(self) -> None:
-        while self._ready and (self._slots is None or self._running < self._slots):
-            run_id = self._ready[0][2]
-            if run_id in self._live and (opens_at := self._rate_opens_at()) is not None:
-                if opens_at != self._opens_at:
-                    self._opens_at = opens_at
-                    heappush(self._agenda, (opens_at, _OPEN, 0, ""))
-                return
-            heappop(self._ready)
-            if run_id in self._live:
+        """The one that is ready for longest, of those whose limits have room; while a worker is free."""
+        opening: list[int] = []
+        full: set[tuple[str, ...]] = set()
+        while self._assuming.workers is None or self._running < self._assuming.workers:
+            for gates in [gates for gates, runs in self._ready.items() if not self._of_these(runs)]:
+                del self._ready[gates]
+            heads = [(runs[0], gates) for gates, runs in self._ready.items() if gates not in full]
+            if not heads:
+                break
+            (_, _, run_id), gates = min(heads)
+            at = self._places.opens_at(run_id, self._now)
+            if at == self._now:
+                heappop(self._ready[gates])
                 self._start(self._live[run_id])
+                continue
+            full.add(gates)
+            opening += [] if at is None else [at]
+        if opening and min(opening) != self._opens_at:
+            self._opens_at = min(opening)
+            heappush(self._agenda, (self._opens_at, _OPEN, 0, ""))
 
-    def _rate_opens_at(self) -> int | None:
-        """None: another one may begin now."""
-        if self._rate is None or self._rate.period is None:
-            return None
-        self._begun = [at for at in self._begun if at > self._now - self._rate.period][-self._rate.max :]
-        return self._begun[0] + self._rate.period if len(self._begun) >= self._rate.max else None
+    def _of_these(self, runs: list[tuple[int, int, str]]) -> bool:
+        """Whether any of them is live still; the first is, then."""
+        while runs and runs[0][2] not in self._live:
+            heappop(runs)
+        return bool(runs)
 
     def _start(self, run: _Run) -> None:
-        run.running = True
-        if self._rate is not None:
-            self._begun.append(self._now)
+        run.running = run.begun = True
+        self._places.begin(run.id, self._now)
         self._running += 1
         self._mark(run, begun=True, claimed=True)
         event = None if run.place is None else self.events[run.place]
@@ -311,6 +337,7 @@ class _World:
         self._running -= 1
         run.running = run.eligible = False
         run.attempt += 1
+        self._places.wait(run.id)
         self._mark(run, claimed=False)
         self._happens(self._now + in_micros(again.after), _BEGIN, run)
 
@@ -319,19 +346,25 @@ class _World:
         live = tuple(msgspec.structs.replace(r, **changes) if r.id == run.id else r for r in lane.live)
         self._lanes[run.scope] = msgspec.structs.replace(lane, live=live)
 
-    def _end(self, run: _Run, kind: str, *, failed: bool = False, reason: str | None = None) -> None:
+    def _end(
+        self, run: _Run, kind: str, *, failed: bool = False, reason: str | None = None, lost: bool = False
+    ) -> None:
+        """`lost`: it gave way after an attempt that failed."""
         del self._live[run.id]
+        self._places.leave(run.id, succeeded=kind == "run" and not failed)
         self._running -= run.running
+        attempt = run.attempt - lost  # the one that it did not come to
         lane = self._lanes[run.scope].without((run.id,))
         if kind != "skipped":
-            neutral = kind == "cancelled"
-            lane = lane.ended(failed=failed, neutral=neutral, attempt=run.attempt, finished_at=self._now)
+            neutral = kind == "cancelled" and not lost
+            lane = lane.ended(failed=failed or lost, neutral=neutral, attempt=attempt, finished_at=self._now)
         self._lanes[run.scope] = lane
         if run.plan_time is not None:
             self.counts["run"] -= 1
             self.counts[kind] += 1
             self.counts["failed"] += failed
-        self._amend(run, kind=kind, finished_at=self._now, attempt=run.attempt, failed=failed, reason=reason)
+        had = 0 if kind == "skipped" else attempt
+        self._amend(run, kind=kind, finished_at=self._now, attempt=had, failed=failed, reason=reason)
         for follower in (self._live[run_id] for run_id in run.followers if run_id in self._live):
             follower.waits_for.discard(run.id)
             if follower.eligible:

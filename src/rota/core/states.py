@@ -76,5 +76,20 @@ OUTCOME_WORDS: dict[Outcome, str] = {
     Outcome.HANDED_BACK: "its worker was stopping; somebody else goes on, and it counts as no attempt",
 }
 
+
+def has_begun(fence: int) -> bool:
+    """Whether a run that waits was claimed before: its fence grows with every claim, and never shrinks.
+
+    Its attempt does not tell: a hand-back, a snooze and the next part of a pipeline give it back, and a run that its
+    schedule retries sets out from a later one.
+    """
+    return fence > 0
+
+
+def end_unclaimed_as(wanted: RunState, fence: int) -> RunState:
+    """How a run ends that nobody has: `skipped` means that it was never begun, so what was is `cancelled`."""
+    return RunState.CANCELLED if wanted is RunState.SKIPPED and has_begun(fence) else wanted
+
+
 FINAL_STATES = frozenset(state for state, after in LEGAL_CHANGES.items() if not after)
 LIVE_STATES = frozenset(LEGAL_CHANGES) - FINAL_STATES

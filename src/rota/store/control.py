@@ -10,7 +10,7 @@ from rota.core.actors import is_policy
 from rota.core.events import CANCEL_ASKED
 from rota.core.fingerprints import stored_error
 from rota.core.model import CancelPolicy, JobDefinition, RunError
-from rota.core.states import RunState
+from rota.core.states import RunState, end_unclaimed_as
 from rota.durations import in_micros
 from rota.errors import NotCancellable, RunIsFinal, Unavailable, UnknownRun
 from rota.store import events, replicas, waits
@@ -69,17 +69,17 @@ async def _ask_to_stop(tx: Tx, run_id: str, reason: str | None, actor: str | Non
 
 async def expire_unclaimed(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str]) -> bool:
     """A run that only one worker may have, which is gone for good. False: somebody has it by now."""
-    return await _end_unclaimed(tx, run_id, RunState.EXPIRED, reason, actor, queues)
+    return await _end_unclaimed(tx, run_id, RunState.EXPIRED, reason, actor, queues) is not None
 
 
 async def cancel_unclaimed(tx: Tx, run_id: str, reason: str | None, actor: str | None, queues: set[str]) -> bool:
     """As `cancel`, of a run that nobody has; False: it is final, or somebody has it by now."""
     await _reserve_awaited(tx, run_id)
-    return await _end_unclaimed(tx, run_id, RunState.CANCELLED, reason, actor, queues)
+    return await _end_unclaimed(tx, run_id, RunState.CANCELLED, reason, actor, queues) is not None
 
 
 async def supersede(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str] | None = None) -> RunState | None:
-    """As `cancel`, but what was not claimed has been skipped. None: it is final, or cannot be stopped."""
+    """As `cancel`, but what has not begun has been skipped. None: it is final, or cannot be stopped."""
     await _reserve_awaited(tx, run_id)
     return await _supersede(tx, run_id, reason, actor, queues)
 
@@ -120,8 +120,8 @@ async def reserve(tx: Tx, run_ids: Iterable[str]) -> None:
 
 
 async def _supersede(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str] | None) -> RunState | None:
-    if await _end_unclaimed(tx, run_id, RunState.SKIPPED, reason, actor, queues):
-        return RunState.SKIPPED
+    if ended := await _end_unclaimed(tx, run_id, RunState.SKIPPED, reason, actor, queues):
+        return ended
     try:
         return await cancel(tx, run_id, reason, actor, queues)
     except (NotCancellable, RunIsFinal, UnknownRun):
@@ -129,12 +129,16 @@ async def _supersede(tx: Tx, run_id: str, reason: str, actor: str, queues: set[s
 
 
 async def _end_unclaimed(
-    tx: Tx, run_id: str, state: RunState, reason: str | None, actor: str | None, queues: set[str] | None
-) -> bool:
+    tx: Tx, run_id: str, wanted: RunState, reason: str | None, actor: str | None, queues: set[str] | None
+) -> RunState | None:
+    """How it has ended now: as `wanted`, unless it has begun and was to be skipped. None: somebody has it."""
     ready = await tx.fetch("drop_ready", id=run_id)
     if not ready:
-        return False
+        return None
     attempt, fence, hold = ready[0]
+    state = end_unclaimed_as(wanted, fence)
+    if state is RunState.SKIPPED:  # one that its schedule retries sets out from a later attempt, but has had none
+        attempt = 0
     error = _gone(reason or "") if state is RunState.EXPIRED else None
     values = {"state": state.value, "attempt": attempt, "fence": fence, "reason": reason, "actor": actor}
     await tx.fetch("end_unclaimed", id=run_id, error=error, **values)
@@ -147,7 +151,7 @@ async def _end_unclaimed(
     await telling(tx, [run_id], released)
     if queues is not None:
         queues |= released
-    return True
+    return state
 
 
 def _gone(reason: str) -> str:

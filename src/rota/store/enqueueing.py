@@ -10,11 +10,12 @@ from rota.core.events import REPLACED, RETRIED
 from rota.core.limits import Gated, is_quota
 from rota.core.model import Enqueued, NewRun
 from rota.core.pipelines import is_pipeline
+from rota.core.states import has_begun
 from rota.core.unique import KeyHold
 from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable, QuotaExceeded, UnknownJob
 from rota.store import dependencies, events, limits, listening, needs, replicas, stages
 from rota.store.database import AlreadyThere, Row, Tx
-from rota.store.limits import Admitted, Refused, Skipped
+from rota.store.limits import Admitted, Displaced, Refused, Skipped
 from rota.store.quotas import gated as under_quotas
 
 Hints = set[str] | set[str | None]
@@ -161,14 +162,27 @@ def _held(run_id: str, hold: KeyHold) -> dict[str, object]:
     return {"run_id": run_id, "period": hold.period, "once": int(hold.once), "fingerprint": hold.fingerprint}
 
 
+class Beside(msgspec.Struct, frozen=True):
+    """Who is there when a run takes its keys, though the database does not say so: `coming` are about to be inserted,
+    `needless` will never be, and `displaced` make way for it."""
+
+    coming: Collection[str] = ()
+    needless: Collection[str] = ()
+    displaced: Collection[str] = ()
+
+
+_ALONE = Beside()
+
+
 async def _first_met(
-    tx: Tx, run: NewRun, fresh: dict[str, str], left: Left, coming: Collection[str] = ()
+    tx: Tx, run: NewRun, fresh: dict[str, str], left: Left, beside: Beside = _ALONE
 ) -> Enqueued | None:
-    """The run that holds one of its keys; None if all are held for it now. `coming` will be there, though not yet."""
+    """The run that holds one of its keys; None if all are held for it now."""
     for place, hold in enumerate(run.holds):
         if fresh.get(hold.key) == run.id:
             continue
-        answer = await _take_key(tx, run, hold, left, coming)
+        answer = await _take_key(tx, run, hold, left, beside)
+        fresh.pop(hold.key, None)  # whosever it was to be
         if answer is not None:
             for taken in run.holds[:place]:  # they lead to the run that is there, not to one that will never be
                 await tx.fetch("pass_key_on", key=taken.key, run_id=answer.id)
@@ -180,27 +194,58 @@ async def _first_met(
     return None
 
 
+class Keys:
+    """The keys of runs that somebody else inserts, locked all at once. Each run takes its own when its turn comes."""
+
+    def __init__(self, tx: Tx, runs: Sequence[NewRun], displaced: Displaced) -> None:
+        self._tx = tx
+        self._runs = {run.id: run for run in runs}
+        self._displaced = displaced
+        self._fresh: dict[str, str] = {}
+        self._kept: set[str] = set()
+        self._others = set(self._runs)
+        self._waiting = set(self._runs)
+        self._left = Left()
+
+    async def lock(self) -> None:
+        if self._runs:
+            self._fresh = await _lock_keys(self._tx, list(self._runs.values()))
+
+    async def take(self, run_id: str) -> str | None:
+        """Why this run is needless, if the key of another makes it so."""
+        run = self._runs.get(run_id)
+        if run is None:
+            return None
+        self._waiting.discard(run_id)
+        beside = Beside(self._kept, self._others, self._displaced.get(run_id, ()))
+        try:
+            answer = await _first_met(self._tx, run, self._fresh, self._left, beside)
+        except (DuplicateRun, NotRepeatable) as error:
+            return str(error)
+        if answer is not None:
+            return f"unique: run {answer.id} does this work"
+        self._others.discard(run_id)
+        self._kept.add(run_id)
+        return None
+
+    async def settle(self) -> None:
+        """Leave the keys of runs whose turn never came, because a limit did not let them be."""
+        for key, run_id in self._fresh.items():
+            if run_id in self._waiting:
+                await self._tx.fetch("free_key", key=key)
+        await limits.open_for(self._tx, self._left.placed)
+
+
 async def take_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
     """For runs that somebody else inserts: those that another run's key makes needless, and why."""
-    reasons = {}
-    kept: set[str] = set()
-    left = Left()
-    fresh = await _lock_keys(tx, runs) if runs else {}
-    for run in runs:
-        try:
-            answer = await _first_met(tx, run, fresh, left, kept)
-        except (DuplicateRun, NotRepeatable) as error:
-            reasons[run.id] = str(error)
-            continue
-        if answer is not None:
-            reasons[run.id] = f"unique: run {answer.id} does this work"
-        else:
-            kept.add(run.id)
-    await limits.open_for(tx, left.placed)
+    keys = Keys(tx, runs, {})
+    await keys.lock()
+    reasons = {run.id: reason for run in runs if (reason := await keys.take(run.id)) is not None}
+    await keys.settle()
     return reasons
 
 
-async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, left: Left, coming: Collection[str]) -> Enqueued | None:
+async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, left: Left, beside: Beside) -> Enqueued | None:
     """None when the key is now held for `run`; otherwise what the caller gets instead."""
     # A statement of its own: the one that waited for the lock saw the old holder's run, not the new one's.
     found = await tx.fetch("key_holder", key=hold.key)
@@ -211,7 +256,10 @@ async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, left: Left, coming: Coll
     holder = str(holder)
     if holder == run.id:  # this very enqueue, repeated after an unknown outcome
         return None
-    live = (exists and state is None) or holder in coming
+    if holder in beside.needless or (holder in beside.displaced and await _passes_on(tx, hold, holder)):
+        await tx.fetch("take_over_key", key=hold.key, **_held(run.id, hold))
+        return None
+    live = (exists and state is None) or holder in beside.coming
     done_once = once and (not exists or state == "succeeded")
     within_period = held_until > now and holder != run.retry_of  # a run's own retry may follow at once
     if live or within_period or done_once:
@@ -222,6 +270,14 @@ async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, left: Left, coming: Coll
     return None
 
 
+async def _passes_on(tx: Tx, hold: KeyHold, holder: str) -> bool:
+    """Whether the key of a run that makes way goes to the one that comes instead.
+
+    Not what is to be done once, and is being done: asked to stop, it may still succeed.
+    """
+    return not hold.once or bool(await tx.fetch("lock_ready", id=holder))
+
+
 async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, left: Left | None) -> Enqueued:
     """`left`: where the holder goes if it is live and comes under other limits."""
     if hold.once:
@@ -230,7 +286,8 @@ async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, left: Le
         raise DuplicateRun(run.job, holder)
     if hold.on_conflict == "replace" and left is not None:
         for was in await tx.fetch("lock_ready", id=holder):
-            await _replace(tx, run, holder, was, left)
+            if not has_begun(was[0]):  # else it stays as it is, as one that somebody has: its attempts were its own
+                await _replace(tx, run, holder, was, left)
     if hold.clear and left is not None:
         await replicas.clear(tx, holder, hold.clear, run.id, run.actor)
     return Enqueued(holder, False)

@@ -11,10 +11,12 @@ from rota.core.actors import is_policy
 from rota.core.deciding import Lane, LiveRun
 from rota.core.planning import WELL
 from rota.core.scope import Scope
+from rota.core.states import has_begun
 from rota.store.database import Row, Tx
 from rota.store.schedule_rows import ScheduleRow
 
 _FAILURES = ("failed", "timed_out", "expired", "cancelled")
+_FAILED_ATTEMPTS = ("failed", "timed_out", "lost")
 
 Scopes = Mapping[str, tuple[Scope, ...]]
 
@@ -93,7 +95,7 @@ def _digest(lanes: Lanes, scope: Scope, rows: Sequence[Row], ends: dict[str, int
         open_plan = row[12]
         if row[4] is not None and row[5] is None:
             claimed = row[10] is not None
-            live.append(LiveRun(str(row[3]), claimed or bool(row[11]), claimed, bool(row[9])))
+            live.append(LiveRun(str(row[3]), claimed or has_begun(row[11] or 0), claimed, bool(row[9])))
             lanes.open_plan = lanes.open_plan if open_plan is None else open_plan
         else:
             over.append(row)
@@ -107,12 +109,13 @@ def _digest(lanes: Lanes, scope: Scope, rows: Sequence[Row], ends: dict[str, int
     if len(ended) > 1:
         ended.sort(key=lambda row: (row[7], str(row[3])))
     for row in ended:
-        _, _, _, run_id, _, state, attempt, finished_at, by, *_ = row
+        _, _, _, run_id, _, state, attempt, finished_at, by, *_, gave_up_after = row
         ends[str(run_id)] = finished_at
         if state == "succeeded" and not lane.failures and not lane.failed and not lane.skips:
             continue  # well before, and well now
         if state != "skipped":
-            neutral = state == "cancelled" and is_policy(by)
+            # One that gave way while it waited for its retry has failed: nobody will know whether a retry had helped.
+            neutral = state == "cancelled" and is_policy(by) and gave_up_after not in _FAILED_ATTEMPTS
             failed = state in _FAILURES and not neutral
             lane = lane.ended(failed=failed, neutral=neutral, attempt=attempt, finished_at=finished_at)
     place[scope] = lane

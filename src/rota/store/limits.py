@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -27,6 +27,14 @@ from rota.store.rates import Allowed
 POLICY = f"{actors.POLICY}limit"
 SUPERSEDED = "superseded"
 _OPEN, _NOBODY_WAITS = 0, 1
+
+Displaced = Mapping[str, Collection[str]]
+"""By new runs: the runs that make way for each of them, if it is let be."""
+Unless = Callable[[str], Awaitable[str | None]]
+"""Asked last of each run that its limits let be: why it is not, nevertheless. If it is, those that it displaces end."""
+
+
+_NOBODY: Displaced = {}
 
 
 class Admitted(msgspec.Struct, frozen=True):
@@ -71,31 +79,57 @@ async def _giving_way(tx: Tx, runs: Sequence[Gated]) -> list[str]:
 
 
 async def admit(
-    tx: Tx, runs: Sequence[Gated], *, refuse: bool, locked: bool = False
+    tx: Tx,
+    runs: Sequence[Gated],
+    *,
+    refuse: bool,
+    locked: bool = False,
+    displaced: Displaced = _NOBODY,
+    unless: Unless | None = None,
 ) -> list[Admitted | Skipped | Refused]:
     """One answer for each run, in order, each seeing those before it. Nothing is written of the runs themselves.
 
     Those that give way to one are stopped. Unless told to `refuse`, what would be refused is skipped. `locked`: the
     caller did that, with all that it has to lock.
     """
+    if not runs:
+        return []
     if not locked:
         await lock(tx, runs)
     live = await _live(tx, {gate for run in runs for gate in run.gates if gate.decides})
     answers: list[Admitted | Skipped | Refused] = []
     coming: dict[str, list[int]] = {}
+    places = await _places(tx, displaced) if displaced else {}
     for run in runs:
-        decision = admission(run.gates, live)
+        # Whoever makes way counts no more, though it may not have stopped yet: whether its slot is free, a claim sees.
+        left = Counter(key for run_id in displaced.get(run.id, ()) for key in places.get(run_id, ()))
+        decision = admission(run.gates, {gate.key: live.get(gate.key, 0) - left[gate.key] for gate in run.gates})
         if isinstance(decision, Turn):
             refused = refuse and decision.refused
             answers.append(Refused(run, decision.gate, decision.reason) if refused else Skipped(run, decision.reason))
             continue
+        if unless is not None and (reason := await unless(run.id)) is not None:
+            answers.append(Skipped(run, reason))
+            continue
+        for key, count in left.items():
+            live[key] = live.get(key, 0) - count
         for key, count in decision.stops:
-            await _stop(tx, key, count, coming, answers, live)
+            for run_id in await _stop(tx, key, count, coming, answers, live):
+                places.pop(run_id, None)  # whoever was to displace it finds its place taken
         for gate in run.gates:
             live[gate.key] = live.get(gate.key, 0) + 1
             coming.setdefault(gate.key, []).append(len(answers))
         answers.append(Admitted(run))
     return answers
+
+
+async def _places(tx: Tx, displaced: Displaced) -> dict[str, list[str]]:
+    """The limits under which each of these counts; after the locks, as `_live`."""
+    places: dict[str, list[str]] = {}
+    touched = sorted({run_id for others in displaced.values() for run_id in others})
+    for run_id, key in await tx.fetch("counted_runs", [(run_id, UNLIMITED) for run_id in touched]):
+        places.setdefault(str(run_id), []).append(key)
+    return places
 
 
 async def _live(tx: Tx, gates: Iterable[Gate]) -> dict[str, int]:
@@ -118,8 +152,8 @@ async def _stop(
     coming: dict[str, list[int]],
     answers: list[Admitted | Skipped | Refused],
     live: dict[str, int],
-) -> None:
-    """The oldest give way: first those that are there, then those that came with this very call."""
+) -> list[str]:
+    """The oldest give way: first those that are there, which it returns, then those that came with this very call."""
     there = [str(row[0]) for row in await tx.fetch("oldest_under", key=key, count=count)]
     for run_id in there:
         await control.give_way(tx, run_id, SUPERSEDED, POLICY)
@@ -129,6 +163,7 @@ async def _stop(
         for gate in answers[place].run.gates:
             live[gate.key] -= 1
             coming[gate.key].remove(place)
+    return there
 
 
 async def install(tx: Tx, runs: Iterable[Gated]) -> None:

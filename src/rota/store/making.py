@@ -203,8 +203,8 @@ async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str], u
         limited = [(work, one) for work, one in pairs if work.pattern.limited or one.scope in under]
         gates = {planned.run_id: _gates(work, planned, under) for work, planned in limited}
         await _reserve(tx, pairs)
-        pairs = await _admitted(tx, _without_each_other(pairs), gates)
-        behind = await _clear_the_way(tx, pairs, queues)
+        pairs = await _admitted(tx, _without_each_other(pairs), gates, queues)
+        behind = _behind(pairs)
     there = await tx.hot.insert_planned([_run_row(work, planned, now) for work, planned in pairs])
     made = [pair for pair in pairs if there is None or pair[1].run_id in there]
     creates = [pair for pair in made if creates_run(pair[1])]
@@ -239,30 +239,41 @@ def _gates(work: Work, planned: Planned, under: Under) -> tuple[Gate, ...]:
     """Narrowest first: those of a key, the schedule's, the job's, the scope's."""
     if not isinstance(planned.decision, Create):
         return ()
-    found = gates_of(work.pattern.job, planned.scope, _payload(work, planned), job_wide=not planned.decision.unlimited)
-    return (*with_limits_of_schedule(found, work.pattern.definition.gates(work.row.id)), *under.get(planned.scope, ()))
+    pattern, unlimited = work.pattern, planned.decision.unlimited
+    found = gates_of(pattern.job, planned.scope, _payload(work, planned), unlimited=unlimited)
+    own = pattern.definition.gates(work.row.id, unlimited=unlimited)
+    return (*with_limits_of_schedule(found, own), *under.get(planned.scope, ()))
 
 
 def _gated(work: Work, planned: Planned, gates: tuple[Gate, ...]) -> Gated:
     return Gated(planned.run_id, work.pattern.job.name, gates, bool(work.pattern.job.pipeline))
 
 
-async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, ...]]) -> list[Pair]:
-    """What a limit, or a key that another run holds, does not let be, is skipped."""
-    reasons: dict[str, str] = {}
-    decided = [
-        _gated(work, planned, gates[planned.run_id])
-        for work, planned in pairs
-        if any(gate.decides for gate in gates.get(planned.run_id, ()))
-    ]
-    for answer in await limits.admit(tx, decided, refuse=False) if decided else ():
-        if not isinstance(answer, Admitted):
-            reasons[answer.run.id] = answer.reason
-    keyed = [_keyed_run(*pair) for pair in pairs if pair[0].pattern.keyed and creates_run(pair[1])]
-    reasons |= await enqueueing.take_keys(tx, [run for run in keyed if run.id not in reasons])
-    if not reasons:
-        return list(pairs)
-    return [(work, _skipped(planned, reasons.get(planned.run_id))) for work, planned in pairs]
+async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, ...]], queues: set[str]) -> list[Pair]:
+    """What a limit, or a key that another run holds, does not let be, is skipped; and nobody makes way for it."""
+    creates = {one.run_id: one.decision for _, one in pairs if isinstance(one.decision, Create)}
+    gated = [_gated(work, one, gates[one.run_id]) for work, one in pairs if gates.get(one.run_id)]
+    decided = [run for run in gated if run.decided]
+    displaced = {run_id: create.displaces for run_id, create in creates.items() if create.displaces}
+    await limits.lock(tx, decided)  # before the keys, as whoever enqueues does
+    keyed = [_keyed_run(*pair) for pair in pairs if pair[0].pattern.keyed and pair[1].run_id in creates]
+    keys = enqueueing.Keys(tx, keyed, displaced)
+    await keys.lock()
+
+    async def unless(run_id: str) -> str | None:
+        reason = await keys.take(run_id)
+        for other in displaced.get(run_id, ()) if reason is None else ():
+            await control.supersede(tx, other, _superseded(run_id), OVERLAP, queues)
+        return reason
+
+    answers = await limits.admit(tx, decided, refuse=False, locked=True, displaced=displaced, unless=unless)
+    reasons = {one.run.id: one.reason for one in answers if not isinstance(one, Admitted)}
+    asked = {run.id for run in decided}
+    for run_id in creates:
+        if run_id not in asked and (reason := await unless(run_id)) is not None:
+            reasons[run_id] = reason
+    await keys.settle()
+    return [(work, _skipped(one, reasons.get(one.run_id))) for work, one in pairs] if reasons else list(pairs)
 
 
 def _keyed_run(work: Work, planned: Planned) -> NewRun:
@@ -287,17 +298,10 @@ async def _reserve(tx: Tx, pairs: Sequence[Pair]) -> None:
         await control.reserve(tx, sorted(touched))
 
 
-async def _clear_the_way(tx: Tx, pairs: Sequence[Pair], queues: set[str]) -> list[tuple[str, str]]:
-    """Predecessors ended or asked to stop, as overlap decided. Returns who waits for whom."""
-    behind: list[tuple[str, str]] = []
-    for _, planned in pairs:
-        decision = planned.decision
-        if isinstance(decision, Create):
-            for run_id in (*decision.supersedes, *decision.cancels):
-                await control.supersede(tx, run_id, _superseded(planned.run_id), OVERLAP, queues)
-            # One that was claimed meanwhile is not ended, but asked to stop: it is waited for, too.
-            behind += [(planned.run_id, run_id) for run_id in (*decision.supersedes, *decision.after)]
-    return behind
+def _behind(pairs: Sequence[Pair]) -> list[tuple[str, str]]:
+    """Who waits for whom. One that was claimed meanwhile was not ended, but asked to stop: it is waited for, too."""
+    creates = [(one.run_id, one.decision) for _, one in pairs if isinstance(one.decision, Create)]
+    return [(run_id, other) for run_id, create in creates for other in (*create.supersedes, *create.after)]
 
 
 def _superseded(by: str) -> str:

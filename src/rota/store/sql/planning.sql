@@ -43,13 +43,17 @@ update rota_cursor set next_at = rows.next_at
 from {rows no bigint, next_at bigint} where rota_cursor.no = rows.no;
 
 -- name: lane_runs
--- One snapshot of where each run is, so that one which is just being claimed is seen once.
+-- One snapshot of where each run is, so that one which is just being claimed is seen once. Last, of one that was
+-- cancelled while it waited: how its last attempt had ended.
 select m.schedule_id, m.scope_kind, m.scope_id, m.run_id, r.id, r.state, r.attempt, r.finished_at, r.cancelled_by,
     case when r.followed = 1 and exists (
         select 1 from rota_wait a join rota_ready b on b.run_id = a.run_id where a.after_id = m.run_id
             and a.kind = 0) then 1 else 0 end,
     coalesce(l.run_id, c.run_id, case when r.state is null and w.run_id is null then (
-        select o.run_id from rota_outside o where o.run_id = m.run_id) end), w.fence, null
+        select o.run_id from rota_outside o where o.run_id = m.run_id) end), w.fence, null,
+    case when r.state = 'cancelled' and r.attempt > 0 then (
+        select case when a.left_as in ('scheduled', 'queued') then a.outcome end
+        from rota_attempt a where a.run_id = r.id order by a.fence desc limit 1) end
 from {rows id id}
 join rota_lane_run m on m.schedule_id = rows.id
 left join rota_run r on r.id = m.run_id
@@ -64,7 +68,10 @@ select r.schedule_id, r.scope_kind, r.scope_id, r.id, r.id, r.state, r.attempt, 
         select 1 from rota_wait a join rota_ready b on b.run_id = a.run_id where a.after_id = r.id
             and a.kind = 0) then 1 else 0 end,
     coalesce(l.run_id, c.run_id, case when r.state is null and w.run_id is null then (
-        select o.run_id from rota_outside o where o.run_id = r.id) end), w.fence, r.plan_time
+        select o.run_id from rota_outside o where o.run_id = r.id) end), w.fence, r.plan_time,
+    case when r.state = 'cancelled' and r.attempt > 0 then (
+        select case when a.left_as in ('scheduled', 'queued') then a.outcome end
+        from rota_attempt a where a.run_id = r.id order by a.fence desc limit 1) end
 from {many id id, kind text, name text, plan_time bigint, well int}
 join rota_run r on r.schedule_id = rows.id and r.scope_kind = rows.kind and r.scope_id = rows.name
     and r.plan_time = rows.plan_time and r.retry_of is null

@@ -45,7 +45,8 @@ update rota_run set payload = :payload, priority = :priority, queue = :queue, jo
 where id = :id;
 
 -- name: replace_ready
-update rota_ready set queue = :queue, rank = -cast(:priority as int), job_version = :job_version,
+-- It was never begun: an attempt that it was to set out from, as a retry by its schedule, belonged to what it was.
+update rota_ready set queue = :queue, attempt = 0, rank = -cast(:priority as int), job_version = :job_version,
     run_at = coalesce(:run_at, :now + :delay), need = cast(:need as text),
     limit_key = case when substr(cast(:need as text), 1, 1) = '+' then null else cast(:limit_key as text) end,
     hold = case when hold = 3 then 3

@@ -1,0 +1,39 @@
+"""The stories of `seed_policies`, as a simulation tells them."""
+
+from datetime import timedelta
+
+from rota.core.model import JobDefinition
+from rota.core.planning import Standing
+from rota.core.retry import RetryPolicy
+from rota.core.schedules import ScheduleDefinition
+from rota.core.simulating import Assumptions, SimulatedEvent, simulate
+from tests.support.seed_policies import Story, Told
+
+SECOND = 1_000_000
+
+
+def simulated(definition: ScheduleDefinition, job: JobDefinition, retry: RetryPolicy, story: Story) -> list[Told]:
+    assuming = _AsTold(
+        duration=lambda number: timedelta(seconds=story.lasts(number)),
+        outages=((story.away[0] * SECOND, story.away[1] * SECOND),),
+        job=job,
+        story=story,
+    )
+    standing = Standing("id", job.name, definition, 0, story.step * SECOND)
+    found = simulate(standing, retry, 0, story.until * SECOND, assuming)
+    return [_told(event) for event in found.events if event.kind not in ("missed", "covered", "paused")]
+
+
+class _AsTold(Assumptions, frozen=True, kw_only=True):
+    """Which runs fail is told by their number."""
+
+    story: Story
+
+    def fails(self, number: int, plan_time: int | None) -> bool:
+        return self.story.fails(number)
+
+
+def _told(event: SimulatedEvent) -> Told:
+    fate = "failed" if event.failed else event.kind
+    began, ended = (None if at is None else at // SECOND for at in (event.started_at, event.finished_at))
+    return Told(event.plan_time // SECOND, fate, event.attempt, began, ended)
