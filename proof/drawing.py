@@ -162,6 +162,8 @@ class _Hand:
         if "after" not in trigger:  # only what a schedule with plan times of its own can have
             drawn = {name: rng.choice(what) for name, (chance, what) in theme.policies.items() if self._chance(chance)}
             options.update(drawn)
+        if "max_concurrency" not in options:
+            options.pop("when_full", None)
         if self._chance(theme.failing):
             options["failure"] = rng.choice(_FAILURES)
         if self._chance(0.1):

@@ -59,7 +59,8 @@ class Lanes:
                 yield "P6", f"{count} runs of {job} for {scope} with a limit of 1 at once"
         for id, count in Counter(seen.schedule_id for seen in held if seen.schedule_id).items():
             name, options = self._schedule(str(id))
-            if count > 1 and options.get("limit", {}).get("max") == 1 and name in self._steady:
+            parallel = options.get("overlap", {}).get("mode") == "parallel"
+            if count > 1 and options.get("limit", {}).get("max") == 1 and name in self._steady and not parallel:
                 yield "P6", f"{count} runs of {name} with a limit of 1 at once"
 
     def unique(self) -> Iterator[Finding]:
@@ -116,7 +117,7 @@ class Lanes:
         if change.op not in ("ScheduleStore.plan", "quieten"):  # whoever catches up by hand wants them all
             return
         name, definition = self._schedule(seen.schedule_id)
-        if seen.backfilled or seen.retry_of or name not in self._steady or "limit" in definition:
+        if seen.backfilled or seen.retry_of or name not in self._steady or _is_limited(definition):
             return
         mode = definition.get("overlap", {}).get("mode", "skip")
         others = [one for one in self._live() if _live_beside(one, seen)]
@@ -155,6 +156,12 @@ def _steady(world: World) -> set[str]:
         if isinstance(entry, ChangeSchedule) and entry.verb in ("update", "trigger", "backfill")
     }
     return {entry.name for entry in entries if isinstance(entry, AddSchedule)} - touched
+
+
+def _is_limited(definition: dict[str, Any]) -> bool:
+    """Whether its own limit has a say; not if all that are under it make way."""
+    makes_way = definition.get("overlap", {}).get("mode") == "cancel_previous" and not definition.get("scopes")
+    return "limit" in definition and not makes_way
 
 
 def _held(seen: Seen) -> bool:

@@ -1,4 +1,4 @@
-"""Promises about single runs, checked at every change of one: P2, P9 to P11, P13 to P15."""
+"""Promises about single runs, checked at every change of one: P2, P9 to P11, P13 to P15, P31."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ def checks(world: World) -> list[Check]:
         memory.backs_off,
         memory.not_again_after_loss,
         memory.cancelled_in_time,
+        memory.skipped_was_never_begun,
+        memory.begun_is_not_rewritten,
     ]
 
 
@@ -216,6 +218,31 @@ class Memory:
             grace = parse_duration(JOBS[after.job].get("cancel_grace", "30s")).total_seconds()
             if asked != change.now + int(grace * 1e6):
                 yield "P15", f"its grace is {(asked - change.now) / 1e6:.3f}s instead of {grace:g}s"
+
+    def skipped_was_never_begun(self, change: Change) -> Iterator[Finding]:
+        """P31: what anybody has ever claimed is not skipped, and a skipped run has no attempt."""
+        before, end = change.before, change.after.end if change.after else None
+        if end is None or end.state != "skipped" or (before and before.end):
+            return
+        if before and before.fence > 0:
+            yield "P31", f"skipped after {before.fence} claims"
+        if end.attempt:
+            yield "P31", f"skipped with {end.attempt} attempts"
+
+    def begun_is_not_rewritten(self, change: Change) -> Iterator[Finding]:
+        """P31: what has begun is done as it was asked for."""
+        before, after = change.before, change.after
+        if (
+            before
+            and after
+            and before.fence > 0
+            and (before.payload, before.max_attempts)
+            != (
+                after.payload,
+                after.max_attempts,
+            )
+        ):
+            yield "P31", "replaced, though it had begun"
 
     def _asked_to_cancel(self, change: Change) -> bool:
         """Others go on because it is cancelled, in the same transaction."""

@@ -320,6 +320,8 @@ ORDER = Theme(
     policies={
         "overlap": (1.0, ("queue_all", "queue_all", "queue_one", "cancel_previous", "cancel_previous", "skip")),
         "catch_up": (0.3, CATCH_UPS),
+        "max_concurrency": (0.3, (1,)),
+        "when_full": (0.7, ("skip", "reject")),
     },
     failing=0.0,
     faults=(0, 0, 1),

@@ -234,8 +234,15 @@ _KEYS = (
         "unique-key-is-held-by-a-run-that-is-over",
         "P8",
         _ENQUEUEING,
-        "live = (exists and state is None) or holder in coming",
-        "live = exists or holder in coming",
+        "live = (exists and state is None) or holder in beside.coming",
+        "live = exists or holder in beside.coming",
+    ),
+    planted(
+        "what-has-begun-is-replaced",
+        "P31",
+        _ENQUEUEING,
+        "if not has_begun(was[0]):",
+        "if was is not None:",
     ),
     planted(
         "lost-reply-enqueues-twice",

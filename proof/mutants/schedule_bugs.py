@@ -167,6 +167,27 @@ _OVERLAP = (
         "return Create(supersedes=waiting, cancels=running)",
     ),
     planted(
+        "run-that-makes-way-keeps-its-place",
+        "P6",
+        "store/making.py",
+        "locked=True, displaced=displaced, unless=unless)",
+        "locked=True, unless=unless)",
+    ),
+    planted(
+        "begun-run-is-skipped-by-the-next",
+        "P31",
+        "core/states.py",
+        "return RunState.CANCELLED if wanted is RunState.SKIPPED and has_begun(fence) else wanted",
+        "return wanted",
+    ),
+    planted(
+        "run-that-waits-for-its-retry-was-never-begun",
+        "P31",
+        "core/states.py",
+        "    return fence > 0\n",
+        "    return False\n",
+    ),
+    planted(
         "runs-planned-together-do-not-see-each-other",
         "P6",
         _PLANNING,

@@ -19,13 +19,14 @@ from rota.cli.connecting import without_password
 from rota.clock import HostClock
 from rota.core.messages import Signal
 from rota.core.notifications import WEBHOOK
+from rota.core.states import Outcome
 from rota.core.workers import Pace
 from rota.store import Store, open_database
 from rota.store.database import Tx
 from rota.store.sqlite import SqliteDatabase
 from rota.store.vitals import file_vitals, server_vitals
 from tests.support.clock import ManualClock
-from tests.support.runs import LEASE_MICROS, WORKER, claim, put
+from tests.support.runs import LEASE_MICROS, WORKER, claim, put, tell
 from tests.support.schedules import make_schedule, minutes, plan
 
 
@@ -70,8 +71,8 @@ def test_a_healthy_installation(database_url: str) -> None:
     kind = "postgres" if database_url.startswith("postgres") else "sqlite"
     assert list(found) == [
         "database", kind, "versions", "zones", "disk", *(["vacuum"] if kind == "postgres" else []), "clock", "settings",
-        "hints", "workers", "schedules", "leases", "queues", "jobs", "paused", "signals", "waits", "limits", "expected",
-        "ledger",
+        "hints", "workers", "schedules", "leases", "queues", "jobs", "paused", "signals", "waits", "limits", "skipped",
+        "expected", "ledger",
     ]  # fmt: skip
     where = without_password(database_url)
     assert doctor(database_url).stdout.startswith(f"ok\tdatabase\t{where} answers, at schema ")
@@ -156,6 +157,27 @@ def test_many_schedules_are_verified_in_part(sqlite_url: str, monkeypatch: pytes
     assert found["ledger"][0] == "warning"
     assert "1 more were not looked at" in found["ledger"][1]
     assert lines(sqlite_url, "--all")[1]["ledger"][0] == "ok"
+
+
+def test_runs_that_have_begun_and_are_called_skipped(database_url: str) -> None:
+    """As an older version of rota ended them."""
+    ended = []
+
+    async def work(store: Store, _clock: ManualClock) -> None:
+        ended.append(await put(store))
+        (held,) = await claim(store)
+        assert await tell(store, held, Outcome.FAILED, retry_in=60_000_000)
+
+        async def as_before(tx: Tx) -> None:
+            await tx.fetch("drop_ready", id=ended[0])
+            values = {"attempt": 1, "fence": 1, "error": None, "reason": "superseded", "actor": "policy:limit"}
+            await tx.fetch("end_unclaimed", id=ended[0], state="skipped", **values)
+
+        await store.database.transact(as_before)
+
+    prepared(database_url, work)
+    _, found = lines(database_url)
+    assert found["skipped"] == ("warning", f"1 run is called skipped, and has attempts: {ended[0]}")
 
 
 def test_signals_that_nobody_takes_up(database_url: str) -> None:

@@ -55,7 +55,10 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class Symptoms(msgspec.Struct, frozen=True, kw_only=True):
-    """As of `now`, by the database's clock; `queues` and `jobs`: how many runs could be claimed."""
+    """As of `now`, by the database's clock; `queues` and `jobs`: how many runs could be claimed.
+
+    `begun_and_skipped`: runs whose state says that they were never begun, though they have attempts.
+    """
 
     now: int
     overdue: Sequence[Overdue] = ()
@@ -67,6 +70,7 @@ class Symptoms(msgspec.Struct, frozen=True, kw_only=True):
     orphaned_waits: int = 0
     orphaned_limits: int = 0
     signals: int = 0
+    begun_and_skipped: Sequence[str] = ()
 
 
 def check_symptoms(found: Symptoms) -> Iterator[Check]:
@@ -78,6 +82,7 @@ def check_symptoms(found: Symptoms) -> Iterator[Check]:
     yield _signals(found)
     yield _orphans("waits", found.orphaned_waits, "runs that wait for runs which have ended or are gone")
     yield _orphans("limits", found.orphaned_limits, "places under limits whose runs have ended or are gone")
+    yield _skipped(found)
 
 
 def _overdue(found: Symptoms) -> Check:
@@ -180,6 +185,17 @@ def _orphans(name: str, count: int, what: str) -> Check:
         return Check(name=name, level=OK, words=f"no {what}")
     hint = "the reaper of a server or worker sweeps them up within seconds"
     return Check(name=name, level=WARNING, words=f"{count} {what}", hint=hint, facts={"count": count})
+
+
+def _skipped(found: Symptoms) -> Check:
+    """A warning: what an older version ended so stays as it is."""
+    runs = found.begun_and_skipped
+    if not runs:
+        return Check(name="skipped", level=OK, words="no run that has begun is called skipped")
+    told = ", ".join(runs[:_SHOWN])
+    words = f"{many(len(runs), 'run is called skipped, and has', 'runs are called skipped, and have')} attempts: {told}"
+    hint = "an older version of rota ended them so when others superseded them; they go when they are pruned"
+    return Check(name="skipped", level=WARNING, words=words, hint=hint, facts={"runs": list(runs)})
 
 
 def check_clock(offset: int) -> Check:

@@ -10,6 +10,7 @@ from rota.store.ledger import snapshot
 _LATE = 10_000_000
 _MOST = 100
 _UNTOLD = 60_000_000
+_ATTEMPTS = 10_000
 
 
 async def symptoms(tx: Tx, silence: int, stuck_for: int) -> Symptoms:
@@ -32,4 +33,5 @@ async def symptoms(tx: Tx, silence: int, stuck_for: int) -> Symptoms:
         orphaned_waits=int(waits),
         orphaned_limits=int(limits),
         signals=int(signals),
+        begun_and_skipped=[str(id) for (id,) in await tx.fetch("begun_and_skipped", looked=_ATTEMPTS, limit=_MOST)],
     )

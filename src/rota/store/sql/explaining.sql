@@ -94,5 +94,14 @@ select count(*) from rota_wait a left join rota_run p on p.id = a.after_id where
 -- name: orphaned_limits
 select count(*) from rota_gate g left join rota_run r on r.id = g.run_id where r.id is null or r.state is not null;
 
+-- name: begun_and_skipped
+-- Among those with the newest attempts: the others were looked at when theirs were.
+select r.id from (
+    select distinct run_id from (
+        select run_id from rota_attempt order by run_id desc, fence desc limit :looked) as newest) as a
+join rota_run r on r.id = a.run_id
+where r.state = 'skipped'
+order by r.id limit :limit;
+
 -- name: newest_zone_data
 select max(tzdata) from rota_cursor;
