@@ -189,7 +189,7 @@ _CANCEL = (
         "cancel-ends-what-runs",
         "P10",
         _CONTROL,
-        "    if not ready:\n        return False\n    attempt, fence, hold = ready[0]\n",
+        "    if not ready:\n        return None\n    attempt, fence, hold = ready[0]\n",
         "    attempt, fence, hold = ready[0] if ready else (0, 0, 0)\n",
     ),
     planted(
