@@ -19,7 +19,7 @@ from rota.core.replicas import Replica
 from rota.core.states import RunState
 from rota.engine.conductor import Conductor
 from rota.errors import Conflict, Invalid, UnknownRun
-from rota.store import Store, open_database
+from rota.store import Store, conducting, open_database
 from rota.store.database import Tx
 from rota.store.replicas import reserve
 from rota.testing import Harness
@@ -225,6 +225,22 @@ async def test_one_of_all_waits_for_its_worker_until_that_is_absent_for_too_long
     (gone,) = await replicas(either, run)
     assert (gone.state, gone.error) == (S.EXPIRED, "WorkerGone: worker a is gone")
     assert await either.state(run) is S.FAILED
+
+
+async def test_absent_workers_are_looked_for_in_turn(either: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one run at a time here: each look goes on where the last one ended."""
+    monkeypatch.setattr(conducting, "_WATCHED", 1)
+    await either.declare("install", replicas={"all": True, "absent_after": "5m"})
+    await either.worker("a").heartbeat()
+    runs = [await either.enqueue("install") for _ in range(3)]
+    await either.conductor.step()
+    either.clock.advance(6 * MINUTE)
+    ended = []
+    for _ in range(4):
+        await either.store.conducts.step(absent=True)
+        states_now = [state for run in runs for state in await states(either, run)]
+        ended.append(states_now.count("expired"))
+    assert ended == [1, 2, 3, 3]
 
 
 async def test_needs_hold_for_replicas(either: Harness) -> None:

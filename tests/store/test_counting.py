@@ -156,6 +156,24 @@ async def test_counting_repeated_after_an_unknown_outcome_counts_once(store: Sto
     assert (await total(store), await looked_at(store)) == (2, 0)
 
 
+async def test_runs_that_counting_has_passed_are_gone_through_a_bite_at_a_time(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(5):
+        await put(store, clock)
+    clock.advance(HOUR)
+    await prune(store)
+    monkeypatch.setattr(counting, "_BITE", 2)
+    passed = "select run_id from rota_uncounted"
+    assert len(await fetch(store, passed)) == 5
+    await work(store, 3)
+    await prune(store)
+    assert len(await fetch(store, passed)) == 2
+    await work(store)
+    await prune(store)
+    assert (await total(store), await fetch(store, passed)) == (5, [])
+
+
 async def test_the_trouble_of_one_job_is_not_that_of_others(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

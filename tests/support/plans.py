@@ -23,7 +23,7 @@ async def explained(store: Store, name: str, rows: Sequence[Sequence[object]] = 
         sql = re.sub(r"(?<![:\w]):([a-z_]+)", lambda match: literal(given[match[1]]), statement.sql)
 
     async def body(tx: Tx) -> str:
-        await walk_indexes(tx)
+        await walk_indexes(tx, in_order=True)
         if tx.dialect is POSTGRES:
             return "\n".join(row[0] for row in await tx.fetch_sql(f"explain {sql}"))
         return "\n".join(row[3] for row in await tx.fetch_sql(f"explain query plan {sql}"))

@@ -23,10 +23,12 @@ from rota.errors import NotCancellable, RunIsFinal, UnknownRun
 from rota.store import control, events, limits, needs, quotas, reading, replicas, waits
 from rota.store.database import Database, Row, Tx
 from rota.store.listening import telling
+from rota.store.walking import last_of, walk_indexes
 from rota.store.workers import list_workers
 
 CONDUCTING = f"{POLICY}replicas"
 _BITE = 100
+_WATCHED = 100
 _ONE = Replicas(count=1)
 
 
@@ -59,6 +61,7 @@ class ConductStore:
     def __init__(self, database: Database, new_id: Callable[[], str]) -> None:
         self._database = database
         self._new_id = new_id
+        self._looked_to = NIL_ID
 
     async def step(self, *, absent: bool) -> Conducted:
         """`absent`: look, too, for replicas whose worker is gone."""
@@ -98,7 +101,8 @@ class ConductStore:
 
     async def _give_up_absent(self, ended: list[RunState]) -> int:
         queues: set[str] = set()
-        gone = await self._database.read(_absent)
+        gone, last = await self._database.read(partial(_absent, after=self._looked_to))
+        self._looked_to = last or NIL_ID
         for run_id, worker in gone:
             ended += await self._database.transact(partial(_expire, run_id=run_id, worker=worker, queues=queues))
         self._database.notify(queues)
@@ -278,15 +282,18 @@ async def _stop(tx: Tx, run_id: str, reason: str, queues: set[str]) -> list[RunS
     return [state] if state.is_final else []
 
 
-async def _absent(tx: Tx) -> list[tuple[str, str]]:
-    """Replicas of `all` whose worker was not heard of for too long, by their names."""
+async def _absent(tx: Tx, after: str) -> tuple[list[tuple[str, str]], str | None]:
+    """Replicas of `all` whose worker was not heard of for too long, by their names; of some runs, in turn, and of which
+    the last."""
+    await walk_indexes(tx)
+    parents = [(str(row[0]),) for row in await tx.fetch("conducts_after", after=after, limit=_WATCHED)]
     ((now,),) = await tx.fetch("now")
     found = []
-    for run_id, worker, policy, since, seen_at, ended_at in await tx.fetch("absent_replicas", limit=1_000):
+    for run_id, worker, policy, since, seen_at, ended_at in await tx.fetch("absent_replicas", parents):
         heard_at = max(at for at in (since, seen_at, ended_at) if at is not None)
         if heard_at < int(now) - in_micros(msgspec.json.decode(policy, type=Replicas).absent_after):
             found.append((str(run_id), str(worker)))
-    return found
+    return found, last_of(parents, _WATCHED)
 
 
 async def _expire(tx: Tx, run_id: str, worker: str, queues: set[str]) -> list[RunState]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rota.core.claims import NIL_ID
 from rota.core.statistics import Ended, countable_until, is_late
 from rota.store import statistics
 from rota.store.database import Row, Tx, Work
 from rota.store.pruning import last_id_of
+from rota.store.walking import Turn, turn
 
 _BITE = 2_000
 _SKIPS_KEPT = 100
@@ -42,15 +44,18 @@ def count(job: str) -> Work[int]:
     return body
 
 
-async def passed_runs(tx: Tx, job: str) -> Sequence[Row]:
-    """One bite of those that have ended since counting passed them."""
-    return await tx.fetch("ended_uncounted", job=job, limit=_BITE)
+async def passed_runs(tx: Tx, job: str, after: str) -> Turn:
+    """Those that have ended since counting passed them, as far as one bite goes."""
+    rows = await tx.fetch("uncounted_after", job=job, after=after, limit=_BITE)
+    return turn(rows, _BITE, [row[:10] for row in rows if row[1] is not None and not row[10]])
 
 
-def count_passed(job: str) -> Work[int]:
+def count_passed(job: str, after: str = NIL_ID) -> Work[int]:
+    """The same bite, looked at once more: somebody else may have counted some of it."""
+
     async def body(tx: Tx) -> int:
         await statistics.lock(tx, job)
-        rows = await passed_runs(tx, job)
+        rows = (await passed_runs(tx, job, after)).found
         if rows:
             await statistics.add(tx, job, [_ended(row) for row in rows])
             await tx.fetch("forget_uncounted", [(job, str(row[0])) for row in rows])

@@ -15,7 +15,6 @@ from rota.store.making import Pattern, patterns_of
 from rota.store.planning import MOST_RUNS, REST_AFTER_TROUBLE, NewId, Planning, Providers, plan_rows
 from rota.store.sayings import NOTHING_SAID, Read, Said, known_of, read_unknown, schedule_rows
 from rota.store.schedule_rows import ScheduleRow, decoded
-from rota.store.statements import POSTGRES
 
 Position = tuple[int, int]
 """Among those that are due, the last: when, and its cursor's number."""
@@ -24,8 +23,6 @@ _ZONES = "tzdata"
 _BY_HAND = "it was switched off in the database itself, where it still has a next time"
 _BITE = 1_000
 _PATIENCE = 60_000_000
-# With many schedules due, any other plan than the index scan reads all of them for each batch.
-_PINNED = "set local enable_bitmapscan = off; set local enable_sort = off"
 
 
 async def look(tx: Tx, providers: Collection[str], *, followers: bool) -> Look:
@@ -52,8 +49,6 @@ async def due_providers(tx: Tx, providers: Iterable[str]) -> list[str]:
 
 async def plan_due(tx: Tx, limit: int, providers: Providers, new_id: NewId, known: Said = NOTHING_SAID) -> Planning:
     """`known` is what schedules say that was read before; what had to be read now, the answer tells."""
-    if tx.dialect is POSTGRES:
-        await tx.script(_PINNED)
     found, read = await lock_due(tx, limit, providers, known)
     rows = _affordable(found, providers)
     if not rows:

@@ -52,7 +52,7 @@ async def seen(tx: Tx, silence: int, stuck_for: int) -> Seen:
     ((now,),) = await tx.fetch("now")
     schedules = await schedule_states(tx)
     backlog = [_backlog(*row) for row in await tx.fetch("backlog", late=LATE, most=MOST)]
-    await walk_indexes(tx)  # what comes from here on finds few rows
+    await walk_indexes(tx, in_order=True)  # what comes from here on finds few rows
     ((busy, running, waiting, cancelling),) = await tx.fetch("count_begun", most=MOST)
     ((scheduled,),) = await tx.fetch("count_scheduled", most=MOST)
     ((alive, stale, slots),) = await tx.fetch("worker_levels", silence=silence)

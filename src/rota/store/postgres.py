@@ -19,6 +19,7 @@ from rota.store.postgres_hot import PostgresHotForms
 from rota.store.silence import Silence
 from rota.store.statements import POSTGRES, Statement, compile_sql, compile_statement
 from rota.store.wakeups import Listener, Notifier
+from rota.store.walking import PINNED, UNCOMPILED
 
 T = TypeVar("T")
 
@@ -28,16 +29,11 @@ _CONNECT = 5.0
 _TRIES = 4
 _STATEMENTS = 200
 _SESSIONS = 16
-# A guess of the planner gone wrong turns a claim of microseconds into one of seconds: the plans are pinned.
-_PINNED = (
-    "set local jit = off; set local enable_seqscan = off; set local enable_hashjoin = off; "
-    "set local enable_mergejoin = off; set local plan_cache_mode = force_generic_plan"
-)
 # A hint is not worth waiting for the disk.
 _NOTIFY = """
 select set_config('synchronous_commit', 'off', true), pg_notify('rota', queue) from unnest($1::text[]) as queue
 """
-_READING = "set transaction read only"
+_READING = f"set transaction read only; {UNCOMPILED}"
 _BROKEN = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
@@ -98,7 +94,7 @@ class PostgresSession:
     async def within(self, work: Work[T]) -> T:
         if not self.connection.is_in_transaction():
             raise Conflict("the transaction was ended inside its block", hint="leave that to the block")
-        await self.connection.execute(_PINNED)  # from here on: what comes before is not ours
+        await self.connection.execute(PINNED)  # from here on: what comes before is not ours
         return await work(PostgresTx(self.connection, self._statements))
 
 
@@ -179,7 +175,7 @@ class PostgresDatabase:
     async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
         if deadline is not None:
             return await self._patiently(work, repeatable, deadline)
-        return await self._within(_PINNED, work, repeatable=repeatable)
+        return await self._within(PINNED, work, repeatable=repeatable)
 
     async def _patiently(self, work: Work[T], repeatable: bool, deadline: timedelta) -> T:
         """On a connection of its own: each of the others has the usual deadline built in."""
@@ -191,7 +187,7 @@ class PostgresDatabase:
 
     async def alone(self, work: Work[T]) -> T:
         # Behind a pooler, only a transaction keeps a statement and its execution on one server connection.
-        return await self._within(_PINNED if self._pooled else None, work)
+        return await self._within(PINNED if self._pooled else None, work)
 
     async def glance(self, work: Work[T]) -> T:
         return await self._within(_READING if self._pooled else None, work)

@@ -28,8 +28,7 @@ _SHAPE = (
 )
 _AWAITS = 11  # in the rows of schedules that are due
 _PLACE = attrgetter("rank", "run_at", "run_id")
-# With many runs that have the same need, any other plan than the index scan reads all of them for each claim.
-_IN_ORDER = "set local enable_bitmapscan = off; set local enable_sort = off"
+_REPLICAS = 500
 _EMPTY_FOR = in_micros(timedelta(seconds=0.2))
 
 
@@ -125,13 +124,12 @@ class PostgresHotForms:
         met = request.met
         places = [0] * len(met.named) + [1] * len(met.plain)
         values = {**_wanted(request), "needs": list(met.all), "places": places, "wanted": wanted}
-        await self._tx.script(_IN_ORDER)
         rows = await self._tx.fetch("needed_candidates", **values)
         return [Candidate(rank, place, at, str(id), solo) for id, rank, place, at, solo in rows]
 
     async def open_replicas(self, request: NeededRequest, wanted: int) -> list[Candidate]:
         values = {**_wanted(request), "needs": list(request.met.open_to), "name": request.name, "wanted": wanted}
-        rows = await self._tx.fetch("open_replicas", **values)
+        rows = await self._tx.fetch("open_replicas", walk=_REPLICAS + wanted, **values)
         return [Candidate(rank, place, at, str(id), solo, str(up)) for id, rank, place, at, solo, up in rows]
 
 

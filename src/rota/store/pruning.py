@@ -12,6 +12,7 @@ from rota.core.workers import SILENCE
 from rota.durations import in_micros
 from rota.store import folding, statistics
 from rota.store.database import Row, Tx, Work
+from rota.store.walking import Turn, turn
 
 _BITE = 1_000
 _BELONGINGS = (
@@ -65,9 +66,10 @@ def drop_runs(rows: Sequence[Row]) -> Work[int]:
     return body
 
 
-async def stale_keys(tx: Tx) -> Sequence[Row]:
-    """One bite. Before the runs: a job that is not repeatable gets its key back while its run says that it failed."""
-    return await tx.fetch("stale_keys", limit=_BITE)
+async def stale_keys(tx: Tx, after: str) -> Turn:
+    """Keys that nobody holds any more, as far as one bite goes."""
+    rows = await tx.fetch("keys_after", after=after, limit=_BITE)
+    return turn(rows, _BITE, [row[:2] for row in rows if row[2]])
 
 
 def drop_keys(rows: Sequence[Row]) -> Work[int]:

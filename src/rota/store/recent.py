@@ -15,7 +15,7 @@ MOST_SCOPES = 10
 
 async def recent(tx: Tx, names: Sequence[str], limit: int) -> dict[str, Recent]:
     """Of those that there are, by name."""
-    await walk_indexes(tx)
+    await walk_indexes(tx, in_order=True)
     known: dict[str, str] = {}
     scopes: dict[str, list[Row]] = {}
     provided: list[Row] = []

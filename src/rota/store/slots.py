@@ -14,11 +14,13 @@ from rota.durations import in_micros
 from rota.store import rates, replicas, waits
 from rota.store.database import Row, Tx
 from rota.store.rates import SHUT_FOR_A_WHILE, Allowed, Counted, allowed
+from rota.store.walking import last_of, walk_indexes
 
 _OPEN, _NOBODY_WAITS, _FULL = 0, 1, 2
 _WHATEVER = -1
 _MORE_KEYS = 16
 _BITE = 500
+_LIMITS = 1_000  # at a time: a run may wait for the look at one of them
 _UNUSED = in_micros(timedelta(minutes=1))
 
 
@@ -168,10 +170,22 @@ async def open_limits(tx: Tx, freed: Sequence[Row]) -> set[str]:
     return {queue for pair in queues for queue in pair if queue is not None}
 
 
+class Places(msgspec.Struct, frozen=True):
+    """How far a look for what is astray has come, in each of the tables that it goes through."""
+
+    gates: str = NIL_ID
+    limits: str = ""
+    awaited: str = NIL_ID
+    waiting: str = NIL_ID
+
+
+START = Places()
+
+
 class Astray(msgspec.Struct, frozen=True):
     """What fell between two transactions, or was left by somebody who did not know of it.
 
-    `looked_to`: gates without a slot are looked at in turn; so far they were, the next look goes on from there.
+    `looked_to`: very many may wait, so they are looked at in turn; the next look goes on from there.
     """
 
     ended: list[str]
@@ -180,24 +194,33 @@ class Astray(msgspec.Struct, frozen=True):
     unused: list[Row]
     awaited: dict[str, str | None]
     idle: list[str]
-    looked_to: str
+    looked_to: Places
 
     def __bool__(self) -> bool:
         return any((self.ended, self.again, self.forgotten, self.unused, self.awaited, self.idle))
 
 
-async def look_astray(tx: Tx, looked_to: str = NIL_ID) -> Astray:
-    gates = await tx.fetch("stale_gates", limit=_BITE)
-    slotless = await tx.fetch("gates_after", after=looked_to, limit=_BITE)
-    over = {str(id) for id, _, live in gates if not live} | {str(id) for id, live in slotless if not live}
+async def look_astray(tx: Tx, after: Places = START) -> Astray:
+    await walk_indexes(tx)
+    held = await tx.fetch("stale_gates", limit=_BITE)
+    gates = await tx.fetch("gates_after", after=after.gates, limit=_BITE)
+    limits = await tx.fetch("limits_after", after=after.limits, limit=_LIMITS, idle=_UNUSED)
+    awaited = await tx.fetch("awaited_after", after=after.awaited, limit=_BITE)
+    waiting = await tx.fetch("waiting_after", after=after.waiting, limit=_BITE)
+    over = {str(id) for id, _, live in held if not live} | {str(id) for id, live in gates if not live}
     return Astray(
         ended=sorted(over),
-        again=sorted({(str(id), fence) for id, fence, live in gates if live}),
-        forgotten=list(await tx.fetch("forgotten_limits", limit=_BITE)),
-        unused=list(await tx.fetch("unused_limits", limit=_BITE, idle=_UNUSED)),
-        awaited={str(id): state for id, state in await tx.fetch("ended_awaited_runs", limit=_BITE)},
-        idle=[str(row[0]) for row in await tx.fetch("waiting_for_nothing", limit=_BITE)],
-        looked_to=str(slotless[-1][0]) if len(slotless) == _BITE else NIL_ID,
+        again=sorted({(str(id), fence) for id, fence, live in held if live}),
+        forgotten=[(key,) for key, forgotten, _ in limits if forgotten],
+        unused=[(key,) for key, _, unused in limits if unused],
+        awaited={str(id): state for id, state, ended in awaited if ended},
+        idle=[str(id) for id, awaits in waiting if not awaits],
+        looked_to=Places(
+            last_of(gates, _BITE) or START.gates,
+            last_of(limits, _LIMITS) or START.limits,
+            last_of(awaited, _BITE) or START.awaited,
+            last_of(waiting, _BITE) or START.waiting,
+        ),
     )
 
 

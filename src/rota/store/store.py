@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 import uuid_utils
 
-from rota.core.claims import NIL_ID, Claim, ClaimRequest, LimitedRequest, NeededRequest
+from rota.core.claims import Claim, ClaimRequest, LimitedRequest, NeededRequest
 from rota.core.endings import Report
 from rota.core.jobstatus import JobFacts
 from rota.core.levels import Levels
@@ -113,7 +113,7 @@ class Store:
         self.notifications = NotificationStore(database)
         self.data_jobs = DataJobStore(database, new_id)
         self.insight = InsightStore(database)
-        self._looked_to = NIL_ID
+        self._looked_to = slots.START
 
     def twin(self) -> Store:
         return Store(self.database.twin(), self.new_id)

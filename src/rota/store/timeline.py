@@ -34,7 +34,7 @@ class Found(msgspec.Struct, frozen=True):
 
 async def found(tx: Tx, asked: Asked, clock: Clock) -> Found:
     await snapshot(tx)
-    await walk_indexes(tx)
+    await walk_indexes(tx, in_order=True)
     between = _between(asked, clock)
     wanted = {
         "from_at": asked.from_at,

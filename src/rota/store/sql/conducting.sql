@@ -13,7 +13,7 @@ where p.worker = :name and p.cleared = 0;
 
 -- name: lock_open_replicas
 select w.run_id from {rows id id} join rota_ready w on w.run_id = rows.id
-where w.hold in (2, 6) and substr(w.need, 1, 1) = '*' order by w.run_id {for_update_skip w};
+where w.hold + 0 in (2, 6) and substr(w.need, 1, 1) = '*' order by w.run_id {for_update_skip w};
 
 -- name: give_replicas
 update rota_replica set worker = :name where run_id in (select rows.id from {rows id id}) and worker is null;
@@ -35,7 +35,7 @@ update rota_conduct set cancel_at = :now, look = 1 where run_id = :id;
 
 -- name: work_to_conduct
 -- How soon the next one is due (µs), whether something happened to replicas, and whether there are any.
-select (select min(run_at) from rota_ready where hold = 5) - :now,
+select (select run_at from rota_ready where hold = 5 order by run_at limit 1) - :now,
     (select count(*) from (select 1 from rota_conduct where look = 1 limit 1) as looks),
     (select count(*) from (select 1 from rota_conduct limit 1) as conducts);
 
@@ -108,15 +108,19 @@ update rota_replica set cleared = 1 where run_id in (
             or :succeeded = 1 and r.state = 'succeeded'))
 returning run_id;
 
+-- name: conducts_after
+-- In turn: so many that to look after one takes no longer if there are others.
+select run_id from rota_conduct where run_id > :after order by run_id limit :limit;
+
 -- name: absent_replicas
 -- Those of `all` that wait for their worker, and when it was heard of last.
 select p.run_id, p.worker, c.policy, c.since,
     (select max(k.seen_at) from rota_worker k where k.name = p.worker),
     (select max(a.ended_at) from rota_attempt a where a.run_id = p.run_id)
-from rota_conduct c
+from {rows id id} join rota_conduct c on c.run_id = rows.id
 join rota_replica p on p.parent_id = c.run_id and p.bound = 1 and p.cleared = 0
 join rota_ready w on w.run_id = p.run_id
-order by p.run_id limit :limit;
+order by p.run_id;
 
 -- name: live_replicas
 select p.run_id, p.parent_id, p.worker, p.bound, r.queue

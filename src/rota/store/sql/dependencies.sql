@@ -38,7 +38,7 @@ with recursive beyond(run_id, after_id, kind) as (
 select run_id, after_id, kind from beyond;
 
 -- name: drop_waiting
-delete from rota_ready where run_id in (select rows.id from {rows id id}) and hold = 3
+delete from rota_ready where run_id in (select rows.id from {rows id id}) and hold + 0 = 3
 returning run_id, attempt, fence;
 
 -- name: end_in_vain

@@ -41,8 +41,8 @@ where a.after_id = :id order by a.run_id limit :limit;
 -- name: limits_of_run
 select g.key, coalesce(l.max, g.max), case when g.period is null
     then (select count(*) from rota_gate h where h.key = g.key and h.fence is not null and (
-            exists (select 1 from rota_lease e where e.run_id = h.run_id and e.fence = h.fence)
-            or exists (select 1 from rota_outside o where o.run_id = h.run_id and o.fence = h.fence)))
+            1 = (select 1 from rota_lease e where e.run_id = h.run_id and e.fence = h.fence limit 1)
+            or 1 = (select 1 from rota_outside o where o.run_id = h.run_id and o.fence = h.fence limit 1)))
     else (select coalesce(sum(n.count), 0) from rota_begun n
         where n.key = g.key and n.at > :now - coalesce(l.period, g.period)) end,
     coalesce(l.period, g.period), l.opens_at

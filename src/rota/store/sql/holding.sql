@@ -101,16 +101,17 @@ where g.place > 0 order by g.run_id, g.place;
 
 -- name: held_slots
 -- Rows are counted, and only those whose lease is there: no dead holder counts. What was handed over to somebody
--- outside is still being done.
+-- outside is still being done. `limit 1` keeps each look a probe: PostgreSQL may answer an `exists` that is not a condition
+-- by itself, but beside an `or` or in a `case`, from a hash of the whole table.
 select g.key, count(*) from {rows key text}
 join rota_gate g on g.key = rows.key and g.fence is not null
-where exists (select 1 from rota_lease l where l.run_id = g.run_id and l.fence = g.fence)
-    or exists (select 1 from rota_outside o where o.run_id = g.run_id and o.fence = g.fence)
+where 1 = (select 1 from rota_lease l where l.run_id = g.run_id and l.fence = g.fence limit 1)
+    or 1 = (select 1 from rota_outside o where o.run_id = g.run_id and o.fence = g.fence limit 1)
 group by g.key;
 
 -- name: waiting_under
 select rows.key from {rows key text}
-where exists (select 1 from rota_ready w where w.hold = 2 and w.limit_key = rows.key);
+where 1 = (select 1 from rota_ready w where w.hold = 2 and w.limit_key = rows.key limit 1);
 
 -- name: queues_under
 -- The first and the last: mostly there is one.
@@ -137,7 +138,7 @@ where rota_limit.key = rows.key
     and (rows.place = 0 and rota_limit.shut = 1 or rota_limit.shut = 2 or rows.place = -1 and rota_limit.shut > 0);
 
 -- name: blocking_limits
-select distinct l.blocked_by from {rows key text} join rota_limit l on l.blocked_by = rows.key;
+select rows.key from {rows key text} where 1 = (select 1 from rota_limit l where l.blocked_by = rows.key limit 1);
 
 -- name: any_blocked
 select 1 from rota_limit where blocked_by = :key limit 1;
@@ -166,33 +167,34 @@ from (select run_id, key from rota_gate where run_id > :after and fence is null 
 left join rota_run r on r.id = g.run_id
 order by g.run_id;
 
--- name: forgotten_limits
--- Shut, though a run waits and a slot is free: an enqueue that was not yet seen when the limit was shut. Or a rate whose
--- time is far off, because the clock was set back.
-select l.key from rota_limit l left join rota_limit b on b.key = l.blocked_by
-where l.shut > 0 and 1 = (select 1 from rota_ready w where w.hold = 2 and w.limit_key = l.key limit 1)
-    and case when l.period is null
-        then (select count(*) from rota_gate h where h.key = l.key and h.fence is not null and (
-            exists (select 1 from rota_lease e where e.run_id = h.run_id and e.fence = h.fence)
-            or exists (select 1 from rota_outside o where o.run_id = h.run_id and o.fence = h.fence)))
-        else (select coalesce(sum(n.count), 0) from rota_begun n
-            where n.key = l.key and n.at > :now - l.period and n.at < :now + l.period)
-        end < l.max
-    and (b.key is null or b.max > case when b.period is null
-        then (select count(*) from rota_gate h where h.key = b.key and h.fence is not null and (
-            exists (select 1 from rota_lease e where e.run_id = h.run_id and e.fence = h.fence)
-            or exists (select 1 from rota_outside o where o.run_id = h.run_id and o.fence = h.fence)))
-        else (select coalesce(sum(n.count), 0) from rota_begun n
-            where n.key = b.key and n.at > :now - b.period and n.at < :now + b.period) end)
-limit :limit;
-
--- name: unused_limits
-select l.key from rota_limit l
-where l.shut = 1 and l.served_at < :now - :idle
-    and (select 1 from rota_gate g where g.key = l.key limit 1) is null
-    and (l.period is null
-        or (select 1 from rota_begun n where n.key = l.key and n.at > :now - 2 * l.period limit 1) is null)
-limit :limit;
+-- name: limits_after
+-- In turn, as above. Forgotten: shut, though a run waits and a slot is free: an enqueue that was not yet seen when the limit
+-- was shut; or a rate whose time is far off, because the clock was set back. Unused: nobody is under it.
+select l.key,
+    case when l.shut > 0 and 1 = (select 1 from rota_ready w where w.hold = 2 and w.limit_key = l.key limit 1)
+        and case when l.period is null
+            then (select count(*) from rota_gate h where h.key = l.key and h.fence is not null and (
+                1 = (select 1 from rota_lease e where e.run_id = h.run_id and e.fence = h.fence limit 1)
+                or 1 = (select 1 from rota_outside o where o.run_id = h.run_id and o.fence = h.fence limit 1)))
+            else (select coalesce(sum(n.count), 0) from rota_begun n
+                where n.key = l.key and n.at > :now - l.period and n.at < :now + l.period)
+            end < l.max
+        and (b.key is null or b.max > case when b.period is null
+            then (select count(*) from rota_gate h where h.key = b.key and h.fence is not null and (
+                1 = (select 1 from rota_lease e where e.run_id = h.run_id and e.fence = h.fence limit 1)
+                or 1 = (select 1 from rota_outside o where o.run_id = h.run_id and o.fence = h.fence limit 1)))
+            else (select coalesce(sum(n.count), 0) from rota_begun n
+                where n.key = b.key and n.at > :now - b.period and n.at < :now + b.period) end)
+        then 1 else 0 end,
+    case when l.shut = 1 and l.served_at < :now - :idle
+        and (select 1 from rota_gate g where g.key = l.key limit 1) is null
+        and (l.period is null
+            or (select 1 from rota_begun n where n.key = l.key and n.at > :now - 2 * l.period limit 1) is null)
+        then 1 else 0 end
+from (
+    select key, shut, max, period, served_at, blocked_by from rota_limit where key > :after order by key limit :limit) as l
+left join rota_limit b on b.key = l.blocked_by
+order by l.key;
 
 -- name: drop_limits
 -- unlocked: it skips those that somebody has; a run that comes meanwhile makes its limit again (`make_limits_of`).
@@ -237,19 +239,27 @@ update rota_ready set hold = case
         else 1 end
     else case when limit_key is not null then 2 when substr(need, 1, 1) = '+' then 5 when need is not null then 6
         else 0 end end
-where run_id in (select rows.id from {rows id id}) and hold = 3
+where run_id in (select rows.id from {rows id id}) and hold + 0 = 3
     and not exists (select 1 from rota_wait a where a.run_id = rota_ready.run_id)
 returning run_id, queue, hold, limit_key, fence;
 
--- name: ended_awaited_runs
-select a.after_id, r.state from rota_wait a left join rota_run r on r.id = a.after_id
-where r.id is null or r.state is not null
-limit :limit;
+-- name: awaited_after
+-- Runs that others wait for, in turn, each of them once: very many may wait for one.
+with recursive awaited(id, no) as (
+    select (select after_id from rota_wait where after_id > :after order by after_id limit 1), 1
+    union all
+    select (select a.after_id from rota_wait a where a.after_id > awaited.id order by a.after_id limit 1), awaited.no + 1
+    from awaited where awaited.id is not null and awaited.no < :limit)
+select awaited.id, r.state, case when r.id is null or r.state is not null then 1 else 0 end
+from awaited left join rota_run r on r.id = awaited.id
+where awaited.id is not null
+order by awaited.no;
 
--- name: waiting_for_nothing
-select w.run_id from rota_ready w
-where w.hold = 3 and not exists (select 1 from rota_wait a where a.run_id = w.run_id)
-limit :limit;
+-- name: waiting_after
+-- Runs that wait for others, in turn, and whether there is any that they wait for.
+select w.run_id, coalesce((select 1 from rota_wait a where a.run_id = w.run_id limit 1), 0)
+from (select run_id from rota_ready where hold = 3 and run_id > :after order by run_id limit :limit) as w
+order by w.run_id;
 
 -- name: pause_queue
 -- Paused twice, it is paused since the first time.

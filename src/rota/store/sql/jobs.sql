@@ -106,12 +106,15 @@ select id, state, created_at, started_at, finished_at, schedule_id, scope_kind, 
 from rota_run where (job, id) > (:job, :mark) and (job, id) <= (:job, :until)
 order by job, id limit :limit;
 
--- name: ended_uncounted
-select r.id, r.state, r.created_at, r.started_at, r.finished_at, r.schedule_id, r.scope_kind, r.scope_id, r.plan_time,
-    r.retry_of
-from rota_uncounted u join rota_run r on r.id = u.run_id
-where u.job = :job and u.late = 0 and r.state is not null
-limit :limit;
+-- name: uncounted_after
+-- In turn, and not only those that have ended: there may be very many that have not. Late ones are counted elsewhere.
+select u.run_id, r.state, r.created_at, r.started_at, r.finished_at, r.schedule_id, r.scope_kind, r.scope_id, r.plan_time,
+    r.retry_of, u.late
+from (
+    select job, run_id, late from rota_uncounted where (job, run_id) > (:job, :after) and job <= :job
+    order by job, run_id limit :limit) as u
+left join rota_run r on r.id = u.run_id
+order by u.run_id;
 
 -- name: note_uncounted
 insert into rota_uncounted (job, run_id, late)

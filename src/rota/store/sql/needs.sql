@@ -74,9 +74,9 @@ select w.run_id, w.fence from {rows id id} join rota_ready w on w.run_id = rows.
 -- name: neither_held_nor_ready
 -- They are over, in other hands, or asked to stop: there is nothing to take away or to claim.
 select r.id from {rows id id} join rota_run r on r.id = rows.id
-where r.state is not null or exists (select 1 from rota_conduct c where c.run_id = r.id)
-    or exists (select 1 from rota_outside o where o.run_id = r.id)
-    or exists (select 1 from rota_lease l where l.run_id = r.id and l.cancel_at is not null);
+where r.state is not null or 1 = (select 1 from rota_conduct c where c.run_id = r.id limit 1)
+    or 1 = (select 1 from rota_outside o where o.run_id = r.id limit 1)
+    or 1 = (select 1 from rota_lease l where l.run_id = r.id and l.cancel_at is not null limit 1);
 
 -- name: needs_of_run
 select r.id, r.job, r.state, r.overrides, r.need, n.definition, r.queue, cast(r.parent_id as text)

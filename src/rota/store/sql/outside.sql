@@ -34,15 +34,20 @@ where o.run_id = :id and o.fence = :fence
 {for_update o};
 
 -- name: lock_overdue
+-- By one index each, so that those which are not due are not read; and locked there, so that a look which meets another one
+-- goes on behind what that has.
+with late as materialized (
+    select run_id from rota_outside where deadline < :now order by deadline limit :limit {for_update_skip}),
+stopped as materialized (
+    select run_id from rota_outside where cancel_at < :now and deadline >= :now order by cancel_at limit :limit
+    {for_update_skip})
 select o.run_id, o.fence, o.attempt, o.worker_id, o.claimed_at, o.cancel_at, r.max_attempts, r.on_lost, r.queue,
     r.job, r.overrides, j.definition, :now - coalesce(o.began_at, o.claimed_at), o.step, null, o.deadline - o.since,
     case when o.cancel_at < :now then 1 else 0 end
-from rota_outside o join rota_run r on r.id = o.run_id
+from (select run_id from late union all select run_id from stopped) as due
+join rota_outside o on o.run_id = due.run_id join rota_run r on r.id = o.run_id
 left join rota_job j on j.name = r.job and j.version = r.job_version
-where o.deadline < :now or o.cancel_at < :now
-order by o.deadline
-limit :limit
-{for_update_skip o};
+order by o.deadline;
 
 -- name: lease_again
 -- For the length of a transaction: what ends it is what ends a lease.

@@ -4,8 +4,9 @@
 -- When the next one is due, of those that can be planned: one whose scopes nobody here can tell stays due. And whether
 -- any follows a run that has ended.
 select (
-        select min(next_at) from rota_cursor
+        select next_at from rota_cursor
         where next_at is not null and (provider is null or provider in (select rows.name from {rows name text}))
+        order by next_at, no limit 1
     ), :now,
     case when :followers = 1 then exists (
         select 1 from rota_cursor c left join rota_run r on r.id = c.awaits
@@ -46,9 +47,9 @@ from {rows no bigint, next_at bigint} where rota_cursor.no = rows.no;
 -- One snapshot of where each run is, so that one which is just being claimed is seen once. Last, of one that was
 -- cancelled while it waited: how its last attempt had ended.
 select m.schedule_id, m.scope_kind, m.scope_id, m.run_id, r.id, r.state, r.attempt, r.finished_at, r.cancelled_by,
-    case when r.followed = 1 and exists (
+    case when r.followed = 1 and 1 = (
         select 1 from rota_wait a join rota_ready b on b.run_id = a.run_id where a.after_id = m.run_id
-            and a.kind = 0) then 1 else 0 end,
+            and a.kind = 0 limit 1) then 1 else 0 end,
     coalesce(l.run_id, c.run_id, case when r.state is null and w.run_id is null then (
         select o.run_id from rota_outside o where o.run_id = m.run_id) end), w.fence, null,
     case when r.state = 'cancelled' and r.attempt > 0 then (
@@ -64,9 +65,9 @@ left join rota_ready w on w.run_id = m.run_id;
 -- name: open_runs
 -- The same of runs that are found by their plan time. One that ended well tells nothing of a lane that was well before.
 select r.schedule_id, r.scope_kind, r.scope_id, r.id, r.id, r.state, r.attempt, r.finished_at, r.cancelled_by,
-    case when r.followed = 1 and exists (
+    case when r.followed = 1 and 1 = (
         select 1 from rota_wait a join rota_ready b on b.run_id = a.run_id where a.after_id = r.id
-            and a.kind = 0) then 1 else 0 end,
+            and a.kind = 0 limit 1) then 1 else 0 end,
     coalesce(l.run_id, c.run_id, case when r.state is null and w.run_id is null then (
         select o.run_id from rota_outside o where o.run_id = r.id) end), w.fence, r.plan_time,
     case when r.state = 'cancelled' and r.attempt > 0 then (

@@ -178,23 +178,42 @@ order by found.rank, asked.place, found.run_at, found.run_id
 limit :wanted;
 
 -- name: open_replicas
--- One of each parent, if this worker has none of them. Not locked: its parent is, first.
+-- One of each parent, if this worker has none of them. Not locked: its parent is, first. Among the first few: others of the
+-- same parents come next, and are none of its business once it has one. `limit 1` makes probes of the rest, so that the
+-- ready ones are gone through in their order.
 select found.run_id, found.rank, 1, found.run_at, found.solo, found.parent_id
 from (
-    select w.run_id, w.rank, w.run_at, w.solo, p.parent_id,
-        row_number() over (partition by p.parent_id order by w.rank, w.run_at, w.run_id) as place
-    from rota_ready w join rota_replica p on p.run_id = w.run_id
-    where w.hold = 6 and w.need = any(:needs::text[]) and w.queue = any(:queues::text[]) and w.job = any(:jobs::text[])
-        and w.solo <= :solo
-        and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
-        and w.job <> all(array(select name from rota_pause where kind = 'job'))
-        and w.queue <> all(array(select name from rota_pause where kind = 'queue'))
-        and not exists (
-            select 1 from rota_replica o where o.parent_id = p.parent_id and o.worker = :name and o.cleared = 0)
+    select first.run_id, first.rank, first.run_at, first.solo, first.parent_id,
+        row_number() over (partition by first.parent_id order by first.rank, first.run_at, first.run_id) as place
+    from unnest(:needs::text[]) as asked(need)
+    cross join unnest(:queues::text[]) as here(queue)
+    cross join lateral (
+        select w.run_id, w.rank, w.run_at, w.solo, p.parent_id from rota_ready w
+        cross join lateral (select parent_id from rota_replica where run_id = w.run_id limit 1) as p
+        where w.hold = 6 and w.need = asked.need and w.queue = here.queue and w.job = any(:jobs::text[])
+            and w.solo <= :solo
+            and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
+            and w.job <> all(array(select name from rota_pause where kind = 'job'))
+            and (select 1 from rota_replica o
+                where o.parent_id = p.parent_id and o.worker = :name and o.cleared = 0 limit 1) is null
+        order by w.rank, w.run_at, w.run_id
+        limit :walk) as first
+    where here.queue <> all(array(select name from rota_pause where kind = 'queue'))
     ) as found
 where found.place = 1
 order by found.rank, found.run_at, found.run_id
 limit :wanted;
+
+-- name: absent_replicas
+-- Those of `all` that wait for their worker, and when it was heard of last. `offset 0` keeps it a probe for each parent.
+select p.run_id, p.worker, c.policy, c.since,
+    (select max(k.seen_at) from rota_worker k where k.name = p.worker),
+    (select max(a.ended_at) from rota_attempt a where a.run_id = p.run_id)
+from {rows id id} join rota_conduct c on c.run_id = rows.id
+cross join lateral (
+    select run_id, worker from rota_replica where parent_id = c.run_id and bound = 1 and cleared = 0 offset 0) as p
+where 1 = (select 1 from rota_ready w where w.run_id = p.run_id limit 1)
+order by p.run_id;
 
 -- name: take_limited
 with at as materialized (select :now as now),
@@ -223,8 +242,8 @@ for update skip locked;
 -- Asked after their cursors are locked: whoever changed one meanwhile has committed it. Mostly none; but whether there are
 -- any at all is not asked first: that would go through all dead ones, for as long as an old transaction keeps them.
 select rows.id from {rows id id}
-where exists (select 1 from rota_lane n where n.schedule_id = rows.id)
-    or exists (select 1 from rota_lane_run m where m.schedule_id = rows.id);
+where 1 = (select 1 from rota_lane n where n.schedule_id = rows.id limit 1)
+    or 1 = (select 1 from rota_lane_run m where m.schedule_id = rows.id limit 1);
 
 -- name: insert_planned
 -- The key makes any number of planners safe; the cursor, that they never meet here. Mostly all of them are new: then

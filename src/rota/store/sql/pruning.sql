@@ -3,9 +3,10 @@
 -- name: jobs_with_runs
 -- One index probe per job, however many runs there are.
 with recursive names(job) as (
-    select min(job) from rota_run
+    select (select job from rota_run order by job limit 1)
     union all
-    select (select min(job) from rota_run where job > names.job) from names where names.job is not null)
+    select (select r.job from rota_run r where r.job > names.job order by r.job limit 1)
+    from names where names.job is not null)
 select job from names where job is not null;
 
 -- name: newest_kept
@@ -63,11 +64,13 @@ returning job, state, created_at, started_at, finished_at,
     schedule_id, scope_kind, scope_id, plan_time, covers_from, missed_count, state, reason,
     backfilled, retry_of, id;
 
--- name: stale_keys
-select u.key, u.run_id from rota_unique u left join rota_run r on r.id = u.run_id
-where u.held_until < :now
-    and (u.once = 0 and (r.id is null or r.state is not null) or u.once = 1 and r.state <> 'succeeded')
-limit :limit;
+-- name: keys_after
+-- In turn, and whether nobody holds it any more: mostly somebody does, who waits.
+select u.key, u.run_id, case when u.held_until < :now
+    and (u.once = 0 and (r.id is null or r.state is not null) or u.once = 1 and r.state <> 'succeeded') then 1 else 0 end
+from (select key, run_id, held_until, once from rota_unique where key > :after order by key limit :limit) as u
+left join rota_run r on r.id = u.run_id
+order by u.key;
 
 -- name: drop_keys
 -- By key and holder: one that was taken over meanwhile has a new holder, and stays. Waits for nobody, and so cannot

@@ -159,15 +159,16 @@ where run_id in (select run_id from taken)
 returning run_id, queue, limit_key;
 
 -- name: next_due
--- One look into each of the indexes; and whether any of those that are due have needs.
+-- One look into each of the indexes; and whether any of those that are due have needs. By its order: a `min`, PostgreSQL may
+-- take from all rows if it expects a few.
 select min(due.at) - :now, max(case when due.needed = 1 and due.at <= :now then 1 else 0 end),
-    (select min(opens_at) from rota_limit where opens_at is not null) - :now
+    (select opens_at from rota_limit where opens_at is not null order by opens_at limit 1) - :now
 from (
-    select min(run_at) as at, 0 as needed from rota_ready where hold = 1
+    select (select run_at from rota_ready where hold = 1 order by run_at limit 1) as at, 0 as needed
     union all
-    select min(run_at), 0 from rota_ready where hold = 4
+    select (select run_at from rota_ready where hold = 4 order by run_at limit 1), 0
     union all
-    select min(run_at), 1 from rota_ready where hold = 7) as due;
+    select (select run_at from rota_ready where hold = 7 order by run_at limit 1), 1) as due;
 
 -- name: drop_ready
 delete from rota_ready where run_id = :id returning attempt, fence, hold;
