@@ -82,10 +82,12 @@ class PostgresCluster(PostgresServer):
     With `fsync=False` it survives the death of its processes, only not that of the machine.
     """
 
-    def __init__(self, *, fsync: bool = False, settings: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, *, fsync: bool = False, settings: dict[str, str] | None = None, binaries: Path | None = None
+    ) -> None:
         self._account = _unprivileged_account()
         self._folder = _temporary_folder(self._account)
-        self._bin = _reachable(find_binaries(), self._folder, self._account)
+        self._bin = _reachable(binaries or find_binaries(), self._folder, self._account)
         self._settings = {
             "fsync": "on" if fsync else "off",
             "full_page_writes": "on" if fsync else "off",
@@ -227,6 +229,16 @@ def find_binaries() -> Path:
         if (folder / "postgres").exists() and (folder / "initdb").exists():
             return folder
     raise PostgresMissing
+
+
+def all_binaries() -> dict[int, Path]:
+    """A folder of each major version that is at hand."""
+    found: dict[int, Path] = {}
+    for folder in _candidates():
+        if (folder / "postgres").exists() and (folder / "initdb").exists():
+            told = subprocess.run([folder / "postgres", "--version"], check=True, capture_output=True, text=True).stdout
+            found.setdefault(int(told.split()[2].split(".")[0]), folder)
+    return found
 
 
 def _candidates() -> Iterator[Path]:
