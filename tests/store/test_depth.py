@@ -61,7 +61,7 @@ async def report(store: Store) -> None:
 
 
 async def claim_limited(store: Store) -> None:
-    request = LimitedRequest(WORKER.id, ("default",), KNOWN, LEASE_MICROS, FEW, PLAIN)
+    request = LimitedRequest(WORKER.id, "worker", ("default",), KNOWN, LEASE_MICROS, FEW, PLAIN)
     claims = (await store.claim_limited(request)).claims
     assert len(claims) == FEW
     await store.report([report_of(one, Outcome.SUCCEEDED) for one in claims])

@@ -126,9 +126,9 @@ where l.shut = 0 and (
         where w.hold = 2 and w.limit_key = l.key and w.queue = any(:queues::text[]) and w.job = any(:jobs::text[])
             and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
             and w.solo <= :solo
-            and (w.need is null or w.need = any(:needs::text[]) and (substr(w.need, 1, 1) <> '*' or not exists (
+            and (w.need is null or w.need = any(:needs::text[]) and (substr(w.need, 1, 1) <> '*' or (
                 select 1 from rota_replica p join rota_replica o on o.parent_id = p.parent_id and o.cleared = 0
-                where p.run_id = w.run_id and o.worker = :name)))
+                where p.run_id = w.run_id and o.worker = :name limit 1) is null))
             and w.job <> all(array(select name from rota_pause where kind = 'job'))
             and w.queue <> all(array(select name from rota_pause where kind = 'queue'))
         limit 1)
@@ -148,9 +148,9 @@ cross join lateral (
     from rota_ready w
     where w.hold = 2 and w.limit_key = asked.key and w.queue = place.queue and w.job = any(:jobs::text[])
         and w.solo <= :solo
-        and (w.need is null or w.need = any(:needs::text[]) and (substr(w.need, 1, 1) <> '*' or not exists (
+        and (w.need is null or w.need = any(:needs::text[]) and (substr(w.need, 1, 1) <> '*' or (
             select 1 from rota_replica p join rota_replica o on o.parent_id = p.parent_id and o.cleared = 0
-            where p.run_id = w.run_id and o.worker = :name)))
+            where p.run_id = w.run_id and o.worker = :name limit 1) is null))
         and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
         and w.job <> all(array(select name from rota_pause where kind = 'job'))
     order by w.rank, w.run_at, w.run_id

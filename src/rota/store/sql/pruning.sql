@@ -17,15 +17,16 @@ order by job desc, id desc limit 1 offset :keep;
 -- name: prunable
 -- Not while a key still leads to the run: whoever repeats the enqueue gets an answer that names it. Nor the newest
 -- finished run of a schedule's lane, unless its provider has not named the scope for long, or one that planning has
--- not looked at since it ended; nor one that a live run follows, and may ask for its result.
+-- not looked at since it ended; nor one that a live run follows, and may ask for its result. `limit 1` keeps each look a
+-- probe: PostgreSQL may answer an `exists` beside an `or` from a hash of the whole table.
 select r.id from rota_run r
 where r.job >= :job and (r.job, r.id) <= (:job, :newest) and r.state is not null and r.finished_at < :now - :keep_for
-    and (r.parent_id is null or not exists (select 1 from rota_run p where p.id = r.parent_id))
+    and (r.parent_id is null or (select 1 from rota_run p where p.id = r.parent_id limit 1) is null)
     and not exists (select 1 from rota_unique u where u.run_id = r.id and u.held_until > :now)
     and not exists (
         select 1 from rota_followed f join rota_run c on c.id = f.run_id where f.after_id = r.id and c.state is null)
     and (r.schedule_id is null or r.retry_of is not null or r.state = 'skipped'
-        or not exists (select 1 from rota_schedule s where s.id = r.schedule_id and s.deleted_at is null)
+        or (select 1 from rota_schedule s where s.id = r.schedule_id and s.deleted_at is null limit 1) is null
         or exists (
             select 1 from rota_run n where n.schedule_id = r.schedule_id and n.scope_kind = r.scope_kind
                 and n.scope_id = r.scope_id and n.retry_of is null
@@ -34,10 +35,10 @@ where r.job >= :job and (r.job, r.id) <= (:job, :newest) and r.state is not null
             select 1 from rota_run n where n.schedule_id = r.schedule_id and n.scope_kind = r.scope_kind
                 and n.scope_id = r.scope_id and n.retry_of is null and n.plan_time is null and n.id > r.id
                 and n.state is not null and n.state <> 'skipped'))
-        or (exists (
+        or (1 = (
                 select 1 from rota_scope_span p
                 join rota_schedule_now s on s.id = p.schedule_id and s.provider is not null
-                where p.schedule_id = r.schedule_id and p.scope_kind = r.scope_kind and p.scope_id = r.scope_id)
+                where p.schedule_id = r.schedule_id and p.scope_kind = r.scope_kind and p.scope_id = r.scope_id limit 1)
             and not exists (
                 select 1 from rota_scope_span p where p.schedule_id = r.schedule_id and p.scope_kind = r.scope_kind
                     and p.scope_id = r.scope_id and (p.until is null or p.until >= :now - :keep_for))))
