@@ -140,11 +140,25 @@ def test_below_a_path_that_is_passed_on_or_taken_away(path: str, below: str, inn
     for scope, _ in (
         seen([], path=path, base_path=below),
         seen([], path=path, base_path=f"{below}/"),
-        seen([("X-Forwarded-Prefix", below)], path=path),
-        seen([("X-Forwarded-Prefix", f"{below}/")], path=path),
         seen([("X-Forwarded-Prefix", "/another")], path=path, base_path=below),
     ):
         assert (scope["root_path"], scope["path"]) == (below, inner)
+
+
+def test_a_prefix_that_a_header_says_was_taken_away() -> None:
+    for told in ("/rota", "/rota/"):
+        for path in ("/", "/runs/1", "/rotary", "/rota/runs"):
+            scope, _ = seen([("X-Forwarded-Prefix", told)], path=path)
+            assert (scope["root_path"], scope["path"]) == ("/rota", f"/rota{path}")
+
+
+async def test_no_header_leads_to_an_address_by_another_path(sqlite_url: str) -> None:
+    """A proxy that keeps callers from an address, and passes on whatever header they send, still does."""
+    app, _ = await with_job(sqlite_url)
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=asgi(app)), base_url="http://127.0.0.1") as http:
+        for path in ("/x/healthz", "/x/api/v1/time"):
+            assert (await http.get(path, headers={"X-Forwarded-Prefix": "/x"})).status_code == 404
+    await app.aclose()
 
 
 @pytest.mark.parametrize(

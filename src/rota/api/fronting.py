@@ -63,7 +63,7 @@ class Front:
         base = self._base or told.prefix
         if not base and told is _NOTHING:
             return scope, None
-        inner = _below(scope, base, passed_on=not self._is_own(base)) if base else {**scope}
+        inner = _below(scope, base, passed_on=bool(self._base)) if base else {**scope}
         if told.scheme is not None:
             inner["scheme"] = told.scheme
         if told.caller is not None:
@@ -124,7 +124,8 @@ def address_of(client: tuple[str, int] | None) -> str | None:
 def _below(scope: Scope, base: str, *, passed_on: bool) -> Scope:
     """Shown below `base`: its path has it, whether the proxy passed it on or took it away.
 
-    `passed_on`: it may have. Otherwise addresses of our own begin with it, and a proxy that says so took it away.
+    `passed_on`: it may have. A header names a path that was taken away, and proxies pass it on from anybody: if it were
+    taken off the path here, a caller could spell any address so that a proxy's rules for that address miss it.
     """
     mount = scope.get("root_path", "").rstrip("/")
     if mount == base or mount.startswith(f"{base}/"):  # whoever mounted us knows of it
