@@ -6,6 +6,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -14,10 +15,11 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from rota.api.fronting import THROUGH, Front
+from rota.api.identity import Caller, Doorkeeper
 from rota.app import Rota
 from rota.client import Order
 from rota.config import Config
-from rota.errors import BadConfig
+from rota.errors import BadConfig, NotSignedIn, TooManyTries
 from rota.remote import RemoteClient
 from rota.server import Web, asgi
 from tests.support.commands import refused
@@ -309,6 +311,54 @@ async def test_a_proxy_that_tells_a_new_caller_each_time_comes_to_an_end(sqlite_
         signed_in = await http.get("/runs", headers={"X-Forwarded-For": CALLER})
         assert signed_in.status_code == 200, "nobody guesses sessions: who has one keeps it"
     await app.aclose()
+
+
+async def test_guesses_of_others_behind_a_proxy_keep_out_nobody_who_was_let_in(sqlite_url: str) -> None:
+    now = 0.0
+    app, token = await with_job(sqlite_url)
+    client, keeper = await app.connect(), Doorkeeper(lambda: now)
+    good = ("bearer", token)
+    assert await keeper.identify(good, Caller(CALLER, "127.0.0.1"), client)
+    for n in range(100):
+        with pytest.raises(NotSignedIn):
+            await keeper.identify(("bearer", "rota_wrong"), Caller(f"198.51.{n}.1", "127.0.0.1"), client)
+    now = 30.0  # long enough to be looked up again
+    assert await keeper.identify(good, Caller(CALLER, "127.0.0.1"), client)
+    other = (await client.tokens.create("eve", "viewer")).secret
+    with pytest.raises(TooManyTries):
+        await keeper.identify(("bearer", other), Caller("203.0.113.10", "127.0.0.1"), client)
+    await client.tokens.revoke("ada")
+    now = 40.0
+    with pytest.raises(NotSignedIn):
+        await keeper.identify(good, Caller(CALLER, "127.0.0.1"), client)
+    with pytest.raises(TooManyTries):
+        await keeper.identify(good, Caller(CALLER, "127.0.0.1"), client)
+    await app.aclose()
+
+
+async def test_two_below_one_another_keep_their_sessions_apart(tmp_path: Path) -> None:
+    """A browser sends the cookies of both, that of the longer path first."""
+    apps = {path: await with_job(f"sqlite:///{tmp_path / name}.db", base_path=path) for path, name in PLACES.items()}
+    cookies: list[str] = []
+    for app, token in reversed(apps.values()):
+        async with direct(app) as http:
+            signed = await http.post("/api/v1/session", json={"token": token}, headers=OWN)
+            cookies.append(signed.headers["set-cookie"].partition(";")[0])
+    async with direct(apps["/rota"][0]) as http:
+        both = {"Cookie": "; ".join(cookies), **OWN}
+        assert (await http.get("/api/v1/runs", headers=both)).status_code == 200
+        assert (await http.delete("/api/v1/session", headers=both)).status_code == 204
+        assert (await http.get("/api/v1/runs", headers=both)).status_code == 401, "it is its own that has ended"
+    for app, _ in apps.values():
+        await app.aclose()
+
+
+PLACES = {"": "root", "/rota": "below"}
+OWN = {"Origin": "http://127.0.0.1"}
+
+
+def direct(app: Rota) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(transport=httpx2.ASGITransport(app=asgi(app)), base_url="http://127.0.0.1")
 
 
 @pytest.mark.parametrize("trusted", ["loopback", "none"])

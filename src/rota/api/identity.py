@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
-from starlette.datastructures import Headers
 from starlette.requests import Request
 
 from rota.api.fronting import THROUGH
@@ -37,7 +36,7 @@ async def identify(request: Request) -> Identity:
         found: Identity | None = ANYBODY
     else:
         keeper: Doorkeeper = request.app.state.doorkeeper
-        given = _given(request.headers, request.cookies)
+        given = _given(request)
         if given is not None and given[0] == "cookie":
             _require_own_page(request)
         found = None if given is None else await keeper.identify(given, caller_of(request), await client_of(request))
@@ -123,17 +122,20 @@ class Doorkeeper:
         if seen is not None and self._now() - seen[0] < _KNOWN_FOR:
             return seen[1]
         self._tries.require_patience(caller.address)
-        if caller.through is not None and given[0] != "cookie":  # nobody guesses those: who is signed in stays so
+        if caller.through is not None and given[0] != "cookie" and seen is None:
+            # Nobody guesses sessions, and who was let in before does not guess: others behind the same proxy, who send
+            # wrong tokens from ever new addresses, must not keep them out.
             self._through.require_patience(caller.through)
-        self._known.pop(given, None)
         try:
             found = await self._look_up(given, client)
         except Denied:
+            self._known.pop(given, None)  # not before: another request with it may come meanwhile
             self._tries.failed(caller.address)
             if caller.through is not None:
                 self._through.failed(caller.through)
             raise
         if found is None:
+            self._known.pop(given, None)
             return None
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
@@ -156,12 +158,22 @@ class Doorkeeper:
         self._known.pop(("cookie", session), None)
 
 
-def _given(headers: Headers, cookies: dict[str, str]) -> tuple[str, str] | None:
+def _given(request: Request) -> tuple[str, str] | None:
     """A header is meant; a cookie comes by itself."""
-    header = headers.get("authorization")
+    header = request.headers.get("authorization")
     if header is not None:
         scheme, _, text = header.partition(" ")
         if scheme.lower() != "bearer" or not text.strip():
             raise NotSignedIn("this is no way to sign in here")
         return ("bearer", text.strip())
-    return ("cookie", cookies[COOKIE]) if cookies.get(COOKIE) else None
+    session = session_of(request)
+    return ("cookie", session) if session else None
+
+
+def session_of(request: Request) -> str | None:
+    """The first of that name: a browser sends that of the longest path first, and others, nearer to the root, later."""
+    for part in ";".join(request.headers.getlist("cookie")).split(";"):
+        name, _, value = part.strip().partition("=")
+        if name == COOKIE:
+            return value
+    return None

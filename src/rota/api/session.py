@@ -9,7 +9,7 @@ from starlette.responses import Response
 from rota.api.addresses import own_path
 from rota.api.answers import answer
 from rota.api.examples import IDENTITY
-from rota.api.identity import ANYBODY, COOKIE, Doorkeeper, caller_of
+from rota.api.identity import ANYBODY, COOKIE, Doorkeeper, caller_of, session_of
 from rota.api.operations import operation
 from rota.api.requests import client_of, json_body, shaped
 from rota.api.routing import declared
@@ -68,7 +68,7 @@ def _is_secure(request: Request) -> bool:
 
 
 async def signed_out(request: Request, response: Response) -> Response:
-    text = request.cookies.get(COOKIE)
+    text = session_of(request)
     if text:
         request.app.state.doorkeeper.forget(text)
         await (await client_of(request)).tokens.close_session(text)
