@@ -10,7 +10,7 @@ from rota.core.scope import Scope
 from rota.core.states import Outcome, RunState
 from rota.errors import AmbiguousRun, Invalid, UnknownRun
 from rota.instants import instant
-from rota.store import Store, new_id
+from rota.store import Store, new_id, reading
 from rota.store.database import Tx
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import LEASE, LEASE_MICROS, WORKER, claim, finish, ids, make, put, put_and_claim, tell
@@ -174,6 +174,23 @@ async def test_within_a_scope_there_are_no_other_runs(store: Store) -> None:
     with pytest.raises(AmbiguousRun) as ambiguous:
         await store.find_run("0190", own)
     assert (ambiguous.value.hint or "").endswith(f": {mine}, {second}")
+
+
+async def test_many_parts_take_one_look_at_the_newest(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To pick out the newest of a scope takes long: a call with thousands of parts must not do it for each."""
+    looks: list[Scope | None] = []
+
+    async def counted(tx: Tx, within: Scope | None) -> list[str]:
+        looks.append(within)
+        return await newest(tx, within)
+
+    newest = reading._newest
+    monkeypatch.setattr(reading, "_newest", counted)
+    own = Scope("tenant", "1")
+    mine = [await put(store, scope=own) for _ in range(3)]
+    parts = {id[-length:]: id for id in mine for length in (8, 9, 10)}
+    assert await store.find_runs(list(parts), own) == parts
+    assert looks == [own]
 
 
 @pytest.mark.parametrize("prefix", ["", "-", "x", "0190' or 1=1", "\0", "\ud800", "0" * 33, "١"])

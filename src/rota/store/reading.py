@@ -55,12 +55,18 @@ async def find_run(tx: Tx, part: str, within: Scope | None = None) -> str:
     Runs that were enqueued together share their beginning, which is the time. `within` a scope there are no other runs:
     they are neither found, nor make anything ambiguous.
     """
+    return await _find_run(tx, part, within, [])
+
+
+async def _find_run(tx: Tx, part: str, within: Scope | None, newest: list[str]) -> str:
+    """`newest` gets the newest ids when they are first needed: one call may name thousands of parts, and to pick out
+    those of a scope takes long."""
     digits = part.replace("-", "").lower()
     if not digits or len(digits) > 32 or any(digit not in _HEX for digit in digits):
         raise UnknownRun(part)
     found = await _beginning_with(tx, digits, within, _SHOWN)
     if not found and _SHORTEST_END <= len(digits) < 32:
-        newest = await _newest(tx, within)
+        newest += () if newest else await _newest(tx, within)
         found = [id for id in newest if id.replace("-", "").endswith(digits)]
     if not found:
         raise UnknownRun(part)
@@ -91,7 +97,8 @@ async def find_runs(tx: Tx, parts: Sequence[str], within: Scope | None = None) -
         if part not in there:
             raise UnknownRun(part)
     rest = [part for part in parts if part not in there]
-    return {**{id: id for id in whole}, **{part: await find_run(tx, part, within) for part in rest}}
+    newest: list[str] = []
+    return {**{id: id for id in whole}, **{part: await _find_run(tx, part, within, newest) for part in rest}}
 
 
 async def of_scope(tx: Tx, run_ids: Sequence[str], scope: Scope) -> set[str]:
