@@ -210,6 +210,23 @@ async def test_a_delayed_one_conducts_when_it_is_due_under_a_quota(either: Harne
     assert await either.state(run) is S.WAITING
 
 
+@pytest.mark.parametrize("hold", [2, 4])
+@pytest.mark.parametrize("drops", [True, False])
+async def test_one_that_an_older_program_let_wait_for_its_quota_conducts_when_that_changes(
+    either: Harness, hold: int, *, drops: bool
+) -> None:
+    await quota(either, max_concurrency=1)
+    run = await installed(either, replicas=1)
+    sql = "update rota_ready set hold = :hold, limit_key = 'quota:tenant/x' where run_id = :id"
+    await either.store.database.transact(lambda tx: tx.fetch_sql(sql, id=run, hold=hold))
+    await (either.client.quotas.drop(*SCOPE) if drops else quota(either, max_concurrency=2))
+    await conduct(either)
+    assert await either.state(run) is S.WAITING
+    await (await claimed(either, "a")).finish()
+    await conduct(either)
+    assert await either.state(run) is S.SUCCEEDED
+
+
 async def test_it_is_cancelled_with_replicas_that_wait_under_a_quota(either: Harness) -> None:
     await quota(either, max_concurrency=1)
     run = await installed(either, replicas=3)

@@ -84,10 +84,11 @@ where true;
 
 -- name: come_under
 -- Only workers that meet its need claim a run under limits, too; without limits it waits for those alone. What waits for
--- other runs, or conducts, goes on to do so first.
+-- other runs, or conducts, goes on to do so first; one that an older program let wait for its limits conducts now.
 update rota_ready set limit_key = rows.key, hold = case
     when rows.key is not null
     then case when rota_ready.hold in (0, 6) then 2 when rota_ready.hold in (1, 7) then 4 else rota_ready.hold end
+    when rota_ready.hold in (2, 4) and substr(rota_ready.need, 1, 1) = '+' then 5
     when rota_ready.hold = 2 then case when rota_ready.need is null then 0 else 6 end
     when rota_ready.hold = 4 then case when rota_ready.need is null then 1 else 7 end
     else rota_ready.hold end
