@@ -227,6 +227,30 @@ async def test_one_of_all_waits_for_its_worker_until_that_is_absent_for_too_long
     assert await either.state(run) is S.FAILED
 
 
+@pytest.mark.parametrize("limited", [False, True])
+async def test_one_that_is_to_be_tried_again_goes_to_others_if_its_worker_stays_away(
+    either: Harness, *, limited: bool
+) -> None:
+    if limited:
+        await either.client.quotas.set("tenant", "x", max_concurrency=1)
+    await either.declare("install", replicas=1, max_attempts=2)
+    run = await either.enqueue("install", {"scope": ("tenant", "x")})
+    await conduct(either)
+    await (await claimed(either, "a")).fail()
+    either.clock.advance(4 * MINUTE)
+    await either.promoter.step()
+    await conduct(either)
+    assert (await claimed(either, "b")).claims == {}
+    either.clock.advance(2 * MINUTE)
+    await conduct(either)
+    other = await claimed(either, "b")
+    assert len(other.claims) == 1
+    assert (await claimed(either, "a")).claims == {}, "somebody else has it now"
+    await other.finish()
+    await conduct(either)
+    assert await either.state(run) is S.SUCCEEDED
+
+
 async def test_absent_workers_are_looked_for_in_turn(either: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one run at a time here: each look goes on where the last one ended."""
     monkeypatch.setattr(conducting, "_WATCHED", 1)

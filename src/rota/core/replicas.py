@@ -21,8 +21,8 @@ _ABSENT_AFTER = timedelta(minutes=5)
 class Replicas(msgspec.Struct, frozen=True, omit_defaults=True):
     """By `count` different workers, or by `all` that are alive when it is due; each must succeed.
 
-    `allowed_failures`: so many may fail, and others do it in their place. `absent_after`: one of `all` that was not
-    heard of for so long has failed.
+    `allowed_failures`: so many may fail, and others do it in their place. `absent_after`: one whose worker was not
+    heard of for so long waits for it no more; it has failed if it is one of `all`, others may do it otherwise.
     """
 
     count: int | None = None

@@ -103,8 +103,9 @@ class ConductStore:
         queues: set[str] = set()
         gone, last = await self._database.read(partial(_absent, after=self._looked_to))
         self._looked_to = last or NIL_ID
-        for run_id, worker in gone:
-            ended += await self._database.transact(partial(_expire, run_id=run_id, worker=worker, queues=queues))
+        for run_id, worker, bound in gone:
+            give_up = _expire if bound else _let_others
+            ended += await self._database.transact(partial(give_up, run_id=run_id, worker=worker, queues=queues))
         self._database.notify(queues)
         return len(gone)
 
@@ -282,20 +283,29 @@ async def _stop(tx: Tx, run_id: str, reason: str, queues: set[str]) -> list[RunS
     return [state] if state.is_final else []
 
 
-async def _absent(tx: Tx, after: str) -> tuple[list[tuple[str, str]], str | None]:
-    """Replicas of `all` whose worker was not heard of for too long, by their names; of some runs, in turn, and of which
-    the last."""
+async def _absent(tx: Tx, after: str) -> tuple[list[tuple[str, str, bool]], str | None]:
+    """Replicas whose worker was not heard of for too long, its name, and whether nobody else may have them; of some
+    runs, in turn, and of which the last."""
     await walk_indexes(tx)
     parents = [(str(row[0]),) for row in await tx.fetch("conducts_after", after=after, limit=_WATCHED)]
     ((now,),) = await tx.fetch("now")
     found = []
-    for run_id, worker, policy, since, seen_at, ended_at in await tx.fetch("absent_replicas", parents):
+    for run_id, worker, bound, policy, since, seen_at, ended_at in await tx.fetch("absent_replicas", parents):
         heard_at = max(at for at in (since, seen_at, ended_at) if at is not None)
         if heard_at < int(now) - in_micros(msgspec.json.decode(policy, type=Replicas).absent_after):
-            found.append((str(run_id), str(worker)))
+            found.append((str(run_id), str(worker), bool(bound)))
     return found, last_of(parents, _WATCHED)
 
 
 async def _expire(tx: Tx, run_id: str, worker: str, queues: set[str]) -> list[RunState]:
     expired = await control.expire_unclaimed(tx, run_id, f"worker {worker} is gone", CONDUCTING, queues)
     return [RunState.EXPIRED] if expired else []
+
+
+async def _let_others(tx: Tx, run_id: str, worker: str, queues: set[str]) -> list[RunState]:
+    """It was to be tried again by a worker that is gone; nothing ends. If somebody has it by now, nothing happens."""
+    for queue, need in await tx.fetch("lock_replica_of_absent", id=run_id, worker=worker):
+        await replicas.free(tx, [run_id])
+        await tx.fetch("hold_for_needs", [(run_id, need)])
+        queues.add(queue)
+    return []

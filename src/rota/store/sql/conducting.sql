@@ -113,14 +113,18 @@ returning run_id;
 select run_id from rota_conduct where run_id > :after order by run_id limit :limit;
 
 -- name: absent_replicas
--- Those of `all` that wait for their worker, and when it was heard of last.
-select p.run_id, p.worker, c.policy, c.since,
+-- Those that wait for their worker, and when it was heard of last.
+select p.run_id, p.worker, p.bound, c.policy, c.since,
     (select max(k.seen_at) from rota_worker k where k.name = p.worker),
     (select max(a.ended_at) from rota_attempt a where a.run_id = p.run_id)
 from {rows id id} join rota_conduct c on c.run_id = rows.id
-join rota_replica p on p.parent_id = c.run_id and p.bound = 1 and p.cleared = 0
+join rota_replica p on p.parent_id = c.run_id and p.worker is not null and p.cleared = 0
 join rota_ready w on w.run_id = p.run_id
 order by p.run_id;
+
+-- name: lock_replica_of_absent
+select w.queue, r.need from rota_ready w join rota_replica p on p.run_id = w.run_id join rota_run r on r.id = w.run_id
+where w.run_id = :id and p.worker = :worker {for_update w};
 
 -- name: live_replicas
 select p.run_id, p.parent_id, p.worker, p.bound, r.queue

@@ -205,13 +205,14 @@ order by found.rank, found.run_at, found.run_id
 limit :wanted;
 
 -- name: absent_replicas
--- Those of `all` that wait for their worker, and when it was heard of last. `offset 0` keeps it a probe for each parent.
-select p.run_id, p.worker, c.policy, c.since,
+-- Those that wait for their worker, and when it was heard of last. `offset 0` keeps it a probe for each parent.
+select p.run_id, p.worker, p.bound, c.policy, c.since,
     (select max(k.seen_at) from rota_worker k where k.name = p.worker),
     (select max(a.ended_at) from rota_attempt a where a.run_id = p.run_id)
 from {rows id id} join rota_conduct c on c.run_id = rows.id
 cross join lateral (
-    select run_id, worker from rota_replica where parent_id = c.run_id and bound = 1 and cleared = 0 offset 0) as p
+    select run_id, worker, bound from rota_replica
+    where parent_id = c.run_id and worker is not null and cleared = 0 offset 0) as p
 where 1 = (select 1 from rota_ready w where w.run_id = p.run_id limit 1)
 order by p.run_id;
 
