@@ -314,6 +314,37 @@ async def test_a_file_that_is_being_overwritten_is_not_opened_yet(
 
 
 @on_linux
+async def test_an_overwritten_file_is_noticed_although_another_copy_of_sqlite_has_closed_its_index(
+    sqlite_url: str, path: Path
+) -> None:
+    """Its descriptor of the index is older than ours, and so the first that is found."""
+    await (await open_store(sqlite_url)).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("select count(*) from rota_run").fetchall()
+        store = await open_store(sqlite_url)
+        await put(store)
+    copy = await older(store, path)
+    overwrite(path, copy)
+    with pytest.raises(FileReplaced, match="overwritten"):
+        await put(store)
+    await store.close()
+
+
+@on_linux
+async def test_a_look_through_a_connection_that_is_closed_meanwhile_is_no_look(sqlite_store: Store, path: Path) -> None:
+    """Half of it, a checkpoint without what it wrote, would be taken for an overwritten file by the next look."""
+    with closing(sqlite_store.database._connected().open_another()) as tx:  # type: ignore[attr-defined]
+        contents = tx.file._contents
+        for other in (os.open(path.parent, os.O_RDONLY), os.open(__file__, os.O_RDONLY), -1):
+            await sqlite_store.enqueue([make(payload={"long": "x" * 10_000})])
+            await elsewhere(path, "pragma wal_checkpoint(full)")
+            assert not contents.is_overwritten(other, path.stat())
+            if other >= 0:
+                os.close(other)
+            tx.require_same_file()
+
+
+@on_linux
 async def test_a_truncated_file_is_noticed(sqlite_store: Store, path: Path) -> None:
     await put(sqlite_store)
     await asyncio.to_thread(os.truncate, path, 0)

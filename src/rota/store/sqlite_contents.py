@@ -6,6 +6,7 @@ and no checkpoint was made, its header tells whether it was only touched.
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from typing import NamedTuple
@@ -66,19 +67,27 @@ class Contents:
         """Of a change since the last look: no checkpoint made it, and it is more than another time."""
         if checkpoint is None or not checkpoint.is_done or not is_at(self._readable, self._index):
             return False
-        return found.st_size != self._stamp[1] or os.pread(file, _HEADER, 0) != self._header
+        if found.st_size != self._stamp[1]:
+            return True
+        return is_at(file, self.about[0]) and os.pread(file, _HEADER, 0) != self._header
 
     def _look(self, file: int) -> None:
         if not is_at(self._readable, self._index):  # it may have been another copy of SQLite's, and closed since
             self._readable = next(iter(descriptors_at(self._index)), None)
         # In this order: whatever a checkpoint writes after the first line, the next look finds the index changed by it.
-        self._seen = self._checkpoint()
-        self._header = os.pread(file, _HEADER, 0)
+        seen = self._checkpoint()
+        header = os.pread(file, _HEADER, 0)
         found = os.fstat(file)
-        self._stamp = found.st_mtime_ns, found.st_size
+        if (found.st_dev, found.st_ino) != self.about[0]:
+            raise OSError(errno.EBADF, "closed by its owner, and its number is another file's")
+        # All of it or nothing: a checkpoint noted beside an older header would be taken for an overwritten file.
+        self._seen, self._header, self._stamp = seen, header, (found.st_mtime_ns, found.st_size)
 
     def _checkpoint(self) -> Checkpoint | None:
         if self._readable is None:
             return None
-        found = os.pread(self._readable, _INDEX, 0)
+        try:
+            found = os.pread(self._readable, _INDEX, 0)
+        except OSError:  # another copy of SQLite's, and closed: the next look finds ours
+            return None
         return Checkpoint(found[_SALTS], found[_CARRIED], found[_ATTEMPTED]) if len(found) == _INDEX else None
