@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import closing
@@ -16,10 +17,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from rota.errors import FileReplaced, Unavailable
-from rota.store import Store, open_database, open_store, sqlite_file, sqlite_locks
+from rota.errors import DeadlineExceeded, FileReplaced, Unavailable
+from rota.store import Store, open_database, open_store, sessions, sqlite_file, sqlite_locks
 from rota.store.database import Tx
-from rota.store.sqlite import SqliteDatabase
+from rota.store.sqlite import SqliteDatabase, SqliteTx
 from rota.store.sqlite_thread import Job, write_group
 from tests.support.programs import run_python
 from tests.support.runs import make, put
@@ -465,3 +466,54 @@ async def test_two_stores_of_a_process_both_recover(sqlite_store: Store, path: P
         await put_again(store)
     assert await found_after_a_crash(path) == 2
     await second.close()
+
+
+async def test_a_transaction_that_is_cancelled_while_it_is_opened_leaves_nothing_open(
+    sqlite_store: Store, path: Path
+) -> None:
+    """After a replaced file, nothing would be opened beside it ever again."""
+    await put(sqlite_store)
+    connections = sqlite_store.database._connected()  # type: ignore[attr-defined]
+    connect, may_open, begun = connections.open_another, threading.Event(), threading.Event()
+
+    def slowly() -> SqliteTx:
+        begun.set()
+        may_open.wait()
+        opened: SqliteTx = connect()
+        return opened
+
+    connections.open_another = slowly
+
+    async def handle() -> None:
+        async with sqlite_store.database.session():
+            pass
+
+    files = sqlite_file.openings_of(str(path))._files
+    before = len(files)
+    handling = asyncio.create_task(handle())
+    await asyncio.to_thread(begun.wait)
+    handling.cancel()
+    await asyncio.wait([handling])
+    thread = next(thread for thread in threading.enumerate() if thread.name.startswith("rota-transaction"))
+    may_open.set()
+    await asyncio.to_thread(thread.join)
+    assert len(files) == before
+
+
+async def test_a_transaction_that_took_too_long_lets_others_write_also_if_a_cursor_is_open(
+    sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "_LONGEST", 0.01)
+    for _ in range(2):
+        await put(sqlite_store)
+
+    async def handle() -> None:
+        async with sqlite_store.database.session() as session:
+            cursor = session.connection.execute("select id from rota_run")
+            next(cursor)
+            await until(lambda: session._is_closed)  # type: ignore[attr-defined]
+            await session.execute("select 1", ())
+
+    with pytest.raises(DeadlineExceeded):
+        await handle()
+    await put(sqlite_store)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import apsw
 
 from rota.core.endings import Report
 from rota.core.notes import Notes
@@ -96,8 +98,10 @@ class SqliteSession:
         """What is not committed is rolled back. In its thread; a second time does nothing."""
         if not self._is_closed:
             self._is_closed = True
-            if self._tx.in_transaction:
-                self._tx.control("rollback")
+            # Refused while a cursor of the handler's is not read to its end; to close the connection rolls back, too.
+            with contextlib.suppress(apsw.Error):
+                if self._tx.in_transaction:
+                    self._tx.control("rollback")
             self._alone.close()
             self._tx.close()
 
@@ -107,7 +111,7 @@ async def sqlite_session(connect: Callable[[], SqliteTx]) -> AsyncIterator[Sqlit
     """Nobody else can write meanwhile: after a while it is given up."""
     loop = asyncio.get_running_loop()
     with _thread() as thread:
-        tx = await loop.run_in_executor(thread, connect)
+        tx = await _opened(thread, connect)
         session = SqliteSession(tx, thread)
         try:
             await session.do(session.begin)
@@ -119,6 +123,20 @@ async def sqlite_session(connect: Callable[[], SqliteTx]) -> AsyncIterator[Sqlit
                 limit.cancel()
         finally:
             await asyncio.shield(session.do(session.close))
+
+
+async def _opened(thread: ThreadPoolExecutor, connect: Callable[[], SqliteTx]) -> SqliteTx:
+    opening = thread.submit(connect)
+    try:
+        return await asyncio.wrap_future(opening)
+    except asyncio.CancelledError:
+        thread.submit(_close_if_opened, opening)  # nobody else knows of it
+        raise
+
+
+def _close_if_opened(opening: Future[SqliteTx]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
 
 
 @contextlib.contextmanager
