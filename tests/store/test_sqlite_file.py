@@ -9,9 +9,9 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import apsw
@@ -100,6 +100,21 @@ async def elsewhere(path: Path, sql: str) -> None:
         "import apsw, sys; apsw.Connection(sys.argv[1]).execute('select 1 from rota_run; ' + sys.argv[2]).fetchall()"
     )
     await run_python(program, str(path), sql)
+
+
+@contextmanager
+def held_elsewhere(path: Path) -> Iterator[None]:
+    """Open, with a log, in another process."""
+    program = (
+        "import apsw, sys; connection = apsw.Connection(sys.argv[1]);"
+        "connection.execute('select 1 from rota_run').fetchall(); print(flush=True); sys.stdin.read()"
+    )
+    command, pipe = [sys.executable, "-c", program, str(path)], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as other:
+        assert other.stdout
+        other.stdout.readline()
+        yield
+        other.communicate()
 
 
 # What somebody does to a file that is open.
@@ -339,7 +354,7 @@ async def test_a_look_through_a_connection_that_is_closed_meanwhile_is_no_look(s
         for other in (os.open(path.parent, os.O_RDONLY), os.open(__file__, os.O_RDONLY), -1):
             await sqlite_store.enqueue([make(payload={"long": "x" * 10_000})])
             await elsewhere(path, "pragma wal_checkpoint(full)")
-            assert not contents.is_overwritten(other, path.stat())
+            assert not contents.is_overwritten(other, os.stat(path))
             if other >= 0:
                 os.close(other)
             tx.require_same_file()
@@ -517,3 +532,28 @@ async def test_a_transaction_that_took_too_long_lets_others_write_also_if_a_curs
     with pytest.raises(DeadlineExceeded):
         await handle()
     await put(sqlite_store)
+
+
+async def test_the_log_of_a_process_that_was_first_to_open_what_was_put_there_is_left_alone(
+    sqlite_store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its number may be that of our former log, which was deleted: many file systems give them out again at once."""
+    copy = await older(sqlite_store, path)
+    former = {ending: sqlite_locks.identity(f"{path}{ending}") for ending in ("-wal", "-shm")}
+    delete(path, copy)
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            await put(sqlite_store)
+    copied(copy, path)
+
+    def reused(which: str) -> sqlite_locks.Identity | None:
+        found = sqlite_locks.identity(which)
+        return found and former.get(which.removeprefix(str(path)), found)
+
+    with held_elsewhere(path):
+        live = {ending: sqlite_locks.identity(f"{path}{ending}") for ending in former}
+        monkeypatch.setattr(sqlite_file, "identity", reused)
+        sqlite_file.openings_of(str(path)).wait_for_others()
+        monkeypatch.undo()
+        assert {ending: sqlite_locks.identity(f"{path}{ending}") for ending in former} == live
+        await put_again(sqlite_store)

@@ -120,7 +120,7 @@ class OpenFile:
         """What is to be known of it when the path is opened again; a log beside another file is set aside."""
         was_deleted = self._file is not None and not _has_name(self._file)
         file = None if was_deleted else self._opened  # its number may be another file's as soon as it is closed
-        left = Left(self.path, file, self._opened_log, self._opened_index, self.was_overwritten)
+        left = Left(self.path, file, FormerLog(self._log, self._opened_log), self._opened_index, self.was_overwritten)
         # Under the lock of all that have the former file open: of two, the second would set aside what is new.
         if left.is_beside_another:
             with suppress(apsw.BusyError), self.locks.writing():
@@ -135,12 +135,32 @@ def _has_name(fd: int) -> bool:
         return False
 
 
+class FormerLog:
+    """Kept open: once a log is deleted and closed by all, the new one of another process may get its number."""
+
+    def __init__(self, path: str, opened: Identity | None) -> None:
+        self._path = path
+        self._kept: int | None = None
+        with suppress(OSError):
+            self._kept = os.open(path, os.O_RDONLY)
+        is_there = identity(path) == opened if self._kept is None else is_at(self._kept, opened)
+        self._opened = opened if is_there else None
+
+    def __del__(self) -> None:
+        if self._kept is not None:
+            os.close(self._kept)  # SQLite has no locks on a log that this could drop
+
+    @property
+    def is_there(self) -> bool:
+        return self._opened is not None and identity(self._path) == self._opened
+
+
 class Left(NamedTuple):
     """What was open, and is no longer what the path leads to."""
 
     path: str
     file: Identity | None
-    log: Identity | None
+    log: FormerLog
     index_of_log: Identity | None
     was_overwritten: bool
 
@@ -153,10 +173,12 @@ class Left(NamedTuple):
     def set_log_aside(self) -> None:
         log_path = f"{self.path}-wal"
         with suppress(OSError):
-            if identity(log_path) == self.log:  # else another process was first, and has begun a new one
+            if self.log.is_there:
                 aside = f"{log_path}-{time.time_ns() // 1_000_000}"
                 os.rename(log_path, aside)
                 log.error("%s: what the former file had in its log is kept in %s", self.path, aside)
+            elif identity(log_path) is not None:
+                return  # another process was first: this log is new, and so is the index, whatever its number
             if identity(f"{self.path}-shm") == self.index_of_log:
                 os.unlink(f"{self.path}-shm")
 
