@@ -557,3 +557,19 @@ async def test_the_log_of_a_process_that_was_first_to_open_what_was_put_there_is
         monkeypatch.undo()
         assert {ending: sqlite_locks.identity(f"{path}{ending}") for ending in former} == live
         await put_again(sqlite_store)
+
+
+async def test_who_finds_a_file_replaced_does_not_wait_for_a_fork_that_waits_for_him(
+    sqlite_store: Store, sqlite_database: SqliteDatabase, path: Path
+) -> None:
+    """A fork takes the lock of who asks for versions, and then waits for the end of the threads."""
+    await put(sqlite_store)
+    assert sqlite_database.version() is not None
+    version, openings = sqlite_database._connected().version, sqlite_file.openings_of(str(path))
+    finder = threading.Thread(target=openings.lose, args=[FileReplaced(str(path), "found")], daemon=True)
+    with version._lock:
+        finder.start()
+        await asyncio.to_thread(finder.join, 5)
+        assert not finder.is_alive()
+    sqlite_database.version()
+    assert version._file is None, "it was stale, and nobody else would have closed it"

@@ -24,6 +24,14 @@ class FileVersion:
 
     def now(self) -> tuple[int, int] | None:
         """Differs after every commit by any other connection; None if it cannot be told at once."""
+        try:
+            return self._asked()
+        finally:
+            # After the lock is free: whoever found it taken meanwhile relies on this look.
+            if (file := self._file) and file.is_stale:
+                self.close()
+
+    def _asked(self) -> tuple[int, int] | None:
         with self._lock:
             try:
                 return self._now()
@@ -33,12 +41,19 @@ class FileVersion:
                 lost, problem = self._file, error
         if lost:  # without the lock: who is told of it may have such a connection, too, and tell us
             openings_of(self._path).lose(problem, lost)
-            self.close()
         return None
+
+    def _drop(self) -> None:
+        """Never wait: a fork has the lock while it waits for the thread that calls this. Who has it closes the file."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._close()
+            finally:
+                self._lock.release()
 
     def _now(self) -> tuple[int, int]:
         if self._file is None:
-            self._file = open_for_looking(self._path, self.close)
+            self._file = open_for_looking(self._path, self._drop)
             self._opened += 1  # each connection has its own numbers
         self._file.require_same()  # else it would tell of a file that nobody writes to any more
         ((version,),) = self._file.connection.execute("pragma data_version")
