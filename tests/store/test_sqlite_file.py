@@ -1,6 +1,8 @@
 """Nothing is acknowledged into a file that nobody will find: deleted, replaced, overwritten, or without its log."""
 
 import asyncio
+import errno
+import fcntl
 import filecmp
 import logging
 import os
@@ -13,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import apsw
 import pytest
@@ -573,3 +576,32 @@ async def test_who_finds_a_file_replaced_does_not_wait_for_a_fork_that_waits_for
         assert not finder.is_alive()
     sqlite_database.version()
     assert version._file is None, "it was stale, and nobody else would have closed it"
+
+
+async def test_a_process_that_may_not_list_what_it_has_open_works(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a sandbox, where the folder is there and its names are refused."""
+    listdir = os.listdir
+
+    def refused(path: str) -> list[str]:
+        if path == sqlite_locks._DESCRIPTORS:
+            raise PermissionError(path)
+        return listdir(path)
+
+    monkeypatch.setattr(os, "listdir", refused)
+    store = await open_store(sqlite_url)
+    await put(store)
+    await store.close()
+
+
+@on_linux
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOLCK, errno.EPERM, errno.ENOSYS])
+async def test_locks_that_a_system_does_not_have_or_does_not_allow_are_done_without(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """A lock that was never given must not look like one that somebody else has."""
+    monkeypatch.setattr(fcntl, "fcntl", Mock(side_effect=OSError(number, os.strerror(number))))
+    store = await open_store(sqlite_url)
+    await put(store)
+    await store.close()

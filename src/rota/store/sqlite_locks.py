@@ -10,6 +10,7 @@ SQLite's locks just the same.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import struct
 import sys
@@ -82,16 +83,20 @@ def is_at(fd: int | None, wanted: Identity | None) -> bool:
 
 def descriptors_at(wanted: Identity) -> list[int]:
     """All of this process; none where the system does not list them."""
-    try:
-        numbers = [int(name) for name in os.listdir(_DESCRIPTORS)]
-    except OSError:
-        return []
-    return [fd for fd in numbers if is_at(fd, wanted)]
+    return [fd for fd in _descriptors() or [] if is_at(fd, wanted)]
 
 
 def has_open(wanted: Identity) -> bool:
-    """True where the system does not list what a process has open."""
-    return not os.path.isdir(_DESCRIPTORS) or bool(descriptors_at(wanted))
+    """True where the system does not list what a process has open, as in some sandboxes."""
+    numbers = _descriptors()
+    return numbers is None or any(is_at(fd, wanted) for fd in numbers)
+
+
+def _descriptors() -> list[int] | None:
+    try:
+        return [int(name) for name in os.listdir(_DESCRIPTORS)]
+    except OSError:
+        return None
 
 
 class Locks:
@@ -167,7 +172,8 @@ class Locks:
 if sys.platform == "linux" and _POINTER == 8:
     import fcntl
 
-    _IS_SUPPORTED = True
+    _IS_SUPPORTED = hasattr(fcntl, "F_OFD_SETLK")  # not with every C library
+    _TAKEN = errno.EAGAIN, errno.EACCES
     _READ, _WRITE, _NONE = fcntl.F_RDLCK, fcntl.F_WRLCK, fcntl.F_UNLCK
 
     @cache
@@ -178,10 +184,8 @@ if sys.platform == "linux" and _POINTER == 8:
         """Not if somebody else has it. Where a file system has no such locks, SQLite's own must do."""
         try:
             fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _flock(kind, where))
-        except (BlockingIOError, PermissionError):
-            return False
-        except OSError:
-            return True
+        except OSError as error:
+            return error.errno not in _TAKEN
         return True
 
 else:
