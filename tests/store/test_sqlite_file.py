@@ -608,3 +608,21 @@ async def test_locks_that_a_system_does_not_have_or_does_not_allow_are_done_with
     store = await open_store(sqlite_url)
     await put(store)
     await store.close()
+
+
+@pytest.mark.parametrize("before", [0, 1])
+async def test_an_error_for_which_sqlite_undoes_everything_is_told_as_it_is(sqlite_store: Store, before: int) -> None:
+    """Not as the one of a rollback of what is undone already."""
+
+    async def good(tx: Tx) -> None:
+        await tx.hot.enqueue([make()])
+
+    async def bad(tx: Tx) -> None:
+        await tx.script("rollback")
+        raise apsw.IOError("the disk fails")
+
+    jobs = [Job(body, Future()) for body in [good] * before + [bad]]
+    connection = closing(sqlite_store.database._connected().open_another())  # type: ignore[attr-defined]
+    with connection as tx, pytest.raises(apsw.IOError):
+        write_group(tx, jobs)
+    assert await queued(sqlite_store) == 0

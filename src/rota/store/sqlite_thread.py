@@ -168,6 +168,8 @@ def _committed(tx: SqliteTx, jobs: list[Job]) -> list[tuple[Job, Any]]:
             except apsw.FullError:
                 raise
             except Exception as error:
+                if not tx.in_transaction:
+                    raise  # SQLite has undone all of it, as when the disk fails
                 tx.control("rollback to job; release job" if done else "rollback")
                 _fail(tx, job, error)
             else:
