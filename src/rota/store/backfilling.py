@@ -17,15 +17,16 @@ from rota.core.scope import Scope
 from rota.core.templates import filled
 from rota.errors import Invalid, JobDisabled, UnknownJob
 from rota.instants import instant
-from rota.store import enqueueing, events, limits, quotas, schedules, stages
+from rota.store import enqueueing, events, limits, quotas, schedules, waits
 from rota.store.database import Row, Tx
 from rota.store.ledger import history_of, planned_run, range_of, range_row
-from rota.store.making import Pattern, patterns_of
+from rota.store.making import Pattern, patterns_of, put_in_place
 from rota.store.planning import NewId
 from rota.store.schedule_rows import ScheduleRow
 from rota.store.spans import open_scopes
 
 _MORE_THAN_ALL = 2**31 - 1
+_LIMITED, _IN_TURN = 2, 3
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -56,13 +57,13 @@ async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tup
     choice = await _choice(tx, row, order, plan_times, scopes, ranges)
     if len(choice.missing) > MOST_RUNS:
         raise _too_many(len(choice.missing))
-    made = {} if order.dry_run else await _make(tx, row, pattern, order, choice.missing, new_id)
+    queues: set[str] = set()
+    made = {} if order.dry_run else await _make(tx, row, pattern, order, choice.missing, new_id, queues)
     if made:
         await _cut(tx, history, ranges, list(made.values()))
     rested = row.revision if row.revision != before else None
     if made or rested:
         await _note(tx, row, order, len(made), rested)
-    queue = {pattern.model.queue} if made and pattern.model else set()
     chosen = choice.missing if order.dry_run else list(made.values())
     told = Backfill(
         schedule=row.name,
@@ -76,7 +77,7 @@ async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tup
         plan_times=tuple(instant(at) for at in list(dict.fromkeys(one.plan_time for one in chosen))[:SAMPLE]),
         dry_run=order.dry_run,
     )
-    return told, queue
+    return told, queues
 
 
 async def _note(tx: Tx, row: ScheduleRow, order: Order, count: int, rested: int | None) -> None:
@@ -172,17 +173,24 @@ async def is_done(tx: Tx, done: Backfill) -> bool:
 
 
 async def _make(
-    tx: Tx, row: ScheduleRow, pattern: Pattern, order: Order, missing: Sequence[Missing], new_id: NewId
+    tx: Tx,
+    row: ScheduleRow,
+    pattern: Pattern,
+    order: Order,
+    missing: Sequence[Missing],
+    new_id: NewId,
+    queues: set[str],
 ) -> dict[str, Missing]:
     """By their ids; without those that a key of another run makes needless."""
     assert pattern.model is not None
     shape = _shape(pattern.model, order.actor)
     runs = {new_id(): (one, _payload(pattern, row.name, one)) for one in missing}
-    own = Gate(f"backfill:{row.id}", order.concurrency)
+    conducts = shape.staff is not None and shape.staff.conducts
+    own = () if conducts else (Gate(f"backfill:{row.id}", order.concurrency),)
     under = await quotas.under(tx, {one.scope for one in missing})
     gated = {
         id: Gated(
-            id, shape.job, (own, *_gates(row, pattern, one, text), *under.get(one.scope, ())), bool(shape.pipeline)
+            id, shape.job, (*own, *_gates(row, pattern, one, text), *under.get(one.scope, ())), bool(shape.pipeline)
         )
         for id, (one, text) in runs.items()
     }
@@ -193,10 +201,21 @@ async def _make(
         runs = {id: run for id, run in runs.items() if id not in needless}
     if runs:
         await tx.fetch("insert_backfilled", [_run_row(shape, row.id, id, *run) for id, run in runs.items()])
-        await tx.fetch("insert_backfilled_ready", [(id,) for id in runs], limit_key=own.key)
-        await stages.begin_like(tx, ((id, shape) for id in runs))
-        await limits.install(tx, [gated[id] for id in runs])
+        waiting = await waits.follow(tx, _turns(list(runs), order.concurrency)) if conducts else set()
+        ready = [(id, _IN_TURN if id in waiting else _LIMITED, _limit_key(gated[id])) for id in runs]
+        await tx.fetch("insert_backfilled_ready", ready)
+        queues.add(shape.queue)
+        await put_in_place(tx, [(id, shape) for id in runs], [gated[id] for id in runs], queues)
     return {id: one for id, (one, _) in runs.items()}
+
+
+def _turns(ids: Sequence[str], concurrency: int) -> Iterator[tuple[str, str]]:
+    """Who waits for whom, so that no more are at once: what conducts replicas, no claim looks for under a limit."""
+    return zip(ids[concurrency:], ids, strict=False)
+
+
+def _limit_key(run: Gated) -> str | None:
+    return run.gates[0].key if run.gates else None
 
 
 def _gates(row: ScheduleRow, pattern: Pattern, one: Missing, payload: str) -> tuple[Gate, ...]:

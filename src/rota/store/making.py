@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache, reduce
 from typing import Any
 
@@ -12,7 +12,6 @@ from rota.core.actors import POLICY
 from rota.core.deciding import Create, Skip
 from rota.core.limits import Gate, Gated
 from rota.core.model import JobDefinition, NewRun
-from rota.core.needs import Staff
 from rota.core.planning import PLAIN, Planned, Standing, Tick
 from rota.core.publishing import gates_of, key_holds, new_run, with_limits_of_schedule
 from rota.core.rules import Times
@@ -63,10 +62,6 @@ class Pattern(msgspec.Struct, frozen=True, gc=False):
 
     def refuse(self, _scope: Scope, _plan_time: int, _create: Create) -> str | None:
         return self.reason
-
-    @property
-    def staff(self) -> Staff | None:
-        return self.model.staff if self.model else None
 
     @property
     def decides(self) -> bool:
@@ -216,15 +211,23 @@ async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str], u
     queues |= {work.pattern.model.queue for work, _ in creates if work.pattern.model}
     ready = [_ready_row(work, one, now, waiting, gates.get(one.run_id, ())) for work, one in creates]
     await tx.fetch("insert_planned_ready", ready)
-    staffed = [(one.run_id, work.pattern.staff) for work, one in creates if work.pattern.staff]
+    models = [(one.run_id, work.pattern.model) for work, one in creates]
+    gated = [_gated(work, one, gates[one.run_id]) for work, one in creates if one.run_id in gates]
+    await put_in_place(tx, models, gated, queues)
+    return creates
+
+
+async def put_in_place(
+    tx: Tx, runs: Sequence[tuple[str, NewRun | None]], gated: Iterable[Gated], queues: set[str]
+) -> None:
+    """New runs, made after a model, that are ready: who does them, as several or in parts, and under which limits."""
+    staffed = [(id, model.staff) for id, model in runs if model is not None and model.staff]
     if staffed:
         await needs.assign(tx, staffed)
         queues |= {CONDUCTOR for _, staff in staffed if staff.conducts}
-    queues |= await stages.begin_like(tx, ((one.run_id, work.pattern.model) for work, one in creates))
-    if gates:
-        gated = [_gated(work, one, gates.get(one.run_id, ())) for work, one in creates]
-        await limits.install(tx, [run for run in gated if run.gates])
-    return creates
+    queues |= await stages.begin_like(tx, runs)
+    if under_limits := [run for run in gated if run.gates]:
+        await limits.install(tx, under_limits)
 
 
 def lane_run(work: Work, planned: Planned) -> Row:

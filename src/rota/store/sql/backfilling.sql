@@ -13,9 +13,9 @@ where true;
 
 -- name: insert_backfilled_ready
 insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
-select r.id, r.queue, -r.priority, r.run_at, 2, case when r.on_lost = 'fail' then 1 else 0 end, 0, 0, r.job,
-    r.job_version, :limit_key
-from {rows id id} join rota_run r on r.id = rows.id
+select r.id, r.queue, -r.priority, r.run_at, rows.hold, case when r.on_lost = 'fail' then 1 else 0 end, 0, 0, r.job,
+    r.job_version, rows.limit_key
+from {rows id id, hold int, limit_key text} join rota_run r on r.id = rows.id
 where true;
 
 -- name: derived_runs
