@@ -11,11 +11,14 @@ from rota.core.claims import Claim
 from rota.core.endings import Wait
 from rota.core.limits import Limit
 from rota.core.model import JobDefinition, NewRun
+from rota.core.quotas import quota_of
 from rota.core.states import Outcome, RunState
 from rota.core.unique import Unique
 from rota.errors import NotTriggered
 from rota.instants import instant
 from rota.store import Store
+from rota.store.backfilling import Order
+from tests.support.accounts import rows
 from tests.support.clock import ManualClock
 from tests.support.runs import claim, claim_limited, finish, make, outcomes_of, put, tell
 from tests.support.schedules import get_schedule, make_schedule, minutes, noon, plan, runs_of, told
@@ -296,3 +299,42 @@ async def test_what_replaces_a_retry_by_the_schedule_begins_anew(store: Store, c
     await put(store, job, max_attempts=1)
     held = await claimed(store)
     assert (held.attempt, held.max_attempts) == (1, 1)
+
+
+@pytest.mark.parametrize("backfilled", [False, True])
+async def test_what_is_replaced_comes_under_the_limits_of_what_replaces_it(
+    store: Store, clock: ManualClock, backfilled: bool
+) -> None:
+    """Of a key in the payload of the new run and its scope, of its schedule, and of the quota of its scope."""
+    tenant = ("tenant", "a")
+    await store.quotas.put(*tenant, quota_of(max_concurrency=9), "ann")
+    job = JobDefinition(
+        name="work",
+        unique=Unique(("page",), on_conflict="replace"),
+        limits=(Limit(max=1, by=("scope", "site")), Limit(max=5)),
+    )
+    options: dict[str, Any] = {"scopes": [tenant], "max_concurrency": 3, "catch_up": "none", "overlap": "allow"}
+    schedule = await make_schedule(store, job=job, payload={"page": 1, "site": "x"}, **options)
+    waiting = await put(store, job, payload={"page": 1, "site": "y"}, scope=tenant)
+    other = await put(store, job, payload={"page": 2, "site": "x"}, scope=tenant)
+    clock.advance(minutes(1))
+    if backfilled:
+        await store.schedules.pause("s", None, None, None)
+        now = clock.micros()
+        done = await store.ledger.backfill("s", Order(now - 60_000_000, now))
+        assert done.count == 0
+    else:
+        await plan(store)
+    assert (await store.get_run(waiting)).payload == {"page": 1, "site": "x"}
+    under = await _gates(store)
+    narrow, *wide = [key for key in under[waiting] if not key.startswith("backfill:")]
+    assert [narrow] == [key for key in under[other] if key.startswith("key:")]
+    assert wide == [f"schedule:{schedule.id}", "job:work", "quota:tenant/a"]
+    assert len(await claim_limited(store)) == 1
+
+
+async def _gates(store: Store) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for run_id, key in await rows(store, "select run_id, key from rota_gate order by run_id, place"):
+        found.setdefault(str(run_id), []).append(key)
+    return found

@@ -196,7 +196,7 @@ async def _make(
     }
     if pattern.keyed and runs:
         await limits.lock(tx, list(gated.values()))  # before the keys, as whoever enqueues does
-        keyed = [_keyed(shape, pattern, id, one, text) for id, (one, text) in runs.items()]
+        keyed = [_keyed(shape, pattern, gated[id], one, text) for id, (one, text) in runs.items()]
         needless = await enqueueing.take_keys(tx, keyed)
         runs = {id: run for id, run in runs.items() if id not in needless}
     if runs:
@@ -223,9 +223,12 @@ def _gates(row: ScheduleRow, pattern: Pattern, one: Missing, payload: str) -> tu
     return with_limits_of_schedule(gates_of(pattern.job, one.scope, payload), pattern.definition.gates(row.id))
 
 
-def _keyed(shape: NewRun, pattern: Pattern, id: str, one: Missing, payload: str) -> NewRun:
+def _keyed(shape: NewRun, pattern: Pattern, run: Gated, one: Missing, payload: str) -> NewRun:
+    """With all that a run which it replaces gets of it."""
     holds = key_holds(pattern.job, one.scope, None, payload, {})
-    return msgspec.structs.replace(shape, id=id, payload=payload, retry_of=one.instead_of, holds=holds)
+    return msgspec.structs.replace(
+        shape, id=run.id, payload=payload, retry_of=one.instead_of, holds=holds, gates=run.gates
+    )
 
 
 def _shape(model: NewRun, actor: str | None) -> NewRun:

@@ -259,7 +259,11 @@ async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, 
     decided = [run for run in gated if run.decided]
     displaced = {run_id: create.displaces for run_id, create in creates.items() if create.displaces}
     await limits.lock(tx, decided)  # before the keys, as whoever enqueues does
-    keyed = [_keyed_run(*pair) for pair in pairs if pair[0].pattern.keyed and pair[1].run_id in creates]
+    keyed = [
+        _keyed_run(work, one, gates.get(one.run_id, ()))
+        for work, one in pairs
+        if work.pattern.keyed and one.run_id in creates
+    ]
     keys = enqueueing.Keys(tx, keyed, displaced)
     await keys.lock()
 
@@ -279,13 +283,13 @@ async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, 
     return [(work, _skipped(one, reasons.get(one.run_id))) for work, one in pairs] if reasons else list(pairs)
 
 
-def _keyed_run(work: Work, planned: Planned) -> NewRun:
+def _keyed_run(work: Work, planned: Planned, gates: tuple[Gate, ...]) -> NewRun:
+    """With all that a run which it replaces gets of it; the model's limits are those of no payload and no scope."""
     model, job = work.pattern.model, work.pattern.job
     assert model is not None
     payload = _payload(work, planned)
-    return msgspec.structs.replace(
-        model, id=planned.run_id, payload=payload, holds=key_holds(job, planned.scope, None, payload, {})
-    )
+    holds = key_holds(job, planned.scope, None, payload, {})
+    return msgspec.structs.replace(model, id=planned.run_id, payload=payload, holds=holds, gates=gates)
 
 
 def _skipped(planned: Planned, reason: str | None) -> Planned:
