@@ -562,6 +562,31 @@ async def test_a_schedule_waits_for_its_end(either: Harness) -> None:
     assert (await either.client.list(RunFilter(schedule="hourly")))[0].state is S.SCHEDULED
 
 
+@pytest.mark.parametrize("held", [False, True])
+async def test_the_places_of_its_replicas_pass_on_with_its_own(either: Harness, held: bool) -> None:
+    """The quota of its scope is full because of replicas that make way with it, whether somebody has one or not."""
+    await either.client.quotas.set("tenant", "a", max_concurrency=2, max_queued=0)
+    await either.declare("install", replicas=2)
+    await either.client.schedules.create(
+        "hourly", "install", cron("0 * * * *"), overlap="cancel_previous", scopes=[("tenant", "a")]
+    )
+    either.clock.advance(60 * MINUTE)
+    await either.planner.step()
+    await conduct(either)
+    worker = await claimed(either, "a") if held else None
+    for _ in range(2):  # the one that waits behind it makes way for the next one, too
+        either.clock.advance(60 * MINUTE)
+        await either.planner.step()
+    third, second, first = await either.client.list(RunFilter(schedule="hourly"))
+    assert (first.state, second.state, third.state) == (S.CANCELLING, S.SKIPPED, S.SCHEDULED)
+    await conduct(either)
+    if worker is not None:
+        await worker.cancelled()
+        await conduct(either)
+    assert (await either.run(first.id)).state is S.CANCELLED
+    assert (await either.run(third.id)).state is S.WAITING
+
+
 async def test_in_the_queue_of_a_schedule_it_has_begun_when_its_replicas_have(either: Harness) -> None:
     await either.declare("install", replicas=1)
     await either.client.schedules.create("hourly", "install", cron("0 * * * *"), overlap="queue_one")

@@ -62,13 +62,18 @@ where l.cancel_at is null and o.cancel_at is null
 group by g.key;
 
 -- name: counted_runs
--- The same of single runs: the limits under which each of them counts.
-select g.run_id, g.key from {rows id id, unlimited int}
-join rota_gate g on g.run_id = rows.id join rota_run r on r.id = g.run_id and r.state is null
+-- The same of single runs: the limits under which each of them counts. What conducts counts with its replicas.
+with given as (select rows.id, rows.unlimited from {rows id id, unlimited int}),
+counted as (
+    select id, unlimited, id as run_id from given
+    union all
+    select given.id, given.unlimited, c.run_id from given join rota_replica c on c.parent_id = given.id)
+select counted.id, g.key from counted
+join rota_gate g on g.run_id = counted.run_id join rota_run r on r.id = g.run_id and r.state is null
 left join rota_lease l on l.run_id = g.run_id
 left join rota_outside o on o.run_id = g.run_id
 where l.cancel_at is null and o.cancel_at is null
-    and (l.run_id is null and o.run_id is null or g.period is null and g.max < rows.unlimited);
+    and (l.run_id is null and o.run_id is null or g.period is null and g.max < counted.unlimited);
 
 -- name: oldest_under
 select g.run_id from rota_gate g join rota_run r on r.id = g.run_id and r.state is null
