@@ -116,6 +116,40 @@ async def test_planning_that_supersedes_and_the_end_of_the_run_before(
     assert [state for _, state in told(await runs_of(store))] == ["cancelled", "skipped", "queued"]
 
 
+@pytest.mark.parametrize("limit", [{}, {"max_concurrency": 1, "when_full": "skip"}])
+async def test_planning_that_stops_a_run_which_is_claimed_while_it_is_reserved(
+    postgres_store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, limit: dict[str, Any]
+) -> None:
+    """Leases are looked at before what is ready: one that is claimed in between is there all the same, and its end must
+    not meet a planner that has the run, or its limit, and wants the lease."""
+    store, ends = postgres_store, list[asyncio.Task[bool]]()
+    monkeypatch.setattr(postgres, "_TRIES", 1)
+    await make_schedule(store, overlap="cancel_previous", **limit)
+    clock.advance(minutes(1))
+    await plan(store)
+    clock.advance(minutes(1))
+    fetch, held = PostgresTx.fetch, list[Any]()
+
+    async def met() -> bool:
+        return ends[0].done() or await somebody_waits(store)
+
+    async def claiming(self: PostgresTx, name: str, rows: Sequence[Row] | None = None, /, **values: object) -> Any:
+        mine = asyncio.current_task() is planning
+        if mine and name == "lock_waiting" and not held:
+            held.extend(await claim_limited(store) if limit else await claim(store))
+        found = await fetch(self, name, rows, **values)
+        if mine and name == ("lock_limits" if limit else "lock_runs") and not ends:
+            ends.append(asyncio.create_task(tell(store, held[0], Outcome.SUCCEEDED)))
+            await until(met)
+        return found
+
+    planning = asyncio.create_task(plan(store))
+    monkeypatch.setattr(PostgresTx, "fetch", claiming)
+    await planning
+    assert await ends[0]
+    assert [state for _, state in told(await runs_of(store))] == ["succeeded", "queued"]
+
+
 async def test_an_enqueue_that_stops_the_oldest_and_its_end(postgres_store: Store, meet: Meet) -> None:
     await put(postgres_store, NEWEST)
     (held,) = await claim_limited(postgres_store)

@@ -23,6 +23,8 @@ _IN_HANDS = (
     (RunState.WAITING, "lock_cancel_outside", "ask_outside_to_cancel"),
 )
 
+_PLACES = ("lock_leases_of", "lock_outside_of", "lock_conducts", "lock_waiting")
+
 
 async def cancel(
     tx: Tx, run_id: str, reason: str | None, actor: str | None, queues: set[str] | None = None
@@ -111,12 +113,17 @@ async def reserve(tx: Tx, run_ids: Iterable[str]) -> None:
     In the order of everybody else: a completion goes from leases to their runs, then to runs that waited for them, and
     to limits last; a cancel from what is ready, or the lease, to the run.
     """
-    rows = [(id,) for id in sorted(set(run_ids))]
-    if rows:
-        await tx.fetch("lock_leases_of", rows)
-        await tx.fetch("lock_outside_of", rows)
-        await tx.fetch("lock_waiting", rows)
-        await tx.fetch("lock_runs", rows)
+    wanted = missing = sorted(set(run_ids))
+    for place in _PLACES:
+        if missing:
+            there = {str(row[0]) for row in await tx.fetch(place, [(id,) for id in missing])}
+            missing = [id for id in missing if id not in there]
+    # One that was claimed after the leases were looked at. Whoever reports it would have its lease, and meet us over
+    # its run or a limit; but with what is ready in hand, a lease must not be waited for.
+    for id in missing:
+        await tx.fetch("lock_free_lease", id=id)
+    if wanted:
+        await tx.fetch("lock_runs", [(id,) for id in wanted])
 
 
 async def _supersede(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str] | None) -> RunState | None:

@@ -197,7 +197,6 @@ async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str], u
     if under or any(one.decision is not PLAIN or work.pattern.is_checked for work, one in pairs):
         limited = [(work, one) for work, one in pairs if work.pattern.limited or one.scope in under]
         gates = {planned.run_id: _gates(work, planned, under) for work, planned in limited}
-        await _reserve(tx, pairs)
         pairs = await _admitted(tx, _without_each_other(pairs), gates, queues)
         behind = _behind(pairs)
     there = await tx.hot.insert_planned([_run_row(work, planned, now) for work, planned in pairs])
@@ -258,7 +257,7 @@ async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, 
     gated = [_gated(work, one, gates[one.run_id]) for work, one in pairs if gates.get(one.run_id)]
     decided = [run for run in gated if run.decided]
     displaced = {run_id: create.displaces for run_id, create in creates.items() if create.displaces}
-    await limits.lock(tx, decided)  # before the keys, as whoever enqueues does
+    await _lock(tx, pairs, decided)  # before the keys, as whoever enqueues does
     keyed = [
         _keyed_run(work, one, gates.get(one.run_id, ()))
         for work, one in pairs
@@ -296,13 +295,16 @@ def _skipped(planned: Planned, reason: str | None) -> Planned:
     return planned if reason is None else msgspec.structs.replace(planned, decision=Skip(reason))
 
 
-async def _reserve(tx: Tx, pairs: Sequence[Pair]) -> None:
-    """Everybody else's runs that this will touch, in one go and in order: a batch that ends meanwhile does the same."""
+async def _lock(tx: Tx, pairs: Sequence[Pair], decided: Sequence[Gated]) -> None:
+    """Everybody else's runs that this will touch, in one go and in order, because a batch that ends meanwhile does the
+    same: with those that a limit lets give way. Then the limits."""
     coming = {planned.run_id for _, planned in pairs}
     decisions = [planned.decision for _, planned in pairs if isinstance(planned.decision, Create)]
     touched = {id for one in decisions for id in (*one.supersedes, *one.cancels, *one.after)} - coming
-    if touched:
-        await control.reserve(tx, sorted(touched))
+    if decided:
+        await limits.lock(tx, decided, touched)
+    else:
+        await control.reserve(tx, touched)
 
 
 def _behind(pairs: Sequence[Pair]) -> list[tuple[str, str]]:
