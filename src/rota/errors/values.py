@@ -86,8 +86,11 @@ class FileReplaced(Unavailable):
     code = "file-replaced"
 
     def __init__(self, path: str, what: str) -> None:
-        hint = "nothing was acknowledged: ask again, what is there now is opened; stop everything to restore a backup"
-        super().__init__(f"{path}: {what} while it was in use", hint=hint)
+        hint = (
+            "this was not acknowledged, and may or may not be in the file: repeat it, with an idempotency key; "
+            "what is there now is opened; stop every process before you restore a backup"
+        )
+        super().__init__(f"{path}: {what}", hint=hint)
 
 
 class PromotionUnfinished(Unavailable):

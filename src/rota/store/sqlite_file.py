@@ -28,10 +28,10 @@ _OTHERS_CLOSE = 10.0
 _AT_REST = 1.0
 
 
-_DELETED = "it was deleted"
-_REPLACED = "it was replaced by another file"
-_OVERWRITTEN = "it was overwritten"
-_LOG_DELETED = "its log was deleted"
+_DELETED = "it was deleted while it was in use"
+_REPLACED = "it was replaced by another file while it was in use"
+_OVERWRITTEN = "it was overwritten while it was in use"
+_LOG_DELETED = "its log was deleted while it was in use"
 
 
 class OpenFile:
@@ -247,11 +247,11 @@ class Openings:
                 self.lose(problem, file, is_owner=False)
         with self._changed:
             if not self._changed.wait_for(lambda: not any(file.is_stale for file in self._files), seconds):
-                raise FileReplaced(self._path, "this process still has open what was replaced")
+                raise FileReplaced(self._path, "this process has not closed the replaced file yet")
             if self._left is None:
                 return
             if self._left.was_overwritten and self._is_fresh():
-                raise FileReplaced(self._path, "it is being overwritten")
+                raise FileReplaced(self._path, "it is still being overwritten")
             if self._left.is_beside_another:
                 self._left.set_log_aside()
 

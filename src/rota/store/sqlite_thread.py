@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import queue
 import threading
 from collections.abc import Callable
@@ -232,7 +233,15 @@ def translated(error: apsw.Error, path: str) -> RotaError:
         apsw.BusyError: Unavailable(f"{path} is locked by another process"),
         apsw.FullError: Unavailable(f"the disk that holds {path} is full", hint="nothing was written; make room"),
         apsw.NotADBError: BadConfig(f"{path} is not an SQLite database"),
-        apsw.CantOpenError: Unavailable(f"cannot open {path}", hint="does its folder exist, and may you write there?"),
+        apsw.CantOpenError: _cannot_open(path),
         apsw.ReadOnlyError: Unavailable(f"{path} is read-only"),
     }
     return reasons.get(type(error), Unavailable(f"SQLite: {error}"))
+
+
+def _cannot_open(path: str) -> Unavailable:
+    folder = os.path.dirname(path) or "."
+    if os.path.exists(path) or not os.access(folder, os.W_OK):
+        return Unavailable(f"cannot open {path}", hint="does its folder exist, and may you write there?")
+    # A deleted file is not made again by itself: an empty one would be in the way of whoever restores it.
+    return Unavailable(f"{path} is gone", hint="restore it, or make a new one with `rota migrate`")
