@@ -5,14 +5,15 @@ from datetime import timedelta
 
 import pytest
 
+from rota.clock import HostClock
 from rota.core.limits import Limit
 from rota.core.model import JobDefinition, Retention
-from rota.core.states import RunState
+from rota.core.states import Outcome, RunState
 from rota.store import Store, pruning, slots, upkeep
 from rota.store.database import Row, Tx
 from rota.store.walking import last_of, turn
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, claim_limited, finish_all, ids, put, state_of
+from tests.support.runs import claim, claim_limited, finish_all, ids, put, state_of, tell
 
 FEW = 5
 ONE_EACH = JobDefinition(name="work", limits=(Limit(max=1, by=("a",)),))
@@ -108,6 +109,26 @@ async def test_keys_that_nobody_holds(store: Store, monkeypatch: pytest.MonkeyPa
         await store.prune(lambda _: Retention(), thorough=thorough)
         left.append(len(await rows(store, "select key from rota_unique")))
     assert left == [8, 6, 0]
+
+
+async def test_a_failed_run_is_kept_until_its_key_has_had_its_turn(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else nobody knows any more that it failed: what may be done once would count as done."""
+    monkeypatch.setattr(pruning, "_BITE", 1)
+    monkeypatch.setattr(upkeep, "_BITES_OF_KEYS", 1)
+    clock.advance(timedelta(microseconds=HostClock().micros() - clock.micros()) + timedelta(seconds=1))
+    once = JobDefinition(name="work", repeatable=False)
+    for n in range(FEW):
+        await put(store, once, scope=("account", str(n)))
+    for one in await claim(store):
+        await tell(store, one, Outcome.FAILED)
+    clock.advance(timedelta(seconds=1))
+    for _ in range(2 * FEW):
+        await store.prune(lambda _: Retention(keep=0, keep_for=timedelta(0)), thorough=False)
+    assert await rows(store, "select id from rota_run") == []
+    for n in range(FEW):
+        await put(store, once, scope=("account", str(n)))
 
 
 async def test_keys_are_begun_with_anew_after_the_last(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,12 +17,14 @@ order by job desc, id desc limit 1 offset :keep;
 -- name: prunable
 -- Not while a key still leads to the run: whoever repeats the enqueue gets an answer that names it. Nor the newest
 -- finished run of a schedule's lane, unless its provider has not named the scope for long, or one that planning has
--- not looked at since it ended; nor one that a live run follows, and may ask for its result. `limit 1` keeps each look a
--- probe: PostgreSQL may answer an `exists` beside an `or` from a hash of the whole table.
+-- not looked at since it ended; nor one that a live run follows, and may ask for its result; nor one that failed at what is
+-- to be done once, before its key is free: without the run, the key would say that it was done. `limit 1` keeps each look
+-- a probe: PostgreSQL may answer an `exists` beside an `or` from a hash of the whole table.
 select r.id from rota_run r
 where r.job >= :job and (r.job, r.id) <= (:job, :newest) and r.state is not null and r.finished_at < :now - :keep_for
     and (r.parent_id is null or (select 1 from rota_run p where p.id = r.parent_id limit 1) is null)
-    and not exists (select 1 from rota_unique u where u.run_id = r.id and u.held_until > :now)
+    and not exists (select 1 from rota_unique u where u.run_id = r.id
+        and (u.held_until > :now or u.once = 1 and r.state <> 'succeeded'))
     and not exists (
         select 1 from rota_followed f join rota_run c on c.id = f.run_id where f.after_id = r.id and c.state is null)
     and (r.schedule_id is null or r.retry_of is not null or r.state = 'skipped'
