@@ -6,6 +6,9 @@ before it, or by a `with` of its own, or it says why nothing can come of it:
 
     -- locked by: lock_schedule
     -- unlocked: why that does no harm
+
+Nor does the same statement read a table again beside the `with` that locks it: what is locked is the newest version of
+a row, what is read there is the one that was there when the statement began.
 """
 
 import re
@@ -23,6 +26,7 @@ NAMED = re.compile(r"\b(?:from|join|using|,)\s+(\w+)")
 LOCKING = re.compile(
     r"\{for_(?:no_key_)?update|\bfor (?:no key )?update\b|on conflict \([^)]*\) do update|^\s*(?:insert|update|delete) "
 )
+FOR_UPDATE = re.compile(r"\{for_(?:no_key_)?update|\bfor (?:no key )?update\b")
 BY = re.compile(r"^-- locked by: (.+)$", re.MULTILINE)
 WHY = re.compile(r"^-- unlocked: \S.{20,}$", re.MULTILINE)
 
@@ -65,6 +69,18 @@ def hazards(block: str) -> Iterator[str]:
         yield from sorted(read)
 
 
+def read_again(block: str) -> list[str]:
+    """The tables that this block reads besides the `with` that locks rows of them."""
+    text = without_comments(block)
+    rest, locked = text, set[str]()
+    for found in COMMON.finditer(text):
+        own = enclosed(text, found.end())
+        rest = rest.replace(own, "")
+        if FOR_UPDATE.search(own):
+            locked |= {name for pair in READ.findall(own) for name in pair if name}
+    return sorted(locked & {name for pair in READ.findall(rest) for name in pair if name})
+
+
 def excused(name: str, block: str, known: dict[str, str]) -> bool:
     by = BY.search(block)
     if by is None:
@@ -104,3 +120,20 @@ def test_whoever_looks_at_other_rows_has_a_lock_first() -> None:
 )
 def test_what_is_found(block: str, tables: list[str]) -> None:
     assert list(hazards(block)) == tables
+
+
+def test_what_is_locked_is_not_read_again_as_it_was_before() -> None:
+    assert {name: tables for name, block in blocks().items() if (tables := read_again(block))} == {}
+
+
+@pytest.mark.parametrize(
+    ("block", "tables"),
+    [
+        ("with b as (select id from rota_b {for_update}) select o.x from b join rota_b o on o.id = b.id;", ["rota_b"]),
+        ("with b as materialized (select id from rota_b for update skip locked) select x from rota_b, b;", ["rota_b"]),
+        ("with b as (select id, x from rota_b {for_update}) select b.x from b join rota_a a on a.id = b.id;", []),
+        ("with b as (select id from rota_b) select o.x from b join rota_b o on o.id = b.id;", []),
+    ],
+)
+def test_what_is_read_again(block: str, tables: list[str]) -> None:
+    assert read_again(block) == tables

@@ -35,17 +35,19 @@ where o.run_id = :id and o.fence = :fence
 
 -- name: lock_overdue
 -- By one index each, so that those which are not due are not read; and locked there, so that a look which meets another one
--- goes on behind what that has.
+-- goes on behind what that has. What is said of a row is taken from there, too: read a second time, it would be as it was
+-- when the statement began, without a cancel that has come since.
 with late as materialized (
-    select run_id from rota_outside where deadline < :now order by deadline limit :limit {for_update_skip}),
+    select run_id, fence, attempt, worker_id, claimed_at, cancel_at, began_at, step, deadline, since from rota_outside
+    where deadline < :now order by deadline limit :limit {for_update_skip}),
 stopped as materialized (
-    select run_id from rota_outside where cancel_at < :now and deadline >= :now order by cancel_at limit :limit
-    {for_update_skip})
+    select run_id, fence, attempt, worker_id, claimed_at, cancel_at, began_at, step, deadline, since from rota_outside
+    where cancel_at < :now and deadline >= :now order by cancel_at limit :limit {for_update_skip})
 select o.run_id, o.fence, o.attempt, o.worker_id, o.claimed_at, o.cancel_at, r.max_attempts, r.on_lost, r.queue,
     r.job, r.overrides, j.definition, :now - coalesce(o.began_at, o.claimed_at), o.step, null, o.deadline - o.since,
     case when o.cancel_at < :now then 1 else 0 end
-from (select run_id from late union all select run_id from stopped) as due
-join rota_outside o on o.run_id = due.run_id join rota_run r on r.id = o.run_id
+from (select * from late union all select * from stopped) as o
+join rota_run r on r.id = o.run_id
 left join rota_job j on j.name = r.job and j.version = r.job_version
 order by o.deadline;
 
