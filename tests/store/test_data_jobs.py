@@ -113,6 +113,17 @@ async def test_a_pipeline_that_is_at_its_part_needs_it(store: Store) -> None:
         await claim(store, known={"ping": 1})
 
 
+async def test_one_that_is_dropped_is_not_paused(store: Store) -> None:
+    """Whoever found it there before: the next one of this name would be born paused."""
+    await store.data_jobs.add(ping(), "api", None)
+    await store.data_jobs.drop("ping", None, force=False)
+    with pytest.raises(UnknownJob):
+        await store.pause_job("ping", None, None)
+    await store.data_jobs.add(ping(), "api", None)
+    (facts,) = await store.job_facts(["ping"])
+    assert facts.paused_at is None
+
+
 async def test_a_run_of_one_that_is_dropped_is_refused(store: Store) -> None:
     """Whoever prepared it before: in one call, none of its runs is made."""
     await store.data_jobs.add(ping(), "api", None)

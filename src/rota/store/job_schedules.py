@@ -18,6 +18,8 @@ _ALL = 2**31 - 1
 async def pause_schedules_of(tx: Tx, job: str, after: str, actor: str | None, new_id: NewId) -> str | None:
     """The job is paused: a bite of its schedules plan nothing until it is resumed. Where to go on, or None."""
     rows, last = await _of_job(tx, job, after, job_paused=0)
+    if not await tx.fetch("job_is_paused", job=job):  # it was resumed, or dropped, before the pause came to these
+        return None
     for row in rows:
         facts = await schedules.pause_facts(tx, row)
         change = schedules.Change(note=JOB_PAUSED, actor=actor, noted=False)

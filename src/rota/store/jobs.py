@@ -15,7 +15,7 @@ from rota.core.states import RunState
 from rota.core.statistics import JobStats, stats_of
 from rota.core.unique import KeyHold
 from rota.errors import NotCancellable, NothingToRetry, RunIsFinal, UnknownRun
-from rota.store import control, enqueueing, events, expecting, job_schedules, repeats, statistics
+from rota.store import control, enqueueing, events, expecting, job_schedules, repeats, schedules, statistics
 from rota.store.database import Database, Row, Tx
 from rota.store.planning import NewId
 
@@ -29,6 +29,7 @@ async def pause(database: Database, job: str, reason: str | None, actor: str | N
     """Nothing is claimed from now on; its schedules follow in bites. What was cut short, another pause finishes."""
 
     async def body(tx: Tx) -> None:
+        await schedules.require_job(tx, job)  # one that was dropped meanwhile would be made again paused
         if await tx.fetch("pause_job", job=job, reason=reason, actor=actor):
             await events.note(tx, "job", job, "paused", actor, {"reason": reason})
 
