@@ -105,6 +105,6 @@ class DataJobs:
         if force:
             await self._store.data_jobs.get(name)
             await self._store.cancel_job(name, _DROPPED, actor)
-        await self._store.data_jobs.drop(name, actor, force=force)
-        if force:  # what came between the two; from now on nothing comes
-            await self._store.cancel_job(name, _DROPPED, actor)
+        left = await self._store.data_jobs.drop(name, actor, force=force)
+        if left:  # they came between the two; from now on nothing comes
+            await self._store.cancel_left(name, left, _DROPPED, actor)

@@ -166,6 +166,45 @@ async def test_dropped_and_made_again_while_others_do_the_same(clients: list[Cli
         await check_whole(clients[0], "ping", made_whole=True)
 
 
+async def test_one_made_again_behind_a_forced_drop_is_left_alone(
+    clients: list[Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make(clients[0], "ping")
+    jobs = clients[0].store.data_jobs
+    dropped = jobs.drop
+
+    async def and_made_again(name: str, actor: str | None, *, force: bool) -> object:
+        answer = await dropped(name, actor, force=force)
+        await clients[1].data_jobs.make("ping", "http", URL, schedule=parse(document("ping")), run={})
+        return answer
+
+    monkeypatch.setattr(jobs, "drop", and_made_again)
+    await force(clients[0], "ping")
+    assert (await clients[0].schedules.get("ping")).definition.enabled
+    assert await count(clients[0], "select count(*) from rota_run where job = :job and state is null", "ping") == 1
+
+
+async def test_what_comes_while_a_forced_drop_cancels_is_stopped(
+    clients: list[Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make(clients[0], "ping")
+    await pause(clients[0], "ping")
+    store = clients[0].store
+    cancelled = store.cancel_job
+
+    async def and_more_come(job: str, reason: str | None, actor: str | None) -> object:
+        monkeypatch.undo()
+        answer = await cancelled(job, reason, actor)
+        await schedule(clients[1], "ping")
+        await enqueue(clients[1], "ping")
+        return answer
+
+    monkeypatch.setattr(store, "cancel_job", and_more_come)
+    await force(clients[0], "ping")
+    await check_whole(clients[0], "ping", made_whole=True)
+    assert not (await clients[0].schedules.get("ping-more")).definition.enabled
+
+
 async def test_of_many_that_retry_a_job_one_does(clients: list[Client]) -> None:
     for number in range(6):
         job = f"ping-{number}"

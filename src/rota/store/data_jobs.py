@@ -11,7 +11,7 @@ from rota.core.model import JobDefinition, MadeJob, NewRun
 from rota.core.schedules import ScheduleDefinition
 from rota.durations import in_micros
 from rota.errors import Conflict, DuplicateSchedule, JobInUse, UnknownJob
-from rota.store import enqueueing, events, expecting, job_schedules, limits, restricting, schedules
+from rota.store import enqueueing, events, expecting, job_schedules, jobs, limits, restricting, schedules
 from rota.store.database import Database, Row, Tx
 from rota.store.expecting import Subject
 from rota.store.planning import NewId
@@ -140,16 +140,19 @@ class DataJobStore:
         self._database.notify(queues)
         return made
 
-    async def drop(self, name: str, actor: str | None, *, force: bool) -> None:
-        """Its own schedule goes with it. Dropped twice, it was dropped the first time."""
+    async def drop(self, name: str, actor: str | None, *, force: bool) -> list[str]:
+        """Its own schedule goes with it. Dropped twice, it was dropped the first time.
 
-        async def body(tx: Tx) -> None:
+        With `force`, other schedules of it are disabled, and the answer are its runs that are yet to be cancelled.
+        """
+
+        async def body(tx: Tx) -> list[str]:
             await tx.fetch("lock_job_to_drop", job=name)
             rows = await tx.fetch("job_versions", job=name)
             if rows and all(dropped is not None for _, _, dropped, _ in rows):
-                return
+                return await jobs.left_of(tx, name) if force else []
             await _own(tx, name)
-            await job_schedules.drop_schedules_of(tx, name, actor, self._new_id)
+            await job_schedules.drop_schedules_of(tx, name, actor, self._new_id, disable=force)
             # Counted under the locks of the job and its cursors: nobody makes a schedule or a run of it meanwhile.
             ((schedules, runs),) = await tx.fetch("job_uses", job=name)
             if (schedules or runs) and not force:
@@ -158,8 +161,9 @@ class DataJobStore:
             await tx.fetch("resume_job", job=name)  # or the next one of this name would be born paused
             await expecting.drop(tx, Subject("job", name, name), actor=actor)
             await events.note(tx, "job", name, "dropped", actor, {})
+            return await jobs.left_of(tx, name) if runs else []
 
-        await self._database.transact(body)
+        return await self._database.transact(body)
 
 
 async def _locked(tx: Tx, name: str) -> list[Row]:

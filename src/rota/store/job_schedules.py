@@ -39,21 +39,30 @@ async def disable_schedules_of(tx: Tx, job: str, after: str, actor: str | None, 
     """The job is cancelled: its schedules are switched off."""
     rows, last = await _of_job(tx, job, after, enabled=1)
     for row in rows:
-        definition = msgspec.structs.replace(row.definition, enabled=False)
-        await schedules.update(
-            tx, row, definition, schedules.Change(note="job cancelled", actor=actor, noted=False), new_id
-        )
+        await _disable(tx, row, actor, new_id)
     return last
 
 
-async def drop_schedules_of(tx: Tx, job: str, actor: str | None, new_id: NewId) -> None:
+async def _disable(tx: Tx, row: ScheduleRow, actor: str | None, new_id: NewId) -> None:
+    definition = msgspec.structs.replace(row.definition, enabled=False)
+    change = schedules.Change(note="job cancelled", actor=actor, noted=False)
+    await schedules.update(tx, row, definition, change, new_id)
+
+
+async def drop_schedules_of(tx: Tx, job: str, actor: str | None, new_id: NewId, *, disable: bool) -> None:
     """The job, which is locked, is dropped, and its own schedule with it; the others rest no more because of its pause.
 
     All are locked, those that stay, too: whoever makes a run of a schedule looks for the job while it holds the cursor.
+    `disable`: those that stay are switched off.
     """
     wanted = {"job": job, "job_paused": None, "enabled": None}
-    locked = await tx.fetch("lock_schedules_of_job", after=NIL_ID, limit=_ALL, **wanted)
-    for found in await tx.fetch("read_locked_of_job", [(no,) for no, _ in locked], **wanted) if locked else ():
+    locked = [(no,) for no, _ in await tx.fetch("lock_schedules_of_job", after=NIL_ID, limit=_ALL, **wanted)]
+    if disable and locked:
+        for found in await tx.fetch("read_locked_of_job", locked, **{**wanted, "enabled": 1}):
+            row = schedule_row(found)
+            if row.owner != own_owner(job):
+                await _disable(tx, row, actor, new_id)
+    for found in await tx.fetch("read_locked_of_job", locked, **wanted) if locked else ():
         row = schedule_row(found)
         if row.owner == own_owner(job):
             await schedules.delete(tx, row, new_id, actor)

@@ -20,6 +20,7 @@ from rota.store.database import Database, Row, Tx
 from rota.store.planning import NewId
 
 _BITE = 200
+_ALL = 2**31 - 1
 _ROUNDS = 5
 _WALK = 50_000
 """How many of a job's newest runs are looked at for one that has ended."""
@@ -91,6 +92,22 @@ async def cancel(database: Database, job: str, reason: str | None, actor: str | 
         if not some.total:
             break
     return all_of_them
+
+
+async def cancel_left(
+    database: Database, job: str, run_ids: Sequence[str], reason: str | None, actor: str | None, new_id: NewId
+) -> None:
+    """These runs of a job that was dropped, and no others: there may be a new one of its name by now."""
+    order = _Order(job, reason, actor, new_id())
+    for run_id in run_ids:
+        await database.transact(partial(_cancel_all, rows=[(run_id,)], order=order))
+
+
+async def left_of(tx: Tx, job: str) -> list[str]:
+    """Its live runs that nobody has asked to stop."""
+    ((last,),) = await tx.fetch("last_waiting") or [(NIL_ID,)]
+    waiting = await tx.fetch("waiting_of", job=job, after=NIL_ID, last=str(last), limit=_ALL)
+    return [str(row[0]) for row in (*await tx.fetch("running_of", job=job), *waiting)]
 
 
 class _Order(msgspec.Struct, frozen=True):

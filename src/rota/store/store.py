@@ -380,6 +380,10 @@ class Store:
     async def cancel_job(self, job: str, reason: str | None, actor: str | None) -> Cancelled:
         return await jobs.cancel(self.database, job, reason, actor, self.new_id)
 
+    async def cancel_left(self, job: str, run_ids: Sequence[str], reason: str | None, actor: str | None) -> None:
+        """Runs that a job left behind when it was dropped."""
+        await jobs.cancel_left(self.database, job, run_ids, reason, actor, self.new_id)
+
     async def job_facts(self, names: Sequence[str]) -> list[JobFacts]:
         return await self.database.read(lambda tx: jobs.facts(tx, names))
 
