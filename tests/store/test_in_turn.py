@@ -1,19 +1,21 @@
 """Looks that go through a table in turn, some of it at a time: each finds its share, and in the end all is found."""
 
+import asyncio
 from collections.abc import Iterable
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from rota.clock import HostClock
 from rota.core.limits import Limit
 from rota.core.model import JobDefinition, Retention
 from rota.core.states import Outcome, RunState
-from rota.store import Store, pruning, slots, upkeep
+from rota.store import Store, enqueueing, pruning, slots, upkeep
 from rota.store.database import Row, Tx
 from rota.store.walking import last_of, turn
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, claim_limited, finish_all, ids, put, state_of, tell
+from tests.support.runs import claim, claim_limited, finish_all, ids, make, put, state_of, tell
 
 FEW = 5
 ONE_EACH = JobDefinition(name="work", limits=(Limit(max=1, by=("a",)),))
@@ -50,6 +52,38 @@ async def test_limits_shut_with_a_free_slot(store: Store, monkeypatch: pytest.Mo
         found.append(ids(await claim_limited(store)))
     assert [len(share) for share in found] == [2, 2, 1]
     assert sorted(run_id for share in found for run_id in share) == sorted(waiting)
+
+
+@pytest.mark.parametrize("slow", [False, True])
+async def test_a_limit_shut_while_a_run_came_does_not_wait_for_its_turn(
+    postgres_store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, slow: bool
+) -> None:
+    """Whoever shut it looks again, though others are before it; and once more, if the enqueue took long."""
+    store = postgres_store
+    monkeypatch.setattr(slots, "_LIMITS", 1)
+    for n in range(2 * FEW):
+        await put(store, ONE_EACH, payload={"a": n})
+    ((last,),) = await rows(store, "select run_id from rota_gate order by key desc limit 1")
+    (held,) = [one for one in await claim_limited(store) if one.run_id == str(last)]
+    await finish_all(store, [held])
+    clock.advance(timedelta(seconds=1))
+    new, there, go = make(ONE_EACH, payload=msgspec.json.decode(held.payload)), asyncio.Event(), asyncio.Event()
+
+    async def slowly(tx: Tx) -> None:
+        await enqueueing.enqueue(tx, [new])
+        there.set()
+        await go.wait()
+
+    coming = asyncio.create_task(store.database.transact(slowly))
+    await there.wait()
+    assert await claim_limited(store) == []  # it shuts the limit
+    if slow:
+        await store.tidy()
+    go.set()
+    await coming
+    assert await claim_limited(store) == []
+    await store.tidy()
+    assert ids(await claim_limited(store)) == [new.id]
 
 
 async def test_limits_that_nobody_uses(store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:

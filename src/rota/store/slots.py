@@ -21,17 +21,21 @@ _WHATEVER = -1
 _MORE_KEYS = 16
 _BITE = 500
 _LIMITS = 1_000  # at a time: a run may wait for the look at one of them
+_REMEMBERED = 10_000
 _UNUSED = in_micros(timedelta(minutes=1))
 
 
 class Limited(msgspec.Struct, frozen=True):
     """What a look for limited runs brought; `waiting`: there was one, or a limit to see to.
 
-    `shut`: a rate is, until its time comes."""
+    `shut`: a rate is, until its time comes. `emptied`: limits that it shut because nobody waits under them, as far as
+    it could see: an enqueue may have been under way.
+    """
 
     claims: list[Claim]
     waiting: bool
     shut: bool = False
+    emptied: tuple[str, ...] = ()
 
 
 async def claim(tx: Tx, request: LimitedRequest) -> Limited:
@@ -61,8 +65,8 @@ async def claim(tx: Tx, request: LimitedRequest) -> Limited:
             begun = Counter(key for candidate in handed.taken for key in (candidate.key, *candidate.wider))
             await rates.note(tx, begun, counted, claims[0].run_id)
     full = {key: one for key, one in counted.items() if handed.left[key] <= 0}
-    await _leave_open_or_shut(tx, keys, waiting, handed, await rates.opening(tx, full) if full else {})
-    return Limited(claims, True, bool(full))
+    emptied = await _leave_open_or_shut(tx, keys, waiting, handed, await rates.opening(tx, full) if full else {})
+    return Limited(claims, True, bool(full), tuple(emptied))
 
 
 async def _lock_wider(tx: Tx, keys: set[str], waiting: dict[str, list[Candidate]]) -> dict[str, Allowed]:
@@ -119,20 +123,22 @@ def _one_suspect(found: Sequence[Waiting]) -> list[tuple[str, str]]:
 
 async def _leave_open_or_shut(
     tx: Tx, keys: Iterable[str], waiting: dict[str, list[Candidate]], handed: HandedOut, opening: dict[str, int]
-) -> None:
-    """`opening`: when rates without a free place have one again."""
+) -> list[str]:
+    """`opening`: when rates without a free place have one again. Those under which nobody waits."""
     served = {candidate.key for candidate in handed.taken}
     bare = [(key,) for key in keys if key not in waiting and key not in handed.full]
     left = {row[0] for row in await tx.fetch("waiting_under", bare)} if bare else set()
+    emptied = [key for (key,) in bare if key not in left]
     rows: list[Row] = [
         *((key, _shut(key, opening), None, int(key in served), opening.get(key)) for key in handed.full),
         *((key, _FULL, wider, 0, None) for key, wider in handed.blocked.items()),
         *((key, _OPEN, None, 1, None) for key in served - handed.full),
-        *((key, _NOBODY_WAITS, None, 1, None) for (key,) in bare if key not in left),
+        *((key, _NOBODY_WAITS, None, 1, None) for key in emptied),
         *((key, None, None, 0, at) for key, at in opening.items() if key not in handed.full),
     ]
     if rows:
         await tx.fetch("shut_limits", sorted(rows, key=lambda row: str(row[0])))
+    return emptied
 
 
 def _shut(key: str, opening: dict[str, int]) -> int:
@@ -200,8 +206,27 @@ class Astray(msgspec.Struct, frozen=True):
         return any((self.ended, self.again, self.forgotten, self.unused, self.awaited, self.idle))
 
 
-async def look_astray(tx: Tx, after: Places = START) -> Astray:
+class Emptied:
+    """Limits that this process has shut because nobody waited. An enqueue that was not yet seen would wait until it is
+    their turn; so they are looked at next, and once more in case it was slow to commit."""
+
+    def __init__(self) -> None:
+        self._new: set[str] = set()
+        self._seen: set[str] = set()
+
+    def add(self, keys: Iterable[str]) -> None:
+        if len(self._new) < _REMEMBERED:  # where nobody looks, they do not pile up
+            self._new.update(keys)
+
+    def next(self) -> list[Row]:
+        keys = sorted(self._new | self._seen)
+        self._new, self._seen = set(), self._new
+        return [(key,) for key in keys]
+
+
+async def look_astray(tx: Tx, after: Places = START, emptied: Sequence[Row] = ()) -> Astray:
     await walk_indexes(tx)
+    met = {row[0] for row in await tx.fetch("emptied_too_soon", emptied)} if emptied else set()
     held = await tx.fetch("stale_gates", limit=_BITE)
     gates = await tx.fetch("gates_after", after=after.gates, limit=_BITE)
     limits = await tx.fetch("limits_after", after=after.limits, limit=_LIMITS, idle=_UNUSED)
@@ -211,7 +236,7 @@ async def look_astray(tx: Tx, after: Places = START) -> Astray:
     return Astray(
         ended=sorted(over),
         again=sorted({(str(id), fence) for id, fence, live in held if live}),
-        forgotten=[(key,) for key, forgotten, _ in limits if forgotten],
+        forgotten=[(key,) for key in sorted(met | {key for key, forgotten, _ in limits if forgotten})],
         unused=[(key,) for key, _, unused in limits if unused],
         awaited={str(id): state for id, state, ended in awaited if ended},
         idle=[str(id) for id, awaits in waiting if not awaits],

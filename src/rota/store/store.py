@@ -114,6 +114,7 @@ class Store:
         self.data_jobs = DataJobStore(database, new_id)
         self.insight = InsightStore(database)
         self._looked_to = slots.START
+        self._emptied = slots.Emptied()
 
     def twin(self) -> Store:
         return Store(self.database.twin(), self.new_id)
@@ -186,7 +187,9 @@ class Store:
 
     async def claim_limited(self, request: LimitedRequest) -> Limited:
         """Runs under limits, as far as these have free slots. Not repeated by itself either."""
-        return await self.database.transact(lambda tx: pipelines.claim_limited(tx, request), repeatable=False)
+        found = await self.database.transact(lambda tx: pipelines.claim_limited(tx, request), repeatable=False)
+        self._emptied.add(found.emptied)
+        return found
 
     async def claim_needed(self, request: NeededRequest) -> Needed:
         """Runs for workers of this kind, and replicas. Not repeated by itself either."""
@@ -243,7 +246,8 @@ class Store:
 
     async def tidy(self) -> None:
         """Limits shut though a slot is free, runs that wait for what has ended: seldom there are any."""
-        found = await self.database.read(lambda tx: slots.look_astray(tx, self._looked_to))
+        emptied = self._emptied.next()
+        found = await self.database.read(lambda tx: slots.look_astray(tx, self._looked_to, emptied))
         self._looked_to = found.looked_to
         if found:
             self.database.notify(await self.database.transact(lambda tx: slots.tidy(tx, found)))

@@ -201,6 +201,11 @@ from (
 left join rota_limit b on b.key = l.blocked_by
 order by l.key;
 
+-- name: emptied_too_soon
+-- Shut because nobody waited, though somebody does.
+select l.key from {rows key text} join rota_limit l on l.key = rows.key
+where l.shut = 1 and 1 = (select 1 from rota_ready w where w.hold = 2 and w.limit_key = rows.key limit 1);
+
 -- name: drop_limits
 -- unlocked: it skips those that somebody has; a run that comes meanwhile makes its limit again (`make_limits_of`).
 delete from rota_limit where key in (
