@@ -28,7 +28,7 @@ _TIME = (
         "nobody-looks-for-limited-runs-that-become-due",
         "P12",
         _RUNS,
-        "    select min(run_at), 0 from rota_ready where hold = 4\n    union all\n",
+        "    select (select run_at from rota_ready where hold = 4 order by run_at limit 1), 0\n    union all\n",
         "",
     ),
     planted(
@@ -91,14 +91,14 @@ _LIMITS = (
             ),
             Edit(
                 _HOLDING,
-                "where exists (select 1 from rota_lease l where l.run_id = g.run_id and l.fence = g.fence)\n"
-                "    or exists (select 1 from rota_outside o where o.run_id = g.run_id and o.fence = g.fence)\n"
+                "where 1 = (select 1 from rota_lease l where l.run_id = g.run_id and l.fence = g.fence limit 1)\n"
+                "    or 1 = (select 1 from rota_outside o where o.run_id = g.run_id and o.fence = g.fence limit 1)\n"
                 "group by g.key;",
                 "group by g.key;",
             ),
             Edit(
                 _SLOTS,
-                "        again=sorted({(str(id), fence) for id, fence, live in gates if live}),",
+                "        again=sorted({(str(id), fence) for id, fence, live in held if live}),",
                 "        again=[],",
             ),
         ),
@@ -124,8 +124,8 @@ _WAITS_FOR_OTHERS = (
         "run-goes-on-though-another-is-not-over",
         "P6",
         _HOLDING,
-        " and hold = 3\n    and not exists (select 1 from rota_wait a where a.run_id = rota_ready.run_id)\n",
-        " and hold = 3\n",
+        " and hold + 0 = 3\n    and not exists (select 1 from rota_wait a where a.run_id = rota_ready.run_id)\n",
+        " and hold + 0 = 3\n",
     ),
     planted(
         "run-goes-on-before-its-time",
@@ -213,8 +213,8 @@ _KEYS = (
         "idempotency-key-is-pruned-with-its-run-over",
         "P8",
         _PRUNING_SQL,
-        "where u.held_until < :now\n    and (u.once",
-        "where (u.once",
+        "case when u.held_until < :now\n    and (u.once",
+        "case when (u.once",
     ),
     planted(
         "idempotency-key-takes-another-body",

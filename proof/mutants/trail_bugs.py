@@ -127,8 +127,8 @@ _LOST = (
         "suspects-under-limits-are-claimed-together",
         "P12",
         _SLOTS,
-        "for key, run_id, solo in found if solo != SUSPECTS or run_id == first]",
-        "for key, run_id, solo in found]",
+        "for one in found if one.solo != SUSPECTS or one.run_id == first]",
+        "for one in found]",
     ),
     planted(
         "ordinary-claims-bring-suspects",
