@@ -82,7 +82,8 @@ class Upkeep:
             if passed.found:
                 await self._database.transact(counting.count_passed(job, after))
             after = passed.last
-            await asyncio.sleep(0)
+            if after is not None:
+                await asyncio.sleep(0)
 
     async def _prune_runs(self, job: str, retention: Retention, *, thorough: bool) -> int:
         total = await self._in_bites(partial(pruning.prunable, job=job, retention=retention), pruning.drop_runs)

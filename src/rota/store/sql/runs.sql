@@ -54,7 +54,7 @@ update rota_ready set queue = :queue, attempt = 0, rank = -cast(:priority as int
         when coalesce(:run_at, :now + :delay) > :now then
             case when cast(:limit_key as text) is not null then 4 when cast(:need as text) is not null then 7 else 1 end
         when cast(:limit_key as text) is not null then 2 when cast(:need as text) is not null then 6 else 0 end,
-    solo = case when :on_lost = 'fail' then 1 when solo = 2 then 2 else 0 end
+    solo = case when :on_lost = 'fail' then 1 else 0 end
 where run_id = :id
 returning hold, run_at;
 
