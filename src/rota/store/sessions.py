@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import apsw
-
 from rota.core.endings import Report
 from rota.core.notes import Notes
 from rota.errors import Conflict, DeadlineExceeded, FileReplaced, LeaseLost
@@ -98,10 +96,7 @@ class SqliteSession:
         """What is not committed is rolled back. In its thread; a second time does nothing."""
         if not self._is_closed:
             self._is_closed = True
-            # Refused while a cursor of the handler's is not read to its end; to close the connection rolls back, too.
-            with contextlib.suppress(apsw.Error):
-                if self._tx.in_transaction:
-                    self._tx.control("rollback")
+            self._tx.roll_back()
             self._alone.close()
             self._tx.close()
 

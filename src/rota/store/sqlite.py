@@ -133,6 +133,14 @@ class SqliteTx:
         with suppress(apsw.Error), checkpointing as is_alone:
             if is_alone:
                 self.connection.wal_checkpoint()
+                if self.file:
+                    self.file.note_checkpoint()
+
+    def roll_back(self) -> None:
+        """Undo what is not committed. SQLite refuses while a cursor is not read to its end: then closing does it."""
+        with suppress(apsw.Error):
+            if self.in_transaction:
+                self.control("rollback")
 
     def writing(self) -> AbstractContextManager[None]:
         """Around a transaction that writes."""

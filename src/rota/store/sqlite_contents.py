@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from contextlib import suppress
 from typing import NamedTuple
 
 from rota.store.sqlite_locks import Identity, descriptors_at, is_at
@@ -44,6 +45,11 @@ class Contents:
         self._lock = threading.Lock()
         self._readable: int | None = None
         self._look(file)
+
+    def look_again(self, file: int) -> None:
+        """After a checkpoint of our own: a change before the next look must not pass for part of it."""
+        with suppress(OSError), self._lock:  # closed by now
+            self._look(file)
 
     def is_overwritten(self, file: int, found: os.stat_result) -> bool:
         """`file`: a descriptor of it; `found`: of its path, which leads to it."""

@@ -91,6 +91,11 @@ class OpenFile:
         self.was_overwritten = what == _OVERWRITTEN
         return FileReplaced(self.path, what) if what else None
 
+    def note_checkpoint(self) -> None:
+        """Remember the file as this process has just written it: what differs from it later is somebody else's."""
+        if self._contents and self._file is not None:
+            self._contents.look_again(self._file)
+
     def _difference(self) -> str | None:
         try:
             found = os.stat(self.path)

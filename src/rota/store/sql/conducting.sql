@@ -34,9 +34,10 @@ select cancel_at, fence from rota_conduct where run_id = :id {for_update};
 update rota_conduct set cancel_at = :now, look = 1 where run_id = :id;
 
 -- name: work_to_conduct
--- How soon the next one is due (µs), whether something happened to replicas, and whether there are any.
+-- How soon the next one is due (µs), whether something happened to replicas, and whether there are any. The order makes the
+-- partial index the cheapest way: without it, PostgreSQL may read the whole table to learn that nothing happened.
 select (select run_at from rota_ready where hold = 5 order by run_at limit 1) - :now,
-    (select count(*) from (select 1 from rota_conduct where look = 1 limit 1) as looks),
+    (select count(*) from (select 1 from rota_conduct where look = 1 order by run_id limit 1) as looks),
     (select count(*) from (select 1 from rota_conduct limit 1) as conducts);
 
 -- name: lock_due_conducts

@@ -205,11 +205,13 @@ order by found.rank, found.run_at, found.run_id
 limit :wanted;
 
 -- name: absent_replicas
--- Those that wait for their worker, and when it was heard of last. `offset 0` keeps it a probe for each parent.
+-- Those that wait for their worker, and when it was heard of last. `offset 0` keeps it a probe for each parent,
+-- and for each of its replicas: the planner may take a table that it knows nothing of for an empty one, and begin with it.
 select p.run_id, p.worker, p.bound, c.policy, c.since,
     (select max(k.seen_at) from rota_worker k where k.name = p.worker),
     (select max(a.ended_at) from rota_attempt a where a.run_id = p.run_id)
-from {rows id id} join rota_conduct c on c.run_id = rows.id
+from {rows id id}
+cross join lateral (select run_id, policy, since from rota_conduct where run_id = rows.id offset 0) as c
 cross join lateral (
     select run_id, worker, bound from rota_replica
     where parent_id = c.run_id and worker is not null and cleared = 0 offset 0) as p
