@@ -7,24 +7,25 @@ from rota.version import __version__
 
 if TYPE_CHECKING:
     from rota.app import Rota
-    from rota.blocking import BlockingClient
-    from rota.client import Client, Order
+    from rota.client.blocking import BlockingClient
+    from rota.client.client import Client, Order
     from rota.config import Config
-    from rota.core.dependencies import Follows
-    from rota.core.jobstatus import JobState, JobStatus
-    from rota.core.model import Attempt, Enqueued, JobDefinition, Run, RunError, RunFilter
-    from rota.core.replicas import Replica, Replicas
-    from rota.core.retry import Exponential
-    from rota.core.schedules import Schedule
-    from rota.core.scope import Scope
-    from rota.core.signals import Cancelled, Fail, Retry, Snooze
+    from rota.core.calendar.triggers import after, cron, every, following, once
+    from rota.core.jobs.job import JobDefinition
+    from rota.core.jobs.retry import Exponential
+    from rota.core.jobs.status import JobState, JobStatus
+    from rota.core.jobs.unique import Unique
+    from rota.core.monitoring.statistics import JobStats
+    from rota.core.progress.control_flow import Cancelled, Fail, Retry, Snooze
+    from rota.core.runs.dependencies import Follows
+    from rota.core.runs.run import Attempt, Enqueued, Run, RunError, RunFilter
+    from rota.core.schedules.schedule import Schedule
     from rota.core.states import Outcome, RunState
-    from rota.core.statistics import JobStats
-    from rota.core.triggers import after, cron, every, following, once
-    from rota.core.unique import Unique
-    from rota.engine.context import Context, SyncContext
+    from rota.core.workers.replicas import Replica, Replicas
+    from rota.engine.handlers.context import Context, SyncContext
     from rota.errors import BadPayload, Conflict, Invalid, LeaseLost, NotFound, RotaError, Unavailable
     from rota.job import Job
+    from rota.values.scope import Scope
 
 __all__ = [
     "Attempt",
@@ -75,22 +76,22 @@ __all__ = [
 # Loaded at their first use: `rota --help` needs none of it.
 _HOMES = {
     "rota.app": ("Rota",),
-    "rota.blocking": ("BlockingClient",),
-    "rota.client": ("Client", "Order"),
+    "rota.client.blocking": ("BlockingClient",),
+    "rota.client.client": ("Client", "Order"),
     "rota.config": ("Config",),
-    "rota.core.dependencies": ("Follows",),
-    "rota.core.jobstatus": ("JobState", "JobStatus"),
-    "rota.core.model": ("Attempt", "Enqueued", "JobDefinition", "Run", "RunError", "RunFilter"),
-    "rota.core.replicas": ("Replica", "Replicas"),
-    "rota.core.retry": ("Exponential",),
-    "rota.core.schedules": ("Schedule",),
-    "rota.core.scope": ("Scope",),
-    "rota.core.signals": ("Cancelled", "Fail", "Retry", "Snooze"),
+    "rota.core.runs.dependencies": ("Follows",),
+    "rota.core.jobs.status": ("JobState", "JobStatus"),
+    "rota.core.runs.run": ("Attempt", "Enqueued", "JobDefinition", "Run", "RunError", "RunFilter"),
+    "rota.core.workers.replicas": ("Replica", "Replicas"),
+    "rota.core.jobs.retry": ("Exponential",),
+    "rota.core.schedules.schedule": ("Schedule",),
+    "rota.values.scope": ("Scope",),
+    "rota.core.progress.control_flow": ("Cancelled", "Fail", "Retry", "Snooze"),
     "rota.core.states": ("Outcome", "RunState"),
-    "rota.core.statistics": ("JobStats",),
-    "rota.core.triggers": ("after", "cron", "every", "following", "once"),
-    "rota.core.unique": ("Unique",),
-    "rota.engine.context": ("Context", "SyncContext"),
+    "rota.core.monitoring.statistics": ("JobStats",),
+    "rota.core.calendar.triggers": ("after", "cron", "every", "following", "once"),
+    "rota.core.jobs.unique": ("Unique",),
+    "rota.engine.handlers.context": ("Context", "SyncContext"),
     "rota.errors": ("BadPayload", "Conflict", "Invalid", "LeaseLost", "NotFound", "RotaError", "Unavailable"),
     "rota.job": ("Job",),
 }

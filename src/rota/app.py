@@ -24,31 +24,31 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
 import msgspec
 
-from rota import tracing
-from rota.blocking import BlockingClient
-from rota.client import Client, Order
+from rota.client.blocking import BlockingClient
+from rota.client.client import Client, Order
 from rota.config import Config, changed, load_config
-from rota.core.jsonvalue import Limits
-from rota.core.model import Enqueued, NewRun
-from rota.core.outside import EXTERNAL
-from rota.core.publishing import carrying, new_run
-from rota.core.quotas import RateOption, checked_place, quota_of
-from rota.core.scope import Scope
-from rota.core.triggers import Trigger
-from rota.core.workers import Queues
-from rota.engine.context import Context, RunContext, SyncContext
-from rota.engine.data_jobs import handler_of
+from rota.core.calendar.triggers import Trigger
+from rota.core.external.external import EXTERNAL
+from rota.core.limits.quotas import RateOption, checked_place, quota_of
+from rota.core.runs.options import carrying, new_run
+from rota.core.runs.run import Enqueued, NewRun
+from rota.core.workers.worker import Queues
 from rota.engine.engine import Engine
-from rota.engine.meters import Meters
+from rota.engine.handlers.context import Context, RunContext, SyncContext
+from rota.engine.jobs.data_jobs import handler_of
+from rota.engine.observability.meters import Meters
 from rota.errors import Conflict, Invalid
 from rota.job import Job, JobDecorator
+from rota.observability import tracing
 from rota.registry.data_jobs import CommandOptions, HttpOptions, define_data_job
 from rota.registry.jobs import Handler, JobOptions, Registry, declare
 from rota.registry.pipelines import declare_pipeline
 from rota.registry.schedules import DeclaredOptions, ScopeProvider
-from rota.scripting import Scripting
+from rota.script import Scripting
 from rota.store import anchored, dialect_of, new_id, open_store
-from rota.store.statements import Dialect
+from rota.store.databases.statements import Dialect
+from rota.values.json import Limits
+from rota.values.scope import Scope
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

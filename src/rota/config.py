@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from rota.durations import parse_duration
 from rota.errors import BadConfig, BadDuration, did_you_mean
+from rota.values.durations import parse_duration
 
 LOG_FORMATS = ("text", "json")
 _FILE = "rota.toml"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
-from rota.client import Order
-from rota.core.model import Enqueued
-from rota.core.publishing import RUN_OPTIONS, RunOptions
-from rota.engine.context import Context, SyncContext
+from rota.client.client import Order
+from rota.core.runs.options import RUN_OPTIONS, RunOptions
+from rota.core.runs.run import Enqueued
+from rota.engine.handlers.context import Context, SyncContext
 from rota.errors import UnknownOption
 from rota.registry.jobs import Handler
-from rota.store.foreign import aexecute_in, execute_in
+from rota.store.databases.foreign_connection import aexecute_in, execute_in
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -17,14 +17,14 @@ import uvicorn
 from starlette.applications import Starlette
 
 from rota import api, ui
-from rota.api.connections import Patient
-from rota.api.guard import is_loopback
+from rota.api.http.connections import Patient
+from rota.api.http.guard import is_loopback
 from rota.app import Rota
 from rota.config import Config
-from rota.core.workers import Queues
+from rota.core.workers.worker import Queues
 from rota.engine.engine import Engine
 from rota.errors import BadConfig, Unavailable
-from rota.staying import tell_manager
+from rota.process import tell_manager
 
 T = TypeVar("T")
 
@@ -192,7 +192,7 @@ class Web(uvicorn.Server):
                 lifespan="off",
                 access_log=False,
                 log_config=None,
-                proxy_headers=False,  # whose word is taken, and for what, is said in api/fronting.py
+                proxy_headers=False,  # whose word is taken, and for what, is said in api/http/proxies.py
                 server_header=False,
                 timeout_graceful_shutdown=2,
             )

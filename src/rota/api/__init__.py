@@ -9,44 +9,39 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Mount, Router
 from starlette.types import ASGIApp
 
-from rota.api import (
-    accounts,
-    applying,
-    audit,
-    bulk,
-    executions,
-    expectations,
-    export,
-    faults,
-    health,
-    insight,
-    jobs,
-    logs,
-    notifications,
-    openapi,
-    queues,
-    quotas,
-    relations,
-    runs,
-    schedules,
-    session,
-    stream,
-    tokens,
-    worker_claims,
-    worker_runs,
-    workers,
-)
-from rota.api.fronting import Front
-from rota.api.guard import Guard, own_hosts
-from rota.api.identity import Doorkeeper
-from rota.api.jwt import vouched
-from rota.api.routing import Quick, require_declared, walk
-from rota.api.stream import Streams
+from rota.api.access import session, tokens
+from rota.api.alerts import expectations, notifications
+from rota.api.auth.identity import Doorkeeper
+from rota.api.auth.jwt import vouched
+from rota.api.docs import openapi
+from rota.api.external import external_claims, external_runs
+from rota.api.http.guard import Guard, own_hosts
+from rota.api.http.proxies import Front
+from rota.api.jobs import executions, jobs, queues
+from rota.api.limits import quotas
+from rota.api.monitoring import audit, changes, error_groups, export, health, monitoring
+from rota.api.operations.event_stream import Streams
+from rota.api.operations.routing import Quick, require_declared, walk
+from rota.api.runs import bulk, logs, relations, runs
+from rota.api.schedules import documents, history, schedules
+from rota.api.workers import workers
 from rota.app import Rota
 
 _PARTS = (
-    *(health, runs, relations, logs, bulk, jobs, executions, schedules, accounts, applying, workers, queues, quotas),
-    *(insight, expectations, faults, notifications, audit, tokens, session, stream, export, worker_claims, worker_runs),
+    *(health, runs, relations, logs, bulk, jobs, executions, schedules, history, documents, workers, queues, quotas),
+    *(
+        monitoring,
+        expectations,
+        error_groups,
+        notifications,
+        audit,
+        tokens,
+        session,
+        changes,
+        export,
+        external_claims,
+        external_runs,
+    ),
 )
 
 

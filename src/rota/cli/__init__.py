@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import click
 
-from rota.cli.beginning import init
-from rota.cli.completing import let_complete
-from rota.cli.cron import cron
-from rota.cli.doctor import doctor
-from rota.cli.errors import errors
-from rota.cli.events import audit
-from rota.cli.expecting import expect
-from rota.cli.explaining import explain
-from rota.cli.exporting import export
-from rota.cli.importing import import_group
-from rota.cli.jobs import job
-from rota.cli.notifying import notify
+from rota.cli.admin.doctor import doctor
+from rota.cli.admin.export import export
+from rota.cli.admin.maintenance import completion, migrate, prune
+from rota.cli.admin.promote import promote
+from rota.cli.admin.tokens import token
+from rota.cli.alerts.expectations import expect
+from rota.cli.alerts.notifications import notify
+from rota.cli.completion import let_complete
+from rota.cli.external.external import COMMANDS as EXTERNAL_COMMANDS
+from rota.cli.jobs.jobs import job
+from rota.cli.jobs.queues import queue
+from rota.cli.limits.quotas import quota
+from rota.cli.monitoring.audit import audit, events, schedule_events
+from rota.cli.monitoring.error_groups import errors
+from rota.cli.monitoring.explain import explain
 from rota.cli.options import examples
 from rota.cli.program import Program
-from rota.cli.promote import promote
-from rota.cli.queues import queue
-from rota.cli.quotas import quota
-from rota.cli.runs import run
-from rota.cli.schedules import schedule
-from rota.cli.serving import dev, server
-from rota.cli.tokens import token
-from rota.cli.top import top
-from rota.cli.upkeep import completion, migrate, prune
-from rota.cli.workers import workers
-from rota.cli.working import worker
+from rota.cli.runs.runs import run
+from rota.cli.schedules.cron import cron
+from rota.cli.schedules.import_from import import_group
+from rota.cli.schedules.schedules import schedule
+from rota.cli.servers.init import init
+from rota.cli.servers.server import dev, server
+from rota.cli.servers.worker import worker
+from rota.cli.top.top import top
+from rota.cli.workers.workers import workers
 from rota.version import __version__
 
 __all__ = ["main", "root"]
@@ -104,6 +105,10 @@ for command in (
     completion,
 ):
     root.add_command(command)
+# Commands of one topic below the group of another: put together here, so that topics do not import each other.
+for command in (events, *EXTERNAL_COMMANDS):
+    run.add_command(command)
+schedule.add_command(schedule_events)
 let_complete(root)
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from rota.config import LOG_FORMATS
-from rota.core.jobstatus import RESUME_MODES
+from rota.core.jobs.status import RESUME_MODES
 from rota.core.states import RunState
 from rota.errors import Invalid, did_you_mean
 

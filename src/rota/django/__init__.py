@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.django.committing import on_commit
+from rota.django.on_commit import on_commit
 
 if TYPE_CHECKING:
     from rota.app import Rota

@@ -16,7 +16,7 @@ from django.db import connections
 from django.utils.module_loading import import_string
 
 from rota.app import Rota
-from rota.client import Client
+from rota.client.client import Client
 from rota.config import Config, changed, load_config
 from rota.django.databases import database_url
 from rota.django.testing import close_before_test_databases_go, hand_on_to_children

@@ -8,13 +8,13 @@ from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 from django.utils.module_loading import autodiscover_modules
 
-from rota.blocking import LoopThread
+from rota.client.blocking import LoopThread
 from rota.django.application import DjangoRota, the_app
 from rota.django.databases import ALIAS
 from rota.django.testing import set_up_child
-from rota.engine.spawning import preparations
+from rota.engine.isolation.spawn import preparations
 from rota.store import Store, open_database
-from rota.store.statements import POSTGRES
+from rota.store.databases.statements import POSTGRES
 
 
 class RotaConfig(AppConfig):

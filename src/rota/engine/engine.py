@@ -13,28 +13,27 @@ from datetime import timedelta
 import msgspec
 
 from rota.config import Config
-from rota.core.model import WorkerInfo
-from rota.core.names import checked_name
-from rota.core.needs import labels_of
-from rota.core.notifications import JOBS, QUEUE
-from rota.core.workers import Queues, uneven, weights_of
-from rota.engine.conductor import Conductor
-from rota.engine.declaring import declare_notifications, declare_quotas, declare_schedules
-from rota.engine.delivering import Deliveries
-from rota.engine.heartbeat import HeartbeatThread
-from rota.engine.janitor import Janitor
-from rota.engine.loops import Loop
-from rota.engine.messenger import Messenger, is_for_messenger
-from rota.engine.meters import Meters
-from rota.engine.planner import Planner, is_for_planner
-from rota.engine.promoter import Promoter
-from rota.engine.reaper import Reaper
-from rota.engine.recorder import Recorder
-from rota.engine.watchman import Watchman
-from rota.engine.worker import Worker
+from rota.core.alerts.notifications import JOBS, QUEUE
+from rota.core.workers.requirements import labels_of
+from rota.core.workers.worker import Queues, WorkerInfo, uneven, weights_of
+from rota.engine.jobs.notify import Deliveries
+from rota.engine.loop import Loop
+from rota.engine.loops.chart_recorder import Recorder
+from rota.engine.loops.declare import declare_notifications, declare_quotas, declare_schedules
+from rota.engine.loops.expectation_watcher import Watchman
+from rota.engine.loops.janitor import Janitor
+from rota.engine.loops.messenger import Messenger, is_for_messenger
+from rota.engine.loops.planner import Planner, is_for_planner
+from rota.engine.loops.promoter import Promoter
+from rota.engine.loops.reaper import Reaper
+from rota.engine.loops.replica_conductor import Conductor
+from rota.engine.observability.meters import Meters
+from rota.engine.worker.heartbeat import HeartbeatThread
+from rota.engine.worker.worker import Worker
 from rota.registry.jobs import Registry
 from rota.store import Store
-from rota.store.replicas import CONDUCTOR
+from rota.store.workers.replicas import CONDUCTOR
+from rota.values.names import checked_name
 from rota.version import __version__
 
 

@@ -20,20 +20,25 @@ A message is built in its class from facts, and carries a hint where there is so
 
 from __future__ import annotations
 
-from rota.errors.access import (
-    Forbidden,
-    NotSignedIn,
-    TooManyTries,
-    UnknownToken,
-)
-from rota.errors.families import (
-    Conflict,
-    Denied,
-    Invalid,
-    NotFound,
-    RotaError,
-    Unavailable,
-    did_you_mean,
+from rota.errors.access import Forbidden, NotSignedIn, TooManyTries, UnknownToken
+from rota.errors.families import Conflict, Denied, Invalid, NotFound, RotaError, Unavailable, did_you_mean
+from rota.errors.resources import (
+    AmbiguousWorker,
+    ChangedMeanwhile,
+    DuplicateSchedule,
+    FollowingRing,
+    JobDisabled,
+    JobInUse,
+    NotExpected,
+    NotSchedulable,
+    NotTriggered,
+    Overlapping,
+    UnknownJob,
+    UnknownNotification,
+    UnknownQuota,
+    UnknownSchedule,
+    UnknownWorker,
+    UnreadableSchedule,
 )
 from rota.errors.runs import (
     AlreadyReported,
@@ -56,24 +61,6 @@ from rota.errors.runs import (
     StillRunning,
     UnknownRun,
     UnknownStep,
-)
-from rota.errors.things import (
-    AmbiguousWorker,
-    ChangedMeanwhile,
-    DuplicateSchedule,
-    FollowingRing,
-    JobDisabled,
-    JobInUse,
-    NotExpected,
-    NotSchedulable,
-    NotTriggered,
-    Overlapping,
-    UnknownJob,
-    UnknownNotification,
-    UnknownQuota,
-    UnknownSchedule,
-    UnknownWorker,
-    UnreadableSchedule,
 )
 from rota.errors.values import (
     BadConfig,

@@ -8,19 +8,19 @@ from typing import Any
 
 import msgspec
 
-from rota.core import http
-from rota.core.commands import COMMAND_OPTIONS, command_of
-from rota.core.filling import payload_names
-from rota.core.http import HTTP_OPTIONS, StatusOption, request_of
-from rota.core.jsonvalue import Limits
-from rota.core.jsonvalue import encode as encode_json
-from rota.core.model import JobDefinition
-from rota.core.needs import NEED_OPTIONS
-from rota.core.outside import EXTERNAL
+from rota.core.external.external import EXTERNAL
+from rota.core.jobs import http
+from rota.core.jobs.command import COMMAND_OPTIONS, command_of
+from rota.core.jobs.http import HTTP_OPTIONS, StatusOption, request_of
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.placeholders import payload_names
+from rota.core.workers.requirements import NEED_OPTIONS
 from rota.errors import BadPayload, Invalid, RotaError, UnknownOption, did_you_mean
 from rota.registry.jobs import JOB_OPTIONS, JobOptions, defined
 from rota.registry.signature import PayloadType, check_schema
-from rota.sizes import Size
+from rota.values.json import Limits
+from rota.values.json import encode as encode_json
+from rota.values.sizes import Size
 
 KINDS = ("http", "command", EXTERNAL)
 _OF_FUNCTIONS = ("name", "isolation", "cpu_limit", "memory_limit", "local_retries")

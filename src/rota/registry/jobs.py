@@ -6,33 +6,27 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypedDict
 
-from rota.core.endings import ON_LOST
-from rota.core.expectations import expectations_of
-from rota.core.limits import Limit, limits_of
-from rota.core.model import CancelPolicy, JobDefinition, Retention
-from rota.core.names import checked_name, checked_timeout
-from rota.core.needs import needs_of
-from rota.core.outside import EXTERNAL
-from rota.core.pipelines import PIPELINE
-from rota.core.publishing import (
-    UniqueOption,
-    check_limits,
-    checked_priority,
-    checked_unique,
-    unique_of,
-)
-from rota.core.quotas import Quota
-from rota.core.replicas import ReplicasOption, replicas_of
-from rota.core.retry import DEFAULT_MAX_ATTEMPTS, Backoff, Exponential, retry_policy
-from rota.core.steps import StepOption, steps_of
-from rota.durations import Duration, parse_duration
+from rota.core.alerts.expectations import expectations_of
+from rota.core.external.external import EXTERNAL
+from rota.core.jobs.job import CancelPolicy, JobDefinition, Retention
+from rota.core.jobs.pipelines import PIPELINE
+from rota.core.jobs.retry import DEFAULT_MAX_ATTEMPTS, Backoff, Exponential, retry_policy
+from rota.core.limits.limits import Limit, limits_of
+from rota.core.limits.quotas import Quota
+from rota.core.progress.steps import StepOption, steps_of
+from rota.core.runs.options import UniqueOption, check_limits, checked_priority, checked_unique, unique_of
+from rota.core.runs.outcome import ON_LOST
+from rota.core.workers.replicas import ReplicasOption, replicas_of
+from rota.core.workers.requirements import needs_of
 from rota.errors import Conflict, Invalid, UnknownJob, UnknownOption, did_you_mean
-from rota.registry.confinement import cpu_limit, local_retries, memory_limit
+from rota.registry.middleware import Surroundings
 from rota.registry.notifications import Notifications
+from rota.registry.process_limits import cpu_limit, local_retries, memory_limit
 from rota.registry.schedules import Schedules
 from rota.registry.signature import PayloadType
-from rota.registry.surrounding import Surroundings
-from rota.sizes import Size
+from rota.values.durations import Duration, parse_duration
+from rota.values.names import checked_name, checked_timeout
+from rota.values.sizes import Size
 
 ISOLATIONS = ("thread", "process")
 _NO_CODE = (EXTERNAL, PIPELINE)

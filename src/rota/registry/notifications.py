@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rota.core.names import checked_name
-from rota.core.notifications import Notification, checked_notification
+from rota.core.alerts.notifications import Notification, checked_notification
 from rota.errors import Conflict
+from rota.values.names import checked_name
 
 
 class Notifications:

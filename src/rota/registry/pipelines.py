@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from rota.core.filling import payload_names
-from rota.core.pipelines import PIPELINE, PLACE, parts_of
-from rota.core.steps import StepDefinition
+from rota.core.jobs.pipelines import PIPELINE, PLACE, parts_of
+from rota.core.jobs.placeholders import payload_names
+from rota.core.progress.steps import StepDefinition
 from rota.errors import Invalid
 from rota.registry.data_jobs import SchemaPayload
 from rota.registry.jobs import Handler, Registry, declare

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.clock import HostClock
-from rota.core.following import ring
-from rota.core.jsonvalue import Limits
-from rota.core.names import checked_name
-from rota.core.schedules import ScheduleDefinition, ScheduleOptions, define, sample
-from rota.core.triggers import Trigger
+from rota.core.calendar.triggers import Trigger
+from rota.core.schedules.job_triggers import ring
+from rota.core.schedules.schedule import ScheduleDefinition, ScheduleOptions, define, sample
 from rota.errors import Conflict, FollowingRing, RotaError
+from rota.values.clock import HostClock
+from rota.values.json import Limits
+from rota.values.names import checked_name
 
 if TYPE_CHECKING:
     from rota.registry.jobs import Handler

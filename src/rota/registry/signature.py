@@ -13,9 +13,9 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import astuple
 
-from rota.core import jsonvalue
-from rota.core.jsonvalue import UNREADABLE, Limits, step, unreadable
 from rota.errors import BadPayload, Invalid, did_you_mean
+from rota.values import json
+from rota.values.json import UNREADABLE, Limits, step, unreadable
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -90,7 +90,7 @@ class PayloadType:
 
     def encode(self, arguments: dict[str, object], limits: Limits) -> str:
         """The text is checked, not the objects: it is what the handler will be given."""
-        text = jsonvalue.encode(arguments, limits)
+        text = json.encode(arguments, limits)
         self.arguments(text)
         return text
 
@@ -159,7 +159,7 @@ def check_schema(schema: dict[str, object], text: str | bytes, limits: Limits) -
     """For processes that know a job's stored schema, but not its function."""
     from jsonschema_rs import ValidationError
 
-    value: Any = jsonvalue.decode(text, limits)
+    value: Any = json.decode(text, limits)
     try:
         _validator(msgspec.json.encode(schema)).validate(value)
     except ValidationError as failure:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from rota.blocking import BlockingClient
-from rota.durations import Duration
-from rota.remote.absent import NotOffered
+from rota.client.blocking import BlockingClient
 from rota.remote.client import RemoteClient
+from rota.remote.problems import NotOffered
+from rota.values.durations import Duration
 
 if TYPE_CHECKING:
-    from rota.client import Client
+    from rota.client.client import Client
 
 __all__ = ["NotOffered", "RemoteClient", "connect"]
 

@@ -10,40 +10,39 @@ from typing import Any
 
 import msgspec
 
+from rota.client.schedules.definition import require_limit
+from rota.client.subscription import Subscription
 from rota.config import Config
-from rota.core.bulking import BulkResult, Counted, SoFar
-from rota.core.dependencies import Related
-from rota.core.events import Event
-from rota.core.explaining import Explanation
-from rota.core.jsonvalue import Limits
-from rota.core.model import Attempt, Enqueued, Run, RunFilter
-from rota.core.notes import LogLine, Progress, checked_count, progress_of
-from rota.core.orders import Order
-from rota.core.replicas import Replica
-from rota.core.searching import RunPage
+from rota.core.ledger.audit import Event
+from rota.core.ledger.explain_plan_time import Explanation
+from rota.core.progress.notes import LogLine, Progress, checked_count, progress_of
+from rota.core.progress.steps import Step
+from rota.core.runs.bulk import BulkResult, Counted, SoFar
+from rota.core.runs.dependencies import Related
+from rota.core.runs.options import Order
+from rota.core.runs.run import Attempt, Enqueued, Run, RunFilter
+from rota.core.runs.search import RunPage
 from rota.core.states import RunState
-from rota.core.steps import Step
-from rota.defining import require_limit
-from rota.durations import Duration, parse_duration
+from rota.core.workers.replicas import Replica
 from rota.errors import Invalid, StillRunning, UnknownRun
-from rota.remote.absent import NotOffered
-from rota.remote.data_jobs import RemoteDataJobs
-from rota.remote.expectations import RemoteExpecting
-from rota.remote.faults import RemoteFaults
-from rota.remote.governing import RemoteGoverning
-from rota.remote.insight import RemoteInsight
-from rota.remote.notifications import RemoteNotifications
-from rota.remote.outside import RemoteOutside
-from rota.remote.problems import Problem, Trouble, raised
-from rota.remote.quotas import RemoteQuotas
-from rota.remote.schedules import RemoteSchedules
-from rota.remote.streaming import RemoteHints
-from rota.remote.tokens import RemoteTokens
+from rota.remote.access.tokens import RemoteTokens
+from rota.remote.alerts.expectations import RemoteExpecting
+from rota.remote.alerts.notifications import RemoteNotifications
+from rota.remote.changes import RemoteHints
+from rota.remote.decode import enqueued_of, event_of, items, read
+from rota.remote.encode import body_of, cursor_of_run, filter_of, key_of, query_of, run_of_cursor
+from rota.remote.external.external import RemoteOutside
+from rota.remote.jobs.data_jobs import RemoteDataJobs
+from rota.remote.jobs.jobs import RemoteGoverning
+from rota.remote.limits.quotas import RemoteQuotas
+from rota.remote.monitoring.error_groups import RemoteFaults
+from rota.remote.monitoring.monitoring import RemoteInsight
+from rota.remote.problems import NotOffered, Problem, Trouble, raised
+from rota.remote.schedules.schedules import RemoteSchedules
 from rota.remote.transport import Transport, once, path_of
-from rota.remote.values import enqueued_of, event_of, items, read
-from rota.remote.workers import RemoteWorkers
-from rota.remote.writing import body_of, cursor_of_run, filter_of, key_of, query_of, run_of_cursor
-from rota.subscribing import Subscription
+from rota.remote.workers.workers import RemoteWorkers
+from rota.values.durations import Duration, parse_duration
+from rota.values.json import Limits
 
 _MOST_LISTED = 500
 _MOST_COUNTED = 1_000_000

@@ -105,3 +105,12 @@ def _below(kind: type[RotaError]) -> Iterator[type[RotaError]]:
     for one in kind.__subclasses__():
         yield one
         yield from _below(one)
+
+
+class NotOffered(Invalid):
+    """It needs the database itself."""
+
+    code = "not-offered"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} is not offered over HTTP", hint="ask the database itself: app.connect(), --database")

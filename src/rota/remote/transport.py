@@ -12,9 +12,9 @@ from uuid import uuid4
 
 import msgspec
 
-from rota.durations import Duration, parse_duration
 from rota.errors import BadConfig, DeadlineExceeded, Invalid, RotaError, Unavailable
 from rota.remote.problems import Trouble, error_of, retry_after
+from rota.values.durations import Duration, parse_duration
 from rota.version import __version__
 
 if TYPE_CHECKING:

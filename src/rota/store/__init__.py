@@ -6,11 +6,11 @@ import os
 from datetime import timedelta
 from urllib.parse import quote, unquote, urlsplit
 
-from rota.clock import Clock
 from rota.errors import BadConfig
-from rota.store.database import Database
-from rota.store.statements import POSTGRES, SQLITE, Dialect
+from rota.store.databases.database import Database
+from rota.store.databases.statements import POSTGRES, SQLITE, Dialect
 from rota.store.store import Extended, Promoted, Store, new_id
+from rota.values.clock import Clock
 
 __all__ = [
     "Database",
@@ -57,10 +57,10 @@ def open_database(url: str, manual_clock: Clock | None = None, deadline: timedel
     `deadline` bounds every call to PostgreSQL.
     """
     if dialect_of(url) is SQLITE:
-        from rota.store.sqlite import SqliteDatabase
+        from rota.store.databases.sqlite.sqlite import SqliteDatabase
 
         return SqliteDatabase(_file_of(url), manual_clock)
-    from rota.store.postgres import PostgresDatabase
+    from rota.store.databases.postgres.postgres import PostgresDatabase
 
     return PostgresDatabase(url, manual_clock, deadline=deadline)
 

@@ -8,61 +8,53 @@ from functools import partial
 import msgspec
 import uuid_utils
 
-from rota.core.claims import Claim, ClaimRequest, LimitedRequest, NeededRequest
-from rota.core.endings import Report
-from rota.core.jobstatus import JobFacts
-from rota.core.levels import Levels
-from rota.core.model import Attempt, Enqueued, JobDefinition, NewRun, Pause, Run, RunFilter, WorkerInfo
-from rota.core.needs import Needs
-from rota.core.scope import Scope
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.queues import Pause
+from rota.core.jobs.status import JobFacts
+from rota.core.jobs.unique import KeyHold
+from rota.core.monitoring.gauges import Levels
+from rota.core.monitoring.statistics import JobStats
+from rota.core.runs.claim import Claim, ClaimRequest, LimitedRequest, NeededRequest
+from rota.core.runs.outcome import Report
+from rota.core.runs.run import Attempt, Enqueued, NewRun, Run, RunFilter
 from rota.core.states import RunState
-from rota.core.statistics import JobStats
-from rota.core.unique import KeyHold
-from rota.store import (
-    control,
-    enqueueing,
-    events,
-    expecting,
-    jobs,
-    levels,
-    limits,
-    migrating,
-    needs,
-    pipelines,
-    rates,
-    reading,
-    repeats,
-    reporting,
-    restricting,
-    slots,
-    stages,
-    waits,
-)
-from rota.store.bulk_store import BulkStore
-from rota.store.conducting import ConductStore
-from rota.store.data_jobs import DataJobStore, require_free
-from rota.store.database import AlreadyThere, Database, Hint, Row, Tx
-from rota.store.dependencies import DependencyStore
-from rota.store.expectations import ExpectationStore
-from rota.store.faults import FaultStore
-from rota.store.insight import InsightStore
-from rota.store.jobs import Cancelled
-from rota.store.ledger_store import LedgerStore
-from rota.store.messages import SignalStore
-from rota.store.needs import Needed
-from rota.store.notes import NoteStore, keep_steps
-from rota.store.notifications import NotificationStore
-from rota.store.outsiders import OutsideStore
-from rota.store.quotas import QuotaStore
-from rota.store.replicas import CONDUCTOR
-from rota.store.reporting import Reaped, Reported
-from rota.store.schedule_store import ScheduleStore
-from rota.store.searching import Searching
-from rota.store.slots import Limited
-from rota.store.tokens import TokenStore
-from rota.store.upkeep import Upkeep
-from rota.store.watching import Watch
-from rota.store.workers import WorkerStore, save_worker
+from rota.core.workers.requirements import Needs
+from rota.core.workers.worker import WorkerInfo
+from rota.store.access.tokens import TokenStore
+from rota.store.alerts import expectations
+from rota.store.alerts.expectation_operations import ExpectationStore
+from rota.store.alerts.notifications import NotificationStore
+from rota.store.alerts.signals import SignalStore
+from rota.store.databases.database import AlreadyThere, Database, Hint, Row, Tx
+from rota.store.external.external import OutsideStore
+from rota.store.janitor import Upkeep
+from rota.store.jobs import jobs, pipeline_claims, pipeline_stages
+from rota.store.jobs.data_jobs import DataJobStore, require_free
+from rota.store.jobs.jobs import Cancelled
+from rota.store.ledger import audit
+from rota.store.ledger.ledger_operations import LedgerStore
+from rota.store.limits import admit, rates, slots
+from rota.store.limits.quotas import QuotaStore
+from rota.store.limits.slots import Limited
+from rota.store.monitoring import gauges
+from rota.store.monitoring.changes import Watch
+from rota.store.monitoring.error_groups import FaultStore
+from rota.store.monitoring.monitoring_operations import InsightStore
+from rota.store.progress.notes import NoteStore, keep_steps
+from rota.store.runs import cancel, enqueue, idempotency, read, report, waits
+from rota.store.runs.bulk import BulkStore
+from rota.store.runs.dependencies import DependencyStore
+from rota.store.runs.enqueue import Hints
+from rota.store.runs.report import Reaped, Reported
+from rota.store.runs.search import Searching
+from rota.store.schedules.schedule_operations import ScheduleStore
+from rota.store.schema import migrate
+from rota.store.workers import requirements, restrict
+from rota.store.workers.replica_parents import ConductStore
+from rota.store.workers.replicas import CONDUCTOR
+from rota.store.workers.requirements import Needed
+from rota.store.workers.workers import WorkerStore, save_worker
+from rota.values.scope import Scope
 
 
 class Extended(msgspec.Struct, frozen=True):
@@ -106,7 +98,7 @@ class Store:
         self.tokens = TokenStore(database)
         self.quotas = QuotaStore(database)
         self.outside = OutsideStore(database)
-        self.events = events.EventStore(database)
+        self.events = audit.EventStore(database)
         self.conducts = ConductStore(database, new_id)
         self.expectations = ExpectationStore(database)
         self.signals = SignalStore(database, new_id)
@@ -132,45 +124,45 @@ class Store:
         return await self.database.read(body)
 
     async def migrate(self, *, force: bool = False) -> list[str]:
-        return await migrating.migrate(self.database, force=force)
+        return await migrate.migrate(self.database, force=force)
 
     async def require_schema(self) -> None:
-        await migrating.require_served(self.database)
+        await migrate.require_served(self.database)
 
     async def enqueue(self, runs: Sequence[NewRun]) -> list[Enqueued]:
         quotas = await self.quotas.concern(runs)
         plain = not quotas and not any(run.is_special for run in runs)
         door = self.database.alone if plain else self.database.transact
-        hints = {enqueueing.where_of(run) for run in runs}
+        hints = {enqueue.where_of(run) for run in runs}
         try:
-            answers = await door(lambda tx: enqueueing.enqueue(tx, runs, quotas=quotas, hints=hints))
+            answers = await door(lambda tx: enqueue.enqueue(tx, runs, quotas=quotas, hints=hints))
         except AlreadyThere:
-            again = partial(enqueueing.enqueue_again, runs=runs, quotas=quotas, hints=hints)
+            again = partial(enqueue.enqueue_again, runs=runs, quotas=quotas, hints=hints)
             answers = await self.database.transact(again)
         self._hint(runs, hints)
         return answers
 
-    def _hint(self, runs: Iterable[NewRun], hints: enqueueing.Hints) -> None:
+    def _hint(self, runs: Iterable[NewRun], hints: Hints) -> None:
         self.database.notify(hints)
         if any(run.staff and run.staff.conducts for run in runs):
             self.database.notify({CONDUCTOR})
 
     async def retry_newest(self, run: NewRun, request: KeyHold | None) -> Enqueued | None:
         """A retry of its job's newest run; None if that is another one by now. Of several at once, one is made."""
-        hints = {enqueueing.where_of(run)}
+        hints = {enqueue.where_of(run)}
         answer = await self.database.transact(lambda tx: jobs.retry_newest(tx, run, request, hints))
         self._hint([run], hints)
         return answer
 
     async def enqueue_keeping(self, run: NewRun, from_step: str | None) -> Enqueued:
         """A retry, with the steps that its predecessor has done: all, or those before `from_step`."""
-        hints = {enqueueing.where_of(run)}
+        hints = {enqueue.where_of(run)}
 
         async def body(tx: Tx) -> Enqueued:
-            (answer,) = await enqueueing.enqueue_again(tx, [run], hints=hints)
+            (answer,) = await enqueue.enqueue_again(tx, [run], hints=hints)
             if answer.created:
                 await keep_steps(tx, run.retry_of or run.id, answer.id, from_step)
-                await stages.go_on(tx, answer.id)
+                await pipeline_stages.go_on(tx, answer.id)
             return answer
 
         answer = await self.database.transact(body)
@@ -179,27 +171,27 @@ class Store:
 
     async def asked_before(self, request: KeyHold) -> Sequence[str]:
         """The runs that a request made, if it came before."""
-        return await self.database.read(lambda tx: repeats.asked_before(tx, request))
+        return await self.database.read(lambda tx: idempotency.asked_before(tx, request))
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         """Not repeated by itself: a claim that nobody knows of would keep its runs until their leases end."""
-        return await self.database.transact(lambda tx: pipelines.claim(tx, request), repeatable=False)
+        return await self.database.transact(lambda tx: pipeline_claims.claim(tx, request), repeatable=False)
 
     async def claim_limited(self, request: LimitedRequest) -> Limited:
         """Runs under limits, as far as these have free slots. Not repeated by itself either."""
-        found = await self.database.transact(lambda tx: pipelines.claim_limited(tx, request), repeatable=False)
+        found = await self.database.transact(lambda tx: pipeline_claims.claim_limited(tx, request), repeatable=False)
         self._emptied.add(found.emptied)
         return found
 
     async def claim_needed(self, request: NeededRequest) -> Needed:
         """Runs for workers of this kind, and replicas. Not repeated by itself either."""
-        return await self.database.transact(lambda tx: pipelines.claim_needed(tx, request), repeatable=False)
+        return await self.database.transact(lambda tx: pipeline_claims.claim_needed(tx, request), repeatable=False)
 
     async def known_needs(self) -> dict[str, Needs]:
-        return await self.database.glance(needs.known)
+        return await self.database.glance(requirements.known)
 
     async def report(self, reports: Sequence[Report]) -> Reported:
-        reported = await self.database.transact(lambda tx: reporting.report(tx, reports))
+        reported = await self.database.transact(lambda tx: report.report(tx, reports))
         self.database.notify(reported.queues)
         return reported
 
@@ -240,7 +232,7 @@ class Store:
         await self.database.transact(lambda tx: tx.fetch("worker_gone", id=worker_id))
 
     async def reap(self, limit: int) -> Reaped:
-        reaped = await self.database.transact(lambda tx: reporting.reap(tx, limit))
+        reaped = await self.database.transact(lambda tx: report.reap(tx, limit))
         self.database.notify(reaped.queues)
         return reaped
 
@@ -272,56 +264,56 @@ class Store:
 
     async def cancel(self, run_id: str, reason: str | None, actor: str | None) -> RunState:
         queues: set[str] = set()
-        state = await self.database.transact(lambda tx: control.cancel(tx, run_id, reason, actor, queues))
+        state = await self.database.transact(lambda tx: cancel.cancel(tx, run_id, reason, actor, queues))
         self.database.notify(queues)
         return state
 
     async def restrict(self, run_id: str, only_workers: tuple[str, ...], actor: str | None) -> None:
         queues: set[str] = set()
-        await self.database.transact(lambda tx: restricting.restrict(tx, run_id, only_workers, actor, queues))
+        await self.database.transact(lambda tx: restrict.restrict(tx, run_id, only_workers, actor, queues))
         self.database.notify(queues)
 
     async def get_run(self, run_id: str) -> Run:
-        return await self.database.read(lambda tx: reading.get_run(tx, run_id))
+        return await self.database.read(lambda tx: read.get_run(tx, run_id))
 
     async def get_runs(self, run_ids: Iterable[str]) -> list[Run]:
         async def body(tx: Tx) -> list[Run]:
-            return [await reading.get_run(tx, run_id) for run_id in run_ids]
+            return [await read.get_run(tx, run_id) for run_id in run_ids]
 
         return await self.database.read(body)
 
     async def find_run(self, part: str, within: Scope | None = None) -> str:
         """The whole id, by a part of it; `within` a scope there are no other runs."""
-        return await self.database.read(lambda tx: reading.find_run(tx, part, within))
+        return await self.database.read(lambda tx: read.find_run(tx, part, within))
 
     async def find_runs(self, parts: Sequence[str], within: Scope | None = None) -> dict[str, str]:
-        return await self.database.read(lambda tx: reading.find_runs(tx, parts, within)) if parts else {}
+        return await self.database.read(lambda tx: read.find_runs(tx, parts, within)) if parts else {}
 
     async def of_scope(self, run_ids: Sequence[str], scope: Scope) -> set[str]:
         """Which of them are runs of this scope; of what was pruned, nobody knows whose it was."""
-        return await self.database.read(lambda tx: reading.of_scope(tx, run_ids, scope)) if run_ids else set()
+        return await self.database.read(lambda tx: read.of_scope(tx, run_ids, scope)) if run_ids else set()
 
     async def list_runs(self, wanted: RunFilter, limit: int, before: str | None = None) -> list[Run]:
         return list((await self.searching.page(wanted, limit, before)).runs)
 
     async def attempts(self, run_id: str) -> list[Attempt]:
-        return await self.database.read(lambda tx: reading.attempts(tx, run_id))
+        return await self.database.read(lambda tx: read.attempts(tx, run_id))
 
     async def copy_of(self, run_id: str) -> NewRun:
         """The same work, to be enqueued again: due at once."""
-        return await self.database.read(lambda tx: reading.copy_of(tx, run_id))
+        return await self.database.read(lambda tx: read.copy_of(tx, run_id))
 
     async def metadata_of(self, run_ids: Sequence[str]) -> list[str | None]:
         """The text of each, in their order."""
-        return await self.database.read(lambda tx: reading.metadata_of(tx, run_ids))
+        return await self.database.read(lambda tx: read.metadata_of(tx, run_ids))
 
     async def queue_counts(self) -> list[tuple[str, int, int, int]]:
         """(queue, running, queued, scheduled)."""
-        return await self.database.read(reading.queue_counts)
+        return await self.database.read(read.queue_counts)
 
     async def levels(self, silence: int) -> Levels:
         """How full it is now; a worker silent for longer than `silence` (µs) is not counted as alive."""
-        return await self.database.read(lambda tx: levels.levels(tx, silence))
+        return await self.database.read(lambda tx: gauges.levels(tx, silence))
 
     async def save_jobs(self, definitions: Iterable[JobDefinition]) -> None:
         declared = list(definitions)
@@ -333,27 +325,27 @@ class Store:
                 text = msgspec.json.encode(definition, order="deterministic").decode()
                 name, version, kind = definition.name, definition.version, definition.kind
                 changed = await tx.fetch("save_job", name=name, version=version, definition=text, kind=kind)
-                newest = await reading.job(tx, name) if changed else None
+                newest = await read.job(tx, name) if changed else None
                 if newest is not None:
-                    await limits.declare(tx, newest)
-                    queues |= await restricting.declare(tx, newest)
-                    await expecting.declare_job(tx, newest)
+                    await admit.declare(tx, newest)
+                    queues |= await restrict.declare(tx, newest)
+                    await expectations.declare_job(tx, newest)
             return queues
 
         self.database.notify(await self.database.transact(body))
 
     async def job(self, name: str) -> JobDefinition | None:
-        return await self.database.read(lambda tx: reading.job(tx, name))
+        return await self.database.read(lambda tx: read.job(tx, name))
 
     async def jobs(self) -> list[JobDefinition]:
-        return await self.database.read(reading.jobs)
+        return await self.database.read(read.jobs)
 
     async def pause_queue(self, queue: str, reason: str | None, actor: str | None) -> None:
         """No run is claimed from it until it is resumed; what runs, runs on."""
 
         async def body(tx: Tx) -> None:
             if await tx.fetch("pause_queue", queue=queue, reason=reason, actor=actor):
-                await events.note(tx, "queue", queue, "paused", actor, {"reason": reason})
+                await audit.note(tx, "queue", queue, "paused", actor, {"reason": reason})
 
         await self.database.transact(body)
 
@@ -363,7 +355,7 @@ class Store:
         async def body(tx: Tx) -> bool:
             resumed = bool(await tx.fetch("resume_queue", queue=queue))
             if resumed:
-                await events.note(tx, "queue", queue, "resumed", actor, {})
+                await audit.note(tx, "queue", queue, "resumed", actor, {})
             return resumed
 
         resumed = await self.database.transact(body)
@@ -371,7 +363,7 @@ class Store:
         return resumed
 
     async def paused_queues(self) -> list[Pause]:
-        return await self.database.read(reading.paused_queues)
+        return await self.database.read(read.paused_queues)
 
     async def pause_job(self, job: str, reason: str | None, actor: str | None) -> None:
         """No run of it is claimed and none is planned until it is resumed; what runs, runs on."""

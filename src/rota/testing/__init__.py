@@ -14,14 +14,14 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rota.testing.blockingharness import BlockingHandWorker, BlockingHarness
+    from rota.testing.assertions.enqueued import assert_enqueued, assert_not_enqueued
+    from rota.testing.assertions.fires import assert_fires
     from rota.testing.clock import ManualClock
-    from rota.testing.draining import adrain, drain
-    from rota.testing.enqueued import assert_enqueued, assert_not_enqueued
-    from rota.testing.fires import assert_fires
-    from rota.testing.hands import HandWorker
-    from rota.testing.harness import Harness
-    from rota.testing.inlining import Inlined, InlineRun, inline
+    from rota.testing.harness.blocking_harness import BlockingHandWorker, BlockingHarness
+    from rota.testing.harness.drain import adrain, drain
+    from rota.testing.harness.harness import Harness
+    from rota.testing.harness.manual_worker import HandWorker
+    from rota.testing.inline.inline_mode import Inlined, InlineRun, inline
 
 __all__ = [
     "BlockingHandWorker",
@@ -40,14 +40,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "rota.testing.blockingharness": ("BlockingHandWorker", "BlockingHarness"),
+    "rota.testing.harness.blocking_harness": ("BlockingHandWorker", "BlockingHarness"),
     "rota.testing.clock": ("ManualClock",),
-    "rota.testing.draining": ("adrain", "drain"),
-    "rota.testing.enqueued": ("assert_enqueued", "assert_not_enqueued"),
-    "rota.testing.fires": ("assert_fires",),
-    "rota.testing.hands": ("HandWorker",),
-    "rota.testing.harness": ("Harness",),
-    "rota.testing.inlining": ("InlineRun", "Inlined", "inline"),
+    "rota.testing.harness.drain": ("adrain", "drain"),
+    "rota.testing.assertions.enqueued": ("assert_enqueued", "assert_not_enqueued"),
+    "rota.testing.assertions.fires": ("assert_fires",),
+    "rota.testing.harness.manual_worker": ("HandWorker",),
+    "rota.testing.harness.harness": ("Harness",),
+    "rota.testing.inline.inline_mode": ("InlineRun", "Inlined", "inline"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from rota.durations import Duration, in_micros, parse_duration
 from rota.errors import Invalid
-from rota.instants import instant
-from rota.testing.walltimes import Moment, moment, shown
+from rota.testing.assertions.times import Moment, moment, shown
+from rota.values.durations import Duration, in_micros, parse_duration
+from rota.values.instants import instant
 
 _START = datetime(2030, 1, 1, 12, tzinfo=UTC)
 

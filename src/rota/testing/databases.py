@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rota.blocking import LoopThread
+from rota.client.blocking import LoopThread
 from rota.store import Store, dialect_of, open_database
-from rota.store.scratch import Server
-from rota.store.statements import POSTGRES
+from rota.store.databases.statements import POSTGRES
+from rota.store.databases.temporary import Server
 
 T = TypeVar("T")
 Copies = Callable[[Path], AbstractContextManager[str]]

@@ -16,12 +16,12 @@ import pytest
 
 if TYPE_CHECKING:
     from rota.app import Rota
-    from rota.core.model import Run
-    from rota.testing.blockingharness import BlockingHarness
+    from rota.core.runs.run import Run
     from rota.testing.clock import ManualClock
     from rota.testing.databases import Copies
-    from rota.testing.harness import Harness
-    from rota.testing.inlining import Inlined
+    from rota.testing.harness.blocking_harness import BlockingHarness
+    from rota.testing.harness.harness import Harness
+    from rota.testing.inline.inline_mode import Inlined
 
 _MARKER = (
     "rota(start=None, zone='UTC', leaves=False, **settings): when the clock of its harness starts, whether it may leave"
@@ -156,7 +156,7 @@ def rota_harness(
     request: pytest.FixtureRequest, rota_app: Rota, rota_database_url: str, rota_clock: ManualClock
 ) -> Iterator[Harness]:
     """For async tests, which run inside of it; in others, open it yourself."""
-    from rota.testing.harness import Harness
+    from rota.testing.harness.harness import Harness
 
     harness = Harness(rota_app, rota_database_url, rota_clock, **_settings(request.node))
     request.node.stash[_opened] = harness
@@ -169,7 +169,7 @@ def rota_blocking_harness(
     request: pytest.FixtureRequest, rota_app: Rota, rota_database_url: str, rota_clock: ManualClock
 ) -> Iterator[BlockingHarness]:
     """For tests without an event loop."""
-    from rota.testing.harness import Harness
+    from rota.testing.harness.harness import Harness
 
     with Harness.blocking(rota_app, rota_database_url, rota_clock, **_settings(request.node)) as harness:
         yield harness
@@ -186,7 +186,7 @@ def rota_drain(rota_blocking_harness: BlockingHarness) -> Callable[[], Sequence[
 @pytest.fixture
 def rota_inline(rota_app: Rota) -> Iterator[Inlined]:
     """Enqueue means call, for the whole test; no database."""
-    from rota.testing.inlining import inline
+    from rota.testing.inline.inline_mode import inline
 
     with inline(rota_app) as inlined:
         yield inlined

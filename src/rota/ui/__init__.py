@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute
 
-from rota.api.operations import operation
-from rota.api.routing import declared
+from rota.api.operations.operation import operation
+from rota.api.operations.routing import declared
 from rota.ui.pages import asset, icon, page
 
 # What the dashboard itself makes of an address is in web/src/views; here is only that there is something.

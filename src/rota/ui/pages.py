@@ -8,8 +8,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from rota.api.addresses import at
-from rota.ui.built import Asset, assets, page_source
+from rota.api.operations.response import at
+from rota.ui.files import Asset, assets, page_source
 
 # `style-src` has no 'unsafe-inline': styles are set through the object model. `base-uri` is for a mount's path.
 _POLICY = (

@@ -1,0 +1,1 @@
+"""Routes about tokens and browser sessions."""

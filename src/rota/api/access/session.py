@@ -1,0 +1,78 @@
+"""`/api/v1/session`: a browser signs in with a token once, and out; it keeps a cookie that no script can read."""
+
+from __future__ import annotations
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.api.auth.identity import ANYBODY, COOKIE, Doorkeeper, caller_of, session_of
+from rota.api.docs.examples import IDENTITY
+from rota.api.operations.operation import operation
+from rota.api.operations.request import client_of, json_body, shaped
+from rota.api.operations.response import answer, own_path
+from rota.api.operations.routing import declared
+from rota.core.access.roles import Identity
+from rota.errors import NotSignedIn
+
+
+class SessionBody(msgspec.Struct, forbid_unknown_fields=True):
+    token: str
+
+
+@operation(None, body=SessionBody, answers=Identity, status=201, takes={"token": "rota_5be1c0ffee00_…"}, gives=IDENTITY)
+async def open_session(request: Request) -> Response:
+    """Sign a browser in: it gets a cookie that no script can read."""
+    body = shaped(await json_body(request), SessionBody)
+    identity, cookie = await signed_in(request, body.token)
+    return with_cookie(request, answer(identity, 201), cookie)
+
+
+@operation(None, status=204)
+async def close_session(request: Request) -> Response:
+    """Sign a browser out."""
+    return await signed_out(request, Response(status_code=204))
+
+
+async def signed_in(request: Request, text: str) -> tuple[Identity, str | None]:
+    """Who that is, and the text of a new session; none where nobody has to sign in."""
+    if not request.app.state.rota.config.auth:
+        return ANYBODY, None
+    keeper: Doorkeeper = request.app.state.doorkeeper
+    client = await client_of(request)
+    identity = await keeper.identify(("bearer", text), caller_of(request), client)
+    token = await client.tokens.check(text)
+    if identity is None or token is None:
+        raise NotSignedIn("sessions are opened with rota's own tokens; send any other with each request")
+    return identity, await client.tokens.open_session(token)
+
+
+def with_cookie(request: Request, response: Response, session: str | None) -> Response:
+    if session is not None:
+        response.set_cookie(
+            COOKIE,
+            session,
+            max_age=12 * 3_600,
+            path=own_path(),
+            httponly=True,
+            samesite="strict",
+            secure=_is_secure(request),
+        )
+    return response
+
+
+def _is_secure(request: Request) -> bool:
+    """As the browser sees it: a proxy may have taken TLS away."""
+    return bool(request.scope.get("scheme") == "https")
+
+
+async def signed_out(request: Request, response: Response) -> Response:
+    text = session_of(request)
+    if text:
+        request.app.state.doorkeeper.forget(text)
+        await (await client_of(request)).tokens.close_session(text)
+    response.delete_cookie(COOKIE, path=own_path(), httponly=True, samesite="strict", secure=_is_secure(request))
+    return response
+
+
+ROUTES = [declared("/session", POST=open_session, DELETE=close_session)]

@@ -1,0 +1,97 @@
+"""`/api/v1/expectations`: what is expected of jobs and schedules, and which of it is breached."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.api.auth.identity import identity_of
+from rota.api.docs.examples import EXPECTED
+from rota.api.operations.operation import operation
+from rota.api.operations.query import asked
+from rota.api.operations.request import client_of, given_in, json_body, shaped
+from rota.api.operations.response import answer, page
+from rota.api.operations.routing import declared
+from rota.core.access.roles import Role
+from rota.core.alerts.expectations import OPTIONS, Expected
+from rota.errors import NotExpected
+
+Duration = str | None | UnsetType
+
+
+class ExpectationQuery(msgspec.Struct):
+    breached: bool = False
+
+
+class ExpectationBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """`null` takes an expectation away."""
+
+    start_within: Duration = UNSET
+    finish_within: Duration = UNSET
+    success_every: Duration = UNSET
+    max_duration: Duration = UNSET
+    max_consecutive_failures: int | UnsetType | None = UNSET
+    min_success_rate: float | str | UnsetType | None = UNSET
+    over: int | UnsetType | None = UNSET
+    at_least: int | UnsetType | None = UNSET
+
+
+@operation(Role.VIEWER, query=ExpectationQuery, answers=Expected, lists=True, gives=EXPECTED)
+async def list_expectations(request: Request) -> Response:
+    """What is expected, and `breaches`, what of it is not met; with `breached=true`, only where there are any."""
+    breached = asked(request, ExpectationQuery).breached
+    return answer(page(await (await client_of(request)).expectations.list(breached=breached)))
+
+
+@operation(Role.VIEWER, answers=Expected, gives=EXPECTED)
+async def get_expectation(request: Request) -> Response:
+    """What is expected of a job (`kind` is `job`) or of a schedule (`schedule`)."""
+    return answer(await (await client_of(request)).expectations.get(*_whose(request)))
+
+
+@operation(Role.ADMIN, body=ExpectationBody, answers=Expected, takes={"success_every": "25h"}, gives=EXPECTED)
+async def put_expectation(request: Request) -> Response:
+    """Expect this, and nothing else."""
+    return await _set(request, dict.fromkeys(OPTIONS))
+
+
+@operation(Role.ADMIN, body=ExpectationBody, answers=Expected, takes={"start_within": None}, gives=EXPECTED)
+async def change_expectation(request: Request) -> Response:
+    """Expect some of it otherwise."""
+    return await _set(request, {})
+
+
+async def _set(request: Request, unless_given: dict[str, None]) -> Response:
+    given: dict[str, Any] = given_in(shaped(await json_body(request), ExpectationBody))
+    client = await client_of(request)
+    wanted = {**unless_given, **given}
+    return answer(await client.expectations.set(*_whose(request), actor=identity_of(request).actor, **wanted))
+
+
+@operation(Role.ADMIN, status=204)
+async def delete_expectation(request: Request) -> Response:
+    """Expect nothing any more; breaches end."""
+    client = await client_of(request)
+    if not await client.expectations.drop(*_whose(request), actor=identity_of(request).actor):
+        raise NotExpected(*_whose(request))
+    return Response(status_code=204)
+
+
+def _whose(request: Request) -> tuple[str, str]:
+    return request.path_params["kind"], request.path_params["name"]
+
+
+ROUTES = [
+    declared("/expectations", GET=list_expectations),
+    declared(
+        "/expectations/{kind}/{name}",
+        GET=get_expectation,
+        PUT=put_expectation,
+        PATCH=change_expectation,
+        DELETE=delete_expectation,
+    ),
+]

@@ -1,0 +1,118 @@
+"""`/api/v1/notifications`: who is told of what. Secrets go in and do not come out again."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.api.auth.identity import identity_of
+from rota.api.docs.examples import NOTIFICATION
+from rota.api.operations.operation import operation
+from rota.api.operations.query import OwnerQuery, asked
+from rota.api.operations.request import client_of, given_in, json_body, shaped
+from rota.api.operations.response import answer, at, page
+from rota.api.operations.routing import declared
+from rota.core.access.roles import Role
+from rota.core.alerts.notifications import NotificationView
+
+Names = Annotated[list[str], msgspec.Meta(max_length=500)]
+
+
+class NotificationBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """`to` is a URL or a `mailto:`. Of everything, if no job and no schedule is named."""
+
+    name: str
+    to: str
+    on: Names | str | None = None
+    jobs: Names | None = None
+    schedules: Names | None = None
+    secret: str | None = None
+    include_payload: bool | None = None
+    at_most: int | None = None
+
+
+class NotificationChanges(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """Only what is given changes; `null` is its default."""
+
+    to: str | UnsetType = UNSET
+    on: Names | str | UnsetType | None = UNSET
+    jobs: Names | UnsetType | None = UNSET
+    schedules: Names | UnsetType | None = UNSET
+    secret: str | UnsetType | None = UNSET
+    include_payload: bool | UnsetType | None = UNSET
+    at_most: int | UnsetType | None = UNSET
+    enabled: bool | UnsetType = UNSET
+
+
+class Sent(msgspec.Struct):
+    """What came of it: the status of an answer, for example."""
+
+    sent: Any
+
+
+@operation(Role.VIEWER, answers=NotificationView, lists=True, gives=NOTIFICATION)
+async def list_notifications(request: Request) -> Response:
+    """Notifications, by name."""
+    return answer(page(await (await client_of(request)).notifications.list()))
+
+
+@operation(
+    Role.ADMIN,
+    query=OwnerQuery,
+    body=NotificationBody,
+    answers=NotificationView,
+    status=201,
+    takes={"name": "ops", "on": ["failure"], "to": "https://example.com/hook", "jobs": ["crawl"]},
+    gives=NOTIFICATION,
+)
+async def create_notification(request: Request) -> Response:
+    """Let somebody be told."""
+    body = shaped(await json_body(request), NotificationBody)
+    given = {option: value for option, value in msgspec.structs.asdict(body).items() if value is not None}
+    client = await client_of(request)
+    made = await client.notifications.add(
+        **given, owner=asked(request, OwnerQuery).owner, actor=identity_of(request).actor
+    )
+    return answer(made, 201, {"location": at(f"/api/v1/notifications/{quote(made.name, safe='')}")})
+
+
+@operation(Role.VIEWER, answers=NotificationView, gives=NOTIFICATION)
+async def get_notification(request: Request) -> Response:
+    """One notification."""
+    return answer(await (await client_of(request)).notifications.get(request.path_params["name"]))
+
+
+@operation(Role.ADMIN, body=NotificationChanges, answers=NotificationView, takes={"enabled": False}, gives=NOTIFICATION)
+async def change_notification(request: Request) -> Response:
+    """Change some of a notification; code that declares it leaves it alone from then on."""
+    changes = given_in(shaped(await json_body(request), NotificationChanges))
+    client = await client_of(request)
+    name, actor = request.path_params["name"], identity_of(request).actor
+    return answer(await client.notifications.change(name, actor=actor, **changes))
+
+
+@operation(Role.ADMIN, status=204)
+async def delete_notification(request: Request) -> Response:
+    """Drop a notification; what is enqueued already fails."""
+    client = await client_of(request)
+    await client.notifications.drop(request.path_params["name"], actor=identity_of(request).actor)
+    return Response(status_code=204)
+
+
+@operation(Role.ADMIN, answers=Sent, gives={"sent": {"status": 204}})
+async def test_notification(request: Request) -> Response:
+    """Send one now, from the server; 503 if that does not work."""
+    client = await client_of(request)
+    return answer(Sent(await client.notifications.test(request.path_params["name"])))
+
+
+ROUTES = [
+    declared("/notifications", GET=list_notifications, POST=create_notification),
+    declared("/notifications/{name}", GET=get_notification, PATCH=change_notification, DELETE=delete_notification),
+    declared("/notifications/{name}/test", POST=test_notification),
+]

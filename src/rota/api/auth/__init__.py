@@ -1,0 +1,1 @@
+"""Who calls, and what of a run they may see."""

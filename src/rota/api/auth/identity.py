@@ -1,0 +1,179 @@
+"""Who asks: by a token in the header (rota's own or a JWT), by a session's cookie, or, where nobody has to, anybody."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+
+from rota.api.auth.jwt import Vouched, looks_like_jwt
+from rota.api.http.proxies import THROUGH
+from rota.api.http.rejection import WrongOrigin
+from rota.api.operations.request import ASKS, client_of
+from rota.client.client import Client
+from rota.core.access.roles import Identity, Role
+from rota.errors import Denied, NotSignedIn, TooManyTries
+
+COOKIE = "rota_session"
+ANYBODY = Identity("api", Role.ADMIN)
+_KNOWN_FOR = 2.0
+_MOST_KNOWN = 10_000
+_WINDOW = 60.0
+_TRIES = 10
+_TRIES_THROUGH = 100
+_MOST_ADDRESSES = 50_000
+
+
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+
+
+async def identify(request: Request) -> Identity:
+    """Asked once for a request; `identity_of` remembers it. Raises if nobody, or the wrong one, says who they are."""
+    if not request.app.state.rota.config.auth:
+        found: Identity | None = ANYBODY
+    else:
+        keeper: Doorkeeper = request.app.state.doorkeeper
+        given = _given(request)
+        if given is not None and given[0] == "cookie":
+            _require_own_page(request)
+        found = None if given is None else await keeper.identify(given, caller_of(request), await client_of(request))
+    if found is None:
+        raise NotSignedIn
+    request.scope[ASKS] = found
+    return found
+
+
+def asked_by(scope: Mapping[str, Any]) -> Identity | None:
+    """None: nobody has asked who it is."""
+    return scope.get(ASKS)
+
+
+def identity_of(request: Request) -> Identity:
+    found: Identity = request.scope[ASKS]
+    return found
+
+
+def _require_own_page(request: Request) -> None:
+    """A cookie comes with every request of a browser: that it is a page of ours that asks must be shown."""
+    if request.method in SAFE_METHODS or request.headers.get("sec-fetch-site") == "same-origin":
+        return
+    if "origin" not in request.headers:  # one that is another's is refused for everybody
+        raise WrongOrigin("an unknown origin")
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """By its address; `through`: that of the proxy which names it."""
+
+    address: str
+    through: str | None = None
+
+
+def caller_of(request: Request) -> Caller:
+    return Caller(request.client.host if request.client else "", request.scope.get(THROUGH))
+
+
+class Tries:
+    """Wrong tokens by address: ten within a minute, and nobody there is listened to until the first is a minute old."""
+
+    def __init__(self, monotonic: Callable[[], float], most: int = _TRIES) -> None:
+        self._now = monotonic
+        self._most = most
+        self._failed: dict[str, deque[float]] = {}
+
+    def require_patience(self, address: str) -> None:
+        failed = self._recent(address)
+        if len(failed) >= self._most:
+            raise TooManyTries(_WINDOW - (self._now() - failed[0]))
+
+    def failed(self, address: str) -> None:
+        if len(self._failed) >= _MOST_ADDRESSES:  # the oldest of them go first
+            self._failed.pop(next(iter(self._failed)))
+        self._failed.setdefault(address, deque(maxlen=self._most)).append(self._now())
+
+    def _recent(self, address: str) -> deque[float]:
+        failed = self._failed.get(address)
+        if failed is None:
+            return deque()
+        while failed and self._now() - failed[0] >= _WINDOW:
+            failed.popleft()
+        if not failed:
+            del self._failed[address]
+        return failed
+
+
+class Doorkeeper:
+    """Knows who was good a moment ago: a token is looked up every other second, not for every request."""
+
+    def __init__(self, monotonic: Callable[[], float], vouched: Vouched | None = None) -> None:
+        """`vouched` reads the tokens of others, if they are let in."""
+        self._now = monotonic
+        self._vouched = vouched
+        self._known: dict[tuple[str, str], tuple[float, Identity]] = {}
+        self._tries = Tries(monotonic)
+        # Whoever may say who calls may say a new one each time; and a proxy has more than one caller.
+        self._through = Tries(monotonic, _TRIES_THROUGH)
+
+    async def identify(self, given: tuple[str, str], caller: Caller, client: Client) -> Identity | None:
+        """None: a session that has ended. Whoever says it wrongly is told so."""
+        seen = self._known.get(given)
+        if seen is not None and self._now() - seen[0] < _KNOWN_FOR:
+            return seen[1]
+        self._tries.require_patience(caller.address)
+        if caller.through is not None and given[0] != "cookie" and seen is None:
+            # Nobody guesses sessions, and who was let in before does not guess: others behind the same proxy, who send
+            # wrong tokens from ever new addresses, must not keep them out.
+            self._through.require_patience(caller.through)
+        try:
+            found = await self._look_up(given, client)
+        except Denied:
+            self._known.pop(given, None)  # not before: another request with it may come meanwhile
+            self._tries.failed(caller.address)
+            if caller.through is not None:
+                self._through.failed(caller.through)
+            raise
+        if found is None:
+            self._known.pop(given, None)
+            return None
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[given] = (self._now(), found)
+        return found
+
+    async def _look_up(self, given: tuple[str, str], client: Client) -> Identity | None:
+        kind, text = given
+        if kind == "cookie":  # if it has ended: nobody guesses those
+            session = await client.tokens.check_session(text)
+            return None if session is None else session.identity
+        if self._vouched is not None and looks_like_jwt(text):
+            return self._vouched.identity(text, await client.time())
+        token = await client.tokens.check(text)
+        if token is None:
+            raise NotSignedIn("this token is unknown, revoked, or has expired")
+        return token.identity
+
+    def forget(self, session: str) -> None:
+        self._known.pop(("cookie", session), None)
+
+
+def _given(request: Request) -> tuple[str, str] | None:
+    """A header is meant; a cookie comes by itself."""
+    header = request.headers.get("authorization")
+    if header is not None:
+        scheme, _, text = header.partition(" ")
+        if scheme.lower() != "bearer" or not text.strip():
+            raise NotSignedIn("this is no way to sign in here")
+        return ("bearer", text.strip())
+    session = session_of(request)
+    return ("cookie", session) if session else None
+
+
+def session_of(request: Request) -> str | None:
+    """The first of that name: a browser sends that of the longest path first, and others, nearer to the root, later."""
+    for part in ";".join(request.headers.getlist("cookie")).split(";"):
+        name, _, value = part.strip().partition("=")
+        if name == COOKIE:
+            return value
+    return None

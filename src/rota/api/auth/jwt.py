@@ -1,0 +1,215 @@
+"""Callers whom somebody else vouches for: JSON Web Tokens, by HS256 or RS256 and nothing else."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rota.config import Config
+from rota.core.access.roles import Identity, Role
+from rota.errors import BadConfig, Forbidden, Invalid, NotSignedIn
+from rota.values.names import checked_name
+from rota.values.scope import Scope
+
+if TYPE_CHECKING:
+    from joserfc.jwk import OctKey, RSAKey
+
+_LONGEST = 8_192
+_LEEWAY = 30.0  # seconds by which the clock of whoever vouches may differ from the database's
+_SMALLEST_KEY = 2_048
+_MOST_KEYS = 50
+_NO_KEYS = "jwt_jwks must name a file with a JSON Web Key Set, or be one"
+
+Verify = Callable[[str, str | None], bytes | None]
+
+
+def looks_like_jwt(text: str) -> bool:
+    return text.count(".") == 2
+
+
+class Vouched:
+    """Reads tokens of others. The algorithm chooses the key, so that a public key never serves as a secret."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._verify: dict[str, Verify] = {}
+        if config.jwt_secret:
+            self._verify["HS256"] = _by_secret(config.jwt_secret)
+        if config.jwt_jwks:
+            if not (config.jwt_issuer and config.jwt_audience):
+                hint = "without them a token that was made for another program would do"
+                raise BadConfig("jwt_jwks needs jwt_issuer and jwt_audience, too", hint=hint)
+            self._verify["RS256"] = _by_keys(_read_keys(config.jwt_jwks))
+
+    def identity(self, text: str, now: datetime) -> Identity:
+        """Whoever is not good is told why in a few words: the parts of a token are no secret to whoever sent it."""
+        claims = self._claims(text)
+        self._check_times(claims, now.timestamp())
+        self._check_parties(claims)
+        return Identity(f"jwt:{_subject(claims)}", self._role(claims), self._scope(claims))
+
+    def _claims(self, text: str) -> Mapping[str, Any]:
+        payload = None
+        if len(text) <= _LONGEST and text.isascii():
+            header = _header(text)
+            verify = self._verify.get(str(header.get("alg")))
+            kid = header.get("kid")
+            if verify is not None and (kid is None or isinstance(kid, str)):
+                payload = verify(text, kid)
+        if payload is None:
+            raise NotSignedIn("this token is signed by nobody that is known here")
+        try:
+            return msgspec.json.decode(payload, type=dict[str, Any])
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            raise NotSignedIn("the claims of this token cannot be read") from None
+
+    def _check_times(self, claims: Mapping[str, Any], now: float) -> None:
+        expires, begins = claims.get("exp", False), claims.get("nbf", 0)
+        if not _is_instant(expires) or not _is_instant(begins):
+            raise NotSignedIn("this token must say when it expires: exp, in seconds")
+        if now >= expires + _LEEWAY:
+            raise NotSignedIn("this token has expired")
+        if now < begins - _LEEWAY:
+            raise NotSignedIn("this token is not good yet")
+
+    def _check_parties(self, claims: Mapping[str, Any]) -> None:
+        if self._config.jwt_issuer and claims.get("iss") != self._config.jwt_issuer:
+            raise NotSignedIn("this token comes from another issuer")
+        meant = claims.get("aud")
+        audiences = meant if isinstance(meant, list) else [meant] if meant is not None else []
+        if self._config.jwt_audience not in (audiences or [""]):  # one that is for others is not for us
+            raise NotSignedIn("this token is for another audience")
+
+    def _role(self, claims: Mapping[str, Any]) -> Role:
+        given = claims.get(self._config.jwt_role_claim)
+        if not isinstance(given, str) or given not in list(Role):
+            hint = f"claim {self._config.jwt_role_claim!r} must be one of {', '.join(Role)}"
+            raise Forbidden("this token has no role here", hint)
+        return Role(given)
+
+    def _scope(self, claims: Mapping[str, Any]) -> Scope | None:
+        """One that cannot be read is no token for everything."""
+        given = claims.get(self._config.jwt_scope_claim)
+        if given is None:
+            return None
+        kind, _, id = given.partition("/") if isinstance(given, str) else ("", "", "")
+        try:
+            return Scope(checked_name(kind, "kind"), checked_name(id, "id"))
+        except Invalid:
+            raise Forbidden(f"claim {self._config.jwt_scope_claim!r} of this token must be kind/id") from None
+
+
+def vouched(config: Config) -> Vouched | None:
+    return Vouched(config) if config.jwt_secret or config.jwt_jwks else None
+
+
+def _header(text: str) -> Mapping[str, Any]:
+    first = text.partition(".")[0]
+    try:
+        raw = base64.b64decode(first + "=" * (-len(first) % 4), altchars=b"-_", validate=True)
+        return msgspec.json.decode(raw, type=dict[str, Any])
+    except (binascii.Error, ValueError, msgspec.MsgspecError, RecursionError):
+        return {}
+
+
+def _is_instant(value: object) -> bool:
+    """`1e400` and NaN compare with nothing, and `true` is a number to Python."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -1e12 < value < 1e12
+
+
+def _subject(claims: Mapping[str, Any]) -> str:
+    try:
+        return checked_name(claims.get("sub"), "sub")
+    except Invalid:
+        raise NotSignedIn("this token must say for whom it is: sub, a text of 1 to 200 characters") from None
+
+
+def _by_secret(secret: str) -> Verify:
+    _require_library()
+    from joserfc.jwk import OctKey
+
+    key = OctKey.import_key(secret.encode())
+    return lambda text, _: _payload(text, key, "HS256")
+
+
+def _by_keys(keys: Sequence[tuple[str | None, RSAKey]]) -> Verify:
+    def verify(text: str, kid: str | None) -> bytes | None:
+        """A token that names no key may be by any; a key without a name may be any token's."""
+        for name, key in keys:
+            if None in (name, kid) or name == kid:
+                payload = _payload(text, key, "RS256")
+                if payload is not None:
+                    return payload
+        return None
+
+    return verify
+
+
+def _payload(text: str, key: OctKey | RSAKey, algorithm: str) -> bytes | None:
+    """None unless `key` signed it with just this algorithm."""
+    from joserfc import jws
+    from joserfc.errors import JoseError
+
+    registry = jws.JWSRegistry(algorithms=[algorithm], strict_check_header=False)
+    try:
+        return jws.deserialize_compact(text, key, registry=registry).payload
+    except (JoseError, ValueError, TypeError, RecursionError):
+        return None
+
+
+def _read_keys(given: str) -> list[tuple[str | None, RSAKey]]:
+    """Those that can be used for RS256; issuers publish others beside them."""
+    _require_library()
+    text = given
+    if not given.lstrip().startswith("{"):
+        try:
+            text = Path(given).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            told = getattr(error, "strerror", None) or "it is no text"
+            raise BadConfig(f"{_NO_KEYS}; {given!r:.200} cannot be read: {told}") from None
+    try:
+        listed = msgspec.json.decode(text, type=dict[str, Any])["keys"]
+    except (msgspec.MsgspecError, KeyError, UnicodeError, RecursionError):
+        raise BadConfig(_NO_KEYS, hint='{"keys": [{"kty": "RSA", "kid": "…", "n": "…", "e": "AQAB"}]}') from None
+    if not isinstance(listed, list) or len(listed) > _MOST_KEYS:
+        raise BadConfig(f"{_NO_KEYS}, of at most {_MOST_KEYS} keys")
+    found = [(one.get("kid"), _rsa_key(one)) for one in listed if isinstance(one, dict) and _is_for_us(one)]
+    if not found:
+        raise BadConfig("jwt_jwks has no key for RS256", hint='one with "kty": "RSA"')
+    return found
+
+
+def _is_for_us(key: Mapping[str, Any]) -> bool:
+    return key.get("kty") == "RSA" and key.get("use", "sig") == "sig" and key.get("alg", "RS256") == "RS256"
+
+
+def _rsa_key(document: dict[str, Any]) -> RSAKey:
+    """Its public half alone: rota has no business with another."""
+    from joserfc.errors import JoseError
+    from joserfc.jwk import RSAKey
+
+    name = str(document.get("kid", "without a kid"))
+    try:
+        with warnings.catch_warnings():  # of a small one it warns; it is refused below
+            warnings.simplefilter("ignore")
+            key = RSAKey.import_key({"kty": "RSA", "n": document["n"], "e": document["e"]})
+        bits = key.public_key.key_size
+    except (JoseError, ValueError, TypeError, KeyError):
+        raise BadConfig(f"key {name!r:.80} in jwt_jwks cannot be read") from None
+    if bits < _SMALLEST_KEY:
+        raise BadConfig(f"key {name!r:.80} in jwt_jwks has {bits} bits; less than {_SMALLEST_KEY} are not safe")
+    return key
+
+
+def _require_library() -> None:
+    try:
+        import joserfc  # noqa: F401
+    except ImportError:
+        raise BadConfig("jwt_secret and jwt_jwks need joserfc", hint="pip install 'rota[jwt]'") from None

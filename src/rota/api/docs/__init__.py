@@ -1,0 +1,1 @@
+"""OpenAPI document, its examples, and the page that shows it."""

@@ -1,0 +1,218 @@
+"""The API's own description, OpenAPI 3.1, drawn from what its routes declare; and a page that shows it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, get_args
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import BaseRoute
+
+from rota.api.operations.operation import Operation, operation
+from rota.api.operations.query import Nothing
+from rota.api.operations.response import answer, at
+from rota.api.operations.routing import Declared, declared, walk
+from rota.core.runs.search import LONGEST_VALUE
+from rota.values.names import LONGEST_NAME
+from rota.version import __version__
+
+_REF = "#/components/schemas/{name}"
+_PATH_PART = re.compile(r"\{(\w+)\}")
+_PARTS = {"id": "An id, or the beginning or end of one", "name": "A name", "kind": "A kind"}
+_BODIES = ("POST", "PUT", "PATCH")
+
+
+class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """An error, as in RFC 9457; decide by `code`."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    hint: str | None = None
+    field: str | None = None
+    pointer: str | None = None
+
+
+def described(routes: Iterable[BaseRoute]) -> dict[str, Any]:
+    """The document for these routes; pages for people are left out."""
+    shown = [(path, route) for path, route in walk(routes) if not route.page]
+    schemas = _Schemas([operation for _, route in shown for operation in route.operations.values()])
+    paths: dict[str, dict[str, Any]] = {}
+    for path, route in shown:
+        methods = {method.lower(): _operation(path, method, one, route, schemas) for method, one in _each(route)}
+        paths.setdefault(path, {}).update(methods)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "rota",
+            "version": __version__,
+            "description": "Run jobs on time, and know what happened.",
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas.components,
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "session": {"type": "apiKey", "in": "cookie", "name": "rota_session"},
+            },
+        },
+    }
+
+
+def _each(route: Declared) -> Iterable[tuple[str, Operation]]:
+    return route.operations.items()
+
+
+class _Schemas:
+    """All shapes that operations mention, each described once."""
+
+    def __init__(self, operations: Iterable[Operation]) -> None:
+        shapes: list[Any] = [Problem]
+        for one in operations:
+            shapes += [part for whole in (one.body, one.answers) for part in _parts(whole)]
+            shapes += [one.query] if one.query is not None else []
+        self._shapes = list(dict.fromkeys(shapes))
+        schemas, components = msgspec.json.schema_components(self._shapes, ref_template=_REF)
+        self._known = dict(zip(self._shapes, schemas, strict=True))
+        self.components = {name: _plain(schema) for name, schema in components.items()}
+
+    def of(self, shape: Any) -> dict[str, Any]:
+        parts = _parts(shape)
+        found = [_plain(self._known[part]) for part in parts]
+        return found[0] if len(found) == 1 else {"anyOf": found}
+
+    def fields(self, shape: type[msgspec.Struct]) -> tuple[Mapping[str, Any], list[str]]:
+        schema = self.components[shape.__name__]
+        return schema.get("properties", {}), schema.get("required", [])
+
+
+def _parts(shape: Any) -> list[Any]:
+    if shape is None:
+        return []
+    return list(get_args(shape)) if not isinstance(shape, type) and "Union" in type(shape).__name__ else [shape]
+
+
+def _plain(schema: Any) -> Any:
+    """Durations are written as people write them, so the format of the standard is not meant."""
+    match schema:
+        case dict():
+            return {name: _plain(value) for name, value in schema.items() if (name, value) != ("format", "duration")}
+        case list():
+            return [_plain(value) for value in schema]
+        case _:
+            return schema
+
+
+def _operation(path: str, method: str, one: Operation, route: Declared, schemas: _Schemas) -> dict[str, Any]:
+    tag = path.removeprefix("/api/v1").strip("/").partition("/")[0].partition(":")[0]
+    found: dict[str, Any] = {
+        "operationId": one.name,
+        "tags": [tag],
+        "summary": one.summary,
+        "x-role": one.role.value if one.role else None,
+        "parameters": [*_path_parameters(path), *_query_parameters(one, schemas)],
+        "responses": _responses(one, schemas),
+        "security": [{"token": []}, {"session": []}, {}] if one.role else [{}],
+    }
+    if one.description:
+        found["description"] = one.description
+    if one.keyed:
+        found["parameters"].append(_header("Idempotency-Key", "The same key, the same answer, for 24 hours"))
+    if one.body is not None and method in _BODIES:
+        content: dict[str, Any] = {"schema": schemas.of(one.body)}
+        if one.takes is not None:
+            content["example"] = one.takes
+        found["requestBody"] = {"required": not one.body_optional, "content": {"application/json": content}}
+    return found
+
+
+def _path_parameters(path: str) -> list[dict[str, Any]]:
+    names = _PATH_PART.findall(path)
+    schema = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}
+    return [
+        {"name": name, "in": "path", "required": True, "schema": schema, "description": _PARTS[name]} for name in names
+    ]
+
+
+def _query_parameters(one: Operation, schemas: _Schemas) -> list[dict[str, Any]]:
+    if one.query is None or one.query is Nothing:
+        return []
+    properties, required = schemas.fields(one.query)
+    return [
+        _open_parameter(name, schema)
+        if schema.get("type") == "object"
+        else {"name": name, "in": "query", "required": name in required, "schema": _asked(schema)}
+        for name, schema in properties.items()
+    ]
+
+
+def _open_parameter(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """OpenAPI has no word for parameters whose names are made up by the caller; a pattern is what people understand."""
+    description = f"{schema['description']}. Any number of them, each with a name of its own."
+    value = {"type": "string", "maxLength": LONGEST_VALUE}
+    return {"name": f"{name}.{{path}}", "in": "query", "required": False, "schema": value, "description": description}
+
+
+def _asked(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Nothing can be null behind a question mark, and a text there is a name unless it says otherwise."""
+    parts = [dict(part) for part in schema.get("anyOf", [schema]) if part != {"type": "null"}]
+    found = parts[0] if len(parts) == 1 else {"anyOf": parts}
+    if found.get("type") == "string" and not {"format", "enum"} & found.keys():
+        found = {"minLength": 1, "maxLength": LONGEST_NAME, **found}
+    return {name: value for name, value in found.items() if (name, value) != ("default", None)}
+
+
+def _header(name: str, description: str) -> dict[str, Any]:
+    schema = {"type": "string", "minLength": 1, "maxLength": 200}
+    return {"name": name, "in": "header", "required": False, "schema": schema, "description": description}
+
+
+def _responses(one: Operation, schemas: _Schemas) -> dict[str, Any]:
+    problem = {"description": "A problem", "content": {"application/problem+json": {"schema": schemas.of(Problem)}}}
+    good: dict[str, Any] = {"description": one.summary or "Done"}
+    if one.answers is not None:
+        schema = schemas.of(one.answers)
+        example = one.gives
+        if one.lists:
+            schema = {
+                "type": "object",
+                "properties": {
+                    "items": {"type": "array", "items": schema},
+                    "next_cursor": {"type": ["string", "null"]},
+                },
+                "required": ["items", "next_cursor"],
+            }
+            example = None if example is None else {"items": [example], "next_cursor": None}
+        content: dict[str, Any] = {"schema": schema}
+        if example is not None:
+            content["example"] = example
+        good["content"] = {one.media: content}
+    elif one.media != "application/json":
+        good["content"] = {one.media: {"schema": {"type": "string"}}}
+    return {**{str(status): good for status in (one.status, *one.also)}, "default": problem}
+
+
+@operation(None, query=None, answers=dict[str, Any])
+async def openapi(request: Request) -> Response:
+    """This document."""
+    state = request.app.state
+    if getattr(state, "openapi", None) is None:
+        state.openapi = described(request.app.routes)
+    return answer({**state.openapi, "servers": [{"url": at("/")}]})
+
+
+@operation(None, query=None)
+async def documentation(request: Request) -> Response:
+    """The same for people, without a script."""
+    from rota.api.docs.page import page_of
+
+    return HTMLResponse(page_of(described(request.app.routes)))
+
+
+PAGES = [declared("/openapi.json", GET=openapi), declared("/docs", GET=documentation, page=True)]

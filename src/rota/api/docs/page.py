@@ -1,0 +1,89 @@
+"""The API's description as a page for people: one list, no script, nothing from elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any
+
+from rota.api.operations.response import at
+
+Document = Mapping[str, Any]
+
+_HEAD = """<!doctype html><html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+<title>rota: REST API</title><link rel="stylesheet" href="{style}"></head><body><main>"""
+
+
+def page_of(document: Document) -> str:
+    tags: dict[str, list[str]] = {}
+    for path, methods in document["paths"].items():
+        for method, one in methods.items():
+            tags.setdefault(one["tags"][0], []).append(_operation(path, method, one))
+    parts = [
+        _HEAD.format(style=at("/static/rota.css")),
+        "<h1>REST API</h1>",
+        f"<p>{escape(document['info']['description'])} ",
+    ]
+    parts.append(f'All of it for programs: <a href="{at("/openapi.json")}">openapi.json</a>.</p>')
+    for tag, operations in tags.items():
+        parts += [f"<section><h2>{escape(tag)}</h2>", *operations, "</section>"]
+    parts += ["<section><h2>Shapes</h2>", *_schemas(document["components"]["schemas"]), "</section>"]
+    return "".join([*parts, "</main></body></html>"])
+
+
+def _operation(path: str, method: str, one: Document) -> str:
+    role = f" <small>{escape(one['x-role'])}</small>" if one["x-role"] else ""
+    words = [f"<details><summary><code>{method.upper()} {escape(path)}</code> {escape(one['summary'])}{role}</summary>"]
+    if "description" in one:
+        words.append(f"<p>{escape(one['description'])}</p>")
+    words.append(_parameters(one["parameters"]))
+    if "requestBody" in one:
+        words.append(_shown("Takes", one["requestBody"]["content"]))
+    status, good = next(iter(one["responses"].items()))
+    words.append(_shown(f"Answers {status}", good.get("content", {})))
+    return "".join([*words, "</details>"])
+
+
+def _parameters(parameters: list[Document]) -> str:
+    if not parameters:
+        return ""
+    rows = "".join(
+        f"<tr><th scope=row><code>{escape(one['name'])}</code></th><td>{escape(one['in'])}</td>"
+        f"<td>{escape(_type(one['schema']))}</td></tr>"
+        for one in parameters
+    )
+    return f"<table><tbody>{rows}</tbody></table>"
+
+
+def _shown(title: str, content: Mapping[str, Document]) -> str:
+    if not content:
+        return f"<p>{escape(title)}</p>"
+    media, told = next(iter(content.items()))
+    words = f"<p>{escape(title)}: {escape(_type(told['schema']))} <small>{escape(media)}</small></p>"
+    if "example" in told:
+        words += f"<pre><code>{escape(json.dumps(told['example'], indent=2, ensure_ascii=False))}</code></pre>"
+    return words
+
+
+def _type(schema: Document) -> str:
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if "anyOf" in schema:
+        return " or ".join(_type(part) for part in schema["anyOf"])
+    if schema.get("type") == "array":
+        return f"list of {_type(schema.get('items', {}))}"
+    if "enum" in schema:
+        return " | ".join(map(str, schema["enum"]))
+    kind = schema.get("type", "anything")
+    if kind == "object" and "items" in schema.get("properties", {}):
+        return f"page of {_type(schema['properties']['items'].get('items', {}))}"
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)
+
+
+def _schemas(schemas: Mapping[str, Document]) -> Iterator[str]:
+    for name, schema in sorted(schemas.items()):
+        text = json.dumps(schema, indent=2, ensure_ascii=False)
+        yield f'<details id="{escape(name)}"><summary><code>{escape(name)}</code></summary>'
+        yield f"<pre><code>{escape(text)}</code></pre></details>"

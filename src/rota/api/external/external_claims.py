@@ -1,0 +1,104 @@
+"""`/api/v1/worker/claim`: runs for whoever does them outside, as soon as there are any."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import nullcontext
+from datetime import timedelta
+from typing import Annotated, Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.api.auth.identity import identity_of
+from rota.api.docs.examples import ASSIGNMENT, RUN
+from rota.api.operations.event_stream import Streams
+from rota.api.operations.operation import operation
+from rota.api.operations.request import client_of, json_body, shaped
+from rota.api.operations.response import answer
+from rota.api.operations.routing import declared
+from rota.client.client import Client
+from rota.core.access.roles import Role
+from rota.core.external.external import Assignment, checked_wait
+
+_LOOKS_UP = 1.0
+"""So often, in seconds, it is looked whether the caller still waits."""
+
+Names = Annotated[list[str], msgspec.Meta(min_length=1, max_length=500)]
+
+
+class HeldRun(msgspec.Struct, forbid_unknown_fields=True):
+    id: str
+    fence: int
+
+
+class ClaimBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """`worker` is a name, or `name@boot` for a program that tells its starts apart. `held`: all that it knows of; what
+    else it has is handed back first, as after an answer that got lost."""
+
+    worker: str
+    queues: Names = msgspec.field(default_factory=lambda: ["default"])
+    jobs: Names | None = None
+    max: int = 1
+    wait: str | None = None
+    lease: str | None = None
+    held: Annotated[list[HeldRun], msgspec.Meta(max_length=500)] | None = None
+    labels: Annotated[list[str], msgspec.Meta(max_length=100)] | None = None
+    version: str | None = None
+
+
+class ClaimedRuns(msgspec.Struct):
+    runs: Sequence[Assignment]
+
+
+@operation(
+    Role.WORKER,
+    body=ClaimBody,
+    answers=ClaimedRuns,
+    takes={"worker": "scanner@7f3a", "jobs": ["label-images"], "max": 1, "wait": "20s", "held": [
+        {"id": RUN["id"], "fence": 1}
+    ]},
+    gives={"runs": [ASSIGNMENT]},
+)  # fmt: skip
+async def claim_runs(request: Request) -> Response:
+    """Up to `max` runs of external jobs, those named or all; after `wait` (30s at most), none if there are none."""
+    body = shaped(await json_body(request), ClaimBody)
+    patience = checked_wait(body.wait).total_seconds()
+    client = await client_of(request)
+    streams: Streams = request.app.state.streams
+    with streams.one_more(identity_of(request).actor) if patience else nullcontext():
+        found = await _found(request, client, body, patience)
+    if found and await request.is_disconnected():
+        await client.outside.hand_back(found)
+    return answer(ClaimedRuns(found))
+
+
+async def _found(request: Request, client: Client, body: ClaimBody, patience: float) -> Sequence[Assignment]:
+    """Nothing is claimed for a caller that has gone: it would be nobody's until its lease is over."""
+    clock = asyncio.get_running_loop().time
+    until, held = clock() + patience, body.held
+    while True:
+        left = max(0.0, until - clock())
+        found = await client.outside.claim(
+            body.worker,
+            queues=body.queues,
+            jobs=body.jobs,
+            max=body.max,
+            wait=timedelta(seconds=min(left, _LOOKS_UP)),
+            lease=body.lease,
+            **_facts(body, held),
+        )
+        over = request.app.state.streams.over.is_set()
+        if found or over or left <= _LOOKS_UP or await request.is_disconnected():
+            return found
+        held = None
+
+
+def _facts(body: ClaimBody, held: Sequence[HeldRun] | None) -> dict[str, Any]:
+    known = None if held is None else [(run.id, run.fence) for run in held]
+    return {"held": known, "labels": body.labels, "version": body.version}
+
+
+ROUTES = [declared("/worker/claim", POST=claim_runs)]

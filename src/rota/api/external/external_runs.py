@@ -1,0 +1,191 @@
+"""`/api/v1/worker/runs/{id}/…`: what whoever has a run's fence says of it. An old fence is refused."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.api.operations.operation import operation
+from rota.api.operations.request import client_of, json_body, shaped
+from rota.api.operations.response import answer
+from rota.api.operations.routing import declared
+from rota.client.external.external import Outside
+from rota.core.access.roles import Role
+from rota.core.external.external import MOST_LINES_AT_ONCE, Heartbeat
+from rota.core.progress.steps import StepState
+from rota.core.states import RunState
+
+_HEARD = {"cancelling": False, "lease_until": "2026-01-31T08:00:30Z"}
+
+
+class FenceBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """`fence`: as it came with the run."""
+
+    fence: int
+
+
+class ErrorBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    message: str
+    type: str | None = None
+    code: str | None = None
+    traceback: str | None = None
+
+
+class ProgressBody(FenceBody, kw_only=True):
+    """What is not given stays as it was said."""
+
+    percentage: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
+    summary: str | None = None
+
+
+class StepBody(FenceBody, kw_only=True):
+    id: str
+    state: str
+    result: Any = None
+    error: str | ErrorBody | None = None
+
+
+class LineBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    text: str
+    level: str = "info"
+    logger: str = "outside"
+
+
+class LogsBody(FenceBody, kw_only=True):
+    """With a `no` that grows from 1, lines that are sent again are not there twice."""
+
+    lines: Annotated[list[str | LineBody], msgspec.Meta(min_length=1, max_length=MOST_LINES_AT_ONCE)]
+    no: int | None = None
+
+
+class CompleteBody(FenceBody, kw_only=True):
+    result: Any = None
+
+
+class FailBody(FenceBody, kw_only=True):
+    """Tried again as its job says, `after` so long, or without `retry` not at all."""
+
+    error: str | ErrorBody
+    retry: bool = True
+    after: str | None = None
+
+
+class RunStands(msgspec.Struct):
+    """What that made of the run."""
+
+    state: RunState
+
+
+class StepStands(msgspec.Struct):
+    """The state that the step is in."""
+
+    state: StepState
+
+
+async def _outside(request: Request) -> tuple[Outside, str]:
+    return (await client_of(request)).outside, request.path_params["id"]
+
+
+@operation(Role.WORKER, body=FenceBody, answers=Heartbeat, takes={"fence": 1}, gives=_HEARD)
+async def beat(request: Request) -> Response:
+    """Renew the lease; `cancelling` says that the run is to stop."""
+    body = shaped(await json_body(request), FenceBody)
+    outside, run_id = await _outside(request)
+    return answer(await outside.heartbeat(run_id, body.fence))
+
+
+@operation(
+    Role.WORKER,
+    body=ProgressBody,
+    answers=Heartbeat,
+    takes={"fence": 1, "percentage": 40, "summary": "page 4 of 10"},
+    gives=_HEARD,
+)
+async def tell_progress(request: Request) -> Response:
+    """Say how far it is; also a heartbeat."""
+    body = shaped(await json_body(request), ProgressBody)
+    outside, run_id = await _outside(request)
+    return answer(await outside.progress(run_id, body.fence, body.percentage, body.summary))
+
+
+@operation(
+    Role.WORKER,
+    body=StepBody,
+    answers=StepStands,
+    takes={"fence": 1, "id": "fetch", "state": "succeeded", "result": {"items": 25}},
+    gives={"state": "succeeded"},
+)
+async def record_step(request: Request) -> Response:
+    """Record what became of a step; one recorded as done stays done."""
+    body = shaped(await json_body(request), StepBody)
+    outside, run_id = await _outside(request)
+    error = _error(body.error)
+    return answer(
+        StepStands(await outside.step(run_id, body.fence, body.id, body.state, result=body.result, error=error))
+    )
+
+
+@operation(Role.WORKER, body=LogsBody, status=204, takes={"fence": 1, "lines": ["page 4 of 10"], "no": 1})
+async def add_lines(request: Request) -> Response:
+    """Add lines to the log of a run."""
+    body = shaped(await json_body(request), LogsBody)
+    outside, run_id = await _outside(request)
+    lines = [line if isinstance(line, str) else msgspec.structs.asdict(line) for line in body.lines]
+    await outside.logs(run_id, body.fence, lines, no=body.no)
+    return Response(status_code=204)
+
+
+@operation(
+    Role.WORKER,
+    body=CompleteBody,
+    answers=RunStands,
+    takes={"fence": 1, "result": {"label": "cat"}},
+    gives={"state": "succeeded"},
+)
+async def complete_run(request: Request) -> Response:
+    """It is done; of a run that waits for a step, that step. Said again, it gets the first answer."""
+    body = shaped(await json_body(request), CompleteBody)
+    outside, run_id = await _outside(request)
+    return answer(RunStands(await outside.complete(run_id, body.fence, body.result)))
+
+
+@operation(
+    Role.WORKER,
+    body=FailBody,
+    answers=RunStands,
+    takes={"fence": 1, "error": {"message": "no paper", "code": "printer"}, "after": "5m"},
+    gives={"state": "scheduled"},
+)
+async def fail_run(request: Request) -> Response:
+    """It went wrong. Said again, it gets the first answer."""
+    body = shaped(await json_body(request), FailBody)
+    outside, run_id = await _outside(request)
+    error = _error(body.error)
+    assert error is not None
+    return answer(RunStands(await outside.fail(run_id, body.fence, error, retry=body.retry, after=body.after)))
+
+
+@operation(Role.WORKER, body=FenceBody, answers=RunStands, takes={"fence": 1}, gives={"state": "cancelled"})
+async def stopped_run(request: Request) -> Response:
+    """It has stopped, because it was asked to."""
+    body = shaped(await json_body(request), FenceBody)
+    outside, run_id = await _outside(request)
+    return answer(RunStands(await outside.cancelled(run_id, body.fence)))
+
+
+def _error(given: str | ErrorBody | None) -> str | dict[str, Any] | None:
+    return msgspec.structs.asdict(given) if isinstance(given, ErrorBody) else given
+
+
+ROUTES = [
+    declared("/worker/runs/{id}/heartbeat", POST=beat),
+    declared("/worker/runs/{id}/progress", POST=tell_progress),
+    declared("/worker/runs/{id}/step", POST=record_step),
+    declared("/worker/runs/{id}/logs", POST=add_lines),
+    declared("/worker/runs/{id}/complete", POST=complete_run),
+    declared("/worker/runs/{id}/fail", POST=fail_run),
+    declared("/worker/runs/{id}/cancelled", POST=stopped_run),
+]

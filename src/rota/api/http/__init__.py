@@ -1,0 +1,1 @@
+"""HTTP below the routes: connections, headers, proxies, the guard, problems."""

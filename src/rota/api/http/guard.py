@@ -1,0 +1,185 @@
+"""What every request passes: whose host and origin it names, and the last net for errors."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import random
+import re
+import time
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from rota.api.auth.identity import SAFE_METHODS, asked_by
+from rota.api.http.headers import Answer
+from rota.api.http.problems import http_problem, problem, unexpected
+from rota.api.http.proxies import Front, named_callers
+from rota.api.http.rejection import NotLocal, WrongHost, WrongOrigin
+from rota.api.operations.response import mounted_at
+from rota.api.operations.routing import with_slashes_kept
+from rota.config import Config
+from rota.errors import RotaError
+
+log = logging.getLogger("rota.api")
+access = logging.getLogger("rota.access")
+
+_HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([\w.-]+))(?::\d{1,5})?", re.ASCII)
+_REQUEST_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
+_LONGEST_HOST = 255
+
+Given = Mapping[bytes, bytes]
+"""Headers of a request by their names in small letters; each of them looked at for every request, so undecoded."""
+
+
+class Guard:
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], front: Front, *, local: bool = False) -> None:
+        """`hosts`: by which names it may be called, besides those of this machine. `local`: by nobody elsewhere."""
+        self._app = app
+        self._hosts = hosts
+        self._front = front
+        self._local = local
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        answer, begins = Answer(scope, send, request_id(headers)), time.perf_counter()
+        inner, host = self._front.seen(with_slashes_kept(scope), headers)
+        mounted_at(inner.get("root_path", ""))
+        try:
+            if self._local:
+                check_near(scope, headers)
+            check_host(scope["headers"], self._hosts)
+            if host is not None:  # besides, not instead: a page that lets its own name point to us may say anything
+                check_forwarded_host(host, self._hosts)
+            check_origin(scope["method"], headers, inner.get("scheme", "http"), host)
+            await self._app(inner, receive, answer.send)
+        except ClientDisconnect:
+            pass
+        except Exception as error:
+            if answer.status is not None:
+                raise
+            if isinstance(error, RotaError):
+                response = problem(error)
+            elif isinstance(error, HTTPException):
+                response = http_problem(scope, error)
+            else:
+                words = (scope["method"], scope["path"], answer.request_id)
+                log.exception("%s %r failed (request %s)", *words, extra={"request_id": answer.request_id})
+                response = unexpected(answer.request_id)
+            await response(scope, receive, answer.send)
+        finally:
+            if access.isEnabledFor(logging.DEBUG):
+                _note(inner, answer, time.perf_counter() - begins)
+
+
+def _note(scope: Scope, answer: Answer, seconds: float) -> None:
+    """What was asked, without what stands behind the question mark: there may be anything in it."""
+    identity = asked_by(scope)
+    facts = {
+        "request_id": answer.request_id,
+        "method": scope["method"],
+        "path": scope["path"],
+        "status": answer.status,
+        "duration_ms": round(seconds * 1000, 3),
+        "actor": identity and identity.actor,
+    }
+    access.debug("%s %r %s (request %s)", facts["method"], facts["path"], answer.status, answer.request_id, extra=facts)
+
+
+def request_id(headers: Given) -> str:
+    given = headers.get(b"x-request-id")
+    if given is not None and _REQUEST_ID.fullmatch(text := given.decode("latin-1")):
+        return text
+    return f"{random.getrandbits(64):016x}"
+
+
+def own_hosts(config: Config) -> frozenset[str]:
+    named = (name.strip().lower() for name in config.allowed_hosts.split(","))
+    return frozenset({config.host.lower(), *(name for name in named if name)})
+
+
+def check_host(headers: Iterable[tuple[bytes, bytes]], own: frozenset[str]) -> None:
+    given = [value for name, value in headers if name == b"host"]
+    if len(given) != 1 or not _is_ours(given[0], own):
+        raise WrongHost(b", ".join(given).decode("latin-1"))
+
+
+def _is_ours(host: bytes, own: frozenset[str]) -> bool:
+    return len(host) <= _LONGEST_HOST + len(":65535") and _is_own(host, own)
+
+
+@lru_cache(1_000)
+def _is_own(host: bytes, own: frozenset[str]) -> bool:
+    name = host_name(host.decode("latin-1"))
+    return name in own or is_loopback(name)
+
+
+def check_forwarded_host(host: str, own: frozenset[str]) -> None:
+    if not _is_ours(host.encode("latin-1"), own):
+        raise WrongHost(host)
+
+
+def check_near(scope: Scope, headers: Given) -> None:
+    """Whoever has no address (a socket in the file system, a test) is on this machine.
+
+    A proxy may be, and its callers elsewhere: what it says of them is held against them whoever it is, and never lets
+    anybody in.
+    """
+    client = scope.get("client")
+    if client and not _is_near(client[0]):
+        raise NotLocal
+    if not all(named is not None and _is_near(named) for named in named_callers(scope, headers)):
+        raise NotLocal
+
+
+@lru_cache(1_000)
+def _is_near(host: str) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return True
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
+
+def check_origin(method: str, headers: Given, scheme: str, host: str | None) -> None:
+    """Reading needs no check: without CORS headers a browser shows the answer to no other origin.
+
+    `scheme` and `host` as the caller used them. Whoever is asked over HTTPS has no pages that came without; but a proxy
+    that does not tell of it may have one.
+    """
+    if method in SAFE_METHODS:
+        return
+    origin = headers.get(b"origin")
+    if origin is not None:
+        called = headers[b"host"] if host is None else host.encode("latin-1")
+        own, _, name = origin.lower().partition(b"://")
+        if name != called.lower() or (scheme == "https" and own != b"https"):
+            raise WrongOrigin(origin.decode("latin-1"))
+    if headers.get(b"sec-fetch-site", b"none") not in (b"same-origin", b"none"):
+        raise WrongOrigin("another origin" if origin is None else origin.decode("latin-1"))
+
+
+def host_name(host: str) -> str:
+    """Without the port, and without the brackets of an IPv6 address; nothing if it is none: pages show it."""
+    parts = _HOST.fullmatch(host)
+    return "" if parts is None else (parts[1] or parts[2]).lower()
+
+
+def is_loopback(name: str) -> bool:
+    return len(name) <= _LONGEST_HOST and _is_loopback(name)
+
+
+@lru_cache(1_000)
+def _is_loopback(name: str) -> bool:
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,1 @@
+"""Routes about jobs and queues."""

@@ -1,0 +1,158 @@
+"""`/api/v1/jobs`: jobs that are data, made, changed and dropped while workers run."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.api.auth.identity import identity_of
+from rota.api.docs.examples import JOB, SCHEDULE
+from rota.api.http.problems import payload_at
+from rota.api.jobs.bodies import JobBody, NewJobBody, all_options, kind_of, options_in, runs_at_once, schedule_in
+from rota.api.operations.operation import operation
+from rota.api.operations.query import OwnerQuery, asked
+from rota.api.operations.request import client_of, json_body, shaped
+from rota.api.operations.response import answer, at, etag, require_revision
+from rota.client.client import Client
+from rota.core.access.roles import Role
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.status import JobStatus
+from rota.core.schedules.documents import parse
+from rota.core.schedules.view import view
+from rota.errors import Conflict, UnknownJob
+from rota.values.durations import worded
+
+
+class DropQuery(msgspec.Struct):
+    """`force`: also while it is needed; its schedules are disabled, and its runs cancelled."""
+
+    force: bool = False
+
+
+def document(definition: JobDefinition, status: JobStatus) -> dict[str, Any]:
+    return {**worded(definition), "status": worded(status)}
+
+
+async def answered(client: Client, definition: JobDefinition, status: int = 200, **more: object) -> Response:
+    """With its version, by which a change can be made to depend on nobody having changed it meanwhile."""
+    headers = {"etag": etag(definition.version)}
+    if status == 201:
+        headers["location"] = at(f"/api/v1/jobs/{quote(definition.name, safe='')}")
+    return answer({**document(definition, await client.job_status(definition.name)), **more}, status, headers)
+
+
+@operation(
+    Role.ADMIN,
+    query=OwnerQuery,
+    body=NewJobBody,
+    answers=dict[str, Any],
+    status=201,
+    also=(200,),
+    takes={
+        "name": "ping",
+        "url": "https://example.com/health",
+        "max_retries": 3,
+        "interval_minutes": 30,
+        "interval_type": "minutes",
+        "schedule_enabled": True,
+    },
+    gives={**JOB, "schedule": SCHEDULE, "run": None},
+)
+async def create_job(request: Request) -> Response:
+    """Make a job of data: a request, a program, or work for somebody outside; with its schedule, if so asked.
+
+    All of it or nothing; sent again just the same, it makes nothing new (200). `schedule` and `run` of the answer are
+    what came with it. The schedule goes when the job is dropped.
+    """
+    body = shaped(await json_body(request), NewJobBody)
+    kind, options, wanted = kind_of(body), options_in(body), schedule_in(body)
+    parsed = None if wanted is None else parse(wanted)
+    client, actor = await client_of(request), identity_of(request).actor
+    owner = asked(request, OwnerQuery).owner
+    run = (body.payload or {}) if runs_at_once(body) else None
+    with payload_at("$.schedule.payload" if parsed is not None and body.payload is None else "$.payload"):
+        made = await client.data_jobs.make(body.name, kind, options, schedule=parsed, run=run, owner=owner, actor=actor)
+    schedule = None if parsed is None else view(await client.schedules.get(parsed.name), now=await client.time())
+    first = None if made.run is None else await client.get(made.run.id)
+    return await answered(client, made.job, 201 if made.new else 200, schedule=schedule, run=first)
+
+
+async def _is_there(client: Client, name: str) -> bool:
+    try:
+        await client.job(name)
+    except UnknownJob:
+        return False
+    return True
+
+
+@operation(
+    Role.ADMIN,
+    body=JobBody,
+    answers=dict[str, Any],
+    also=(201,),
+    takes={"url": "https://example.com/health", "timeout": "3s"},
+    gives=JOB,
+)
+async def put_job(request: Request) -> Response:
+    """Make or replace a job of data: what the body does not say is as by default.
+
+    With `If-Match`, only if nobody has changed it since that `ETag`; with `If-None-Match: *`, only if there is none.
+    """
+    body, name = shaped(await json_body(request), JobBody), request.path_params["name"]
+    kind, options = kind_of(body), options_in(body)
+    client, actor = await client_of(request), identity_of(request).actor
+    if not await _is_there(client, name):
+        require_revision(request, None)
+        return await answered(client, await client.data_jobs.add(name, kind, actor=actor, **options), 201)
+    old = await client.job(name)
+    require_revision(request, old.version)
+    if request.headers.get("if-none-match") == "*":
+        raise Conflict(f"there is a job {name!r} already")
+    _require_kind(old, kind)
+    wanted = {**all_options(kind), **options}
+    changed = await client.data_jobs.change(name, actor=actor, expected=_expected(request, old), **wanted)
+    return await answered(client, changed)
+
+
+@operation(Role.ADMIN, body=JobBody, answers=dict[str, Any], takes={"timeout": None, "enabled": False}, gives=JOB)
+async def patch_job(request: Request) -> Response:
+    """Change some of a job of data; runs that were enqueued before keep theirs.
+
+    With `If-Match`, only if nobody has changed it since that `ETag`.
+    """
+    body, name = shaped(await json_body(request), JobBody), request.path_params["name"]
+    client = await client_of(request)
+    old = await client.job(name)
+    require_revision(request, old.version)
+    if body.kind is not msgspec.UNSET:
+        _require_kind(old, body.kind)
+    changed = await client.data_jobs.change(
+        name, actor=identity_of(request).actor, expected=_expected(request, old), **options_in(body)
+    )
+    return await answered(client, changed)
+
+
+def _require_kind(old: JobDefinition, kind: str) -> None:
+    if old.kind not in (kind, "python"):  # one that is declared in code is refused with better words
+        raise Conflict(f"job {old.name!r} is of kind {old.kind}", hint="drop it, or take another name")
+
+
+def _expected(request: Request, old: JobDefinition) -> int | None:
+    return old.version if "if-match" in request.headers else None
+
+
+@operation(Role.ADMIN, query=DropQuery, status=204)
+async def delete_job(request: Request) -> Response:
+    """Drop a job of data, and the schedule that came with it; what is known of its runs stays.
+
+    While another schedule or a run needs it, it is refused, unless that is forced.
+    """
+    name = request.path_params["name"]
+    client = await client_of(request)
+    require_revision(request, (await client.job(name)).version)
+    await client.data_jobs.drop(name, force=asked(request, DropQuery).force, actor=identity_of(request).actor)
+    return Response(status_code=204)

@@ -1,0 +1,179 @@
+"""Runs as executions with numbers, and the scheduler in figures: for callers that know jobs by those words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.api.auth.redaction import all_shown, shown
+from rota.api.operations.operation import operation
+from rota.api.operations.query import asked
+from rota.api.operations.request import client_of
+from rota.api.operations.response import answer
+from rota.api.operations.routing import declared
+from rota.client.client import MOST_LISTED, Client
+from rota.core.access.roles import Role
+from rota.core.jobs.status import JobState
+from rota.core.monitoring.statistics import JobStats
+from rota.core.runs.run import Attempt, Run, RunFilter
+from rota.core.states import RunState
+
+_S = RunState
+_STATUS = {
+    _S.SCHEDULED: "pending", _S.QUEUED: "pending", _S.RUNNING: "running", _S.WAITING: "running",
+    _S.CANCELLING: "running", _S.SUCCEEDED: "completed", _S.FAILED: "failed", _S.TIMED_OUT: "failed",
+    _S.EXPIRED: "failed", _S.CANCELLED: "cancelled", _S.SKIPPED: "skipped",
+}  # fmt: skip
+_MOST_COUNTED = 1_000_000
+
+
+class ExecutionQuery(msgspec.Struct):
+    limit: Annotated[int, msgspec.Meta(ge=1, le=500)] = 50
+    offset: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 0
+
+
+class Execution(msgspec.Struct, kw_only=True):
+    """A run. `execution_number` counts the runs of its job from 1, `retry_attempt` its attempts from 0."""
+
+    id: str
+    job_id: str
+    execution_number: int
+    status: str
+    started_at: datetime | None
+    completed_at: datetime | None
+    duration_ms: int | None
+    retry_attempt: int
+    error_message: str | None
+    metadata: dict[str, Any]
+
+
+class ExecutionDetail(Execution, kw_only=True):
+    cpu_time_ms: int | None
+    memory_peak_mb: int | None
+    counters: dict[str, int | float]
+
+
+class Executions(msgspec.Struct):
+    executions: list[Execution]
+    total: int
+    limit: int
+    offset: int
+
+
+class ExecutionTotals(msgspec.Struct):
+    total: int
+    average_duration_ms: int | None
+    success_rate: float | None
+
+
+class SchedulerMetrics(msgspec.Struct):
+    """`jobs` by state; `stale_locks_cleared`: leases that this process has taken away since it began."""
+
+    jobs: dict[str, int]
+    executions: ExecutionTotals
+    last_check_at: datetime | None
+    last_metrics_update: datetime
+    stale_locks_cleared: int
+
+
+@operation(Role.VIEWER, query=ExecutionQuery, answers=Executions)
+async def list_executions(request: Request) -> Response:
+    """The runs of a job with numbers, the newest first, by `limit` and `offset`."""
+    query = asked(request, ExecutionQuery)
+    client, name = await client_of(request), request.path_params["name"]
+    await client.job(name)
+    total = (await client.count(RunFilter(job=name), most=_MOST_COUNTED)).count
+    runs = await _newest(client, name, query.offset + query.limit)
+    wanted = runs[query.offset :]
+    numbered = [_execution(run, total - query.offset - place) for place, run in enumerate(all_shown(request, wanted))]
+    return answer(Executions(numbered, total, query.limit, query.offset))
+
+
+async def _newest(client: Client, job: str, count: int) -> list[Run]:
+    found: list[Run] = []
+    while len(found) < count:
+        wanted = min(MOST_LISTED, count - len(found))
+        page = await client.list(RunFilter(job=job), limit=wanted, before=found[-1].id if found else None)
+        found += page
+        if len(page) < wanted:
+            break
+    return found
+
+
+@operation(Role.VIEWER, answers=ExecutionDetail)
+async def get_execution(request: Request) -> Response:
+    """One run with its number, and what it used."""
+    client = await client_of(request)
+    run = shown(request, await client.get(request.path_params["id"]))
+    older = RunFilter(job=run.job, created_before=run.created_at)
+    number = (await client.count(older, most=_MOST_COUNTED)).count + 1
+    attempts = await client.attempts(run.id)
+    facts = msgspec.structs.asdict(_execution(run, number))
+    return answer(ExecutionDetail(**facts, **_used(attempts[-1] if attempts else None)))
+
+
+def _execution(run: Run, number: int) -> Execution:
+    took = None if run.started_at is None or run.finished_at is None else run.finished_at - run.started_at
+    return Execution(
+        id=run.id,
+        job_id=run.job,
+        execution_number=number,
+        status=_STATUS[run.state],
+        started_at=run.started_at,
+        completed_at=run.finished_at,
+        duration_ms=None if took is None else round(took.total_seconds() * 1_000),
+        retry_attempt=max(0, run.attempt - 1),
+        error_message=None if run.error is None else run.error.message,
+        metadata=run.metadata,
+    )
+
+
+def _used(attempt: Attempt | None) -> dict[str, Any]:
+    if attempt is None:
+        return {"cpu_time_ms": None, "memory_peak_mb": None, "counters": {}}
+    return {
+        "cpu_time_ms": attempt.cpu_time_ms,
+        "memory_peak_mb": attempt.memory_peak_mb,
+        "counters": attempt.counters,
+    }
+
+
+@operation(Role.VIEWER, answers=SchedulerMetrics)
+async def scheduler_metrics(request: Request) -> Response:
+    """The whole installation in a few figures."""
+    client = await client_of(request)
+    statuses = await client.job_statuses()
+    states = Counter(status.state.value for status in statuses)
+    stats = [await client.job_stats(status.job) for status in statuses]
+    seen = [worker.seen_at for worker in await client.workers.list()]
+    return answer(
+        SchedulerMetrics(
+            {state.value: states.get(state.value, 0) for state in JobState},
+            _totals(stats),
+            max(seen, default=None),
+            await client.time(),
+            client.meters.taken_away,
+        )
+    )
+
+
+def _totals(stats: list[JobStats]) -> ExecutionTotals:
+    total = sum(one.total - one.skipped for one in stats)
+    went_well = sum(one.succeeded for one in stats)
+    tried = went_well + sum(one.failed + one.timed_out + one.expired for one in stats)
+    timed = [(one.total - one.skipped, one.average_duration_ms) for one in stats if one.average_duration_ms is not None]
+    weight = sum(count for count, _ in timed)
+    average = None if not weight else round(sum(count * average for count, average in timed) / weight)
+    return ExecutionTotals(total, average, went_well / tried if tried else None)
+
+
+ROUTES = [
+    declared("/jobs/{name}/executions", GET=list_executions),
+    declared("/executions/{id}", GET=get_execution),
+    declared("/scheduler/metrics", GET=scheduler_metrics),
+]

@@ -1,0 +1,149 @@
+"""`/api/v1/jobs`: what can be run, how it stands, and what is done to a job as a whole."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.api.auth.identity import identity_of
+from rota.api.auth.redaction import all_shown, created
+from rota.api.docs.examples import JOB, JOB_STATUS, RUN
+from rota.api.jobs.data_jobs import answered, create_job, delete_job, document, patch_job, put_job
+from rota.api.operations.cursors import cursor_below, run_before
+from rota.api.operations.operation import operation
+from rota.api.operations.query import asked
+from rota.api.operations.request import client_of, json_body, key_of, shaped
+from rota.api.operations.response import answer, page
+from rota.api.operations.routing import declared
+from rota.api.operations.run_filter import RunListQuery, filter_of
+from rota.core.access.roles import Role
+from rota.core.jobs.status import JobStatus
+from rota.core.monitoring.statistics import JobStats
+from rota.core.runs.run import Run
+from rota.errors import Invalid
+
+Reason = Annotated[str, msgspec.Meta(max_length=1_000)]
+
+
+class JobReasonBody(msgspec.Struct, forbid_unknown_fields=True):
+    reason: Reason | None = None
+
+
+class JobResumeBody(msgspec.Struct, forbid_unknown_fields=True):
+    catch_up: str = "skip"
+
+
+class CancelledJob(msgspec.Struct):
+    """`cancelled`: how many runs ended, or were asked to stop."""
+
+    job: str
+    cancelled: int
+    status: JobStatus
+
+
+@operation(Role.VIEWER, answers=dict[str, Any], lists=True, gives=JOB)
+async def list_jobs(request: Request) -> Response:
+    """Jobs, by name: what each declares, the JSON Schema of its payload, and its `status`."""
+    client = await client_of(request)
+    definitions = {definition.name: definition for definition in await client.jobs()}
+    statuses = {status.job: status for status in await client.job_statuses()}
+    return answer(page([document(definitions[name], statuses[name]) for name in definitions if name in statuses]))
+
+
+@operation(Role.VIEWER, answers=dict[str, Any], gives=JOB)
+async def get_job(request: Request) -> Response:
+    """One job: what it declares, and its `status`."""
+    client = await client_of(request)
+    return await answered(client, await client.job(request.path_params["name"]))
+
+
+@operation(
+    Role.OPERATOR,
+    body=JobReasonBody,
+    body_optional=True,
+    answers=JobStatus,
+    takes={"reason": "the site is down"},
+    gives={**JOB_STATUS, "state": "paused"},
+)
+async def pause_job(request: Request) -> Response:
+    """Nothing of a job begins, and its schedules rest, until it is resumed; what runs, runs on."""
+    body = shaped(await json_body(request, default={}), JobReasonBody)
+    client = await client_of(request)
+    actor = identity_of(request).actor
+    return answer(await client.pause_job(request.path_params["name"], reason=body.reason, actor=actor))
+
+
+@operation(
+    Role.OPERATOR,
+    body=JobResumeBody,
+    body_optional=True,
+    answers=JobStatus,
+    takes={"catch_up": "latest"},
+    gives=JOB_STATUS,
+)
+async def resume_job(request: Request) -> Response:
+    """Let a job go on; plan times of the pause are skipped, unless `catch_up` is `latest` or `all`."""
+    body = shaped(await json_body(request, default={}), JobResumeBody)
+    client = await client_of(request)
+    actor = identity_of(request).actor
+    return answer(await client.resume_job(request.path_params["name"], catch_up=body.catch_up, actor=actor))
+
+
+@operation(
+    Role.OPERATOR, body=JobReasonBody, body_optional=True, answers=CancelledJob, takes={"reason": "no longer needed"}
+)
+async def cancel_job(request: Request) -> Response:
+    """Disable a job's schedules and cancel its live runs."""
+    body = shaped(await json_body(request, default={}), JobReasonBody)
+    client = await client_of(request)
+    name = request.path_params["name"]
+    count = await client.cancel_job(name, reason=body.reason, actor=identity_of(request).actor)
+    return answer(CancelledJob(name, count, await client.job_status(name)))
+
+
+@operation(Role.OPERATOR, answers=Run, status=201, also=(200,), keyed=True, gives=RUN)
+async def retry_job(request: Request) -> Response:
+    """Do the work of a job's newest run again, if that did not succeed.
+
+    With an `Idempotency-Key`, sent again it is answered with the run that it made the first time (200).
+    """
+    client = await client_of(request)
+    name, actor = request.path_params["name"], identity_of(request).actor
+    enqueued = await client.retry_job(name, actor=actor, idempotency_key=key_of(request))
+    return created(request, await client.get(enqueued.id), new=enqueued.created)
+
+
+@operation(Role.VIEWER, query=RunListQuery, answers=Run, lists=True, gives=RUN)
+async def list_runs_of_job(request: Request) -> Response:
+    """The runs of a job, the newest first."""
+    query = asked(request, RunListQuery)
+    name = request.path_params["name"]
+    if query.job not in (None, name):
+        raise Invalid(f"job is {query.job!r:.80}, but the address says {name!r:.80}")
+    client = await client_of(request)
+    await client.job(name)
+    wanted = msgspec.structs.replace(filter_of(request, query, query.scope_wanted), job=name)
+    found = await client.page(wanted, limit=query.limit, before=run_before(query.cursor))
+    return answer(page(all_shown(request, found.runs), cursor_below(found.next)))
+
+
+@operation(Role.VIEWER, answers=JobStats)
+async def job_stats(request: Request) -> Response:
+    """How all runs of a job ended that ever did, and how long they took; pruned ones included."""
+    client = await client_of(request)
+    return answer(await client.job_stats(request.path_params["name"]))
+
+
+ROUTES = [
+    declared("/jobs", GET=list_jobs, POST=create_job),
+    declared("/jobs/{name}", GET=get_job, PUT=put_job, PATCH=patch_job, DELETE=delete_job),
+    declared("/jobs/{name}/pause", POST=pause_job),
+    declared("/jobs/{name}/resume", POST=resume_job),
+    declared("/jobs/{name}/cancel", POST=cancel_job),
+    declared("/jobs/{name}/retry", POST=retry_job),
+    declared("/jobs/{name}/runs", GET=list_runs_of_job),
+    declared("/jobs/{name}/stats", GET=job_stats),
+]

@@ -1,0 +1,81 @@
+"""`/api/v1/queues`: how full they are, and which are paused."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.api.auth.identity import identity_of
+from rota.api.docs.examples import QUEUE
+from rota.api.jobs.jobs import JobReasonBody
+from rota.api.operations.operation import operation
+from rota.api.operations.request import client_of, json_body, shaped
+from rota.api.operations.response import answer, page
+from rota.api.operations.routing import declared
+from rota.client.client import Client
+from rota.core.access.roles import Role
+from rota.core.jobs.queues import Pause, with_empty_queues
+
+
+class Queue(msgspec.Struct):
+    """`oldest_at`: since when the run could be claimed that waits longest; null while none waits."""
+
+    queue: str
+    running: int
+    queued: int
+    scheduled: int
+    paused: Pause | None
+    oldest_at: datetime | None = None
+
+
+class ResumedQueue(Queue, kw_only=True):
+    """`was_paused`: until now."""
+
+    was_paused: bool
+
+
+async def _queues(client: Client) -> list[Queue]:
+    """Those that jobs name, and those that are paused, too, though nothing is in them."""
+    paused = {one.name: one for one in await client.paused_queues()}
+    counts = {count[0]: count for count in with_empty_queues(await client.queues(), await client.jobs())}
+    oldest = await client.insight.oldest_queued()
+    names = sorted({*counts, *paused})
+    return [Queue(*counts.get(name, (name, 0, 0, 0)), paused.get(name), oldest.get(name)) for name in names]
+
+
+@operation(Role.VIEWER, answers=Queue, lists=True, gives=QUEUE)
+async def list_queues(request: Request) -> Response:
+    """Queues, by name: runs that run, that may be claimed, and that wait for their time."""
+    return answer(page(await _queues(await client_of(request))))
+
+
+@operation(Role.OPERATOR, body=JobReasonBody, body_optional=True, answers=Queue, takes={"reason": "the relay is down"})
+async def pause_queue(request: Request) -> Response:
+    """Let nothing be claimed from a queue until it is resumed; what runs, runs on."""
+    body = shaped(await json_body(request, default={}), JobReasonBody)
+    client, name = await client_of(request), request.path_params["name"]
+    await client.pause_queue(name, reason=body.reason, actor=identity_of(request).actor)
+    return answer(await _queue(client, name))
+
+
+@operation(Role.OPERATOR, answers=ResumedQueue, gives={**QUEUE, "was_paused": True})
+async def resume_queue(request: Request) -> Response:
+    """Let runs be claimed from a queue again."""
+    client, name = await client_of(request), request.path_params["name"]
+    was_paused = await client.resume_queue(name, actor=identity_of(request).actor)
+    queue = await _queue(client, name)
+    return answer(ResumedQueue(**msgspec.structs.asdict(queue), was_paused=was_paused))
+
+
+async def _queue(client: Client, name: str) -> Queue:
+    return next((queue for queue in await _queues(client) if queue.queue == name), Queue(name, 0, 0, 0, None))
+
+
+ROUTES = [
+    declared("/queues", GET=list_queues),
+    declared("/queues/{name}/pause", POST=pause_queue),
+    declared("/queues/{name}/resume", POST=resume_queue),
+]

@@ -1,0 +1,97 @@
+"""`/api/v1/quotas`: what each scope of a kind may have, or one of them alone, over all jobs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.api.auth.identity import identity_of
+from rota.api.docs.examples import QUOTA
+from rota.api.operations.operation import operation
+from rota.api.operations.request import client_of, json_body, shaped
+from rota.api.operations.response import answer, page
+from rota.api.operations.routing import declared
+from rota.core.access.roles import Role
+from rota.core.limits.quotas import QuotaOf
+
+Many = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
+
+
+class QuotaBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """`rate`: so many begin in so long, `"1000/1h"`."""
+
+    max_concurrency: Many | None = None
+    max_queued: Many | None = None
+    rate: str | None = None
+
+
+@operation(Role.VIEWER, answers=QuotaOf, lists=True, gives=QUOTA)
+async def list_quotas(request: Request) -> Response:
+    """Quotas, of kinds of scopes (`id` is null) and of single ones."""
+    return answer(page(await (await client_of(request)).quotas.ls()))
+
+
+async def _get(request: Request) -> Response:
+    return answer(await (await client_of(request)).quotas.get(*_place(request)))
+
+
+async def _put(request: Request) -> Response:
+    body = shaped(await json_body(request), QuotaBody)
+    client = await client_of(request)
+    given = msgspec.structs.asdict(body)
+    return answer(await client.quotas.set(*_place(request), actor=identity_of(request).actor, **given))
+
+
+async def _delete(request: Request) -> Response:
+    await (await client_of(request)).quotas.drop(*_place(request), actor=identity_of(request).actor)
+    return Response(status_code=204)
+
+
+def _place(request: Request) -> tuple[str, str | None]:
+    return request.path_params["kind"], request.path_params.get("id")
+
+
+@operation(Role.VIEWER, answers=QuotaOf, gives={**QUOTA, "id": None})
+async def get_quota_of_kind(request: Request) -> Response:
+    """What each scope of a kind may have that has no quota of its own."""
+    return await _get(request)
+
+
+@operation(Role.ADMIN, body=QuotaBody, answers=QuotaOf, takes={"max_concurrency": 5}, gives={**QUOTA, "id": None})
+async def put_quota_of_kind(request: Request) -> Response:
+    """Set what each scope of a kind may have; what waits or runs already comes under it, too."""
+    return await _put(request)
+
+
+@operation(Role.ADMIN, status=204)
+async def delete_quota_of_kind(request: Request) -> Response:
+    """Drop the quota of a kind of scopes."""
+    return await _delete(request)
+
+
+@operation(Role.VIEWER, answers=QuotaOf, gives=QUOTA)
+async def get_quota(request: Request) -> Response:
+    """The quota that one scope has for itself."""
+    return await _get(request)
+
+
+@operation(Role.ADMIN, body=QuotaBody, answers=QuotaOf, takes={"max_queued": 100, "rate": "1000/1h"}, gives=QUOTA)
+async def put_quota(request: Request) -> Response:
+    """Set what one scope may have, in place of what its kind may."""
+    return await _put(request)
+
+
+@operation(Role.ADMIN, status=204)
+async def delete_quota(request: Request) -> Response:
+    """Drop the quota of one scope; it is under that of its kind then, if there is one."""
+    return await _delete(request)
+
+
+ROUTES = [
+    declared("/quotas", GET=list_quotas),
+    declared("/quotas/{kind}", GET=get_quota_of_kind, PUT=put_quota_of_kind, DELETE=delete_quota_of_kind),
+    declared("/quotas/{kind}/{id}", GET=get_quota, PUT=put_quota, DELETE=delete_quota),
+]

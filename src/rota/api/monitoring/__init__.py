@@ -1,0 +1,1 @@
+"""Routes for dashboards, exports, health and changes."""

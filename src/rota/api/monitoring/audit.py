@@ -1,0 +1,41 @@
+"""`/api/v1/audit`: what people and policies did."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.api.docs.examples import EVENT
+from rota.api.operations.cursors import number_before
+from rota.api.operations.operation import operation
+from rota.api.operations.query import Page, asked
+from rota.api.operations.request import client_of
+from rota.api.operations.response import answer, page
+from rota.api.operations.routing import declared
+from rota.core.access.roles import Role
+from rota.core.ledger.audit import Event
+
+
+class AuditQuery(Page, kw_only=True):
+    """`subject` is the whole id of a run or a worker, or a name."""
+
+    kind: str | None = None
+    subject: str | None = None
+    actor: str | None = None
+
+
+@operation(Role.VIEWER, query=AuditQuery, answers=Event, lists=True, gives=EVENT)
+async def list_audit(request: Request) -> Response:
+    """What people and policies did, the newest first."""
+    query = asked(request, AuditQuery)
+    found = await (await client_of(request)).audit(
+        kind=query.kind,
+        subject=query.subject,
+        actor=query.actor,
+        limit=query.limit,
+        before=number_before(query.cursor),
+    )
+    return answer(page(found, str(found[-1].seq) if len(found) == query.limit else None))
+
+
+ROUTES = [declared("/audit", GET=list_audit)]

@@ -1,0 +1,60 @@
+"""`/api/v1/stream`: hints that something changed, as server-sent events."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from rota.api.auth.identity import identity_of
+from rota.api.operations.event_stream import MEDIA, STILL_HERE, Streams, event_of, or_silence
+from rota.api.operations.operation import operation
+from rota.api.operations.query import asked
+from rota.api.operations.request import client_of
+from rota.api.operations.routing import declared
+from rota.client.subscription import checked_topic
+from rota.core.access.roles import Role
+
+
+class StreamQuery(msgspec.Struct):
+    """`topics` with commas between them: `runs`, `schedules`, `workers`, `queues`, `run:<id>`."""
+
+    topics: Annotated[str, msgspec.Meta(min_length=1, max_length=10_000)] = "runs"
+
+
+@operation(Role.VIEWER, query=StreamQuery, media=MEDIA)
+async def stream(request: Request) -> Response:
+    """Hints as server-sent events: what changed, to be looked at again.
+
+    First, once, how everything is; then each change, at most four times a second. A `reset` comes first if the caller
+    names a `Last-Event-ID`: what was in between is not known any more.
+    """
+    topics = [topic.strip() for topic in asked(request, StreamQuery).topics.split(",") if topic.strip()]
+    client, actor = await client_of(request), identity_of(request).actor
+    streams: Streams = request.app.state.streams
+    streams.require_room(actor)
+    for topic in topics:  # refused now, and not when the answer has begun
+        checked_topic(topic)
+    again = "last-event-id" in request.headers
+
+    async def told() -> AsyncIterator[bytes]:
+        name, number = secrets.token_hex(4), 0
+        with streams.one_more(actor):
+            async with client.subscribe(topics) as hints:
+                if again:
+                    yield b"event: reset\ndata: {}\n\n"
+                async for hint in or_silence(hints, streams.over):
+                    if hint is None:
+                        yield STILL_HERE
+                        continue
+                    number += 1
+                    yield event_of("hint", hint, f"{name}-{number}")
+
+    return StreamingResponse(told(), media_type=MEDIA, headers={"x-accel-buffering": "no"})
+
+
+ROUTES = [declared("/stream", GET=stream)]

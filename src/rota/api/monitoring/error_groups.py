@@ -1,0 +1,67 @@
+"""`/api/v1/errors`: what went wrong, grouped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.api.auth.identity import identity_of
+from rota.api.auth.redaction import shown
+from rota.api.docs.examples import FAULTS
+from rota.api.operations.operation import operation
+from rota.api.operations.query import Instant, Limit, asked
+from rota.api.operations.request import client_of
+from rota.api.operations.response import answer
+from rota.api.operations.routing import declared
+from rota.api.operations.run_filter import scope_of, scope_seen
+from rota.core.access.roles import Role
+from rota.core.monitoring.error_groups import FaultGroup, FaultGroups
+
+
+class ErrorsQuery(msgspec.Struct, kw_only=True):
+    """The last 24 hours, if no time is given."""
+
+    since: Instant | None = None
+    until: Instant | None = None
+    job: str | None = None
+    scope: Annotated[str, msgspec.Meta(description="kind/id")] | None = None
+    limit: Limit = 50
+
+
+@operation(Role.VIEWER, query=ErrorsQuery, answers=FaultGroups, gives=FAULTS)
+async def list_errors(request: Request) -> Response:
+    """Runs that failed, timed out or expired, grouped by job and fingerprint; the group that was seen last comes first.
+
+    `histogram` counts them in 24 equal parts of the time asked for. `truncated`: there were more than are looked at.
+    All runs of a group are retried by `/runs:bulk` with its `job` and `fingerprint` as the filter.
+    """
+    query = asked(request, ErrorsQuery)
+    found = await (await client_of(request)).faults.groups(
+        since=query.since,
+        until=query.until,
+        job=query.job,
+        scope=scope_seen(request, scope_of(query.scope)),
+        limit=query.limit,
+    )
+    if identity_of(request).may(Role.ADMIN):
+        return answer(found)
+    return answer(msgspec.structs.replace(found, items=await _discreet(request, found.items)))
+
+
+async def _discreet(request: Request, groups: Sequence[FaultGroup]) -> list[FaultGroup]:
+    """What the newest run of each says, as it is shown to whoever asks. One that was pruned meanwhile says nothing."""
+    newest = [group.last_run_id for group in groups]
+    found = await (await client_of(request)).get_many(newest, gone_ok=True)
+    seen = {run.id: shown(request, run) for run in found}
+    return [
+        group.said_by(seen[group.last_run_id].error, seen[group.last_run_id].reason)
+        for group in groups
+        if group.last_run_id in seen
+    ]
+
+
+ROUTES = [declared("/errors", GET=list_errors, scoped=True)]

@@ -1,0 +1,87 @@
+"""`/api/v1/export`: everything of a kind, a JSON object on each line."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from rota.api.auth.redaction import all_shown, discretion
+from rota.api.operations.operation import operation
+from rota.api.operations.query import asked
+from rota.api.operations.request import client_of
+from rota.api.operations.routing import declared
+from rota.api.operations.run_filter import RunQuery, filter_of
+from rota.client.client import Client
+from rota.client.export import all_events, all_runs, attempts_of
+from rota.core.access.roles import Role
+from rota.core.runs.run import RunFilter
+
+_LINES = "application/x-ndjson"
+
+
+@operation(Role.VIEWER, query=RunQuery, media=_LINES)
+async def export_runs(request: Request) -> Response:
+    """All runs that match, the newest first, one on each line."""
+    client = await client_of(request)
+    wanted = await _wanted(request, client)
+
+    async def each() -> AsyncIterator[bytes]:
+        async for page in all_runs(client, wanted):
+            yield b"".join(map(_line, all_shown(request, page)))
+
+    return _stream(each())
+
+
+@operation(Role.VIEWER, query=RunQuery, media=_LINES)
+async def export_attempts(request: Request) -> Response:
+    """The attempts of all runs that match, one on each line with its `run_id`."""
+    client = await client_of(request)
+    wanted = await _wanted(request, client)
+
+    async def each() -> AsyncIterator[bytes]:
+        async for page in all_runs(client, wanted):
+            for run in page:
+                discreet = discretion(request, run)
+                for one in await attempts_of(client, run):
+                    attempt = one if discreet is None else discreet.attempt(one)
+                    yield _line({"run_id": run.id, **msgspec.to_builtins(attempt)})
+
+    return _stream(each())
+
+
+@operation(Role.VIEWER, media=_LINES)
+async def export_events(request: Request) -> Response:
+    """The whole audit, the newest first, one event on each line."""
+    client = await client_of(request)
+
+    async def each() -> AsyncIterator[bytes]:
+        async for page in all_events(client):
+            yield b"".join(map(_line, page))
+
+    return _stream(each())
+
+
+async def _wanted(request: Request, client: Client) -> RunFilter:
+    """Tried once: what it names may not be there, and that cannot be told when the answer has begun."""
+    query = asked(request, RunQuery)
+    wanted = filter_of(request, query, query.scope_wanted)
+    await client.page(wanted, limit=1)
+    return wanted
+
+
+def _stream(lines: AsyncIterator[bytes]) -> Response:
+    return StreamingResponse(lines, media_type=_LINES)
+
+
+def _line(value: object) -> bytes:
+    return msgspec.json.encode(value) + b"\n"
+
+
+ROUTES = [
+    declared("/export/runs", GET=export_runs),
+    declared("/export/attempts", GET=export_attempts),
+    declared("/export/events", GET=export_events),
+]

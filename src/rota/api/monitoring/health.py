@@ -1,0 +1,67 @@
+"""Is it alive, is it ready, what has it counted, and what time is it in the database."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.api.operations.operation import operation
+from rota.api.operations.request import client_of
+from rota.api.operations.response import answer
+from rota.api.operations.routing import declared
+from rota.core.access.roles import Role
+from rota.errors import DeadlineExceeded
+from rota.observability.metrics import CONTENT_TYPE
+
+_PATIENCE = 3.0
+
+
+class Status(msgspec.Struct):
+    status: str
+
+
+class Now(msgspec.Struct):
+    now: datetime
+
+
+@operation(None, query=None, answers=Status, gives={"status": "ok"})
+async def healthz(request: Request) -> Response:
+    """Whether the process lives."""
+    return answer({"status": "ok"})
+
+
+@operation(None, query=None, answers=Status, gives={"status": "ready"})
+async def readyz(request: Request) -> Response:
+    """Whether the database answers, and its tables are this version's.
+
+    A probe gives up before the database's own deadline would.
+    """
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            client = await client_of(request)
+            await client.check_ready()
+    except TimeoutError:
+        raise DeadlineExceeded("asking the database", _PATIENCE) from None
+    return answer({"status": "ready"})
+
+
+@operation(Role.VIEWER, query=None, media=CONTENT_TYPE)
+async def metrics(request: Request) -> Response:
+    """What this process has counted and how full the database is, for Prometheus."""
+    client = await client_of(request)
+    return Response(await client.metrics(), headers={"content-type": CONTENT_TYPE})
+
+
+@operation(None, answers=Now, gives={"now": "2026-01-31T08:00:00Z"})
+async def time(request: Request) -> Response:
+    """The database's clock."""
+    client = await client_of(request)
+    return answer({"now": await client.time()})
+
+
+PROBES = [declared("/healthz", GET=healthz), declared("/readyz", GET=readyz), declared("/metrics", GET=metrics)]
+ROUTES = [declared("/time", GET=time)]

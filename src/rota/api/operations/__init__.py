@@ -1,0 +1,1 @@
+"""What routes are made of: roles, queries, bodies, answers, cursors."""

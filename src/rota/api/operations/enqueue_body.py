@@ -1,0 +1,125 @@
+"""What a caller may send to enqueue a run, and the order it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+
+from rota.api.operations.request import shaped, shaped_all
+from rota.client.client import Order
+from rota.core.jobs.retry import Exponential
+from rota.core.jobs.unique import PartKey
+from rota.values.durations import parse_duration
+from rota.values.names import checked_name
+
+MOST_RUNS = 500
+_NO_OPTIONS = ("job", "payload")
+
+
+class ScopeBody(msgspec.Struct, forbid_unknown_fields=True):
+    kind: str
+    id: str
+
+
+class UniqueBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    fields: list[str] = []
+    period: str | None = None
+    on_conflict: str = "existing"
+    clear: list[str] = []
+
+
+class BackoffBody(msgspec.Struct, forbid_unknown_fields=True, tag="exponential"):
+    base: str = "60s"
+    factor: Annotated[float, msgspec.Meta(ge=1, le=100)] = 2.0
+    cap: str = "1h"
+    jitter: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.1
+
+
+class RunBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A field that is null was not given."""
+
+    job: str
+    payload: dict[str, Any] = {}
+    queue: str | None = None
+    priority: int | None = None
+    delay: str | None = None
+    run_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    key: str | None = None
+    scope: ScopeBody | None = None
+    unique: bool | str | list[str] | UniqueBody | None = None
+    max_attempts: int | None = None
+    backoff: str | list[str] | BackoffBody | None = None
+    timeout: str | None = None
+    tags: list[str] | None = None
+    metadata: dict[str, Any] | None = None
+    after: list[str | dict[str, str]] | None = None
+    ref: str | None = None
+    only_workers: list[str] | None = None
+    labels: list[str] | None = None
+    min_worker_version: str | None = None
+
+
+class ManyRunsBody(msgspec.Struct, forbid_unknown_fields=True):
+    runs: Annotated[list[Any], msgspec.Meta(min_length=1, max_length=MOST_RUNS)]
+
+
+EnqueueBody = RunBody | ManyRunsBody
+
+
+def order_of(value: object, path: str, idempotency_key: str | PartKey | None) -> Order:
+    """`path` is where `value` lies in the body."""
+    body = shaped(value, RunBody, path)
+    return Order(checked_name(body.job, "job"), body.payload, _options(value, body, idempotency_key))
+
+
+def orders_of(value: object, idempotency_key: str | None) -> list[Order]:
+    given = shaped(value, ManyRunsBody).runs
+    bodies = shaped_all(given, RunBody, "$.runs")
+    for name in dict.fromkeys([body.job for body in bodies]):
+        checked_name(name, "job")
+    before: dict[str, Any] = {}
+    orders: list[Order] = []
+    for item, body, key in zip(given, bodies, _part_keys(idempotency_key, len(given)), strict=True):
+        options = _options(item, body, key)
+        # The very same options: then the client prepares them together. What metadata holds is not told apart by ==.
+        if options == before and "metadata" not in options:
+            options = before
+        orders.append(Order(body.job, body.payload, options))
+        before = options
+    return orders
+
+
+def _options(value: Any, body: RunBody, idempotency_key: str | PartKey | None) -> dict[str, Any]:
+    """Of all that may be said of a run, mostly little is: only that is looked at."""
+    options = {
+        name: _option(given) for name in value if name not in _NO_OPTIONS and (given := getattr(body, name)) is not None
+    }
+    if idempotency_key is not None:
+        options["idempotency_key"] = idempotency_key
+    return options
+
+
+def _part_keys(key: str | None, count: int) -> Sequence[PartKey | None]:
+    """One for each run: the request's own for the first, so that any other request with it meets this one.
+
+    ␟ cannot come from a header.
+    """
+    if key is None:
+        return [None] * count
+    return [PartKey(f"{key}␟{place}" if place else key, count) for place in range(count)]
+
+
+def _option(given: Any) -> Any:
+    match given:
+        case ScopeBody():
+            return (given.kind, given.id)
+        case UniqueBody():
+            return msgspec.to_builtins(given)
+        case BackoffBody():
+            base, cap = (parse_duration(getattr(given, part), f"backoff.{part}") for part in ("base", "cap"))
+            return Exponential(base, given.factor, cap, given.jitter)
+        case _:
+            return given

@@ -1,0 +1,166 @@
+"""What stands behind the question mark of an address, as a shape: nothing unknown, nothing twice, everything typed."""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cache
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from starlette.requests import Request
+
+from rota.core.states import RunState
+from rota.errors import Invalid, UnknownOption, did_you_mean
+from rota.values.names import LONGEST_NAME, checked_name
+
+Q = TypeVar("Q", bound=msgspec.Struct)
+
+Instant = Annotated[datetime, msgspec.Meta(tz=True, description="A time with a zone: 2026-01-31T08:00:00Z")]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=500, description="How many")]
+Cursor = Annotated[str, msgspec.Meta(max_length=2_000, description="`next_cursor` of the page before")]
+
+_KEY = "rota.query"
+_NUMBER = re.compile(r"[-+.\deE_]+", re.ASCII)
+
+
+class Nothing(msgspec.Struct, forbid_unknown_fields=True):
+    """No parameters at all."""
+
+
+class Page(msgspec.Struct, kw_only=True):
+    """A part of a list: `next_cursor` of the answer before is the cursor of the next."""
+
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+
+class OwnerQuery(msgspec.Struct):
+    """`owner`: whose it is, for lists; `api` if nobody says it."""
+
+    owner: str = "api"
+
+
+def ask(request: Request, shape: type[msgspec.Struct]) -> None:
+    """What stands there must fit, also if nobody looks at it; `asked` tells it."""
+    request.scope[_KEY] = query_of(request, shape) if request.scope["query_string"] else _empty(shape)
+
+
+def asked(request: Request, shape: type[Q]) -> Q:
+    """What the route has read of it."""
+    found = request.scope[_KEY]
+    assert isinstance(found, shape)
+    return found
+
+
+@cache
+def _empty(shape: type[Q]) -> Q:
+    return _converted({}, shape)
+
+
+def query_of(request: Request, shape: type[Q]) -> Q:
+    """The parameters of the address; one that is unknown, or given twice where once is meant, is refused."""
+    kinds = _kinds(shape)
+    given: dict[str, Any] = {}
+    for name in request.query_params:
+        within, dot, part = name.partition(".")
+        if dot and within in _open(shape):
+            given.setdefault(within, {})[part] = _value_within(request, name)
+            continue
+        if name not in kinds:
+            known = (*kinds, *(f"{one}.name" for one in _open(shape)))
+            raise UnknownOption(name[:100], known, where=f"{request.method} {request.url.path}")
+        values = [_checked(value, name, _longer(shape)) for value in request.query_params.getlist(name)]
+        if not kinds[name] and len(values) > 1:
+            raise Invalid(f"{name} is given {len(values)} times", hint="give it once")
+        given[name] = values if kinds[name] else values[0]
+    for name in _instants(shape) & given.keys():
+        if _NUMBER.fullmatch(given[name]):  # msgspec would take it for seconds since 1970
+            raise _refusal(f"Expected a time with a timezone - at `$.{name}`", given)
+    return _converted(given, shape)
+
+
+def _converted(given: dict[str, Any], shape: type[Q]) -> Q:
+    try:
+        return msgspec.convert(given, shape, strict=False)
+    except msgspec.ValidationError as error:
+        raise _refusal(str(error), given) from None
+
+
+def _value_within(request: Request, name: str) -> str:
+    values = request.query_params.getlist(name)
+    if len(values) > 1:
+        raise Invalid(f"{name:.100} is given {len(values)} times", hint="give it once")
+    return values[0]
+
+
+def _checked(value: str, name: str, longer: Mapping[str, int]) -> str:
+    """A name, but for the few that say themselves how long they may be."""
+    if name not in longer:
+        return checked_name(value, name)
+    for start in range(0, len(value[: longer[name]]), LONGEST_NAME):
+        checked_name(value[start : start + LONGEST_NAME], name)
+    return value
+
+
+@cache
+def _longer(shape: type[msgspec.Struct]) -> dict[str, int]:
+    properties = msgspec.json.schema_components([shape])[1][shape.__name__].get("properties", {})
+    sizes = {name: max_length_of(schema) for name, schema in properties.items()}
+    return {name: size for name, size in sizes.items() if size is not None}
+
+
+def max_length_of(schema: Mapping[str, Any]) -> int | None:
+    """Of a text, or of a text that may be missing."""
+    sizes = [part["maxLength"] for part in schema.get("anyOf", [schema]) if "maxLength" in part]
+    return sizes[0] if sizes else None
+
+
+@cache
+def _kinds(shape: type[msgspec.Struct]) -> dict[str, bool]:
+    """Whether each parameter may be given more than once, by the name it has outside."""
+    hints = get_type_hints(shape, include_extras=False)
+    fields = msgspec.structs.fields(shape)
+    return {field.encode_name: _is_list(hints[field.name]) for field in fields if not _is_open(hints[field.name])}
+
+
+@cache
+def _open(shape: type[msgspec.Struct]) -> frozenset[str]:
+    """What is asked for by names that nobody knows beforehand: `payload.url=…`."""
+    hints = get_type_hints(shape, include_extras=False)
+    return frozenset(field.encode_name for field in msgspec.structs.fields(shape) if _is_open(hints[field.name]))
+
+
+def _is_open(hint: Any) -> bool:
+    return get_origin(hint) is dict
+
+
+@cache
+def _instants(shape: type[msgspec.Struct]) -> frozenset[str]:
+    hints = get_type_hints(shape, include_extras=False)
+    fields = msgspec.structs.fields(shape)
+    return frozenset(one.encode_name for one in fields if datetime in (hints[one.name], *get_args(hints[one.name])))
+
+
+def _is_list(hint: Any) -> bool:
+    parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    return any(get_origin(part) in (list, tuple) for part in parts)
+
+
+def _refusal(told: str, given: dict[str, Any]) -> Invalid:
+    """msgspec names the place behind a `$`."""
+    problem, _, place = told.rpartition(" - at `$.")
+    name = place.rstrip("`").partition("[")[0]
+    if not problem:
+        return Invalid(told)
+    value = given.get(name)
+    hint = problem
+    if name == "state":
+        wrong = [text for text in value or [] if text not in list(RunState)]
+        value = wrong[0] if wrong else value
+        hint = did_you_mean(str(value), [state.value for state in RunState]) or problem
+    elif "RFC3339" in problem or "timezone" in problem:
+        hint = "write a time with a zone: 2026-01-31T08:00:00Z"
+    return Invalid(f"{name} cannot be {value!r:.80}", hint=hint)

@@ -1,0 +1,159 @@
+"""What a request says: its body within limits, its query without unknown words, the client to ask."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Generator
+from datetime import datetime
+from functools import cache
+from types import coroutine
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message, Receive
+
+from rota.api.http.rejection import BadBody, BodyTooLarge, BodyTooSlow, NotJson, UnreadableBody
+from rota.app import Rota
+from rota.client.client import Client
+from rota.core.access.roles import Identity
+from rota.errors import BadPayload
+from rota.values.json import Limits, decode, unreadable
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+ASKS = "rota.identity"
+"""Where a request keeps who asks, once that is known."""
+LARGEST_BODY = 1_048_576
+YEARS = range(1970, 2200)  # what lies beyond cannot be counted on
+_PATIENCE = 30.0
+_LIMITS = Limits(LARGEST_BODY, max_depth=68)  # a payload of depth 64 lies up to four levels down
+
+
+async def client_of(request: Request) -> Client:
+    """The client to ask; for a caller of one scope, within that: no route has to think of it."""
+    app: Rota = request.app.state.rota
+    client = await app.connect()
+    asks: Identity | None = request.scope.get(ASKS)
+    return client if asks is None or asks.scope is None else client.within(asks.scope)
+
+
+def key_of(request: Request) -> str | None:
+    """By which it is known again: for 24 hours it gets the answer of the first time."""
+    return header(request, b"idempotency-key")
+
+
+def header(request: Request, name: bytes) -> str | None:
+    """The first of that name, in small letters; without making a mapping of all."""
+    for given, value in request.scope["headers"]:
+        if given == name:
+            return str(value, "latin-1")
+    return None
+
+
+async def json_body(request: Request, default: object = None) -> object:
+    """`default` if there is no body."""
+    raw = await _bounded_body(request)
+    if not raw:
+        return default
+    content_type = header(request, b"content-type") or ""
+    if content_type.partition(";")[0].strip().lower() != "application/json":
+        raise NotJson(content_type)
+    try:
+        return decode(raw, _LIMITS)
+    except BadPayload as error:
+        raise UnreadableBody(f"the body at {error.path} {error.problem}", hint=error.hint) from None
+
+
+async def _bounded_body(request: Request) -> bytes:
+    """A body that announces its size is refused unread, any other one as soon as it has grown too large."""
+    announced = header(request, b"content-length") or "0"
+    if not announced.isdecimal() or len(announced) > 12 or int(announced) > LARGEST_BODY:
+        raise BodyTooLarge(LARGEST_BODY)
+    receiving = request.receive().__await__()
+    try:
+        waits_for = next(receiving)
+    except StopIteration as there:  # mostly it came with its head: to set a clock would take longer than to read it
+        if not there.value.get("more_body"):
+            return _part(there.value)
+        first = _at_once(there.value)
+    else:
+        first = _going_on(receiving, waits_for)
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            return await _whole(first, request.receive)
+    except TimeoutError:
+        raise BodyTooSlow(_PATIENCE) from None
+
+
+async def _whole(first: Awaitable[Message], receive: Receive) -> bytes:
+    message = await first
+    body = bytearray(_part(message))
+    while message.get("more_body"):
+        message = await receive()
+        body += _part(message)
+        if len(body) > LARGEST_BODY:
+            raise BodyTooLarge(LARGEST_BODY)
+    return bytes(body)
+
+
+def _part(message: Message) -> bytes:
+    if message["type"] == "http.disconnect":
+        raise ClientDisconnect
+    body: bytes = message.get("body", b"")
+    if len(body) > LARGEST_BODY:
+        raise BodyTooLarge(LARGEST_BODY)
+    return body
+
+
+async def _at_once(message: Message) -> Message:
+    return message
+
+
+@coroutine
+def _going_on(begun: Generator[Any, None, Message], waits_for: object) -> Generator[Any, None, Message]:
+    """The rest of what was begun outside of it: it already waits for something."""
+    yield waits_for
+    return (yield from begun)
+
+
+def shaped(value: object, shape: type[T], path: str = "$") -> T:
+    """`value` as a `shape`; `path` is where it lies in the body."""
+    try:
+        found = msgspec.convert(value, shape)
+    except msgspec.ValidationError as failure:
+        error = unreadable(failure, shape.__struct_encode_fields__)
+        raise BadBody(path + error.path[1:], error.problem, hint=error.hint) from None
+    for name, told in _timed(shape):
+        if not _in_time(getattr(found, name)):
+            raise BadBody(f"{path}.{told}", f"must lie between {YEARS.start} and {YEARS.stop}")
+    return found
+
+
+def shaped_all(values: list[Any], shape: type[T], path: str) -> list[T]:
+    """Each of them as `shaped` would; together, which is far less work as long as there is nothing to say."""
+    try:
+        found: list[T] = msgspec.convert(values, list[shape])  # type: ignore[valid-type]
+        if all(_in_time(getattr(one, name)) for name, _ in _timed(shape) for one in found):
+            return found
+    except msgspec.ValidationError:
+        pass
+    return [shaped(value, shape, f"{path}[{place}]") for place, value in enumerate(values)]
+
+
+@cache
+def _timed(shape: type[msgspec.Struct]) -> list[tuple[str, str]]:
+    """The fields that may hold an instant, each with its name outside."""
+    fields = msgspec.structs.fields(shape)
+    return [(field.name, field.encode_name) for field in fields if "datetime" in repr(field.type)]
+
+
+def _in_time(value: object) -> bool:
+    if isinstance(value, datetime):
+        return value.year in YEARS
+    return not isinstance(value, list | tuple) or all(_in_time(item) for item in value)
+
+
+def given_in(body: msgspec.Struct) -> dict[str, Any]:
+    """What a body says, without what it leaves out."""
+    return {name: value for name, value in msgspec.structs.asdict(body).items() if value is not msgspec.UNSET}

@@ -1,0 +1,113 @@
+"""Routes that say who may use them. One that does not say it cannot be served."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import quote, unquote
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route, Router
+from starlette.types import Receive, Scope, Send
+
+from rota.api.auth.identity import identify
+from rota.api.operations.operation import Operation
+from rota.api.operations.query import ask
+from rota.core.access.roles import Role
+from rota.errors import Forbidden
+
+_SLASH = "\ufdd0"  # stands for one that is part of a name; it is no character, so no name has it
+_WRITTEN_SLASH = re.compile("%2f", re.IGNORECASE)
+
+
+class Declared(Route):
+    """One operation for each method. `scoped`: it heeds the scope of whoever asks; others refuse them.
+
+    `page`: for people; the API's description leaves it out.
+    """
+
+    def __init__(
+        self, path: str, operations: Mapping[str, Operation], *, scoped: bool = False, page: bool = False
+    ) -> None:
+        self.operations = dict(operations)
+        self.scoped = scoped
+        self.page = page
+        super().__init__(path, self._answer, methods=list(operations))
+        self.app = self._serve  # what the application does with exceptions is enough, once
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        await (await self._answer(request))(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        if request.path_params:
+            request.scope["path_params"] = {name: _slashed(part) for name, part in request.path_params.items()}
+        operation = self.operations["GET" if request.method == "HEAD" else request.method]
+        if operation.role is not None:
+            await self._require(request, operation.role)
+        if operation.query is not None:
+            ask(request, operation.query)
+        return await operation.endpoint(request)
+
+    async def _require(self, request: Request, role: Role) -> None:
+        identity = await identify(request)
+        identity.require(role)
+        if identity.scope is not None and not self.scoped:
+            of = f"{identity.scope.kind}/{identity.scope.id}"
+            raise Forbidden(f"{identity.actor} is for the runs of {of} only, which this is not about")
+
+
+class Quick(Router):
+    """An address without names in it is looked up; only others are tried route by route."""
+
+    def __init__(self, routes: Iterable[BaseRoute]) -> None:
+        kept = list(routes)
+        super().__init__(kept, redirect_slashes=False)
+        self._exact = {path: route for path, route in walk(kept) if "{" not in path}
+
+    async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        below = scope.get("root_path", "")
+        route = self._exact.get(scope["path"].removeprefix(below)) if scope["type"] == "http" else None
+        if route is None:
+            await super().app(scope, receive, send)
+            return
+        scope["path_params"] = {}
+        await route.handle(scope, receive, send)
+
+
+def with_slashes_kept(scope: Scope) -> Scope:
+    """A name may have a slash, written `%2F`: servers decode it, and it would part the address."""
+    raw = scope.get("raw_path") or b""
+    if b"%2" not in raw:
+        return scope
+    written = raw.decode("ascii", errors="replace")
+    if unquote(written) != scope["path"]:  # whoever stands in front has changed it
+        return scope
+    return {**scope, "path": unquote(_WRITTEN_SLASH.sub(quote(_SLASH), written))}
+
+
+def _slashed(part: object) -> object:
+    return part.replace(_SLASH, "/") if isinstance(part, str) else part
+
+
+def declared(path: str, *, scoped: bool = False, page: bool = False, **operations: Operation) -> Declared:
+    """`declared("/runs", GET=list_runs, POST=enqueue)`."""
+    return Declared(path, operations, scoped=scoped, page=page)
+
+
+def require_declared(routes: Iterable[BaseRoute]) -> None:
+    """What nobody thought about is denied: it does not even start."""
+    for _ in walk(routes):
+        pass
+
+
+def walk(routes: Iterable[BaseRoute], below: str = "") -> Iterator[tuple[str, Declared]]:
+    """Every route with its whole path."""
+    for route in routes:
+        if isinstance(route, Mount):
+            yield from walk(route.routes, below + route.path)
+        elif isinstance(route, Declared):
+            yield below + route.path, route
+        else:
+            raise TypeError(f"{route!r} does not say who may use it")

@@ -1,0 +1,78 @@
+"""Which runs are meant: the same words in lists, bulk commands and exports."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from starlette.requests import Request
+
+from rota.api.auth.identity import identity_of
+from rota.api.operations.query import Cursor, Instant, Limit
+from rota.core.access.roles import Role
+from rota.core.runs.run import RunFilter
+from rota.core.runs.search import require_no_secret, shown_filter
+from rota.core.states import RunState
+from rota.errors import Forbidden, Invalid
+from rota.values.scope import Scope
+
+
+class RunQuery(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """Runs that are all of this; `state` may be given more than once."""
+
+    state: list[RunState] = []
+    job: str | None = None
+    queue: str | None = None
+    key: str | None = None
+    tag: str | None = None
+    scope: Annotated[str, msgspec.Meta(description="kind/id")] | None = None
+    schedule: str | None = None
+    worker: Annotated[str, msgspec.Meta(description="An id, or a name that several may have")] | None = None
+    parent: Annotated[str, msgspec.Meta(description="The run whose replicas they are")] | None = None
+    created_after: Instant | None = None
+    created_before: Instant | None = None
+    error: Annotated[str, msgspec.Meta(description="A part of `Type: message`")] | None = None
+    fingerprint: Annotated[str, msgspec.Meta(description="Of the error")] | None = None
+    payload: Annotated[
+        dict[str, str | int | float | bool | None],
+        msgspec.Meta(description="Values in the payload by name, with dots between names: `payload.url=https://…`"),
+    ] = {}
+    retried: bool | None = None
+
+    @property
+    def scope_wanted(self) -> Scope | None:
+        return scope_of(self.scope)
+
+
+def filter_of(request: Request, query: RunQuery, scope: Scope | None) -> RunFilter:
+    """As whoever asks sees runs."""
+    given = {name: getattr(query, name) for name in RunQuery.__struct_fields__ if name not in ("state", "scope")}
+    wanted = RunFilter(states=tuple(query.state), scope=scope, **given)
+    if identity_of(request).may(Role.ADMIN):
+        return wanted
+    require_no_secret(query.payload)
+    return shown_filter(wanted)
+
+
+def scope_of(text: str | None) -> Scope | None:
+    if text is None:
+        return None
+    kind, slash, id = text.partition("/")
+    if not (kind and slash and id):
+        raise Invalid(f"scope cannot be {text!r:.80}", hint="write kind/id, for example account/42")
+    return Scope(kind, id)
+
+
+class RunListQuery(RunQuery, kw_only=True):
+    """All of this must hold; `next_cursor` of the answer before is the cursor of the next."""
+
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+
+def scope_seen(request: Request, wanted: Scope | None) -> Scope | None:
+    """Whoever is for one scope only sees no other."""
+    own = identity_of(request).scope
+    if own is not None and wanted not in (None, own):
+        raise Forbidden(f"only runs of {own.kind}/{own.id} may be seen here")
+    return own or wanted

@@ -1,0 +1,180 @@
+"""`/api/v1/runs:bulk`, `/api/v1/schedules:bulk`: the same thing done to all that match."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Annotated, Literal
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from rota.api.auth.identity import identity_of
+from rota.api.http.problems import problem
+from rota.api.operations.operation import operation
+from rota.api.operations.query import asked
+from rota.api.operations.request import client_of, json_body, shaped
+from rota.api.operations.response import answer
+from rota.api.operations.routing import declared
+from rota.api.operations.run_filter import RunQuery, filter_of
+from rota.client.client import Client
+from rota.core.access.roles import Role
+from rota.core.runs.bulk import BulkResult, Counted, SoFar
+from rota.errors import BulkMismatch, Invalid, RotaError
+
+_LINES = "application/x-ndjson"
+_MOST_SCHEDULES = 1_000
+_MOST_COUNTED = 1_000_000
+_WITHIN = "1s"
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=_MOST_COUNTED)]
+
+
+class RunsBulkBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """`expected`: nothing is done if more match. `everything` must be said if the filter is empty. `dry_run` counts."""
+
+    action: Literal["cancel", "retry"]
+    filter: RunQuery = msgspec.field(default_factory=RunQuery)
+    expected: Count | None = None
+    everything: bool = False
+    reason: Annotated[str, msgspec.Meta(max_length=1_000)] | None = None
+    dry_run: bool = False
+
+
+class SchedulesBulkBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """All schedules of a job or an owner, or those named."""
+
+    action: Literal["pause", "resume", "enable", "disable"]
+    job: str | None = None
+    owner: str | None = None
+    names: Annotated[list[str], msgspec.Meta(max_length=_MOST_SCHEDULES)] | None = None
+    expected: Count | None = None
+    reason: Annotated[str, msgspec.Meta(max_length=1_000)] | None = None
+    dry_run: bool = False
+
+
+class CountQuery(RunQuery, kw_only=True):
+    """All of this must hold; counting stops at `most`."""
+
+    most: Annotated[int, msgspec.Meta(ge=1, le=_MOST_COUNTED)] = 10_000
+
+
+@operation(Role.VIEWER, query=CountQuery, answers=Counted, gives={"count": 3, "exact": True})
+async def count_runs(request: Request) -> Response:
+    """How many runs match a filter.
+
+    Not `exact`: there are at least so many. It stopped at `most`, or after a second.
+    """
+    query = asked(request, CountQuery)
+    wanted = filter_of(request, query, query.scope_wanted)
+    return answer(await (await client_of(request)).count(wanted, most=query.most, within=_WITHIN))
+
+
+@operation(
+    Role.OPERATOR,
+    body=RunsBulkBody,
+    answers=BulkResult | Counted,
+    takes={"action": "retry", "filter": {"job": "crawl", "state": ["failed"]}, "expected": 200},
+    gives={"matched": 3, "done": 2, "refused": []},
+)
+async def bulk_runs(request: Request) -> Response:
+    """Cancel or retry all runs that match a filter.
+
+    Sent with `Accept: application/x-ndjson`, it answers with a line for each part that is done, and the result last.
+    """
+    body = shaped(await json_body(request), RunsBulkBody)
+    client = await client_of(request)
+    wanted = filter_of(request, body.filter, body.filter.scope_wanted)
+    if body.dry_run:
+        return answer(await client.count(wanted, most=_MOST_COUNTED, within=_WITHIN))
+    actor = identity_of(request).actor
+
+    async def act(progress: SoFar | None) -> BulkResult:
+        told = {"expected": body.expected, "everything": body.everything, "actor": actor, "progress": progress}
+        if body.action == "cancel":
+            return await client.cancel_many(wanted, reason=body.reason, **told)  # type: ignore[arg-type]
+        return await client.retry_many(wanted, **told)  # type: ignore[arg-type]
+
+    if _LINES in request.headers.get("accept", ""):
+        return StreamingResponse(_told(act), media_type=_LINES)
+    return answer(await act(None))
+
+
+async def _told(act: Callable[[SoFar], Awaitable[BulkResult]]) -> AsyncIterator[bytes]:
+    """Each time something is done, how far it is; and in the end the result, or why there is none."""
+    parts: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    async def work() -> None:
+        try:
+            done = await act(lambda so_far: parts.put_nowait(_line({"progress": so_far})))
+            parts.put_nowait(_line({"result": done}))
+        except RotaError as error:
+            parts.put_nowait(bytes(problem(error).body) + b"\n")
+        finally:
+            parts.put_nowait(None)
+
+    working = asyncio.create_task(work())
+    try:
+        while (part := await parts.get()) is not None:
+            yield part
+    finally:
+        if not working.done():
+            working.cancel()
+
+
+def _line(value: object) -> bytes:
+    return msgspec.json.encode(value) + b"\n"
+
+
+@operation(
+    Role.OPERATOR,
+    body=SchedulesBulkBody,
+    answers=BulkResult,
+    takes={"action": "pause", "job": "crawl", "reason": "maintenance"},
+    gives={"matched": 3, "done": 3, "refused": []},
+)
+async def bulk_schedules(request: Request) -> Response:
+    """Pause, resume, enable or disable all schedules of a job, of an owner, or those named."""
+    body = shaped(await json_body(request), SchedulesBulkBody)
+    client = await client_of(request)
+    names = await _names(client, body)
+    if body.expected is not None and len(names) > body.expected:
+        raise BulkMismatch(body.expected, "schedules")
+    result = BulkResult(len(names))
+    for name in names if not body.dry_run else ():
+        try:
+            await _act_on(client, name, body, identity_of(request).actor)
+        except RotaError as error:
+            result = result.after(1, {name: error})
+        else:
+            result = result.after(1, {})
+    return answer(result)
+
+
+async def _names(client: Client, body: SchedulesBulkBody) -> list[str]:
+    if body.names is not None:
+        return list(dict.fromkeys(body.names))
+    if body.job is None and body.owner is None:
+        raise Invalid("all schedules there are is not enough of a choice", hint="give job, owner or names")
+    found = await client.schedules.list(job=body.job, owner=body.owner, limit=_MOST_SCHEDULES)
+    if len(found) == _MOST_SCHEDULES:
+        raise Invalid(f"more than {_MOST_SCHEDULES} schedules match", hint="pause their job instead")
+    return [schedule.name for schedule in found]
+
+
+async def _act_on(client: Client, name: str, body: SchedulesBulkBody, actor: str) -> None:
+    schedules = client.schedules
+    if body.action == "pause":
+        await schedules.pause(name, reason=body.reason, actor=actor)
+    elif body.action == "resume":
+        await schedules.resume(name, actor=actor)
+    else:
+        await schedules.update(name, enabled=body.action == "enable", actor=actor)
+
+
+ROUTES = [
+    declared("/runs:count", GET=count_runs),
+    declared("/runs:bulk", POST=bulk_runs),
+    declared("/schedules:bulk", POST=bulk_schedules),
+]

@@ -1,0 +1,97 @@
+"""`/api/v1/runs/{id}/logs`: what a run logged, a page at a time, or line by line as it grows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from rota.api.auth.identity import identity_of
+from rota.api.auth.redaction import discretion
+from rota.api.docs.examples import LOG_LINE
+from rota.api.operations.event_stream import MEDIA, STILL_HERE, Streams, event_of, or_silence
+from rota.api.operations.operation import operation
+from rota.api.operations.query import asked
+from rota.api.operations.request import client_of
+from rota.api.operations.response import answer, page
+from rota.api.operations.routing import declared
+from rota.api.runs.runs import run_of
+from rota.client.client import Client
+from rota.core.access.roles import Role
+from rota.core.progress.notes import LogLine
+from rota.core.runs.redaction import Discreet
+from rota.core.runs.run import Run
+
+
+class LogQuery(msgspec.Struct):
+    """`after` is the cursor of the last line seen, `last` asks for so many lines from the end, `follow` for more."""
+
+    after: str | None = None
+    last: Annotated[int, msgspec.Meta(ge=1, le=10_000)] | None = None
+    follow: bool = False
+
+
+class LogPage(msgspec.Struct):
+    items: Sequence[LogLine]
+    next_cursor: str | None
+
+
+@operation(Role.VIEWER, query=LogQuery, answers=LogPage, gives={"items": [LOG_LINE], "next_cursor": "1:1:0"})
+async def list_logs(request: Request) -> Response:
+    """What a run logged, the oldest line first, a page at a time.
+
+    With `follow=1`, as server-sent events while it grows: a `line` each, and `end` with the run's state when it is
+    over. The `id` of an event is a cursor: a browser that connects again goes on behind it.
+    """
+    query = asked(request, LogQuery)
+    client = await client_of(request)
+    run = await run_of(request, client)
+    if query.follow:
+        after = request.headers.get("last-event-id") or query.after
+        return await _followed(request, client, run, after)
+    lines = await client.logs(run.id, after=query.after, last=query.last)
+    discreet = discretion(request, run)
+    told = lines if discreet is None else [discreet.line(line) for line in lines]
+    return answer(page(told, lines[-1].cursor if lines else query.after))
+
+
+async def _followed(request: Request, client: Client, run: Run, after: str | None) -> Response:
+    await client.logs(run.id, after=after)  # a cursor that is none is refused now, not when the answer has begun
+    actor = identity_of(request).actor
+    streams: Streams = request.app.state.streams
+    streams.require_room(actor)
+
+    async def told() -> AsyncIterator[bytes]:
+        with streams.one_more(actor):
+            async for part in _lines(client, run.id, after, discretion(request, run), streams.over):
+                yield part
+
+    return StreamingResponse(told(), media_type=MEDIA, headers={"x-accel-buffering": "no"})
+
+
+async def _lines(
+    client: Client, run_id: str, after: str | None, discreet: Discreet | None, over: asyncio.Event
+) -> AsyncIterator[bytes]:
+    """The state first, the lines after: all of them are there when the run has ended."""
+    async for run in or_silence(client.follow(run_id), over):
+        if run is None:
+            yield STILL_HERE
+            continue
+        while lines := await client.logs(run_id, after=after):
+            after = lines[-1].cursor
+            for line in lines:
+                yield event_of("line", line if discreet is None else discreet.line(line), line.cursor)
+        if run.state.is_final:
+            yield event_of("end", _ended(run), after or "0")
+            return
+
+
+def _ended(run: Run) -> dict[str, object]:
+    return {"id": run.id, "state": run.state, "finished_at": run.finished_at}
+
+
+ROUTES = [declared("/runs/{id}/logs", GET=list_logs, scoped=True)]

@@ -1,0 +1,120 @@
+"""`/api/v1/schedules/{name}/occurrences|explain|events|backfill`: what became of plan times."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rota.api.auth.identity import identity_of
+from rota.api.auth.redaction import said
+from rota.api.docs.examples import EVENT, EXPLANATION, OCCURRENCE
+from rota.api.operations.cursors import cursor_at, place_of
+from rota.api.operations.operation import operation
+from rota.api.operations.query import Cursor, Instant, asked
+from rota.api.operations.request import client_of, json_body, shaped
+from rota.api.operations.response import answer, page
+from rota.api.operations.routing import declared
+from rota.client.client import Client
+from rota.core.access.roles import Role
+from rota.core.ledger.audit import Event
+from rota.core.ledger.backfill import Backfill
+from rota.core.ledger.explain_plan_time import Explanation
+from rota.core.ledger.occurrences import Occurrence, Place, place_after
+from rota.values.durations import worded
+
+_DAY = timedelta(days=1)
+
+
+class OccurrenceQuery(msgspec.Struct, rename={"from_at": "from", "to_at": "to"}):
+    from_at: Instant | None = None
+    to_at: Instant | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 100
+    cursor: Cursor | None = None
+
+
+class ExplainQuery(msgspec.Struct):
+    at: Instant | None = None
+
+
+class BackfillBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename={"from_at": "from", "to_at": "to"}):
+    from_at: Instant
+    to_at: Instant
+    ran: str = "none"
+    concurrency: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
+    dry_run: bool = False
+
+
+@operation(Role.VIEWER, query=OccurrenceQuery, answers=Occurrence, lists=True, gives=OCCURRENCE)
+async def list_occurrences(request: Request) -> Response:
+    """What became of each plan time, the oldest first: of the last day, unless told otherwise.
+
+    With `cursor`, `from` and `to` are those of the first page.
+    """
+    query = asked(request, OccurrenceQuery)
+    client = await client_of(request)
+    from_at, to_at, after = await _looked_at(client, query)
+    found = await client.schedules.occurrences(
+        request.path_params["name"], from_at, to_at, limit=query.limit, after=after
+    )
+    place = place_after(found, after) if len(found) == query.limit else None
+    return answer(page(found, None if place is None else cursor_at(from_at or to_at - _DAY, to_at, place)))
+
+
+async def _looked_at(client: Client, query: OccurrenceQuery) -> tuple[datetime | None, datetime, Place | None]:
+    if query.cursor is not None:
+        return place_of(query.cursor)
+    to_at = query.to_at or await client.time()
+    return query.from_at, to_at, None
+
+
+@operation(Role.VIEWER, query=ExplainQuery, answers=Explanation, gives=EXPLANATION)
+async def explain_schedule(request: Request) -> Response:
+    """Why a plan time did or did not run, will or will not; unless told otherwise, the newest that came."""
+    client = await client_of(request)
+    found = await client.schedules.explain(request.path_params["name"], asked(request, ExplainQuery).at)
+    told: Any = found
+    for run in found.facts.get("runs", ()):
+        if run.get("error"):  # which may quote a secret
+            told = said(request, await client.get(run["run_id"]), told)
+    return answer(told)
+
+
+@operation(Role.VIEWER, answers=Event, lists=True, gives=EVENT)
+async def list_schedule_events(request: Request) -> Response:
+    """What was done to a schedule and with it, the oldest first."""
+    client = await client_of(request)
+    return answer(page(await client.schedules.events(request.path_params["name"])))
+
+
+@operation(
+    Role.OPERATOR,
+    body=BackfillBody,
+    answers=Backfill,
+    takes={"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "dry_run": True},
+)
+async def backfill_schedule(request: Request) -> Response:
+    """Runs for plan times of the past that have none; with `ran`, also for those that failed, or for all."""
+    body = shaped(await json_body(request), BackfillBody)
+    client = await client_of(request)
+    done = await client.schedules.backfill(
+        request.path_params["name"],
+        body.from_at,
+        body.to_at,
+        ran=body.ran,
+        concurrency=body.concurrency,
+        dry_run=body.dry_run,
+        actor=identity_of(request).actor,
+    )
+    return answer(worded(done))
+
+
+ROUTES = [
+    declared("/schedules/{name}/backfill", POST=backfill_schedule),
+    declared("/schedules/{name}/occurrences", GET=list_occurrences),
+    declared("/schedules/{name}/explain", GET=explain_schedule),
+    declared("/schedules/{name}/events", GET=list_schedule_events),
+]

@@ -1,0 +1,1 @@
+"""`rota migrate`, `rota promote`, `rota doctor`, `rota token`, `rota export`."""

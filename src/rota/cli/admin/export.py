@@ -1,0 +1,60 @@
+"""`rota export`: everything of a kind, a JSON document on each line."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import click
+
+from rota.cli.connect import ask
+from rota.cli.options import examples, streamed
+from rota.cli.terminal.output import emit, json_text, plain_value
+from rota.cli.terminal.run_filter import filter_of, filters
+from rota.client.client import Client
+from rota.client.export import all_events, all_runs, attempts_of
+from rota.core.runs.run import RunFilter
+from rota.errors import Invalid
+
+_KINDS = ("runs", "attempts", "events")
+
+
+@click.command(
+    epilog=examples(
+        "rota export runs > runs.ndjson",
+        "rota export runs --job crawl --state failed | jq -r .error.message",
+        "rota export attempts --created-after 2026-01-31T00:00:00Z | gzip > attempts.ndjson.gz",
+        "rota export events --database postgresql://rota@db/rota",
+    )
+)
+@click.argument("kind", type=click.Choice(_KINDS), metavar=f"[{'|'.join(_KINDS)}]")
+@filters
+@streamed
+def export(kind: str, database: str | None, as_json: bool, **given: Any) -> None:
+    """Print all runs, attempts or events, the newest first, a JSON document on each line.
+
+    Runs that match, or the attempts of those that do, each with its `run_id`; events are the whole audit. It is always
+    JSON, also without --json.
+    """
+    wanted = filter_of(given)
+    if kind == "events" and wanted != RunFilter():
+        raise Invalid("events are of all kinds, and not chosen by filters of runs", hint="`rota audit` narrows them")
+
+    async def command(client: Client) -> None:
+        async for documents in _pages(client, kind, wanted):
+            if documents and not emit("\n".join(map(json_text, documents))):
+                return
+
+    ask(database, command)
+
+
+def _pages(client: Client, kind: str, wanted: RunFilter) -> AsyncIterator[Sequence[object]]:
+    if kind == "events":
+        return all_events(client)
+    return all_runs(client, wanted) if kind == "runs" else _attempts(client, wanted)
+
+
+async def _attempts(client: Client, wanted: RunFilter) -> AsyncIterator[Sequence[object]]:
+    async for page in all_runs(client, wanted):
+        for run in page:
+            yield [{"run_id": run.id, **plain_value(attempt)} for attempt in await attempts_of(client, run)]

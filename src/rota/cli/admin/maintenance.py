@@ -1,0 +1,97 @@
+"""`rota migrate`, `rota prune`, `rota completion`: what is done to an installation now and then."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from rota.cli.connect import ask, require_database, require_existing, without_password
+from rota.cli.options import examples, shared
+from rota.cli.terminal.format import visible
+from rota.cli.terminal.output import emit, on_terminal, print_json
+from rota.config import Config, load_config
+from rota.store import Store, open_database
+from rota.store.schema.migrate import check as versions_of
+from rota.store.schema.migrate import oldest_served
+
+_SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command(
+    epilog=examples(
+        "rota migrate --database postgresql://rota@db/rota",
+        "rota migrate --check     in a deploy script: exit code 78 if there is something to do",
+    )
+)
+@click.option("--check", is_flag=True, help="Change nothing; exit code 78 if this version cannot work with the tables.")
+@click.option("--force", is_flag=True, help="Also if workers are at work that cannot go on: they are asked to stop.")
+@shared
+def migrate(check: bool, force: bool, database: str | None, as_json: bool) -> None:
+    """Bring the database's tables up to date.
+
+    Safe while workers run, from any number of machines; a killed migration continues where it was. Programs of an older
+    version go on, and may be restarted, as long as the new tables serve them. Refused if workers are alive that would
+    be left behind. An SQLite file is brought up to date by whoever opens it.
+    """
+    require_database(database)
+    config = load_config({"database_url": database})
+    if check:
+        require_existing(config.database_url)
+    applied, version, serves = asyncio.run(_migrated(config, check=check, force=force))
+    if as_json:
+        print_json({"applied": applied, "version": version, "serves": serves})
+        return
+    if applied:
+        emit("\n".join(applied))
+    if on_terminal():
+        older = f"; programs of schema {serves} and newer can work with it" if serves < version else ""
+        emit(f"{visible(without_password(config.database_url))} is up to date, at schema {version}{older}")
+
+
+async def _migrated(config: Config, *, check: bool, force: bool) -> tuple[list[str], int, int]:
+    store = Store(open_database(config.database_url, deadline=config.deadline))
+    try:
+        applied = [] if check else await store.migrate(force=force)
+        await store.require_schema()
+        found, _ = await versions_of(store.database)
+        return applied, found, await oldest_served(store.database)
+    finally:
+        await store.close()
+
+
+@click.command(epilog=examples("rota prune", "rota prune --json"))
+@shared
+def prune(database: str | None, as_json: bool) -> None:
+    """Delete finished runs that their jobs no longer want to keep.
+
+    Workers and servers do this by themselves every few minutes.
+    """
+    count = ask(require_database(database), lambda client: client.prune())
+    if as_json:
+        print_json({"pruned": count})
+    else:
+        emit(f"pruned {count} run{'' if count == 1 else 's'}" if on_terminal() else str(count))
+
+
+@click.command(
+    epilog=examples(
+        'eval "$(rota completion bash)"                                in ~/.bashrc',
+        'eval "$(rota completion zsh)"                                 in ~/.zshrc',
+        "rota completion fish > ~/.config/fish/completions/rota.fish",
+    )
+)
+@click.argument("shell", type=click.Choice(_SHELLS))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def completion(context: click.Context, shell: str, as_json: bool) -> None:
+    """Print a script that completes rota's commands and options in your shell."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    script = kind(context.find_root().command, {}, "rota", "_ROTA_COMPLETE").source()
+    if as_json:
+        print_json({"shell": shell, "script": script})
+    else:
+        emit(script)

@@ -1,0 +1,130 @@
+"""`rota promote`: from the file of one machine to the database of many."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from rota.cli.connect import require_database, require_existing
+from rota.cli.options import examples, shared
+from rota.cli.terminal.output import emit, on_terminal, print_json
+from rota.config import load_config
+from rota.errors import Invalid
+from rota.store import dialect_of, open_database
+from rota.store.databases.statements import POSTGRES, SQLITE
+from rota.values.durations import parse_duration
+
+if TYPE_CHECKING:
+    from rota.client.promotion import Moved, Promoted
+
+# A bite is written within seconds; statistics of all tables, or a count of them, may take longer.
+_DEADLINE = timedelta(minutes=15)
+
+
+@click.command(
+    epilog=examples(
+        "rota promote --to postgresql://rota@db/rota --dry-run   what would move, or why it would not",
+        "rota promote --to postgresql://rota@db/rota --wait 5m   once workers have stopped, up to five minutes",
+    )
+)
+@click.option("--to", "to", required=True, metavar="URL", help="An empty database: postgresql://USER@HOST/NAME.")
+@click.option("--wait", type=parse_duration, metavar="TIME", help="So long for workers to stop and leases to expire.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; say what would move, or why it would not.")
+@click.option("--abandon", is_flag=True, help="Take an unfinished promotion back: the file is usable again.")
+@shared
+def promote(to: str, wait: timedelta | None, dry_run: bool, abandon: bool, database: str | None, as_json: bool) -> None:
+    """Move everything from an SQLite file to PostgreSQL: jobs, schedules, runs and their history.
+
+    Stop the workers first. While it moves, nobody can write to either database; interrupted, it goes on where it was
+    when it is given again. Afterwards the file stays as it was, and tells whoever opens it where everything is.
+    """
+    from rota.client.promotion import place_of
+
+    url = require_database(database)
+    _require_kinds(url, to)
+    require_existing(url)
+    if abandon:
+        asyncio.run(_abandon(url, to))
+        _say_abandoned(as_json=as_json)
+        return
+    with _shown(progress=not (as_json or dry_run)) as tell:
+        done = asyncio.run(_promote(url, to, wait, tell, dry_run=dry_run))
+    if as_json:
+        document = {"to": done.to, "rows": done.rows, "tables": done.tables, "ledgers": done.ledgers}
+        print_json({**document, "already": done.already, "dry_run": dry_run})
+    elif on_terminal():
+        emit(_told(done, place_of(to), dry_run=dry_run))
+    else:
+        for name, rows in done.tables.items():
+            emit(f"{name}\t{rows}")
+
+
+def _require_kinds(source: str, target: str) -> None:
+    if dialect_of(target) is not POSTGRES:
+        raise Invalid("--to must be a PostgreSQL database", hint="write postgresql://user:password@host/database")
+    if dialect_of(source) is not SQLITE:
+        raise Invalid("this database is on PostgreSQL already", hint="name the file with --database sqlite:///rota.db")
+
+
+async def _promote(
+    source: str, target: str, wait: timedelta | None, tell: Callable[[Moved], None], *, dry_run: bool
+) -> Promoted:
+    from rota.client.promotion import Promotion, place_of
+
+    here, there = open_database(source), open_database(target, deadline=max(_DEADLINE, load_config().deadline))
+    try:
+        promotion = Promotion(here, there, place_of(target), tell)
+        return await promotion.look() if dry_run else await promotion.promote(wait)
+    finally:
+        await there.close()
+        await here.close()
+
+
+async def _abandon(source: str, target: str) -> None:
+    from rota.client.promotion import Promotion, place_of
+
+    here, there = open_database(source), open_database(target, deadline=_DEADLINE)
+    try:
+        await Promotion(here, there, place_of(target)).abandon()
+    finally:
+        await there.close()
+        await here.close()
+
+
+def _say_abandoned(*, as_json: bool) -> None:
+    if as_json:
+        print_json({"abandoned": True})
+    elif on_terminal():
+        emit("the promotion is taken back: use the file as before")
+
+
+def _told(done: Promoted, place: str, *, dry_run: bool) -> str:
+    filled = sum(1 for rows in done.tables.values() if rows)
+    what = f"{done.rows} rows of {filled} tables"
+    if dry_run:
+        return f"would move {what} to {place}"
+    if done.already:
+        return f"everything is at {place} already"
+    ledgers = f"{done.ledgers} ledger{'' if done.ledgers == 1 else 's'} verified"
+    return f"moved {what} to {place}; {ledgers}\nnext: set database_url to it, and start your workers there"
+
+
+@contextmanager
+def _shown(*, progress: bool) -> Iterator[Callable[[Moved], None]]:
+    """A bar on a terminal, gone when it is over."""
+    if not (progress and on_terminal()):
+        yield lambda moved: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from rota.cli.terminal.tables import terminal
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=terminal(), transient=True) as shown:
+        task = shown.add_task("", total=None)
+        yield lambda moved: shown.update(task, completed=moved.rows, total=moved.total, description=moved.table)

@@ -1,0 +1,104 @@
+"""`rota token`: who may use the server."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+
+from rota.cli.connect import actor, ask
+from rota.cli.options import examples, scope_of, shared
+from rota.cli.terminal.format import Cell, Columns, age_cell, instant_cell, text_cell
+from rota.cli.terminal.output import print_facts, print_json, print_rows
+from rota.client.client import Client
+from rota.core.access.roles import Issued, Role, Token
+
+_COLUMNS = Columns(
+    ("id", "name", "role", "scope", "state", "expires", "used", "by"), cut=("name",), spare=("by", "used")
+)
+_NONE = "there are no tokens: `rota token create NAME --role operator` makes one"
+_NEVER = "never"
+
+
+@click.group(epilog=examples("rota token create ci --role enqueue --expires 30d", "rota token ls"))
+def token() -> None:
+    """Tokens: who may use the server, and for what.
+
+    They count where ROTA_AUTH is on. Roles: viewer (see) < operator (act, enqueue) < admin (all); worker, enqueue (only
+    that).
+    """
+
+
+@token.command(
+    "create",
+    epilog=examples(
+        "rota token create grafana --role viewer --expires never",
+        "rota token create shop --role enqueue --scope tenant/42",
+    ),
+)
+@click.argument("name")
+@click.option("--role", type=click.Choice([role.value for role in Role]), required=True, help="What it may do.")
+@click.option("--expires", default="90d", show_default=True, metavar="DURATION|never", help="How long it is good.")
+@click.option("--scope", type=scope_of, metavar="KIND/ID", help="Only for runs of this scope.")
+@shared
+def create(
+    name: str, role: str, expires: str, scope: tuple[str, str] | None, database: str | None, as_json: bool
+) -> None:
+    """Make a token. Its text is shown this once."""
+
+    async def command(client: Client) -> Issued:
+        life = None if expires == _NEVER else expires
+        return await client.tokens.create(name, role, expires=life, scope=scope, actor=actor())
+
+    issued = ask(database, command)
+    if as_json:
+        print_json({"token": issued.token, "secret": issued.secret})
+        return
+    click.echo(issued.secret)
+    click.echo("it is not shown again: keep it as you would keep a password", err=True)
+
+
+@token.command("ls", epilog=examples("rota token ls", "rota token ls --json"))
+@shared
+def list_tokens(database: str | None, as_json: bool) -> None:
+    """List tokens, those too that are good no more."""
+
+    async def question(client: Client) -> tuple[list[Token], datetime]:
+        return list(await client.tokens.list()), await client.time()
+
+    tokens, now = ask(database, question)
+    if as_json:
+        print_json(tokens)
+        return
+    print_rows(_COLUMNS, [_row(one, now) for one in tokens], none=_NONE)
+
+
+@token.command("revoke", epilog=examples("rota token revoke grafana"))
+@click.argument("who", metavar="NAME|ID")
+@shared
+def revoke(who: str, database: str | None, as_json: bool) -> None:
+    """Revoke a token, and end the sessions made with it. Servers know of it within seconds."""
+    revoked = ask(database, lambda client: client.tokens.revoke(who, actor=actor()))
+    if as_json:
+        print_json(revoked)
+        return
+    print_facts([("revoked", text_cell(f"{revoked.name} ({revoked.id})"))])
+
+
+def _row(token: Token, now: datetime) -> list[Cell]:
+    return [
+        text_cell(token.id),
+        text_cell(token.name),
+        text_cell(token.role.value),
+        text_cell("" if token.scope is None else f"{token.scope.kind}/{token.scope.id}"),
+        text_cell(_state(token, now)),
+        text_cell(_NEVER) if token.expires_at is None else instant_cell(token.expires_at, now),
+        text_cell(_NEVER) if token.used_at is None else age_cell(token.used_at, now),
+        text_cell(token.created_by or ""),
+    ]
+
+
+def _state(token: Token, now: datetime) -> str:
+    if token.revoked_at is not None:
+        return "revoked"
+    return "expired" if token.expires_at is not None and token.expires_at <= now else "good"

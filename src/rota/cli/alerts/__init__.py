@@ -1,0 +1,1 @@
+"""`rota expect …` and `rota notify …`."""

@@ -1,0 +1,153 @@
+"""`rota expect`: what is expected of jobs and schedules, and what of it is breached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, TypeVar
+
+import click
+
+from rota.cli.connect import actor, ask
+from rota.cli.options import examples, shared
+from rota.cli.terminal.expectation_format import told_breaches, told_expectations
+from rota.cli.terminal.format import Cell, Columns, age_cell, text_cell
+from rota.cli.terminal.output import emit, on_terminal, print_json, print_rows
+from rota.client.client import Client
+from rota.core.alerts.expectations import Expected
+from rota.errors import Invalid
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_COLUMNS = Columns(
+    ("kind", "name", "state", "expected", "owner", "since", "breaches"),
+    cut=("name", "expected"),
+    wide=("expected",),
+    spare=("since", "owner"),
+    below=("breaches",),
+)
+_STATES = {"met": ("✓", "green"), "breached": ("✗", "red"), "resting": ("⏸", "yellow")}
+_NONE = "none"
+
+
+def _of_whom(command: F) -> F:
+    of_job = click.option("--job", metavar="NAME", help="Of this job.")
+    return of_job(click.option("--schedule", metavar="NAME", help="Of this schedule, of its own runs only.")(command))
+
+
+@click.group(
+    epilog=examples(
+        "rota expect set --job crawl --start-within 5m", "rota expect ls --breached    exit code 1 if something is"
+    )
+)
+def expect() -> None:
+    """What is expected of jobs and schedules: list what is breached, set, remove."""
+
+
+@expect.command("ls", epilog=examples("rota expect ls", "rota expect ls --breached || echo 'something is wrong'"))
+@click.option("--breached", is_flag=True, help="Only where something is not met; the exit code is 1 if there is any.")
+@shared
+def list_expectations(breached: bool, database: str | None, as_json: bool) -> int:
+    """List what is expected, of whom, and what of it is breached since when."""
+
+    async def question(client: Client) -> Any:
+        return await client.expectations.list(breached=breached), await client.time()
+
+    found, now = ask(database, question)
+    if as_json:
+        print_json({"items": found, "next_cursor": None})
+    else:
+        none = "nothing is breached" if breached else "nothing is expected: `rota expect set --job NAME …`"
+        print_rows(_COLUMNS, [_row(one, now) for one in found], none=none)
+    return int(breached and bool(found))
+
+
+@expect.command(
+    "set",
+    epilog=examples(
+        "rota expect set --job crawl --start-within 5m --max-failures 3",
+        "rota expect set --schedule nightly --finish-within 2h --success-every 25h",
+        "rota expect set --job crawl --min-success-rate 95% --over 50",
+        "rota expect set --job crawl --max-failures none",
+    ),
+)
+@_of_whom
+@click.option("--start-within", metavar="DURATION", help="A run begins so long after it is due, at the latest.")
+@click.option("--finish-within", metavar="DURATION", help="A run ends so long after it is due, at the latest.")
+@click.option("--success-every", metavar="DURATION", help="A run succeeds at least so often.")
+@click.option("--max-duration", metavar="DURATION", help="An attempt takes no longer.")
+@click.option("--max-failures", "max_consecutive_failures", metavar="N", help="No more fail in a row.")
+@click.option("--min-success-rate", metavar="RATE", help="So many of the last runs succeed: 0.95 or 95%.")
+@click.option("--over", metavar="N", help="How many runs the rate is of.  [default: 20]")
+@click.option("--at-least", metavar="N", help="How many must have ended before it counts.  [default: 5]")
+@shared
+def set_expectations(
+    job: str | None, schedule: str | None, database: str | None, as_json: bool, **given: str | None
+) -> None:
+    """Expect something of a job or a schedule; only what is given changes, `none` takes it away.
+
+    What is set here is yours: what code declares does not change it any more.
+    """
+    kind, name = _whom(job, schedule)
+    changes = {option: _value(option, text) for option, text in given.items() if text is not None}
+    if not changes:
+        raise Invalid("nothing is to be changed", hint="--start-within 5m, for example")
+
+    async def command(client: Client) -> Any:
+        return await client.expectations.set(kind, name, actor=actor(), **changes), await client.time()
+
+    found, now = ask(database, command)
+    if as_json:
+        print_json(found)
+    else:
+        print_rows(_COLUMNS, [_row(found, now)], none="")
+
+
+@expect.command("rm", epilog=examples("rota expect rm --job crawl"))
+@_of_whom
+@shared
+def remove_expectations(job: str | None, schedule: str | None, database: str | None, as_json: bool) -> None:
+    """Expect nothing any more of a job or a schedule. What is breached ends.
+
+    What code declares is back when its declaration changes.
+    """
+    kind, name = _whom(job, schedule)
+    dropped = ask(database, lambda client: client.expectations.drop(kind, name, actor=actor()))
+    if as_json:
+        print_json({"kind": kind, "subject": name, "dropped": dropped})
+    elif on_terminal():
+        emit(f"nothing is expected of {kind} {name} any more" if dropped else f"nothing was expected of {kind} {name}")
+
+
+def _whom(job: str | None, schedule: str | None) -> tuple[str, str]:
+    if (job is None) == (schedule is None):
+        raise Invalid("of whom?", hint="give --job NAME or --schedule NAME")
+    return ("job", job) if job is not None else ("schedule", str(schedule))
+
+
+def _value(option: str, text: str) -> object:
+    if text == _NONE:
+        return None
+    if option in ("max_consecutive_failures", "over", "at_least") and text.isascii() and text.isdigit():
+        return int(text[:9])
+    return text
+
+
+def state_of(found: Expected) -> str:
+    if found.resting:
+        return "resting"
+    return "breached" if found.breaches else "met"
+
+
+def _row(found: Expected, now: datetime) -> list[Cell]:
+    state = state_of(found)
+    symbol, colour = _STATES[state]
+    return [
+        text_cell(found.kind),
+        text_cell(found.subject),
+        Cell(state, f"{symbol} {state}", colour),
+        text_cell(told_expectations(found)),
+        text_cell(found.owner),
+        age_cell(found.since, now),
+        Cell(told_breaches(found, now), style="red"),
+    ]

@@ -1,0 +1,165 @@
+"""`rota notify`: who is told of what."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+from rota.cli.connect import actor, ask
+from rota.cli.options import examples, shared
+from rota.cli.terminal.confirm import require_consent, yes_option
+from rota.cli.terminal.format import Cell, Columns, instant_cell, text_cell
+from rota.cli.terminal.output import emit, on_terminal, print_facts, print_json, print_rows
+from rota.client.client import Client
+from rota.core.alerts.notifications import AT_MOST, ENV, ON, NotificationView
+from rota.errors import Invalid
+
+_COLUMNS = Columns(("name", "state", "on", "to", "of"), cut=("to", "of"))
+_CODE = "it belongs to code and comes back at the next start unless it is removed there"
+_NONE = "nobody is told of anything yet: `rota notify add`, or app.notify(…) in code"
+
+name = click.argument("name")
+
+
+@click.group(
+    epilog=examples(
+        "rota notify add ops --to mailto:ops@example.com",
+        "rota notify add chat --to https://example.com/hook --secret env:HOOK_SECRET --on failure --on missed",
+        "rota notify test ops",
+    )
+)
+def notify() -> None:
+    """Notifications: who is told of what, by a signed webhook or an e-mail."""
+
+
+@notify.command("ls", epilog=examples("rota notify ls", "rota notify ls --json"))
+@shared
+def list_notifications(database: str | None, as_json: bool) -> None:
+    """List notifications by name. Secrets are not shown."""
+    _print(ask(database, lambda client: client.notifications.list()), as_json=as_json)
+
+
+@notify.command("show", epilog=examples("rota notify show ops", "rota notify show ops --json"))
+@name
+@shared
+def show(name: str, database: str | None, as_json: bool) -> None:
+    """Show all about a notification, but its secrets."""
+
+    async def question(client: Client) -> tuple[NotificationView, datetime]:
+        return await client.notifications.get(name), await client.time()
+
+    found, now = ask(database, question)
+    if as_json:
+        print_json(found)
+    else:
+        print_facts(_facts(found, now))
+
+
+@notify.command(
+    "add",
+    epilog=examples(
+        "rota notify add ops --to mailto:ops@example.com --job crawl",
+        "rota notify add chat --to https://example.com/hook --secret env:HOOK_SECRET --on failure --on missed",
+    ),
+)
+@name
+@click.option("--to", required=True, metavar="URL", help="https://…, or mailto:ADDRESS,ADDRESS.")
+@click.option("--on", multiple=True, metavar="WORD", help=f"{', '.join(ON)}. Repeatable.  [default: failure]")
+@click.option("--job", "jobs", multiple=True, metavar="NAME", help="Only of this job. Repeatable.")
+@click.option("--schedule", "schedules", multiple=True, metavar="NAME", help="Only of this schedule. Repeatable.")
+@click.option("--secret", metavar="env:NAME|-", help="Signs webhooks: a variable of whoever sends it; -: from stdin.")
+@click.option("--include-payload", is_flag=True, help="Send the payloads of runs, too.")
+@click.option("--at-most", type=int, metavar="N", help=f"An hour, about one job.  [default: {AT_MOST}]")
+@shared
+def add(name: str, database: str | None, as_json: bool, **given: Any) -> None:
+    """Let somebody be told: of everything, or of some jobs and schedules."""
+    options = {key: value for key, value in given.items() if value is not None and value != ()}
+    if "secret" in options:
+        options["secret"] = _secret(options["secret"])
+
+    async def command(client: Client) -> tuple[NotificationView, set[str]]:
+        made = await client.notifications.add(name, owner="cli", actor=actor(), **options)
+        return made, set(made.jobs) - {job.name for job in await client.jobs()}
+
+    made, unknown = ask(database, command)
+    for job in sorted(unknown):
+        click.echo(f"note: no job is called {job} yet", err=True)
+    _print([made], as_json=as_json, one=True)
+
+
+@notify.command("rm", epilog=examples("rota notify rm ops", "rota notify rm ops --yes"))
+@name
+@yes_option
+@shared
+def remove(name: str, yes: bool, database: str | None, as_json: bool) -> None:
+    """Let nobody be told any more. What waits to be sent is not."""
+    found = ask(database, lambda client: client.notifications.get(name))
+    if not yes:
+        require_consent(f"delete notification {name} (to {found.to})?", command=f"rota notify rm {name}")
+    ask(database, lambda client: client.notifications.drop(name, actor=actor()))
+    if as_json:
+        print_json({"name": name, "deleted": True})
+        return
+    emit(f"deleted {name}" if on_terminal() else name)
+    if found.owner == "code":
+        click.echo(f"note: {_CODE}", err=True)
+
+
+@notify.command("test", epilog=examples("rota notify test ops"))
+@name
+@shared
+def send_test(name: str, database: str | None, as_json: bool) -> None:
+    """Send one now, from here, and say what came of it.
+
+    A worker elsewhere may reach less, or have other secrets.
+    """
+    answer = ask(database, lambda client: client.notifications.test(name))
+    if as_json:
+        print_json({"name": name, "sent": True, "answer": answer})
+    else:
+        emit(f"sent {name}" if on_terminal() else name)
+
+
+def _secret(given: str) -> str:
+    """Never as an argument, which every process of this machine could read."""
+    if given == "-":
+        return sys.stdin.readline().rstrip("\n")
+    if not given.startswith(ENV):
+        raise Invalid("--secret takes no secret itself: others could read it", hint="--secret env:NAME, or - for stdin")
+    if given.removeprefix(ENV) not in os.environ:
+        click.echo(f"note: {given.removeprefix(ENV)} is not set here; whoever sends it needs it", err=True)
+    return given
+
+
+def _print(found: Sequence[NotificationView], *, as_json: bool, one: bool = False) -> None:
+    if as_json:
+        print_json(found[0] if one else {"items": found, "next_cursor": None})
+    else:
+        print_rows(_COLUMNS, [_row(view) for view in found], none=_NONE)
+
+
+def _row(view: NotificationView) -> list[Cell]:
+    state = Cell("enabled", "● enabled", "green") if view.enabled else Cell("disabled", "○ disabled", "yellow")
+    return [text_cell(view.name), state, text_cell(", ".join(view.on)), text_cell(view.to), text_cell(_of(view))]
+
+
+def _of(view: NotificationView) -> str:
+    named = [*(f"job {job}" for job in view.jobs), *(f"schedule {schedule}" for schedule in view.schedules)]
+    return ", ".join(named) or "everything"
+
+
+def _facts(view: NotificationView, now: datetime) -> list[tuple[str, Cell]]:
+    return [
+        *zip(_COLUMNS.titles, _row(view), strict=True),
+        ("secret", text_cell(view.secret)),
+        ("include_payload", text_cell("yes" if view.include_payload else "no")),
+        ("at_most", text_cell(f"{view.at_most} an hour about one job")),
+        ("owner", text_cell(view.owner)),
+        ("created_at", instant_cell(view.created_at, now)),
+        ("updated_at", instant_cell(view.updated_at, now)),
+    ]

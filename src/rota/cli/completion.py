@@ -1,0 +1,112 @@
+"""What a shell offers where a name or an id is wanted: those that the database has."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import click
+from click.shell_completion import CompletionItem
+
+from rota.cli.connect import ask
+from rota.client.client import MOST_LISTED, Client
+
+Offer = list[tuple[str, str]]
+"""Words, and what some shells say beside them."""
+_PATIENCE = 2.0
+_MOST_RUNS = 30
+_HARMLESS = "@%+=:,./_-"
+"""Beside letters and digits: in no shell anything but themselves."""
+
+
+async def _jobs(client: Client) -> Offer:
+    return [(job.name, job.description or "") for job in await client.jobs()]
+
+
+async def _schedules(client: Client) -> Offer:
+    return [(one.name, one.definition.job) for one in await client.schedules.list(limit=MOST_LISTED)]
+
+
+async def _queues(client: Client) -> Offer:
+    names = {job.queue for job in await client.jobs()} | {count[0] for count in await client.queues()}
+    return [(name, "") for name in sorted(names)]
+
+
+async def _workers(client: Client) -> Offer:
+    return [(one.id, one.state.value) for one in await client.workers.list()]
+
+
+async def _runs(client: Client) -> Offer:
+    """The newest: nobody types the id of another."""
+    return [(run.id, f"{run.state.value} {run.job}") for run in (await client.page(limit=_MOST_RUNS)).runs]
+
+
+async def _notifications(client: Client) -> Offer:
+    return [(one.name, "") for one in await client.notifications.list()]
+
+
+async def _tokens(client: Client) -> Offer:
+    return [(one.name, one.role.value) for one in await client.tokens.list()]
+
+
+_EVERYWHERE = {
+    "--job": _jobs, "--queue": _queues, "--schedule": _schedules, "--worker": _workers, "--parent": _runs, "job": _jobs,
+    "id": _runs,
+}  # fmt: skip
+_BELOW = {
+    ("job", "name"): _jobs,
+    ("schedule", "name"): _schedules,
+    ("queue", "name"): _queues,
+    ("workers", "who"): _workers,
+    ("notify", "name"): _notifications,
+    ("token", "who"): _tokens,
+    ("explain", "what"): _schedules,
+}
+_NEW = {("job", "add"), ("schedule", "add"), ("token", "create"), ("notify", "add")}
+
+
+class Known(click.types.StringParamType):
+    """A text, of which some are known."""
+
+    def __init__(self, offer: Callable[[Client], Awaitable[Offer]]) -> None:
+        self._offer = offer
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Whatever is wrong, nothing is offered: there is nobody to tell it to in the middle of a line."""
+        try:
+            with ctx.scope(cleanup=False):
+                found = ask(ctx.params.get("database"), self._offer, within=_PATIENCE)
+        except Exception:
+            return []
+        fitting = [(word, said) for word, said in found if word.startswith(incomplete) and _is_harmless(word)]
+        return [CompletionItem(word, help=_beside(said)) for word, said in fitting]
+
+
+def _is_harmless(word: str) -> bool:
+    """Names are anybody's text, and some shells put them into the line as they are: to be obeyed when it is sent."""
+    return word[:1] != "-" and all(char.isalnum() or char in _HARMLESS for char in word)
+
+
+def _beside(said: str) -> str | None:
+    """In one line, because shells take a line for an offer."""
+    line = " ".join(said.split())
+    return line if line.isprintable() and line else None
+
+
+def let_complete(command: click.Command, path: tuple[str, ...] = ()) -> None:
+    """Every parameter below that takes a name or an id, by what it is called."""
+    if isinstance(command, click.Group):
+        for name, below in command.commands.items():
+            let_complete(below, (*path, name))
+        return
+    for param in command.params:
+        offer = _offer_for(param, path)
+        if offer is not None and param.type is click.STRING:
+            param.type = Known(offer)
+
+
+def _offer_for(param: click.Parameter, path: tuple[str, ...]) -> Callable[[Client], Awaitable[Offer]] | None:
+    if isinstance(param, click.Argument):
+        if param.name == "name" and path in _NEW:
+            return None
+        return _BELOW.get((path[0], param.name or "")) or _EVERYWHERE.get(param.name or "")
+    return next((_EVERYWHERE[word] for word in param.opts if word in _EVERYWHERE), None)

@@ -1,0 +1,113 @@
+"""The way from a command to a client, and back out whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import getpass
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+from urllib.parse import urlsplit
+
+import click
+
+from rota.client.client import Client
+from rota.config import Config, load_config
+from rota.errors import Invalid, Unavailable
+from rota.registry.jobs import Registry
+from rota.store import dialect_of, open_database, open_store
+from rota.store.databases.statements import SQLITE
+
+T = TypeVar("T")
+_IN_QUERY = re.compile(r"([?&]password=)[^&]*")
+
+
+def ask(database: str | None, question: Callable[[Client], Awaitable[T]], *, within: float | None = None) -> T:
+    """Ask a client that knows no jobs of its own, only those the database has heard of; or a server, if so told.
+
+    `within`: that many seconds, or `TimeoutError`.
+    """
+    server = server_of(database)
+
+    async def connected() -> T:
+        config = load_config({"database_url": database})
+        client = await _client(config) if server is None else _remote_client(server, config)
+        try:
+            return await question(client)
+        finally:
+            await client.close()
+
+    return asyncio.run(asyncio.wait_for(connected(), within))
+
+
+async def _client(config: Config) -> Client:
+    require_existing(config.database_url)
+    return Client(await open_store(config.database_url, deadline=config.deadline), Registry(), config)
+
+
+def _remote_client(server: str, config: Config) -> Client:
+    """In its verbs it is the same."""
+    from rota.remote import RemoteClient
+
+    token = _given("token") or config.token
+    client = RemoteClient(server, token or None, config.deadline)
+    return cast("Client", client)
+
+
+def server_of(database: str | None) -> str | None:
+    """Which server is meant, if not the database itself: what is said outright wins over what is set."""
+    server: str | None = _given("server")
+    if server is not None and database is not None:
+        raise Invalid("either --server or --database is asked, not both", hint="leave one of them out")
+    if server is None and database is None:
+        server = load_config().server or None
+    if server is None and _given("token") is not None:
+        raise Invalid("--token means nothing without --server", hint="a database has users of its own")
+    return server
+
+
+def require_database(database: str | None) -> str:
+    """For commands that no server can do for others. A server that is only set does not matter if a database is."""
+    if _given("server") is None:
+        config = load_config({"database_url": database})
+        if not config.server or config.database_url != Config().database_url:
+            return config.database_url
+    name = click.get_current_context().command_path
+    hint = "leave out --server and ROTA_SERVER, and name it with --database or ROTA_DATABASE_URL"
+    raise Invalid(f"`{name}` needs the database itself, not a server", hint=hint)
+
+
+def _given(option: str) -> Any:
+    """Of `rota` itself, before its command."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.find_root().params.get(option)
+
+
+def actor() -> str:
+    """Who gives the command, as it is kept with what it changes."""
+    with contextlib.suppress(Exception):  # a container may run as a user without a name
+        return f"cli:{getpass.getuser()}"
+    return "cli"
+
+
+def require_existing(url: str) -> None:
+    """SQLite would make an empty file of a mistyped path, and find nothing in it."""
+    if dialect_of(url) is not SQLITE:
+        return
+    from rota.store.databases.sqlite.sqlite import SqliteDatabase
+
+    database = open_database(url)
+    assert isinstance(database, SqliteDatabase)
+    if not Path(database.path).exists():
+        raise Unavailable(
+            f"there is no rota database at {database.path}",
+            hint="start `rota dev` or a worker, or name another with --database or ROTA_DATABASE_URL",
+        )
+
+
+def without_password(url: str) -> str:
+    password = urlsplit(url).password
+    shown = url.replace(f":{password}@", ":…@") if password else url
+    return _IN_QUERY.sub(r"\1…", shown)

@@ -1,0 +1,1 @@
+"""`rota run complete` and `rota run fail`, for external runs."""

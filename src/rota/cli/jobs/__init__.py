@@ -1,0 +1,1 @@
+"""`rota job …` and `rota queue …`."""

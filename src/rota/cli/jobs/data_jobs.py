@@ -1,0 +1,209 @@
+"""`rota job add|edit|rm`: jobs that are data, made, changed and dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from rota.cli.connect import actor, ask
+from rota.cli.options import examples, shared
+from rota.cli.terminal.confirm import require_consent, yes_option
+from rota.cli.terminal.format import Columns, text_cell
+from rota.cli.terminal.output import emit, print_json, print_rows
+from rota.core.jobs.job import JobDefinition
+from rota.errors import Invalid
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_COLUMNS = Columns(("job", "kind", "version", "does"), cut=("job", "does"))
+_OPTIONS = (
+    click.option("--url", metavar="URL", help="An HTTP job: where its request goes."),
+    click.option("--method", metavar="METHOD", help="GET, POST, …  [default: GET]"),
+    click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="Repeatable."),
+    click.option("--body", metavar="TEXT | JSON | @FILE", help="What is sent instead of the run's payload."),
+    click.option("--expect-status", multiple=True, metavar="STATUS", help="200, 2xx, 200-204.  [default: 2xx]"),
+    click.option("--retry-on", multiple=True, metavar="STATUS", help="Repeatable.  [default: 408, 425, 429, 5xx]"),
+    click.option("--redirects/--no-redirects", default=None, help="Follow them.  [default: of GET and HEAD]"),
+    click.option("--max-response", metavar="SIZE", help="How much of an answer is kept.  [default: 64KB]"),
+    click.option("--secret", metavar="TEXT | @FILE", help="Signs the request."),
+    click.option("--command", is_flag=True, help="A command job: the program and its arguments, behind --."),
+    click.option("--env", multiple=True, metavar="NAME=VALUE", help="For the program; repeatable."),
+    click.option("--cwd", metavar="FOLDER", help="Where the program runs."),
+    click.option("--stdin", type=click.Choice(["payload"]), help="What the program reads there."),
+    click.option("--retry-exit-code", "retry_exit_codes", type=int, multiple=True, metavar="N", help="Repeatable."),
+    click.option("--queue", metavar="NAME", help="Where its runs wait.  [default: default]"),
+    click.option("--timeout", metavar="DURATION", help="For each attempt.  [default: 10s for an HTTP job]"),
+    click.option("--max-attempts", type=int, metavar="N", help="1 means no retry."),
+    click.option("--description", metavar="TEXT", help="For people."),
+    click.option("--payload-schema", metavar="JSON | @FILE", help="What payloads must be like, as JSON Schema."),
+    click.option("--set", "others", multiple=True, metavar="OPTION=JSON", help="Any other option of a job."),
+)
+
+
+def _defining(command: F) -> F:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return shared(click.argument("argv", nargs=-1, metavar="[-- PROGRAM ARGUMENT…]")(command))
+
+
+@click.command(
+    epilog=examples(
+        "rota job add ping --url https://example.com/health",
+        "rota job add tell --url 'https://example.com/orders/{payload.id}' --method POST --header 'Authorization: …'",
+        "rota job add backup --command --timeout 1h -- pg_dump -Fc -f '/backup/{payload.name}' shop",
+        "rota job add review --external --payload-schema @review.json",
+    )
+)
+@click.argument("name")
+@click.option("--external", is_flag=True, help="A job that somebody outside does.")
+@_defining
+def add(name: str, external: bool, command: bool, database: str | None, as_json: bool, **given: Any) -> None:
+    """Make a job of data: a request, a program, or work for somebody outside.
+
+    Texts of it may hold {payload.NAME}, {plan_time}, {scope.kind}, {scope.id}, {run_id}, {attempt} and
+    {idempotency_key}. Programs run on workers with ROTA_ENABLE_COMMAND=1 only.
+    """
+    options = _options(given)
+    kinds = [
+        kind for kind, is_it in (("http", "url" in options), ("command", command), ("external", external)) if is_it
+    ]
+    if len(kinds) != 1:
+        raise Invalid("give one of --url, --command and --external", hint="rota job add ping --url https://…")
+    made = ask(database, lambda client: client.data_jobs.add(name, kinds[0], owner="cli", actor=actor(), **options))
+    _print(made, as_json=as_json)
+
+
+@click.command(
+    epilog=examples(
+        "rota job edit ping --url https://example.com/live", "rota job edit ping --set priority=5 --body ''"
+    )
+)
+@click.argument("name")
+@_defining
+def edit(name: str, command: bool, database: str | None, as_json: bool, **given: Any) -> None:
+    """Change such a job: only what is given, for runs that are enqueued from now on.
+
+    `--set OPTION=null` goes back to the default.
+    """
+    options = _options(given)
+    changed = ask(database, lambda client: client.data_jobs.change(name, actor=actor(), **options))
+    _print(changed, as_json=as_json)
+
+
+@click.command("rm", epilog=examples("rota job rm ping", "rota job rm ping --force --yes"))
+@click.argument("name")
+@click.option("--force", is_flag=True, help="Also while it is needed: disable its schedules, cancel its runs.")
+@yes_option
+@shared
+def remove(name: str, force: bool, yes: bool, database: str | None, as_json: bool) -> None:
+    """Drop such a job. What is known of its runs stays."""
+    if force and not yes:
+        require_consent(f"drop {name}, disable its schedules and cancel its runs?", command=f"rota job rm {name}")
+    ask(database, lambda client: client.data_jobs.drop(name, force=force, actor=actor()))
+    if as_json:
+        print_json({"job": name, "dropped": True})
+    else:
+        emit(name)
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    """What was given, as the client takes it."""
+    found = {name: value for name, value in given.items() if value is not None and value != ()}
+    for name, read in _READ.items():
+        if name in found:
+            found[name] = read(found[name])
+    for word in found.pop("others", ()):
+        name, equals, text = word.partition("=")
+        if not equals:
+            raise Invalid(f"--set {word!r} has no =", hint="as in --set priority=5")
+        found[name.strip().replace("-", "_")] = _value(text)
+    return found
+
+
+def _pairs(separator: str) -> Callable[[tuple[str, ...]], dict[str, str]]:
+    def read(words: tuple[str, ...]) -> dict[str, str]:
+        pairs = [word.partition(separator) for word in words]
+        for name, found, _ in pairs:
+            if not found:
+                raise Invalid(f"{name!r} has no {separator}", hint=f"NAME{separator}VALUE")
+        return {name.strip(): value.strip() for name, _, value in pairs}
+
+    return read
+
+
+def _content(text: str) -> str:
+    if not text.startswith("@"):
+        return text
+    try:
+        return Path(text[1:]).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"cannot read {text[1:]}: {error}") from None
+
+
+def _body(text: str) -> Any:
+    """An object or a list is JSON, anything else is text."""
+    content = _content(text)
+    try:
+        value = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return content
+    return value if isinstance(value, dict | list) else content
+
+
+def _schema(text: str) -> Any:
+    try:
+        return msgspec.json.decode(_content(text))
+    except msgspec.DecodeError as error:
+        raise Invalid(f"--payload-schema is no JSON: {error}") from None
+
+
+def _value(text: str) -> Any:
+    """JSON, or text where it is none."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "headers": _pairs(":"),
+    "env": _pairs("="),
+    "body": _body,
+    "secret": lambda text: _content(text).strip(),
+    "payload_schema": _schema,
+    "expect_status": list,
+    "retry_on": list,
+    "retry_exit_codes": list,
+    "argv": list,
+}
+
+
+def facts(definition: JobDefinition) -> list[tuple[str, str | None]]:
+    """What it does, for people."""
+    if definition.http is not None:
+        http = definition.http
+        lines = "\n".join(f"{name}: {value}" for name, value in http.headers.items())
+        statuses = ", ".join(http.expect_status)
+        return [("request", _does(definition)), ("headers", lines or None), ("expect_status", statuses)]
+    return [("command", _does(definition))] if definition.command is not None else []
+
+
+def _does(definition: JobDefinition) -> str:
+    if definition.http is not None:
+        return f"{definition.http.method} {definition.http.url}"
+    return " ".join(definition.command.argv) if definition.command is not None else ""
+
+
+def _print(definition: JobDefinition, *, as_json: bool) -> None:
+    if as_json:
+        print_json(definition)
+    else:
+        cells = (definition.name, definition.kind, definition.version, _does(definition))
+        print_rows(_COLUMNS, [[text_cell(cell) for cell in cells]], none="")
+
+
+COMMANDS = (add, edit, remove)

@@ -1,0 +1,129 @@
+"""`rota job`: what the database knows of jobs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from rota.cli.connect import ask
+from rota.cli.jobs import data_jobs, job_control
+from rota.cli.options import examples, shared
+from rota.cli.terminal.expectation_format import expected_facts
+from rota.cli.terminal.format import Cell, Columns, age_cell, instant_cell, job_state_cell, text_cell
+from rota.cli.terminal.output import json_text, plain_value, print_facts, print_json, print_rows
+from rota.client.client import Client
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.status import JobStatus
+from rota.values.durations import format_duration
+from rota.values.sizes import format_size
+
+_JOB_COLUMNS = Columns(
+    ("job", "state", "last", "next", "version", "queue", "enabled", "description"),
+    cut=("job", "queue", "description"),
+    spare=("queue", "version", "enabled"),
+)
+
+
+@click.group(epilog=examples("rota job ls", "rota job stats crawl", "rota job pause crawl --reason 'the site is down'"))
+def job() -> None:
+    """Jobs: list, show, add, edit, remove, pause, resume, cancel, retry, count."""
+
+
+for _command in (*job_control.COMMANDS, *data_jobs.COMMANDS):
+    job.add_command(_command)
+
+
+@job.command("ls", epilog=examples("rota job ls", "rota job ls --json"))
+@shared
+def list_jobs(database: str | None, as_json: bool) -> None:
+    """List the jobs that the database knows, with their state."""
+
+    async def question(client: Client) -> Any:
+        definitions = {definition.name: definition for definition in await client.jobs()}
+        statuses = [status for status in await client.job_statuses() if status.job in definitions]
+        return [(definitions[status.job], status) for status in statuses], await client.time()
+
+    jobs, now = ask(database, question)
+    if as_json:
+        print_json({"items": [_document(definition, status) for definition, status in jobs], "next_cursor": None})
+        return
+    none = "no jobs yet: they appear when a worker that has them starts"
+    print_rows(_JOB_COLUMNS, [_row(definition, status, now) for definition, status in jobs], none=none)
+
+
+@job.command("show", epilog=examples("rota job show crawl", "rota job show crawl --json"))
+@click.argument("name")
+@shared
+def show_job(name: str, database: str | None, as_json: bool) -> None:
+    """Show a job: its state, and what it declares, payload, policies and limits."""
+
+    async def question(client: Client) -> Any:
+        definition, status = await client.job(name), await client.job_status(name)
+        return definition, status, await client.expectations.find("job", name), await client.time()
+
+    definition, status, expected, now = ask(database, question)
+    if as_json:
+        print_json({**_document(definition, status), "expected": expected})
+    else:
+        first, *others = _facts(definition)
+        print_facts([first, *_status_facts(status, now), *expected_facts(expected, now), *others])
+
+
+def _document(definition: JobDefinition, status: JobStatus) -> dict[str, Any]:
+    return {**plain_value(definition), "status": status}
+
+
+def _row(definition: JobDefinition, status: JobStatus, now: datetime) -> list[Cell]:
+    enabled = Cell("yes", "yes", "green") if definition.enabled else Cell("no", "no", "yellow")
+    summary = definition.description.partition("\n")[0]
+    return [
+        text_cell(definition.name),
+        job_state_cell(status.state),
+        age_cell(status.last_run_at, now),
+        age_cell(status.next_at, now),
+        text_cell(definition.version),
+        text_cell(definition.queue),
+        enabled,
+        text_cell(summary),
+    ]
+
+
+def _status_facts(status: JobStatus, now: datetime) -> list[tuple[str, Cell]]:
+    return [
+        ("state", job_state_cell(status.state)),
+        ("running", text_cell(status.running)),
+        ("waiting", text_cell(status.waiting)),
+        ("last_run_at", instant_cell(status.last_run_at, now)),
+        ("next_at", instant_cell(status.next_at, now)),
+        ("paused_at", instant_cell(status.paused_at, now)),
+        ("paused_by", text_cell(status.paused_by)),
+        ("pause_reason", text_cell(status.pause_reason)),
+    ]
+
+
+def _facts(definition: JobDefinition) -> list[tuple[str, Cell]]:
+    return [
+        ("job", text_cell(definition.name)),
+        ("version", text_cell(definition.version)),
+        ("kind", text_cell(definition.kind)),
+        *((name, text_cell(value)) for name, value in data_jobs.facts(definition)),
+        ("enabled", text_cell("yes" if definition.enabled else "no")),
+        ("queue", text_cell(definition.queue)),
+        ("priority", text_cell(definition.priority)),
+        ("max_attempts", text_cell(definition.retry.max_attempts)),
+        ("backoff", text_cell(json_text(definition.retry.backoff))),
+        ("timeout", text_cell(format_duration(definition.timeout) if definition.timeout else None)),
+        ("on_lost", text_cell(definition.on_lost)),
+        ("isolation", text_cell(definition.isolation)),
+        ("cpu_limit", text_cell(format_duration(definition.cpu_limit) if definition.cpu_limit else None)),
+        ("memory_limit", text_cell(format_size(definition.memory_limit) if definition.memory_limit else None)),
+        ("local_retries", text_cell(definition.local_retries or None)),
+        ("cancellable", text_cell("yes" if definition.cancel.supported else "no")),
+        ("unique", text_cell(json_text(definition.unique) if definition.unique else None)),
+        ("limits", text_cell(json_text(definition.limits) if definition.limits else None)),
+        ("tags", text_cell(", ".join(definition.tags))),
+        ("description", text_cell(definition.description)),
+        ("payload", Cell(json_text(definition.payload_schema), json_text(definition.payload_schema, indent=2))),
+    ]

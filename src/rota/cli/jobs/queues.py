@@ -1,0 +1,78 @@
+"""`rota queue`: what waits where, and what is held."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from rota.cli.connect import actor, ask
+from rota.cli.options import examples, shared
+from rota.cli.terminal.format import Cell, Columns, text_cell
+from rota.cli.terminal.output import emit, on_terminal, print_json, print_rows
+from rota.client.client import Client
+from rota.core.jobs.queues import Pause, QueueCount, with_empty_queues
+
+_COLUMNS = Columns(("queue", "running", "queued", "scheduled", "paused", "reason"), cut=("queue", "reason"))
+
+
+@click.group(epilog=examples("rota queue ls", "rota queue pause mail"))
+def queue() -> None:
+    """Queues and what is in them."""
+
+
+@queue.command("ls", epilog=examples("rota queue ls", "rota queue ls --json"))
+@shared
+def list_queues(database: str | None, as_json: bool) -> None:
+    """List queues: runs that run, that may be claimed, and that wait for their time; and which are paused."""
+
+    async def question(client: Client) -> tuple[list[QueueCount], Sequence[Pause]]:
+        paused = await client.paused_queues()
+        counts = with_empty_queues(await client.queues(), await client.jobs())
+        known = {count[0] for count in counts}
+        return sorted([*counts, *((one.name, 0, 0, 0) for one in paused if one.name not in known)]), paused
+
+    counts, pauses = ask(database, question)
+    paused = {one.name: one for one in pauses}
+    if as_json:
+        items = [
+            {**dict(zip(_COLUMNS.titles, count, strict=False)), "paused": paused.get(count[0])} for count in counts
+        ]
+        print_json({"items": items, "next_cursor": None})
+        return
+    print_rows(_COLUMNS, [_row(count, paused.get(count[0])) for count in counts], none="")
+
+
+@queue.command("pause", epilog=examples("rota queue pause mail --reason 'the relay is down'"))
+@click.argument("name")
+@click.option("--reason", metavar="TEXT", help="Kept with the pause.")
+@shared
+def pause_queue(name: str, reason: str | None, database: str | None, as_json: bool) -> None:
+    """Let nothing be claimed from a queue until it is resumed.
+
+    Runs can still be enqueued, and wait; those that run already run on.
+    """
+    ask(database, lambda client: client.pause_queue(name, reason=reason, actor=actor()))
+    _tell({"queue": name, "paused": True}, f"queue {name} is paused", as_json=as_json)
+
+
+@queue.command("resume", epilog=examples("rota queue resume mail"))
+@click.argument("name")
+@shared
+def resume_queue(name: str, database: str | None, as_json: bool) -> None:
+    """Let runs be claimed from a queue again."""
+    was_paused = ask(database, lambda client: client.resume_queue(name, actor=actor()))
+    said = f"queue {name} goes on" if was_paused else f"queue {name} was not paused"
+    _tell({"queue": name, "paused": False}, said, as_json=as_json)
+
+
+def _tell(document: dict[str, object], said: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(document)
+    elif on_terminal():
+        emit(said)
+
+
+def _row(count: QueueCount, pause: Pause | None) -> list[Cell]:
+    paused = Cell("no", "no") if pause is None else Cell("yes", "yes", "yellow")
+    return [*(text_cell(fact) for fact in count), paused, text_cell(pause.reason if pause else None)]

@@ -1,0 +1,96 @@
+"""`rota quota`: what scopes may have, over all jobs."""
+
+from __future__ import annotations
+
+import click
+
+from rota.cli.connect import actor, ask
+from rota.cli.options import examples, shared
+from rota.cli.terminal.format import Cell, Columns, text_cell
+from rota.cli.terminal.output import emit, on_terminal, print_json, print_rows
+from rota.core.limits.quotas import QuotaOf
+
+_COLUMNS = Columns(("scope", "max_concurrency", "max_queued", "rate", "owner"), cut=("scope", "owner"))
+
+scope = click.argument("scope", metavar="KIND[/ID]")
+
+
+@click.group(epilog=examples("rota quota set tenant/42 --max-concurrency 3", "rota quota ls"))
+def quota() -> None:
+    """Quotas: what a scope may have at once, waiting, and begun within some time, over all jobs.
+
+    KIND/ID is one scope, KIND each scope of that kind that has no quota of its own.
+    """
+
+
+@quota.command("ls", epilog=examples("rota quota ls", "rota quota ls --json"))
+@shared
+def list_quotas(database: str | None, as_json: bool) -> None:
+    """List quotas."""
+    found = ask(database, lambda client: client.quotas.ls())
+    if as_json:
+        print_json({"items": found, "next_cursor": None})
+        return
+    print_rows(_COLUMNS, [_row(one) for one in found], none="no quota is set: `rota quota set KIND/ID`")
+
+
+@quota.command(
+    "set",
+    epilog=examples(
+        "rota quota set tenant --max-concurrency 5", "rota quota set tenant/42 --rate 1000/1h --max-queued 100"
+    ),
+)
+@scope
+@click.option("--max-concurrency", type=int, metavar="N", help="Runs at once.")
+@click.option("--max-queued", type=int, metavar="N", help="Runs that may wait besides; one more is refused.")
+@click.option("--rate", metavar="N/DURATION", help='Attempts that begin within any such time: "1000/1h".')
+@shared
+def set_quota(
+    scope: str,
+    max_concurrency: int | None,
+    max_queued: int | None,
+    rate: str | None,
+    database: str | None,
+    as_json: bool,
+) -> None:
+    """Set a quota, in place of the one that was there.
+
+    The runs that wait or run already come under it, too. What a deploy declares does not change it any more.
+    """
+    kind, id = _place(scope)
+    made = ask(
+        database,
+        lambda client: client.quotas.set(
+            kind, id, max_concurrency=max_concurrency, max_queued=max_queued, rate=rate, actor=actor()
+        ),
+    )
+    if as_json:
+        print_json(made)
+    elif on_terminal():
+        emit(f"the quota of {scope} is set")
+
+
+@quota.command("rm", epilog=examples("rota quota rm tenant/42"))
+@scope
+@shared
+def drop_quota(scope: str, database: str | None, as_json: bool) -> None:
+    """Drop a quota: its runs are free, or under that of their kind.
+
+    One that code declares comes back with its next start.
+    """
+    kind, id = _place(scope)
+    ask(database, lambda client: client.quotas.drop(kind, id, actor=actor()))
+    if as_json:
+        print_json({"kind": kind, "id": id, "dropped": True})
+    elif on_terminal():
+        emit(f"the quota of {scope} is dropped")
+
+
+def _place(scope: str) -> tuple[str, str | None]:
+    kind, slash, id = scope.partition("/")
+    return kind, id if slash else None
+
+
+def _row(one: QuotaOf) -> list[Cell]:
+    name = one.kind if one.id is None else f"{one.kind}/{one.id}"
+    return [text_cell(fact) for fact in (name, one.max_concurrency, one.max_queued, one.rate, one.owner)]

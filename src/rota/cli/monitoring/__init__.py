@@ -1,0 +1,1 @@
+"""`rota errors`, `rota explain`, `rota audit`."""

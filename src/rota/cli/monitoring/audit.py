@@ -1,0 +1,124 @@
+"""`rota run events`, `rota schedule events`, `rota audit`: what happened, when, and by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+import msgspec
+
+from rota.cli.connect import ask
+from rota.cli.options import examples, shared
+from rota.cli.terminal.format import Cell, Columns, rfc3339, run_id_cell, state_cell, text_cell, time_cell
+from rota.cli.terminal.output import json_text, on_terminal, print_json, print_rows
+from rota.client.client import MOST_LISTED
+from rota.core.ledger.audit import KINDS, Event
+from rota.core.states import RunState
+
+_RUN_COLUMNS = Columns(
+    ("at", "event", "from", "to", "fence", "by", "details"),
+    cut=("by",),
+    spare=("from", "fence"),
+    below=("details",),
+)
+_SCHEDULE_COLUMNS = Columns(("at", "event", "by", "details"), cut=("by",), below=("details",))
+_AUDIT_COLUMNS = Columns(
+    ("seq", "at", "kind", "subject", "event", "by", "details"),
+    cut=("subject", "by"),
+    spare=("kind", "seq"),
+    below=("details",),
+)
+
+
+@click.command(epilog=examples("rota run events b3e52e11", "rota run events b3e52e11 --json"))
+@click.argument("id")
+@shared
+def events(id: str, database: str | None, as_json: bool) -> None:
+    """Show every change of a run's state: when, from what to what, and by whom.
+
+    ID is the beginning or the end of an id, or all of it.
+    """
+    _print(ask(database, lambda client: client.events(id)), _RUN_COLUMNS, as_json=as_json)
+
+
+@click.command("events", epilog=examples("rota schedule events news", "rota schedule events news --json"))
+@click.argument("name")
+@shared
+def schedule_events(name: str, database: str | None, as_json: bool) -> None:
+    """Show what was done to a schedule and with it, and by whom.
+
+    Also to one that was deleted, as long as no other has its name.
+    """
+    _print(ask(database, lambda client: client.schedules.events(name)), _SCHEDULE_COLUMNS, as_json=as_json)
+
+
+@click.command(
+    epilog=examples(
+        "rota audit",
+        "rota audit --actor cli:ann --kind schedule",
+        "rota audit --subject news --limit 200 --json",
+    )
+)
+@click.option("--kind", type=click.Choice(KINDS), help="Only what was done to one of these.")
+@click.option("--subject", metavar="ID|NAME", help="Only to this one: a run's whole id, or a name.")
+@click.option("--actor", metavar="NAME", help="Only by this one, for example cli:ann or policy:overlap.")
+@click.option("--limit", type=int, default=50, show_default=True, metavar="N", help=f"At most {MOST_LISTED}.")
+@click.option("--before", type=int, metavar="SEQ", help="The page after the one that ended with this number.")
+@shared
+def audit(limit: int, database: str | None, as_json: bool, **wanted: Any) -> None:
+    """Show what people and policies did, newest first.
+
+    On a terminal a run is named by the end of its id, which every other command takes for all of it.
+    """
+    found = ask(database, lambda client: client.audit(limit=limit, **wanted))
+    following = found[-1].seq if len(found) == limit else None
+    if as_json:
+        print_json({"items": found, "next_cursor": following})
+        return
+    print_rows(_AUDIT_COLUMNS, [_row(event, _AUDIT_COLUMNS) for event in found], none="nothing of the kind")
+    if following and on_terminal():
+        click.echo(f"more: --before {following}", err=True)
+
+
+def _print(found: Sequence[Event], columns: Columns, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"items": found, "next_cursor": None})
+    else:
+        print_rows(columns, [_row(event, columns) for event in found], none="nothing is known of it")
+
+
+def _row(event: Event, columns: Columns) -> list[Cell]:
+    cells = {
+        "seq": text_cell(event.seq),
+        "at": time_cell(event.at),
+        "kind": text_cell(event.kind),
+        "subject": run_id_cell(event.subject) if event.kind == "run" else text_cell(event.subject),
+        "event": Cell(event.type, event.type.replace("_", " ")),
+        "from": _state_cell(event.from_state),
+        "to": _state_cell(event.to_state),
+        "fence": text_cell(event.fence),
+        "by": text_cell(event.actor),
+        "details": _details_cell(event.details),
+    }
+    return [cells[title] for title in columns.titles]
+
+
+def _state_cell(state: RunState | None) -> Cell:
+    return Cell("") if state is None else state_cell(state)
+
+
+def _details_cell(details: dict[str, Any]) -> Cell:
+    if not details:
+        return Cell("")
+    plain = msgspec.to_builtins(details)
+    return Cell(json_text(plain), ", ".join(f"{key} {_shown(value)}" for key, value in details.items()))
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, datetime):
+        return rfc3339(value)
+    if isinstance(value, dict) and value.keys() >= {"type", "message"}:
+        return f"{value['type']}: {value['message']}"
+    return value if isinstance(value, str) else json_text(value)

@@ -1,0 +1,71 @@
+"""`rota errors`: what went wrong, grouped."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from rota.cli.connect import ask
+from rota.cli.options import examples, instant_of, scope_of, shared
+from rota.cli.terminal.format import Cell, Columns, age_cell, chart, text_cell
+from rota.cli.terminal.output import on_terminal, print_json, print_rows
+from rota.client.client import Client
+from rota.core.monitoring.error_groups import MOST_GROUPS, FaultGroup
+from rota.values.durations import parse_duration
+
+_COLUMNS = Columns(
+    ("fingerprint", "job", "count", "when", "first", "last", "run", "error"),
+    cut=("job",),
+    spare=("first", "run"),
+    below=("error",),
+)
+
+
+@click.command(
+    epilog=examples(
+        "rota errors",
+        "rota errors --since 1h --job crawl",
+        "rota run retry --job crawl --fingerprint 4a193dde06e0",
+    )
+)
+@click.option("--since", default="24h", show_default=True, metavar="AGE", help="So long ago, or a time with a zone.")
+@click.option("--until", type=instant_of, metavar="TIME", help="Before then; now, if not given.")
+@click.option("--job", metavar="NAME", help="Only of this job.")
+@click.option("--scope", type=scope_of, metavar="KIND/ID", help="Only of this scope.")
+@click.option("--limit", type=int, default=50, show_default=True, metavar="N", help=f"At most {MOST_GROUPS}.")
+@shared
+def errors(since: str, database: str | None, as_json: bool, **wanted: Any) -> None:
+    """Group the runs that failed, timed out or expired by what went wrong; what was seen last comes first."""
+
+    async def question(client: Client) -> Any:
+        now = await client.time()
+        return await client.faults.groups(since=_instant(since, wanted["until"] or now), **wanted), now
+
+    found, now = ask(database, question)
+    if as_json:
+        print_json(found)
+        return
+    print_rows(_COLUMNS, [_row(group, now) for group in found.items], none="nothing went wrong")
+    if found.truncated and on_terminal():
+        click.echo("note: there were more than are looked at", err=True)
+
+
+def _instant(text: str, until: datetime) -> datetime:
+    """An age, or a time."""
+    return instant_of(text) if "T" in text or text.count("-") > 1 else until - parse_duration(text)
+
+
+def _row(group: FaultGroup, now: datetime) -> list[Cell]:
+    said = ": ".join(part for part in (group.type, group.message) if part)
+    return [
+        text_cell(group.fingerprint),
+        text_cell(group.job),
+        text_cell(group.count),
+        Cell(",".join(map(str, group.histogram)), chart(group.histogram)),
+        age_cell(group.first_at, now),
+        age_cell(group.last_at, now),
+        text_cell(group.last_run_id),
+        Cell(said, said.partition("\n")[0], "red"),
+    ]

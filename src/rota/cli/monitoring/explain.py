@@ -1,0 +1,51 @@
+"""`rota explain`: why a plan time or a run is as it is."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+
+from rota.cli.connect import ask
+from rota.cli.options import examples, instant_of, shared
+from rota.cli.terminal.format import one_field, visible
+from rota.cli.terminal.output import emit, on_terminal, print_json
+from rota.client.client import Client
+from rota.core.ledger.explain_plan_time import Explanation
+from rota.errors import NotFound, UnknownRun, UnknownSchedule
+
+
+@click.command(
+    epilog=examples(
+        "rota explain news                               why the newest plan time did or did not run",
+        "rota explain news --at 2026-01-31T09:00:00Z     why that one did or did not",
+        "rota explain b3e52e11                           why that run is in its state",
+    )
+)
+@click.argument("what", metavar="SCHEDULE | RUN")
+@click.option("--at", type=instant_of, metavar="TIME", help="Of a schedule: which plan time; else its newest.")
+@shared
+def explain(what: str, at: datetime | None, database: str | None, as_json: bool) -> None:
+    """Say why a plan time of a schedule did or did not run, or why a run is in its state."""
+
+    async def question(client: Client) -> Explanation:
+        return await (client.schedules.explain(what, at) if at is not None else _of_run(client, what))
+
+    found = ask(database, question)
+    if as_json:
+        print_json(found)
+    elif on_terminal():
+        emit("\n".join(visible(sentence) for sentence in (f"{found.verdict.replace('_', ' ')}:", *found.words)))
+    else:
+        emit("\t".join([found.verdict, *map(one_field, found.words)]))
+
+
+async def _of_run(client: Client, what: str) -> Explanation:
+    try:
+        return await client.explain(what)
+    except UnknownRun:
+        try:
+            return await client.schedules.explain(what)
+        except UnknownSchedule as none:
+            words = f"no run and no schedule is called {what!r:.80}"
+            raise NotFound(words, hint=f"{none.hint}; `rota run ls` lists runs") from None

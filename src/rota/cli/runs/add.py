@@ -1,0 +1,107 @@
+"""`rota run add`: a job's name, a payload from wherever it is, and options for the run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from rota.cli.connect import ask
+from rota.cli.options import examples, instant_of, scope_of, shared
+from rota.cli.terminal.payload import _object, arguments_of
+from rota.cli.terminal.run_format import print_new_run
+from rota.cli.terminal.wait import ended, finish
+from rota.client.client import Client, Order
+from rota.core.runs.run import Run
+from rota.errors import BadPayload, Invalid
+from rota.values.json import Limits
+
+_METADATA = """in the shell's single quotes: --metadata '{"from": "me"}'"""
+
+
+@click.command(
+    epilog=examples(
+        'rota run add crawl \'{"url": "https://example.com"}\' --wait',
+        "rota run add crawl @payload.json --delay 10m --tag nightly",
+        "make-payload | rota run add crawl - --json",
+        "rota run add publish --after 71e1f057,b3e52e11 --otherwise cancel",
+        "rota run add report --key march --scope account/42 --at 2026-04-01T06:00:00Z",
+    )
+)
+@click.argument("job")
+@click.argument("payload", metavar="[PAYLOAD_JSON | @FILE | -]", default="{}")
+@click.option("--queue", metavar="NAME", help="Instead of the job's.")
+@click.option("--priority", type=int, metavar="N", help="Higher runs first; -1000 to 1000.")
+@click.option("--delay", metavar="DURATION", help='Not before this has passed: "90s", "1h30m".')
+@click.option("--at", "run_at", type=instant_of, metavar="TIME", help="Not before this: 2026-01-31T08:00:00Z.")
+@click.option("--key", metavar="KEY", help="Names the work: enqueued again before it has ended, it is the same run.")
+@click.option("--scope", type=scope_of, metavar="KIND/ID", help="Whom it is for.")
+@click.option("--unique", is_flag=True, help="One live run with this payload.")
+@click.option("--unique-by", multiple=True, metavar="FIELD", help="One live run with this field's value; repeatable.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Repeatable.")
+@click.option("--metadata", metavar="JSON", help="An object kept with the run.")
+@click.option("--max-attempts", type=int, metavar="N", help="1 means no retry.")
+@click.option("--timeout", metavar="DURATION", help="For each attempt.")
+@click.option("--after", multiple=True, metavar="ID[,ID]", help="Not before these runs have succeeded; repeatable.")
+@click.option("--after-any-end", is_flag=True, help="With --after: however they end.")
+@click.option(
+    "--otherwise", type=click.Choice(["skip", "cancel"]), help="If one of them does not succeed; default skip."
+)
+@click.option("--idempotency-key", metavar="KEY", help="Asked again within 24h with this key, it is the same run.")
+@click.option("--wait", "waiting", is_flag=True, help="Wait for its end; the exit code tells how (see `run wait`).")
+@shared
+def add(job: str, payload: str, waiting: bool, database: str | None, as_json: bool, **given: Any) -> int:
+    """Enqueue a run of JOB.
+
+    In a pipe it prints the run's id alone; with --wait the id, the state, and the result or error, tab-separated.
+    """
+    options = run_options(**given)
+
+    async def command(client: Client) -> tuple[Run, bool]:
+        arguments = arguments_of(payload, Limits(client.config.max_payload))
+        try:
+            enqueued = await client.enqueue(Order(job, arguments, options))
+        except BadPayload as error:
+            error.hint = error.hint or f"`rota job show {job}` tells what it takes"
+            raise
+        run = await (ended(client, enqueued.id, None) if waiting else client.get(enqueued.id))
+        return run, enqueued.created
+
+    run, created = ask(database, command)
+    if not created:
+        click.echo(f"note: the work was enqueued already, as run {run.id}", err=True)
+    if waiting:
+        return finish(run, as_json=as_json)
+    print_new_run(run, as_json=as_json)
+    return 0
+
+
+def run_options(*, unique: bool, unique_by: tuple[str, ...], metadata: str | None, **given: Any) -> dict[str, Any]:
+    """What `.options(...)` takes, of what was given."""
+    if given.get("delay") is not None and given.get("run_at") is not None:
+        raise Invalid("give --delay or --at, not both")
+    if unique or unique_by:
+        given["unique"] = list(unique_by) or True
+    given["after"] = _after(given["after"], given.pop("after_any_end"), given.pop("otherwise"))
+    if metadata is not None:
+        given["metadata"] = _metadata(metadata)
+    return {name: value for name, value in given.items() if value is not None and value != ()}
+
+
+def _after(ids: tuple[str, ...], any_end: bool, otherwise: str | None) -> list[dict[str, str]] | None:
+    if not ids and (any_end or otherwise):
+        raise Invalid(
+            f"{'--after-any-end' if any_end else '--otherwise'} says how to follow, not whom", hint="--after ID"
+        )
+    if any_end and otherwise:
+        raise Invalid("give --after-any-end or --otherwise, not both")
+    how = {"on": "end"} if any_end else {"otherwise": otherwise or "skip"}
+    return [{"run": id.strip(), **how} for part in ids for id in part.split(",")] or None
+
+
+def _metadata(text: str) -> dict[str, Any]:
+    try:
+        return _object(text.encode(), Limits(), _METADATA)
+    except BadPayload as error:
+        where = "" if error.path == "$" else f"at {error.path}: "
+        raise Invalid(f"--metadata {where}{error.problem}", hint=error.hint) from None

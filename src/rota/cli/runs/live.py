@@ -1,0 +1,119 @@
+"""A run on a terminal, redrawn in place until it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
+
+from rota.cli.terminal.format import Cell, one_line, state_cell, visible
+from rota.cli.terminal.progress import Look, bar, busy_with, percent, step_row
+from rota.cli.terminal.run_format import error_line
+from rota.cli.terminal.tables import terminal
+from rota.core.progress.steps import Step, StepState
+from rota.core.states import RunState
+from rota.values.durations import age, span
+
+_BAR = 30
+_OTHER_LINES = 10
+_LONGEST_NAME = 30
+_OVER = (StepState.SUCCEEDED, StepState.SKIPPED)
+
+
+class Screen:
+    """What it showed last stays when it is left."""
+
+    def __init__(self) -> None:
+        self._console = terminal()
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._last: Look | None = None
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._live.stop()
+        if self._last:
+            self._console.print(_frame(self._last, len(self._last.progress.steps)))
+
+    def show(self, look: Look) -> None:
+        self._last = look
+        room = max(3, self._console.height - _OTHER_LINES - len(look.attempts[-3:]))
+        self._live.update(_frame(look, room), refresh=True)
+
+
+def _frame(look: Look, room: int) -> Group:
+    run, said = look.run, look.progress
+    state = state_cell(run.state)
+    head = _line((state.shown or "", f"bold {state.style}"), (run.job, "bold"), (run.id, "dim"))
+    far = _line((bar(said.percentage, _BAR), state.style), (percent(said.percentage), ""), (_words(look), ""))
+    began = run.started_at or run.created_at
+    length = span((run.finished_at or look.at) - began)
+    tries = _line((f"attempt {run.attempt}/{run.max_attempts}", ""), (length, ""), (run.worker_id or "", "dim"))
+    return Group(head, far, tries, *_attempts(look), *_steps(said.steps, look, room))
+
+
+def _words(look: Look) -> str:
+    if look.run.state is RunState.SCHEDULED and look.run.run_at > look.at:
+        return f"due {age(look.run.run_at, look.at)}"
+    return busy_with(look.progress, look.run.state)
+
+
+def _attempts(look: Look) -> list[Text]:
+    """What went wrong before."""
+    gone = [attempt for attempt in look.attempts if attempt.outcome and attempt.error]
+    return [
+        _line((f"  {attempt.no} {attempt.outcome.replace('_', ' ')}", "red"), (error_line(attempt.error), "red"))
+        for attempt in gone[-3:]
+        if attempt.outcome and attempt.error
+    ]
+
+
+def _steps(steps: Sequence[Step], look: Look, room: int) -> list[Text]:
+    """As many as there is room for, from about the first that is not over."""
+    if not steps:
+        return []
+    first = next((place for place, step in enumerate(steps) if step.state not in _OVER), len(steps))
+    start = max(0, min(first - room // 3, len(steps) - room))
+    shown = steps[start : start + room]
+    rows = [step_row(step, look.at) for step in shown]
+    name_width = min(_LONGEST_NAME, max(Text(_shown(row[0])).cell_len for row in rows))
+    lines = [_step(row, name_width) for row in rows]
+    before, behind = start, len(steps) - start - len(shown)
+    lines = [Text(f"  … {before} before", style="dim"), *lines] if before else lines
+    return [Text(""), *lines, *([Text(f"  … {behind} more", style="dim")] if behind else [])]
+
+
+def _step(row: Sequence[Cell], name_width: int) -> Text:
+    name, state, took, _, done, summary, error = row
+    named = Text(_shown(name))
+    named.truncate(name_width, overflow="ellipsis", pad=True)
+    still_going = state.plain == StepState.RUNNING
+    return _line(
+        (f"{_shown(state):<11}", state.style),
+        (named.plain, ""),
+        (f"{_shown(took):<6}", "dim"),
+        (_shown(done) if still_going else "", ""),
+        (_shown(error) or _shown(summary), error.style if error.plain else ""),
+    )
+
+
+def _shown(cell: Cell) -> str:
+    return one_line(cell.plain if cell.shown is None else cell.shown)
+
+
+def _line(*parts: tuple[str, str]) -> Text:
+    """One line of the terminal, however long its words are."""
+    line = Text(no_wrap=True, overflow="ellipsis")
+    for words, style in parts:
+        if words:
+            line.append("  " if line else "").append(visible(words.replace("\n", " ").replace("\t", " ")), style=style)
+    line.rstrip()
+    return line

@@ -1,0 +1,134 @@
+"""`rota run logs`: what a run's attempts have said, and what they say now."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import nullcontext
+from datetime import UTC
+
+import click
+import msgspec
+
+from rota.cli.connect import ask
+from rota.cli.options import examples, streamed
+from rota.cli.terminal.format import one_field, one_line, rfc3339, visible
+from rota.cli.terminal.output import coloured, emit, is_read, json_text, on_terminal
+from rota.cli.terminal.poll import Patience
+from rota.cli.terminal.wait import only_looking
+from rota.client.client import Client
+from rota.core.progress.notes import LogLine
+
+_EVERY = 0.4
+_LEVELS = ("debug", "info", "warning", "error", "critical")
+_COLOURS = {"debug": "bright_black", "warning": "yellow", "error": "red", "critical": "red"}
+_MARGIN = " " * 24
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    attempt: int | None
+    level: str
+    tail: int | None
+    follow: bool
+
+    def has(self, line: LogLine) -> bool:
+        is_loud = _LEVELS.index(line.level) >= _LEVELS.index(self.level)
+        return is_loud and self.attempt in (None, line.attempt)
+
+
+@click.command(
+    epilog=examples(
+        "rota run logs b3e52e11 -f",
+        "rota run logs b3e52e11 --attempt 2 --level warning",
+        "rota run logs b3e52e11 -n 100 | cut -f5",
+        "rota run logs b3e52e11 --json | jq -r .text",
+    )
+)
+@click.argument("id")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the run has ended.")
+@click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Only of this attempt.")
+@click.option("-n", "--tail", type=click.IntRange(min=1), metavar="N", help="Only the last N lines, and what follows.")
+@click.option(
+    "--level", type=click.Choice(_LEVELS, case_sensitive=False), default="debug", help="Only this level and above."
+)
+@streamed
+def logs(id: str, database: str | None, as_json: bool, **given: object) -> None:
+    """Show what a run has logged, oldest first.
+
+    In a pipe a line has its time, level, attempt, logger and text; with --json it is one JSON object.
+    ID is the beginning or the end of an id, or all of it.
+    """
+    wanted = msgspec.convert(given, Wanted)
+    line_of = _json_line if as_json else Painter() if on_terminal() else _plain_line
+    with only_looking() if wanted.follow else nullcontext():
+        count = ask(database, lambda client: _tell(client, id, wanted, line_of))
+    if not count and on_terminal() and not as_json:
+        emit("nothing was logged")
+
+
+async def _tell(client: Client, id: str, wanted: Wanted, line_of: Callable[[LogLine], str]) -> int:
+    """How many lines there were, or were read."""
+    count = 0
+    async for line in _lines(client, id, wanted):
+        count += 1
+        if not emit(line_of(line)):
+            break
+    return count
+
+
+async def _lines(client: Client, id: str, wanted: Wanted) -> AsyncIterator[LogLine]:
+    patience = Patience()
+    last: deque[LogLine] = deque(maxlen=wanted.tail)
+    run = await patience.ask(lambda: client.get(id))
+    run_id, cursor = run.id, None
+    is_first = True
+    while True:
+        # Lines are written before the end that they belong to: what was final before is read to its end.
+        is_last = run.state.is_final or not wanted.follow
+        while page := await patience.ask(lambda after=cursor: client.logs(run_id, after=after)):  # type: ignore[misc]
+            cursor = page[-1].cursor
+            found = [line for line in page if wanted.has(line)]
+            if is_first and wanted.tail is not None:
+                last.extend(found)
+                continue
+            for line in found:
+                yield line
+        for line in last:
+            yield line
+        last.clear()
+        is_first = False
+        if is_last or not is_read():
+            return
+        await asyncio.sleep(_EVERY)
+        run = await patience.ask(lambda: client.get(run_id))
+
+
+def _json_line(line: LogLine) -> str:
+    return json_text(line)
+
+
+def _plain_line(line: LogLine) -> str:
+    fields = [rfc3339(line.at), line.level, str(line.attempt), line.logger, line.text]
+    return "\t".join(one_field(field) for field in fields)
+
+
+class Painter:
+    """For people: the attempt and the day above, time and level beside what was said."""
+
+    def __init__(self) -> None:
+        self._above: tuple[int, str] | None = None
+
+    def __call__(self, line: LogLine) -> str:
+        at = line.at.astimezone(UTC)
+        above = (line.attempt, f"{at:%Y-%m-%d}")
+        title = coloured(f"attempt {above[0]}, {above[1]} UTC", "bright_black")
+        head = "" if above == self._above else f"{title}\n"
+        self._above = above
+        time = f"{at:%H:%M:%S}.{at.microsecond // 1000:03}"
+        level = coloured(f"{line.level:<8}", _COLOURS.get(line.level))
+        # A line of many lines, such as a traceback, stays one block.
+        text = visible(line.text).rstrip().replace("\n", f"\n{_MARGIN}")
+        is_own = line.logger.startswith("rota.job.")
+        name = "" if is_own else coloured(f"  ({one_line(line.logger)})", "bright_black")
+        return f"{head}{coloured(time, 'bright_black')}  {level}  {text}{name}"

@@ -1,0 +1,206 @@
+"""`rota run count|cancel|retry|restrict`: one run by its id, or all that match."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import click
+
+from rota.cli.connect import actor, ask
+from rota.cli.options import examples, shared
+from rota.cli.terminal.confirm import require_consent, yes_option
+from rota.cli.terminal.output import emit, on_terminal, print_json
+from rota.cli.terminal.run_filter import filter_of, filters
+from rota.cli.terminal.run_format import print_new_run, print_run
+from rota.cli.terminal.wait import ProgressLine, ended, finish
+from rota.client.client import Client
+from rota.core.runs.bulk import BulkResult, Counted, to_cancel, to_retry
+from rota.core.runs.run import Run, RunFilter
+from rota.errors import Conflict, Invalid
+
+Act = Callable[..., Awaitable[BulkResult]]
+
+_everything = click.option("--all", "everything", is_flag=True, help="Of all runs, without any other filter.")
+
+
+@click.command(epilog=examples("rota run count --state queued --job crawl", "rota run count --state failed --json"))
+@filters
+@click.option("--most", type=int, default=10_000, show_default=True, metavar="N", help="Where to stop counting.")
+@shared
+def count(most: int, database: str | None, as_json: bool, **given: Any) -> None:
+    """Count the runs that match."""
+    found = ask(database, lambda client: client.count(filter_of(given), most=most))
+    if as_json:
+        print_json(found)
+    else:
+        emit(_number(found) if on_terminal() else str(found.count))
+        if not found.exact and not on_terminal():
+            click.echo("note: there may be more; --most counts further", err=True)
+
+
+@click.command(
+    epilog=examples(
+        "rota run cancel b3e52e11 --reason 'wrong url'",
+        "rota run cancel --job crawl --state queued,scheduled",
+        "rota run cancel --tag nightly --created-before 2026-01-31T08:00:00Z --yes --json",
+    )
+)
+@click.argument("id", required=False)
+@filters
+@_everything
+@click.option("--reason", metavar="TEXT", help="Kept with the run.")
+@yes_option
+@shared
+def cancel(id: str | None, database: str | None, as_json: bool, reason: str | None, **given: Any) -> int:
+    """Cancel a run, or all that match: at once, or by asking the worker to stop.
+
+    ID is the beginning or the end of an id, or all of it. With filters instead, it says how many match, and asks;
+    those that have ended do not count. An interrupted command can be repeated.
+    """
+    yes, everything, wanted = _choice(id, given)
+    if id is not None:
+        print_run(ask(database, lambda client: _cancel_one(client, id, reason)), as_json=as_json)
+        return 0
+    many = _Many("cancel", "cancelled", database, to_cancel(wanted, everything=everything))
+
+    async def act(client: Client, **how: Any) -> BulkResult:
+        return await client.cancel_many(wanted, reason=reason, actor=actor(), everything=everything, **how)
+
+    return many.done(act, yes=yes, as_json=as_json)
+
+
+async def _cancel_one(client: Client, id: str, reason: str | None) -> Run:
+    found = await client.get(id)
+    await client.cancel(found.id, reason=reason, actor=actor())
+    return await client.get(found.id)
+
+
+@click.command(
+    epilog=examples(
+        "rota run retry b3e52e11 --wait",
+        "rota run retry b3e52e11 --from-step parse",
+        "rota run retry --job crawl --error 'ConnectionError'",
+        "rota run retry --state failed --created-after 2026-01-31T08:00:00Z --yes --json",
+    )
+)
+@click.argument("id", required=False)
+@filters
+@_everything
+@click.option("--keep-steps", is_flag=True, help="What its steps have done is not done again.")
+@click.option("--from-step", metavar="STEP", help="Likewise, but only what they did before this one.")
+@click.option("--wait", "waiting", is_flag=True, help="Wait for the new run's end.")
+@yes_option
+@shared
+def retry(id: str | None, database: str | None, as_json: bool, waiting: bool, **given: Any) -> int:
+    """Do a finished run's work again, as a new run; or that of all that match.
+
+    ID is the beginning or the end of an id, or all of it. With filters instead, it says how many match, and asks.
+    Those are runs that failed, timed out, expired or were cancelled, unless --state says otherwise, and that nobody has
+    retried yet: so an interrupted command can be repeated.
+    """
+    steps = {"keep_steps": given.pop("keep_steps"), "from_step": given.pop("from_step")}
+    if all(steps.values()):
+        raise click.UsageError("--keep-steps or --from-step, not both")
+    yes, everything, wanted = _choice(id, given)
+    if id is not None:
+        again = ask(database, lambda client: _retry_one(client, id, waiting, **steps))
+        if waiting:
+            return finish(again, as_json=as_json)
+        print_new_run(again, as_json=as_json)
+        return 0
+    if waiting or any(steps.values()):
+        raise Invalid("--wait, --keep-steps and --from-step are for one run only", hint="give its id")
+    many = _Many("retry", "retried", database, to_retry(wanted, everything=everything))
+
+    async def act(client: Client, **how: Any) -> BulkResult:
+        return await client.retry_many(wanted, actor=actor(), everything=everything, **how)
+
+    return many.done(act, yes=yes, as_json=as_json)
+
+
+async def _retry_one(client: Client, id: str, waiting: bool, **steps: Any) -> Run:
+    new = await client.retry(id, actor=actor(), **steps)
+    return await (ended(client, new.id, None) if waiting else client.get(new.id))
+
+
+@click.command(
+    epilog=examples("rota run restrict b3e52e11 --only-workers gpu-1,gpu-2", "rota run restrict b3e52e11 --anyone")
+)
+@click.argument("id")
+@click.option("--only-workers", metavar="A,B", help="Names of the workers that may have it.")
+@click.option("--anyone", is_flag=True, help="Workers of any name may.")
+@shared
+def restrict(id: str, only_workers: str | None, anyone: bool, database: str | None, as_json: bool) -> None:
+    """Change which workers may have a run.
+
+    If one has it that may not any more, it hears so with its next heartbeat, and stops; no attempt is spent.
+    """
+    if (only_workers is None) is not anyone:
+        raise click.UsageError("--only-workers or --anyone, one of them")
+    names = None if only_workers is None else [name.strip() for name in only_workers.split(",") if name.strip()]
+    print_run(ask(database, lambda client: client.restrict(id, names, actor=actor())), as_json=as_json)
+
+
+def _choice(id: str | None, given: dict[str, Any]) -> tuple[bool, bool, RunFilter]:
+    """(--yes, --all, the filter); an id and a filter do not go together."""
+    yes, everything = given.pop("yes"), given.pop("everything")
+    wanted = filter_of(given)
+    narrow = wanted != RunFilter()
+    if id is not None and (narrow or everything):
+        raise Invalid("give an id, or a filter, not both")
+    if id is None and not narrow and not everything:
+        raise Invalid("which run?", hint="give an id, a filter such as --job NAME, or --all")
+    if narrow and everything:
+        raise Invalid("--all does not go with a filter")
+    return yes, everything, wanted
+
+
+class _Many:
+    """One command for all runs that match: counted, asked, done, told."""
+
+    def __init__(self, verb: str, participle: str, database: str | None, chosen: RunFilter) -> None:
+        self._verb = verb
+        self._participle = participle
+        self._database = database
+        self._chosen = chosen
+
+    def done(self, act: Act, *, yes: bool, as_json: bool) -> int:
+        expected = None if yes else self._ask_first()
+        with ProgressLine() as line:
+
+            def show(result: BulkResult) -> None:
+                line.show(f"{self._participle} {_grouped(result.handled)} of {_grouped(result.matched)}")
+
+            result = ask(self._database, lambda client: act(client, expected=expected, progress=show))
+        self._tell(result, as_json=as_json)
+        return Conflict.exit_code if result.refused and not result.done else 0
+
+    def _ask_first(self) -> int | None:
+        """How many were shown; None if they were too many to count."""
+        found = ask(self._database, lambda client: client.count(self._chosen))
+        if found.count or not found.exact:
+            of = f" of {self._chosen.job}" if self._chosen.job else ""
+            runs = "run" if found.count == 1 else "runs"
+            require_consent(f"{self._verb} {_number(found)} {runs}{of}?", command=f"rota run {self._verb} …")
+        return found.count if found.exact else None
+
+    def _tell(self, result: BulkResult, *, as_json: bool) -> None:
+        if as_json:
+            print_json(result)
+            return
+        runs = "run" if result.done == 1 else "runs"
+        emit(f"{self._participle} {_grouped(result.done)} {runs}" if on_terminal() else str(result.done))
+        for refused in result.refused:
+            click.echo(f"note: {_grouped(refused.count)} not {self._participle}: {refused.message}", err=True)
+
+
+def _number(found: Counted) -> str:
+    return _grouped(found.count) if found.exact else f"at least {_grouped(found.count)}"
+
+
+def _grouped(number: int) -> str:
+    return f"{number:,}".replace(",", " ")
+
+
+COMMANDS = (count, cancel, retry, restrict)

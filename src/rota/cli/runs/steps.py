@@ -1,0 +1,38 @@
+"""`rota run steps`: what is done of a run, and what is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from rota.cli.connect import ask
+from rota.cli.options import examples, shared
+from rota.cli.terminal.output import print_json, print_rows
+from rota.cli.terminal.progress import STEP_COLUMNS, step_row
+from rota.client.client import Client
+
+
+@click.command(
+    epilog=examples(
+        "rota run steps b3e52e11",
+        "rota run steps b3e52e11 --json",
+        "rota run retry b3e52e11 --from-step parse",
+    )
+)
+@click.argument("id")
+@shared
+def steps(id: str, database: str | None, as_json: bool) -> None:
+    """List the steps of a run: those that its job declares, then others as they were opened.
+
+    ID is the beginning or the end of an id, or all of it.
+    """
+
+    async def question(client: Client) -> Any:
+        return await client.steps(id), await client.time()
+
+    found, now = ask(database, question)
+    if as_json:
+        print_json({"items": found})
+        return
+    print_rows(STEP_COLUMNS, [step_row(step, now) for step in found], none="this run has no steps")

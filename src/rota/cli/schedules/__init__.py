@@ -1,0 +1,1 @@
+"""`rota schedule …`, `rota cron`, `rota import`."""

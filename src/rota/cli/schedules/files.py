@@ -1,0 +1,149 @@
+"""`rota schedule plan|apply`: a file of schedules beside what the database has, then in its place."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from rota.cli.connect import actor, ask
+from rota.cli.options import examples, shared
+from rota.cli.schedules.edit import dates
+from rota.cli.terminal.confirm import require_consent, yes_option
+from rota.cli.terminal.format import Columns, text_cell, visible
+from rota.cli.terminal.output import coloured, emit, json_text, on_terminal, print_json, print_rows
+from rota.core.schedules.diff import CHANGE, CREATE, DELETE, UNCHANGED, Difference, File, read_file
+from rota.errors import Invalid
+
+_COLUMNS = Columns(("act", "name", "fields"), cut=("name", "fields"))
+_SYMBOLS = {CREATE: ("+", "green"), CHANGE: ("~", "yellow"), DELETE: ("-", "red"), UNCHANGED: (" ", "")}
+_DONE = {CREATE: "created", CHANGE: "changed", DELETE: "deleted", UNCHANGED: "unchanged"}
+_WOULD_CHANGE, _NAMED = 3, 10
+_owner = click.option("--owner", metavar="NAME", help="Instead of the file's `owner`.  [default: file:NAME]")
+
+
+@click.command(epilog=examples("rota schedule plan schedules.toml", "rota schedule plan schedules.toml --exit-code"))
+@click.argument("file", metavar="FILE | -")
+@_owner
+@click.option("--exit-code", "telling", is_flag=True, help="Exit with 3 if something would change.")
+@shared
+def plan(file: str, owner: str | None, telling: bool, database: str | None, as_json: bool) -> int:
+    """Show what applying FILE would change.
+
+    Schedules to create, change and delete, field by field, and their next plan times before and after.
+    """
+    found = read_schedules(file)
+    owned_by = owner or owner_of(found, file)
+    differences = ask(database, lambda client: client.schedules.plan_documents(found.documents, owned_by))
+    print_differences(differences, owned_by, as_json=as_json, applied=False)
+    return _WOULD_CHANGE if telling and any(one.kind != UNCHANGED for one in differences) else 0
+
+
+@click.command(
+    epilog=examples(
+        "rota schedule apply schedules.toml",
+        "rota import crontab /etc/crontab --system | rota schedule apply - --owner crontab",
+    )
+)
+@click.argument("file", metavar="FILE | -")
+@_owner
+@yes_option
+@shared
+def apply(file: str, owner: str | None, yes: bool, database: str | None, as_json: bool) -> None:
+    """Make schedules what FILE says.
+
+    Those that it names are made or changed; those that it named before and names no more are deleted, which it asks
+    about unless the file or --owner says whose they are. Schedules of other owners are never touched, and no pause is.
+    """
+    found = read_schedules(file)
+    owned_by = owner or owner_of(found, file)
+    if not yes and owner is None and found.owner is None:
+        require_deletions(found.documents, owned_by, database, command=f"rota schedule apply {file}")
+    apply_file(found.documents, owned_by, database, as_json=as_json)
+
+
+def require_deletions(
+    documents: Sequence[dict[str, object]], owner: str, database: str | None, *, command: str
+) -> None:
+    """An owner that nobody named is the file's name, and another file elsewhere may be called the same."""
+    differences = ask(database, lambda client: client.schedules.plan_documents(documents, owner))
+    gone = [one.name for one in differences if one.kind == DELETE]
+    if gone:
+        named = ", ".join(gone[:_NAMED]) + (f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else "")
+        otherwise = 'with `owner = "…"` in the file, or --owner, it is clear whose they are, and nothing is asked'
+        require_consent(f"delete {visible(named)} of owner {visible(owner)}?", command=command, otherwise=otherwise)
+
+
+def apply_file(documents: Sequence[dict[str, object]], owner: str, database: str | None, *, as_json: bool) -> None:
+    differences = ask(database, lambda client: client.schedules.apply_documents(documents, owner, actor=actor()))
+    print_differences(differences, owner, as_json=as_json, applied=True)
+
+
+def read_schedules(file: str) -> File:
+    return read_file(read_text(file), "schedules.toml" if file == "-" else Path(file).name)
+
+
+def read_text(file: str) -> str:
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise Invalid(f"cannot read {file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise Invalid(f"{file} is not UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def owner_of(found: File, file: str) -> str:
+    if found.owner is None and file == "-":
+        raise Invalid("what comes from stdin has no name to own schedules", hint="give --owner, or `owner = …` in it")
+    return file_owner(file) if found.owner is None else found.owner
+
+
+def file_owner(file: str) -> str:
+    return f"file:{Path(file).name}"
+
+
+def print_differences(differences: Sequence[Difference], owner: str, *, as_json: bool, applied: bool) -> None:
+    if as_json:
+        counts = Counter(one.kind for one in differences)
+        facts = {kind: counts[kind] for kind in (CREATE, CHANGE, DELETE, UNCHANGED)}
+        print_json({"owner": owner, "applied": applied, "counts": facts, "items": differences})
+    elif on_terminal():
+        _print_for_people(differences, owner, applied=applied)
+    else:
+        rows = [
+            [text_cell(one.kind), text_cell(one.name), text_cell(",".join(c.key for c in one.changes))]
+            for one in differences
+        ]
+        print_rows(_COLUMNS, rows, none="")
+
+
+def _print_for_people(differences: Sequence[Difference], owner: str, *, applied: bool) -> None:
+    for one in differences:
+        if one.kind != UNCHANGED:
+            _print_difference(one)
+    counts = Counter(one.kind for one in differences)
+    words = _DONE if applied else {kind: f"to {kind}" for kind in _DONE} | {UNCHANGED: "unchanged"}
+    said = ", ".join(f"{counts[kind]} {words[kind]}" for kind in _DONE if counts[kind])
+    emit(f"{said or 'no schedules'}; owner {visible(owner)}")
+
+
+def _print_difference(one: Difference) -> None:
+    symbol, colour = _SYMBOLS[one.kind]
+    head = f"{symbol} {visible(one.name)}" + ("  (paused, and stays so)" if one.paused else "")
+    emit(coloured(head, colour))
+    for change in one.changes:
+        before = "" if one.kind == CREATE else f"{_written(change.before)} → "
+        emit(visible(f"    {change.key}: {before}{_written(change.after)}"))
+    if one.fires_before != one.fires_after:
+        before = "" if one.kind == CREATE else f"{dates(one.fires_before)} → "
+        emit(f"    next: {before}{dates(one.fires_after)}")
+
+
+def _written(value: object) -> str:
+    return "—" if value is None else value if isinstance(value, str) else json_text(value)
+
+
+COMMANDS = (plan, apply)

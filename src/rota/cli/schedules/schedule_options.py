@@ -1,0 +1,108 @@
+"""What a schedule is made of, as options of a command, and from there into a document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from rota.core.calendar.triggers import ENDS
+from rota.core.limits.limits import WHEN_FULL
+from rota.core.schedules.documents import KEYS
+from rota.core.schedules.policies import CATCH_UP, FAILURE, OVERLAP
+from rota.errors import Invalid, UnknownOption
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_LISTS = {"window": "windows", "exclude": "exclude", "scope": "scopes", "tag": "tags"}
+_SETTABLE = tuple(key for key in KEYS if key not in ("name", "job"))
+
+
+def trigger_options(command: F) -> F:
+    return _options(
+        command,
+        click.option("--cron", metavar="EXPR", help='Five fields, or six with seconds first: "0 9 * * MON-FRI".'),
+        click.option("--every", metavar="DURATION", help='Elapsed time: "30s", "15m", "1d".'),
+        click.option("--after", metavar="DURATION", help="That long after the last run ended."),
+        click.option("--following", metavar="JOB", help="At each end of a run of this job that goes as --on says."),
+        click.option("--on", metavar="END", help=f"{_any(ENDS)}.  [default: success]"),
+        click.option("--once", metavar="TIME", help="At one instant: 2026-01-31T08:00:00Z."),
+        click.option("--timezone", "--tz", metavar="ZONE", help="Of --cron, --window and --exclude.  [default: UTC]"),
+    )
+
+
+def policy_options(command: F) -> F:
+    return _options(
+        command,
+        click.option("--overlap", metavar="MODE", help=f"{_any(OVERLAP)}.  [default: skip]"),
+        click.option("--catch-up", metavar="MODE", help=f"{_any(CATCH_UP)}.  [default: latest]"),
+        click.option("--failure", metavar="MODE", help=f"{_any(FAILURE)}.  [default: run_new]"),
+        click.option("--max-concurrency", type=int, metavar="N", help="Runs of this schedule at a time."),
+        click.option("--when-full", metavar="WORD", help=f"{_any(WHEN_FULL)}.  [default: queue]"),
+        click.option(
+            "--set", "settings", multiple=True, metavar="KEY=JSON",
+            help="Any other key, or a policy with all of its fields; null is its default. Repeatable.",
+        ),
+    )  # fmt: skip
+
+
+def definition_options(command: F) -> F:
+    return _options(
+        command,
+        trigger_options,
+        click.option("--window", multiple=True, metavar="WINDOW", help='Only then: "09:00-17:00 mon-fri". Repeatable.'),
+        click.option("--exclude", multiple=True, metavar="DATE", help="Not on 2026-12-25, or FROM/TO. Repeatable."),
+        click.option("--delay", metavar="DURATION", help="Runs start that long after their plan time."),
+        click.option("--jitter", metavar="DURATION", help="And up to that much later, differently for each."),
+        click.option("--max-runs", type=int, metavar="N", help="It has ended after that many plan times."),
+        click.option("--start-at", metavar="TIME", help="No plan time before."),
+        click.option("--end-at", metavar="TIME", help="No plan time after."),
+        click.option("--scope", multiple=True, metavar="KIND/ID", help="A run for each of these. Repeatable."),
+        click.option("--scopes", metavar="PROVIDER", help="A run for each scope that this provider names."),
+        policy_options,
+        click.option("--tag", multiple=True, metavar="TAG", help="Of the runs. Repeatable."),
+        click.option("--description", metavar="TEXT", help="For people."),
+    )
+
+
+def _options(command: F, *decorators: Callable[[F], F]) -> F:
+    for decorate in reversed(decorators):
+        command = decorate(command)
+    return command
+
+
+def _any(words: tuple[str, ...]) -> str:
+    return ", ".join(words)
+
+
+def document_from(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a document that were given; None for those that go back to their default."""
+    if given.get("scope") and given.get("scopes"):
+        raise Invalid("give --scope or --scopes, not both")
+    document: dict[str, Any] = {}
+    for option, value in given.items():
+        if option != "settings" and value is not None and value != ():
+            document[_LISTS.get(option, option)] = list(value) if option in _LISTS else value
+    for setting in given.get("settings", ()):
+        key, equals, text = setting.partition("=")
+        key = key.strip().replace("-", "_")
+        if not equals:
+            raise Invalid(f"--set {setting!r} has no =", hint="as in --set priority=5")
+        if key not in _SETTABLE:
+            raise UnknownOption(key, _SETTABLE, where="--set")
+        document[key] = _json_or_text(text)
+    return document
+
+
+def _json_or_text(text: str) -> Any:
+    """`--set queue=mail` needs no quotes inside quotes."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        if text.lstrip()[:1] in ("{", "["):
+            raise Invalid(
+                f"--set: {text!r:.80} is no JSON", hint="""in the shell's single quotes: '{"mode": "all"}'"""
+            ) from None
+        return text

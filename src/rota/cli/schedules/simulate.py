@@ -1,0 +1,190 @@
+"""`rota schedule preview|simulate`: when a schedule fires next, and what it would do."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from rota.cli.connect import ask
+from rota.cli.options import examples, instant_of, shared
+from rota.cli.schedules.schedule_format import print_fires
+from rota.cli.schedules.schedule_options import document_from, policy_options, trigger_options
+from rota.cli.terminal.format import Cell, Columns, rfc3339, span_cell, text_cell
+from rota.cli.terminal.output import emit, on_terminal, print_json, print_rows
+from rota.client.client import Client
+from rota.core.calendar.describe import describe
+from rota.core.planning.simulation_report import Simulated, SimulatedRun, WhatIf
+from rota.core.schedules.documents import document_of, merged, parse
+from rota.core.schedules.preview import zone_of
+from rota.core.schedules.schedule import SCHEDULE_OPTIONS, ScheduleDefinition
+from rota.core.schedules.view import policies
+from rota.errors import Invalid
+
+_EVENT_COLUMNS = Columns(
+    ("plan_time", "what", "scope", "started", "took", "attempt", "reason"),
+    cut=("scope", "reason"),
+    spare=("scope", "attempt"),
+)
+_STYLES = {
+    "run": "green",
+    "failed": "red",
+    "skipped": "yellow",
+    "missed": "red",
+    "covered": "blue",
+    "cancelled": "yellow",
+}
+_MOST_SHOWN = 200
+
+
+@click.command(
+    epilog=examples(
+        "rota schedule preview news -n 20", "rota schedule preview news --after 2026-10-25T00:00:00Z --json"
+    )
+)
+@click.argument("name")
+@click.option("-n", "--count", type=int, default=10, show_default=True, metavar="N", help="So many plan times.")
+@click.option("--after", type=instant_of, metavar="TIME", help="Later than this.  [default: now]")
+@shared
+def preview(name: str, count: int, after: datetime | None, database: str | None, as_json: bool) -> None:
+    """Show the next plan times.
+
+    What daylight saving does to them is marked.
+    """
+
+    async def question(client: Client) -> Any:
+        fires = await client.schedules.preview(name, count, after=after)
+        return await client.schedules.get(name), fires, await client.time()
+
+    schedule, fires, now = ask(database, question)
+    if as_json:
+        rule = describe(schedule.definition.rule, name)
+        print_json({"schedule": name, "rule": rule, "timezone": zone_of(schedule.definition), "fires": fires})
+        return
+    print_fires(fires, now, none=_why_none(schedule.definition))
+
+
+@click.command(
+    epilog=examples(
+        "rota schedule simulate news --for 1d --duration 45m",
+        "rota schedule simulate news --for 1d --duration 45m --overlap queue_one",
+        "rota schedule simulate news --for 6h --outage +1h..+3h --catch-up all",
+        "rota schedule simulate news --for 2h --fail-every 3 --failure retry",
+    )
+)
+@click.argument("name")
+@click.option("--for", "length", default="1d", show_default=True, metavar="DURATION", help="How far to look.")
+@click.option("--from", "start", type=instant_of, metavar="TIME", help="Where to begin.  [default: now]")
+@click.option("--duration", default="1s", show_default=True, metavar="DURATION", help="How long each run lasts.")
+@click.option("--fail-every", type=int, metavar="N", help="Each Nth run fails, with all its attempts.")
+@click.option(
+    "--outage", "outages", multiple=True, metavar="FROM..TO", help="Nobody plans then: instants, or +1h..+3h."
+)
+@click.option("--workers", type=int, metavar="N", help="Runs that are executed at once.  [default: any number]")
+@trigger_options
+@policy_options
+@shared
+def simulate(name: str, length: str, start: datetime | None, database: str | None, as_json: bool, **given: Any) -> None:
+    """Try out what a schedule would do.
+
+    Also with another trigger, or other policies. Nothing is stored.
+    """
+    assumed = {key: given.pop(key) for key in ("duration", "fail_every", "workers")}
+    outages = given.pop("outages")
+    changes = document_from(given)
+
+    async def question(client: Client) -> Any:
+        schedule = await client.schedules.get(name)
+        what_if = WhatIf(**assumed, outages=tuple(map(_outage, outages)))
+        parsed = parse(merged(document_of(name, schedule.definition), changes))
+        options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
+        found = await client.schedules.simulate(name, length, what_if, start=start, trigger=parsed.trigger, **options)
+        return await client.schedules.define(*parsed), found
+
+    definition, found = ask(database, question)
+    if found.truncated:
+        click.echo(f"note: {_cut_short(found, length)}", err=True)
+    if as_json:
+        print_json({"schedule": name, "rule": describe(definition.rule, name), **_plain(found)})
+        return
+    if on_terminal():
+        emit(describe(definition.rule, name))
+        for _, sentence in policies(definition):
+            emit(f"  {sentence}")
+        emit("")
+    print_rows(_EVENT_COLUMNS, [_row(event) for event in _shown(found)], none=_nothing(definition))
+    if on_terminal():
+        _print_summary(found)
+    elif found.events_truncated:
+        click.echo(f"note: these are the first {len(found.events)}; --json also counts the others", err=True)
+
+
+def _cut_short(found: Simulated, length: str) -> str:
+    decided = sum(found.counts.values()) - found.counts.get("failed", 0)
+    until = rfc3339(found.until_at)
+    words = f"{length} has more in it than a simulation decides: it ends at {until}, after {decided} plan times"
+    return f"{words}; --from {until} goes on"
+
+
+def _nothing(definition: ScheduleDefinition) -> str:
+    return "nothing happens" if definition.awaited is None else f"nothing by itself: {_why_none(definition)}"
+
+
+def _why_none(definition: ScheduleDefinition) -> str:
+    if definition.follows is not None:
+        return "it follows its last run: it has no times of its own"
+    if definition.awaited is not None:
+        return f"it runs {describe(definition.rule)}: it has no times of its own"
+    return "it has ended"
+
+
+def _outage(text: str) -> tuple[str, str]:
+    begin, dots, end = text.partition("..")
+    if not dots:
+        raise Invalid(
+            f"--outage {text!r} has no ..", hint="as in 2026-01-31T08:00:00Z..2026-01-31T10:00:00Z or +1h..+3h"
+        )
+    return begin, end
+
+
+def _plain(found: Simulated) -> dict[str, Any]:
+    return {
+        "from": found.from_at, "until": found.until_at, "truncated": found.truncated, "counts": found.counts,
+        "events": found.events, "events_truncated": found.events_truncated,
+    }  # fmt: skip
+
+
+def _shown(found: Simulated) -> tuple[SimulatedRun, ...]:
+    return found.events[:_MOST_SHOWN] if on_terminal() else found.events
+
+
+def _row(event: SimulatedRun) -> list[Cell]:
+    what = event.kind if event.count == 1 else f"{event.kind} × {event.count}"
+    began, ended = event.started_at, event.finished_at
+    return [
+        Cell(rfc3339(event.plan_time), f"{event.plan_time:%Y-%m-%d %H:%M:%S}Z"),
+        Cell(what, what, _STYLES.get(event.kind, "")),
+        text_cell(None if event.scope == "global/global" else event.scope),
+        Cell("") if began is None else Cell(rfc3339(began), f"{began:%H:%M:%S}Z"),
+        span_cell(began, ended, ended or event.plan_time) if ended else Cell(""),
+        text_cell(event.attempt or None),
+        text_cell(_why(event)),
+    ]
+
+
+def _why(event: SimulatedRun) -> str | None:
+    if event.to_at is None:
+        return event.reason
+    reach = f"up to {rfc3339(event.to_at)}"
+    return f"{reach}: {event.reason}" if event.reason else f"{reach}, by the run that follows"
+
+
+def _print_summary(found: Simulated) -> None:
+    counts = ", ".join(f"{kind} {count}" for kind, count in found.counts.items() if count)
+    emit(f"\n{counts or 'nothing'}, from {rfc3339(found.from_at)} until {rfc3339(found.until_at)}")
+    if len(found.events) > _MOST_SHOWN:
+        click.echo(f"note: the first {_MOST_SHOWN} are shown (--json has up to {len(found.events)})", err=True)
+
+
+COMMANDS = (preview, simulate)

@@ -1,0 +1,1 @@
+"""Commands that stay: `rota dev`, `rota server`, `rota worker`; and `rota init`."""

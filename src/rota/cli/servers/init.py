@@ -1,0 +1,91 @@
+"""`rota init`: a small application to begin with, and its settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from shlex import quote
+
+import click
+
+from rota.cli.options import examples
+from rota.cli.terminal.output import emit, on_terminal, print_json
+from rota.errors import Conflict, Invalid
+
+_JOBS = '''"""What is to be done, and when."""
+
+from rota import Context, Rota, every
+
+app = Rota()  # its database and other settings: rota.toml
+
+
+# Any function can be a job. Its arguments are the payload of a run, and are checked when that is enqueued.
+# A run of this one is tried up to three times, ten seconds apart; no attempt may take longer than a minute.
+@app.job(max_attempts=3, backoff="10s", timeout="1m")
+async def greet(ctx: Context, name: str = "world") -> str:
+    """Greets somebody."""
+    ctx.log.info("greeting %s", name)  # kept with the run: rota run logs
+    return f"Hello, {name}!"  # kept, too: rota run show
+
+
+# Each minute becomes one run, however many workers there are.
+# By the clock on the wall it would be cron("0 9 * * MON-FRI", "Europe/Berlin").
+app.schedule("greet-every-minute", greet, every("1m"), payload={"name": "you"})
+'''
+
+_SETTINGS = """\
+# Read by every command that is given in this folder. ROTA_DATABASE_URL and the like win over it, and flags over those.
+
+# A file is enough for one machine; for several: "postgresql://user@host/database".
+database_url = "sqlite:///rota.db"
+
+# How many runs a worker does at once.
+concurrency = 10
+
+# How long they may go on when a worker is told to stop.
+shutdown_grace = "20s"
+"""
+
+_FILES = {"jobs.py": _JOBS, "rota.toml": _SETTINGS}
+_NEXT = (
+    ("rota dev jobs:app", "runs it, with a page that shows it"),
+    ('rota run add greet \'{"name": "Ada"}\' --wait', "in a second terminal: a run, and its result"),
+    ("rota run ls", "what has been done"),
+    ("rota schedule ls", "what will be, and when"),
+)
+
+
+@click.command("init", epilog=examples("rota init", "rota init shop    in a new folder"))
+@click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def init(folder: Path, as_json: bool) -> None:
+    """Write a small application, jobs.py, and its settings, rota.toml.
+
+    Nothing that is there is overwritten: if one of them is, neither is written.
+    """
+    written = _write(folder)
+    steps = [*([(f"cd {quote(str(folder))}", "")] if folder != Path() else []), *_NEXT]
+    if as_json:
+        print_json({"written": [str(path) for path in written], "next": [command for command, _ in steps]})
+    elif on_terminal():
+        width = max(len(command) for command, _ in steps)
+        lines = [f"  {command.ljust(width)}  {what}".rstrip() for command, what in steps]
+        emit("\n".join([f"wrote {' and '.join(map(str, written))}; next:", *lines]))
+    else:
+        emit("\n".join(map(str, written)))
+
+
+def _write(folder: Path) -> list[Path]:
+    paths = [folder / name for name in _FILES]
+    there = [str(path) for path in paths if path.exists() or path.is_symlink()]
+    if there:
+        raise Conflict(f"{' and '.join(there)} would be overwritten", hint="name another folder: rota init DIR")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in paths:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(_FILES[path.name])
+    except OSError as error:
+        raise Invalid(
+            f"{error.filename or folder}: {error.strerror}", hint="name a folder that you may write to"
+        ) from error
+    return paths

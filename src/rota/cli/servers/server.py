@@ -1,0 +1,141 @@
+"""`rota dev` and `rota server`: the commands that listen."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rota.app import Rota
+from rota.cli.connect import require_database, without_password
+from rota.cli.load_app import is_module_here, load_app
+from rota.cli.options import concurrency, examples, staying
+from rota.cli.terminal.output import emit, print_json
+from rota.config import load_config
+from rota.engine.observability.logs import log_to_stderr
+from rota.process import EndWithin, run_loop
+
+_host = click.option("--host", metavar="ADDRESS", help="Where to listen.  [default: 127.0.0.1]")
+_base_path = click.option("--base-path", metavar="PATH", help="Below which a proxy shows it: /rota.")
+_port = click.option("--port", type=int, metavar="PORT", help="0 takes a free one.  [default: 7682]")
+
+
+@click.command(
+    epilog=examples("rota dev", "rota dev jobs:app --port 8000", "rota dev --database sqlite:///elsewhere.db")
+)
+@click.argument("target", metavar="[MODULE[:APP]]", required=False)
+@_host
+@_port
+@_base_path
+@concurrency
+@staying
+def dev(target: str | None, database: str | None, log_level: str, as_json: bool, **settings: Any) -> int:
+    """Server, worker and page in one process, to try things out.
+
+    Without MODULE it runs an example.
+    """
+    require_database(database)
+    settings["database_url"] = database
+    log_to_stderr(log_level, load_config({"log_format": settings["log_format"]}).log_format)
+    if target is None and is_module_here("jobs"):
+        click.echo("note: this is the example; `rota dev jobs:app` runs what jobs.py declares", err=True)
+    app = _configured(target, settings) if target else _example(settings)
+    return run_loop(lambda end_within: _develop(app, end_within, sowing=target is None, as_json=as_json))
+
+
+async def _develop(app: Rota, end_within: EndWithin, *, sowing: bool, as_json: bool) -> int:
+    from rota.server import serve
+
+    tasks: list[asyncio.Task[None]] = []
+
+    def ready(url: str) -> None:
+        announce(app, url, as_json=as_json)
+        if sowing:
+            tasks.append(asyncio.create_task(_sow(app)))
+
+    return await serve(app, on_ready=ready, on_signal=end_within)
+
+
+def _example(settings: dict[str, Any]) -> Rota:
+    from rota.cli.servers.example_app import make
+
+    return make(load_config(settings))
+
+
+async def _sow(app: Rota) -> None:
+    from rota.cli.servers.example_app import sow
+
+    await sow(await app.connect())
+
+
+@click.command(epilog=examples("rota server --port 8000", "rota server jobs:app --database postgresql://rota@db/rota"))
+@click.argument("target", metavar="[MODULE[:APP]]", required=False)
+@_host
+@_port
+@_base_path
+@staying
+def server(target: str | None, database: str | None, log_level: str, as_json: bool, **settings: Any) -> int:
+    """The API, the page, and what keeps runs going, without a worker.
+
+    Beside HTTP it runs the promoter (queues runs when they are due), the reaper (takes runs away from workers that
+    died) and the janitor (deletes old runs); workers run these, too.
+
+    With MODULE it makes that app's jobs known.
+    """
+    from rota.server import serve
+
+    require_database(database)
+    settings["database_url"] = database
+    log_to_stderr(log_level, load_config({"log_format": settings["log_format"]}).log_format)
+    app = _configured(target, settings) if target else Rota(config=load_config(settings))
+
+    def ready(url: str) -> None:
+        if as_json:
+            print_json({"url": url, "database": without_password(app.config.database_url)})
+        else:
+            emit(url)
+
+    return run_loop(lambda end_within: serve(app, working=False, on_ready=ready, on_signal=end_within))
+
+
+def _configured(target: str, settings: dict[str, Any]) -> Rota:
+    app = load_app(target)
+    app.configure(**settings)
+    return app
+
+
+def announce(app: Rota, url: str, *, as_json: bool) -> None:
+    """Where the page is, and what to try next."""
+    database = without_password(app.config.database_url)
+    if as_json:
+        print_json({"url": url, "database": database})
+        return
+    first, *more = _next_commands(app, database)
+    lines = [f"page      {url}", f"database  {database}", f"next      {first}"]
+    emit("\n".join([*lines, *(f"          {command}" for command in more), "Ctrl-C stops it."]))
+
+
+def _next_commands(app: Rota, database: str) -> list[str]:
+    """Each works as it stands in another terminal: a job is enqueued only if it needs no payload."""
+    needs = {job.name: bool(job.payload_schema.get("required")) for job in app.registry.definitions()}
+    job = min(needs, key=lambda name: needs[name], default=None)
+    first = "queue ls" if job is None else f"job show {job}" if needs[job] else f"run add {job} --wait"
+    is_default = load_config().database_url == app.config.database_url
+    where = "" if is_default else f" --database {shlex.quote(database)}"
+    rota = shlex.quote(program())
+    return [f"{rota} {command}{where}" for command in (first, "run ls", "job ls", "schedule ls")]
+
+
+def program() -> str:
+    """What to type for `rota`: its path where the shell would not find it."""
+    own = Path(sys.executable).with_name("rota")
+    if shutil.which("rota") or not own.exists():
+        return "rota"
+    here = os.path.relpath(own)
+    return min(here if os.sep in here else os.path.join(os.curdir, here), str(own), key=len)

@@ -1,0 +1,100 @@
+"""Several worker processes as one: started, kept alive, stopped together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import threading
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
+
+from rota.process import tell_manager
+
+_FIRST_REST = 0.5
+_LONGEST_REST = 30.0
+_LONG_LIFE = 60.0
+# Another start would end in the same way: a wrong command, or a wrong configuration.
+_FOR_GOOD = (2, 78)
+
+log = logging.getLogger("rota.supervisor")
+
+
+async def supervise(commands: Sequence[Sequence[str]]) -> int:
+    """Keep one process for each command until a signal; the worst of their exit codes."""
+    crew = Crew()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, crew.stop, number)
+    tell_manager("READY=1")  # the processes are looked after, whatever becomes of each
+    return max(await asyncio.gather(*(crew.keep(command) for command in commands)))
+
+
+class Crew:
+    def __init__(self) -> None:
+        self._children: set[Process] = set()
+        self._stopping = asyncio.Event()
+        self._signal = signal.SIGTERM
+
+    def stop(self, number: signal.Signals) -> None:
+        """The first signal is passed on; the second kills."""
+        self._signal = signal.SIGKILL if self._stopping.is_set() else number
+        self._stopping.set()
+        for child in self._children:
+            self._tell(child)
+
+    def _tell(self, child: Process) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            child.send_signal(self._signal)
+
+    async def keep(self, command: Sequence[str]) -> int:
+        clock = asyncio.get_running_loop().time
+        rest = _FIRST_REST
+        while True:
+            began = clock()
+            code = await self._live(command)
+            if self._stopping.is_set():
+                return code
+            if code == 0:  # asked to stop, by an operator or by a signal of its own: whoever did it wants it gone
+                log.info("a worker process was asked to stop; no other takes its place")
+                return code
+            if code in _FOR_GOOD:
+                self.stop(signal.SIGTERM)
+                return code
+            rest = _FIRST_REST if clock() - began > _LONG_LIFE else rest
+            log.warning("a worker process ended with %s; another starts in %gs", code, rest)
+            if await self._stopped_within(rest):
+                return code
+            rest = min(_LONGEST_REST, rest * 2)
+
+    async def _live(self, command: Sequence[str]) -> int:
+        # A group of its own: Ctrl-C in a terminal reaches us alone, and each child once, through us.
+        child = await asyncio.create_subprocess_exec(*command, stdin=PIPE, process_group=0)
+        self._children.add(child)
+        if self._stopping.is_set():
+            self._tell(child)
+        try:
+            code = await child.wait()
+        finally:
+            self._children.discard(child)
+        if code == -signal.SIGTERM and self._stopping.is_set():
+            return 0  # stopped before it could do anything, not even handle the signal
+        return code if code >= 0 else 128 - code
+
+    async def _stopped_within(self, seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        return self._stopping.is_set()
+
+
+def stop_when_orphaned() -> None:
+    """In a child: stdin ends when the supervisor is gone, even by kill -9."""
+
+    def watch() -> None:
+        while os.read(0, 1024):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, name="rota-orphan-watch", daemon=True).start()

@@ -1,0 +1,170 @@
+"""`rota worker`: one process that runs jobs, or a supervisor of several."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shlex
+import socket
+import sys
+from collections.abc import Collection, Coroutine
+from typing import Any
+
+import click
+import msgspec
+
+from rota.cli.connect import require_database
+from rota.cli.load_app import full_name, is_module_here, load_app
+from rota.cli.options import concurrency, examples, queues_of, staying
+from rota.cli.terminal.output import print_json
+from rota.config import load_config
+from rota.engine.observability.logs import log_to_stderr
+from rota.errors import Invalid
+from rota.process import EndWithin, run_loop
+
+log = logging.getLogger("rota.worker")
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """One worker process; the supervisor hands it to its children as flags."""
+
+    target: str
+    name: str | None
+    queues: dict[str, int] | None
+    concurrency: int | None
+    labels: tuple[str, ...]
+    app_version: str | None
+    database: str | None
+    log_level: str
+    log_format: str | None
+    metrics_port: int | None
+    as_json: bool
+
+    def command(self, number: int) -> list[str]:
+        flags = {
+            "--name": f"{self.name or socket.gethostname()}-{number}",
+            "--queues": ",".join(f"{queue}:{weight}" for queue, weight in (self.queues or {}).items()),
+            "--concurrency": self.concurrency,
+            "--label": ",".join(self.labels),
+            "--app-version": self.app_version,
+            "--database": self.database,
+            "--log-level": self.log_level,
+            "--log-format": self.log_format,
+            "--metrics-port": self._port(number),
+        }
+        given = [f"{flag}={value}" for flag, value in flags.items() if value]
+        more = ["--json"] if self.as_json else []
+        return [sys.executable, "-m", "rota", "worker", "--with-parent", *given, *more, self.target]
+
+    def _port(self, number: int) -> str | None:
+        """One after the other from the given one; 0 is a free one for each."""
+        return None if self.metrics_port is None else str(self.metrics_port and self.metrics_port + number - 1)
+
+
+class WorkerCommand(click.Command):
+    """One letter away from `rota workers`: who meant that is told so."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] in _commands_of_workers(ctx) and not is_module_here(args[0]):
+            problem = f"`rota worker` runs jobs, and there is no module {args[0]!r} here"
+            raise Invalid(problem, hint=f"did you mean `rota workers {shlex.join(args)}`?")
+        return super().parse_args(ctx, args)
+
+
+def _commands_of_workers(ctx: click.Context) -> Collection[str]:
+    """Return the names of the commands of `rota workers`, as the program around this command has them."""
+    program = ctx.parent.command if ctx.parent else None
+    workers = program.commands.get("workers") if isinstance(program, click.Group) else None
+    return workers.commands if isinstance(workers, click.Group) else ()
+
+
+@click.command(
+    cls=WorkerCommand,
+    epilog=examples(
+        "rota worker jobs:app",
+        "rota worker jobs:app --queues mail,default --concurrency 50",
+        "rota worker jobs:app --queues critical:4,default:1",
+        "rota worker jobs:app --processes 4 --name crawler",
+        "rota worker jobs:app --label gpu --label zone=eu --app-version 1.4",
+        "rota worker jobs:app --metrics-port 9200 --log-format json",
+    ),
+)
+@click.argument("target", metavar="MODULE[:APP]")
+@click.option(
+    "--queues",
+    type=queues_of,
+    metavar="A:3,B",
+    help="Only these; behind a colon its weight: of A three times as many.  [default: those of the app's jobs]",
+)
+@concurrency
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 1000),
+    default=1,
+    metavar="N",
+    help="Start N worker processes and keep them alive; each has --concurrency.",
+)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="NAME[=VALUE]",
+    help="What it is or has, for jobs that need it: gpu, zone=eu. Also several times.",
+)
+@click.option("--app-version", metavar="VERSION", help="Of your application, for jobs that need a newer one.")
+@click.option("--name", metavar="NAME", help="How lists call it.  [default: the host's name]")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65_535),
+    metavar="PORT",
+    help="Serve /metrics, /healthz and /readyz there; of several processes, each takes the next port.",
+)
+@click.option("--with-parent", is_flag=True, hidden=True)
+@staying
+def worker(processes: int, with_parent: bool, **given: Any) -> int:
+    """Run the jobs that MODULE declares on APP, which is `app` if it is not named.
+
+    SIGTERM, Ctrl-C or `rota workers stop` stops claiming and lets runs end; a second signal stops at once.
+    """
+    wanted = Wanted(**given)
+    require_database(wanted.database)
+    log_to_stderr(wanted.log_level, load_config({"log_format": wanted.log_format}).log_format)
+    if processes > 1:
+        from rota.cli.servers.supervisor import supervise
+
+        return asyncio.run(supervise([wanted.command(number) for number in range(1, processes + 1)]))
+    if with_parent:
+        from rota.cli.servers.supervisor import stop_when_orphaned
+
+        stop_when_orphaned()
+    return work(wanted)
+
+
+def work(wanted: Wanted) -> int:
+    from rota.server import serve
+
+    app = load_app(wanted.target)
+    labels = ",".join(wanted.labels) or None
+    given = {"concurrency": wanted.concurrency, "worker_labels": labels, "worker_version": wanted.app_version}
+    app.configure(database_url=wanted.database, **given)
+
+    def ready(url: str) -> None:
+        name, jobs = wanted.name or socket.gethostname(), sorted(app.registry.known())
+        log.info("worker %s runs %s: %s", name, full_name(wanted.target), ", ".join(jobs) or "it declares no jobs")
+        if url:
+            log.info("metrics are at %s/metrics", url)
+        if wanted.as_json:
+            print_json({"worker": name, "jobs": jobs} | ({"metrics": f"{url}/metrics"} if url else {}))
+
+    def main(end_within: EndWithin) -> Coroutine[Any, Any, int]:
+        return serve(
+            app,
+            http=False,
+            metrics_port=wanted.metrics_port,
+            name=wanted.name,
+            queues=wanted.queues,
+            on_ready=ready,
+            on_signal=end_within,
+        )
+
+    return run_loop(main)

@@ -1,0 +1,159 @@
+"""Facts in a terminal's words: states with a symbol, instants, text that cannot command the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from rota.core.jobs.status import JobState
+from rota.core.progress.steps import StepState
+from rota.core.states import RunState
+from rota.core.workers.worker import WorkerState
+from rota.values.durations import age, span
+
+_SYMBOLS = {
+    RunState.SCHEDULED: ("◷", "blue"),
+    RunState.QUEUED: ("○", "blue"),
+    RunState.RUNNING: ("▶", "cyan"),
+    RunState.WAITING: ("◔", "cyan"),
+    RunState.CANCELLING: ("◌", "yellow"),
+    RunState.SUCCEEDED: ("✓", "green"),
+    RunState.FAILED: ("✗", "red"),
+    RunState.TIMED_OUT: ("⧖", "red"),
+    RunState.CANCELLED: ("⊘", "yellow"),
+    RunState.EXPIRED: ("†", "red"),
+    RunState.SKIPPED: ("↷", "yellow"),
+}
+_JOB_SYMBOLS = {
+    JobState.PENDING: ("·", "blue"),
+    JobState.SCHEDULED: ("◷", "blue"),
+    JobState.RUNNING: ("▶", "cyan"),
+    JobState.PAUSED: ("⏸", "yellow"),
+    JobState.COMPLETED: ("✓", "green"),
+    JobState.FAILED: ("✗", "red"),
+    JobState.CANCELLED: ("⊘", "yellow"),
+}
+_STEP_SYMBOLS = {
+    StepState.PENDING: ("○", "blue"),
+    StepState.RUNNING: ("▶", "cyan"),
+    StepState.SUCCEEDED: ("✓", "green"),
+    StepState.FAILED: ("✗", "red"),
+    StepState.SKIPPED: ("↷", "yellow"),
+    StepState.CANCELLED: ("⊘", "yellow"),
+}
+_ENOUGH_OF_AN_ID = 8
+_BARS = "▁▂▃▄▅▆▇█"
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+_IN_A_CELL = {**_CONTROLS, ord("\\"): "\\\\", ord("\n"): "\\n", ord("\t"): "\\t"}
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One fact: `plain` for programs, `shown` (if it differs) in `style` for people."""
+
+    plain: str
+    shown: str | None = None
+    style: str = ""
+
+
+class Columns(msgspec.Struct, frozen=True):
+    """A table's titles, and what becomes of them on a narrow terminal.
+
+    `cut` are shortened with …, `wide` ones of them not so much; `spare` go next, the last first, and are named below
+    the table; `below` are never in the table but under their row, where there is room for them. In a pipe all of this
+    is one field after another.
+    """
+
+    titles: tuple[str, ...]
+    cut: tuple[str, ...] = ()
+    wide: tuple[str, ...] = ()
+    spare: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()
+
+
+def visible(text: str) -> str:
+    """Error messages and payloads come from anywhere: none of them may move the cursor or set a title."""
+    return text.translate(_CONTROLS)
+
+
+def one_field(text: str) -> str:
+    return text.translate(_IN_A_CELL)
+
+
+def one_line(text: str) -> str:
+    """For people, where there is room for one line only."""
+    return visible(" ".join(text.split()))
+
+
+def chart(counts: Sequence[int]) -> str:
+    """A bar for each; nothing at all where nothing was counted."""
+    most = max(counts, default=0)
+    return "".join(_BARS[(count * (len(_BARS) - 1) + most - 1) // most] if count else " " for count in counts)
+
+
+def text_cell(text: object) -> Cell:
+    return Cell("" if text is None else str(text))
+
+
+def run_id_cell(id: str | None) -> Cell:
+    """Where there is no room for all of it: its end, which commands take for it."""
+    return Cell("") if id is None else Cell(id, short_id(id))
+
+
+def short_id(id: str) -> str:
+    return id[-_ENOUGH_OF_AN_ID:]
+
+
+def state_cell(state: RunState) -> Cell:
+    symbol, colour = _SYMBOLS[state]
+    return Cell(state.value, f"{symbol} {state.value.replace('_', ' ')}", colour)
+
+
+def job_state_cell(state: JobState) -> Cell:
+    symbol, colour = _JOB_SYMBOLS[state]
+    return Cell(state.value, f"{symbol} {state.value}", colour)
+
+
+def step_state_cell(state: StepState) -> Cell:
+    symbol, colour = _STEP_SYMBOLS[state]
+    return Cell(state.value, f"{symbol} {state.value}", colour)
+
+
+def rfc3339(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def age_cell(at: datetime | None, now: datetime) -> Cell:
+    return Cell("") if at is None else Cell(rfc3339(at), age(at, now))
+
+
+def instant_cell(at: datetime | None, now: datetime) -> Cell:
+    return Cell("") if at is None else Cell(rfc3339(at), f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC ({age(at, now)})")
+
+
+def time_cell(at: datetime) -> Cell:
+    """For lists where who and what matter more than how long ago."""
+    return Cell(rfc3339(at), f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
+
+
+def span_cell(began: datetime | None, ended: datetime | None, now: datetime) -> Cell:
+    """Still going on: until now, for people only."""
+    if began is None:
+        return Cell("")
+    if ended is None:
+        return Cell("", span(now - began))
+    return Cell(f"{(ended - began).total_seconds():.3f}", span(ended - began))
+
+
+_WORKER_SYMBOLS = {
+    WorkerState.WORKING: ("▶", "green"),
+    WorkerState.DRAINING: ("◌", "yellow"),
+    WorkerState.STOPPING: ("■", "yellow"),
+    WorkerState.GONE: ("†", "red"),
+}
+
+
+def worker_state_cell(state: WorkerState) -> Cell:
+    symbol, colour = _WORKER_SYMBOLS[state]
+    return Cell(state.value, f"{symbol} {state.value}", colour)

@@ -1,0 +1,137 @@
+"""How far a run is, in a terminal's words: a bar, a percentage, what it is busy with, its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from rota.cli.terminal.format import Cell, Columns, span_cell, step_state_cell, text_cell
+from rota.cli.terminal.output import on_terminal, plain_value
+from rota.cli.terminal.run_format import error_line
+from rota.client.client import Client
+from rota.core.progress.notes import Progress, progress_of
+from rota.core.progress.steps import Step, StepState
+from rota.core.runs.dependencies import Related
+from rota.core.runs.run import Attempt, Run, RunError
+from rota.core.states import RunState
+
+STEP_COLUMNS = Columns(
+    ("step", "state", "took", "attempt", "done", "summary", "error"),
+    cut=("step",),
+    below=("summary", "error"),
+)
+_FULL, _EMPTY = "█", "░"
+_WORKING = (RunState.RUNNING, RunState.CANCELLING)
+
+
+class Look(msgspec.Struct, frozen=True):
+    """A run with all that it says of itself, at one time."""
+
+    run: Run
+    progress: Progress
+    attempts: Sequence[Attempt]
+    at: datetime
+    parents: Sequence[Related] = ()
+    children: Sequence[Related] = ()
+
+    @property
+    def told(self) -> object:
+        """What has to differ for this look to be news."""
+        run, said = self.run, self.progress
+        steps = [(step.id, step.state, step.percentage, step.summary) for step in said.steps]
+        return run.state, run.attempt, said.percentage, said.summary, steps
+
+    def document(self) -> dict[str, object]:
+        """As the API answers, and the attempts. A run that says nothing has no progress."""
+        says_something = self.run.progress or self.progress.steps
+        run = msgspec.structs.replace(self.run, progress=self.progress if says_something else None)
+        follows = {"after": self.parents, "followed_by": self.children}
+        related = {name: [_told(one) for one in runs] for name, runs in follows.items() if runs}
+        return {**plain_value(run), **related, "attempts": plain_value(self.attempts)}
+
+
+async def look(client: Client, id: str) -> Look:
+    """The run first: what is read after its end is all there will ever be."""
+    run = await client.get(id)
+    said = progress_of(run.progress, await client.steps(run.id), run.state)
+    return Look(run, said, await client.attempts(run.id), await client.time())
+
+
+async def look_around(client: Client, id: str) -> Look:
+    """With the runs that it follows, and those that follow it."""
+    seen = await look(client, id)
+    parents, children = await client.parents(seen.run.id), await client.children(seen.run.id)
+    return msgspec.structs.replace(seen, parents=parents, children=children)
+
+
+def _told(run: Related) -> dict[str, object]:
+    """Without its result, which is its own."""
+    return {"id": run.id, "job": run.job, "state": run.state, "on": run.on, "otherwise": run.otherwise}
+
+
+def related_facts(seen: Look) -> list[tuple[str, Cell]]:
+    return [("after", _runs_cell(seen.parents)), ("followed_by", _runs_cell(seen.children))]
+
+
+def _runs_cell(runs: Sequence[Related]) -> Cell:
+    """In a pipe their ids; for people a line for each."""
+    lines = [f"{run.id}  {run.state or 'pruned'}  {run.job or ''}".rstrip() for run in runs]
+    return Cell(", ".join(run.id for run in runs), "\n".join(lines))
+
+
+def bar(percentage: float | None, width: int) -> str:
+    """Full only when it is done."""
+    full = 0 if percentage is None else int(percentage * width / 100)
+    return _FULL * full + _EMPTY * (width - full)
+
+
+def percent(percentage: float | None) -> str:
+    """Rounded down, because 100 % would say that it is done."""
+    return "" if percentage is None else f"{int(percentage)} %"
+
+
+def busy_with(progress: Progress, state: RunState) -> str:
+    """The steps that are open, and what the run says, or else what they say."""
+    running = [step for step in progress.steps if step.state is StepState.RUNNING] if state in _WORKING else []
+    names = ", ".join(step.name or step.id for step in running[:3]) + (", …" if len(running) > 3 else "")
+    summary = progress.summary or next((step.summary for step in running if step.summary), None)
+    return ": ".join(part for part in (names, summary) if part)
+
+
+def progress_facts(seen: Look) -> list[tuple[str, Cell]]:
+    """In a pipe the steps are a fact; a person gets a table of them."""
+    said = seen.progress
+    percentage = "" if said.percentage is None else f"{said.percentage:g}"
+    words = [percent(said.percentage), busy_with(said, seen.run.state)]
+    facts = [("progress", Cell(percentage, "  ".join(word for word in words if word)))]
+    if on_terminal():
+        return facts
+    steps = ", ".join(f"{step.id} {step.state}" for step in said.steps)
+    return [*facts, ("summary", text_cell(said.summary)), ("steps", Cell(steps))]
+
+
+def step_row(step: Step, now: datetime) -> list[Cell]:
+    return [
+        Cell(step.id, f"{step.id} ({step.name})" if step.name else step.id),
+        step_state_cell(step.state),
+        _took(step, now),
+        text_cell(step.attempt),
+        Cell("" if step.percentage is None else f"{step.percentage:g}", percent(step.percentage)),
+        text_cell(step.summary),
+        step_error(step.error),
+    ]
+
+
+def _took(step: Step, now: datetime) -> Cell:
+    """One that was left open when its attempt ended has no end of its own."""
+    if step.kept_from is not None:
+        return Cell("", "kept")
+    if step.finished_at is None and step.state is not StepState.RUNNING:
+        return Cell("")
+    return span_cell(step.started_at, step.finished_at, now)
+
+
+def step_error(error: RunError | None) -> Cell:
+    return Cell("") if error is None else Cell(error_line(error), style="red")

@@ -1,0 +1,143 @@
+"""Waiting for a run: a line of progress on a terminal, and the exit code of how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+import click
+
+from rota.cli.terminal.format import one_field, one_line, state_cell, visible
+from rota.cli.terminal.output import emit, json_text, on_terminal, print_json
+from rota.cli.terminal.progress import bar, busy_with, percent
+from rota.cli.terminal.run_format import error_line
+from rota.client.client import Client
+from rota.core.runs.run import Run
+from rota.core.states import RunState
+from rota.values.durations import span
+
+_GOES_ON = "interrupted; the run goes on"
+_LOOK = 0.5
+_LOOKS_UNTIL_TOLD = 4
+_BAR = 20
+_CLEAR = "\r\x1b[K"
+_EXIT_CODES = {RunState.SUCCEEDED: 0, RunState.CANCELLED: 3, RunState.SKIPPED: 3}
+
+
+@contextmanager
+def only_looking() -> Iterator[None]:
+    """Ctrl-C ends the looking, and not what is looked at: who presses it may want to know."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise click.Abort(_GOES_ON) from None
+
+
+class ProgressLine:
+    """Rewritten in place on a terminal, and gone at the end; silent elsewhere."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._write("")
+
+    def show(self, text: str) -> None:
+        self._write(text)
+
+    def _write(self, text: str) -> None:
+        if sys.stderr.isatty():
+            click.echo(f"{_CLEAR}{_fitting(text) if text else ''}", err=True, nl=False)
+
+
+def _fitting(text: str) -> str:
+    """A line that wraps could not be wiped."""
+    from rich.text import Text
+
+    from rota.cli.terminal.tables import terminal
+
+    line = Text(visible(text))
+    line.truncate(max(1, terminal().width - 1), overflow="ellipsis")
+    return line.plain
+
+
+async def ended(client: Client, id: str, timeout: str | None) -> Run:
+    """The run once it is final; `StillRunning` after `timeout`."""
+    waiting = asyncio.create_task(client.wait(id, timeout))
+    try:
+        await _told_meanwhile(client, id, waiting)
+    except asyncio.CancelledError:
+        raise click.Abort(_GOES_ON) from None
+    return await waiting
+
+
+async def _told_meanwhile(client: Client, id: str, waiting: asyncio.Task[Run]) -> None:
+    queued = 0
+    with ProgressLine() as line:
+        while not (await asyncio.wait([waiting], timeout=_LOOK))[0]:
+            run = await client.get(id)
+            queued = queued + 1 if run.state is RunState.QUEUED else 0
+            if queued == _LOOKS_UNTIL_TOLD and (why := await _held_back(client, run)):
+                line.show("")
+                click.echo(f"note: it waits: {visible(why)}", err=True)
+            elapsed = span(await client.time() - run.created_at)
+            tries = f"{run.job}  attempt {run.attempt}/{run.max_attempts}  {elapsed}"
+            line.show("  ".join([state_cell(run.state).shown or "", *await _progress(client, run), tries]))
+
+
+async def _held_back(client: Client, run: Run) -> str | None:
+    """Why nobody will take it, however long one waits; None if its turn will come."""
+    told = await client.explain(run.id)
+    is_taken = told.facts.get("workers") and not told.facts.get("paused")
+    return None if told.verdict != RunState.QUEUED.value or is_taken else one_line(" ".join(told.words))
+
+
+async def _progress(client: Client, run: Run) -> list[str]:
+    """Nothing of a run that says nothing."""
+    said = await client.progress(run.id)
+    if said.percentage is None and said.summary is None:
+        return []
+    words = one_line(busy_with(said, run.state))
+    return [bar(said.percentage, _BAR), percent(said.percentage), *([words] if words else [])]
+
+
+def finish(run: Run, *, as_json: bool) -> int:
+    """Print how it ended; the exit code says it again."""
+    if as_json:
+        print_json(run)
+    elif on_terminal():
+        _print_ending(run)
+    else:
+        emit("\t".join([run.id, run.state.value, one_field(outcome_of(run))]))
+    return exit_code_of(run)
+
+
+def exit_code_of(run: Run) -> int:
+    return _EXIT_CODES.get(run.state, 1)
+
+
+def _print_ending(run: Run) -> None:
+    took = f" in {span(run.finished_at - run.created_at)}" if run.finished_at else ""
+    emit(visible(f"{state_cell(run.state).shown}  {run.job}  {run.id}{took}"))
+    print_outcome(run)
+
+
+def print_outcome(run: Run) -> None:
+    if outcome := outcome_of(run):
+        emit(visible(outcome))
+    if run.error:
+        click.echo(f"hint: rota run show {run.id}", err=True)
+
+
+def outcome_of(run: Run) -> str:
+    if run.error:
+        return error_line(run.error)
+    if run.result is not None:
+        return json_text(run.result)
+    return run.reason or ""

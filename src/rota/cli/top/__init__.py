@@ -1,0 +1,1 @@
+"""`rota top`: a live view on a terminal."""

@@ -1,0 +1,213 @@
+"""One picture of `rota top` in a terminal of any size: lines that fit, whatever they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+from rich.text import Text
+
+from rota.cli.terminal.format import chart, one_line
+from rota.cli.top.data import LOOKED_BACK, Glance
+from rota.cli.top.keys import PANES, View
+from rota.cli.top.panes import PARTS, drawn
+from rota.core.monitoring.doctor import many
+from rota.core.monitoring.overview import Overview
+from rota.values.durations import format_duration, span
+
+_SIDE_BY_SIDE = 110
+_GAP = 2
+_NARROWEST = 40
+_LEFT = ("runs", "failures")
+_RIGHT = ("queues", "workers", "fires")
+_AT_ONCE = 10
+_SOME = 3
+_OUTCOMES = (
+    ("succeeded", ("succeeded",), "green"),
+    ("went wrong", ("failed", "timed_out", "expired"), "red"),
+    ("other ends", ("cancelled", "skipped"), "yellow"),
+)
+_KEYS = "q quit  p pause  tab part  j k choose  enter show  c cancel  r retry  ? help"
+_HELP = """\
+q            ends; goes back from a run or from here
+p            pauses: nothing is asked until it is pressed again
+tab          the next part; shift-tab the one before
+j k ↓ ↑      chooses a row; page up, page down, g and G go further
+enter        shows the run, as `rota run show` does
+c            cancels the run, once y is pressed
+r            retries a run that has ended, as a new one
+?            these lines
+
+Nothing is done to a run that is no longer in its list: choose again."""
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
+    """What surrounds what was seen: `where` it was asked, how often, and what is the matter if it cannot be."""
+
+    where: str
+    every: timedelta | None = None
+    away: str | None = None
+
+
+def picture(seen: Glance, now: datetime, view: View, frame: Frame, width: int, height: int) -> list[Text]:
+    """Never more lines than `height`, none wider than `width`."""
+    head, foot = _head(seen, now, view, frame, width), _foot(view, seen, width)
+    room = max(0, height - len(head) - 1)
+    body = help_lines() if view.helping else _body(seen, now, view, width, room)
+    return _fitted([*head, *body[:room], *[Text()] * (room - len(body)), foot], width, height)
+
+
+def whole_picture(seen: Glance, now: datetime, frame: Frame, width: int) -> list[Text]:
+    """For once, and not for a screen: as many lines as there are, up to ten of each part."""
+    view = View(pane="")
+    parts = [drawn(name, seen, now, view, width, _AT_ONCE) for name in PANES]
+    body = [line for part in parts for line in [Text(), *part]]
+    return _fitted([*_head(seen, now, view, frame, width), *body], width, None)
+
+
+def run_picture(lines: Sequence[Text], view: View, frame: Frame, width: int, height: int) -> list[Text]:
+    """A run's own page; `lines` tell it."""
+    room = max(1, height - 2)
+    start = max(0, min(view.offset, len(lines) - room))
+    shown = lines[start : start + room]
+    left = len(lines) - start - len(shown)
+    words = "q back  c cancel  r retry" + (f"  j k scroll (↓{left})" if left or start else "")
+    title = Text(f"rota top  {one_line(frame.where)}", style="bold")
+    status = Text(one_line(frame.away or ""), style="bold red")
+    foot = _question(view) or Text(words, style="dim")
+    return _fitted([_ends(title, status, width), *shown, *[Text()] * (room - len(shown)), foot], width, height)
+
+
+def help_lines() -> list[Text]:
+    return [Text(), *(Text(f"  {line}") for line in _HELP.splitlines())]
+
+
+def _fitted(lines: list[Text], width: int, height: int | None) -> list[Text]:
+    for line in lines:
+        line.truncate(max(1, width), overflow="ellipsis")
+    return lines if height is None else lines[: max(1, height)]
+
+
+def _head(seen: Glance, now: datetime, view: View, frame: Frame, width: int) -> list[Text]:
+    title = Text(f"rota top  {one_line(frame.where)}", style="bold")
+    lines = [_ends(title, _status(now, view, frame), width), _levels(seen.overview, now), *_rates(seen, width)]
+    return lines if view.pane == "" else [*lines, Text()]
+
+
+def _status(now: datetime, view: View, frame: Frame) -> Text:
+    if frame.away:
+        return Text(one_line(frame.away), style="bold red")
+    if view.paused:
+        return Text("⏸ paused", style="bold yellow")
+    often = f"  every {format_duration(frame.every)}" if frame.every else ""
+    return Text(f"{now.astimezone(UTC):%H:%M:%S} UTC{often}", style="dim")
+
+
+def _ends(left: Text, right: Text, width: int) -> Text:
+    """What is on the right is whole: it may say what is wrong."""
+    right.truncate(max(1, width), overflow="ellipsis")
+    left.truncate(max(0, width - right.cell_len - _GAP), overflow="ellipsis", pad=True)
+    return Text.assemble(left, "  ", right) if right else left
+
+
+def _levels(found: Overview, now: datetime) -> Text:
+    live, late = found.live, found.late.runs + found.late.schedules
+    oldest = f" (oldest {span(now - live.oldest_queued_at)})" if live.oldest_queued_at else ""
+    more = "+" if live.capped else ""
+    workers = found.workers
+    stale = f", {workers.stale} stale" if workers.stale else ""
+    parts = [
+        (f"▶ {live.running} running of {workers.slots}", "cyan"),
+        (f"○ {live.queued}{more} queued{oldest}", "blue" if live.queued else "dim"),
+        (f"◷ {live.scheduled}{more} scheduled", "blue" if live.scheduled else "dim"),
+        (f"! {late} late", "bold yellow" if late else "dim"),
+        (many(workers.alive, "worker", "workers") + stale, _worried(workers.stale)),
+    ]
+    return Text("  ").join(Text(words, style=style) for words, style in parts)
+
+
+def _worried(count: int) -> str:
+    return "bold yellow" if count else "dim"
+
+
+def _rates(seen: Glance, width: int) -> list[Text]:
+    """By outcome, a bar for a minute, or for some where there is no room; those that never came are left out."""
+    buckets = seen.series.buckets[-int(LOOKED_BACK.total_seconds() // 60) :]
+    counts = [
+        (name, [sum(one.runs.get(state, 0) for state in states) for one in buckets], style)
+        for name, states, style in _OUTCOMES
+    ]
+    told = [one for one in counts if any(one[1])] or counts[:1]
+    bars = max(5, min(len(buckets), (width - 12) // len(told) - 20))
+    line = Text("30 minutes  ")
+    for name, each, style in told:
+        line.append(chart(gathered(each, bars)).rjust(bars), style=style)
+        line.append(f" {sum(each)} {name}  ")
+    line.rstrip()
+    return [line]
+
+
+def gathered(counts: Sequence[int], most: int) -> list[int]:
+    """The same in up to so many parts, each of as many as the others; the newest is whole."""
+    each = max(1, -(-len(counts) // most))
+    return [sum(counts[max(0, end - each) : end]) for end in range(len(counts), 0, -each)][::-1]
+
+
+def _foot(view: View, seen: Glance, width: int) -> Text:
+    return _question(view) or Text(_KEYS if width >= len(_KEYS) else "q quit  ? help", style="dim")
+
+
+def _question(view: View) -> Text | None:
+    if view.asking is not None:
+        return Text(one_line(f"press y to {view.asking.words}, any other key not to"), style="bold yellow")
+    return Text(one_line(view.said), style="bold") if view.said else None
+
+
+def _body(seen: Glance, now: datetime, view: View, width: int, room: int) -> list[Text]:
+    if width < _SIDE_BY_SIDE:
+        return _column(PANES, seen, now, view, width, room)
+    wanted = len(PARTS["attention"].items(seen))
+    above = drawn("attention", seen, now, view, width, min(wanted, max(3, room // 4)))
+    below = max(0, room - len(above) - 1)
+    left_width = width - _GAP - max(_NARROWEST, width // 3)
+    left = _column(_LEFT, seen, now, view, left_width, below, spaced=True)
+    right = _column(_RIGHT, seen, now, view, width - _GAP - left_width, below, spaced=True)
+    return [*above, Text(), *_beside(left, right, left_width)]
+
+
+def _beside(left: list[Text], right: list[Text], left_width: int) -> list[Text]:
+    lines = []
+    for at in range(max(len(left), len(right))):
+        line = left[at] if at < len(left) else Text()
+        line.truncate(left_width, overflow="ellipsis", pad=True)
+        lines.append(Text.assemble(line, " " * _GAP, right[at] if at < len(right) else Text()))
+    return lines
+
+
+def _column(
+    names: Sequence[str], seen: Glance, now: datetime, view: View, width: int, room: int, *, spaced: bool = False
+) -> list[Text]:
+    wanted = {name: len(PARTS[name].items(seen)) for name in names}
+    lines: list[Text] = []
+    for name, rows in shares(wanted, view.pane, room, gap=1 if spaced else 0).items():
+        lines += [*([Text()] if spaced and lines else []), *drawn(name, seen, now, view, width, rows)]
+    return lines
+
+
+def shares(wanted: dict[str, int], focus: str, room: int, gap: int = 0) -> dict[str, int]:
+    """How many rows each part gets below its title. The one that is looked at first, and half of the room at least."""
+    names = list(wanted)
+    some = min(_SOME, wanted.get(focus, 0))
+    while len(names) > 1 and len(names) * (1 + gap) + some > room:  # it is worth more than titles of others
+        names.remove(next(name for name in reversed(names) if name != focus))
+    left = max(0, room - len(names) - gap * (len(names) - 1))
+    given = dict.fromkeys(names, 0)
+    if focus in given:
+        given[focus] = min(wanted[focus], left, max(_SOME, left // 2))
+    left -= sum(given.values())
+    while left and (hungry := [name for name in names if given[name] < wanted[name]]):
+        for name in sorted(hungry, key=lambda one: given[one] - (one == focus))[:left]:
+            given[name] += 1
+            left -= 1
+    return given

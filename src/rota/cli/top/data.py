@@ -1,0 +1,96 @@
+"""All that `rota top` shows at one time: what runs, what went wrong, queues, workers, what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from rota.client.client import Client
+from rota.core.monitoring.charts import Series
+from rota.core.monitoring.overview import Overview
+from rota.core.runs.run import Run, RunFilter
+from rota.core.states import RunState
+from rota.core.workers.worker import Worker
+from rota.errors import UnknownRun
+
+SHORTEST = timedelta(milliseconds=500)
+"""Between two of them."""
+LOOKED_BACK = timedelta(minutes=30)
+_GOING_ON = RunFilter(states=(RunState.RUNNING, RunState.WAITING, RunState.CANCELLING))
+_WENT_WRONG = RunFilter(states=(RunState.FAILED, RunState.TIMED_OUT, RunState.EXPIRED))
+_MOST_RUNS = 100
+_WITH_STEPS = 10
+_MOST_FAILURES = 30
+
+
+class QueueNow(msgspec.Struct, frozen=True, kw_only=True):
+    """`oldest_at`: since when the run could be claimed that waits longest."""
+
+    queue: str
+    running: int = 0
+    queued: int = 0
+    scheduled: int = 0
+    paused: bool = False
+    oldest_at: datetime | None = None
+
+
+class Glance(msgspec.Struct, frozen=True, kw_only=True):
+    """`runs` go on, the oldest first; `failures` are the newest."""
+
+    overview: Overview
+    series: Series
+    runs: Sequence[Run] = ()
+    failures: Sequence[Run] = ()
+    queues: Sequence[QueueNow] = ()
+    workers: Sequence[Worker] = ()
+
+    def document(self) -> dict[str, object]:
+        return {"at": self.overview.at, **msgspec.structs.asdict(self)}
+
+
+async def glance(client: Client) -> Glance:
+    """One question after the other: whoever only looks on should not take many connections."""
+    overview = await client.insight.overview()
+    series = await client.insight.series(overview.at - LOOKED_BACK, step="1m")
+    going_on = await client.page(_GOING_ON, limit=_MOST_RUNS)
+    went_wrong = await client.page(_WENT_WRONG, limit=_MOST_FAILURES)
+    return Glance(
+        overview=overview,
+        series=series,
+        runs=await _with_progress(
+            client, sorted(going_on.runs, key=lambda run: (run.started_at or run.created_at, run.id))
+        ),
+        failures=went_wrong.runs,
+        queues=await _queues(client),
+        workers=await client.workers.list(),
+    )
+
+
+async def _with_progress(client: Client, runs: list[Run]) -> list[Run]:
+    """Of the first ones also what their steps tell."""
+    return [*[await _told(client, run) for run in runs[:_WITH_STEPS]], *runs[_WITH_STEPS:]]
+
+
+async def _told(client: Client, run: Run) -> Run:
+    if run.progress is not None and run.progress.percentage is not None:
+        return run
+    try:
+        return msgspec.structs.replace(run, progress=await client.progress(run.id))
+    except UnknownRun:  # it ended and was pruned since
+        return run
+
+
+async def _queues(client: Client) -> list[QueueNow]:
+    """Those with something in them, and those that are paused."""
+    paused = {one.name for one in await client.paused_queues()}
+    counts = {name: numbers for name, *numbers in await client.queues()}
+    oldest = await client.insight.oldest_queued()
+    return [_queue(name, counts.get(name, [0, 0, 0]), name in paused, oldest) for name in sorted({*counts, *paused})]
+
+
+def _queue(name: str, counts: list[int], paused: bool, oldest: dict[str, datetime]) -> QueueNow:
+    running, queued, scheduled = counts
+    oldest_at = oldest.get(name)
+    return QueueNow(queue=name, running=running, queued=queued, scheduled=scheduled, paused=paused, oldest_at=oldest_at)

@@ -1,0 +1,114 @@
+"""What keys do in `rota top`: which part is looked at, which row is chosen, what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from rota.cli.terminal.format import short_id
+
+PANES = ("attention", "runs", "failures", "queues", "workers", "fires")
+_OF_RUNS = ("runs", "failures")
+_MOVES = {"j": 1, "down": 1, "k": -1, "up": -1, "pagedown": 10, "pageup": -10, "G": 1 << 30, "g": -(1 << 30)}
+_CHOOSE = "choose a run first, with j and k"
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """Something to be done: `quit`, `cancel` or `retry`; the latter two to a run, of a job of that `name`."""
+
+    verb: str
+    run: str = ""
+    name: str = ""
+
+    @property
+    def words(self) -> str:
+        """With the end of the run's id, which other commands take for all of it."""
+        return f"{self.verb} run {short_id(self.run)}" + (f" of {self.name}" if self.name else "")
+
+
+class Row(msgspec.Struct, frozen=True):
+    """What a line stands for. `id` tells it from the others of its part; `name` is for people."""
+
+    id: str
+    name: str
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """`chosen`: a row of each part, by its id. One that is gone is none: no other row slips under the finger.
+
+    `asking`: done once it is confirmed. `shown`: the run that is looked at, `offset` lines down.
+    """
+
+    pane: str = "runs"
+    chosen: Mapping[str, str] = {}
+    paused: bool = False
+    helping: bool = False
+    asking: Wish | None = None
+    shown: str | None = None
+    offset: int = 0
+    said: str = ""
+
+    def changed(self, **changes: object) -> View:
+        return msgspec.structs.replace(self, **changes)
+
+    def place(self, rows: Sequence[Row]) -> int | None:
+        """Of the row that is chosen, among those of this part."""
+        wanted = self.chosen.get(self.pane)
+        return next((place for place, row in enumerate(rows) if row.id == wanted), None)
+
+
+def pressed(view: View, key: str, rows: Sequence[Row]) -> tuple[View, Wish | None]:
+    """`rows` of the part that is looked at."""
+    if view.asking is not None:
+        return view.changed(asking=None, said=""), view.asking if key in ("y", "Y") else None
+    view = view.changed(said="")
+    if key == "q":
+        return (view, Wish("quit")) if not (view.shown or view.helping) else (_back(view), None)
+    if view.helping or key == "escape":
+        return _back(view), None
+    if key in ("?", "h"):
+        return view.changed(helping=True), None
+    if key == "p":
+        return view.changed(paused=not view.paused), None
+    if key in _MOVES:
+        return _moved(view, _MOVES[key], rows), None
+    if key in ("tab", "backtab") and not view.shown:
+        return _turned(view, 1 if key == "tab" else -1), None
+    return _of_a_run(view, key, rows)
+
+
+def _back(view: View) -> View:
+    return view.changed(helping=False) if view.helping else view.changed(shown=None, offset=0)
+
+
+def _turned(view: View, by: int) -> View:
+    return view.changed(pane=PANES[(PANES.index(view.pane) + by) % len(PANES)])
+
+
+def _moved(view: View, by: int, rows: Sequence[Row]) -> View:
+    if view.shown:
+        return view.changed(offset=max(0, view.offset + by))  # the end is known to whoever draws it
+    if not rows:
+        return view
+    before = view.place(rows)
+    first = 0 if by > 0 else len(rows) - 1
+    after = first if before is None and abs(by) == 1 else max(0, min(len(rows) - 1, (before or 0) + by))
+    return view.changed(chosen={**view.chosen, view.pane: rows[after].id})
+
+
+def _of_a_run(view: View, key: str, rows: Sequence[Row]) -> tuple[View, Wish | None]:
+    if key not in ("c", "r", "enter"):
+        return view, None
+    if view.shown and key == "enter":
+        return _back(view), None
+    place = view.place(rows) if view.pane in _OF_RUNS else None
+    run = view.shown or (None if place is None else rows[place].id)
+    if run is None:
+        return view.changed(said=_CHOOSE), None
+    if key == "enter":
+        return view.changed(shown=run, offset=0), None
+    name = next((row.name for row in rows if row.id == run), "")
+    if key == "c":
+        return view.changed(asking=Wish("cancel", run, name)), None
+    return view, Wish("retry", run, name)

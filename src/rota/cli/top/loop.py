@@ -1,0 +1,178 @@
+"""`rota top` while it stays: looks again and again, draws what it saw, and does what keys ask for."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from rota.cli.connect import actor
+from rota.cli.terminal.format import short_id
+from rota.cli.terminal.progress import Look, look_around
+from rota.cli.terminal.tables import terminal
+from rota.cli.top.canvas import Frame, picture, run_picture
+from rota.cli.top.data import SHORTEST, Glance, glance
+from rota.cli.top.keys import View, Wish, pressed
+from rota.cli.top.panes import rows_of
+from rota.cli.top.run_page import run_lines
+from rota.cli.top.screen import FullScreen
+from rota.client.client import Client
+from rota.errors import RotaError, SchemaOutdated, Unavailable, UnknownRun
+from rota.values.durations import span
+
+_TICK = 1.0
+_SILENCE = 3.0
+
+
+class Overseer:
+    def __init__(self, client: Client, where: str, every: timedelta, screen: FullScreen) -> None:
+        self._client = client
+        self._screen = screen
+        self._where = where
+        self._every = every
+        self._view = View()
+        self._seen: Glance | None = None
+        self._run: Look | None = None
+        self._asked_at = self._seen_at = 0.0
+        self._trouble: str | None = None
+        self._draw_again = asyncio.Event()
+        self._look_again = asyncio.Event()
+        self._code: int | None = None
+        self._doing: set[asyncio.Task[None]] = set()
+
+    async def stay(self) -> int:
+        """The exit code. Whoever cannot even begin is told at once; later on, the database may be away."""
+        await self._look()
+        with self._screen.taken(), self._screen.heard(self._press, self._draw_again.set, self._end):
+            looking = self._begin(self._look_on())
+            try:
+                while self._code is None:
+                    self._draw()
+                    await self._rest(looking)
+            finally:
+                await self._stop()
+        return self._code
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._doing.add(task)
+        task.add_done_callback(self._doing.discard)
+        return task
+
+    async def _stop(self) -> None:
+        for task in (doing := [*self._doing]):
+            task.cancel()
+        await asyncio.gather(*doing, return_exceptions=True)
+
+    async def _rest(self, looking: asyncio.Task[None]) -> None:
+        """Until there is something to draw; a second later the times are others in any case."""
+        waiting = self._begin(_until(self._draw_again))
+        await asyncio.wait([waiting, looking], timeout=_TICK, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        self._draw_again.clear()
+        if looking.done():
+            looking.result()
+
+    async def _look_on(self) -> None:
+        while True:
+            await asyncio.sleep(SHORTEST.total_seconds())
+            rest = None if self._view.paused else (self._every - SHORTEST).total_seconds()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._look_again.wait(), rest)
+            self._look_again.clear()
+            try:
+                await self._look()
+                self._trouble = None
+            except SchemaOutdated:
+                raise
+            except Unavailable as error:
+                self._trouble = error.message
+            self._draw_again.set()
+
+    async def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._asked_at = loop.time()
+        if self._view.paused:
+            self._run = await self._shown_run()
+            return
+        seen = await glance(self._client)
+        self._run = await self._shown_run()
+        self._seen, self._seen_at = seen, loop.time()
+
+    async def _shown_run(self) -> Look | None:
+        id = self._view.shown
+        if id is None:
+            return None
+        try:
+            return await look_around(self._client, id)
+        except UnknownRun as error:
+            self._view = self._view.changed(shown=None, said=error.message)
+            return None
+
+    def _draw(self) -> None:
+        assert self._seen is not None
+        width, height = self._screen.size
+        frame = Frame(where=self._where, every=self._every, away=self._away())
+        if self._view.shown is None or self._view.helping:
+            lines = picture(self._seen, self._now(self._seen), self._view, frame, width, height)
+        else:
+            is_there = self._run is not None and self._run.run.id == self._view.shown
+            told = run_lines(self._run, terminal(), width) if self._run and is_there else []
+            most = max(0, len(told) - max(1, height - 2))
+            self._view = self._view.changed(offset=min(self._view.offset, most)) if told else self._view
+            lines = run_picture(told, self._view, frame, width, height)
+        self._screen.draw(lines)
+
+    def _now(self, seen: Glance) -> datetime:
+        """By the clock of the database, as long as it is heard of."""
+        if self._view.paused:
+            return seen.overview.at
+        return seen.overview.at + timedelta(seconds=asyncio.get_running_loop().time() - self._seen_at)
+
+    def _away(self) -> str | None:
+        silent = asyncio.get_running_loop().time() - self._seen_at
+        if self._trouble is not None:
+            return f"away for {span(timedelta(seconds=silent))}, trying again: {self._trouble}"
+        waits_since = self._asked_at if self._asked_at > self._seen_at else None
+        if waits_since is None or self._view.paused or silent < self._every.total_seconds() + _SILENCE:
+            return None
+        return f"no answer for {span(timedelta(seconds=silent))}"
+
+    def _press(self, key: str) -> None:
+        assert self._seen is not None
+        before = self._view
+        self._view, wish = pressed(before, key, rows_of(before.pane, self._seen))
+        if wish is not None and wish.verb == "quit":
+            self._end(0)
+        elif wish is not None:
+            self._begin(self._do(wish))
+        if (self._view.shown, self._view.paused) != (before.shown, before.paused):
+            self._look_again.set()
+        self._draw_again.set()
+
+    def _end(self, code: int) -> None:
+        self._code = code
+        self._draw_again.set()
+
+    async def _do(self, wish: Wish) -> None:
+        try:
+            said = await (self._cancel(wish.run) if wish.verb == "cancel" else self._retry(wish.run))
+        except RotaError as error:
+            said = f"{error.message} ({error.hint})" if error.hint else error.message
+        self._view = msgspec.structs.replace(self._view, said=said)
+        self._look_again.set()
+        self._draw_again.set()
+
+    async def _cancel(self, id: str) -> str:
+        return f"run {short_id(id)} is {(await self._client.cancel(id, actor=actor())).value}"
+
+    async def _retry(self, id: str) -> str:
+        return f"run {short_id(id)} is retried, as {short_id((await self._client.retry(id, actor=actor())).id)}"
+
+
+async def _until(event: asyncio.Event) -> None:
+    await event.wait()

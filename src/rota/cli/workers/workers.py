@@ -1,0 +1,199 @@
+"""`rota workers`: who works, at what, and what is asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+from rota.cli.connect import actor, ask
+from rota.cli.options import examples, queues_of, shared
+from rota.cli.terminal.confirm import require_consent, yes_option
+from rota.cli.terminal.format import Cell, Columns, age_cell, instant_cell, span_cell, text_cell, worker_state_cell
+from rota.cli.terminal.output import print_facts, print_json, print_rows
+from rota.client.client import Client
+from rota.core.workers.worker import Asked, Worker, WorkerRun, WorkerState
+from rota.values.durations import format_duration
+
+_COLUMNS = Columns(
+    ("id", "state", "host", "held", "slots", "queues", "seen", "version", "labels", "asked"),
+    cut=("host", "queues", "labels"),
+    spare=("labels", "slots", "seen", "queues", "host", "version"),
+    below=("asked",),
+)
+_RUN_COLUMNS = Columns(("run", "job", "attempt", "for"), cut=("job",))
+_NOBODY = "no worker was heard of within a day: start `rota dev` or `rota worker MODULE:APP`"
+
+who = click.argument("who", metavar="WORKER")
+
+
+@click.group(epilog=examples("rota workers ls", "rota workers drain web-1"))
+def workers() -> None:
+    """Workers: who they are, what they do, what is asked of them.
+
+    WORKER is an id, the beginning of one, or a name: then all workers of that name are meant.
+    """
+
+
+@workers.command("ls", epilog=examples("rota workers ls", "rota workers ls --json"))
+@shared
+def list_workers(database: str | None, as_json: bool) -> None:
+    """List workers, those too that are gone without a word."""
+
+    async def question(client: Client) -> tuple[Sequence[Worker], datetime]:
+        return await client.workers.list(), await client.time()
+
+    _print(*ask(database, question), as_json=as_json)
+
+
+@workers.command("show", epilog=examples("rota workers show web-1", "rota workers show web-1@5be1 --json"))
+@who
+@shared
+def show(who: str, database: str | None, as_json: bool) -> None:
+    """Show a worker: its settings, its runs, and what is asked of it."""
+
+    async def question(client: Client) -> tuple[Worker, datetime]:
+        return await client.workers.get(who), await client.time()
+
+    worker, now = ask(database, question)
+    if as_json:
+        print_json(worker)
+        return
+    print_facts(_facts(worker, now))
+    if worker.runs:
+        print_rows(_RUN_COLUMNS, [_run_row(run, now) for run in worker.runs], none="")
+
+
+@workers.command("drain", epilog=examples("rota workers drain web-1"))
+@who
+@shared
+def drain(who: str, database: str | None, as_json: bool) -> None:
+    """Let a worker claim nothing more and end what it runs.
+
+    It stays until it is resumed or stopped. It hears of it with its next heartbeat.
+    """
+    _command(database, "drain", who, as_json=as_json)
+
+
+@workers.command("resume", epilog=examples("rota workers resume web-1"))
+@who
+@shared
+def resume(who: str, database: str | None, as_json: bool) -> None:
+    """Let a drained worker claim again."""
+    _command(database, "resume", who, as_json=as_json)
+
+
+@workers.command("stop", epilog=examples("rota workers stop web-1", "rota workers stop web --yes"))
+@who
+@yes_option
+@shared
+def stop(who: str, yes: bool, database: str | None, as_json: bool) -> None:
+    """Stop a worker as SIGTERM does: what runs has its grace, then the process ends.
+
+    A supervisor (`rota worker --processes`) starts no other in its place. Several of one name are asked for first.
+    """
+    found = ask(database, lambda client: client.workers.find(who))
+    if len(found) > 1 and not yes:
+        held = sum(worker.held for worker in found)
+        question = f"stop {len(found)} workers called {who}, which hold {held} run{'' if held == 1 else 's'}?"
+        require_consent(question, command=f"rota workers stop {who}")
+    _command(database, "stop", who, as_json=as_json)
+
+
+@workers.command(
+    "set",
+    epilog=examples(
+        "rota workers set web-1 --slots 50", "rota workers set web --queues critical:4,default --poll 500ms"
+    ),
+)
+@who
+@click.option("--slots", type=int, metavar="N", help="Runs at a time.")
+@click.option("--queues", type=queues_of, metavar="A:3,B", help="Take from these only; behind a colon the weight.")
+@click.option("--heartbeat", metavar="DURATION", help="How often it renews its leases.")
+@click.option("--poll", metavar="DURATION", help="How often it looks for work without being told of it.")
+@shared
+def change(who: str, database: str | None, as_json: bool, **settings: Any) -> None:
+    """Change settings of a worker while it works; what is not given stays.
+
+    They hold from its next heartbeat and its next claim on, as long as its process lives. What runs is not affected.
+    """
+    _command(database, "set", who, as_json=as_json, **settings)
+
+
+def _command(database: str | None, verb: str, who: str, *, as_json: bool, **settings: Any) -> None:
+    async def command(client: Client) -> tuple[Sequence[Worker], datetime]:
+        return await getattr(client.workers, verb)(who, actor=actor(), **settings), await client.time()
+
+    _print(*ask(database, command), as_json=as_json)
+
+
+def _print(found: Sequence[Worker], now: datetime, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"items": found, "next_cursor": None})
+    else:
+        print_rows(_COLUMNS, [_row(worker, now) for worker in found], none=_NOBODY)
+
+
+def _row(worker: Worker, now: datetime) -> list[Cell]:
+    return [
+        text_cell(worker.id),
+        worker_state_cell(worker.state),
+        text_cell(worker.host),
+        text_cell(worker.held),
+        text_cell(worker.slots),
+        _queues_cell(worker.queues),
+        age_cell(worker.seen_at, now),
+        text_cell(worker.version),
+        text_cell(",".join(worker.labels)),
+        _below(_asked_cell(worker.asked)),
+    ]
+
+
+def _below(asked: Cell) -> Cell:
+    return Cell(asked.plain, f"asked: {asked.plain}" if asked.plain else "")
+
+
+def _facts(worker: Worker, now: datetime) -> list[tuple[str, Cell]]:
+    return [
+        ("id", text_cell(worker.id)),
+        ("name", text_cell(worker.name)),
+        ("state", worker_state_cell(worker.state)),
+        ("host", text_cell(worker.host)),
+        ("pid", text_cell(worker.pid)),
+        ("version", text_cell(worker.version)),
+        ("app_version", text_cell(worker.app_version)),
+        ("labels", text_cell(", ".join(worker.labels))),
+        ("queues", _queues_cell(worker.queues)),
+        ("jobs", text_cell(", ".join(worker.jobs))),
+        ("slots", text_cell(worker.slots)),
+        ("held", text_cell(worker.held)),
+        ("heartbeat", text_cell(worker.heartbeat and format_duration(worker.heartbeat))),
+        ("poll", text_cell(worker.poll and format_duration(worker.poll))),
+        ("started_at", instant_cell(worker.started_at, now)),
+        ("seen_at", instant_cell(worker.seen_at, now)),
+        ("asked", _asked_cell(worker.asked)),
+        ("asked_by", text_cell(worker.asked_by)),
+    ]
+
+
+def _run_row(run: WorkerRun, now: datetime) -> list[Cell]:
+    return [text_cell(run.id), text_cell(run.job), text_cell(run.attempt), span_cell(run.claimed_at, None, now)]
+
+
+def _queues_cell(queues: dict[str, int]) -> Cell:
+    weighed = len(set(queues.values())) > 1
+    return Cell(",".join(f"{queue}:{weight}" if weighed else queue for queue, weight in queues.items()))
+
+
+def _asked_cell(asked: Asked | None) -> Cell:
+    if asked is None:
+        return Cell("")
+    settings = asked.settings
+    words = [] if asked.state is WorkerState.WORKING else [asked.state.value]
+    words += [f"slots {settings.slots}"] if settings.slots else []
+    words += [f"queues {_queues_cell(settings.queues).plain}"] if settings.queues else []
+    words += [f"heartbeat {format_duration(settings.heartbeat)}"] if settings.heartbeat else []
+    words += [f"poll {format_duration(settings.poll)}"] if settings.poll else []
+    return Cell(", ".join(words))

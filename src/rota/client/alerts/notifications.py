@@ -1,0 +1,71 @@
+"""Every question and command about notifications: `client.notifications`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rota.config import Config
+from rota.core.alerts.notifications import NotificationView, checked_notification, trial_of
+from rota.engine.jobs.http_client import NotSent
+from rota.engine.jobs.notify import Deliveries
+from rota.errors import Unavailable, UnknownNotification
+from rota.store import Store
+from rota.values.actor import checked_actor
+from rota.values.json import Json
+from rota.values.names import checked_name
+
+
+class Notifications:
+    """Who is told of what; in force at once, everywhere. Secrets go in and do not come out again."""
+
+    def __init__(self, store: Store, config: Config) -> None:
+        self._store = store
+        self._deliveries = Deliveries(store, config)
+
+    async def add(self, name: str, *, owner: str = "api", actor: str | None = None, **options: Any) -> NotificationView:
+        """`on` (failure), `to` a URL or a `mailto:`, of which `jobs` or `schedules`: of everything, if none is named.
+
+        `secret` signs webhooks, `include_payload` sends payloads too, `at_most` an hour about one job.
+        """
+        checked_name(name, "notification name")
+        made = checked_notification(name, options)
+        await self._store.notifications.save(name, made, owner, checked_actor(actor), new=True)
+        return await self.get(name)
+
+    async def change(
+        self, name: str, *, enabled: bool | None = None, actor: str | None = None, **options: Any
+    ) -> NotificationView:
+        """Only what is given; None is its default. From then on it is the person's, and code leaves it alone."""
+        old, _, active = await self._store.notifications.get(name)
+        given = {**{field: getattr(old, field) for field in old.__struct_fields__}, **options}
+        made = checked_notification(name, {option: value for option, value in given.items() if value is not None})
+        await self._store.notifications.save(
+            name, made, "api", checked_actor(actor), enabled=active if enabled is None else enabled, new=False
+        )
+        return await self.get(name)
+
+    async def drop(self, name: str, *, actor: str | None = None) -> None:
+        """What is enqueued already fails; one that code declares comes back at the next start."""
+        if not await self._store.notifications.drop(name, checked_actor(actor)):
+            raise UnknownNotification(name, [one.name for one in await self.list()])
+
+    async def get(self, name: str) -> NotificationView:
+        """One notification, by its name."""
+        found = {one.name: one for one in await self.list()}
+        if name not in found:
+            raise UnknownNotification(name, found)
+        return found[name]
+
+    async def list(self) -> Sequence[NotificationView]:
+        """By name."""
+        return await self._store.notifications.list()
+
+    async def test(self, name: str) -> Json:
+        """Sends one now, from this process; what came of it, or `Unavailable`."""
+        found, _, _ = await self._store.notifications.get(name)
+        event = trial_of(name, self._store.new_id(), await self._store.now())
+        try:
+            return await self._deliveries.deliver(found, event)
+        except NotSent as error:
+            raise Unavailable(f"notification {name!r} was not sent: {error}") from None

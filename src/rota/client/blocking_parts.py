@@ -1,0 +1,311 @@
+"""The parts of the client for code without an event loop: one line per verb."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from rota.core.access.roles import Issued, Token
+from rota.core.alerts.expectations import Expected
+from rota.core.alerts.notifications import NotificationView
+from rota.core.calendar.triggers import Trigger
+from rota.core.external.external import Assignment, Heartbeat
+from rota.core.jobs.job import JobDefinition
+from rota.core.ledger.audit import Event
+from rota.core.ledger.backfill import Backfill
+from rota.core.ledger.explain_plan_time import Explanation
+from rota.core.ledger.occurrences import Occurrence
+from rota.core.ledger.verify import Verification
+from rota.core.limits.quotas import QuotaOf
+from rota.core.monitoring.charts import Series
+from rota.core.monitoring.error_groups import FaultGroups
+from rota.core.monitoring.overview import Overview
+from rota.core.monitoring.recent_runs import Recent
+from rota.core.monitoring.timeline import Timeline
+from rota.core.planning.simulation_report import Simulated, WhatIf
+from rota.core.progress.steps import StepState
+from rota.core.runs.run import MadeJob, RunError
+from rota.core.schedules.diff import Difference
+from rota.core.schedules.preview import Fire, Foreseen
+from rota.core.schedules.schedule import Schedule
+from rota.core.states import RunState
+from rota.core.workers.worker import Worker
+from rota.values.durations import Duration
+
+if TYPE_CHECKING:  # whoever asks a server has no store
+    from rota.client.client import Client
+
+T = TypeVar("T")
+
+
+class Call(Protocol):
+    def __call__(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T: ...
+
+
+class BlockingSchedules:
+    """`client.schedules`, likewise."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def create(self, name: str, job: str, trigger: Trigger, **options: Any) -> Schedule:
+        return self._call(lambda client: client.schedules.create(name, job, trigger, **options))
+
+    def update(self, name: str, **changes: Any) -> Schedule:
+        return self._call(lambda client: client.schedules.update(name, **changes))
+
+    def delete(self, name: str, *, actor: str | None = None) -> None:
+        return self._call(lambda client: client.schedules.delete(name, actor=actor))
+
+    def get(self, name: str) -> Schedule:
+        return self._call(lambda client: client.schedules.get(name))
+
+    def list(self, **wanted: Any) -> Sequence[Schedule]:
+        return self._call(lambda client: client.schedules.list(**wanted))
+
+    def pause(self, name: str, **facts: Any) -> Schedule:
+        return self._call(lambda client: client.schedules.pause(name, **facts))
+
+    def resume(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> Schedule:
+        return self._call(lambda client: client.schedules.resume(name, catch_up=catch_up, actor=actor))
+
+    def enable(self, name: str, *, actor: str | None = None) -> Schedule:
+        return self._call(lambda client: client.schedules.enable(name, actor=actor))
+
+    def disable(self, name: str, *, actor: str | None = None) -> Schedule:
+        return self._call(lambda client: client.schedules.disable(name, actor=actor))
+
+    def trigger(self, name: str, **how: Any) -> Sequence[str]:
+        return self._call(lambda client: client.schedules.trigger(name, **how))
+
+    def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
+        return self._call(lambda client: client.schedules.preview(name, count, after=after))
+
+    def preview_document(self, document: Mapping[str, Any], count: int = 10, **wanted: Any) -> Foreseen:
+        return self._call(lambda client: client.schedules.preview_document(document, count, **wanted))
+
+    def simulate(self, name: str, span: Duration = "1d", what_if: WhatIf | None = None, **changes: Any) -> Simulated:
+        return self._call(lambda client: client.schedules.simulate(name, span, what_if, **changes))
+
+    def explain(self, name: str, at: datetime | None = None) -> Explanation:
+        return self._call(lambda client: client.schedules.explain(name, at))
+
+    def occurrences(self, name: str, **wanted: Any) -> Sequence[Occurrence]:
+        return self._call(lambda client: client.schedules.occurrences(name, **wanted))
+
+    def recent(self, names: Sequence[str], limit: int = 30) -> Mapping[str, Recent]:
+        return self._call(lambda client: client.schedules.recent(names, limit))
+
+    def events(self, name: str) -> Sequence[Event]:
+        return self._call(lambda client: client.schedules.events(name))
+
+    def verify(self, name: str, *, thorough: bool = True) -> Verification:
+        return self._call(lambda client: client.schedules.verify(name, thorough=thorough))
+
+    def backfill(self, name: str, from_at: datetime, to_at: datetime, **how: Any) -> Backfill:
+        return self._call(lambda client: client.schedules.backfill(name, from_at, to_at, **how))
+
+    def plan_documents(self, documents: Iterable[Mapping[str, Any]], owner: str) -> Sequence[Difference]:
+        return self._call(lambda client: client.schedules.plan_documents(documents, owner))
+
+    def apply_documents(
+        self, documents: Iterable[Mapping[str, Any]], owner: str, *, actor: str | None = None
+    ) -> Sequence[Difference]:
+        return self._call(lambda client: client.schedules.apply_documents(documents, owner, actor=actor))
+
+
+class BlockingOutside:
+    """`client.outside`, likewise."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def claim(self, worker: str, **wanted: Any) -> list[Assignment]:
+        return self._call(lambda client: client.outside.claim(worker, **wanted))
+
+    def hand_back(self, claimed: Iterable[Assignment]) -> None:
+        return self._call(lambda client: client.outside.hand_back(claimed))
+
+    def heartbeat(self, run_id: str, fence: int) -> Heartbeat:
+        return self._call(lambda client: client.outside.heartbeat(run_id, fence))
+
+    def progress(self, run_id: str, fence: int, percent: float | None = None, summary: str | None = None) -> Heartbeat:
+        return self._call(lambda client: client.outside.progress(run_id, fence, percent, summary))
+
+    def step(self, run_id: str, fence: int, id: str, state: str, **said: Any) -> StepState:
+        return self._call(lambda client: client.outside.step(run_id, fence, id, state, **said))
+
+    def logs(self, run_id: str, fence: int, lines: Iterable[str | Mapping[str, Any]], *, no: int | None = None) -> None:
+        return self._call(lambda client: client.outside.logs(run_id, fence, lines, no=no))
+
+    def complete(self, run_id: str, fence: int, result: Any = None) -> RunState:
+        return self._call(lambda client: client.outside.complete(run_id, fence, result))
+
+    def fail(self, run_id: str, fence: int, error: str | RunError | Mapping[str, Any], **how: Any) -> RunState:
+        return self._call(lambda client: client.outside.fail(run_id, fence, error, **how))
+
+    def cancelled(self, run_id: str, fence: int) -> RunState:
+        return self._call(lambda client: client.outside.cancelled(run_id, fence))
+
+
+class BlockingWorkers:
+    """`client.workers`, likewise."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def get(self, who: str) -> Worker:
+        return self._call(lambda client: client.workers.get(who))
+
+    def find(self, who: str) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.find(who))
+
+    def drain(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.drain(who, actor=actor))
+
+    def resume(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.resume(who, actor=actor))
+
+    def stop(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.stop(who, actor=actor))
+
+    def set(self, who: str, **settings: Any) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.set(who, **settings))
+
+    def list(self) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.list())
+
+
+class BlockingTokens:
+    """`client.tokens`, likewise; checking them is the server's business."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def create(self, name: str, role: str, **options: Any) -> Issued:
+        return self._call(lambda client: client.tokens.create(name, role, **options))
+
+    def list(self) -> Sequence[Token]:
+        return self._call(lambda client: client.tokens.list())
+
+    def revoke(self, who: str, *, actor: str | None = None) -> Token:
+        return self._call(lambda client: client.tokens.revoke(who, actor=actor))
+
+
+class BlockingQuotas:
+    """`client.quotas`, likewise."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def set(self, kind: str, id: str | None = None, **quota: Any) -> QuotaOf:
+        return self._call(lambda client: client.quotas.set(kind, id, **quota))
+
+    def get(self, kind: str, id: str | None = None) -> QuotaOf:
+        return self._call(lambda client: client.quotas.get(kind, id))
+
+    def drop(self, kind: str, id: str | None = None) -> None:
+        return self._call(lambda client: client.quotas.drop(kind, id))
+
+    def ls(self) -> Sequence[QuotaOf]:
+        return self._call(lambda client: client.quotas.ls())
+
+
+class BlockingExpecting:
+    """`client.expectations`, likewise."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def set(self, kind: str, name: str, **expect: Any) -> Expected:
+        return self._call(lambda client: client.expectations.set(kind, name, **expect))
+
+    def get(self, kind: str, name: str) -> Expected:
+        return self._call(lambda client: client.expectations.get(kind, name))
+
+    def find(self, kind: str, name: str) -> Expected | None:
+        return self._call(lambda client: client.expectations.find(kind, name))
+
+    def drop(self, kind: str, name: str, *, actor: str | None = None) -> bool:
+        return self._call(lambda client: client.expectations.drop(kind, name, actor=actor))
+
+    def list(self, *, breached: bool = False) -> Sequence[Expected]:
+        return self._call(lambda client: client.expectations.list(breached=breached))
+
+
+class BlockingNotifications:
+    """`client.notifications`, likewise."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def add(self, name: str, **options: Any) -> NotificationView:
+        return self._call(lambda client: client.notifications.add(name, **options))
+
+    def change(self, name: str, **options: Any) -> NotificationView:
+        return self._call(lambda client: client.notifications.change(name, **options))
+
+    def drop(self, name: str, *, actor: str | None = None) -> None:
+        return self._call(lambda client: client.notifications.drop(name, actor=actor))
+
+    def get(self, name: str) -> NotificationView:
+        return self._call(lambda client: client.notifications.get(name))
+
+    def list(self) -> Sequence[NotificationView]:
+        return self._call(lambda client: client.notifications.list())
+
+    def test(self, name: str) -> Any:
+        return self._call(lambda client: client.notifications.test(name))
+
+
+class BlockingDataJobs:
+    """`client.data_jobs`, likewise."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def add(self, name: str, kind: str, **options: Any) -> JobDefinition:
+        return self._call(lambda client: client.data_jobs.add(name, kind, **options))
+
+    def make(self, name: str, kind: str, options: dict[str, Any], **more: Any) -> MadeJob:
+        return self._call(lambda client: client.data_jobs.make(name, kind, options, **more))
+
+    def change(self, name: str, **options: Any) -> JobDefinition:
+        return self._call(lambda client: client.data_jobs.change(name, **options))
+
+    def drop(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
+        return self._call(lambda client: client.data_jobs.drop(name, force=force, actor=actor))
+
+
+class BlockingInsight:
+    """`client.insight`, likewise."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def overview(self) -> Overview:
+        return self._call(lambda client: client.insight.overview())
+
+    def oldest_queued(self) -> dict[str, datetime]:
+        return self._call(lambda client: client.insight.oldest_queued())
+
+    def series(
+        self, from_at: datetime | None = None, to_at: datetime | None = None, step: Duration | None = None
+    ) -> Series:
+        return self._call(lambda client: client.insight.series(from_at, to_at, step))
+
+    def timeline(
+        self, from_at: datetime | None = None, to_at: datetime | None = None, *, by: str = "schedule", limit: int = 500
+    ) -> Timeline:
+        return self._call(lambda client: client.insight.timeline(from_at, to_at, by=by, limit=limit))
+
+
+class BlockingFaults:
+    """`client.faults`, likewise."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def groups(self, **wanted: Any) -> FaultGroups:
+        return self._call(lambda client: client.faults.groups(**wanted))

@@ -1,0 +1,142 @@
+"""Hints for whoever shows what happens: this changed, look again. One poller serves all subscribers of a client."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from zlib import crc32
+
+from rota.client.subscription import COARSE_TOPICS, OF_RUN, Hint, Subscription, checked_topics
+from rota.core.runs.run import Run
+from rota.errors import Unavailable
+from rota.store import Store
+from rota.values.scope import Scope
+
+log = logging.getLogger("rota.hints")
+
+_GAP = 0.25
+_IDLE = 0.5
+
+
+class Hints:
+    """Looks only while somebody subscribes, at most four times a second, and first whether anything was written."""
+
+    def __init__(self, store: Store, rest: Callable[[bool], Awaitable[None]] | None = None) -> None:
+        """`rest` is told whether the look before it found something."""
+        self._store = store
+        self._rest = rest or self._until_next_look
+        self._subscribers: dict[str, set[Subscription]] = {}
+        self._known: dict[str, Hint] = {}
+        self._mark: object = None
+        self._woken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._in_trouble = False
+
+    def subscribe(self, topics: Iterable[str]) -> Subscription:
+        """From this moment on; to be closed, or used in `async with`."""
+        wanted = checked_topics(topics)
+        subscription = Subscription(wanted, self._leave)
+        for topic in wanted:
+            self._subscribers.setdefault(topic, set()).add(subscription)
+            if topic in self._known:
+                subscription.tell(self._known[topic])
+            else:
+                self._mark = None
+        self._woken.set()
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._watch())
+        return subscription
+
+    async def follow(self, run_id: str, within: Scope | None = None) -> AsyncGenerator[Run]:
+        """The run now, and at each hint of it, until it is final. `within` a scope there are no other runs."""
+        run_id = await self._store.find_run(run_id, within)
+        async with self.subscribe([f"{OF_RUN}{run_id}"]) as hints:
+            async for _ in hints:
+                run = await self._get(run_id)
+                yield run
+                if run.state.is_final:
+                    return
+
+    async def _get(self, run_id: str) -> Run:
+        """There may be no other hint, so the run is asked for until the database answers."""
+        while True:
+            try:
+                return await self._store.get_run(run_id)
+            except Unavailable:
+                await self._rest(False)
+
+    async def step(self) -> bool:
+        """One look; whether it found something."""
+        mark = await self._store.watch.mark()
+        if mark == self._mark:
+            return False
+        watched = set(self._subscribers)
+        runs = await self._store.watch.runs(sorted(topic[len(OF_RUN) :] for topic in watched - {*COARSE_TOPICS}))
+        # Read after the mark: what was written in between is found now, and once more by the next look.
+        self._mark = mark if watched >= self._subscribers.keys() else None
+        hints = {topic: Hint(topic, None, None, crc32(repr(mark).encode())) for topic in watched & {*COARSE_TOPICS}}
+        for topic in watched - hints.keys():
+            seen = runs.get(run_id := topic[len(OF_RUN) :])
+            hints[topic] = Hint(topic, run_id, seen.state if seen else None, seen.version if seen else 0)
+        changed = [hint for topic, hint in hints.items() if self._known.get(topic) != hint]
+        for hint in changed:
+            self._tell(hint)
+        return bool(changed)
+
+    def _tell(self, hint: Hint) -> None:
+        for subscription in self._subscribers.get(hint.topic, ()):
+            self._known[hint.topic] = hint
+            subscription.tell(hint)
+
+    async def _watch(self) -> None:
+        unlisten = self._store.listen(lambda _queue: self._woken.set())
+        try:
+            while True:
+                self._woken.clear()
+                await self._rest(await self._look())
+        finally:
+            unlisten()
+
+    async def _look(self) -> bool:
+        """The database may go away and come back: what changed meanwhile is found then."""
+        try:
+            found = await self.step()
+        except Exception as error:
+            if not self._in_trouble:
+                log.warning("cannot look for changes, trying again: %s", error)
+            self._in_trouble = True
+            return False
+        self._in_trouble = False
+        return found
+
+    async def _until_next_look(self, found: bool) -> None:
+        await asyncio.sleep(_GAP)
+        if not found:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_IDLE - _GAP):
+                    await self._woken.wait()
+
+    async def _leave(self, subscription: Subscription) -> None:
+        for topic in subscription.topics & self._subscribers.keys():
+            self._subscribers[topic].discard(subscription)
+            if not self._subscribers[topic]:
+                del self._subscribers[topic]
+                self._known.pop(topic, None)
+        if not self._subscribers:
+            await self._stop()
+
+    async def _stop(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def close(self) -> None:
+        for subscribers in self._subscribers.values():
+            for subscription in subscribers:
+                subscription.end()
+        self._subscribers.clear()
+        self._known.clear()
+        await self._stop()

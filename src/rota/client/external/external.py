@@ -1,0 +1,328 @@
+"""Work that is done outside: claimed, told of and ended by whoever has a run's fence: `client.outside`."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import msgspec
+
+from rota.config import Config
+from rota.core.external.external import (
+    Assignment,
+    Heartbeat,
+    checked_error,
+    checked_lease,
+    checked_most,
+    checked_run,
+    checked_wait,
+    identity_of,
+    lines_told,
+    names_told,
+    said_summary,
+)
+from rota.core.jobs.pipelines import steps_within
+from rota.core.progress.notes import hundredths
+from rota.core.progress.steps import RECORDED, StepState
+from rota.core.runs.claim import SUSPECTS, Ask, Claim, ClaimRequest, LimitedRequest, NeededRequest
+from rota.core.runs.outcome import Report
+from rota.core.runs.run import RunError
+from rota.core.states import Outcome, RunState
+from rota.core.workers.requirements import Met, labels_of, met_by
+from rota.core.workers.worker import Pace, WorkerInfo
+from rota.engine.observability.meters import Meters
+from rota.errors import BadDuration, BadPayload, Invalid, LeaseLost, UnknownJob
+from rota.store import Store
+from rota.store.external.external import Ending, Pulse, StepWord
+from rota.values import json
+from rota.values.durations import Duration, in_micros, parse_duration
+from rota.values.instants import instant, maybe_instant
+from rota.values.json import Limits
+from rota.values.scope import Scope
+from rota.version import __version__
+
+T = TypeVar("T")
+
+Held = Iterable[tuple[str, int]]
+
+
+class Looking(msgspec.Struct, frozen=True):
+    """What somebody looks for. `jobs` None: whatever is done outside."""
+
+    info: WorkerInfo
+    jobs: tuple[str, ...] | None
+    most: int
+    lease: timedelta
+
+
+class Outside:
+    """Every act but a claim is about one run, under its fence; a stale one raises `LeaseLost`, and changes nothing."""
+
+    def __init__(self, store: Store, config: Config, meters: Meters) -> None:
+        self._store = store
+        self._config = config
+        self._meters = meters
+        self._limits = Limits(config.max_payload)
+        self._boot = secrets.token_hex(6)
+        self._turn = 0
+
+    async def claim(
+        self,
+        worker: str,
+        *,
+        queues: Sequence[str] = ("default",),
+        jobs: Sequence[str] | None = None,
+        max: int = 1,  # noqa: A002  # its name in the protocol
+        wait: Duration | None = None,
+        lease: Duration | None = None,
+        held: Held | None = None,
+        **described: Any,
+    ) -> list[Assignment]:
+        """Up to `max` runs of external jobs, from these queues in their order; none if there are none within `wait`.
+
+        `worker` is a name, or `name@boot` of a program that tells its starts apart; this client adds its own boot to a
+        bare name. `held`: all runs and fences that it knows of; leases under the same id that are not among them are
+        handed back first, as after an answer that got lost. `labels` (`["gpu", "zone=eu"]`) and `version` are what it
+        can do: runs that need something are claimed by whoever meets it, as workers of ours do.
+        """
+        wanted = self._looking(worker, names_told(queues, "queue"), jobs, max, checked_lease(lease, self._config.lease))
+        wanted = msgspec.structs.replace(wanted, info=_described(wanted.info, described))
+        patience = checked_wait(wait)
+        until = asyncio.get_running_loop().time() + patience.total_seconds()
+        known = await self._known(wanted)
+        info = msgspec.structs.replace(wanted.info, jobs=tuple(known))
+        if held is not None:
+            await self._hand_back_unknown(info.id, held)
+        hinted = asyncio.Event()
+        unlisten = self._store.listen(lambda queue: hinted.set() if queue is None or queue in info.queues else None)
+        try:
+            while True:
+                hinted.clear()
+                if not await self._store.outside.arrive(info):
+                    return []
+                found = await self._look(wanted, known) if known else []
+                left = until - asyncio.get_running_loop().time()
+                if found or left <= 0:
+                    return await self._assignments(found)
+                with suppress(TimeoutError):  # never in the middle of a claim: its runs would be nobody's
+                    async with asyncio.timeout(min(left, self._config.poll.total_seconds())):
+                        await hinted.wait()
+                known = await self._known(wanted)
+        finally:
+            unlisten()
+
+    def _looking(
+        self, worker: str, queues: tuple[str, ...], jobs: Sequence[str] | None, most: int, lease: timedelta
+    ) -> Looking:
+        who = identity_of(worker, self._boot)
+        info = WorkerInfo(
+            id=who.id,
+            name=who.name,
+            host="outside",
+            pid=0,
+            version=__version__,
+            queues=queues,
+            jobs=(),
+            slots=checked_most(most),
+            pace=Pace(heartbeat=lease / 3, poll=self._config.poll, lease=lease),
+        )
+        return Looking(info, None if jobs is None else names_told(jobs, "job"), most, lease)
+
+    async def _known(self, wanted: Looking) -> dict[str, int]:
+        """Python workers know their jobs; here the database does."""
+        external = await self._store.outside.external_jobs()
+        if wanted.jobs is None:
+            return external
+        for job in wanted.jobs:
+            if job not in external:
+                await self._refuse(job, external)
+        return {job: external[job] for job in wanted.jobs}
+
+    async def _refuse(self, job: str, external: Iterable[str]) -> None:
+        if await self._store.job(job) is None:
+            raise UnknownJob(job, external)
+        raise Invalid(f"job {job!r} is not done outside", hint="workers of ours have its code")
+
+    async def _look(self, wanted: Looking, known: Mapping[str, int]) -> list[Claim]:
+        """Those with needs, under limits and without either go first in turn, so that none waits for ever."""
+        met = met_by(wanted.info, await self._store.known_needs())
+        looks = [self._claim_needed, self._claim_limited, self._claim_plain]
+        self._turn = (self._turn + 1) % len(looks)
+        found: list[Claim] = []
+        for look in (*looks[self._turn :], *looks[: self._turn]):
+            if len(found) < wanted.most:
+                found += await look(wanted, known, wanted.most - len(found), met)
+        self._meters.claimed(found, self._store.clock.monotonic())
+        return found
+
+    async def _claim_needed(self, wanted: Looking, known: Mapping[str, int], most: int, met: Met) -> list[Claim]:
+        if not met:
+            return []
+        info, lease = wanted.info, in_micros(wanted.lease)
+        request = NeededRequest(info.id, info.name, info.queues, known, lease, most, SUSPECTS, met)
+        return (await self._store.claim_needed(request)).claims
+
+    async def _claim_plain(self, wanted: Looking, known: Mapping[str, int], most: int, _: Met) -> list[Claim]:
+        found: list[Claim] = []
+        for queue in wanted.info.queues:
+            if len(found) < most:
+                asks = (Ask(queue, most - len(found)),)
+                request = ClaimRequest(wanted.info.id, asks, known, in_micros(wanted.lease), SUSPECTS)
+                found += await self._store.claim(request)
+        return found
+
+    async def _claim_limited(self, wanted: Looking, known: Mapping[str, int], most: int, met: Met) -> list[Claim]:
+        info, lease = wanted.info, in_micros(wanted.lease)
+        request = LimitedRequest(info.id, info.name, info.queues, known, lease, most, SUSPECTS, met)
+        return (await self._store.claim_limited(request)).claims
+
+    async def _assignments(self, claims: Sequence[Claim]) -> list[Assignment]:
+        if not claims:
+            return []
+        until, steps = await self._store.outside.assigned([(claim.run_id, claim.fence) for claim in claims])
+        return [
+            _assignment(claim, until[claim.run_id], steps_within(claim.part, steps.get(claim.run_id, {})))
+            for claim in claims
+            if claim.run_id in until  # else it was taken away meanwhile
+        ]
+
+    async def hand_back(self, claimed: Iterable[Assignment]) -> None:
+        """Of a claim whose answer reached nobody: they are queued again where they stood, and it cost no attempt."""
+        await self._hand_back([(run.run_id, run.fence) for run in claimed])
+
+    async def _hand_back_unknown(self, worker_id: str, held: Held) -> None:
+        known = {checked_run(run_id, fence) for run_id, fence in held}
+        await self._hand_back([lease for lease in await self._store.leases_of(worker_id) if lease not in known])
+
+    async def _hand_back(self, leases: Sequence[tuple[str, int]]) -> None:
+        if leases:
+            reports = [Report(id, fence, Outcome.HANDED_BACK, began=False) for id, fence in leases]
+            self._meters.reported(reports, await self._store.report(reports))
+
+    async def heartbeat(self, run_id: str, fence: int) -> Heartbeat:
+        """The lease lasts as long again as the claim asked for. One that waits has a deadline, which stays."""
+        lease = in_micros(self._config.lease)
+        return _heard(await self._fenced(self._store.outside.beat(*checked_run(run_id, fence), lease)))
+
+    async def progress(
+        self, run_id: str, fence: int, percent: float | None = None, summary: str | None = None
+    ) -> Heartbeat:
+        """How far it is, from 0 to 100, and with what; also a heartbeat. What is not given stays as it was said."""
+        whose = checked_run(run_id, fence)
+        done = None if percent is None else hundredths(percent)
+        lease = in_micros(self._config.lease)
+        return _heard(await self._fenced(self._store.outside.progress(*whose, lease, done, said_summary(summary))))
+
+    async def step(
+        self,
+        run_id: str,
+        fence: int,
+        id: str,
+        state: str,
+        *,
+        result: Any = None,
+        error: str | RunError | Mapping[str, Any] | None = None,
+    ) -> StepState:
+        """Record what became of a step; the answer is the state that it is in. One recorded as done stays done."""
+        if state not in RECORDED:
+            raise Invalid(f"a step is {', '.join(sorted(RECORDED))}, not {state!r:.40}")
+        whose, stands = checked_run(run_id, fence), StepState(state)
+        text = self._json(result) if stands is StepState.SUCCEEDED else None
+        word = StepWord(id, stands, text, None if error is None else checked_error(error))
+        return await self._fenced(self._store.outside.step(*whose, word))
+
+    async def logs(
+        self, run_id: str, fence: int, lines: Iterable[str | Mapping[str, Any]], *, no: int | None = None
+    ) -> None:
+        """Lines of its log: text, or `{"text", "level", "logger"}`. With a `no` that grows from 1, said again they are
+        not there twice."""
+        if no is not None and (type(no) is not int or not 1 <= no < 2**31):
+            raise Invalid(f"no must be a whole number from 1 up, not {no!r:.40}")
+        whose, text = checked_run(run_id, fence), lines_told(lines)
+        await self._fenced(self._store.outside.say(*whose, text, no, self._config.log_limit))
+
+    async def complete(self, run_id: str, fence: int, result: Any = None) -> RunState:
+        """It is done. Of a run that waits for a step, that step: the run is queued again, and goes on with its result.
+
+        What this makes of the run is the answer; said again, it is the first one.
+        """
+        text = None if result is None else self._json(result)
+        return await self._finish(run_id, fence, Ending(Outcome.SUCCEEDED, result=text))
+
+    async def fail(
+        self,
+        run_id: str,
+        fence: int,
+        error: str | RunError | Mapping[str, Any],
+        *,
+        retry: bool = True,
+        after: Duration | None = None,
+    ) -> RunState:
+        """It went wrong: tried again as its policy says, or `after` so long; without `retry`, not at all."""
+        try:
+            rest = None if after is None else parse_duration(after)
+        except BadDuration as refused:
+            raise refused.within("after") from None
+        return await self._finish(
+            run_id, fence, Ending(Outcome.FAILED, error=checked_error(error), retry=retry, after=rest)
+        )
+
+    async def cancelled(self, run_id: str, fence: int) -> RunState:
+        """It has stopped, because it was asked to."""
+        return await self._finish(run_id, fence, Ending(Outcome.CANCELLED))
+
+    async def _finish(self, run_id: str, fence: int, ending: Ending) -> RunState:
+        ended = await self._fenced(self._store.outside.finish(*checked_run(run_id, fence), ending))
+        if ended.report is not None and ended.reported is not None:
+            self._meters.reported([ended.report], ended.reported)
+        return ended.state
+
+    async def _fenced(self, act: Coroutine[Any, Any, T]) -> T:
+        try:
+            return await act
+        except LeaseLost:
+            self._meters.refused.add()
+            raise
+
+    def _json(self, result: Any) -> str:
+        try:
+            return json.encode(result, self._limits)
+        except BadPayload as error:
+            raise Invalid(f"the result cannot be stored: {error.problem}") from None
+
+
+def _described(info: WorkerInfo, given: Mapping[str, Any]) -> WorkerInfo:
+    """With what it says of itself. One that names no version has none: it is not of our application."""
+    unknown = set(given) - {"labels", "version"}
+    if unknown:
+        raise Invalid(f"a claim takes no {min(unknown)!r}")
+    version = given.get("version")
+    if version is not None and not isinstance(version, str):
+        raise Invalid(f"version is text, not {version!r:.80}")
+    return msgspec.structs.replace(info, labels=labels_of(given.get("labels")), app_version=version or "")
+
+
+def _heard(pulse: Pulse) -> Heartbeat:
+    return Heartbeat(pulse.cancelling, instant(pulse.until))
+
+
+def _assignment(claim: Claim, until: int, steps: Mapping[str, str | None]) -> Assignment:
+    return Assignment(
+        run_id=claim.run_id,
+        fence=claim.fence,
+        attempt=claim.attempt,
+        max_attempts=claim.max_attempts,
+        job=claim.job,
+        job_version=claim.job_version,
+        payload=msgspec.json.decode(claim.payload),
+        scope=Scope(claim.scope_kind, claim.scope_id),
+        key=claim.key,
+        plan_time=maybe_instant(claim.plan_time),
+        idempotency_key=claim.idempotency_key,
+        lease_until=instant(until),
+        steps={id: None if text is None else msgspec.json.decode(text) for id, text in steps.items()},
+    )

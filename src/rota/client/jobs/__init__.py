@@ -1,0 +1,1 @@
+"""Verbs about jobs, queues and data jobs."""

@@ -1,0 +1,111 @@
+"""Every command about jobs that are data: `client.data_jobs`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from rota.client.schedules.definition import Defining
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.secrets import masked
+from rota.core.runs.options import Order
+from rota.core.runs.run import MadeJob, NewRun
+from rota.core.schedules.documents import Parsed
+from rota.engine.observability.meters import Meters
+from rota.errors import ChangedMeanwhile, Conflict, Unavailable
+from rota.registry.data_jobs import changed_options, checked_data_job
+from rota.registry.jobs import Registry
+from rota.registry.scope_providers import require_answer
+from rota.store import Store
+from rota.store.jobs.data_jobs import NewSchedule
+from rota.values.actor import checked_actor
+from rota.values.names import checked_name
+
+_TRIES = 5
+_DROPPED = "the job is dropped"
+
+RunOf = Callable[[JobDefinition, Order, str], NewRun]
+"""Prepares a run, under that id, of a job that is stored."""
+
+
+class DataJobs:
+    """Workers hear of it with their next poll. What is answered has its secrets masked."""
+
+    def __init__(self, store: Store, registry: Registry, schedules: Defining, run_of: RunOf, meters: Meters) -> None:
+        self._store = store
+        self._registry = registry
+        self._schedules = schedules
+        self._run_of = run_of
+        self._meters = meters
+
+    async def add(
+        self, name: str, kind: str, *, owner: str = "api", actor: str | None = None, **options: Any
+    ) -> JobDefinition:
+        """`kind` is `http`, `command` or `external`; `options` are those of `app.http_job` and `app.command_job`."""
+        return (await self.make(name, kind, options, owner=owner, actor=actor)).job
+
+    async def make(
+        self,
+        name: str,
+        kind: str,
+        options: dict[str, Any],
+        *,
+        schedule: Parsed | None = None,
+        run: Mapping[str, Any] | None = None,
+        owner: str = "api",
+        actor: str | None = None,
+    ) -> MadeJob:
+        """The same with its own schedule, and with a run at once of this payload: all of it or nothing.
+
+        The schedule goes when the job is dropped. Asked again just the same, it makes nothing new: one run for each
+        version of the job.
+        """
+        definition = checked_data_job(name, kind, options)
+        if name in self._registry:
+            raise Conflict(f"job {name!r} is declared in code", hint="take another name")
+        checked_name(owner, "owner")
+        planned = None if schedule is None else await self._planned(schedule, definition)
+        first = None if run is None else partial(self._first_run, dict(run), self._store.new_id())
+        made = await self._store.data_jobs.make(definition, owner, checked_actor(actor), schedule=planned, run=first)
+        if made.run is not None:
+            self._meters.enqueued.add(made.run.created)
+        return replace(made, job=masked(made.job))
+
+    async def _planned(self, schedule: Parsed, job: JobDefinition) -> NewSchedule:
+        definition = await self._schedules.define(*schedule, new_job=job)
+        if definition.provider is not None:
+            await require_answer(schedule.name, definition.provider, self._registry.schedules.providers)
+        return NewSchedule(schedule.name, definition)
+
+    def _first_run(self, payload: dict[str, Any], id: str, made: JobDefinition) -> NewRun:
+        """Once for each version, however often it is asked for; ␟ cannot come from a header."""
+        once = {"idempotency_key": f"␟job␟{made.name}␟{made.version}"}
+        return self._run_of(made, Order(made.name, payload, once), id)
+
+    async def change(
+        self, name: str, *, expected: int | None = None, actor: str | None = None, **options: Any
+    ) -> JobDefinition:
+        """A new version: only what is given changes, and what is None goes back to its default. Runs that were
+        enqueued before keep theirs. `expected`: it must still be of this version, or it is a `ChangedMeanwhile`."""
+        for _ in range(_TRIES):  # two people may change different things at once, and both changes count
+            old = await self._store.data_jobs.get(name)
+            if expected is not None and old.version != expected:
+                raise ChangedMeanwhile(f"job {name!r}")
+            definition = checked_data_job(name, old.kind, changed_options(old, options), version=old.version)
+            if changed := await self._store.data_jobs.change(definition, checked_actor(actor)):
+                return masked(changed)
+        raise Unavailable(f"job {name!r} kept changing while it was being edited", hint="try again")
+
+    async def drop(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
+        """No more runs of it, and its own schedule goes with it. While another schedule or a run needs it, it is
+        refused; with `force`, those schedules are disabled and those runs cancelled."""
+        checked_actor(actor)
+        if force:
+            await self._store.data_jobs.get(name)
+            await self._store.cancel_job(name, _DROPPED, actor)
+        left = await self._store.data_jobs.drop(name, actor, force=force)
+        if left:  # they came between the two; from now on nothing comes
+            await self._store.cancel_left(name, left, _DROPPED, actor)

@@ -1,0 +1,1 @@
+"""Questions for dashboards: overview, charts, timeline, error groups."""

@@ -1,0 +1,46 @@
+"""What went wrong, and how often: `client.faults`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from rota.core.monitoring.error_groups import MOST_GROUPS, FaultGroups, checked_window, grouped
+from rota.core.runs.options import scope_of
+from rota.errors import Invalid
+from rota.store import Store
+from rota.values.instants import instant
+from rota.values.scope import Scope
+
+
+class Faults:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def groups(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        job: str | None = None,
+        scope: Scope | tuple[str, str] | None = None,
+        limit: int = 50,
+    ) -> FaultGroups:
+        """Runs that failed, timed out or expired within the last day, or the time given, by job and fingerprint.
+
+        The one that was seen last comes first. Of all faults there are, the newest 10 000 are looked at.
+        """
+        if not 1 <= limit <= MOST_GROUPS:
+            raise Invalid(f"limit must be 1 to {MOST_GROUPS}, not {limit}")
+        begin, end = checked_window(since, until, instant(await self._store.now()))
+        wanted = None if scope is None else scope_of(scope)
+        found, truncated = await self._store.faults.between(begin, end, job, wanted)
+        groups = grouped(found, begin, end)
+        shown = groups[:limit]
+        newest = {run.id: run for run in await self._store.searching.runs([group.last_run_id for group in shown])}
+        told = [
+            group.said_by(newest[group.last_run_id].error, newest[group.last_run_id].reason)
+            for group in shown
+            if group.last_run_id in newest
+        ]
+        cut = truncated or len(groups) > limit
+        return FaultGroups(items=told, since=instant(begin), until=instant(end), truncated=cut)

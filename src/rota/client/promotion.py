@@ -1,0 +1,240 @@
+"""Promotion: everything in an SQLite file moves to PostgreSQL, once, however often it is interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from urllib.parse import urlsplit
+
+import msgspec
+
+from rota.errors import Conflict, DatabaseMoved, Invalid, PromotionUnfinished
+from rota.store import Database, Store, new_id
+from rota.store.databases.database import Row
+from rota.store.databases.statements import POSTGRES, SQLITE
+from rota.store.promotion import source as source_side
+from rota.store.promotion import target as target_side
+from rota.store.promotion.catalogue import Catalogue, Key, Table, catalogue_of, counts_of
+from rota.store.promotion.mark import Mark, has_migrations, mark_of
+from rota.store.promotion.source import StillInUse
+from rota.store.promotion.target import Reached
+from rota.store.schema.migrate import migrate, require_own
+
+_ROWS = 10_000
+_SIZE = 16_777_216
+_REST = 1.0
+_WAY = "rota promote --database sqlite:///rota.db --to postgresql://user@host/name"
+_ABANDON = "`rota promote --abandon` makes the file usable again"
+
+
+class Promoted(msgspec.Struct, frozen=True, kw_only=True):
+    """`tables`: how many rows each has; `ledgers`: how many schedules were verified; `already`: it was done before."""
+
+    to: str
+    tables: dict[str, int]
+    ledgers: int = 0
+    already: bool = False
+
+    @property
+    def rows(self) -> int:
+        return sum(self.tables.values())
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """How far it is: which table, and how many rows of all."""
+
+    table: str
+    rows: int
+    total: int
+
+
+def place_of(url: str) -> str:
+    """Where a database is, without who may use it."""
+    parts = urlsplit(url)
+    return f"postgresql://{parts.hostname or 'localhost'}{f':{parts.port}' if parts.port else ''}{parts.path}"
+
+
+class Promotion:
+    """From `source`, a file, to `target`; `tell` hears of every bite. All of it may be done again after a kill."""
+
+    def __init__(
+        self,
+        source: Database,
+        target: Database,
+        place: str,
+        tell: Callable[[Moved], None] = lambda moved: None,
+        *,
+        rows: int = _ROWS,
+    ) -> None:
+        if source.dialect is not SQLITE or target.dialect is not POSTGRES:
+            raise Invalid("a promotion goes from SQLite to PostgreSQL", hint=_WAY)
+        self._source = source
+        self._target = target
+        self._place = place
+        self._tell = tell
+        self._rows = rows
+
+    async def look(self) -> Promoted:
+        """What it would move, or why it would not. Changes nothing."""
+        mark = await self._source.read(mark_of)
+        if mark is None:
+            await require_own(self._source)
+            await self._source.read(source_side.require_idle)
+            await self._source.read(source_side.require_storable)
+        if await self._target.read(has_migrations):
+            await self._look_at_target(mark)
+        return Promoted(to=self._place, tables=await self._counts(self._source))
+
+    async def _look_at_target(self, mark: Mark | None) -> None:
+        """One that has its tables must be this version's and empty, unless it is half-filled by this promotion."""
+        found = await self._target.read(mark_of)
+        if found is not None:
+            if mark is None or found.id != mark.id:
+                raise PromotionUnfinished(found.place)
+            return
+        await require_own(self._target)
+        if mark is None or await self._target.read(target_side.filled_by) != mark.id:
+            await self._target.read(target_side.require_empty)
+
+    async def promote(self, wait: timedelta | None = None) -> Promoted:
+        """`wait`: so long for workers to end, and for leases to expire."""
+        mark = await self._source.read(mark_of)
+        if mark is None:
+            await migrate(self._source)
+        if await self._target.read(mark_of) is None:
+            await migrate(self._target)
+        await self._look_at_target(mark)
+        mark = mark or await self._freeze(wait)
+        if await self._target.read(target_side.filled_by) == mark.id:
+            await self._source.transact(lambda tx: source_side.leave(tx, mark))
+            return Promoted(to=self._place, tables=await self._counts(self._source), already=True)
+        await self._require_same_way(mark)
+        await self._target.transact(lambda tx: target_side.begin(tx, Mark("arriving", mark.id, mark.place)))
+        await self._copy()
+        await self._target.transact(target_side.settle)
+        tables = await self._verify_counts()
+        ledgers = await self._verify_ledgers()
+        await self._target.transact(lambda tx: target_side.complete(tx, mark))
+        await self._source.transact(lambda tx: source_side.leave(tx, mark))
+        return Promoted(to=self._place, tables=tables, ledgers=ledgers)
+
+    async def abandon(self) -> None:
+        """The file can be used again, and nothing is left in the target."""
+        mark = await self._source.read(mark_of)
+        if mark is None:
+            raise Conflict("no promotion of this database has begun")
+        found = await self._target.read(mark_of)
+        if mark.kind == "left" or await self._is_filled_by(mark, found):
+            raise DatabaseMoved(mark.place)
+        if found is not None and found.id == mark.id:
+            await self._target.transact(target_side.undo)
+        else:
+            self._require_place(mark)
+        await self._source.transact(source_side.thaw)
+
+    async def _is_filled_by(self, mark: Mark, found: Mark | None) -> bool:
+        if found is not None or not await self._target.read(has_migrations):
+            return False
+        return await self._target.read(target_side.filled_by) == mark.id
+
+    async def _freeze(self, wait: timedelta | None) -> Mark:
+        id, loop = new_id(), asyncio.get_running_loop()
+        until = loop.time() + (wait or timedelta()).total_seconds()
+        while True:
+            try:
+                return await self._source.transact(lambda tx: source_side.freeze(tx, id, self._place))
+            except StillInUse:
+                if loop.time() >= until:
+                    raise
+                await asyncio.sleep(min(_REST, until - loop.time()))
+
+    async def _require_same_way(self, mark: Mark) -> None:
+        """The target that has its mark is the right one, however its address is written."""
+        found = await self._target.read(mark_of)
+        if mark.kind == "left":
+            raise DatabaseMoved(mark.place)
+        if found is None:
+            self._require_place(mark)
+
+    def _require_place(self, mark: Mark) -> None:
+        if mark.place != self._place:
+            raise PromotionUnfinished(mark.place)
+
+    async def _copy(self) -> None:
+        catalogue = await self._catalogues()
+        counts = await self._counts(self._source)
+        total, moved = sum(counts.values()), 0
+        reached = await self._target.read(target_side.reached)
+        for table in catalogue.tables.values():
+            begun = moved
+
+            def told(rows: int, name: str = table.name, begun: int = begun) -> None:
+                self._tell(Moved(name, min(begun + rows, begun + counts[name]), total))
+
+            state = reached.get(table.name, Reached())
+            if not state.done:
+                await self._move(table, state, told)
+            moved += counts[table.name]
+            self._tell(Moved(table.name, moved, total))
+
+    async def _move(self, table: Table, state: Reached, told: Callable[[int], None]) -> None:
+        """Each bite is a transaction of its own; the next one is read from the file while PostgreSQL writes."""
+        upcoming, count = self._read(table, state.key), 0
+        try:
+            while not state.done:
+                rows = await upcoming
+                if rows:
+                    upcoming = self._read(table, table.key_of(rows[-1]))
+                state = await self._target.transact(partial(target_side.append, table=table, before=state, rows=rows))
+                count += len(rows)
+                told(count)
+        finally:
+            upcoming.cancel()
+            await asyncio.gather(upcoming, return_exceptions=True)
+
+    def _read(self, table: Table, after: Key | None) -> asyncio.Task[list[Row]]:
+        bite = partial(source_side.bite, table=table, after=after, rows=self._rows, size=_SIZE)
+        return asyncio.create_task(self._source.read(bite))
+
+    async def _catalogues(self) -> Catalogue:
+        """Of the file; the target must have the same tables, but for what is a view here and made by triggers there."""
+        source, target = await self._source.read(catalogue_of), await self._target.read(catalogue_of)
+        missing = {*source.tables} ^ ({*target.tables} - {*source.derived})
+        differing = {
+            name
+            for name, table in source.tables.items()
+            if name in target.tables and {*table.columns} != {*target.tables[name].columns}
+        }
+        if missing or differing:
+            names = ", ".join(sorted(missing | differing))
+            hint = f"go on with the version of rota that began; {_ABANDON}"
+            raise Conflict(f"the tables of the two databases differ: {names}", hint=hint)
+        return source
+
+    async def _counts(self, database: Database) -> dict[str, int]:
+        names = list((await self._source.read(catalogue_of)).tables)
+        return await database.read(lambda tx: counts_of(tx, names))
+
+    async def _verify_counts(self) -> dict[str, int]:
+        """Also of what triggers made."""
+        source, target = await self._source.read(catalogue_of), await self._target.read(catalogue_of)
+        names = list(target.tables)
+        here = await self._source.read(lambda tx: counts_of(tx, names))
+        there = await self._target.read(lambda tx: counts_of(tx, names))
+        wrong = [f"{name} {here[name]} and {there[name]}" for name in names if here[name] != there[name]]
+        if wrong:
+            raise Conflict(f"the two databases do not hold the same rows: {', '.join(wrong)}", hint=_ABANDON)
+        return {name: there[name] for name in source.tables}
+
+    async def _verify_ledgers(self) -> int:
+        """What was not accounted for before cannot be now; but nothing else may be so."""
+        here, there = Store(self._source), Store(self._target)
+        names = await there.schedules.names()
+        for name in names:
+            found = await there.ledger.verify(name, thorough=False)
+            if not found.ok and found != await here.ledger.verify(name, thorough=False):
+                first = found.findings[0]
+                raise Conflict(f"the ledger of schedule {name!r} differs: {first}", hint=_ABANDON)
+        return len(names)

@@ -1,0 +1,1 @@
+"""Verbs about runs: enqueue, and bulk cancel and retry."""

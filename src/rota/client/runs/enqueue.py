@@ -1,0 +1,245 @@
+"""Orders become runs: checked, enqueued one by one or together, and known as they were made. Part of `Client`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from rota.client.jobs.jobs import Governing
+from rota.core.jobs.job import JobDefinition
+from rota.core.runs.dependencies import Need, link, parts_of, places_of
+from rota.core.runs.options import Order, carrying, gates_of, new_run, scope_of
+from rota.core.runs.run import Enqueued, NewRun, Run
+from rota.core.states import RunState
+from rota.errors import Forbidden
+from rota.observability import tracing
+from rota.registry.data_jobs import KINDS
+from rota.registry.signature import check_schema
+from rota.store.databases.batcher import Gatherer
+from rota.values import json
+from rota.values.instants import instant
+from rota.values.json import Limits
+from rota.values.scope import GLOBAL, Scope
+
+Find = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
+"""From parts of ids to the whole."""
+
+
+async def linked(
+    find: Find, options: Iterable[Mapping[str, Any]], runs: Sequence[NewRun], *, whole: bool = False
+) -> list[NewRun]:
+    """The same runs, made with these options, each with a later id than those that it follows.
+
+    `whole`: whole ids are looked for, too, because not every run that is there may be followed.
+    Locks are taken in the order of ids: an end that ends others in turn takes them in the same order as their own ends.
+    """
+    places = places_of(given.get("ref") for given in options)
+    afters = [run.after for run in runs]
+    found = await find(parts_of(afters, places, whole=whole))
+    links = link(afters, places, found)
+    ids = dict(zip(links.order, sorted(run.id for run in runs), strict=True))
+    return [replace(run, id=ids[place], after=_after(links.follows[place], ids)) for place, run in enumerate(runs)]
+
+
+def _after(follows: Mapping[int | str, int], ids: Mapping[int, str]) -> tuple[Need, ...]:
+    return tuple(Need(ids[whom] if isinstance(whom, int) else whom, kind) for whom, kind in follows.items())
+
+
+_decoded = msgspec.json.Decoder().decode
+_UNTOUCHED = Run(
+    id="",
+    job="",
+    job_version=0,
+    queue="",
+    priority=0,
+    scope=GLOBAL,
+    key=None,
+    state=RunState.QUEUED,
+    reason=None,
+    fence=0,
+    attempt=0,
+    max_attempts=0,
+    payload=None,
+    result=None,
+    error=None,
+    created_at=instant(0),
+    run_at=instant(0),
+    started_at=None,
+    finished_at=None,
+    retry_of=None,
+    worker_id=None,
+    tags=(),
+    metadata={},
+)
+"""What no run says that nobody has claimed yet. Another one is made of it in half the time that all its words take."""
+
+
+def as_made(run: NewRun, enqueued: Enqueued) -> Run | None:
+    """None if only the database knows: it was there already, or a limit, a need or another run decides what it is."""
+    created_at, run_at = enqueued.created_micros, enqueued.run_micros
+    if not enqueued.created or created_at is None or run_at is None:
+        return None
+    if run.gates or run.after or run.staff or run.pipeline or run.retry_of:
+        return None
+    at = instant(created_at)
+    return replace(
+        _UNTOUCHED,
+        id=run.id,
+        job=run.job,
+        job_version=run.job_version,
+        queue=run.queue,
+        priority=run.priority,
+        scope=Scope(run.scope_kind, run.scope_id),
+        key=run.key,
+        state=RunState.SCHEDULED if run_at > created_at else RunState.QUEUED,
+        max_attempts=run.max_attempts,
+        payload=_decoded(run.payload),
+        created_at=at,
+        run_at=at if run_at == created_at else instant(run_at),
+        tags=tuple(_decoded(run.tags)) if run.tags else (),
+        metadata=_decoded(run.metadata) if run.metadata else {},
+    )
+
+
+def all_as_made(placed: Iterable[tuple[NewRun, Enqueued]]) -> list[Run | None]:
+    """Those that are like another one, and came with it, differ from it in id and payload only."""
+    found: list[Run | None] = []
+    seen: dict[tuple[int, int | None, int | None], Run] = {}
+    for run, enqueued in placed:
+        times = id(run.like or run), enqueued.created_micros, enqueued.run_micros
+        model = seen.get(times) if enqueued.created and run.like else None
+        if model is not None:
+            found.append(replace(model, id=run.id, payload=_decoded(run.payload)))
+            continue
+        made = as_made(run, enqueued)
+        if made is not None:
+            seen[times] = made
+        found.append(made)
+    return found
+
+
+_NONE: tuple[None, None] = None, None
+
+
+class Placing(Governing):
+    scope: Scope | None
+    _limits: Limits
+    _traced: bool
+    _gatherer: Gatherer[NewRun, Enqueued]
+    _models: dict[str, tuple[JobDefinition, NewRun]]
+    """By job, the last run without options: the next one differs in little."""
+
+    async def enqueue(self, order: Order) -> Enqueued:
+        """Callers that enqueue at the same moment share a transaction; each is answered when it is committed."""
+        return (await self._placed(order))[1]
+
+    async def _placed(self, order: Order) -> tuple[NewRun, Enqueued]:
+        if self._traced:
+            with tracing.enqueue_span(order.job):
+                return await self._enqueue(order)
+        return await self._enqueue(order)
+
+    async def _enqueue(self, order: Order) -> tuple[NewRun, Enqueued]:
+        run = await self.prepare(order)
+        if run.may_be_refused or await self.store.quotas.concern([run]):  # it must not spoil it for others
+            (answer,) = await self.store.enqueue(await self._linked([order], [run]))
+        else:
+            answer = await self._gatherer.add(run)
+        self.meters.enqueued.add(answer.created)
+        return run, answer
+
+    async def enqueue_shown(self, orders: Sequence[Order]) -> Sequence[tuple[Run, bool]]:
+        """Enqueued, one or all of many: each run as it was made, or as it stands if it was there, and whether it is
+        new. Most of them are known without being asked for."""
+        placed = [await self._placed(orders[0])] if len(orders) == 1 else await self._placed_many(list(orders))
+        made = all_as_made(placed)
+        unknown = [answer.id for run, (_, answer) in zip(made, placed, strict=True) if run is None]
+        asked = iter(await self.store.get_runs(unknown) if unknown else ())
+        return [(run or next(asked), answer.created) for run, (_, answer) in zip(made, placed, strict=True)]
+
+    async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
+        """All or nothing. Runs that have a `ref` may be followed by others of the same call (`after`)."""
+        return [answer for _, answer in await self._placed_many(list(orders))]
+
+    async def _placed_many(self, kept: Sequence[Order]) -> Sequence[tuple[NewRun, Enqueued]]:
+        """While the orders live, no two options share an id."""
+        if self._traced and kept:
+            with tracing.enqueue_span(kept[0].job):
+                return await self._enqueue_many(kept)
+        return await self._enqueue_many(kept)
+
+    async def _enqueue_many(self, kept: Sequence[Order]) -> Sequence[tuple[NewRun, Enqueued]]:
+        models: dict[tuple[str, int], NewRun] = {}
+        runs: list[NewRun] = []
+        for order in kept:
+            model = models.get((order.job, id(order.options)))
+            if model is None or model.holds or order.job not in self.registry:
+                model = models[order.job, id(order.options)] = await self.prepare(order)
+                runs.append(model)
+            else:
+                runs.append(self._another(model, order))
+        if any(model.after for model in models.values()) or any("ref" in order.options for order in kept):
+            runs = await self._linked(kept, runs)
+        answers = await self.store.enqueue(runs) if runs else []
+        self.meters.enqueued.add(sum([answer.created for answer in answers]))
+        return list(zip(runs, answers, strict=True))
+
+    async def _linked(self, orders: Sequence[Order], runs: Sequence[NewRun]) -> list[NewRun]:
+        """Within one scope whole ids are looked for, too: a run of another is none that can be followed."""
+        options = [order.options for order in orders]
+        return await linked(self._find_all, options, runs, whole=self.scope is not None)
+
+    async def _find_all(self, parts: Sequence[str]) -> dict[str, str]:
+        return await self.store.find_runs(parts, self.scope)
+
+    def _another(self, model: NewRun, order: Order) -> NewRun:
+        """Orders that share their job and options differ in id and payload only, unless a key depends on it."""
+        handler = self.registry.newest(order.job)
+        payload = handler.payload.encode(order.arguments, self._limits)
+        gates = model.gates and gates_of(handler.definition, Scope(model.scope_kind, model.scope_id), payload)
+        like = model if gates == model.gates else None
+        return msgspec.structs.replace(model, id=self.store.new_id(), payload=payload, gates=gates, like=like)
+
+    def _prepared(self, order: Order) -> NewRun:
+        handler = self.registry.newest(order.job)
+        definition = handler.definition
+        known, model = self._models.get(order.job, _NONE)
+        if model is not None and known is definition and not order.options:
+            return self._another(model, order)
+        payload = handler.payload.encode(order.arguments, self._limits)
+        run = new_run(definition, self.store.new_id(), payload, order.options, self.scope)
+        if not order.options and not run.holds:
+            self._models[order.job] = definition, run
+        return run
+
+    async def prepare(self, order: Order) -> NewRun:
+        """Checked completely; nothing is written."""
+        order = _within(self.scope, order)
+        if order.job in self.registry:
+            run = self._prepared(order)
+            return carrying(run, tracing.traceparent()) if self._traced else run
+        return self._of_stored(await self.job(order.job), order, self.store.new_id())
+
+    def _of_stored(self, definition: JobDefinition, order: Order, id: str) -> NewRun:
+        """Of a job that this process has no code for."""
+        payload = json.encode(order.arguments, self._limits)
+        check_schema(definition.payload_schema, payload, self._limits)
+        run = new_run(definition, id, payload, order.options, self.scope)
+        run = msgspec.structs.replace(run, droppable=self._is_droppable(definition))
+        return carrying(run, tracing.traceparent()) if self._traced else run
+
+    def _is_droppable(self, definition: JobDefinition) -> bool:
+        """Whether it may be a job that a command made, and another may drop: of code, jobs are only added."""
+        return definition.kind in KINDS and definition.name not in self.registry
+
+
+def _within(scope: Scope | None, order: Order) -> Order:
+    """Whoever is for one scope only need not name it, and may name no other."""
+    if scope is None:
+        return order
+    if scope_of(order.options.get("scope", scope)) != scope:
+        raise Forbidden(f"only runs of {scope.kind}/{scope.id} may be enqueued here")
+    return Order(order.job, order.arguments, {**order.options, "scope": (scope.kind, scope.id)})

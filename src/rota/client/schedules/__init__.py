@@ -1,0 +1,1 @@
+"""Verbs about schedules: create, update, simulate, history."""

@@ -1,0 +1,104 @@
+"""Schedules checked before they are written, and edited without undoing what others edit: here and over HTTP."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from rota.core.calendar.triggers import Trigger
+from rota.core.jobs.job import JobDefinition
+from rota.core.schedules.schedule import Schedule, ScheduleDefinition, define, options_of, sample
+from rota.errors import ChangedMeanwhile, Conflict, Invalid, NotFound, Unavailable
+from rota.registry.jobs import Registry
+from rota.registry.signature import check_schema
+from rota.values.json import Limits, encode
+from rota.values.names import checked_name
+
+MOST_LISTED = 1_000
+MOST_PREVIEWED = 1_000
+_TRIES = 5
+
+
+class Defining(ABC):
+    """Payloads are checked by the code of their job where that is known, else by its schema."""
+
+    def __init__(
+        self,
+        job: Callable[[str], Awaitable[JobDefinition]],
+        now: Callable[[], Awaitable[int]],
+        limits: Limits,
+        registry: Registry | None = None,
+    ) -> None:
+        self._job = job
+        self._now = now
+        self._limits = limits
+        self._registry = registry or Registry()
+
+    @abstractmethod
+    async def get(self, name: str) -> Schedule: ...
+
+    @abstractmethod
+    async def _replace(self, old: Schedule, definition: ScheduleDefinition, actor: str | None) -> Schedule | None:
+        """None: somebody has changed it meanwhile."""
+
+    async def define(
+        self,
+        name: str,
+        job: str,
+        trigger: Trigger,
+        options: dict[str, Any],
+        *,
+        new_job: JobDefinition | None = None,
+    ) -> ScheduleDefinition:
+        """Checked completely; nothing is written. `new_job`: its job, which is yet to be stored, together with it."""
+        checked_name(name, "schedule name")
+        try:
+            declared = new_job or await self._job(job)
+            definition = define(declared, trigger, options, name=name, now=await self._now())
+            if definition.awaited is not None and definition.awaited.job != declared.name:
+                await self._job(definition.awaited.job)
+            payload = sample(definition, name)
+            if payload is None:
+                return definition
+            if job in self._registry:
+                self._registry.newest(job).payload.encode(payload, self._limits)
+            else:
+                check_schema(declared.payload_schema, encode(payload, self._limits), self._limits)
+        except (Conflict, Invalid, NotFound) as error:
+            raise error.within(f"schedule {name!r}") from None
+        return definition
+
+    async def update(
+        self,
+        name: str,
+        *,
+        job: str | None = None,
+        trigger: Trigger | None = None,
+        actor: str | None = None,
+        expected: ScheduleDefinition | None = None,
+        **options: Any,
+    ) -> Schedule:
+        """Only what is given changes; an option that is None goes back to its default.
+
+        `expected`: it must still be like this, or it is a `ChangedMeanwhile`.
+        """
+        for _ in range(_TRIES):  # two people may change different things at once, and both changes count
+            old = await self.get(name)
+            if expected is not None and old.definition != expected:
+                raise ChangedMeanwhile(f"schedule {name!r}")
+            if changed := await self._replace(old, await self._changed(old, job, trigger, options), actor):
+                return changed
+        raise Unavailable(f"schedule {name!r} kept changing while it was being edited", hint="try again")
+
+    async def _changed(
+        self, schedule: Schedule, job: str | None, trigger: Trigger | None, options: dict[str, Any]
+    ) -> ScheduleDefinition:
+        old = schedule.definition
+        given = {option: value for option, value in {**options_of(old), **options}.items() if value is not None}
+        return await self.define(schedule.name, job or old.job, trigger or old.rule.trigger, given)
+
+
+def require_limit(limit: int, most: int, what: str = "limit") -> None:
+    if not 1 <= limit <= most:
+        raise Invalid(f"{what} must be 1 to {most}, not {limit}")

@@ -1,0 +1,108 @@
+"""What became of plan times: told, verified, explained, made up for. Part of `client.schedules`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from rota.core.ledger.audit import Event
+from rota.core.ledger.backfill import RAN, Backfill
+from rota.core.ledger.explain_plan_time import Explanation
+from rota.core.ledger.occurrences import Occurrence, Place, Wanted
+from rota.core.ledger.verify import Verification
+from rota.core.monitoring.recent_runs import Recent, checked_recent
+from rota.errors import Invalid, did_you_mean
+from rota.store import Store
+from rota.store.ledger.backfill import Order
+from rota.values.actor import checked_actor
+from rota.values.durations import in_micros
+from rota.values.instants import micros_at
+
+MOST_OCCURRENCES = 10_000
+_DAY = timedelta(days=1)
+
+
+class Accounts:
+    """Of one schedule, by its name; the times given need a zone."""
+
+    _store: Store
+    _lease: timedelta
+
+    async def occurrences(
+        self,
+        name: str,
+        from_at: datetime | None = None,
+        to_at: datetime | None = None,
+        *,
+        limit: int = 100,
+        after: Place | None = None,
+    ) -> Sequence[Occurrence]:
+        """What became of each plan time, the oldest first: of the last day, unless told otherwise.
+
+        Ranges that reach into it are told as a whole. `after` is where the page before ended, of the same two times.
+        """
+        if not 1 <= limit <= MOST_OCCURRENCES:
+            raise Invalid(f"limit must be 1 to {MOST_OCCURRENCES}, not {limit}")
+        last = await self._store.now() if to_at is None else _micros(to_at, "to")
+        first = last - in_micros(_DAY) if from_at is None else _micros(from_at, "from")
+        if first > last:
+            raise Invalid("from is after to")
+        if after is None:
+            return await self._store.ledger.occurrences(name, Wanted(first, last, limit))
+        if from_at is None or to_at is None:
+            raise Invalid("after needs from_at and to_at", hint="give those of the page before")
+        return await self._store.ledger.occurrences(
+            name, Wanted(first, last, limit, _micros(after.at, "after"), after.told)
+        )
+
+    async def recent(self, names: Sequence[str], limit: int = 30) -> Mapping[str, Recent]:
+        """The last `limit` runs of each of these schedules, those of plan times, the oldest first, by name.
+
+        Of a schedule with scopes, those of ten of them are looked at.
+        """
+        return await self._store.insight.recent(names, checked_recent(len(names), limit))
+
+    async def events(self, name: str) -> Sequence[Event]:
+        """What was done to it and with it, the oldest first; also to one that was deleted, until its name is reused."""
+        return await self._store.events.of_schedule(name)
+
+    async def verify(self, name: str, *, thorough: bool = True) -> Verification:
+        """Whether every plan time is accounted for exactly once; `thorough` looks at each run's, besides counting."""
+        return await self._store.ledger.verify(name, thorough=thorough)
+
+    async def explain(self, name: str, at: datetime | None = None) -> Explanation:
+        """Why a plan time did or did not run, will or will not: the newest that came, unless told otherwise."""
+        second = None if at is None else _micros(at, "at") // 1_000_000 * 1_000_000
+        return await self._store.ledger.explain(name, second, in_micros(self._lease))
+
+    async def backfill(
+        self,
+        name: str,
+        from_at: datetime,
+        to_at: datetime,
+        *,
+        ran: str = "none",
+        concurrency: int = 1,
+        dry_run: bool = False,
+        actor: str | None = None,
+    ) -> Backfill:
+        """Runs for the plan times of its rule from `from_at` to `to_at` that have none, `concurrency` of them at once.
+
+        `ran`: those that have one get another if it did not succeed (`failed`), or in any case (`all`).
+        """
+        if ran not in RAN:
+            raise Invalid(f"ran cannot be {ran!r}", hint=did_you_mean(str(ran), RAN))
+        if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
+            raise Invalid(f"concurrency must be a whole number from 1 up, not {concurrency!r}")
+        order = Order(_micros(from_at, "from"), _micros(to_at, "to"), ran, concurrency, dry_run, checked_actor(actor))
+        if order.from_at > order.to_at:
+            raise Invalid("from is after to")
+        if order.to_at > await self._store.now():
+            raise Invalid("to is in the future", hint="what is to come is planned by itself")
+        return await self._store.ledger.backfill(name, order)
+
+
+def _micros(at: datetime, what: str) -> int:
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise Invalid(f"{what} must be a datetime with a zone, not {at!r}")
+    return micros_at(at)

@@ -1,0 +1,239 @@
+"""Every question and command about schedules: `client.schedules`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from rota.client.schedules.definition import MOST_LISTED, MOST_PREVIEWED, Defining, require_limit
+from rota.client.schedules.history import Accounts
+from rota.client.schedules.simulate import applied, drafted, simulated, standing_at
+from rota.config import Config
+from rota.core.calendar.triggers import Trigger
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.status import resume_mode
+from rota.core.planning.simulation_report import Simulated, WhatIf
+from rota.core.runs.options import request_hold, scope_of
+from rota.core.schedules.diff import Difference
+from rota.core.schedules.documents import parse
+from rota.core.schedules.preview import Fire, Foreseen, foresee, named, upcoming, wrong
+from rota.core.schedules.schedule import Schedule, ScheduleDefinition, checked_state
+from rota.errors import Conflict, Invalid, NotFound, UnknownSchedule
+from rota.registry.jobs import Registry
+from rota.registry.scope_providers import ask, require_answer, trouble_with
+from rota.store import Store
+from rota.store.schedules.change import Change
+from rota.values.actor import checked_actor
+from rota.values.durations import Duration, in_micros, parse_duration
+from rota.values.instants import micros_at
+from rota.values.json import Limits
+from rota.values.scope import Scope
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from rota.core.schedules.schedule import ScheduleOptions
+
+_LONGEST_REST = timedelta(days=36_525)
+
+
+class Schedules(Accounts, Defining):
+    """Schedules by name; what is changed here takes effect within a second, on every planner."""
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        config: Config,
+        job: Callable[[str], Awaitable[JobDefinition]],
+    ) -> None:
+        super().__init__(job, store.now, Limits(config.max_payload), registry)
+        self._store = store
+        self._lease = config.lease
+
+    async def create(
+        self,
+        name: str,
+        job: str,
+        trigger: Trigger,
+        *,
+        owner: str = "api",
+        actor: str | None = None,
+        **options: Unpack[ScheduleOptions],
+    ) -> Schedule:
+        """Store a new schedule."""
+        definition = await self.define(name, job, trigger, dict(options))
+        await self._require_provider(name, definition)
+        await self._store.schedules.create(name, definition, owner, actor=checked_actor(actor))
+        return await self.get(name)
+
+    async def _replace(self, old: Schedule, definition: ScheduleDefinition, actor: str | None) -> Schedule | None:
+        if definition.provider != old.definition.provider:
+            await self._require_provider(old.name, definition)
+        change = Change(note="edited", actor=checked_actor(actor))
+        if not await self._store.schedules.update(old.name, definition, change, expected=old.definition):
+            return None
+        return await self.get(old.name)
+
+    async def delete(self, name: str, *, actor: str | None = None) -> None:
+        """Delete a schedule; its runs stay."""
+        await self._store.schedules.delete(name, checked_actor(actor))
+
+    async def get(self, name: str) -> Schedule:
+        """One schedule, by its name."""
+        found = await self._store.schedules.get(name)
+        if found is None:
+            raise UnknownSchedule(name, await self._store.schedules.names())
+        return found
+
+    async def list(
+        self,
+        *,
+        job: str | None = None,
+        owner: str | None = None,
+        text: str | None = None,
+        state: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> Sequence[Schedule]:
+        """By name; `text` is a part of it, `after` the last name of the page before."""
+        require_limit(limit, MOST_LISTED)
+        checked_state(state)
+        return await self._store.schedules.list(job=job, owner=owner, text=text, state=state, limit=limit, after=after)
+
+    async def pause(
+        self,
+        name: str,
+        *,
+        reason: str | None = None,
+        actor: str | None = None,
+        until: datetime | Duration | None = None,
+    ) -> Schedule:
+        """`until` is an instant, or how long from now."""
+        await self._store.schedules.pause(name, reason, checked_actor(actor), await self._instant(until))
+        return await self.get(name)
+
+    async def resume(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> Schedule:
+        """What passed during the pause is skipped, unless `catch_up` is `latest` or `all`."""
+        resume_mode(catch_up)
+        await self._store.schedules.resume(name, catch_up, checked_actor(actor))
+        return await self.get(name)
+
+    async def enable(self, name: str, *, actor: str | None = None) -> Schedule:
+        """Let a schedule be planned."""
+        return await self.update(name, enabled=True, actor=actor)
+
+    async def disable(self, name: str, *, actor: str | None = None) -> Schedule:
+        """Let a schedule not be planned, until it is enabled."""
+        return await self.update(name, enabled=False, actor=actor)
+
+    async def trigger(
+        self,
+        name: str,
+        *,
+        scope: Scope | tuple[str, str] | None = None,
+        force: bool = False,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Sequence[str]:
+        """Run it now, for each of its scopes or for one; `Overlapping` if its policy forbids that, unless forced.
+
+        Returns the ids of the runs. They belong to the schedule, but to no plan time. With an `idempotency_key` it may
+        be asked again: the answer is what was made the first time.
+        """
+        wanted = None if scope is None else scope_of(scope)
+        asked = None if idempotency_key is None else request_hold(idempotency_key, "trigger", name, wanted, force)
+        by = checked_actor(actor)
+        named = await self._provided(name) if wanted is None else ()
+        return await self._store.schedules.trigger(name, wanted, named=named, force=force, actor=by, request=asked)
+
+    async def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
+        """The next plan times, with what daylight saving does to them."""
+        require_limit(count, MOST_PREVIEWED, "count")
+        schedule = await self.get(name)
+        start = await self._store.now() if after is None else micros_at(after)
+        return upcoming(schedule.definition, name, start, count)
+
+    async def preview_document(
+        self, document: Mapping[str, Any], count: int = 10, *, after: datetime | None = None
+    ) -> Foreseen:
+        """When a schedule that is still being written would fire, and what is wrong with it; nothing is stored."""
+        require_limit(count, MOST_PREVIEWED, "count")
+        seen = foresee(document, await self._store.now() if after is None else micros_at(after), count)
+        given = named(document)
+        if seen.problems or "job" not in given:
+            return seen
+        try:
+            await self.define(*parse(given))
+        except (Conflict, Invalid, NotFound) as error:
+            return replace(seen, problems=(wrong(error, given),))
+        return seen
+
+    async def simulate(
+        self,
+        name: str,
+        span: Duration = "1d",
+        what_if: WhatIf | None = None,
+        *,
+        start: datetime | None = None,
+        trigger: Trigger | None = None,
+        **options: Any,
+    ) -> Simulated:
+        """What it would do in `span` from `start` (now), with another trigger or other options; nothing is stored."""
+        schedule = await self.get(name)
+        definition = await self._changed(schedule, None, trigger, options)
+        at = await self._store.now() if start is None else micros_at(start)
+        standing = standing_at(schedule, definition, at, now=start is None)
+        return simulated(standing, await self._job(definition.job), span, what_if or WhatIf())
+
+    async def plan_documents(self, documents: Iterable[Mapping[str, Any]], owner: str) -> Sequence[Difference]:
+        """What `apply_documents` would change: schedules made, changed, and those of this owner that are gone."""
+        return (await drafted(self, self._store, documents, owner)).differences
+
+    async def apply_documents(
+        self, documents: Iterable[Mapping[str, Any]], owner: str, *, actor: str | None = None
+    ) -> Sequence[Difference]:
+        """Schedules as these documents say, each kept under `owner`; those of other owners are a Conflict.
+
+        Schedules of this owner that no document names are deleted. Pauses stay as they are.
+        """
+        draft = await drafted(self, self._store, documents, owner)
+        for name in draft.changing:
+            await self._require_provider(name, draft.definitions[name])
+        await applied(self._store, draft, checked_actor(actor))
+        return draft.differences
+
+    async def _require_provider(self, name: str, definition: ScheduleDefinition) -> None:
+        if definition.provider is not None:
+            await require_answer(name, definition.provider, self._registry.schedules.providers)
+
+    async def _provided(self, name: str) -> Sequence[Scope]:
+        """What its provider names now, if it is known here; what is wrong with it is shown where planning shows it."""
+        provider = (await self.get(name)).definition.provider
+        known = self._registry.schedules.providers
+        if provider is None or provider not in known:
+            return ()
+        try:
+            return await ask(known[provider])
+        except Exception as error:
+            await self._store.schedules.note_provider_trouble(provider, trouble_with(provider, error))
+            return ()
+
+    async def _instant(self, until: datetime | Duration | None) -> int | None:
+        if until is None:
+            return None
+        now = await self._store.now()
+        if isinstance(until, datetime):
+            if until.tzinfo is None:
+                raise Invalid("until must be a datetime with a zone")
+            at = micros_at(until)
+        else:
+            at = now + in_micros(parse_duration(until))
+        if at <= now:
+            raise Invalid("until must be in the future")
+        if at - now > in_micros(_LONGEST_REST):  # later ones may be none that can be read back
+            raise Invalid("until must lie within a hundred years")
+        return at

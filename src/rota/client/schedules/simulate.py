@@ -1,0 +1,153 @@
+"""What would be: schedules tried out over virtual time, and documents of schedules compared, then applied."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.retry import RetryPolicy, retry_policy
+from rota.core.planning.simulate import Assumptions, SimulatedEvent, simulate
+from rota.core.planning.simulation_report import Simulated, SimulatedRun, WhatIf, outage_of
+from rota.core.planning.tick import Standing
+from rota.core.schedules import documents as written
+from rota.core.schedules.diff import CHANGE, CREATE, DELETE, Difference, check_names, checked_owner, differences
+from rota.core.schedules.schedule import Schedule, ScheduleDefinition
+from rota.errors import DuplicateSchedule, Invalid, UnknownJob
+from rota.store import Store
+from rota.store.schedules.change import Change
+from rota.values.durations import Duration, in_micros, parse_duration
+from rota.values.instants import instant, micros_at
+
+if TYPE_CHECKING:
+    from rota.client.schedules.schedules import Schedules
+
+_PAGE = 1_000
+_LONGEST = timedelta(days=3_660)
+_MOST_EVENTS = 1_000
+
+
+def standing_at(schedule: Schedule, definition: ScheduleDefinition, start: int, *, now: bool) -> Standing:
+    """What waits for the end of its last run goes on, `now`, at the plan time that is known already."""
+    times = definition.times(schedule.name)
+    first = times.next(start) if definition.follows is None else times.next_allowed(start)
+    if definition.follows is not None and now and definition.rule == schedule.definition.rule and schedule.next_plan:
+        first = max(first or start, micros_at(schedule.next_plan))
+    return Standing(schedule.id, schedule.name, definition, start, first, schedule.fired)
+
+
+def simulated(standing: Standing, job: JobDefinition, span: Duration, what_if: WhatIf) -> Simulated:
+    """From where it stands."""
+    start, definition = standing.cursor, standing.definition
+    length = parse_duration(span)
+    if length <= timedelta(0):
+        raise Invalid(f"a simulation takes longer than {span}", hint='"6h", "1d", "30d"')
+    if length > _LONGEST:
+        raise Invalid(f"a simulation is at most {_LONGEST.days} days long, not {span}")
+    assuming = Assumptions(
+        duration=parse_duration(what_if.duration),
+        fail_every=what_if.fail_every,
+        outages=tuple(outage_of(outage, start) for outage in what_if.outages),
+        workers=what_if.workers,
+        job=job,
+    )
+    until = start + in_micros(length)
+    found = simulate(standing, _retry(job, definition), start, until, assuming, limit=_MOST_EVENTS)
+    return Simulated(
+        from_at=instant(start),
+        until_at=instant(found.until),
+        counts=found.counts,
+        events=tuple(map(_event, found.events)),
+        truncated=found.until < until,
+        events_truncated=found.more,
+    )
+
+
+def _retry(job: JobDefinition, definition: ScheduleDefinition) -> RetryPolicy:
+    own: Mapping[str, Any] = definition.options
+    return retry_policy(own.get("max_attempts", job.retry.max_attempts), own.get("backoff", job.retry.backoff))
+
+
+def _event(event: SimulatedEvent) -> SimulatedRun:
+    return SimulatedRun(
+        kind="failed" if event.failed else event.kind,
+        plan_time=instant(event.plan_time),
+        scope=None if event.scope is None else f"{event.scope.kind}/{event.scope.id}",
+        started_at=None if event.started_at is None else instant(event.started_at),
+        finished_at=None if event.finished_at is None else instant(event.finished_at),
+        attempt=event.attempt,
+        reason=event.reason,
+        count=event.count,
+        to_at=None if event.to_at is None else instant(event.to_at),
+    )
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """Documents compared with what the database has: `definitions` are those to store."""
+
+    owner: str
+    differences: tuple[Difference, ...]
+    definitions: dict[str, ScheduleDefinition]
+
+    @property
+    def changing(self) -> Sequence[str]:
+        return [one.name for one in self.differences if one.kind in (CREATE, CHANGE)]
+
+
+async def drafted(schedules: Schedules, store: Store, documents: Iterable[Mapping[str, Any]], owner: str) -> Draft:
+    """Everything is checked; nothing is written."""
+    owner = checked_owner(owner)
+    parsed = [written.parse(document) for document in documents]
+    check_names([one.name for one in parsed])
+    wanted = {one.name: await _naming(one.name, schedules.define(*one)) for one in parsed}
+    existing = {schedule.name: schedule for schedule in await _all_of(schedules, owner)}
+    for name in await store.schedules.declared([name for name in wanted if name not in existing]):
+        existing[name] = await schedules.get(name)
+    return Draft(owner, differences(wanted, list(existing.values()), owner, await store.now()), wanted)
+
+
+async def _naming(name: str, defining: Awaitable[ScheduleDefinition]) -> ScheduleDefinition:
+    """An error of one among many says which."""
+    try:
+        return await defining
+    except (Invalid, UnknownJob) as error:
+        if name not in error.message:
+            error.message = f"schedule {name!r}: {error.message}"
+        raise
+
+
+async def _all_of(schedules: Schedules, owner: str) -> Sequence[Schedule]:
+    found: list[Schedule] = []
+    page = await schedules.list(owner=owner, limit=_PAGE)
+    while page:
+        found += page
+        page = await schedules.list(owner=owner, limit=_PAGE, after=page[-1].name) if len(page) == _PAGE else []
+    return found
+
+
+async def applied(store: Store, draft: Draft, actor: str | None) -> None:
+    """One transaction for each schedule. What was cut short is finished by applying it again."""
+    acts: dict[str, Callable[[str], Awaitable[object]]] = {
+        CREATE: lambda name: _create(store, draft, name, actor),
+        CHANGE: lambda name: store.schedules.update(
+            name,
+            draft.definitions[name],
+            Change(note=f"applied by {draft.owner}", actor=actor, details={"owner": draft.owner}),
+        ),
+        DELETE: lambda name: store.schedules.delete(name, actor),
+    }
+    for difference in draft.differences:
+        if difference.kind in acts:
+            await acts[difference.kind](difference.name)
+
+
+async def _create(store: Store, draft: Draft, name: str, actor: str | None) -> None:
+    try:
+        await store.schedules.create(name, draft.definitions[name], draft.owner, actor=actor)
+    except DuplicateSchedule:
+        found = await store.schedules.get(name)  # an answer that got lost, or two who apply the same file
+        if found is None or (found.owner, found.definition) != (draft.owner, draft.definitions[name]):
+            raise

@@ -1,0 +1,1 @@
+"""Expectations, notifications and the signals between them, as values."""

@@ -1,0 +1,270 @@
+"""Expectations: what is to happen to the runs of a job or a schedule, and by when; and which of it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from rota.errors import Invalid, UnknownOption, did_you_mean
+from rota.values.durations import format_duration, in_micros, parse_duration, span
+
+KINDS = ("job", "schedule")
+DECLARED = "code"
+"""The owner of expectations that come with the declaration of their job or schedule."""
+
+_DURATIONS = ("start_within", "finish_within", "success_every", "max_duration")
+_NUMBERS = ("max_consecutive_failures", "min_success_rate")
+_MOST = 1_000
+_EXAMPLE = 'for example {"start_within": "5m", "success_every": "25h"}'
+
+
+class Expectations(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All optional. The rate of success is that of the last `over` runs that went well or badly, once there are
+    `at_least` so many.
+    """
+
+    start_within: timedelta | None = None
+    finish_within: timedelta | None = None
+    success_every: timedelta | None = None
+    max_duration: timedelta | None = None
+    max_consecutive_failures: int | None = None
+    min_success_rate: float | None = None
+    over: int = 20
+    at_least: int = 5
+
+    @property
+    def looks_back(self) -> int:
+        """At how many of the last ends."""
+        failures = 0 if self.max_consecutive_failures is None else self.max_consecutive_failures + 1
+        return max(failures, 0 if self.min_success_rate is None else self.over)
+
+
+OPTIONS = Expectations.__struct_fields__
+EXPECTED = (*_DURATIONS, *_NUMBERS)
+"""What can be breached."""
+
+
+class Since(msgspec.Struct, frozen=True):
+    """A run, and since when; without an id, one that should be there and is not."""
+
+    at: int
+    run_id: str | None = None
+
+
+class End(msgspec.Struct, frozen=True):
+    at: int
+    well: bool
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the database knows; instants in microseconds.
+
+    `since`: expected from then on. `waiting`: the run that is due longest and has not begun; `live`: the one that is
+    due longest and has not ended; `running`: the one that began first of those that go on. `ends`: the newest first.
+    `over`: a schedule that will make no more runs.
+    """
+
+    since: int
+    waiting: Since | None = None
+    live: Since | None = None
+    running: Since | None = None
+    last_success: int | None = None
+    ends: Sequence[End] = ()
+    over: bool = False
+
+
+class Breach(msgspec.Struct, frozen=True):
+    """`since`: when it began, in microseconds."""
+
+    what: str
+    since: int
+    message: str
+    details: dict[str, Any] = {}
+
+
+class Breached(msgspec.Struct, frozen=True):
+    """A breach, as it is told."""
+
+    what: str
+    since: datetime
+    message: str
+    details: dict[str, Any] = {}
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """What is expected of a job or a schedule, by whom, and which of it is breached now. It rests while its subject is
+    paused or disabled.
+    """
+
+    kind: str
+    subject: str
+    expect: dict[str, Any]
+    owner: str
+    since: datetime
+    resting: bool
+    breaches: tuple[Breached, ...] = ()
+
+
+def expectations_of(value: object) -> Expectations:
+    """What people write, checked: durations as text, a rate as 0.95 or "95%"."""
+    if isinstance(value, Expectations):
+        value = written(value)
+    if not isinstance(value, Mapping):
+        raise Invalid(f"expect must be a table, not {value!r:.80}", hint=_EXAMPLE)
+    given = {str(name): setting for name, setting in value.items() if setting is not None}
+    for name in given:
+        if name not in OPTIONS:
+            raise UnknownOption(name, OPTIONS, where="expect")
+    if not any(name in given for name in EXPECTED):
+        raise Invalid("expect says nothing", hint=_EXAMPLE)
+    expect = Expectations(**{name: _READ[name](name, setting) for name, setting in given.items()})
+    for name in ("over", "at_least"):
+        if name in given and expect.min_success_rate is None:
+            raise Invalid(f"expect.{name} means nothing without min_success_rate")
+    _refuse_contradictions(expect)
+    return expect
+
+
+def _duration(name: str, value: Any) -> timedelta:
+    length = parse_duration(value, f"expect.{name}")
+    if length <= timedelta(0):
+        raise Invalid(f"expect.{name} must be longer than nothing", hint="leave it out to expect nothing of the kind")
+    return length
+
+
+def _whole(name: str, value: Any) -> int:
+    least = 0 if name == "max_consecutive_failures" else 1
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= _MOST:
+        raise Invalid(f"expect.{name} must be a whole number, {least} to {_MOST}, not {value!r:.80}")
+    return value
+
+
+def _rate(name: str, value: object) -> float:
+    hint = 'write 0.95 or "95%"'
+    rate = value
+    if isinstance(value, str):
+        try:
+            text = value.strip()
+            rate = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        except ValueError:
+            raise Invalid(f"expect.{name} cannot be {value!r:.80}", hint=hint) from None
+    if not isinstance(rate, int | float) or isinstance(rate, bool) or not 0 < rate <= 1:
+        raise Invalid(f"expect.{name} must be more than 0 and at most 1, not {value!r:.80}", hint=hint)
+    return float(rate)
+
+
+_READ: dict[str, Callable[[str, Any], Any]] = {
+    **dict.fromkeys(_DURATIONS, _duration),
+    "max_consecutive_failures": _whole,
+    "min_success_rate": _rate,
+    "over": _whole,
+    "at_least": _whole,
+}
+
+
+def _refuse_contradictions(expect: Expectations) -> None:
+    start, finish, longest = expect.start_within, expect.finish_within, expect.max_duration
+    if start is not None and finish is not None and finish < start:
+        said = f"finish_within ({format_duration(finish)}) is shorter than start_within ({format_duration(start)})"
+        raise Invalid(f"expect.{said}", hint="both count from when a run is due: finish_within is the longer one")
+    if longest is not None and finish is not None and longest > finish:
+        said = f"max_duration ({format_duration(longest)}) is longer than finish_within ({format_duration(finish)})"
+        raise Invalid(f"expect.{said}", hint="it could never be the first to be breached: leave one of them out")
+    if expect.at_least > expect.over:
+        raise Invalid(
+            f"expect.at_least ({expect.at_least}) is more than over ({expect.over})",
+            hint="so many of the last `over` runs must have ended before the rate is looked at",
+        )
+
+
+def written(expect: Expectations) -> dict[str, Any]:
+    """As people write it; what `expectations_of` reads back."""
+    given = {name: getattr(expect, name) for name in EXPECTED if getattr(expect, name) is not None}
+    if expect.min_success_rate is not None:
+        defaults = Expectations()
+        given |= {n: getattr(expect, n) for n in ("over", "at_least") if getattr(expect, n) != getattr(defaults, n)}
+    return {name: format_duration(value) if isinstance(value, timedelta) else value for name, value in given.items()}
+
+
+def changed(expect: Expectations | None, changes: Mapping[str, Any]) -> Expectations:
+    """Only what is given changes; None takes an expectation away."""
+    given = {**({} if expect is None else written(expect)), **changes}
+    if given.get("min_success_rate") is None:
+        given = {name: value for name, value in given.items() if name not in ("over", "at_least") or name in changes}
+    return expectations_of(given)
+
+
+def checked_kind(kind: str) -> str:
+    if kind not in KINDS:
+        raise Invalid(f"expectations are of a job or a schedule, not of {kind!r:.80}", hint=did_you_mean(kind, KINDS))
+    return kind
+
+
+def breaches(expect: Expectations, facts: Facts, now: int) -> list[Breach]:
+    """What is not met now. Exactly what is allowed is not too much."""
+    return [breach for breach in (*_times(expect, facts, now), *_counts(expect, facts)) if breach is not None]
+
+
+def _times(expect: Expectations, facts: Facts, now: int) -> Iterator[Breach | None]:
+    waiting, live, running = facts.waiting, facts.live, facts.running
+    if expect.start_within is not None and waiting is not None:
+        yield _longer("start_within", expect.start_within, waiting, facts.since, now, "due for {}, and has not begun")
+    if expect.finish_within is not None and live is not None:
+        yield _longer("finish_within", expect.finish_within, live, facts.since, now, "due for {}, and has not ended")
+    if expect.max_duration is not None and running is not None:
+        yield _longer("max_duration", expect.max_duration, running, 0, now, "going on for {}")
+    if expect.success_every is not None and not facts.over:
+        yield _no_success(expect.success_every, facts, now)
+
+
+def _longer(what: str, limit: timedelta, found: Since, earliest: int, now: int, said: str) -> Breach | None:
+    """Time before it was expected, or while it rested, does not count."""
+    at = max(found.at, earliest)
+    passed = now - at
+    if passed <= in_micros(limit):
+        return None
+    took, allowed = span(timedelta(microseconds=passed)), format_duration(limit)
+    whose = "a plan time is" if found.run_id is None else f"run {found.run_id} is"
+    message = f"{whose} {said.format(took)}; {what} is {allowed}"
+    details = {"run_id": found.run_id, "value": took, "limit": allowed}
+    return Breach(what, at + in_micros(limit), message, {k: v for k, v in details.items() if v is not None})
+
+
+def _no_success(every: timedelta, facts: Facts, now: int) -> Breach | None:
+    at = max(facts.since, facts.last_success or 0)
+    if now - at <= in_micros(every):
+        return None
+    took, allowed = span(timedelta(microseconds=now - at)), format_duration(every)
+    message = f"no run has succeeded for {took}; success_every is {allowed}"
+    return Breach("success_every", at + in_micros(every), message, {"value": took, "limit": allowed})
+
+
+def _counts(expect: Expectations, facts: Facts) -> Iterator[Breach | None]:
+    if expect.max_consecutive_failures is not None:
+        yield _failures_in_a_row(expect.max_consecutive_failures, facts.ends)
+    if expect.min_success_rate is not None:
+        yield _rate_of_success(expect, expect.min_success_rate, facts.ends[: expect.over])
+
+
+def _failures_in_a_row(most: int, ends: Sequence[End]) -> Breach | None:
+    """More than `most`: it began with the first that was too many."""
+    in_a_row = next((place for place, end in enumerate(ends) if end.well), len(ends))
+    if in_a_row <= most:
+        return None
+    message = f"the last {in_a_row} runs failed" if in_a_row > 1 else "the last run failed"
+    message += f"; max_consecutive_failures is {most}"
+    since = ends[in_a_row - most - 1].at
+    return Breach("max_consecutive_failures", since, message, {"value": in_a_row, "limit": most})
+
+
+def _rate_of_success(expect: Expectations, least: float, ends: Sequence[End]) -> Breach | None:
+    if not ends or len(ends) < expect.at_least:
+        return None
+    well = sum(end.well for end in ends)
+    if well >= least * len(ends) - 1e-9:  # 0.95 of 20 runs are 19, whatever floating point makes of it
+        return None
+    message = f"{well} of the last {len(ends)} runs succeeded; min_success_rate is {least:.4g}"
+    return Breach("min_success_rate", ends[0].at, message, {"value": round(well / len(ends), 4), "limit": least})

@@ -1,0 +1,283 @@
+"""Notifications as values: who is told of what, whether a signal concerns them, and what they are told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import msgspec
+
+from rota.core.alerts.signals import EMAIL_JOB, WEBHOOK_JOB, WORDS, Signal
+from rota.core.jobs.job import JobDefinition, Retention
+from rota.core.jobs.retry import Exponential, RetryPolicy
+from rota.core.jobs.webhook_signature import checked_secret
+from rota.core.runs.run import Run
+from rota.errors import Invalid, RotaError, UnknownOption, did_you_mean
+from rota.values.instants import instant
+from rota.values.json import Json
+from rota.values.names import checked_name
+
+ON = tuple(dict.fromkeys(WORDS.values()))
+QUEUE = "rota"
+ENV = "env:"
+MASK = "***"
+AT_MOST = 60
+_LONGEST = 2_000
+_ADDRESS = re.compile(r"[^@\s<>,;:\"()]+@[^@\s<>,;:\"()]+")
+_ENV_NAME = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
+_MOST_NAMED = 1_000
+_MOST_AN_HOUR = 1_000_000
+# 30s, doubling up to 4h: the last of 15 attempts is a day after the first.
+_RETRY = RetryPolicy(15, Exponential(base=timedelta(seconds=30), cap=timedelta(hours=4)))
+
+WEBHOOK = JobDefinition(
+    name=WEBHOOK_JOB,
+    queue=QUEUE,
+    retry=_RETRY,
+    timeout=timedelta(seconds=60),
+    retention=Retention(500, timedelta(days=7)),
+    schedulable=False,
+    description="Sends a notification to a URL, signed.",
+)
+EMAIL = msgspec.structs.replace(WEBHOOK, name=EMAIL_JOB, description="Sends a notification by e-mail.")
+JOBS = (WEBHOOK, EMAIL)
+
+
+class Notification(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Told `on` what, of which jobs or schedules (of all, if none is named), `to` a URL or a `mailto:`.
+
+    `secret` signs webhooks; `env:NAME` is looked up where it is sent. At most `at_most` an hour about one job.
+    """
+
+    on: tuple[str, ...]
+    to: str
+    jobs: tuple[str, ...] = ()
+    schedules: tuple[str, ...] = ()
+    secret: str | None = None
+    include_payload: bool = False
+    at_most: int = AT_MOST
+
+    @property
+    def is_mail(self) -> bool:
+        return self.to.startswith("mailto:")
+
+    @property
+    def addresses(self) -> list[str]:
+        return [unquote(part).strip() for part in self.to.removeprefix("mailto:").split(",")]
+
+    @property
+    def job(self) -> JobDefinition:
+        """By whose runs it is sent."""
+        return EMAIL if self.is_mail else WEBHOOK
+
+    def matches(self, signal: Signal) -> bool:
+        if signal.is_own or signal.word not in self.on:
+            return False
+        if not self.jobs and not self.schedules:
+            return True
+        return signal.job in self.jobs or signal.schedule in self.schedules
+
+
+OPTIONS = Notification.__struct_fields__
+
+
+class NotificationView(msgspec.Struct, frozen=True, kw_only=True):
+    """A notification as people may see it: without its secrets."""
+
+    name: str
+    on: tuple[str, ...]
+    to: str
+    jobs: tuple[str, ...]
+    schedules: tuple[str, ...]
+    secret: str | None
+    include_payload: bool
+    at_most: int
+    owner: str
+    enabled: bool
+    created_at: datetime
+    updated_at: datetime
+
+
+def notification_of(options: Mapping[str, Any]) -> Notification:
+    """Checked completely: what people write."""
+    for option in options:
+        if option not in OPTIONS:
+            raise UnknownOption(str(option), OPTIONS, where="a notification")
+    secret, at_most = options.get("secret"), options.get("at_most", AT_MOST)
+    if not isinstance(at_most, int) or isinstance(at_most, bool) or not 1 <= at_most <= _MOST_AN_HOUR:
+        raise Invalid(f"at_most must be a whole number from 1 up to {_MOST_AN_HOUR}, not {at_most!r:.40}")
+    made = Notification(
+        on=_on(options.get("on", ("failure",))),
+        to=_to(options.get("to")),
+        jobs=_names(options.get("jobs") or (), "jobs"),
+        schedules=_names(options.get("schedules") or (), "schedules"),
+        secret=None if secret is None else _secret(secret),
+        include_payload=bool(options.get("include_payload", False)),
+        at_most=at_most,
+    )
+    if made.is_mail and made.secret:
+        raise Invalid("secret means nothing to an e-mail", hint="it signs webhooks")
+    return made
+
+
+def checked_notification(name: str, options: Mapping[str, Any]) -> Notification:
+    """The same, and what is refused says of whom."""
+    try:
+        return notification_of(options)
+    except RotaError as error:
+        raise error.within(f"notification {name!r}") from None
+
+
+def _on(value: object) -> tuple[str, ...]:
+    words = _listed(value, "on")
+    if not words:
+        raise Invalid("on must name at least one of " + ", ".join(ON))
+    for word in words:
+        if word not in ON:
+            raise Invalid(f"on cannot be {word!r:.40}", hint=did_you_mean(str(word), ON) or "known: " + ", ".join(ON))
+    return tuple(dict.fromkeys(words))
+
+
+def _names(value: object, what: str) -> tuple[str, ...]:
+    names = _listed(value, what)
+    if len(names) > _MOST_NAMED:
+        raise Invalid(f"{what} are at most {_MOST_NAMED}, not {len(names)}", hint="name none to be told of all")
+    return tuple(dict.fromkeys(checked_name(name, f"each of {what}") for name in names))
+
+
+def _listed(value: object, what: str) -> tuple[Any, ...]:
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, list | tuple):
+        raise Invalid(f"{what} must be a list, not {value!r:.80}")
+    return tuple(value)
+
+
+def _to(value: object) -> str:
+    """What is wrong is told without it: there may be a secret in it."""
+    hint = "https://example.com/hook, or mailto:ops@example.com"
+    if not isinstance(value, str) or len(value) > _LONGEST or not value.isprintable() or " " in value:
+        raise Invalid("`to` must be a URL or a mailto:", hint=hint)
+    if value.startswith("mailto:"):
+        addresses = [unquote(part).strip() for part in value.removeprefix("mailto:").split(",")]
+        if not all(_ADDRESS.fullmatch(address) and address.isprintable() for address in addresses):
+            raise Invalid("`to` must name e-mail addresses behind mailto:", hint="mailto:a@example.com,b@example.com")
+        return value
+    try:
+        parts = urlsplit(value)
+        well = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        well = False
+    if not well:
+        raise Invalid("`to` must be a URL of http or https, or a mailto:", hint=hint)
+    return value
+
+
+def _secret(value: object) -> str:
+    if not isinstance(value, str) or not value or len(value) > _LONGEST or not value.isprintable():
+        raise Invalid("secret must be text", hint='the text itself, or "env:NAME" for a variable of whoever sends it')
+    if value.startswith(ENV) and not _ENV_NAME.fullmatch(value):
+        raise Invalid("secret names no variable of the environment", hint='as in "env:HOOK_SECRET"')
+    if not value.startswith(ENV):
+        checked_secret(value)
+    return value
+
+
+def shown_secret(secret: str | None) -> str | None:
+    return secret if secret is None or secret.startswith(ENV) else MASK
+
+
+def shown_to(to: str) -> str:
+    """Without the password and the query of a URL, which often are secrets."""
+    if to.startswith("mailto:"):
+        return to
+    parts = urlsplit(to)
+    place = parts.netloc.rpartition("@")
+    netloc = f"{MASK}@{place[2]}" if place[1] else parts.netloc
+    return urlunsplit((parts.scheme, netloc, parts.path, MASK if parts.query else "", ""))
+
+
+def event_of(signal: Signal, run: Run | None, notification: Notification, id: str, held: int = 0) -> dict[str, Json]:
+    """What a receiver gets; `held` similar ones were not sent before it."""
+    event: dict[str, Json] = {
+        "id": id,
+        "type": f"{signal.kind}.{signal.type}",
+        "at": msgspec.to_builtins(instant(signal.at)),
+        "job": signal.job,
+        "schedule": signal.schedule,
+    }
+    if signal.details:
+        event["details"] = signal.details
+    if held:
+        event["held_back"] = held
+    if run is not None:
+        told: dict[str, Json] = msgspec.to_builtins(run)
+        if not notification.include_payload:
+            del told["payload"]
+        event["run"] = told
+    return event
+
+
+def trial_of(name: str, id: str, at: int) -> dict[str, Json]:
+    return {"id": id, "type": "test", "at": msgspec.to_builtins(instant(at)), "notification": name}
+
+
+_SUBJECTS = {
+    "run.succeeded": "{job} succeeded", "run.failed": "{job} failed", "run.timed_out": "{job} timed out",
+    "run.expired": "{job} expired", "run.cancelled": "{job} was cancelled", "run.skipped": "{job} was skipped",
+    "test": "a test",
+}  # fmt: skip
+
+
+def mail_subject(event: Mapping[str, Json]) -> str:
+    """One line."""
+    what = str(event["type"])
+    subject = event.get("schedule") if what.startswith("schedule.") else event.get("job")
+    said = _SUBJECTS.get(what, f"{{job}}: {what.partition('.')[2] or what}").format(job=subject or "rota")
+    error = (event.get("run") or {}).get("error")
+    why = f": {error['type']}: {error['message']}" if error else ""
+    return " ".join("".join(one if one.isprintable() else " " for one in f"[rota] {said}{why}").split())[:200]
+
+
+def mail_text(event: Mapping[str, Json]) -> str:
+    lines = [mail_subject(event).removeprefix("[rota] "), ""]
+    lines += _facts(event, ("type", "at", "job", "schedule"))
+    run = event.get("run") or {}
+    lines += _facts(run, ("id", "state", "reason", "attempt", "max_attempts", "started_at", "finished_at", "worker_id"))
+    lines += _facts(event.get("details") or {})
+    if event.get("held_back"):
+        lines += ["", f"{event['held_back']} more like this were not sent: there were too many."]
+    error = run.get("error")
+    if error:
+        lines += ["", (error.get("traceback") or f"{error['type']}: {error['message']}").rstrip()]
+    if run.get("id"):
+        lines += ["", f"more: rota run show {run['id']}"]
+    return "\n".join(lines) + "\n"
+
+
+def _facts(found: Mapping[str, Json], names: Iterable[str] | None = None) -> list[str]:
+    named = found if names is None else [name for name in names if found.get(name) is not None]
+    return [f"{name}: {found[name]}" for name in named]
+
+
+class Window(msgspec.Struct, frozen=True):
+    """An hour of a notification about one job: how many were sent since then, and how many held back."""
+
+    since: int
+    told: int = 0
+    held: int = 0
+
+
+_HOUR = 3_600_000_000
+
+
+def admit(window: Window | None, now: int, at_most: int) -> tuple[Window, bool, int]:
+    """The window afterwards, whether one more may be sent, and how many were held back that it is to tell of."""
+    if window is None or now - window.since >= _HOUR:
+        return Window(now, 1), True, 0 if window is None else window.held
+    if window.told < at_most:
+        return Window(window.since, window.told + 1, window.held), True, 0
+    return Window(window.since, window.told, window.held + 1), False, 0

@@ -1,0 +1,1 @@
+"""When a trigger fires: cron, intervals, zones, windows."""

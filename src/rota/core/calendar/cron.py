@@ -1,0 +1,153 @@
+"""The instants at which a cron expression fires in a zone, under the law for gaps and folds."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from rota.core.calendar.cron_matcher import Calendar
+from rota.core.calendar.cron_parser import read
+from rota.core.calendar.zones import DAY, LAST_SECOND, Piece, Zone, zone
+
+_FAR = 2 * DAY  # more than two offsets can differ by
+
+
+class _Span(NamedTuple):
+    """What fires in a piece of the zone: matches from `low` up to `high` (wall times), and `start` if `shifted`."""
+
+    start: int
+    end: int
+    offset: int
+    low: int
+    high: int
+    shifted: bool
+
+
+class CronTimes:
+    """Seconds since the epoch. It remembers only what is cheaper to keep than to find: any thread may use it."""
+
+    def __init__(self, calendar: Calendar, zone: Zone, gap: str, fold: str) -> None:
+        """`gap` and `fold` are for expressions with fixed times; for all others they are `skip` and `both`."""
+        self._calendar = calendar
+        self._zone = zone
+        self._gap = gap
+        self._fold = fold
+        self._span = self._span_of(zone.piece(0))
+
+    def next(self, after: int) -> int | None:
+        span = self._span
+        if not span.start <= after < span.end:
+            span = self._span_at(after)
+            if span.shifted and after < span.start:
+                return span.start
+        wall = after + span.offset
+        found = self._calendar.next(wall if wall >= span.low else span.low - 1)
+        while found is not None:
+            if found < span.high:
+                return found - span.offset
+            # A jump needs room: near a change, wall times before `wall` may be about to be repeated.
+            onward = span.end if span.end - after < _FAR else max(span.end, found - _FAR)
+            if onward > LAST_SECOND:
+                break
+            span = self._span_at(onward)
+            if span.shifted:
+                return span.start
+            after = span.start
+            found = self._calendar.next(span.low - 1)
+        return None
+
+    def prev(self, before: int) -> int | None:
+        last = before - 1
+        span = self._span
+        if not span.start <= last < span.end:
+            span = self._span_at(last)
+        wall = before + span.offset
+        found = self._calendar.prev(min(wall, span.high))
+        while found is not None:
+            if found >= span.low:
+                return found - span.offset
+            if span.shifted and span.start <= last:
+                return span.start
+            if span.start <= 0:
+                break
+            last = span.start - 1 if last - span.start < _FAR else max(min(span.start - 1, found + _FAR), 0)
+            span = self._span_at(last)
+            last = span.end
+            found = self._calendar.prev(span.high)
+        return None
+
+    def count(self, after: int, until: int) -> int:
+        """How many in `after` < t ≤ `until`."""
+        total, at = 0, max(after + 1, 0)
+        until = min(until, LAST_SECOND)
+        while at <= until:
+            span = self._span_at(at)
+            low = max(at + span.offset, span.low)
+            high = min(until + span.offset + 1, span.high)
+            total += self._calendar.count(low, high)
+            if span.shifted and span.start >= at:
+                total += 1 - self._calendar.count(span.low, span.low + 1)
+            at = span.end
+        return total
+
+    def bits(self, day: int) -> int:
+        """Bit n is whether second n of the UTC day fires."""
+        first, found = day * DAY, 0
+        at = first
+        while at < first + DAY:
+            span = self._span_at(at)
+            low = max(at + span.offset, span.low)
+            high = min(first + DAY + span.offset, span.high)
+            if low < high:
+                found |= self._calendar.bits(low, high) << low - span.offset - first
+            if span.shifted and span.start >= first:
+                found |= 1 << span.start - first
+            at = span.end
+        return found
+
+    def marks(self, at: int) -> tuple[str, ...]:
+        """Of an instant that fires; `transition` if the one before it was at another offset."""
+        piece = self._zone.piece(at)
+        wall = at + piece.offset
+        marks = []
+        if at == piece.start and self._is_shifted(piece):
+            marks.append("gap")
+        if wall >= piece.repeats:
+            marks.append("fold-first")
+        if wall < piece.fresh:
+            marks.append("fold-second")
+        earlier = self.prev(at)
+        if earlier is not None and self._zone.offset(earlier) != piece.offset:
+            marks.append("transition")
+        return tuple(marks)
+
+    def _span_at(self, at: int) -> _Span:
+        span = self._span
+        if not span.start <= at < span.end:
+            self._span = span = self._span_of(self._zone.piece(at))
+        return span
+
+    def _span_of(self, piece: Piece) -> _Span:
+        start, end, offset = piece.start, piece.end, piece.offset
+        low = piece.fresh if self._fold == "first" else start + offset
+        high = piece.repeats if self._fold == "last" else end + offset
+        return _Span(start, end, offset, low, high, self._is_shifted(piece))
+
+    def _is_shifted(self, piece: Piece) -> bool:
+        """Whether a gap ends where the piece starts and has swallowed a match."""
+        if self._gap == "skip" or piece.before >= piece.offset:
+            return False
+        found = self._calendar.next(piece.start + piece.before - 1)
+        return found is not None and found < piece.start + piece.offset
+
+
+def cron_times(expression: str, timezone: str, gap: str, fold: str, salt: str) -> CronTimes:
+    """What has no `H` is the same for every salt, and shared."""
+    place = zone(timezone)
+    parsed = read(expression, salt)
+    return _shared(expression, place, *((gap, fold) if parsed.is_fixed else ("skip", "both")), salt * parsed.has_hash)
+
+
+@lru_cache(maxsize=4_096)
+def _shared(expression: str, place: Zone, gap: str, fold: str, salt: str) -> CronTimes:
+    return CronTimes(Calendar(read(expression, salt)), place, gap, fold)

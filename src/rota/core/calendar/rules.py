@@ -1,0 +1,179 @@
+"""Rules: a trigger with its bounds, execution windows and excluded dates, compiled into the times it plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from functools import lru_cache
+
+import msgspec
+
+from rota.core.calendar.cron_matcher import require_days
+from rota.core.calendar.cron_parser import read
+from rota.core.calendar.times import Filtered, Source, source_of
+from rota.core.calendar.triggers import MICROS, After, Cron, Either, Following, Trigger, validate
+from rota.core.calendar.windows import Allowed, Window, window_of
+from rota.core.calendar.zones import LAST_SECOND, zone
+from rota.errors import BadTrigger
+
+__all__ = ["Rule", "Times", "Window", "check", "compiled", "window_of"]
+
+_HORIZON = 50 * 366 * 86_400 * MICROS
+
+
+class Rule(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    """When a schedule plans. Windows and excluded dates, in `timezone`, remove plan times; `end_at` is included."""
+
+    trigger: Trigger
+    start_at: int | None = None
+    end_at: int | None = None
+    windows: tuple[Window, ...] = ()
+    exclude: tuple[str, ...] = ()
+    timezone: str = "UTC"
+
+
+class Times:
+    """The plan times of a rule, in microseconds, always whole seconds; one that waits for ends of runs has none."""
+
+    def __init__(self, rule: Rule, source: Source | None, allowed: Allowed | None) -> None:
+        self.follows: timedelta | None = rule.trigger.interval if isinstance(rule.trigger, After) else None
+        self.waits_for_ends = isinstance(rule.trigger, After | Following)
+        self._source = source
+        self._allowed = allowed
+        self._last_answer: tuple[int | None, int | None] = (None, None)
+        self._first = 0 if rule.start_at is None else max(0, -(-rule.start_at // MICROS))
+        self._last = LAST_SECOND if rule.end_at is None else min(LAST_SECOND, rule.end_at // MICROS)
+
+    def next(self, after: int) -> int | None:
+        """The smallest that is > `after`."""
+        if self._source is None:
+            return None
+        asked, answer = self._last_answer  # schedules that share a rule are mostly at the same place of it
+        if asked == after:
+            return answer
+        answer = self._next(after)
+        self._last_answer = (after, answer)
+        return answer
+
+    def _next(self, after: int) -> int | None:
+        assert self._source is not None
+        second = after // MICROS
+        if second < self._first:
+            second = self._first - 1
+        found = self._source.next(second)
+        return None if found is None or found > self._last else found * MICROS
+
+    def prev(self, before: int) -> int | None:
+        """The largest that is < `before`."""
+        if self._source is None:
+            return None
+        second = -(-before // MICROS)
+        if second > self._last:
+            second = self._last + 1
+        found = self._source.prev(second)
+        return None if found is None or found < self._first else found * MICROS
+
+    def count(self, after: int, until: int) -> int:
+        """How many in `after` < t ≤ `until`."""
+        low, high = max(after // MICROS, self._first - 1), min(until // MICROS, self._last)
+        return 0 if self._source is None or low >= high else self._source.count(low, high)
+
+    def parts(self, after: int, until: int, taken: Iterable[int]) -> Iterator[tuple[int, int, int]]:
+        """What is left of `after` < t ≤ `until` between plan times that are `taken`, which are in order: the first, the
+        last and the number of each part."""
+        for at in (*taken, until + 1):
+            count, first, last = self.count(after, at - 1), self.next(after), self.prev(at)
+            if count and first is not None and last is not None:
+                yield first, last, count
+            after = at
+
+    def is_time(self, at: int) -> bool:
+        return self.next(at - 1) == at
+
+    def marks(self, at: int) -> tuple[str, ...]:
+        """What daylight saving did to a plan time: `gap`, `fold-first`, `fold-second`, `transition`."""
+        return self._source.marks(at // MICROS) if self._source is not None and self.is_time(at) else ()
+
+    def allows(self, at: int) -> bool:
+        """Whether bounds, windows and excluded dates leave this instant."""
+        second = at // MICROS
+        within = self._first * MICROS <= at and second <= self._last
+        return within and (self._allowed is None or self._allowed.allows(second))
+
+    def next_allowed(self, at: int) -> int | None:
+        """The smallest whole second ≥ `at` that is allowed."""
+        found: int | None = max(-(-at // MICROS), self._first)
+        if self._allowed is not None and found is not None:
+            found = self._allowed.next(found)
+        return None if found is None or found > self._last else found * MICROS
+
+
+def compiled(rule: Rule, salt: str) -> Times:
+    """`salt` decides what `H` in a cron expression stands for."""
+    return _compiled(rule, salt if differs_by_salt(rule) else "")
+
+
+def check(rule: Rule, salt: str, now: int) -> None:
+    """Refuses a rule that makes no sense or never fires. One that is over, such as `once` in the past, may stand."""
+    validate(rule.trigger)
+    zone(rule.timezone)
+    if rule.start_at is not None and rule.end_at is not None and rule.end_at < rule.start_at:
+        raise BadTrigger("is before start_at", field="end_at")
+    times = compiled(rule, salt)
+    start = max(now, rule.start_at or 0)
+    if times.waits_for_ends:
+        _check_allowed(times, start, rule)
+        return
+    upcoming = times.next(start - 1)
+    if upcoming is not None and upcoming <= start + _HORIZON:
+        return
+    unfiltered = compiled(msgspec.structs.replace(rule, windows=(), exclude=()), salt)
+    if unfiltered.next(start - 1) is None and times.prev(start) is not None:
+        return  # it is over
+    if unfiltered.next(start - 1) is None and unfiltered.prev(start) is None:
+        raise _never(rule, salt)
+    raise _removed(rule) if rule.windows or rule.exclude else BadTrigger("it does not fire for 50 years")
+
+
+def _never(rule: Rule, salt: str) -> BadTrigger:
+    """Why it has no plan time at all: its days never come, or its bounds leave none."""
+    trigger = rule.trigger
+    for part in trigger.triggers if isinstance(trigger, Either) else (trigger,):
+        if isinstance(part, Cron):
+            try:
+                require_days(read(part.expression, salt))
+            except BadTrigger as error:
+                return error
+    if rule.end_at is not None:
+        return BadTrigger("no plan time is left until then", field="end_at", hint="a later one, or an earlier start_at")
+    if rule.start_at is not None:
+        return BadTrigger("no plan time is left from then on", field="start_at", hint="an earlier one")
+    return BadTrigger("it never fires", field="expression" if isinstance(trigger, Cron) else None)
+
+
+def _check_allowed(times: Times, start: int, rule: Rule) -> None:
+    found = times.next_allowed(start)
+    is_over = rule.end_at is not None and rule.end_at < start
+    if (found is None or found > start + _HORIZON) and not is_over:
+        raise _removed(rule)
+
+
+def _removed(rule: Rule) -> BadTrigger:
+    field = "windows" if rule.windows else "exclude"
+    return BadTrigger("nothing is left of it for 50 years", field=field, hint="look at windows, exclude and timezone")
+
+
+@lru_cache(maxsize=20_000)
+def _compiled(rule: Rule, salt: str) -> Times:
+    source = None if isinstance(rule.trigger, After | Following) else source_of(rule.trigger, salt)
+    allowed = Allowed(rule.windows, rule.exclude, rule.timezone) if rule.windows or rule.exclude else None
+    if source is not None and allowed is not None:
+        source = Filtered(source, allowed)
+    return Times(rule, source, allowed)
+
+
+@lru_cache(maxsize=20_000)
+def differs_by_salt(rule: Rule) -> bool:
+    trigger = rule.trigger
+    parts = trigger.triggers if isinstance(trigger, Either) else (trigger,)
+    return any(isinstance(part, Cron) and "h" in part.expression.lower() for part in parts)

@@ -1,0 +1,180 @@
+"""Where times come from, in seconds since the epoch: intervals, single instants, unions, and what windows leave."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from rota.core.calendar.cron import cron_times
+from rota.core.calendar.triggers import MICROS, Cron, Either, Every, Once
+from rota.core.calendar.windows import Allowed
+from rota.core.calendar.zones import DAY, LAST_SECOND
+
+_HORIZON = 50 * 366 * DAY
+_MOST_LOOKS = 20_000  # a day each for 50 years: a search that leads nowhere has an end
+_FEW_PER_DAY = 4  # up to here, walking is cheaper than bit sets
+
+
+class Source(Protocol):
+    def next(self, after: int) -> int | None: ...
+    def prev(self, before: int) -> int | None: ...
+    def count(self, after: int, until: int) -> int: ...
+    def bits(self, day: int) -> int: ...
+    def marks(self, at: int) -> tuple[str, ...]: ...
+
+
+def source_of(trigger: Cron | Every | Once | Either, salt: str) -> Source:
+    match trigger:
+        case Cron():
+            return cron_times(trigger.expression, trigger.timezone, trigger.gap, trigger.fold, salt)
+        case Every():
+            return Intervals(trigger.interval.days * DAY + trigger.interval.seconds, (trigger.anchor or 0) // MICROS)
+        case Once():
+            return Single(trigger.at // MICROS)
+        case Either():
+            return Union([source_of(part, salt) for part in trigger.triggers])
+
+
+class Intervals:
+    def __init__(self, interval: int, anchor: int) -> None:
+        self._interval = interval
+        self._phase = anchor % interval
+        self._pattern: int | None = None
+
+    def next(self, after: int) -> int | None:
+        found = after + self._interval - (after - self._phase) % self._interval
+        return found if found <= LAST_SECOND else None
+
+    def prev(self, before: int) -> int | None:
+        found = before - 1 - (before - 1 - self._phase) % self._interval
+        return found if found >= 0 else None
+
+    def count(self, after: int, until: int) -> int:
+        return (until - self._phase) // self._interval - (after - self._phase) // self._interval
+
+    def bits(self, day: int) -> int:
+        first = (self._phase - day * DAY) % self._interval
+        return self._day_pattern() << first & (1 << DAY) - 1 if first < DAY else 0
+
+    def marks(self, at: int) -> tuple[str, ...]:
+        return ()
+
+    def _day_pattern(self) -> int:
+        """A day that fires at its start."""
+        if self._pattern is None:
+            pattern, size = 1, self._interval
+            while size < DAY:
+                pattern |= pattern << size
+                size *= 2
+            self._pattern = pattern
+        return self._pattern
+
+
+class Single:
+    def __init__(self, at: int) -> None:
+        self._at = at
+
+    def next(self, after: int) -> int | None:
+        return self._at if self._at > after else None
+
+    def prev(self, before: int) -> int | None:
+        return self._at if self._at < before else None
+
+    def count(self, after: int, until: int) -> int:
+        return int(after < self._at <= until)
+
+    def bits(self, day: int) -> int:
+        return 1 << self._at % DAY if self._at // DAY == day else 0
+
+    def marks(self, at: int) -> tuple[str, ...]:
+        return ()
+
+
+class Union:
+    """An instant that several name counts once."""
+
+    def __init__(self, parts: list[Source]) -> None:
+        self._parts = parts
+
+    def next(self, after: int) -> int | None:
+        return min((found for part in self._parts if (found := part.next(after)) is not None), default=None)
+
+    def prev(self, before: int) -> int | None:
+        return max((found for part in self._parts if (found := part.prev(before)) is not None), default=None)
+
+    def count(self, after: int, until: int) -> int:
+        most = sum(part.count(after, until) for part in self._parts)
+        return _counted(self, after, until, most)
+
+    def bits(self, day: int) -> int:
+        found = 0
+        for part in self._parts:
+            found |= part.bits(day)
+        return found
+
+    def marks(self, at: int) -> tuple[str, ...]:
+        naming = [part for part in self._parts if part.next(at - 1) == at]
+        return tuple(dict.fromkeys(mark for part in naming for mark in part.marks(at)))
+
+
+class Filtered:
+    """A search gives up after 50 years, or after as many windows as those have days."""
+
+    def __init__(self, source: Source, allowed: Allowed) -> None:
+        self._source = source
+        self._allowed = allowed
+
+    def next(self, after: int) -> int | None:
+        found = self._source.next(after)
+        for _ in range(_MOST_LOOKS):
+            if found is None or found > after + _HORIZON:
+                break
+            opens = self._allowed.next(found)
+            if opens is None or opens == found:
+                return opens
+            found = self._source.next(opens - 1)
+        return None
+
+    def prev(self, before: int) -> int | None:
+        found = self._source.prev(before)
+        for _ in range(_MOST_LOOKS):
+            if found is None or found < before - _HORIZON:
+                break
+            closes = self._allowed.prev(found)
+            if closes is None or closes == found:
+                return closes
+            found = self._source.prev(closes + 1)
+        return None
+
+    def count(self, after: int, until: int) -> int:
+        return _counted(self, after, until, self._source.count(after, until))
+
+    def bits(self, day: int) -> int:
+        bits = self._source.bits(day)
+        return bits & self._allowed.bits(day) if bits else 0
+
+    def marks(self, at: int) -> tuple[str, ...]:
+        return self._source.marks(at)
+
+
+def _counted(source: Union | Filtered, after: int, until: int, most: int) -> int:
+    """How many in `after` < t ≤ `until`, of which there are at most `most`."""
+    first, last = (after + 1) // DAY, until // DAY
+    if most <= (last - first + 1) * _FEW_PER_DAY:
+        return _walked(source, after, until)
+    total = 0
+    for day in range(first, last + 1):
+        bits = source.bits(day)
+        if day == last:
+            bits &= (2 << until % DAY) - 1
+        if day == first:
+            bits >>= (after + 1) % DAY
+        total += bits.bit_count()
+    return total
+
+
+def _walked(source: Union | Filtered, after: int, until: int) -> int:
+    total = 0
+    while (found := source.next(after)) is not None and found <= until:
+        total += 1
+        after = found
+    return total

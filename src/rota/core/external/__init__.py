@@ -1,0 +1,1 @@
+"""External runs as values: what an external worker receives and may report."""

@@ -1,0 +1,162 @@
+"""Work that is done outside: what whoever does it is given, and what may be said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from rota.core.progress.notes import LONGEST_LINE, LONGEST_LOGGER, LONGEST_SUMMARY, RawLine, encoded, level_of, storable
+from rota.core.runs.run import RunError
+from rota.errors import Invalid, UnknownRun
+from rota.values.durations import Duration, format_duration, parse_duration
+from rota.values.json import Json
+from rota.values.names import checked_name
+from rota.values.scope import Scope
+
+EXTERNAL = "external"
+"""The kind of jobs that have no code here."""
+
+MOST_CLAIMED = 100
+MOST_LINES_AT_ONCE = 1_000
+LONGEST_POLL = timedelta(seconds=30)
+SHORTEST_LEASE, LONGEST_LEASE = timedelta(seconds=1), timedelta(hours=1)
+_LARGEST = 2**31 - 1
+_LONGEST_TRACEBACK = 20_000
+_TOLD = tuple(name for name in RunError.__struct_fields__ if name != "fingerprint")
+
+
+class Assignment(msgspec.Struct, frozen=True, kw_only=True, rename={"run_id": "id"}):
+    """A run in somebody's hands. `steps`: what its steps that are done gave; they need not be done again.
+    `idempotency_key`: the same for every attempt, and every retry of the same work.
+    """
+
+    run_id: str
+    fence: int
+    attempt: int
+    max_attempts: int
+    job: str
+    job_version: int
+    payload: dict[str, Json]
+    scope: Scope
+    key: str | None
+    plan_time: datetime | None
+    idempotency_key: str
+    lease_until: datetime
+    steps: dict[str, Json] = {}
+
+
+class Heartbeat(msgspec.Struct, frozen=True):
+    """`cancelling`: it was asked to stop. `lease_until`: say something before then; or the deadline, where it waits."""
+
+    cancelling: bool
+    lease_until: datetime
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """Who claims: a name, and which start of the program of that name."""
+
+    name: str
+    boot: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.name}@{self.boot}"
+
+
+def identity_of(worker: object, boot: str) -> Identity:
+    """`"name"` or `"name@boot"`; `boot` for those who do not say theirs."""
+    name, mark, own = checked_name(worker, "worker").rpartition("@")
+    if not mark:
+        return Identity(own, boot)
+    return Identity(checked_name(name, "the name of a worker"), checked_name(own, "the boot of a worker"))
+
+
+def checked_run(run_id: object, fence: object) -> tuple[str, int]:
+    """A whole id and a fence: parts of an id are for people."""
+    if type(fence) is not int or not 1 <= fence <= _LARGEST:
+        raise Invalid(f"a fence is a whole number from 1 up, not {fence!r:.40}", hint="it comes with the run")
+    try:
+        return str(UUID(run_id if isinstance(run_id, str) else "")), fence
+    except ValueError:
+        raise UnknownRun(f"{run_id!s:.80}") from None
+
+
+def checked_lease(lease: Duration | None, usual: timedelta) -> timedelta:
+    span = usual if lease is None else parse_duration(lease)
+    if lease is not None and not SHORTEST_LEASE <= span <= LONGEST_LEASE:
+        bounds = f"{format_duration(SHORTEST_LEASE)} to {format_duration(LONGEST_LEASE)}"
+        raise Invalid(f"lease must be {bounds}, not {format_duration(span)}")
+    return span
+
+
+def checked_wait(wait: Duration | None) -> timedelta:
+    span = timedelta(0) if wait is None else parse_duration(wait)
+    if not timedelta(0) <= span <= LONGEST_POLL:
+        raise Invalid(f"wait must be up to {format_duration(LONGEST_POLL)}, not {format_duration(span)}")
+    return span
+
+
+def checked_most(most: object) -> int:
+    if type(most) is not int or not 1 <= most <= MOST_CLAIMED:
+        raise Invalid(f"max must be 1 to {MOST_CLAIMED}, not {most!r:.40}")
+    return most
+
+
+def checked_error(error: object) -> RunError:
+    """A sentence, or the fields of a `RunError`. It has no fingerprint: that is made where the payload is known."""
+    if isinstance(error, str):
+        error = {"message": error}
+    if isinstance(error, RunError):
+        error = msgspec.structs.replace(error, fingerprint=None)
+    fields = msgspec.to_builtins(error) if isinstance(error, RunError | Mapping) else None
+    if not isinstance(fields, dict) or not isinstance(fields.get("message"), str) or not fields["message"].strip():
+        raise Invalid(f"an error is a sentence, or has a message: not {error!r:.80}")
+    unknown = set(fields) - set(_TOLD)
+    if unknown or not all(value is None or isinstance(value, str) for value in fields.values()):
+        raise Invalid(f"an error has {', '.join(_TOLD)}, as text: not {error!r:.80}")
+    code, traceback = fields.get("code"), fields.get("traceback")
+    return RunError(
+        type=storable(fields.get("type") or "Failed", LONGEST_LOGGER),
+        message=storable(fields["message"], LONGEST_LINE),
+        code=None if code is None else storable(code, LONGEST_LOGGER),
+        traceback=None if traceback is None else storable(traceback, _LONGEST_TRACEBACK),
+    )
+
+
+def lines_told(lines: Iterable[str | Mapping[str, Any]]) -> str:
+    """Sentences, or `{"text": …, "level": "info", "logger": …}`; as they are stored."""
+    given = [lines] if isinstance(lines, str | Mapping) else list(lines)
+    if not 1 <= len(given) <= MOST_LINES_AT_ONCE:
+        raise Invalid(f"give 1 to {MOST_LINES_AT_ONCE} lines at once, not {len(given)}")
+    return encoded([_line(line) for line in given])
+
+
+def _line(line: object) -> RawLine:
+    fields = {"text": line} if isinstance(line, str) else line
+    if not isinstance(fields, Mapping) or not isinstance(fields.get("text"), str):
+        raise Invalid(f"a line is text, or has a text: not {line!r:.80}")
+    logger = fields.get("logger", "outside")
+    if set(fields) - {"text", "level", "logger"} or not isinstance(logger, str):
+        raise Invalid(f"a line has text, level, logger: not {line!r:.80}")
+    return (
+        0,
+        level_of(fields.get("level", "info")),
+        storable(logger, LONGEST_LOGGER),
+        storable(fields["text"], LONGEST_LINE),
+    )
+
+
+def said_summary(summary: object) -> str | None:
+    return None if summary is None else storable(summary, LONGEST_SUMMARY)
+
+
+def names_told(names: Sequence[str] | str, what: str) -> tuple[str, ...]:
+    """One or several, each once, in their order."""
+    given = [names] if isinstance(names, str) else list(names)
+    if not given:
+        raise Invalid(f"give at least one {what}")
+    return tuple(dict.fromkeys(checked_name(name, what) for name in given))

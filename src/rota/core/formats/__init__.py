@@ -1,0 +1,1 @@
+"""Formats of other schedulers, read as schedule documents."""

@@ -1,0 +1,106 @@
+"""Job lists of an interval scheduler (`interval_minutes` + `interval_type`) read as schedule documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from rota.core.calendar.triggers import cron
+from rota.core.formats.crontab import Unconverted
+from rota.core.schedules.documents import parse
+from rota.errors import Invalid, RotaError
+
+_PAYLOAD = ("source_id", "source_name", "url")
+_KNOWN = {
+    *_PAYLOAD, "name", "id", "job", "payload", "interval_minutes", "interval_type", "schedule_time", "schedule_enabled",
+    "is_paused", "max_retries", "retry_backoff_seconds", "metadata",
+}  # fmt: skip
+
+
+class IntervalJobs(msgspec.Struct, frozen=True):
+    """`remarks` are about jobs that did become schedules, but with something left to do."""
+
+    documents: tuple[dict[str, Any], ...]
+    unconverted: tuple[Unconverted, ...]
+    remarks: tuple[str, ...] = ()
+
+
+def read_intervals(text: str | bytes, *, job: str = "crawl") -> IntervalJobs:
+    """A list of jobs, or an object with `jobs`; they are counted from 1, as lines are."""
+    try:
+        found = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise Invalid(f"the file is no JSON: {error}") from None
+    jobs = found.get("jobs") if isinstance(found, dict) else found
+    if not isinstance(jobs, list):
+        raise Invalid("the file must hold a list of jobs", hint='[{"source_name": "…", "interval_minutes": 30, …}]')
+    documents: dict[str, dict[str, Any]] = {}
+    unconverted, remarks = [], []
+    unknown: dict[str, list[str]] = {}
+    for number, item in enumerate(jobs, 1):
+        try:
+            document = _document(item, job)
+            if document["name"] in documents:
+                raise ValueError(f"another job is called {document['name']!r}: give one of them a name")
+            parse(document)
+        except (RotaError, ValueError) as error:
+            why = getattr(error, "message", str(error)).removeprefix(f"schedule {_called(item)!r}: ")
+            unconverted.append(Unconverted(number, _called(item), why))
+            continue
+        documents[document["name"]] = document
+        for key in item.keys() - _KNOWN:
+            unknown.setdefault(key, []).append(document["name"])
+        if item.get("is_paused"):
+            remarks.append(f"{document['name']} is paused there: `rota schedule pause {document['name']}`")
+    remarks += [_left_out(key, names) for key, names in sorted(unknown.items())]
+    return IntervalJobs(tuple(documents.values()), tuple(unconverted), tuple(remarks))
+
+
+def _left_out(key: str, names: list[str]) -> str:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{key} of {names[0]}{more} is not known, and left out"
+
+
+def _called(item: object) -> str:
+    if not isinstance(item, Mapping):
+        return f"{item!r:.60}"
+    return next((str(item[key]) for key in ("name", "source_name", "source_id", "id") if item.get(key)), "")
+
+
+def _document(item: object, job: str) -> dict[str, Any]:
+    if not isinstance(item, Mapping):
+        raise ValueError("it is no object")
+    payload = {key: item[key] for key in _PAYLOAD if item.get(key) is not None}
+    document = {
+        "name": _called(item),
+        "job": item.get("job", job),
+        **_times(item),
+        "payload": item.get("payload", payload),
+    }
+    if not item.get("schedule_enabled", True):
+        document["enabled"] = False
+    if item.get("max_retries") is not None:
+        document["max_attempts"] = _whole(item, "max_retries") + 1
+    if item.get("retry_backoff_seconds") is not None:
+        document["backoff"] = {"base": f"{_whole(item, 'retry_backoff_seconds')}s"}
+    if item.get("metadata"):
+        document["metadata"] = item["metadata"]
+    return document
+
+
+def _times(item: Mapping[str, Any]) -> dict[str, Any]:
+    """The interval wins over the older cron field, as it did there; without a unit it counts minutes."""
+    if item.get("interval_minutes") is not None:
+        return {"interval_minutes": item["interval_minutes"], "interval_type": item.get("interval_type") or "minutes"}
+    if item.get("schedule_time"):
+        return {"cron": cron(item["schedule_time"]).expression}
+    raise ValueError("it runs once, at once, and needs no schedule: `rota run add`")
+
+
+def _whole(item: Mapping[str, Any], key: str) -> int:
+    value = item[key]
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{key} must be a whole number from 0 up, not {value!r}")
+    return value

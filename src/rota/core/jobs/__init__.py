@@ -1,0 +1,1 @@
+"""Jobs as values: definitions, retry and unique policies, HTTP and command jobs, pipelines."""

@@ -1,0 +1,97 @@
+"""Payload templates: `{plan_time}`, `{schedule}`, `{scope.kind}`, `{scope.id}` inside the texts of a payload; and of a
+run that follows another's end, `{after.run_id}`, `{after.state}` and `{after.result}`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC
+from typing import Any
+
+import msgspec
+
+from rota.errors import Invalid, did_you_mean
+from rota.values.instants import instant
+from rota.values.scope import Scope
+
+WORDS = ("plan_time", "schedule", "scope.kind", "scope.id")
+AFTER_WORDS = ("after.run_id", "after.state", "after.result")
+_PLACE = re.compile(r"\{((?:plan|scope|schedule)[a-z_.]*)\}")
+_PLACE_AFTER = re.compile(r"\{((?:plan|scope|schedule|after\.)[a-z_.]*)\}")
+
+
+class AfterRun(msgspec.Struct, frozen=True):
+    """The run whose end is followed, as far as payloads may name it."""
+
+    run_id: str
+    state: str
+    result: Any
+
+
+def check_template(payload: Any, *, after: bool = False) -> bool:
+    """Whether it has any place to fill; a word that is almost one of ours is a mistake, other braces are text.
+
+    `after`: it belongs to runs that follow another; elsewhere `{after…}` is but text.
+    """
+    found = False
+    words, place = ((*WORDS, *AFTER_WORDS), _PLACE_AFTER) if after else (WORDS, _PLACE)
+
+    def look(text: str) -> str:
+        nonlocal found
+        for word in place.findall(text):
+            if word not in words:
+                raise Invalid(f"the payload has {{{word}}}, which nothing fills", hint=did_you_mean(word, words))
+            found = True
+        return text
+
+    _walk(payload, look)
+    return found
+
+
+def is_open(payload: Any) -> bool:
+    """Whether some of it is to be the result of the run that is followed, whatever that is."""
+    found = False
+
+    def look(text: str) -> str:
+        nonlocal found
+        found = found or text == "{after.result}"
+        return text
+
+    _walk(payload, look)
+    return found
+
+
+def filled(payload: Any, schedule: str, scope: Scope, plan_time: int, after: AfterRun | None = None) -> Any:
+    """`plan_time` in microseconds; it is written in RFC 3339, UTC. A text that is one place and nothing else becomes
+    what is there: a number stays a number. Nothing that was filled in is looked at again.
+    """
+    values: dict[str, Any] = {
+        "plan_time": instant(plan_time).astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "schedule": schedule,
+        "scope.kind": scope.kind,
+        "scope.id": scope.id,
+    }
+    place = _PLACE if after is None else _PLACE_AFTER
+    if after is not None:
+        values |= {"after.run_id": after.run_id, "after.state": after.state, "after.result": after.result}
+
+    def fill(text: str) -> Any:
+        whole = place.fullmatch(text)
+        return values[whole.group(1)] if whole else place.sub(lambda match: _text(values[match.group(1)]), text)
+
+    return _walk(payload, fill)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _walk(value: Any, change: Callable[[str], Any]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list | tuple):
+        return [_walk(item, change) for item in value]
+    if isinstance(value, dict):
+        return {key: _walk(item, change) for key, item in value.items()}
+    return value

@@ -1,0 +1,127 @@
+"""Pipelines: jobs whose parts are other jobs, each done by whoever knows that one; and what each part is given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from rota.core.jobs.placeholders import filled_json, places_in
+from rota.errors import Invalid, UnknownOption, did_you_mean
+from rota.values.names import checked_name
+
+PIPELINE = "pipeline"
+"""The kind of jobs that consist of others."""
+
+MOST_PARTS = 100
+PLACE = re.compile(r"\{((?:payload|steps)(?:\.[A-Za-z0-9_.-]*)?)\}")
+_STEP = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_MARK = '"pipeline":true'
+_KNOWN = ("step", "job", "payload")
+
+T = TypeVar("T")
+
+
+class Part(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`payload` is a template; None: the run's own payload."""
+
+    step: str
+    job: str
+    payload: Any = None
+
+
+class Pipeline(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a run has to go through; `queue`, if it was given one for all its parts."""
+
+    parts: tuple[Part, ...]
+    queue: str | None = None
+
+    def after(self, done: Iterable[str]) -> Part | None:
+        """The first part that is not done."""
+        over = set(done)
+        return next((part for part in self.parts if part.step not in over), None)
+
+    def next(self, step: str) -> Part | None:
+        """The one after it."""
+        return next(iter(self.parts[self.parts.index(self.part(step)) + 1 :]), None)
+
+    def part(self, step: str) -> Part:
+        return next(part for part in self.parts if part.step == step)
+
+
+def is_pipeline(overrides: str | None) -> bool:
+    """Whether a run is one, told by what every claim brings anyway: `overrides` as they are stored."""
+    return overrides is not None and _MARK in overrides
+
+
+def parts_of(name: str, given: object) -> tuple[Part, ...]:
+    """What `app.pipeline(name, …)` takes: dicts of `step, job, payload`."""
+    if not isinstance(given, list | tuple) or not 1 <= len(given) <= MOST_PARTS:
+        raise Invalid(f"a pipeline has 1 to {MOST_PARTS} parts, in a list: {name!r:.80}")
+    parts: list[Part] = []
+    for one in given:
+        part = _part_of(one)
+        if part.job == name:
+            raise Invalid(f"pipeline {name!r} cannot be a part of itself")
+        earlier = [before.step for before in parts]
+        if part.step in earlier:
+            raise Invalid(f"step {part.step!r} is declared twice")
+        _check_places(part, earlier)
+        parts.append(part)
+    return tuple(parts)
+
+
+def _part_of(given: object) -> Part:
+    if isinstance(given, Part):
+        given = msgspec.structs.asdict(given)
+    if not isinstance(given, Mapping) or "step" not in given or "job" not in given:
+        hint = 'for example {"step": "fetch", "job": "fetch-page"}'
+        raise Invalid(f"a part of a pipeline names a step and a job: not {given!r:.80}", hint=hint)
+    for option in given:
+        if option not in _KNOWN:
+            raise UnknownOption(str(option), _KNOWN, where="a part of a pipeline")
+    step, payload = given["step"], given.get("payload")
+    if not isinstance(step, str) or not _STEP.fullmatch(step):
+        raise Invalid(f"a step of a pipeline is called by letters, digits, - and _: not {step!r:.80}")
+    if payload is not None and not isinstance(payload, dict) and not _is_one_place(payload):
+        raise Invalid(f"the payload of step {step!r} is an object, or one place for an object: not {payload!r:.80}")
+    return Part(step, checked_name(given["job"], "the job of a step"), payload)
+
+
+def _is_one_place(value: object) -> bool:
+    return isinstance(value, str) and PLACE.fullmatch(value) is not None
+
+
+def _check_places(part: Part, earlier: list[str]) -> None:
+    for word in places_in(part.payload, PLACE):
+        root, *path = word.split(".")
+        if not all(path) or (root == "steps" and not path):
+            raise Invalid(f"step {part.step!r} has {{{word}}}, which nothing fills", hint="{payload.x}, {steps.id.x}")
+        if root == "steps" and path[0] not in earlier:
+            hint = did_you_mean(path[0], earlier) if earlier else "there are no steps before it"
+            raise Invalid(f"step {part.step!r} has {{{word}}}, and no step before it is called {path[0]!r}", hint=hint)
+
+
+def payload_of(part: Part, payload: str, results: Mapping[str, str | None]) -> str:
+    """As JSON, of JSON. `Invalid` if something that it needs is not there."""
+    if part.payload is None:
+        return payload
+    steps = {step: None if result is None else msgspec.json.decode(result) for step, result in results.items()}
+    filled = filled_json(part.payload, {"payload": msgspec.json.decode(payload), "steps": steps}, PLACE)
+    if not isinstance(filled, dict):
+        raise Invalid(f"the payload of step {part.step!r} is {filled!r:.80}, and not an object")
+    return msgspec.json.encode(filled).decode()
+
+
+def within(part: str | None, step: str) -> str:
+    """The id under which a step is recorded that a handler opens: inside a part it is the part's."""
+    return step if part is None else f"{part}/{step}"
+
+
+def steps_within(part: str | None, steps: Mapping[str, T]) -> dict[str, T]:
+    """Those of the part, called as its handler calls them."""
+    if part is None:
+        return dict(steps)
+    return {id.removeprefix(f"{part}/"): one for id, one in steps.items() if id.startswith(f"{part}/")}

@@ -1,0 +1,30 @@
+"""Queues as values: pauses, and how full they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+
+from rota.core.jobs.job import JobDefinition
+
+
+class Pause(msgspec.Struct, frozen=True):
+    """What an operator holds, since when, and why."""
+
+    name: str
+    paused_at: datetime
+    paused_by: str | None
+    reason: str | None
+
+
+QueueCount = tuple[str, int, int, int]
+"""(queue, running, queued, scheduled)"""
+
+
+def with_empty_queues(counts: Iterable[QueueCount], jobs: Iterable[JobDefinition]) -> list[QueueCount]:
+    """For people, who look for the queues that their jobs name: an empty one is there, too."""
+    filled = {count[0]: count for count in counts}
+    names = {"default", *filled, *(job.queue for job in jobs)}
+    return [filled.get(name, (name, 0, 0, 0)) for name in sorted(names)]

@@ -1,0 +1,129 @@
+"""When a failed attempt is tried again: values in, a decision out."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from rota.errors import Invalid, UnknownOption
+from rota.values.durations import Duration, format_duration, parse_duration
+
+DEFAULT_MAX_ATTEMPTS = 4
+_MOST_ATTEMPTS = 10_000
+
+
+class Exponential(msgspec.Struct, frozen=True, tag="exponential"):
+    """`base × factor^(attempt-1)`, capped; up to `jitter` of it is added at random."""
+
+    base: timedelta = timedelta(seconds=60)
+    factor: float = 2.0
+    cap: timedelta = timedelta(hours=1)
+    jitter: float = 0.1
+
+    def delay(self, attempt: int, jitter: float) -> timedelta:
+        try:
+            grown = min(self.cap.total_seconds(), self.base.total_seconds() * self.factor ** (attempt - 1))
+        except OverflowError:
+            grown = self.cap.total_seconds()
+        return timedelta(seconds=grown * (1 + self.jitter * jitter))
+
+
+class Delays(msgspec.Struct, frozen=True, tag="delays"):
+    """One delay for each retry; the last one repeats."""
+
+    delays: tuple[timedelta, ...]
+
+    def delay(self, attempt: int, jitter: float) -> timedelta:
+        return self.delays[min(attempt, len(self.delays)) - 1]
+
+
+Backoff = Exponential | Delays
+
+
+class RetryPolicy(msgspec.Struct, frozen=True):
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS
+    backoff: Backoff = Exponential()
+
+
+class TryAgain(msgspec.Struct, frozen=True):
+    after: timedelta
+
+
+class GiveUp(msgspec.Struct, frozen=True):
+    reason: str
+
+
+def after_failure(policy: RetryPolicy, attempt: int, jitter: float) -> TryAgain | GiveUp:
+    """`attempt` counts from 1; `jitter` is 0..1, drawn by the caller."""
+    if attempt >= policy.max_attempts:
+        return GiveUp(f"attempt {attempt} of {policy.max_attempts}")
+    if isinstance(policy.backoff, Delays) and not policy.backoff.delays:
+        return GiveUp("an empty backoff means no retry")
+    return TryAgain(policy.backoff.delay(attempt, jitter))
+
+
+def rest_before_retry(
+    policy: RetryPolicy, max_attempts: int, attempt: int, jitter: float, after: timedelta | None = None
+) -> timedelta | None:
+    """None: not again. The run pins how often (`max_attempts`); `after`: what was asked for instead of the backoff."""
+    decision = after_failure(RetryPolicy(max_attempts, policy.backoff), attempt, jitter)
+    if isinstance(decision, GiveUp):
+        return None
+    return decision.after if after is None else after
+
+
+def jitter_of(run_id: str, fence: int) -> float:
+    """For whoever has nothing random at hand, and may have to decide the same a second time."""
+    return zlib.crc32(f"{run_id}:{fence}".encode()) / 2**32
+
+
+def backoff_of(
+    value: Backoff | Duration | list[Duration] | tuple[Duration, ...] | Mapping[str, Any], what: str = "backoff"
+) -> Backoff:
+    """What people write: `"30s"` (fixed), `["30s", "2m"]` (a list), `Exponential(...)`, or its fields in a table."""
+    if isinstance(value, Exponential):
+        return _checked(value, what)
+    if isinstance(value, Delays):
+        value = value.delays
+    if isinstance(value, Mapping):
+        return _exponential(value, what)
+    if isinstance(value, str) and value == "exponential":
+        return Exponential()
+    spans = value if isinstance(value, list | tuple) else [value]
+    return Delays(tuple(parse_duration(span, what) for span in spans))
+
+
+def retry_policy(max_attempts: int, backoff: Backoff | Duration | list[Duration] | tuple[Duration, ...]) -> RetryPolicy:
+    if not isinstance(max_attempts, int) or isinstance(max_attempts, bool) or not 1 <= max_attempts <= _MOST_ATTEMPTS:
+        raise Invalid(f"max_attempts must be 1 to {_MOST_ATTEMPTS}, not {max_attempts!r}", hint="1 means no retry")
+    return RetryPolicy(max_attempts, backoff_of(backoff))
+
+
+def written_backoff(backoff: Backoff) -> list[str] | dict[str, Any]:
+    """As people write it, for JSON; `backoff_of` reads it back."""
+    if isinstance(backoff, Delays):
+        return [format_duration(span) for span in backoff.delays]
+    fields = msgspec.structs.asdict(backoff)
+    return {**fields, "base": format_duration(backoff.base), "cap": format_duration(backoff.cap)}
+
+
+def _exponential(fields: Mapping[str, Any], what: str) -> Exponential:
+    for name in fields:
+        if name not in Exponential.__struct_fields__:
+            raise UnknownOption(str(name), Exponential.__struct_fields__, where=what)
+    spans = {name: parse_duration(fields[name], f"{what}.{name}") for name in ("base", "cap") if name in fields}
+    try:
+        return _checked(msgspec.convert({**fields, **spans, "type": "exponential"}, Exponential), what)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"{what}: {error}") from None
+
+
+def _checked(backoff: Exponential, what: str) -> Exponential:
+    sane = backoff.factor >= 1 and 0 <= backoff.jitter <= 1  # which NaN is not
+    if not sane or min(backoff.base, backoff.cap) < timedelta(0):
+        raise Invalid(f"{what}, if exponential, needs factor ≥ 1, jitter 0..1, and no negative durations")
+    return backoff

@@ -1,0 +1,54 @@
+"""What may be shown of a job that is data: secrets in it are for its workers only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from rota.core.jobs.job import JobDefinition
+
+MASK = "…"
+_SECRET = re.compile(r"auth|cookie|token|key|secret|passw|credential|signature", re.IGNORECASE)
+_QUERY = re.compile(r"([^&=;]+)=([^&;]*)")
+_HARMLESS = ("idempotency-key", "keep-alive")
+
+
+def is_secret(name: str) -> bool:
+    """By what it is called."""
+    return _SECRET.search(name) is not None and name.lower() not in _HARMLESS
+
+
+def masked(definition: JobDefinition) -> JobDefinition:
+    http, command = definition.http, definition.command
+    if http is not None:
+        http = msgspec.structs.replace(
+            http,
+            url=masked_url(http.url),
+            headers=_masked(http.headers),
+            body=_masked(http.body),
+            secret=None if http.secret is None else MASK,
+        )
+    if command is not None:
+        command = msgspec.structs.replace(command, env=_masked(command.env))
+    if http is definition.http and command is definition.command:
+        return definition
+    return msgspec.structs.replace(definition, http=http, command=command)
+
+
+def masked_url(url: str) -> str:
+    """Without what its query calls a secret."""
+    parts = urlsplit(url)
+    if not parts.query:
+        return url
+    query = _QUERY.sub(lambda pair: f"{pair[1]}={MASK}" if is_secret(pair[1]) else pair[0], parts.query)
+    return urlunsplit(parts._replace(query=query))
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: MASK if is_secret(name) else _masked(item) for name, item in value.items()}
+    return [_masked(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,125 @@
+"""The state of a job, derived from its pause, its runs and its schedules."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from rota.core.states import RunState
+from rota.errors import Invalid, did_you_mean
+from rota.values.instants import instant
+
+RESUME_MODES = ("skip", "latest", "all")
+
+
+class JobState(StrEnum):
+    """What a job is at, taken as a whole."""
+
+    PENDING = "pending"
+    SCHEDULED = "scheduled"
+    RUNNING = "running"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+JOB_STATE_WORDS: dict[JobState, str] = {
+    JobState.PENDING: "it never ran, and nothing is planned",
+    JobState.SCHEDULED: "a run waits, or a schedule names the next plan time",
+    JobState.RUNNING: "a run is under way",
+    JobState.PAUSED: "somebody paused it; its runs wait",
+    JobState.COMPLETED: "nothing is planned, and its newest run succeeded",
+    JobState.FAILED: "nothing is planned, and its newest run failed, timed out or expired",
+    JobState.CANCELLED: "nothing is planned, and its newest run was cancelled",
+}
+
+
+class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """`running` and `waiting` count runs; `next_at` is when the next one is due, None while the job is paused."""
+
+    job: str
+    state: JobState
+    running: int
+    waiting: int
+    last_run_at: datetime | None
+    next_at: datetime | None
+    paused_at: datetime | None
+    paused_by: str | None
+    pause_reason: str | None
+
+
+class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the state of a job is derived from; times in microseconds.
+
+    `due_at` is when its next waiting run is due, `planned_at` the next plan time of its active schedules; `began_at`
+    and `ended` are of its newest finished run that was not skipped.
+    """
+
+    job: str
+    paused_at: int | None = None
+    paused_by: str | None = None
+    pause_reason: str | None = None
+    running: int = 0
+    running_since: int | None = None
+    waiting: int = 0
+    due_at: int | None = None
+    planned_at: int | None = None
+    began_at: int | None = None
+    ended: str | None = None
+
+
+_AFTER = {
+    RunState.SUCCEEDED: JobState.COMPLETED,
+    RunState.FAILED: JobState.FAILED,
+    RunState.TIMED_OUT: JobState.FAILED,
+    RunState.EXPIRED: JobState.FAILED,
+    RunState.CANCELLED: JobState.CANCELLED,
+}
+RETRIED_BY_HAND = frozenset({RunState.FAILED, RunState.TIMED_OUT, RunState.EXPIRED, RunState.CANCELLED})
+"""How the newest run of a job has to have ended for the job to be retried."""
+
+
+def job_state(facts: JobFacts) -> JobState:
+    if facts.paused_at is not None:
+        return JobState.PAUSED
+    if facts.running:
+        return JobState.RUNNING
+    if facts.waiting or facts.planned_at is not None:
+        return JobState.SCHEDULED
+    return JobState.PENDING if facts.ended is None else _AFTER[RunState(facts.ended)]
+
+
+def status_of(facts: JobFacts) -> JobStatus:
+    began = [at for at in (facts.began_at, facts.running_since) if at is not None]
+    return JobStatus(
+        job=facts.job,
+        state=job_state(facts),
+        running=facts.running,
+        waiting=facts.waiting,
+        last_run_at=_instant(max(began, default=None)),
+        next_at=_instant(next_at(facts)),
+        paused_at=_instant(facts.paused_at),
+        paused_by=facts.paused_by,
+        pause_reason=facts.pause_reason,
+    )
+
+
+def next_at(facts: JobFacts) -> int | None:
+    if facts.paused_at is not None:
+        return None
+    return min((at for at in (facts.due_at, facts.planned_at) if at is not None), default=None)
+
+
+def resume_mode(text: str) -> str:
+    """What becomes of the plan times that passed while a job or a schedule was paused."""
+    if text not in RESUME_MODES:
+        hint = did_you_mean(text, RESUME_MODES)
+        raise Invalid(f"catch_up cannot be {text!r} when something is resumed", hint=hint)
+    return text
+
+
+def _instant(micros: int | None) -> datetime | None:
+    return None if micros is None else instant(micros)

@@ -1,0 +1,92 @@
+"""Unique keys: which enqueues mean the same piece of work, and what the second one gets."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import timedelta
+
+import msgspec
+
+from rota.errors import Invalid, did_you_mean
+from rota.values.scope import Scope
+
+ON_CONFLICT = ("existing", "replace", "reject")
+CLEARED = ("failed", "succeeded")
+
+
+class Unique(msgspec.Struct, frozen=True):
+    """Unique by `fields` of the payload (none: by all of it), while not final or for `period` after creation.
+
+    `clear`: of a run with replicas that is there already, those that have failed, or succeeded, are to be done again.
+    """
+
+    fields: tuple[str, ...] = ()
+    period: timedelta | None = None
+    on_conflict: str = "existing"
+    clear: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for outcome in self.clear:
+            if outcome not in CLEARED:
+                raise Invalid(f"unique.clear cannot be {outcome!r}", hint=did_you_mean(outcome, CLEARED))
+        if self.clear and self.on_conflict != "existing":
+            hint = "leave one of them out"
+            raise Invalid(f"unique.clear means nothing if on_conflict is {self.on_conflict!r}", hint=hint)
+        if self.on_conflict not in ON_CONFLICT:
+            raise Invalid(
+                f"unique.on_conflict cannot be {self.on_conflict!r}", hint=did_you_mean(self.on_conflict, ON_CONFLICT)
+            )
+
+
+class PartKey(msgspec.Struct, frozen=True):
+    """The idempotency key of one run in a request for `of` of them: asked for more or fewer, it is another request."""
+
+    name: str
+    of: int = 1
+
+
+class KeyHold(msgspec.Struct, frozen=True):
+    """One key that a new run wants to hold.
+
+    Held while the holder is not final, and until `period` (µs) after its creation; `once` also for ever after success.
+    A `fingerprint` makes the key a request's identity: the same key with other content is an error. `label` is the key
+    as its owner wrote it.
+    """
+
+    key: str
+    on_conflict: str = "existing"
+    period: int | None = None
+    once: bool = False
+    fingerprint: str | None = None
+    label: str | None = None
+    clear: tuple[str, ...] = ()
+
+
+def unique_key(job: str, scope: Scope, key: str) -> str:
+    return "u:" + _digest([job, scope.kind, scope.id, "key", key])
+
+
+def unique_fields(job: str, scope: Scope, payload: str, fields: Sequence[str]) -> str:
+    """Two payloads are the same work if their chosen fields are equal, whatever the order of names."""
+    content = msgspec.json.decode(payload)
+    if fields:
+        content = {name: content.get(name) for name in fields}
+    return "u:" + _digest([job, scope.kind, scope.id, "fields", content])
+
+
+def once_key(job: str, scope: Scope) -> str:
+    return "o:" + _digest([job, scope.kind, scope.id])
+
+
+def idempotency_key(key: str, within: Scope | None = None) -> str:
+    """Of a caller who is for one scope only, in a room of its own: what others call their requests does not matter."""
+    return "i:" + _digest([key] if within is None else [key, within.kind, within.id])
+
+
+def fingerprint(*content: object) -> str:
+    return _digest(list(content))
+
+
+def _digest(content: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()[:40]

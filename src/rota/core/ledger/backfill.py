@@ -1,0 +1,180 @@
+"""Backfill: which plan times of the past get a run after all, and what is left of the ranges that held them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from rota.core.calendar.rules import Times
+from rota.core.ledger.occurrences import PlannedRun
+from rota.core.ledger.verify import History, Range
+from rota.core.states import RunState
+from rota.values.scope import Scope
+
+RAN = ("none", "failed", "all")
+"""Which plan times that have a run get another: none, those whose run did not succeed, or all."""
+MOST_RUNS = 10_000
+MOST_LOOKED_AT = 200_000
+SAMPLE = 10
+
+
+class Backfill(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backfill did, or would do: `count` runs, `retried` of them for plan times that had one.
+
+    Left alone are plan times that ran `already` or are part of a run that did, those of which only a folded range is
+    `known`, those that are still `pending`, and those whose unique key another run has `held`: a dry run does not tell
+    these apart. `plan_times` are the first of those that got a run.
+    """
+
+    schedule: str
+    count: int
+    retried: int
+    already: int
+    known: int
+    pending: int
+    held: int = 0
+    runs: tuple[str, ...]
+    plan_times: tuple[datetime, ...]
+    dry_run: bool
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """A plan time that is to get a run; `instead_of` is the one that it had."""
+
+    scope: Scope
+    plan_time: int
+    instead_of: str | None = None
+
+
+class Choice(msgspec.Struct, frozen=True):
+    missing: list[Missing]
+    already: int
+    known: int
+
+
+def choose(
+    plan_times: Sequence[int],
+    scopes: Sequence[Scope],
+    runs: Iterable[PlannedRun],
+    newest: Mapping[str, str],
+    ranges: Iterable[Range],
+    ran: str,
+) -> Choice:
+    """`newest`: a run → the state of the last one that was derived from it by a retry."""
+    missing, already, known = [], 0, 0
+    for scope, lane in _lanes(scopes, runs, ranges).items():
+        for at in plan_times:
+            run = lane.runs.get(at)
+            if run is not None and _again(newest.get(run.id, run.state), ran):
+                missing.append(Missing(scope, at, run.id))
+            elif run is not None or _holds(lane.covers, at):
+                already += 1
+            elif not _holds(lane.missed, at) and _holds(lane.known, at):
+                known += 1
+            else:
+                missing.append(Missing(scope, at))
+    missing.sort(key=lambda one: one.plan_time)
+    return Choice(missing, already, known)
+
+
+def _lanes(scopes: Iterable[Scope], runs: Iterable[PlannedRun], ranges: Iterable[Range]) -> dict[Scope, _Lane]:
+    lanes = {scope: _Lane({}, [], [], []) for scope in scopes}
+    for run in runs:
+        if run.scope in lanes:
+            lanes[run.scope].add(run)
+    for found in ranges:
+        for lane in [lanes.get(found.scope)] if found.scope else list(lanes.values()):
+            if lane is not None:
+                (lane.missed if found.is_dense else lane.known).append((found.from_at, found.to_at))
+    return lanes
+
+
+class _Lane(msgspec.Struct):
+    """What is known of one scope's plan times; ranges as (first, last)."""
+
+    runs: dict[int, PlannedRun]
+    covers: list[tuple[int, int]]
+    missed: list[tuple[int, int]]
+    known: list[tuple[int, int]]
+
+    def add(self, run: PlannedRun) -> None:
+        self.runs[run.plan_time] = run
+        if run.covers_from is not None:
+            self.covers.append((run.covers_from, run.plan_time))
+
+
+def _holds(ranges: Sequence[tuple[int, int]], at: int) -> bool:
+    return any(first <= at <= last for first, last in ranges)
+
+
+def _again(state: str, ran: str) -> bool:
+    if ran == "none" or not RunState(state).is_final:
+        return False
+    return ran == "all" or state != RunState.SUCCEEDED
+
+
+def cut(found: Range, times: Times, made: Sequence[int]) -> list[Range]:
+    """What is left of a missed range without the plan times `made`, which are in order."""
+    inside = made[bisect_left(made, found.from_at) : bisect_right(made, found.to_at)]
+    taken = [at for at in inside if times.is_time(at)]
+    return [
+        msgspec.structs.replace(found, from_at=first, to_at=last, count=count)
+        for first, last, count in times.parts(found.from_at - 1, found.to_at, taken)
+    ]
+
+
+def cut_all(history: History, ranges: Iterable[Range], made: Iterable[Missing]) -> Iterator[tuple[Range, list[Range]]]:
+    """Missed ranges that are touched, each with what is left of it: of all scopes if these were alike, else of each."""
+    by_scope: dict[Scope, list[int]] = {}
+    for one in made:
+        if one.instead_of is None:
+            by_scope.setdefault(one.scope, []).append(one.plan_time)
+    for found in ranges:
+        stretch = history.at(found.from_at)
+        if not found.is_dense or stretch is None:
+            continue
+        lanes = {scope: (after, until) for scope, after, until in history.lanes(stretch)}
+        wanted = [found.scope] if found.scope else list(lanes)
+        own = {scope: _inside(found, by_scope.get(scope, [])) for scope in wanted}
+        if not any(own.values()):
+            continue
+        alike = len({tuple(plan_times) for plan_times in own.values()}) == 1
+        whole = all(after < found.from_at and found.to_at <= until for after, until in lanes.values())
+        if found.scope or (alike and whole):
+            yield found, cut(found, stretch.times, next(iter(own.values())))
+            continue
+        left = []
+        for scope, plan_times in own.items():
+            after, until = lanes[scope]
+            part = _part(found, scope, stretch.times, after, until)
+            left += cut(part, stretch.times, plan_times) if part else []
+        yield found, left
+
+
+def _inside(found: Range, plan_times: Sequence[int]) -> list[int]:
+    return [at for at in plan_times if found.from_at <= at <= found.to_at]
+
+
+def _part(found: Range, scope: Scope, times: Times, after: int, until: int) -> Range | None:
+    """The part of a range of all scopes that is one scope's own."""
+    if after < found.from_at and found.to_at <= until:
+        return msgspec.structs.replace(found, scope=scope)
+    low, high = max(after, found.from_at - 1), min(until, found.to_at)
+    first, last = times.next(low), times.prev(high + 1)
+    count = times.count(low, high)
+    if not count or first is None or last is None:
+        return None
+    return msgspec.structs.replace(found, from_at=first, to_at=last, scope=scope, count=count)
+
+
+def of_scope(found: Range, history: History) -> list[Range]:
+    """A missed range of all scopes, as one of each."""
+    stretch = history.at(found.from_at)
+    if stretch is None or found.scope is not None:
+        return [found]
+    lanes = history.lanes(stretch)
+    parts = [_part(found, scope, stretch.times, after, until) for scope, after, until in lanes]
+    return [part for part in parts if part is not None]

@@ -1,0 +1,61 @@
+"""Folding: runs and ranges that are not kept any longer become one range per schedule, scope and reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from rota.core.ledger.verify import Range
+from rota.values.scope import Scope
+
+RAN, MISSED = "ran", "missed"
+"""The reasons of pruned ranges."""
+
+
+class Gone(msgspec.Struct, frozen=True):
+    """A run of a plan time, about to be forgotten, with the plan times that it covers."""
+
+    schedule_id: str
+    scope: Scope
+    plan_time: int
+    covers_from: int | None
+    covered: int
+    state: str
+    reason: str | None
+    backfilled: bool
+
+
+def short_reason(reason: str | None) -> str:
+    """What skips have in common that differ in a run's id, a limit's key, a number: `overlap`, `failure`, `limit`."""
+    words = (reason or "").partition(":")[0].split()
+    return words[0] if words else "policy"
+
+
+def range_of_gone(run: Gone, reason: str) -> Range:
+    """`reason` is that of a pruned range; a skipped run has its own."""
+    skipped = run.state == "skipped"
+    first = run.plan_time if run.covers_from is None else run.covers_from
+    return Range(
+        first,
+        run.plan_time,
+        run.scope,
+        "skipped" if skipped else "pruned",
+        short_reason(run.reason) if skipped else reason,
+        1 + run.covered,
+    )
+
+
+def joined(ranges: Iterable[tuple[str, Range]]) -> dict[tuple[str, Scope | None, str, str], Range]:
+    """One for each schedule, scope, kind and reason: from the first plan time to the last, the counts added up."""
+    found: dict[tuple[str, Scope | None, str, str], Range] = {}
+    for id, one in ranges:
+        key = (id, one.scope, one.kind, one.reason)
+        other = found.get(key, one)
+        found[key] = msgspec.structs.replace(
+            one,
+            from_at=min(one.from_at, other.from_at),
+            to_at=max(one.to_at, other.to_at),
+            count=one.count + (other.count if key in found else 0),
+        )
+    return found

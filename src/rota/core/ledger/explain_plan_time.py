@@ -1,0 +1,363 @@
+"""Explanations: why a plan time of a schedule did or did not, will or will not run, in words and as facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from rota.core.calendar import rules
+from rota.core.calendar.describe import describe
+from rota.core.calendar.rules import Rule
+from rota.core.ledger.occurrences import PlannedRun
+from rota.core.ledger.verify import UNNAMED, History, Range, Stretch
+from rota.core.planning.overlap_and_failure import Create, Lane, Skip, decide
+from rota.core.planning.tick import Standing, eligible
+from rota.core.runs.run import RunError
+from rota.core.schedules.revisions import Rest
+from rota.core.schedules.schedule import Schedule
+from rota.core.states import RunState
+from rota.values.actor import is_policy
+from rota.values.durations import age, in_micros, span
+from rota.values.instants import instant, micros_at
+from rota.values.json import Json
+from rota.values.scope import Scope
+
+_SHOWN = 5
+_LATE = 10_000_000
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """`verdict` is one word, `words` are sentences, `facts` the same for programs."""
+
+    verdict: str
+    words: tuple[str, ...]
+    facts: dict[str, Json]
+
+
+class Told(msgspec.Struct, frozen=True):
+    """A run of the plan time that is asked for; `error`: of its last attempt."""
+
+    run: PlannedRun
+    run_at: int
+    started_at: int | None
+    finished_at: int | None
+    cancelled_by: str | None = None
+    error: RunError | None = None
+
+
+class PlanTimeFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is known about one instant of a schedule; times in microseconds. `planners`: processes that plan."""
+
+    at: int
+    now: int
+    schedule: Schedule
+    history: History
+    runs: Sequence[Told]
+    covering: Sequence[PlannedRun]
+    ranges: Sequence[Range]
+    lanes: Mapping[Scope, Lane]
+    max_attempts: int
+    next_at: int | None
+    provider: str | None
+    planners: int
+
+    @property
+    def standing(self) -> Standing:
+        own = self.schedule
+        plan = None if own.next_plan is None else micros_at(own.next_plan)
+        return Standing(own.id, own.name, own.definition, micros_at(own.cursor_at), plan, own.fired)
+
+
+def newest_plan(history: History, schedule: Schedule, last_run: int | None, now: int) -> int | None:
+    """The last plan time that came; if none has, the first that will.
+
+    `last_run`: the last that got a run, of a schedule whose plan times follow from the ends of runs.
+    """
+    for stretch in reversed([*history.up_to(max(now, history.cursor))]):
+        at = stretch.times.prev(min(stretch.until, now) + 1)
+        if at is not None and at > stretch.after and not history.ended(stretch):
+            return at
+    if last_run is not None:
+        return last_run
+    return None if schedule.next_plan is None else micros_at(schedule.next_plan)
+
+
+def explain_plan_time(facts: PlanTimeFacts) -> Explanation:
+    missed = [found for found in facts.ranges if found.is_dense]
+    if facts.runs:
+        return _ran(facts)
+    if facts.covering:
+        return _coalesced(facts)
+    if missed:
+        words = f"It was missed: {missed[0].reason}. So were {missed[0].count} plan times from "
+        words += f"{_at(missed[0].from_at)} to {_at(missed[0].to_at)}."
+        return _told("missed", facts, [words], reason=missed[0].reason, count=missed[0].count)
+    if facts.at > facts.history.cursor:
+        return _undecided(facts)
+    stretch = facts.history.at(facts.at)
+    if stretch is None:
+        first = facts.history.revisions[0]
+        return _told("not_planned", facts, [f"The schedule plans from {_at(first.valid_from)} on."])
+    return _unnamed(facts, stretch) or _without_run(facts, stretch)
+
+
+def _ran(facts: PlanTimeFacts) -> Explanation:
+    words, told = [], []
+    for found in facts.runs[:_SHOWN]:
+        words.append(_run_words(found, facts.now))
+        told.append(_run_facts(found))
+    if len(facts.runs) > _SHOWN:
+        words.append(f"There are {len(facts.runs) - _SHOWN} more runs of this plan time, for other scopes.")
+    skipped = all(found.run.state == "skipped" for found in facts.runs)
+    return _told("skipped" if skipped else "ran", facts, words, runs=told)
+
+
+def _run_words(found: Told, now: int) -> str:
+    run, scope = found.run, _for(found.run.scope)
+    again = "" if run.again is None else f" Run {run.again.run_id}, made in its place, is {run.again.state}."
+    if run.state == "skipped":
+        return f"It was skipped{scope}: {run.reason} (run {run.id}).{again}"
+    words = f"Run {run.id}{scope} is {run.state}{_why_so(found)}"
+    if found.started_at is not None:
+        words += f"; it began {_after(run.plan_time, found.started_at)}"
+    elif found.run_at > now:
+        words += f"; it may begin at {_at(found.run_at)}"
+    if run.covered:
+        words += f"; it stands for {run.covered} earlier plan times, too"
+    return f"{words}.{again}"
+
+
+def _why_so(found: Told) -> str:
+    run, error = found.run, found.error
+    if run.state in (RunState.CANCELLING, RunState.CANCELLED):
+        by = f" by {found.cancelled_by}" if found.cancelled_by and not is_policy(found.cancelled_by) else ""
+        return by + (f": {run.reason}" if run.reason else "")
+    if error is None:
+        return ""
+    ended = RunState(run.state).is_final
+    return f"{':' if ended else '; its last attempt ended with'} {error.type}: {error.message}"
+
+
+def _run_facts(found: Told) -> dict[str, Json]:
+    run = found.run
+    late = None if found.started_at is None else max(0, found.started_at - run.plan_time) // 1_000
+    return {
+        "run_id": run.id,
+        "scope": msgspec.to_builtins(run.scope),
+        "state": run.state,
+        "reason": run.reason,
+        "cancelled_by": found.cancelled_by,
+        "error": None if found.error is None else {"type": found.error.type, "message": found.error.message},
+        "run_at": _at(found.run_at),
+        "started_at": None if found.started_at is None else _at(found.started_at),
+        "finished_at": None if found.finished_at is None else _at(found.finished_at),
+        "lateness_ms": late,
+        "missed_count": run.covered,
+        "again": msgspec.to_builtins(run.again),
+    }
+
+
+def _coalesced(facts: PlanTimeFacts) -> Explanation:
+    words = [
+        f"It was coalesced{_for(run.scope)} into run {run.id} of {_at(run.plan_time)}, which is {run.state}: that run "
+        f"stands for {run.covered} earlier plan times."
+        for run in facts.covering[:_SHOWN]
+    ]
+    told = [{"run_id": run.id, "scope": msgspec.to_builtins(run.scope), "state": run.state} for run in facts.covering]
+    return _told("coalesced", facts, words, runs=told[:_SHOWN])
+
+
+def _unnamed(facts: PlanTimeFacts, stretch: Stretch) -> Explanation | None:
+    """If the rule that was in force does not name the instant."""
+    definition = stretch.revision.definition
+    if definition.follows is not None:
+        told = "The schedule follows the ends of its own runs: it has no plan time there."
+        return _told("not_planned", facts, [told])
+    if definition.awaited is not None:
+        told = f"The schedule runs {describe(definition.rule)}: it has no plan times of its own."
+        return _told("not_planned", facts, [told])
+    if stretch.times.is_time(facts.at):
+        return None
+    removed = _removed_by(definition.rule, facts.history.name, facts.at)
+    words = [f"It is not a plan time: {removed}." if removed else "It is not a plan time."]
+    before, after = stretch.times.prev(facts.at), stretch.times.next(facts.at)
+    words.append(f"The one before is {_at(before)}." if before is not None else "There is none before.")
+    words.append(f"The one after is {_at(after)}." if after is not None else "There is none after.")
+    return _told(
+        "not_planned",
+        facts,
+        words,
+        removed_by=removed,
+        before=None if before is None else _at(before),
+        after=None if after is None else _at(after),
+    )
+
+
+def _removed_by(rule: Rule, name: str, at: int) -> str | None:
+    if rule.start_at is not None and at < rule.start_at:
+        return f"the schedule starts at {_at(rule.start_at)}"
+    if rule.end_at is not None and at > rule.end_at:
+        return f"the schedule ended at {_at(rule.end_at)}"
+    free = msgspec.structs.replace(rule, windows=(), exclude=())
+    if not rules.compiled(free, name).is_time(at):
+        return None
+    if rule.exclude and not rules.compiled(msgspec.structs.replace(rule, windows=()), name).is_time(at):
+        return "its date is excluded"
+    return "it is outside of the execution windows"
+
+
+def _without_run(facts: PlanTimeFacts, stretch: Stretch) -> Explanation:
+    revision = stretch.revision
+    folded = [found for found in facts.ranges if not found.is_dense and found.reason != UNNAMED]
+    if not revision.active:
+        return _resting(facts, stretch)
+    if folded:
+        kind = folded[0].kind
+        told = f"{folded[0].count} plan times from {_at(folded[0].from_at)} to {_at(folded[0].to_at)}"
+        word = "pruned" if kind == "pruned" else f"skipped ({folded[0].reason})"
+        words = [f"What became of it is not known one by one any more: {told} were {word}."]
+        return _told(kind, facts, words, reason=folded[0].reason, count=folded[0].count)
+    return _told("unknown", facts, ["Nothing is recorded of it, which cannot be: `rota doctor` tells more."])
+
+
+def _resting(facts: PlanTimeFacts, stretch: Stretch) -> Explanation:
+    rest = facts.history.rests[stretch.revision.no]
+    if rest.ended:
+        return _after_its_end(facts, rest)
+    by = f" by {rest.by}" if rest.by else ""
+    words = [f"The schedule was not active then: {rest.reason}{by}, since {_at(rest.since)}."]
+    return _told("paused", facts, words, reason=rest.reason, by=rest.by, since=_at(rest.since))
+
+
+def _after_its_end(facts: PlanTimeFacts, rest: Rest) -> Explanation:
+    stretch = facts.history.at(facts.at)
+    definition = facts.schedule.definition if stretch is None else stretch.revision.definition
+    had = "the only run" if definition.max_runs == 1 else f"the last of the {definition.max_runs} runs"
+    words = [f"It is not a plan time: the schedule ended at {_at(rest.since)}, with {had} that it may have."]
+    return _told("not_planned", facts, words, max_runs=definition.max_runs, ended_at=_at(rest.since))
+
+
+def _undecided(facts: PlanTimeFacts) -> Explanation:
+    """After the cursor: due and not planned yet, or to come."""
+    schedule, history = facts.schedule, facts.history
+    times = schedule.definition.times(schedule.name)
+    current = Stretch(history.revisions[-1], times, history.cursor, facts.at)
+    if schedule.definition.follows is None:
+        unnamed = _unnamed(facts, current)
+    else:
+        is_next = schedule.next_plan is not None and micros_at(schedule.next_plan) == facts.at
+        unnamed = None if is_next else _unnamed(facts, current)
+    if unnamed:
+        return unnamed
+    rest = history.rests.get(history.revisions[-1].no)
+    if rest is not None and rest.ended:
+        return _after_its_end(facts, rest)
+    why = _why_resting(schedule)
+    if why and facts.at <= facts.now:
+        words = [why, "It would be caught up with only if the schedule were resumed so."]
+        since = None if rest is None else _at(rest.since)
+        reason, by = (schedule.pause_reason, schedule.paused_by) if rest is None else (rest.reason, rest.by)
+        return _told("paused", facts, words, reason=reason, by=by, since=since)
+    room = facts.standing.room
+    number = times.count(history.cursor, facts.at)
+    if room is not None and number > room:
+        words = [f"It will not run: the schedule may have {schedule.definition.max_runs} runs, and they are used up."]
+        return _told("not_planned", facts, words, max_runs=schedule.definition.max_runs, fired=schedule.fired)
+    due = facts.at + in_micros(schedule.definition.delay)
+    if due <= facts.now:
+        return _told("pending", facts, [f"It is due since {_at(due)}, and not planned yet.", *_why_late(facts)])
+    return _future(facts, due, why)
+
+
+def _why_resting(schedule: Schedule) -> str | None:
+    by = f" by {schedule.paused_by}" if schedule.paused_by else ""
+    if not schedule.enabled:
+        return "The schedule is disabled."
+    if schedule.paused_at is not None:
+        reason = f": {schedule.pause_reason}" if schedule.pause_reason else ""
+        until = f", until {_at(micros_at(schedule.resume_at))}" if schedule.resume_at else ""
+        return f"The schedule is paused{by} since {_at(micros_at(schedule.paused_at))}{until}{reason}."
+    return f"Its job {schedule.job!r} is paused." if schedule.job_paused else None
+
+
+def _why_late(facts: PlanTimeFacts) -> list[str]:
+    if facts.schedule.trouble:
+        return [f"The last try to plan it failed: {facts.schedule.trouble}."]
+    if facts.next_at is None or facts.now - facts.next_at < _LATE:
+        return ["A planner takes it up within a second; each server and worker has one."]
+    if facts.provider:
+        words = f"It waits for a process that has the scope provider {facts.provider!r} registered."
+        return [words, *_planners(facts)]
+    return _planners(facts)
+
+
+def _planners(facts: PlanTimeFacts) -> list[str]:
+    if facts.planners:
+        alive = (
+            "1 worker is alive, and plans" if facts.planners == 1 else f"{facts.planners} workers are alive, and plan"
+        )
+        return [f"{alive} besides."]
+    return ["No worker is alive: start `rota server`, `rota dev` or `rota worker`."]
+
+
+def _future(facts: PlanTimeFacts, due: int, why: str | None) -> Explanation:
+    words, held = [], []
+    schedule = facts.schedule
+    resumed = schedule.resume_at is not None and micros_at(schedule.resume_at) < facts.at
+    if why and not resumed:
+        words = [why, "As things are, it will not run."]
+    else:
+        words = [*([why] if why else []), f"It will be planned at {_at(due)}."]
+    moments = [(scope, eligible(facts.standing, scope, facts.at)) for scope in _few(facts.lanes)]
+    if schedule.definition.jitter:
+        words += [f"Its run{_for(scope)} may begin at {_at(moment)}." for scope, moment in moments]
+    for scope in _few(facts.lanes):
+        reason = _held_by(facts, facts.lanes[scope])
+        if reason:
+            held.append(reason)
+            words.append(f"If it were now, {reason}{_for(scope)}.")
+    eligible_at = [{"scope": msgspec.to_builtins(scope), "at": _at(moment)} for scope, moment in moments]
+    return _told("future", facts, words, planned_at=_at(due), eligible_at=eligible_at, held_by=held)
+
+
+def _held_by(facts: PlanTimeFacts, lane: Lane) -> str | None:
+    definition = facts.schedule.definition
+    decision = decide(definition.overlap, definition.failure, lane, facts.now, facts.max_attempts)
+    if isinstance(decision, Skip):
+        return f"it would be skipped: {decision.reason}"
+    if not isinstance(decision, Create):
+        return f"the schedule would be paused: {decision.reason}"
+    if decision.after:
+        return f"it would wait for run {decision.after[-1]}"
+    if decision.supersedes:
+        return f"run {decision.supersedes[-1]} would give way to it"
+    return None
+
+
+def _few(lanes: Iterable[Scope]) -> list[Scope]:
+    return list(lanes)[:_SHOWN]
+
+
+def _told(verdict: str, facts: PlanTimeFacts, words: Sequence[str], **more: Any) -> Explanation:
+    common = {"schedule": facts.schedule.name, "at": _at(facts.at), "now": _at(facts.now)}
+    return Explanation(verdict=verdict, words=tuple(words), facts={**common, **more})
+
+
+def _for(scope: Scope) -> str:
+    return "" if scope == Scope() else f" for {scope.kind}/{scope.id}"
+
+
+def _at(micros: int) -> str:
+    return written(instant(micros))
+
+
+def written(at: datetime) -> str:
+    return at.isoformat().replace("+00:00", "Z")
+
+
+def _after(plan_time: int, moment: int) -> str:
+    late = instant(moment) - instant(plan_time)
+    return f"{span(late)} after its plan time" if moment >= plan_time else age(instant(moment), instant(plan_time))

@@ -1,0 +1,358 @@
+"""Explanations of runs: why one is in the state that it is in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from rota.core.ledger.explain_plan_time import Explanation, written
+from rota.core.limits.limits import measure
+from rota.core.runs.dependencies import NEEDS_SUCCESS, SUCCESS_OR_SKIP
+from rota.core.runs.run import Attempt, Run
+from rota.core.schedules.job_triggers import because, cause_of
+from rota.core.states import RunState
+from rota.core.workers.replicas import Replica
+from rota.core.workers.requirements import NOTHING, Needs, meets
+from rota.core.workers.worker import WorkerState, name_of
+from rota.values.durations import age, span
+
+_SHOWN = 5
+MAY_BE_CLAIMED, WAITS_FOR_TIME, WITHIN_LIMITS, WAITS_FOR_RUNS, CONDUCTS_WHEN_DUE = 0, 1, 2, 3, 5
+
+
+class Paused(msgspec.Struct, frozen=True):
+    """What an operator holds: a job or a queue."""
+
+    kind: str
+    name: str
+    at: datetime
+    by: str | None
+    reason: str | None
+
+
+class LimitFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`held`: slots, or how many began within the `period` (µs) of a rate, which `opens_at` that time again."""
+
+    key: str
+    max: int
+    held: int
+    period: int | None = None
+    opens_at: datetime | None = None
+
+
+class LiveWorker(msgspec.Struct, frozen=True):
+    id: str
+    queues: tuple[str, ...]
+    jobs: tuple[str, ...]
+    state: WorkerState = WorkerState.WORKING
+    labels: tuple[str, ...] = ()
+    app_version: str = ""
+
+    @property
+    def name(self) -> str:
+        return name_of(self.id)
+
+    @property
+    def claims(self) -> bool:
+        """One that drains or stops takes from no queue."""
+        return self.state is WorkerState.WORKING
+
+
+class PartFacts(msgspec.Struct, frozen=True):
+    """The part of a pipeline that a run is at: the `no`th `of` all, for workers of that queue who know that job."""
+
+    step: str
+    job: str
+    queue: str
+    no: int
+    of: int
+
+
+class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """`hold` as in the table of ready runs; `waits_for`: runs, their final state, None while they go on, and what it
+    needs of them (`rota_wait.kind`); `awaited_by`: runs that wait for it; `before`: how many runs of its queue are
+    to be claimed first; `shielded`: it is in a step that is not to be cancelled; `step`: the one whose end it waits for
+    outside; `for_worker`: the name of the only worker that may have it. Of a run that conducts, `limits` are those of
+    its replicas that wait.
+
+    `walled`: for a reader of one scope, who is told of no other runs than those of it; `apart`: it waits for such."""
+
+    run: Run
+    now: datetime
+    hold: int | None = None
+    waits_for: Sequence[tuple[str, str | None, int]] = ()
+    awaited_by: Sequence[str] = ()
+    limits: Sequence[LimitFacts] = ()
+    pauses: Sequence[Paused] = ()
+    workers: Sequence[LiveWorker] = ()
+    before: int = 0
+    attempts: Sequence[Attempt] = ()
+    cancelled_by: str | None = None
+    lease_until: datetime | None = None
+    cancel_until: datetime | None = None
+    shielded: bool = False
+    step: str | None = None
+    needs: Needs = NOTHING
+    replicas: Sequence[Replica] = ()
+    for_worker: str | None = None
+    part: PartFacts | None = None
+    walled: bool = False
+    apart: bool = False
+
+    @property
+    def claimed_as(self) -> tuple[str, str]:
+        """By which job, and from which queue."""
+        return (self.run.job, self.run.queue) if self.part is None else (self.part.job, self.part.queue)
+
+
+def explain_run(facts: RunFacts) -> Explanation:
+    run = facts.run
+    more: dict[str, Any] = {}
+    if run.state is RunState.SCHEDULED:
+        words = _scheduled(facts, more)
+    elif run.state is RunState.QUEUED:
+        words = _queued(facts, more)
+    elif facts.replicas and not run.state.is_final:
+        words = _conducting(facts, more)
+    elif run.state in (RunState.RUNNING, RunState.CANCELLING, RunState.WAITING):
+        words = _running(facts, more)
+    else:
+        words = _ended(facts)
+    if facts.awaited_by:
+        more["awaited_by"] = list(facts.awaited_by)
+        one = len(facts.awaited_by) == 1
+        words.append(f"{_runs(facts.awaited_by).capitalize()} {'waits' if one else 'wait'} for it.")
+    if (at := facts.part) is not None and not run.state.is_final:
+        words = [f"It is at step {at.step!r}, {at.no} of {at.of}, which is job {at.job!r}.", *words]
+        more["part"] = msgspec.to_builtins(at)
+    cause = cause_of(run.metadata)
+    if cause is not None:
+        words = [*words, f"Its schedule {run.schedule!r} made it {because(cause)}."]
+        more["triggered_by"] = msgspec.to_builtins(cause)
+    common = {
+        "run_id": run.id,
+        "job": run.job,
+        "queue": run.queue,
+        "attempt": run.attempt,
+        "max_attempts": run.max_attempts,
+        "reason": run.reason,
+    }
+    return Explanation(verdict=run.state.value, words=tuple(words), facts={**common, **more})
+
+
+def _scheduled(facts: RunFacts, more: dict[str, Any]) -> list[str]:
+    run = facts.run
+    if facts.hold == WAITS_FOR_RUNS:
+        return _waiting(facts, more)
+    more["run_at"] = written(run.run_at)
+    when = f"{written(run.run_at)} ({age(run.run_at, facts.now)})"
+    if run.run_at <= facts.now and facts.hold == CONDUCTS_WHEN_DUE:
+        waits = [f"Its time came at {when}: each of several workers does it, as soon as there are such."]
+        return waits + _paused(facts, more) + _workers(facts, more)
+    if run.run_at <= facts.now:
+        return [f"Its time came at {when}: it will be queued within a second if a server or worker is alive."]
+    if run.attempt and facts.attempts:
+        last = facts.attempts[-1]
+        how = "" if last.outcome is None else f", which {_OUTCOMES.get(last.outcome.value, last.outcome.value)}"
+        why = f": {last.error.type}: {last.error.message}" if last.error else ""
+        words = f"It rests after attempt {run.attempt} of {run.max_attempts}{how}{why}."
+        return [words, f"It is tried again at {when}."]
+    return [f"It waits for its time, {when}."]
+
+
+def _waiting(facts: RunFacts, more: dict[str, Any]) -> list[str]:
+    live = [(id, kind) for id, state, kind in facts.waits_for if state is None]
+    more["waits_for"] = [id for id, _ in live]
+    if facts.apart and not live:
+        return ["It waits for runs that are not of its scope."]
+    if not live:
+        return ["The runs that it waited for have ended: it will go on within seconds."]
+    words = []
+    for what, ids in (
+        ("the end", [id for id, kind in live if kind not in NEEDS_SUCCESS]),
+        ("the success", [id for id, kind in live if kind in NEEDS_SUCCESS]),
+    ):
+        words += [f"It waits for {what} of {_runs(ids)}."] if ids else []
+    skipped = [kind == SUCCESS_OR_SKIP for _, kind in live if kind in NEEDS_SUCCESS]
+    if skipped:
+        end = "skipped" if all(skipped) else "skipped or cancelled" if any(skipped) else "cancelled"
+        words.append(f"If {'that' if len(skipped) == 1 else 'one of them'} does not succeed, it is {end}.")
+    return words
+
+
+def _runs(ids: Sequence[str]) -> str:
+    shown = ", ".join(ids[:_SHOWN]) + (f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else "")
+    return f"{'run' if len(ids) == 1 else 'runs'} {shown}"
+
+
+_OUTCOMES = {
+    "failed": "failed",
+    "timed_out": "timed out",
+    "lost": "was lost with its worker",
+    "snoozed": "put itself off",
+    "handed_back": "was handed back",
+    "cancelled": "was cancelled",
+}
+
+
+def _queued(facts: RunFacts, more: dict[str, Any]) -> list[str]:
+    words = _paused(facts, more) + _limited(facts, more) + _workers(facts, more)
+    more["before"] = facts.before
+    if facts.before:
+        where = "queue and scope" if facts.walled else "queue"
+        come = f"run of its {where} comes" if facts.before == 1 else f"runs of its {where} come"
+        words.append(f"{facts.before} {come} before it.")
+    if not words and facts.walled:
+        words.append("Nothing of its scope holds it back: a free worker takes it when it is its turn.")
+    if not words:
+        words.append("Nothing holds it back: the next free worker takes it.")
+    return words
+
+
+def _paused(facts: RunFacts, more: dict[str, Any]) -> list[str]:
+    words = []
+    for pause in facts.pauses:
+        by, why = f" by {pause.by}" if pause.by else "", f": {pause.reason}" if pause.reason else ""
+        words.append(f"Its {pause.kind} {pause.name!r} is paused{by} since {written(pause.at)}{why}.")
+    more["paused"] = [f"{pause.kind} {pause.name}" for pause in facts.pauses]
+    return words
+
+
+def _limited(facts: RunFacts, more: dict[str, Any]) -> list[str]:
+    more["limits"] = msgspec.to_builtins(list(facts.limits))
+    return [_full(limit) for limit in facts.limits if limit.held >= limit.max]
+
+
+def _full(limit: LimitFacts) -> str:
+    if limit.period is None:
+        return f"Limit {limit.key!r} is full: {limit.held} of {limit.max} run."
+    opens = "" if limit.opens_at is None else f", next at {written(limit.opens_at)}"
+    return f"It waits for its rate: {measure(limit.max, limit.period)} of {limit.key!r}{opens}."
+
+
+def _workers(facts: RunFacts, more: dict[str, Any]) -> list[str]:
+    """Nothing if there is one that takes it."""
+    alive = facts.workers
+    if facts.for_worker is not None:
+        alive = [worker for worker in alive if worker.name == facts.for_worker]
+        if not alive:
+            return [f"It is the replica of worker {facts.for_worker!r}, which is not alive."]
+    job, queue = facts.claimed_as
+    able = [worker for worker in alive if queue in worker.queues]
+    knowing = [worker for worker in able if job in worker.jobs]
+    claiming = [worker for worker in knowing if worker.claims]
+    fit = [worker for worker in claiming if meets(worker, facts.needs)]
+    more["workers"] = [worker.id for worker in fit[:_SHOWN]]
+    more |= {"needs": msgspec.to_builtins(facts.needs)} if facts.needs else {}
+    if fit:
+        return []
+    if claiming:
+        return [f"No live worker meets its needs: {facts.needs}."]
+    if not alive:
+        return ["No worker is alive: start one with `rota worker`."]
+    if not able:
+        none = f"None of the {len(alive)} workers that are alive takes"
+        who = "The only worker that is alive does not take" if len(alive) == 1 else none
+        return [f"{who} runs of queue {queue!r}."]
+    if not knowing:
+        return [f"No worker of queue {queue!r} knows job {job!r}."]
+    return [_claims_nothing(worker) for worker in knowing[:_SHOWN]]
+
+
+def _claims_nothing(worker: LiveWorker) -> str:
+    way_out = f": `rota workers resume {worker.id}`" if worker.state is WorkerState.DRAINING else ""
+    return f"Worker {worker.id} would take it, but is {worker.state.value}{way_out}."
+
+
+def _conducting(facts: RunFacts, more: dict[str, Any]) -> list[str]:
+    run, counted = facts.run, [one for one in facts.replicas if one.counts]
+    more["replicas"] = {one.run_id: one.state.value for one in counted}
+    since = run.started_at or run.run_at
+    words = [f"Several workers do it since {written(since)} ({age(since, facts.now)}), each a replica of its own."]
+    for one in counted[:_SHOWN]:
+        whose = f"worker {one.worker}" if one.worker else "the next worker that has none"
+        why = f": {one.error}" if one.error else ""
+        words.append(f"Replica {one.run_id} of {whose} is {one.state.value}{why}.")
+    words += [f"There are {len(counted) - _SHOWN} more."] if len(counted) > _SHOWN else []
+    if any(one.state is RunState.QUEUED for one in counted):
+        words += _paused(facts, more) + _limited(facts, more)
+    if run.state is RunState.CANCELLING:
+        by, why = f" by {facts.cancelled_by}" if facts.cancelled_by else "", f": {run.reason}" if run.reason else ""
+        words.append(f"It was asked to stop{by}{why}: it ends with the last of them.")
+    return words
+
+
+def _running(facts: RunFacts, more: dict[str, Any]) -> list[str]:
+    run = facts.run
+    since = run.started_at or run.run_at
+    attempt = f"attempt {run.attempt} of {run.max_attempts}"
+    words = [f"Worker {run.worker_id} has had it since {written(since)} ({age(since, facts.now)}): {attempt}."]
+    more |= {"worker_id": run.worker_id, "since": written(since)}
+    if run.wait_until is not None:
+        words = _outside(facts, more)
+    if facts.lease_until is not None:
+        more["lease_until"] = written(facts.lease_until)
+        if facts.lease_until < facts.now:
+            late = span(facts.now - facts.lease_until)
+            words.append(f"Its lease ended {late} ago without a sign of life: it will be taken away.")
+    if run.state is RunState.CANCELLING:
+        more["cancelled_by"] = facts.cancelled_by
+        by, why = f" by {facts.cancelled_by}" if facts.cancelled_by else "", f": {run.reason}" if run.reason else ""
+        words.append(f"It was asked to stop{by}{why}.")
+        more["shielded"] = facts.shielded
+        if facts.shielded:
+            words.append("It is in a step that is not to be cancelled: that finishes first, and its grace begins then.")
+        elif facts.cancel_until is not None:
+            words.append(f"If it does not stop, it ends at {written(facts.cancel_until)}.")
+    return words
+
+
+def _outside(facts: RunFacts, more: dict[str, Any]) -> list[str]:
+    """Handed over: nobody of ours has it."""
+    run = facts.run
+    assert run.wait_until is not None
+    since = run.wait_since or run.started_at or run.run_at
+    more |= {"since": written(since), "wait_until": written(run.wait_until), "fence": run.fence, "step": facts.step}
+    what = "it" if facts.step is None else f"its step {facts.step!r}"
+    when = f"{written(since)} ({age(since, facts.now)})"
+    words = [
+        f"Worker {run.worker_id} handed it over at {when}.",
+        f"It waits for somebody outside who ends {what}, under fence {run.fence}.",
+    ]
+    if run.wait_until < facts.now:
+        words.append(f"Its time was up at {written(run.wait_until)}: it will be taken away within seconds.")
+    else:
+        words.append(
+            f"If nobody does, attempt {run.attempt} of {run.max_attempts} times out at {written(run.wait_until)}."
+        )
+    return words
+
+
+def _ended(facts: RunFacts) -> list[str]:
+    run = facts.run
+    assert run.finished_at is not None
+    at = written(run.finished_at)
+    why = f": {run.reason}" if run.reason else ""
+    error = f": {run.error.type}: {run.error.message}" if run.error else ""
+    attempts = f"attempt {run.attempt} of {run.max_attempts}"
+    match run.state:
+        case RunState.SUCCEEDED:
+            took = span(run.finished_at - run.started_at) if run.started_at else span(timedelta(0))
+            if run.worker_id is None:  # it was claimed by nobody: its replicas were
+                return [f"It succeeded at {at}, done by several workers, after {took}."]
+            return [f"It succeeded at {at} on worker {run.worker_id}, in {attempts}, after {took}."]
+        case RunState.SKIPPED:
+            return [f"It was skipped at {at}{why}."]
+        case RunState.CANCELLED:
+            by = f" by {facts.cancelled_by}" if facts.cancelled_by else ""
+            begun = "" if run.attempt else " It never began."
+            return [f"It was cancelled{by} at {at}{why}.{begun}"]
+        case RunState.EXPIRED:
+            return [f"Its worker was lost, and it may not begin again: it ended at {at} in {attempts}{error}."]
+        case RunState.TIMED_OUT:
+            return [f"It took longer than it may: {attempts} timed out at {at}{error}."]
+    last = "that was the last attempt" if run.attempt >= run.max_attempts else "it is not tried again"
+    return [f"It failed at {at} in {attempts}{error}.", f"{last.capitalize()}."]

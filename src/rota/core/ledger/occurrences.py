@@ -1,0 +1,250 @@
+"""Occurrences: the ledger of a schedule as people read it, plan time by plan time, ranges where they are many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+import msgspec
+
+from rota.core.ledger.verify import UNNAMED, History, Range, Stretch
+from rota.core.states import RunState
+from rota.values.instants import instant, micros_at
+from rota.values.scope import Scope
+
+_MOST_TOLD = 1_000_000  # of one plan time: one for each scope
+KINDS = ("ran", "skipped", "coalesced", "missed", "paused", "pruned", "pending")
+
+
+class Again(msgspec.Struct, frozen=True):
+    """The newest run that was made in place of one that did not succeed, by a retry or a backfill."""
+
+    run_id: str
+    state: str
+
+
+class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
+    """One plan time, or with `from_at` and `to_at` so many of them; without a scope, for all that there were.
+
+    `run_id` is the run's that it got, or of the one that it was coalesced into.
+    """
+
+    kind: str
+    plan_time: datetime | None = None
+    from_at: datetime | None = None
+    to_at: datetime | None = None
+    count: int = 1
+    scope: Scope | None = None
+    run_id: str | None = None
+    state: str | None = None
+    reason: str | None = None
+    revision: int | None = None
+    again: Again | None = None
+
+
+class PlannedRun(msgspec.Struct, frozen=True):
+    """A run of a plan time; `state` as it is now."""
+
+    id: str
+    scope: Scope
+    plan_time: int
+    covers_from: int | None
+    covered: int
+    state: str
+    reason: str | None
+    again: Again | None = None
+
+    @property
+    def was_vain(self) -> bool:
+        return self.state != RunState.SUCCEEDED and RunState(self.state).is_final
+
+
+class Place(msgspec.Struct, frozen=True):
+    """How far a page came: `at` is where its last one begins, `told` how many are told that begin there."""
+
+    at: datetime
+    told: int
+
+
+def place_after(found: Sequence[Occurrence], before: Place | None = None) -> Place | None:
+    """Where the next page goes on; `before` is where this one began."""
+    if not found:
+        return before
+    at = _beginning(found[-1])
+    told = sum(_beginning(one) == at for one in found)
+    return Place(at, told + before.told if before is not None and before.at == at else told)
+
+
+def written_place(from_at: datetime, to_at: datetime, place: Place) -> str:
+    """With the time that is looked at: a page of the last day goes on in the same day."""
+    return f"{micros_at(from_at)} {micros_at(to_at)} {micros_at(place.at)} {place.told}"
+
+
+def read_place(text: str) -> tuple[datetime, datetime, Place]:
+    """What is none is a ValueError or an OverflowError."""
+    from_at, to_at, at, told = map(int, text.split(" "))
+    if not 0 <= told <= _MOST_TOLD:
+        raise ValueError(told)
+    return instant(from_at), instant(to_at), Place(instant(at), told)
+
+
+def _beginning(one: Occurrence) -> datetime:
+    at = one.plan_time or one.from_at
+    assert at is not None
+    return at
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """Of what is from `past` on, `told` are known: they count for the limit, and are left out."""
+
+    from_at: int
+    to_at: int
+    limit: int
+    past: int = 0
+    told: int = 0
+
+    @property
+    def most(self) -> int:
+        return self.limit + self.told
+
+
+def resting(history: History, wanted: Wanted, *, now: int, active: bool) -> list[Stretch]:
+    """Those in which it was held, as far as they are wanted: what they name has runs only by a backfill."""
+    end = history.cursor if active else max(history.cursor, now)
+    return [
+        msgspec.structs.replace(
+            stretch, after=max(stretch.after, wanted.from_at - 1), until=min(stretch.until, wanted.to_at)
+        )
+        for stretch in history.up_to(end)
+        if not stretch.revision.active
+        and not history.ended(stretch)
+        and stretch.until >= wanted.from_at
+        and stretch.after < wanted.to_at
+    ]
+
+
+def occurrences(
+    history: History,
+    wanted: Wanted,
+    runs: Iterable[PlannedRun],
+    ranges: Iterable[Range],
+    held: Iterable[tuple[Stretch, Sequence[tuple[Scope, int]]]],
+    *,
+    active: bool,
+    room: int | None,
+    next_plan: int | None,
+) -> list[Occurrence]:
+    """In the order of plan times. `runs` and `ranges` are those that touch what is wanted; `held`: each stretch of
+    rest, with all plan times in it that have a run, however many of those are on this page.
+    """
+    found = [pair for run in runs for pair in _of_run(history, run)]
+    found += [(r.from_at, _of_range(history, r)) for r in ranges if r.reason != UNNAMED]
+    found += [pair for stretch, taken in held for pair in _paused(history, stretch, taken)]
+    if active:
+        found += _pending(history, wanted, room, next_plan)
+    found = [pair for pair in found if pair[0] >= wanted.past]
+    found.sort(key=lambda pair: (pair[0], _order(pair[1].scope), pair[1].kind))
+    told = min(wanted.told, sum(at == wanted.past for at, _ in found))  # what is gone meanwhile hides nothing else
+    return [occurrence for _, occurrence in found[told : told + wanted.limit]]
+
+
+def _order(scope: Scope | None) -> tuple[str, ...]:
+    return () if scope is None else (scope.kind, scope.id)
+
+
+def _of_run(history: History, run: PlannedRun) -> Iterator[tuple[int, Occurrence]]:
+    stretch = history.at(run.plan_time)
+    revision = stretch.revision.no if stretch else None
+    if run.covers_from is not None and run.covered:
+        last = stretch.times.prev(run.plan_time) if stretch and history.is_verifiable(stretch) else None
+        yield (
+            run.covers_from,
+            Occurrence(
+                kind="coalesced",
+                from_at=instant(run.covers_from),
+                to_at=instant(last if last is not None else run.plan_time),
+                count=run.covered,
+                scope=run.scope,
+                run_id=run.id,
+                revision=revision,
+            ),
+        )
+    yield (
+        run.plan_time,
+        Occurrence(
+            kind="skipped" if run.state == "skipped" else "ran",
+            plan_time=instant(run.plan_time),
+            scope=run.scope,
+            run_id=run.id,
+            state=run.state,
+            reason=run.reason,
+            revision=revision,
+            again=run.again,
+        ),
+    )
+
+
+def _of_range(history: History, found: Range) -> Occurrence:
+    first, last = history.at(found.from_at), history.at(found.to_at)
+    return Occurrence(
+        kind=found.kind,
+        from_at=instant(found.from_at),
+        to_at=instant(found.to_at),
+        count=found.count,
+        scope=found.scope,
+        reason=found.reason,
+        revision=first.revision.no if first and first == last else None,
+    )
+
+
+def _paused(history: History, stretch: Stretch, runs: Sequence[tuple[Scope, int]]) -> Iterator[tuple[int, Occurrence]]:
+    """What lies between runs that a backfill made; then for each scope on its own."""
+    after, until = stretch.after, stretch.until
+    lanes: list[tuple[Scope | None, int, int]] = [*history.lanes(stretch)] if runs else [(None, after, until)]
+    taken: dict[Scope | None, list[int]] = {}
+    for lane, at in runs:
+        if stretch.times.is_time(at):
+            taken.setdefault(lane, []).append(at)
+    for scope, since, end in lanes:
+        low, high = max(after, since), min(until, end)
+        own = sorted(at for at in taken.get(scope, ()) if low < at <= high)
+        for first, last, count in stretch.times.parts(low, high, own):
+            yield (
+                first,
+                Occurrence(
+                    kind="paused",
+                    from_at=instant(first),
+                    to_at=instant(last),
+                    count=count,
+                    scope=scope,
+                    reason=history.rests[stretch.revision.no].reason,
+                    revision=stretch.revision.no,
+                ),
+            )
+
+
+def _pending(
+    history: History, wanted: Wanted, room: int | None, next_plan: int | None
+) -> Iterator[tuple[int, Occurrence]]:
+    revision = history.revisions[-1]
+    if revision.definition.follows is not None:
+        plans = iter([next_plan] if next_plan is not None else [])
+    else:
+        plans = _following(history, wanted, room)
+    for at in plans:
+        if wanted.from_at <= at <= wanted.to_at:
+            yield at, Occurrence(kind="pending", plan_time=instant(at), revision=revision.no)
+
+
+def _following(history: History, wanted: Wanted, room: int | None) -> Iterator[int]:
+    """Not more than are wanted, nor more than may still get a run."""
+    times = history.revisions[-1].definition.times(history.name)
+    start = max(history.cursor, wanted.from_at - 1, wanted.past - 1)
+    left = wanted.most
+    if room is not None:
+        left = min(left, max(0, room - times.count(history.cursor, start)))
+    at = times.next(start)
+    while at is not None and at <= wanted.to_at and left > 0:
+        yield at
+        at = times.next(at)
+        left -= 1

@@ -1,0 +1,393 @@
+"""The ledger of a schedule: what it named when, and whether its records account for every plan time, each once."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+
+import msgspec
+
+from rota.core.calendar.rules import Rule, Times
+from rota.core.calendar.triggers import Cron, Either
+from rota.core.schedules.revisions import Rest, Revision, rests
+from rota.values.instants import instant
+from rota.values.scope import Scope
+
+BACKFILL = "backfill"
+"""The tag by which people find runs that a backfill made; their rows say so by themselves."""
+UNNAMED = "backfilled"
+"""The reason of a pruned range of such runs: it accounts for nothing."""
+
+_UTC = ("UTC", "Etc/UTC", "Etc/GMT", "GMT")
+_SHOWN = 5
+
+Lane = tuple[Scope, int, int]
+"""A scope, and the plan times that it counts for: after the first instant, up to the second."""
+
+
+class Stretch(msgspec.Struct, frozen=True):
+    """The plan times after `after`, up to `until`, that one revision names."""
+
+    revision: Revision
+    times: Times
+    after: int
+    until: int
+
+    @property
+    def count(self) -> int:
+        return self.times.count(self.after, self.until)
+
+
+class Span(msgspec.Struct, frozen=True):
+    scope: Scope
+    since: int
+    until: int | None = None
+
+
+class Range(msgspec.Struct, frozen=True):
+    """Plan times without a run of their own; without a scope, of all that there were."""
+
+    from_at: int
+    to_at: int
+    scope: Scope | None
+    kind: str
+    reason: str
+    count: int
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether it holds every plan time from its first to its last, and not just so many of them."""
+        return self.kind == "missed"
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """Runs of one scope in one stretch, and how many plan times they cover besides their own."""
+
+    runs: int = 0
+    covered: int = 0
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is not as it must be: `expected` plan times or records, `found` so many."""
+
+    problem: str
+    words: str
+    scope: Scope | None = None
+    revisions: tuple[int, ...] = ()
+    from_at: datetime | None = None
+    to_at: datetime | None = None
+    expected: int | None = None
+    found: int | None = None
+    run_id: str | None = None
+    plan_times: tuple[datetime, ...] = ()
+
+
+class Verification(msgspec.Struct, frozen=True, kw_only=True):
+    """`plan_times` were accounted for, of all scopes; `unverified` names stretches that cannot be computed any more."""
+
+    schedule: str
+    plan_times: int
+    findings: tuple[Finding, ...] = ()
+    unverified: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return not self.findings
+
+
+class History(msgspec.Struct, frozen=True, dict=True):
+    """All that a schedule named: revisions in order, spans of scopes, and up to where plan times are decided."""
+
+    id: str
+    name: str
+    revisions: tuple[Revision, ...]
+    spans: tuple[Span, ...]
+    cursor: int
+    tzdata: str
+
+    @cached_property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """Those that are not empty, up to the cursor."""
+        return tuple(self.up_to(self.cursor))
+
+    @cached_property
+    def rests(self) -> dict[int, Rest]:
+        """What held the schedule in each revision that was not active, by its number."""
+        return rests(self.revisions)
+
+    def ended(self, stretch: Stretch) -> bool:
+        """Whether the schedule had all its runs then: its rule goes on, but it names no plan times."""
+        rest = self.rests.get(stretch.revision.no)
+        return rest is not None and rest.ended
+
+    def after_end(self, until: int) -> Iterator[tuple[int, int]]:
+        """From each end to where it went on after all."""
+        return ((stretch.after, stretch.until) for stretch in self.up_to(until) if self.ended(stretch))
+
+    def up_to(self, end: int) -> Iterator[Stretch]:
+        ends = [revision.valid_from for revision in self.revisions[1:]] + [end]
+        for revision, until in zip(self.revisions, ends, strict=True):
+            if min(until, end) > revision.valid_from:
+                times = revision.definition.times(self.name)
+                yield Stretch(revision, times, revision.valid_from, min(until, end))
+
+    def at(self, plan_time: int) -> Stretch | None:
+        place = bisect_left(self.stretches, plan_time, key=lambda stretch: stretch.until)
+        if place == len(self.stretches) or self.stretches[place].after >= plan_time:
+            return None
+        return self.stretches[place]
+
+    def lanes(self, stretch: Stretch) -> Iterator[Lane]:
+        """Of its scopes, each with its part of the stretch."""
+        definition = stretch.revision.definition
+        if definition.provider is None:
+            yield from ((scope, stretch.after, stretch.until) for scope in definition.lanes)
+            return
+        for span in self.spans:
+            after = max(span.since, stretch.after)
+            until = stretch.until if span.until is None else min(span.until, stretch.until)
+            if until > after:
+                yield span.scope, after, until
+
+    def names(self, scope: Scope, plan_time: int) -> bool:
+        """Whether it named this plan time for this scope, and was active."""
+        stretch = self.at(plan_time)
+        if stretch is None or not stretch.revision.active or not self._is_time(stretch, plan_time):
+            return False
+        return any(lane == scope and after < plan_time <= until for lane, after, until in self.lanes(stretch))
+
+    def _is_time(self, stretch: Stretch, plan_time: int) -> bool:
+        return not self.is_verifiable(stretch) or stretch.times.is_time(plan_time)
+
+    def is_verifiable(self, stretch: Stretch) -> bool:
+        """Not if its plan times follow from the ends of runs, or from time zone data that is not known here."""
+        if stretch.revision.definition.follows is not None:
+            return False
+        return stretch.revision.tzdata == self.tzdata or not is_zoned(stretch.revision.definition.rule)
+
+
+def is_zoned(rule: Rule) -> bool:
+    parts = rule.trigger.triggers if isinstance(rule.trigger, Either) else (rule.trigger,)
+    zones = {part.timezone for part in parts if isinstance(part, Cron)}
+    zones |= {rule.timezone} if rule.windows or rule.exclude else set()
+    return not zones.issubset(_UTC)
+
+
+class _Piece(msgspec.Struct):
+    """One scope's part of an active stretch, with what accounts for it. Pieces that share a range form a group."""
+
+    stretch: Stretch
+    after: int
+    until: int
+    found: int = 0
+    group: int = 0
+
+
+def account(
+    history: History,
+    tallies: Mapping[tuple[int, Scope, int], Tally],
+    ranges: Sequence[Range],
+    backfilled: Iterable[tuple[Scope, int]],
+) -> tuple[int, list[Finding]]:
+    """Compare what was named with what is recorded, scope by scope; returns how many plan times were compared.
+
+    `tallies` by the number of a revision, a scope, and the instant after which its part of the revision begins;
+    `backfilled` are the runs of backfills that are at named plan times.
+    """
+    by_scope: dict[Scope, list[_Piece]] = {}
+    for stretch in history.stretches:
+        for scope, after, until in history.lanes(stretch) if stretch.revision.active else ():
+            tally = tallies.get((stretch.revision.no, scope, after), Tally())
+            piece = _Piece(stretch, after, until, tally.runs + tally.covered)
+            by_scope.setdefault(scope, []).append(piece)
+    for scope, plan_time in backfilled:
+        for piece in _touched(by_scope[scope], plan_time, plan_time):
+            piece.found += 1
+    of_all = [found for found in ranges if found.scope is None]
+    own: dict[Scope, list[Range]] = {}
+    for found in ranges:
+        if found.scope is not None and found.reason != UNNAMED:
+            own.setdefault(found.scope, []).append(found)
+    findings = [_strange(scope, found) for scope in own.keys() - by_scope.keys() for found in own[scope]]
+    compared, counts = 0, _Counts()
+    for scope, pieces in by_scope.items():
+        for place, piece in enumerate(pieces):
+            piece.group = place
+        findings += [_strange(scope, r) for r in own.get(scope, ()) if not _take(pieces, r)]
+        for found in of_all:
+            _take(pieces, found)
+        count, wrong = _compare(history, scope, pieces, counts)
+        compared += count
+        findings += wrong
+    return compared, findings
+
+
+def _touched(pieces: Sequence[_Piece], from_at: int, to_at: int) -> list[_Piece]:
+    return [piece for piece in pieces if piece.after < to_at and from_at <= piece.until]
+
+
+def _take(pieces: Sequence[_Piece], found: Range) -> bool:
+    touched = _touched(pieces, found.from_at, found.to_at)
+    if len(touched) == 1 and (found.scope is not None or _within(touched[0], found)):
+        touched[0].found += found.count
+    elif found.is_dense:
+        for piece in touched:
+            first, last = max(found.from_at - 1, piece.after), min(found.to_at, piece.until)
+            piece.found += piece.stretch.times.count(first, last)
+    elif touched:
+        touched[0].found += found.count
+        groups = {piece.group for piece in touched}
+        for piece in pieces:
+            if piece.group in groups:
+                piece.group = min(groups)
+    return bool(touched)
+
+
+def _within(piece: _Piece, found: Range) -> bool:
+    return piece.after < found.from_at and found.to_at <= piece.until
+
+
+class _Counts(dict[tuple[int, int, int], int]):
+    """Thousands of scopes share their plan times: counted once."""
+
+    def of(self, piece: _Piece) -> int:
+        key = (piece.stretch.revision.no, piece.after, piece.until)
+        if key not in self:
+            self[key] = piece.stretch.times.count(piece.after, piece.until)
+        return self[key]
+
+
+def _compare(history: History, scope: Scope, pieces: Sequence[_Piece], counts: _Counts) -> tuple[int, list[Finding]]:
+    groups: dict[int, list[_Piece]] = {}
+    for piece in pieces:
+        groups.setdefault(piece.group, []).append(piece)
+    compared, findings = 0, []
+    for group in groups.values():
+        if not all(history.is_verifiable(piece.stretch) for piece in group):
+            continue
+        expected = sum(counts.of(piece) for piece in group)
+        found = sum(piece.found for piece in group)
+        compared += expected
+        if expected != found:
+            findings.append(_unequal(scope, group, expected, found))
+    return compared, findings
+
+
+def _unequal(scope: Scope, group: Sequence[_Piece], expected: int, found: int) -> Finding:
+    numbers = tuple(piece.stretch.revision.no for piece in group)
+    told = f"revision {numbers[0]}" if len(numbers) == 1 else f"revisions {numbers[0]} to {numbers[-1]}"
+    kind = "too few" if found < expected else "too many"
+    return Finding(
+        problem="count",
+        words=f"{told} named {expected} plan times for {scope.kind}/{scope.id}, and {found} are recorded: {kind}",
+        scope=scope,
+        revisions=numbers,
+        from_at=instant(group[0].after),
+        to_at=instant(group[-1].until),
+        expected=expected,
+        found=found,
+    )
+
+
+def _strange(scope: Scope, found: Range) -> Finding:
+    return Finding(
+        problem="unnamed",
+        words=f"a {found.kind} range has {found.count} plan times of {scope.kind}/{scope.id} that no revision named",
+        scope=scope,
+        from_at=instant(found.from_at),
+        to_at=instant(found.to_at),
+        expected=0,
+        found=found.count,
+    )
+
+
+def check_ranges(history: History, ranges: Iterable[Range]) -> Iterator[Finding]:
+    """Missed ranges hold every plan time from first to last, so their count can be told; no two may share one."""
+    dense = sorted((found for found in ranges if found.is_dense), key=lambda found: (found.from_at, found.to_at))
+    for found in dense:
+        stretch = history.at(found.from_at)
+        if stretch is None or not history.is_verifiable(stretch):
+            continue
+        expected = stretch.times.count(found.from_at - 1, found.to_at)
+        if expected != found.count:
+            words = f"a missed range says {found.count} plan times ({found.reason}), and revision "
+            words += f"{stretch.revision.no} named {expected} there"
+            yield _of_range("range", words, found, expected, found.count)
+    last: dict[Scope | None, Range] = {}
+    for found in dense:
+        before = [last[key] for key in ({None, found.scope} if found.scope else set(last)) if key in last]
+        for other in before:
+            if other.to_at >= found.from_at:
+                yield _of_range("double", "two missed ranges hold the same plan times", found, 1, 2)
+                break
+        if found.scope not in last or last[found.scope].to_at < found.to_at:
+            last[found.scope] = found
+
+
+def check_covers(history: History, covers: Iterable[tuple[int, int, int]]) -> Iterator[Finding]:
+    """`covers`: (first covered plan time, the run's own, how many it says it covers)."""
+    for first, own, count in covers:
+        stretch = history.at(own)
+        if stretch is None or not history.is_verifiable(stretch):
+            continue
+        expected = stretch.times.count(first - 1, own - 1)
+        if expected != count:
+            words = f"a run says that it covers {count} plan times, and revision {stretch.revision.no} named {expected}"
+            yield Finding(
+                problem="range",
+                words=words,
+                revisions=(stretch.revision.no,),
+                from_at=instant(first),
+                to_at=instant(own),
+                expected=expected,
+                found=count,
+            )
+
+
+def check_plan_time(history: History, plan_time: int) -> str | None:
+    """Why no run can belong to this instant, if none can."""
+    stretch = history.at(plan_time)
+    if stretch is None:
+        return "it is not decided yet" if plan_time > history.cursor else "it is before the schedule"
+    if not stretch.revision.active:
+        return f"revision {stretch.revision.no} was not active ({stretch.revision.note})"
+    if history.is_verifiable(stretch) and not stretch.times.is_time(plan_time):
+        return f"revision {stretch.revision.no} did not name it"
+    return None
+
+
+def check_scope(history: History, scope: Scope, plan_time: int) -> str | None:
+    reason = check_plan_time(history, plan_time)
+    if reason is None and not history.names(scope, plan_time):
+        return f"the schedule was not for {scope.kind}/{scope.id} then"
+    return reason
+
+
+def unrecorded(
+    stretch: Stretch, after: int, until: int, ranges: Iterable[Range], runs: Iterable[tuple[int, int]]
+) -> tuple[datetime, ...]:
+    """The first few plan times that no record holds; `runs` are (first covered or own, own plan time)."""
+    held = sorted([(found.from_at, found.to_at) for found in ranges] + list(runs))
+    missing: list[datetime] = []
+    at = stretch.times.next(after)
+    for first, last in [*held, (until + 1, until + 1)]:
+        while at is not None and at < first and at <= until and len(missing) < _SHOWN:
+            missing.append(instant(at))
+            at = stretch.times.next(at)
+        if at is not None and at <= last:
+            at = stretch.times.next(last)
+    return tuple(missing)
+
+
+def _of_range(problem: str, words: str, found: Range, expected: int, count: int) -> Finding:
+    return Finding(
+        problem=problem,
+        words=words,
+        scope=found.scope,
+        from_at=instant(found.from_at),
+        to_at=instant(found.to_at),
+        expected=expected,
+        found=count,
+    )

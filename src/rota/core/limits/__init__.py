@@ -1,0 +1,1 @@
+"""Concurrency limits, rates and quotas as values."""

@@ -1,0 +1,335 @@
+"""Limits: how many runs of a job, a schedule or a key may be executed at once, or begin within some time, and what
+happens to one too many."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from rota.errors import Invalid, UnknownOption, did_you_mean
+from rota.values.durations import format_duration, in_micros, parse_duration
+from rota.values.scope import Scope
+
+WHEN_FULL = ("queue", "skip", "reject", "cancel_oldest")
+UNLIMITED = 2**30
+"""As many at once as there are workers for: only how many wait is limited."""
+
+LONGEST_PERIOD = timedelta(days=30)
+MOST_IN_A_PERIOD = 100_000
+_BY_SCOPE = "scope"
+_RATE = re.compile(r"rate\d*:")
+_WIDTHS = ("key:", "schedule:", "job:", "quota:")
+_WRITTEN_RATE = re.compile(r"\s*(\d{1,9})\s*(?:/|per)\s*(\S+)\s*")
+
+
+class Limit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """At most `max` at once, of all runs alike in `by`: "scope", or fields of the payload; of all runs if it is empty.
+
+    With `per` it is a rate: at most `max` attempts begin within any span of that length.
+    `queue` lets one too many wait, as long as no more than `max_queued` do; the others act when it is enqueued.
+    """
+
+    max: int
+    by: tuple[str, ...] = ()
+    when_full: str = "queue"
+    max_queued: int | None = None
+    per: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        if self.max < 1:
+            raise Invalid(f"limit.max must be a whole number from 1 up, not {self.max}")
+        if self.when_full not in WHEN_FULL:
+            hint = did_you_mean(self.when_full, WHEN_FULL)
+            raise Invalid(f"limit.when_full cannot be {self.when_full!r}", hint=hint)
+        if self.max_queued is not None and self.when_full != "queue":
+            hint = "leave one of them out"
+            raise Invalid(f"limit.max_queued means nothing if when_full is {self.when_full!r}", hint=hint)
+        if self.max_queued is not None and self.max_queued < 0:
+            raise Invalid(f"limit.max_queued must be a whole number from 0 up, not {self.max_queued}")
+        if self.per is not None:
+            self._check_rate(self.per)
+
+    def _check_rate(self, per: timedelta) -> None:
+        if not timedelta(0) < per <= LONGEST_PERIOD:
+            raise Invalid(f"limit.per must be more than 0s and at most 30d, not {format_duration(per)}")
+        if self.max > MOST_IN_A_PERIOD:
+            hint = "a smaller max in a shorter time"
+            raise Invalid(f"limit.max of a rate is at most {MOST_IN_A_PERIOD}, not {self.max}", hint=hint)
+        if self.when_full != "queue":
+            hint = 'a rate only lets runs wait: "queue", with max_queued if you like'
+            raise Invalid(f"limit.when_full cannot be {self.when_full!r} together with per", hint=hint)
+
+    @property
+    def period(self) -> int | None:
+        """In microseconds."""
+        return None if self.per is None else in_micros(self.per)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Of the payload."""
+        return tuple(name for name in self.by if name != _BY_SCOPE)
+
+
+class Gate(msgspec.Struct, frozen=True, gc=False):
+    """A limit as it applies to one run. Of a run's gates the narrowest comes first: by it the run is found."""
+
+    key: str
+    max: int
+    when_full: str = "queue"
+    max_queued: int | None = None
+    period: int | None = None
+
+    @property
+    def measure(self) -> str:
+        """In words."""
+        return measure(self.max, self.period)
+
+    @property
+    def decides(self) -> bool:
+        """Whether it has a say when a run is enqueued, and not only when it is claimed."""
+        return self.when_full != "queue" or self.max_queued is not None
+
+
+class Gated(msgspec.Struct, frozen=True):
+    """A run about to be put under its limits; a `pipeline` is claimed by the names of other jobs than its own."""
+
+    id: str
+    job: str
+    gates: tuple[Gate, ...]
+    pipeline: bool = False
+
+    @property
+    def claimed_as(self) -> str | None:
+        return None if self.pipeline else self.job
+
+    @property
+    def decided(self) -> bool:
+        return any(gate.decides for gate in self.gates)
+
+
+def limit_of(value: object) -> Limit:
+    """What people write: a Limit, or all of it in a dict."""
+    if isinstance(value, Limit):
+        return value
+    if not isinstance(value, dict):
+        hint = 'write {"max": 2, "by": ["scope", "customer"]}, or a list of such'
+        raise Invalid(f"limit cannot be {value!r:.80}", hint=hint)
+    for name in value:
+        if name not in Limit.__struct_fields__:
+            raise UnknownOption(str(name), Limit.__struct_fields__, where="limit")
+    by, per = value.get("by", ()), value.get("per")
+    given = {
+        **value,
+        "by": [by] if isinstance(by, str) else by,
+        "per": None if per is None else parse_duration(per, "limit.per"),
+    }
+    try:
+        return msgspec.convert(given, Limit, strict=True)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"limit: {error}", hint="max, by, when_full, max_queued, per") from None
+
+
+def limit_of_schedule(options: Mapping[str, Any]) -> Limit | None:
+    """What people write of it there; errors are in the words of its options."""
+    if "max_concurrency" not in options:
+        for name in ("when_full", "max_queued"):
+            if name in options:
+                raise Invalid(f"{name} means nothing without max_concurrency")
+        return None
+    for name, least in (("max_concurrency", 1), ("max_queued", 0)):
+        number = options.get(name)
+        wanted = number is not None or name == "max_concurrency"
+        if wanted and (type(number) is not int or number < least):
+            raise Invalid(f"{name} must be a whole number from {least} up, not {number!r:.80}")
+    more = {name: options[name] for name in ("when_full", "max_queued") if name in options}
+    try:
+        return limit_of({"max": options["max_concurrency"], **more})
+    except Invalid as error:
+        raise Invalid(error.message.removeprefix("limit."), hint=error.hint) from None
+
+
+def rate_of(value: object, what: str = "rate") -> Limit | None:
+    """What people write of a rate alone: "100/1m", or a pair (100, "1m")."""
+    if value is None or isinstance(value, Limit):
+        return value
+    pair: Any = value
+    if isinstance(value, str) and (found := _WRITTEN_RATE.fullmatch(value)):
+        pair = (int(found[1]), found[2])
+    if not isinstance(pair, tuple | list) or len(pair) != 2 or type(pair[0]) is not int:
+        raise Invalid(f"{what} cannot be {value!r:.80}", hint='"100/1m", or a pair (100, "1m")')
+    per = parse_duration(pair[1], what)
+    try:
+        return Limit(max=pair[0], per=per)
+    except Invalid as error:
+        raise Invalid(f"{what}: {error.message.removeprefix('limit.')}", hint=error.hint) from None
+
+
+def measure(most: int, period: int | None) -> str:
+    if period is not None:
+        return f"{most} per {format_duration(timedelta(microseconds=period))}"
+    return f"{most} at once"
+
+
+def limits_of(value: Any) -> tuple[Limit, ...]:
+    """One or several."""
+    if value is None:
+        return ()
+    return tuple(limit_of(one) for one in value) if isinstance(value, list | tuple) else (limit_of(value),)
+
+
+def job_key(job: str) -> str:
+    return f"job:{job}"
+
+
+def keys_prefix(job: str, by: Sequence[str]) -> str:
+    """What the keys of one limit of a job have in common."""
+    return f"key:{job}:{','.join(by)}:"
+
+
+def rate_prefixes(limits: Iterable[Limit]) -> list[str]:
+    """What the keys of each begin with. A rate is another limit than one of the same runs at once; a second rate of the
+    same runs, for a longer time, is another one still."""
+    limits = list(limits)
+    rates: dict[frozenset[str], list[timedelta]] = {}
+    for limit in limits:
+        if limit.per is not None:
+            rates.setdefault(frozenset(limit.by), []).append(limit.per)
+    return ["" if one.per is None else _prefix(sorted(rates[frozenset(one.by)]).index(one.per)) for one in limits]
+
+
+def _prefix(number: int) -> str:
+    return f"rate{number + 1 if number else ''}:"
+
+
+def gate_under(key: str, limit: Limit) -> Gate:
+    return Gate(key, limit.max, limit.when_full, limit.max_queued, limit.period)
+
+
+def gate_of(job: str, limit: Limit, scope: Scope, payload: Mapping[str, Any], prefix: str = "") -> Gate:
+    if not limit.by:
+        return gate_under(prefix + job_key(job), limit)
+    parts = [[scope.kind, scope.id] if name == _BY_SCOPE else payload.get(name) for name in limit.by]
+    digest = hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:24]
+    return gate_under(prefix + keys_prefix(job, limit.by) + digest, limit)
+
+
+def gates_of_schedule(schedule_id: str, limit: Limit | None, rate: Limit | None) -> tuple[Gate, ...]:
+    key = f"schedule:{schedule_id}"
+    named = ((f"rate:{key}", rate), (key, limit))
+    return tuple(gate_under(name, one) for name, one in named if one is not None)
+
+
+def narrowest_first(gates: Iterable[Gate]) -> tuple[Gate, ...]:
+    """Those of a key, the schedule's, the job's, the scope's; otherwise in the order given."""
+    return tuple(sorted(gates, key=lambda gate: _width(gate.key)))
+
+
+def _width(key: str) -> int:
+    found = _RATE.match(key)
+    plain = key[found.end() :] if found else key
+    return next((width for width, kind in enumerate(_WIDTHS) if plain.startswith(kind)), -1)
+
+
+def is_quota(key: str) -> bool:
+    return _width(key) == _WIDTHS.index("quota:")
+
+
+class Admit(msgspec.Struct, frozen=True):
+    """It may wait or run; `stops` names the limits under which the oldest runs, that many, give way to it."""
+
+    stops: tuple[tuple[str, int], ...] = ()
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """It is one too many: skipped, or refused if whoever wants it can be told."""
+
+    gate: Gate
+    refused: bool
+
+    @property
+    def reason(self) -> str:
+        waiting = "" if self.gate.max_queued is None else f" and {self.gate.max_queued} waiting"
+        if self.gate.max == UNLIMITED:
+            return f"limit {self.gate.key!r} is full: {self.gate.max_queued} waiting"
+        return f"limit {self.gate.key!r} is full: {self.gate.measure}{waiting}"
+
+
+def admission(gates: Sequence[Gate], live: Mapping[str, int]) -> Admit | Turn:
+    """`live`: how many runs are under each limit and not final; those asked to stop do not count.
+
+    Under a rate: how many have not begun, or have and count still. Without a limit at once: how many have not begun."""
+    stops = []
+    for gate in gates:
+        count = live.get(gate.key, 0)
+        if gate.when_full == "cancel_oldest" and count >= gate.max:
+            stops.append((gate.key, count - gate.max + 1))
+        elif gate.when_full in ("skip", "reject") and count >= gate.max:
+            return Turn(gate, refused=gate.when_full == "reject")
+        elif gate.max_queued is not None and count >= gate.max % UNLIMITED + gate.max_queued:
+            return Turn(gate, refused=True)
+    return Admit(tuple(stops))
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A run that waits under `key`, its narrowest limit, and the wider ones that it needs, too."""
+
+    run_id: str
+    key: str
+    wider: tuple[str, ...] = ()
+
+
+class HandedOut(msgspec.Struct, frozen=True):
+    """`full`: limits without a free slot left. `blocked`: limit → the wider one that its next run waits for.
+    `left`: how much is free of each."""
+
+    taken: list[Candidate]
+    full: set[str]
+    blocked: dict[str, str]
+    left: dict[str, int] = {}
+
+
+def hand_out(waiting: Mapping[str, Sequence[Candidate]], free: Mapping[str, int], slots: int) -> HandedOut:
+    """Turn by turn: one run of each limit, in the order given, then a second one of each, while there are slots.
+
+    `free` has the limits whose row is locked: a wider one that is not there is somebody else's at this moment, and the
+    run is left for the next look.
+    """
+    left = dict(free)
+    taken: list[Candidate] = []
+    blocked: dict[str, str | None] = {}
+    queues = {key: list(reversed(candidates)) for key, candidates in waiting.items()}
+    while slots > len(taken) and any(queues.values()):
+        for key, candidates in queues.items():
+            if len(taken) < slots and (found := _next(key, candidates, left, blocked)):
+                taken.append(found)
+                for needed in (key, *found.wider):
+                    left[needed] -= 1
+    served = {candidate.key for candidate in taken}
+    full = {key for key in waiting if left.get(key, 0) <= 0}
+    over = served | full
+    blocked_by = {key: by for key, by in blocked.items() if by is not None and key not in over}
+    return HandedOut(taken, full, blocked_by, left)
+
+
+def _next(
+    key: str, candidates: list[Candidate], left: Mapping[str, int], blocked: dict[str, str | None]
+) -> Candidate | None:
+    """The first that all its limits have room for; whoever stands before it is passed over."""
+    while candidates:
+        found = candidates.pop()
+        if left.get(key, 0) <= 0:
+            candidates.clear()
+            return None
+        full = [wider for wider in found.wider if left.get(wider, 1) <= 0]
+        if full:
+            blocked.setdefault(key, full[0])
+        elif all(wider in left for wider in found.wider):
+            return found
+        else:
+            blocked[key] = None  # nobody knows yet
+    return None

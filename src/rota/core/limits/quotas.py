@@ -1,0 +1,99 @@
+"""Quotas: what a scope may have at once, waiting, and begun within some time, over all jobs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+
+from rota.core.limits.limits import UNLIMITED, Gate, Limit, gate_under, rate_of
+from rota.errors import Invalid
+from rota.values.durations import Duration, format_duration
+from rota.values.names import checked_name
+from rota.values.scope import GLOBAL, Scope
+
+RateOption = str | tuple[int, Duration] | Limit | None
+
+_PREFIXES = ("rate:quota:", "quota:")
+
+
+class Quota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`max_queued`: how many may wait, besides those that could begin at once; one more is refused."""
+
+    max_concurrency: int | None = None
+    max_queued: int | None = None
+    rate: Limit | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_concurrency is not None and not 1 <= self.max_concurrency < UNLIMITED:
+            raise Invalid(f"max_concurrency must be a whole number from 1 up, not {self.max_concurrency}")
+        if self.max_queued is not None and not 0 <= self.max_queued < UNLIMITED:
+            raise Invalid(f"max_queued must be a whole number from 0 up, not {self.max_queued}")
+        if self.max_concurrency is None and self.max_queued is None and self.rate is None:
+            raise Invalid("a quota without a number limits nothing", hint="max_concurrency, max_queued or rate")
+
+    def gates(self, scope: Scope) -> tuple[Gate, ...]:
+        """As it applies to each run of that scope: wider than any other limit."""
+        key = f"quota:{scope.kind}/{scope.id}"
+        found = []
+        alone = self.max_concurrency is None
+        if self.rate is not None:
+            found.append(gate_under(f"rate:{key}", _waiting(self.rate, self.max_queued if alone else None)))
+        if not alone or self.rate is None:
+            found.append(gate_under(key, _waiting(Limit(max=self.max_concurrency or UNLIMITED), self.max_queued)))
+        return tuple(found)
+
+
+def _waiting(limit: Limit, max_queued: int | None) -> Limit:
+    return msgspec.structs.replace(limit, max_queued=max_queued)
+
+
+class QuotaOf(msgspec.Struct, frozen=True, kw_only=True):
+    """Without an id it is that of each scope of its kind that has none of its own."""
+
+    kind: str
+    id: str | None
+    max_concurrency: int | None
+    max_queued: int | None
+    rate: str | None
+    owner: str
+
+
+def quota_of(max_concurrency: object = None, max_queued: object = None, rate: RateOption = None) -> Quota:
+    given = {"max_concurrency": max_concurrency, "max_queued": max_queued}
+    for name, value in given.items():
+        if value is not None and type(value) is not int:
+            raise Invalid(f"{name} must be a whole number, not {value!r:.80}")
+    return Quota(max_concurrency=max_concurrency, max_queued=max_queued, rate=rate_of(rate))  # type: ignore[arg-type]
+
+
+def described(kind: str, id: str, quota: Quota, owner: str) -> QuotaOf:
+    rate = quota.rate
+    return QuotaOf(
+        kind=kind,
+        id=id or None,
+        max_concurrency=quota.max_concurrency,
+        max_queued=quota.max_queued,
+        rate=None if rate is None else f"{rate.max}/{format_duration(rate.per or timedelta(0))}",
+        owner=owner,
+    )
+
+
+def checked_place(kind: str, id: str | None) -> tuple[str, str]:
+    """What a quota is kept by."""
+    if kind == GLOBAL.kind:
+        raise Invalid("runs without a scope are under no quota", hint="a limit of their job: limit, max_concurrency")
+    return checked_name(kind, "scope kind"), "" if id is None else checked_name(id, "scope id")
+
+
+def scope_of_key(key: str, kind: str) -> Scope | None:
+    """Of a limit that comes from a quota of that kind."""
+    for prefix in _PREFIXES:
+        if key.startswith(f"{prefix}{kind}/"):
+            return Scope(kind, key[len(prefix) + len(kind) + 1 :])
+    return None
+
+
+def prefixes(kind: str, id: str) -> list[str]:
+    """What the keys of a quota's limits begin with; or are, if it is one scope's."""
+    return [f"{prefix}{kind}/{id}" for prefix in _PREFIXES]

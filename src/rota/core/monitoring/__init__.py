@@ -1,0 +1,1 @@
+"""Statistics, charts, timeline, overview, error groups and the doctor, as values."""

@@ -1,0 +1,119 @@
+"""What processes counted of some minutes or an hour: values that can be merged, and what they tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+
+from rota.core.monitoring.gauges import QueueLevel
+from rota.core.monitoring.statistics import success_rate
+
+K = TypeVar("K", str, int)
+
+MINUTE, HOUR = 60_000_000, 3_600_000_000
+FEW_MINUTES = 5 * MINUTE
+SPANS = {60: MINUTE, 300: FEW_MINUTES, 3_600: HOUR}
+"""How long a row counts, in seconds as it is stored, and in microseconds. The longer, the fewer make up a chart."""
+
+
+class Counted(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Runs by how they ended, and two histograms by `statistics.bucket`, in microseconds: how long handlers took, and
+    how long runs were due before they were claimed.
+
+    `levels`: queue → runs that were queued, running and waiting, when somebody looked.
+    """
+
+    runs: dict[str, int] = {}
+    durations: dict[int, int] = {}
+    lag: dict[int, int] = {}
+    levels: dict[str, tuple[int, int, int]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.runs or self.durations or self.lag)
+
+
+Rows = dict[tuple[int, int], Counted]
+"""Of one process: (span, when it began) → what it has counted of that."""
+
+_MOST_QUEUES = 100
+_OTHERS = "*"
+_PLACES = {"queued": 0, "running": 1, "waiting": 2}
+
+
+class LastDay(msgspec.Struct, frozen=True):
+    """Runs that ended within the last 24 hours, by their state; as exact as charts are.
+
+    `success_rate`: of those that succeeded, failed, timed out or expired.
+    """
+
+    runs: dict[str, int]
+    success_rate: float | None
+
+
+def merged(parts: Iterable[Counted]) -> Counted:
+    """In whatever order: the same. Of levels, those of one look are kept: the largest ones."""
+    runs: dict[str, int] = {}
+    durations: dict[int, int] = {}
+    lag: dict[int, int] = {}
+    levels: dict[str, tuple[int, int, int]] = {}
+    for part in parts:
+        for state, count in part.runs.items():
+            runs[state] = runs.get(state, 0) + count
+        for mine, others in ((durations, part.durations), (lag, part.lag)):
+            for low, count in others.items():
+                mine[low] = mine.get(low, 0) + count
+        if part.levels:
+            levels = max(levels, part.levels, key=_fullness)
+    return Counted(runs, durations, lag, levels)
+
+
+def _fullness(levels: dict[str, tuple[int, int, int]]) -> tuple[int, list[tuple[str, tuple[int, int, int]]]]:
+    return sum(sum(counts) for counts in levels.values()), sorted(levels.items())
+
+
+def last_day(parts: Iterable[Counted]) -> LastDay:
+    runs = merged(parts).runs
+    return LastDay(runs=dict(sorted(runs.items())), success_rate=success_rate(runs))
+
+
+def since(now: Counted, before: Counted) -> Counted:
+    """What came between two looks at counters that only grow."""
+    return Counted(_grown(now.runs, before.runs), _grown(now.durations, before.durations), _grown(now.lag, before.lag))
+
+
+def _grown(now: dict[K, int], before: dict[K, int]) -> dict[K, int]:
+    return {key: count - before.get(key, 0) for key, count in now.items() if count > before.get(key, 0)}
+
+
+def added(rows: Rows, more: Counted, at: int) -> Rows:
+    """`more` was counted at `at`. Should the clock go back, it counts where the last was counted: what a row says is
+    all that was ever counted for it, so that it may be written again, and a row that is forgotten is never begun anew.
+    """
+    after = dict(rows)
+    for span, length in SPANS.items():
+        newest = max((begin for one, begin in rows if one == span), default=0)
+        key = span, max(at // length * length, newest)
+        after[key] = merged([after.get(key, Counted()), more])
+    return after
+
+
+def newest(rows: Rows) -> Rows:
+    """All that has to be known once the others are written: those that may still grow."""
+    last = {span: max((begin for one, begin in rows if one == span), default=0) for span in SPANS}
+    return {(span, at): counted for (span, at), counted in rows.items() if last[span] == at}
+
+
+def levels_of(found: Iterable[QueueLevel]) -> Counted:
+    """The fullest queues by name, all others together."""
+    counts: dict[str, list[int]] = {}
+    for level in found:
+        if level.state in _PLACES:
+            counts.setdefault(level.name, [0, 0, 0])[_PLACES[level.state]] += level.runs
+    ordered = sorted(counts.items(), key=lambda one: (-sum(one[1]), one[0]))
+    levels = {name: (queued, running, waiting) for name, (queued, running, waiting) in ordered[:_MOST_QUEUES]}
+    if others := [rest for _, rest in ordered[_MOST_QUEUES:]]:
+        queued, running, waiting = map(sum, zip(*others, strict=True))
+        levels[_OTHERS] = queued, running, waiting
+    return Counted(levels=levels)

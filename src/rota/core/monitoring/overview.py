@@ -1,0 +1,220 @@
+"""The first page: how full it is, what came of the last day, what needs attention, what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+import msgspec
+
+from rota.core.monitoring.counters import LastDay
+from rota.core.monitoring.doctor import (
+    JOBS_HINT,
+    MESSENGER_HINT,
+    OK,
+    REAPER_HINT,
+    Held,
+    Stuck,
+    Symptoms,
+    check_clock,
+    held_words,
+    many,
+    planner_hint,
+    queues_hint,
+    resume_hint,
+    unknown_jobs,
+    unserved_queues,
+    why_overdue,
+)
+from rota.values.instants import instant
+
+LATE = 10_000_000
+"""Due for longer than that, in microseconds, and not begun."""
+_SHOWN = 20
+
+
+class Live(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs that have not ended. `capped`: there are more queued or scheduled ones than were counted."""
+
+    running: int = 0
+    cancelling: int = 0
+    queued: int = 0
+    scheduled: int = 0
+    waiting: int = 0
+    oldest_queued_at: datetime | None = None
+    capped: bool = False
+
+
+class Late(msgspec.Struct, frozen=True):
+    """Runs that are queued and due for longer than 10 s, and schedules that are due as long and not planned."""
+
+    runs: int
+    schedules: int
+
+
+class WorkerCounts(msgspec.Struct, frozen=True):
+    """`stale`: silent for longer than a lease, and not stopped in order. `busy`: slots taken."""
+
+    alive: int
+    stale: int
+    slots: int
+    busy: int
+
+
+class Attention(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that somebody should look at: `kind` for programs, `text` for people; `subject` is a name or an id."""
+
+    kind: str
+    subject: str | None
+    since: datetime | None
+    text: str
+    hint: str | None = None
+
+
+class NextFire(msgspec.Struct, frozen=True, kw_only=True):
+    schedule: str
+    job: str
+    at: datetime
+    zone: str
+    rule: str
+
+
+class Overview(msgspec.Struct, frozen=True, kw_only=True):
+    """`attention` has the first of each kind; `attention_count` says how many there are."""
+
+    at: datetime
+    live: Live
+    late: Late
+    last_day: LastDay
+    workers: WorkerCounts
+    schedules: dict[str, int]
+    attention: Sequence[Attention] = ()
+    attention_count: int = 0
+    next_fires: Sequence[NextFire] = ()
+
+
+class Backlog(msgspec.Struct, frozen=True):
+    """Runs of a job in a queue that may be claimed; instants in microseconds."""
+
+    queue: str
+    job: str
+    runs: int
+    oldest: int
+    late: int
+
+
+class OpenBreach(msgspec.Struct, frozen=True):
+    kind: str
+    subject: str
+    what: str
+    since: int
+    message: str
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the database and this process know. `lingering`: asked to stop, their grace over, and not stopped.
+
+    `offset`: of this host's clock from the database's, in microseconds, as far as it is certain.
+    """
+
+    symptoms: Symptoms
+    backlog: Sequence[Backlog] = ()
+    held: Sequence[Held] = ()
+    lingering: Sequence[Stuck] = ()
+    breaches: Sequence[OpenBreach] = ()
+    polls: bool = False
+    offset: int = 0
+
+
+def attention(facts: Facts) -> tuple[list[Attention], int]:
+    """The first ones of each kind, the gravest kind first; and how many there are of all."""
+    shown: list[Attention] = []
+    total = 0
+    for look in (_overdue, _stuck, _lingering, _unserved, _unknown, _untold, _breached, _paused, _surroundings):
+        found = list(look(facts))
+        total += len(found)
+        shown += found[:_SHOWN]
+    return shown, total
+
+
+def backlogs(found: Sequence[Backlog], of: str) -> dict[str, tuple[int, int]]:
+    """By `queue` or by `job`: how many may be claimed, and since when the oldest could be."""
+    counted: dict[str, tuple[int, int]] = {}
+    for one in found:
+        name = getattr(one, of)
+        runs, oldest = counted.get(name, (0, one.oldest))
+        counted[name] = runs + one.runs, min(oldest, one.oldest)
+    return counted
+
+
+def _overdue(facts: Facts) -> Iterator[Attention]:
+    found = facts.symptoms
+    for one in found.overdue:
+        text = f"schedule {one.name} is overdue {why_overdue(one, found)}"
+        yield _told("schedule_overdue", one.name, one.next_at, text, planner_hint(found))
+
+
+def _stuck(facts: Facts) -> Iterator[Attention]:
+    for one in facts.symptoms.stuck:
+        text = f"run {one.run_id}: its lease on {one.worker_id} has ended, and nobody took it away"
+        yield _told("run_stuck", one.run_id, one.expires_at, text, REAPER_HINT)
+
+
+def _lingering(facts: Facts) -> Iterator[Attention]:
+    for one in facts.lingering:
+        text = f"run {one.run_id} was asked to stop, and its grace is over; {one.worker_id} has it still"
+        yield _told("run_lingering", one.run_id, one.expires_at, text, REAPER_HINT)
+
+
+def _unserved(facts: Facts) -> Iterator[Attention]:
+    """Not at once: a worker may be about to start. What is paused is told as such."""
+    paused = {one.name for one in facts.held if one.kind == "queue"}
+    known = backlogs(facts.backlog, "queue")
+    for queue, count in unserved_queues(facts.symptoms).items():
+        since = known[queue][1]
+        if queue not in paused and facts.symptoms.now - since > LATE:
+            text = f"no live worker takes from queue {queue}, where {many(count, 'run waits', 'runs wait')}"
+            yield _told("queue_unserved", queue, since, text, queues_hint([queue]))
+
+
+def _unknown(facts: Facts) -> Iterator[Attention]:
+    paused = {one.name for one in facts.held if one.kind == "job"}
+    known = backlogs(facts.backlog, "job")
+    for job, count in unknown_jobs(facts.symptoms).items():
+        since = known[job][1]
+        if job not in paused and facts.symptoms.now - since > LATE:
+            text = f"no live worker knows job {job}, of which {many(count, 'run waits', 'runs wait')}"
+            yield _told("job_unknown", job, since, text, JOBS_HINT)
+
+
+def _untold(facts: Facts) -> Iterator[Attention]:
+    if count := facts.symptoms.signals:
+        text = f"{many(count, 'signal waits', 'signals wait')} for longer than a minute: nobody is told"
+        yield _told("signals_untold", None, None, text, MESSENGER_HINT)
+
+
+def _breached(facts: Facts) -> Iterator[Attention]:
+    for one in facts.breaches:
+        text = f"{one.kind} {one.subject}: {one.message or one.what}"
+        yield _told("expectation_breached", f"{one.kind}/{one.subject}", one.since, text, None)
+
+
+def _paused(facts: Facts) -> Iterator[Attention]:
+    for one in facts.held:
+        count, _ = backlogs(facts.backlog, one.kind).get(one.name, (0, 0))
+        if count:
+            yield _told(f"{one.kind}_paused", one.name, one.since, held_words(one, count), resume_hint(one))
+
+
+def _surroundings(facts: Facts) -> Iterator[Attention]:
+    if facts.polls:
+        text = "a transaction pooler passes no notifications on: everything is found by polling, up to a second later"
+        yield _told("polling", None, None, text, "let rota connect to PostgreSQL directly")
+    clock = check_clock(facts.offset)
+    if clock.level != OK:
+        yield _told("clock", None, None, clock.words, clock.hint)
+
+
+def _told(kind: str, subject: str | None, since: int | None, text: str, hint: str | None) -> Attention:
+    at = None if since is None else instant(since)
+    return Attention(kind=kind, subject=subject, since=at, text=text, hint=hint)

@@ -1,0 +1,96 @@
+"""The last runs of a schedule, as lists of schedules show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from math import ceil
+
+import msgspec
+
+from rota.core.states import RunState
+from rota.errors import Invalid
+from rota.values.instants import instant, maybe_instant
+
+MOST_RECENT = 100
+_MOST_RUNS = 15_000
+
+
+class RecentRun(msgspec.Struct, frozen=True, kw_only=True):
+    """`lateness_ms`: from when it was due, delay and jitter included, until its first attempt began."""
+
+    run_id: str
+    plan_time: datetime
+    state: RunState
+    started_at: datetime | None
+    finished_at: datetime | None
+    lateness_ms: int | None
+    duration_ms: int | None
+
+
+class Recent(msgspec.Struct, frozen=True, kw_only=True):
+    """The oldest first. The durations are those of the runs shown."""
+
+    recent: Sequence[RecentRun] = ()
+    p50_duration_ms: int | None = None
+    p95_duration_ms: int | None = None
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """A run of a plan time; instants in microseconds. `began_at`: its first attempt, if it has had several."""
+
+    run_id: str
+    plan_time: int
+    run_at: int
+    state: str
+    began_at: int | None
+    started_at: int | None
+    finished_at: int | None
+
+
+def checked_recent(schedules: int, limit: int) -> int:
+    """How many runs of each are asked for."""
+    if not 1 <= limit <= MOST_RECENT:
+        raise Invalid(f"recent must be 1 to {MOST_RECENT}, not {limit}")
+    if schedules * limit > _MOST_RUNS:
+        fewer = f"at most {_MOST_RUNS // limit} schedules at a time, or fewer runs of each"
+        raise Invalid(f"{limit} runs of {schedules} schedules are too many at once", hint=fewer)
+    return limit
+
+
+def scopes_each(scopes: Sequence[int], limit: int, most: int) -> int:
+    """How many scopes of each schedule are looked at, if they have so many: fewer where many have several."""
+    for each in range(most, 1, -1):
+        if sum(min(count, each) for count in scopes) * limit <= _MOST_RUNS:
+            return each
+    return 1
+
+
+def recent_of(found: Iterable[Planned], limit: int) -> Recent:
+    """Of each of its scopes the newest are given; of all, the newest are taken."""
+    newest = sorted(found, key=lambda run: (run.plan_time, run.run_id))[-limit:]
+    told = [_told(run) for run in newest]
+    durations = sorted(one.duration_ms for one in told if one.duration_ms is not None)
+    return Recent(recent=told, p50_duration_ms=_at(durations, 0.5), p95_duration_ms=_at(durations, 0.95))
+
+
+def _told(run: Planned) -> RecentRun:
+    began = run.started_at if run.began_at is None else run.began_at
+    return RecentRun(
+        run_id=run.run_id,
+        plan_time=instant(run.plan_time),
+        state=RunState(run.state),
+        started_at=maybe_instant(run.started_at),
+        finished_at=maybe_instant(run.finished_at),
+        lateness_ms=_between(run.run_at, began),
+        duration_ms=_between(run.started_at, run.finished_at),
+    )
+
+
+def _between(start: int | None, end: int | None) -> int | None:
+    return None if start is None or end is None else max(0, end - start) // 1_000
+
+
+def _at(ordered: Sequence[int], share: float) -> int | None:
+    """The smallest that this share of them does not exceed."""
+    return ordered[ceil(share * len(ordered)) - 1] if ordered else None

@@ -1,0 +1,203 @@
+"""Statistics of a job's finished runs: tallies that can be merged, and what they tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+
+from rota.core.states import RunState
+from rota.values.instants import instant
+
+_S = RunState
+_SUCCESS_COUNTS = (_S.SUCCEEDED, _S.FAILED, _S.TIMED_OUT, _S.EXPIRED)
+_DAY = 86_400_000_000
+_DIGITS = 2
+MOST_DAYS = 400
+BEFORE_ALL_DAYS = 0
+"""The day under which everything older than the newest days is kept."""
+
+
+_LATE = 900_000_000
+
+
+class Tally(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is kept of runs whatever becomes of their rows; times and durations in microseconds.
+
+    `durations` counts attempts that ended their run by `bucket`; `timed` and `busy` are their number and sum. `ended`
+    is how the last run that was not skipped ended.
+    """
+
+    states: dict[str, int] = {}
+    durations: dict[int, int] = {}
+    timed: int = 0
+    busy: int = 0
+    first_at: int | None = None
+    began_at: int | None = None
+    ended_at: int | None = None
+    ended: str | None = None
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """A finished run as far as it counts."""
+
+    state: str
+    created_at: int
+    started_at: int | None
+    finished_at: int
+
+
+class JobStats(msgspec.Struct, frozen=True, kw_only=True):
+    """Of all runs of a job that ever ended, pruned ones included."""
+
+    job: str
+    total: int
+    succeeded: int
+    failed: int
+    timed_out: int
+    cancelled: int
+    expired: int
+    skipped: int
+    success_rate: float | None
+    average_duration_ms: int | None
+    p95_duration_ms: int | None
+    first_at: datetime | None
+    last_execution_at: datetime | None
+    next_scheduled_at: datetime | None
+
+
+def bucket(micros: int) -> int:
+    """The duration with all but its first two digits made zero: a histogram whose buckets grow with the durations.
+
+    Its middle is at most 5 % away from anything in it. Digits, not logarithms, so that every database counts alike.
+    """
+    size = bucket_size(len(str(micros)))
+    return micros // size * size
+
+
+def bucket_size(digits: int) -> int:
+    """How wide are the buckets of numbers with so many digits."""
+    return int(10 ** max(0, digits - _DIGITS))
+
+
+def bucket_bounds(first: int, last: int) -> list[int]:
+    """Where the buckets from one power of ten to another begin."""
+    found: list[int] = []
+    while first <= last:
+        found += range(first, min(first * 10, last + 1), first // 10)
+        first *= 10
+    return found
+
+
+def _middle(low: int) -> float:
+    return low + (bucket_size(len(str(low))) - 1) / 2
+
+
+def day_of(micros: int) -> int:
+    return micros // _DAY
+
+
+def is_late(id: str, created_at: int) -> bool:
+    """Whether a run was made long after its id: counting, which goes by ids, may have passed it before it was there."""
+    return created_at > int(id[:8] + id[9:13], 16) * 1_000 + _LATE
+
+
+def countable_until(now: int) -> int:
+    """Ids up to then are counted: what is not late is there, unless its transaction stayed open as long again."""
+    return now - 2 * _LATE
+
+
+def tally_of(run: Ended) -> Tally:
+    took = None if run.started_at is None else max(0, run.finished_at - run.started_at)
+    # Nobody knows when a lost attempt began; that there was one is known when it is given up.
+    given_up = run.finished_at if run.state == RunState.EXPIRED else None
+    counts = run.state != RunState.SKIPPED
+    return Tally(
+        states={run.state: 1},
+        durations={} if took is None else {bucket(took): 1},
+        timed=int(took is not None),
+        busy=took or 0,
+        first_at=run.created_at,
+        began_at=given_up if run.started_at is None else run.started_at,
+        ended_at=run.finished_at if counts else None,
+        ended=run.state if counts else None,
+    )
+
+
+def merged(tallies: Iterable[Tally]) -> Tally:
+    """In whatever order: the same."""
+    states: dict[str, int] = {}
+    durations: dict[int, int] = {}
+    timed = busy = 0
+    first: int | None = None
+    began: int | None = None
+    last: tuple[int, str] | None = None
+    for tally in tallies:
+        _add(states, tally.states)
+        _add(durations, tally.durations)
+        timed += tally.timed
+        busy += tally.busy
+        first = min((at for at in (first, tally.first_at) if at is not None), default=None)
+        began = max((at for at in (began, tally.began_at) if at is not None), default=None)
+        if tally.ended_at is not None and tally.ended is not None:
+            last = max(last or (0, ""), (tally.ended_at, tally.ended))
+    ended_at, ended = last or (None, None)
+    return Tally(states, durations, timed, busy, first, began, ended_at, ended)
+
+
+def _add(counts: dict[str, int] | dict[int, int], more: dict[str, int] | dict[int, int]) -> None:
+    into: dict[object, int] = counts  # type: ignore[assignment]
+    for name, count in more.items():
+        into[name] = into.get(name, 0) + count
+
+
+def by_day(runs: Iterable[Ended]) -> dict[int, Tally]:
+    """Per day of their end."""
+    days: dict[int, list[Tally]] = {}
+    for run in runs:
+        days.setdefault(day_of(run.finished_at), []).append(tally_of(run))
+    return {day: merged(tallies) for day, tallies in days.items()}
+
+
+def days_kept(days: Iterable[int]) -> set[int]:
+    """Of these, those that keep a row of their own; the others share one, so that a job never has more."""
+    return set(sorted({*days} - {BEFORE_ALL_DAYS}, reverse=True)[: MOST_DAYS - 1])
+
+
+def percentile(durations: dict[int, int], share: float) -> float | None:
+    """The middle of the bucket below which lies this `share` of the durations."""
+    wanted = share * sum(durations.values())
+    for low, count in sorted(durations.items()):
+        wanted -= count
+        if wanted <= 0:
+            return _middle(low)
+    return None
+
+
+def success_rate(states: dict[str, int]) -> float | None:
+    """Of runs that succeeded, failed, timed out or expired."""
+    decided = sum(states.get(state.value, 0) for state in _SUCCESS_COUNTS)
+    return states.get(_S.SUCCEEDED.value, 0) / decided if decided else None
+
+
+def stats_of(job: str, tally: Tally, running_since: int | None = None, next_at: int | None = None) -> JobStats:
+    """`running_since`: when its newest running attempt was claimed."""
+    counts = {state: tally.states.get(state.value, 0) for state in RunState if state.is_final}
+    p95 = percentile(tally.durations, 0.95)
+    began = max((at for at in (tally.began_at, running_since) if at is not None), default=None)
+    return JobStats(
+        job=job,
+        total=sum(counts.values()),
+        **{state.value: count for state, count in counts.items()},
+        success_rate=success_rate(tally.states),
+        average_duration_ms=round(tally.busy / tally.timed / 1_000) if tally.timed else None,
+        p95_duration_ms=None if p95 is None else round(p95 / 1_000),
+        first_at=_instant(tally.first_at),
+        last_execution_at=_instant(began),
+        next_scheduled_at=_instant(next_at),
+    )
+
+
+def _instant(micros: int | None) -> datetime | None:
+    return None if micros is None else instant(micros)

@@ -1,0 +1,188 @@
+"""The timeline: lanes of attempts, of what is to come, and whether attempts overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from rota.core.monitoring.counters import HOUR
+from rota.core.schedules.schedule import ScheduleDefinition
+from rota.errors import BadTrigger, Invalid, did_you_mean
+from rota.values.instants import instant, maybe_instant, micros_at
+
+BY = ("schedule", "job", "worker", "queue")
+MOST_ATTEMPTS = 5_000
+MOST_FIRES = 100
+"""Of one schedule, that are to come."""
+_FURTHEST = 400 * 24 * HOUR
+
+
+class TimelineAttempt(msgspec.Struct, frozen=True, kw_only=True):
+    """`state`: its outcome, or, while it goes on, `running`, `cancelling` or `waiting`."""
+
+    run_id: str
+    no: int
+    job: str
+    state: str
+    worker_id: str | None
+    started_at: datetime
+    ended_at: datetime | None
+
+
+class Lane(msgspec.Struct, frozen=True, kw_only=True):
+    """Attempts, the newest first; plan times `coming`, the next first. `overlaps`: two attempts went on at once."""
+
+    name: str
+    attempts: Sequence[TimelineAttempt] = ()
+    coming: Sequence[datetime] = ()
+    overlaps: bool = False
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "from", "to_at": "to"}):
+    """`truncated`: there are older attempts that are not told."""
+
+    from_at: datetime
+    to_at: datetime
+    by: str
+    lanes: Sequence[Lane] = ()
+    truncated: bool = False
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """In microseconds."""
+
+    from_at: int
+    to_at: int
+    by: str
+    limit: int
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """An attempt as the tables have it; instants in microseconds."""
+
+    run_id: str
+    no: int
+    state: str
+    worker_id: str | None
+    started_at: int
+    ended_at: int | None
+    job: str
+    queue: str
+    schedule: str | None
+
+    def lane(self, by: str) -> str | None:
+        return {"schedule": self.schedule, "job": self.job, "worker": self.worker_id, "queue": self.queue}[by]
+
+
+class Upcoming(msgspec.Struct, frozen=True):
+    """A schedule that will fire."""
+
+    name: str
+    job: str
+    definition: ScheduleDefinition
+    next_plan: int
+    fired: int
+
+
+def asked_of(from_at: datetime | None, to_at: datetime | None, by: str, limit: int, now: int) -> Asked:
+    """The last hour, unless told otherwise."""
+    if by not in BY:
+        raise Invalid(f"by cannot be {by!r:.80}", hint=did_you_mean(str(by), BY))
+    if not 1 <= limit <= MOST_ATTEMPTS:
+        raise Invalid(f"limit must be 1 to {MOST_ATTEMPTS}, not {limit}")
+    to = now if to_at is None else _micros(to_at, "to", now)
+    since = to - HOUR if from_at is None else _micros(from_at, "from", now)
+    if since > to:
+        raise Invalid("from is after to")
+    return Asked(since, to, by, limit)
+
+
+def _micros(at: datetime, what: str, now: int) -> int:
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise Invalid(f"{what} must be a datetime with a zone, not {at!r}")
+    return min(max(micros_at(at), 0), now + _FURTHEST)
+
+
+def timeline_of(asked: Asked, bars: Iterable[Bar], upcoming: Iterable[Upcoming], *, more: bool) -> Timeline:
+    """`more`: not all attempts were looked at."""
+    found = sorted({(bar.run_id, bar.no, bar.started_at): bar for bar in bars}.values(), key=_age)
+    lanes: dict[str, list[Bar]] = {}
+    for bar in found[: asked.limit]:
+        name = bar.lane(asked.by)
+        if name is not None:
+            lanes.setdefault(name, []).append(bar)
+    coming = coming_of(asked, upcoming)
+    return Timeline(
+        from_at=instant(asked.from_at),
+        to_at=instant(asked.to_at),
+        by=asked.by,
+        lanes=[_lane(name, lanes.get(name, []), coming.get(name, [])) for name in sorted({*lanes, *coming})],
+        truncated=more or len(found) > asked.limit,
+    )
+
+
+def _age(bar: Bar) -> tuple[int, str, int]:
+    return -bar.started_at, bar.run_id, -bar.no
+
+
+def _lane(name: str, bars: Sequence[Bar], coming: Sequence[int]) -> Lane:
+    return Lane(
+        name=name,
+        attempts=[
+            TimelineAttempt(
+                run_id=bar.run_id,
+                no=bar.no,
+                job=bar.job,
+                state=bar.state,
+                worker_id=bar.worker_id,
+                started_at=instant(bar.started_at),
+                ended_at=maybe_instant(bar.ended_at),
+            )
+            for bar in bars
+        ],
+        coming=[instant(at) for at in coming],
+        overlaps=overlap(bars),
+    )
+
+
+def overlap(bars: Iterable[Bar]) -> bool:
+    """Whether two of them went on at the same time."""
+    last = 0
+    for bar in sorted(bars, key=lambda one: (one.started_at, one.ended_at or 2**63)):
+        if bar.started_at < last:
+            return True
+        last = max(last, 2**63 if bar.ended_at is None else bar.ended_at)
+    return False
+
+
+def coming_of(asked: Asked, upcoming: Iterable[Upcoming]) -> Mapping[str, Sequence[int]]:
+    """Plan times by lane, within what is asked for; workers and queues have none."""
+    found: dict[str, list[int]] = {}
+    if asked.by in ("schedule", "job"):
+        for one in upcoming:
+            if times := _times(one, asked.from_at, asked.to_at):
+                found.setdefault(one.name if asked.by == "schedule" else one.job, []).extend(times)
+    return {name: sorted(times) for name, times in found.items()}
+
+
+def _times(one: Upcoming, since: int, until: int) -> list[int]:
+    room = None if one.definition.max_runs is None else one.definition.max_runs - one.fired
+    only_next = [one.next_plan] if since <= one.next_plan <= until and room != 0 else []
+    if one.definition.follows is not None or one.definition.awaited is not None:
+        return only_next  # what comes then depends on how long runs take
+    try:
+        times = one.definition.times(one.name)
+    except BadTrigger:  # a zone that is not known here: the next one was told by somebody who knows it
+        return only_next
+    at: int | None = one.next_plan
+    if one.next_plan < since:
+        at = times.next(since - 1)
+        room = None if room is None else room - 1 - times.count(one.next_plan, since - 1)
+    most = MOST_FIRES if room is None else min(MOST_FIRES, room)
+    found: list[int] = []
+    while at is not None and at <= until and len(found) < most:
+        found.append(at)
+        at = times.next(at)
+    return found

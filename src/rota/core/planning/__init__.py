@@ -1,0 +1,1 @@
+"""Decide what becomes of due plan times; simulate it."""

@@ -1,0 +1,110 @@
+"""Catch-up: of the plan times that are due, which get a run, which are covered by one, and which are missed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Protocol
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from rota.core.schedules.policies import CatchUp
+from rota.values.durations import in_micros
+
+_SECOND = 1_000_000
+
+
+class PlanTimes(Protocol):
+    """What planning asks of a rule; instants are microseconds."""
+
+    def next(self, after: int) -> int | None: ...
+    def prev(self, before: int) -> int | None: ...
+    def count(self, a: int, b: int) -> int:
+        """In (a, b]."""
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """Plan times without a run: the first, the last, how many, and why."""
+
+    from_at: int
+    to_at: int
+    count: int
+    reason: str
+
+
+class Due(msgspec.Struct, frozen=True, gc=False):
+    """`kept`, oldest first; the first of them covers `covered` older ones. Everything up to `cursor` is decided.
+
+    `following` is the plan time after the cursor, if that is known already.
+    """
+
+    kept: tuple[int, ...]
+    cursor: int
+    covers_from: int | None = None
+    covered: int = 0
+    missed: tuple[Gap, ...] = ()
+    more: bool = False
+    following: int | UnsetType | None = UNSET
+
+
+def choose(policy: CatchUp, times: PlanTimes, cursor: int, horizon: int, room: int | None = None) -> Due:
+    """What to do about the plan times in (cursor, horizon]; at most `room` of them may still get a run."""
+    newest = times.prev(horizon + 1)
+    if newest is None or newest <= cursor or room == 0:
+        return Due((), cursor)
+    if policy.mode == "none":
+        return _punctual(policy, times, cursor, horizon, newest)
+    edge = max(cursor, horizon - in_micros(policy.window) - 1)
+    missed = _gap(times, cursor, edge, "older than the catch-up window")
+    if newest <= edge:
+        return Due((), newest, missed=missed)
+    if policy.mode == "latest":
+        older = times.count(edge, newest) - 1
+        covers_from = times.next(edge) if older else None
+        return Due((newest,), newest, covers_from, older, missed)
+    return _each(policy, times, edge, horizon, room, missed)
+
+
+def _punctual(policy: CatchUp, times: PlanTimes, cursor: int, horizon: int, newest: int) -> Due:
+    late = (horizon - newest) // _SECOND * _SECOND  # plan times are whole seconds: less than one is not late
+    if late <= in_micros(policy.grace):
+        return Due((newest,), newest, missed=_gap(times, cursor, newest - 1, "later than its grace"))
+    return Due((), newest, missed=_gap(times, cursor, newest, "later than its grace"))
+
+
+def _each(policy: CatchUp, times: PlanTimes, edge: int, horizon: int, room: int | None, missed: tuple[Gap, ...]) -> Due:
+    first = edge
+    waiting = times.count(edge, horizon)
+    if waiting > policy.keep:
+        first = _oldest_of_newest(times, horizon, policy.keep) - 1
+        missed += _gap(times, edge, first, f"more than the newest {policy.keep}")
+    bite = policy.per_tick if room is None else min(room, policy.per_tick)
+    kept = tuple(islice(_following(times, first, horizon), bite))
+    return Due(kept, kept[-1], missed=missed, more=min(waiting, policy.keep) > len(kept))
+
+
+def _following(times: PlanTimes, after: int, until: int) -> Iterator[int]:
+    found = times.next(after)
+    while found is not None and found <= until:
+        yield found
+        found = times.next(found)
+
+
+def _oldest_of_newest(times: PlanTimes, horizon: int, keep: int) -> int:
+    at = horizon + 1
+    for _ in range(keep):
+        found = times.prev(at)
+        assert found is not None  # there are more than `keep` of them
+        at = found
+    return at
+
+
+def _gap(times: PlanTimes, after: int, until: int, reason: str) -> tuple[Gap, ...]:
+    count = times.count(after, until) if until > after else 0
+    if not count:
+        return ()
+    first, last = times.next(after), times.prev(until + 1)
+    assert first is not None  # there are `count` of them
+    assert last is not None
+    return (Gap(first, last, count, reason),)

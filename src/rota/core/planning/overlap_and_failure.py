@@ -1,0 +1,147 @@
+"""Overlap and failure: what one plan time gets, given the runs of its lane."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.core.schedules.policies import Failure, Overlap
+from rota.values.durations import format_duration, in_micros
+
+
+class LiveRun(msgspec.Struct, frozen=True, gc=False):
+    """Not final. `begun`: it was claimed at least once; `claimed`: it is now; `followed`: another waits for its end."""
+
+    id: str
+    begun: bool = False
+    claimed: bool = False
+    followed: bool = False
+
+
+class Lane(msgspec.Struct, frozen=True, gc=False):
+    """The runs of a schedule for one scope: those that are not final, and how the last that is ended.
+
+    `failures` in a row; `attempt`, `finished_at` of the last one; `skips`: plan times skipped since because it failed.
+    """
+
+    live: tuple[LiveRun, ...] = ()
+    failed: bool = False
+    failures: int = 0
+    attempt: int = 0
+    finished_at: int = 0
+    skips: int = 0
+
+    def with_run(self, run: LiveRun, after: tuple[str, ...] = ()) -> Lane:
+        live, unmarked = [*self.live, run], set(after)
+        for place in range(len(live) - 2, -1, -1):  # mostly it is the last one: there may be thousands
+            if not unmarked:
+                break
+            if live[place].id in unmarked:
+                unmarked.remove(live[place].id)
+                live[place] = msgspec.structs.replace(live[place], followed=True)
+        return msgspec.structs.replace(self, live=tuple(live))
+
+    def without(self, run_ids: tuple[str, ...]) -> Lane:
+        return msgspec.structs.replace(self, live=tuple(run for run in self.live if run.id not in run_ids))
+
+    def ended(self, *, failed: bool, neutral: bool, attempt: int, finished_at: int) -> Lane:
+        """After one more of its runs: `neutral` ends, by a policy, are neither failures nor recoveries."""
+        if finished_at < self.finished_at:
+            return self
+        failures = self.failures + 1 if failed else self.failures if neutral else 0
+        return Lane(self.live, failed, failures, attempt, finished_at)
+
+
+class Create(msgspec.Struct, frozen=True, gc=False):
+    """A run. `single`: without retries of its own; `after`: it waits for the end of these; `unlimited`: how many of its
+    job and of its schedule may be at once does not count; `supersedes` are ended, since nobody has them, and `cancels`
+    asked to stop.
+    """
+
+    attempt: int = 1
+    single: bool = False
+    after: tuple[str, ...] = ()
+    unlimited: bool = False
+    supersedes: tuple[str, ...] = ()
+    cancels: tuple[str, ...] = ()
+
+    @property
+    def displaces(self) -> tuple[str, ...]:
+        """Runs that make way for it: under limits they count no more, and their keys pass on to it."""
+        return (*self.supersedes, *self.cancels)
+
+
+class Skip(msgspec.Struct, frozen=True, gc=False):
+    reason: str
+    failure: bool = False
+
+
+class Pause(msgspec.Struct, frozen=True):
+    """The schedule stops here, and the plan time is skipped."""
+
+    reason: str
+
+
+def decide(
+    overlap: Overlap, failure: Failure, lane: Lane, now: int, max_attempts: int, *, forced: bool = False
+) -> Create | Skip | Pause:
+    """`max_attempts` are the job's, unless the failure policy has its own; `forced` ignores both policies."""
+    if forced:
+        return Create()
+    room = _overlap(overlap, lane)
+    if isinstance(room, Skip):
+        return room
+    return _failure(failure, lane, now, max_attempts, room)
+
+
+def _overlap(policy: Overlap, lane: Lane) -> Create | Skip:
+    live = lane.live
+    if not live or policy.mode == "allow":
+        return Create()
+    blocking = live[-1].id
+    match policy.mode:
+        case "parallel":
+            if policy.max_overlap is not None and len(live) >= policy.max_overlap:
+                return Skip(f"overlap: {len(live)} runs are not over, and {policy.max_overlap} may be at once")
+            return Create(unlimited=True)
+        case "cancel_previous":
+            waiting = tuple(run.id for run in live if not run.claimed)
+            running = tuple(run.id for run in live if run.claimed)
+            return Create(after=running, supersedes=waiting, cancels=running)
+        case "queue_one" if any(not run.begun for run in live):
+            waiting_one = next(run.id for run in live if not run.begun)
+            return Skip(f"overlap: run {waiting_one} waits already")
+        case "queue_one" | "queue_all":
+            return Create(after=tuple(run.id for run in live if not run.followed))
+        case _:
+            return Skip(f"overlap: run {blocking} is not over")
+
+
+def _failure(policy: Failure, lane: Lane, now: int, max_attempts: int, create: Create) -> Create | Skip | Pause:
+    if policy.mode == "retry":
+        most = policy.max_attempts or max_attempts
+        attempt = lane.attempt + 1 if lane.failed and lane.attempt < most else 1
+        return msgspec.structs.replace(create, attempt=attempt, single=True)
+    if policy.mode == "half_open" and lane.failures >= policy.threshold:
+        return _half_open(policy, lane, now, create)
+    if not lane.failed:
+        return create
+    match policy.mode:
+        case "skip" if lane.skips == 0:
+            return Skip("failure: the last run failed, so one plan time is skipped", failure=True)
+        case "backoff":
+            wait = policy.backoff.delay(lane.failures, 0.0)
+            if now < lane.finished_at + in_micros(wait):
+                told = f"{lane.failures} failures in a row" if lane.failures > 1 else "the last run failed"
+                return Skip(f"failure: {told}, so plan times are skipped for {format_duration(wait)}", failure=True)
+        case "pause" if lane.skips == 0:  # resumed, it may run again
+            return Pause("failure: the last run failed")
+    return create
+
+
+def _half_open(policy: Failure, lane: Lane, now: int, create: Create) -> Create | Skip:
+    told = f"failure: {lane.failures} failures in a row"
+    if lane.live:
+        return Skip(f"{told}, and run {lane.live[-1].id} is the probe", failure=True)
+    if now < lane.finished_at + in_micros(policy.cooldown):
+        return Skip(f"{told}, so one probe is let through per {format_duration(policy.cooldown)}", failure=True)
+    return create

@@ -1,0 +1,75 @@
+"""What a simulation is asked, and what it tells: for people, in instants and words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from rota.core.schedules.documents import instant_of
+from rota.errors import Invalid
+from rota.values.durations import Duration, in_micros, parse_duration
+from rota.values.instants import micros_at
+
+_HINT = 'two times, each with a zone, or from the beginning on: ("+1h", "+3h")'
+
+
+Moment = datetime | str
+"""An instant; as a text, also so long after the beginning: `+1h`."""
+
+
+class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
+    """What a simulation takes for granted: how long runs last, which fail, and when no planner is there."""
+
+    duration: Duration = "1s"
+    fail_every: int | None = None
+    outages: Sequence[tuple[Moment, Moment]] = ()
+    workers: int | None = None
+
+
+def outage_of(outage: object, start: int) -> tuple[int, int]:
+    """From when until when nobody plans."""
+    if not isinstance(outage, list | tuple) or len(outage) != 2:
+        raise Invalid(f"an outage is a pair, not {outage!r:.80}", hint=_HINT)
+    begin, end = (_moment(moment, start) for moment in outage)
+    if end < begin:
+        raise Invalid("an outage cannot end before it begins")
+    return begin, end
+
+
+def _moment(moment: object, start: int) -> int:
+    if isinstance(moment, str) and moment.startswith("+"):
+        return start + in_micros(parse_duration(moment[1:]))
+    if not isinstance(moment, str | datetime):
+        raise Invalid(f"{moment!r:.80} is no time of an outage", hint=_HINT)
+    return micros_at(instant_of(moment))
+
+
+class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a plan time got; `missed` and `covered` stand for `count` of them, up to `to_at`."""
+
+    kind: str
+    plan_time: datetime
+    scope: str | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    attempt: int = 0
+    reason: str | None = None
+    count: int = 1
+    to_at: datetime | None = None
+
+
+class Simulated(msgspec.Struct, frozen=True, kw_only=True):
+    """`counts` are of everything until `until_at`.
+
+    `truncated`: there was too much to decide, and `until_at` is earlier than asked for. `events_truncated`: there are
+    more of them, and `events` has the first.
+    """
+
+    from_at: datetime
+    until_at: datetime
+    counts: dict[str, int]
+    events: tuple[SimulatedRun, ...]
+    truncated: bool = False
+    events_truncated: bool = False

@@ -1,0 +1,75 @@
+"""What planners decided, counted: how many plan times ran, were coalesced, skipped or missed, and how late. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from rota.core.planning.catch_up import Gap
+from rota.core.planning.overlap_and_failure import Skip
+from rota.core.planning.tick import Planned
+
+_MISSED = (("later than", "grace"), ("more than", "keep"), ("older than", "window"))
+SKIPPED = ("overlap", "failure", "limit", "unique", "disabled")
+SKIPPED_WORDS = {
+    "overlap": "the run before it was still going on, and the `overlap` policy lets it neither run nor wait",
+    "failure": "the run before it went wrong, and the `failure` policy lets this one not run",
+    "limit": "a limit of the job was full, and `when_full` says `skip`",
+    "unique": "a run with the same unique key was there",
+    "disabled": "the job does not accept runs",
+}
+MISSED_WORDS = {
+    "grace": "it was later than `grace` when planning came to it",
+    "keep": "more were late than `keep` lets, and it was not among the newest",
+    "window": "it was older than the `window` of `catch_up`",
+}
+MISSED = tuple(kind for _, kind in _MISSED)
+
+
+class Tally(msgspec.Struct):
+    """`skipped` and `missed` by their kind of reason; `lateness` in microseconds, of those that ran."""
+
+    ran: int = 0
+    coalesced: int = 0
+    skipped: dict[str, int] = {}
+    missed: dict[str, int] = {}
+    lateness: list[int] = []
+
+    def ran_or_waits(self, planned: Planned, now: int) -> None:
+        self.ran += 1
+        self.coalesced += planned.covered
+        self.lateness.append(max(0, now - planned.eligible_at))
+
+    def skipped_for(self, kind: str, planned: Planned) -> None:
+        self.coalesced += planned.covered
+        self.skipped[kind] = self.skipped.get(kind, 0) + 1
+
+    def missed_in(self, gaps: Iterable[Gap]) -> None:
+        for gap in gaps:
+            kind = missed_kind(gap.reason)
+            self.missed[kind] = self.missed.get(kind, 0) + gap.count
+
+    def plus(self, other: Tally) -> Tally:
+        return Tally(
+            self.ran + other.ran,
+            self.coalesced + other.coalesced,
+            _sums(self.skipped, other.skipped),
+            _sums(self.missed, other.missed),
+            self.lateness + other.lateness,
+        )
+
+
+def _sums(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return {kind: one.get(kind, 0) + other.get(kind, 0) for kind in one | other}
+
+
+def skip_kind(skip: Skip) -> str:
+    """Of what planning itself decides; limits and keys have their say later."""
+    if skip.failure:
+        return "failure"
+    return "overlap" if skip.reason.startswith("overlap") else "disabled"
+
+
+def missed_kind(reason: str) -> str:
+    return next((kind for words, kind in _MISSED if reason.startswith(words)), "other")

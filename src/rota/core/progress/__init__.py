@@ -1,0 +1,1 @@
+"""What a run reports while it works: steps, notes, and the exceptions that steer it."""

@@ -1,0 +1,162 @@
+"""What a run in progress says of itself: progress, log lines, steps. As it is written, and as it is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from rota.core.progress.steps import Step, StepState, share_of
+from rota.core.states import RunState
+from rota.errors import Invalid
+
+LONGEST_LINE = 8_000
+MOST_LINES = 10_000
+LONGEST_LOGGER = 200
+LONGEST_SUMMARY = 500
+_WHOLE = 100
+
+
+class ProgressNote(msgspec.Struct, frozen=True):
+    """`done` is in hundredths of a percent."""
+
+    run_id: str
+    fence: int
+    done: int | None
+    summary: str | None
+
+
+class StepNote(msgspec.Struct, frozen=True):
+    """`age`: microseconds since it was begun. `result` and `error` are JSON."""
+
+    run_id: str
+    fence: int
+    attempt: int
+    id: str
+    no: int
+    state: StepState
+    age: int | None = None
+    done: int | None = None
+    summary: str | None = None
+    result: str | None = None
+    error: str | None = None
+
+
+class LogNote(msgspec.Struct, frozen=True):
+    """Some lines of an attempt, under its next number; `drops` are numbers that make room for them."""
+
+    run_id: str
+    fence: int
+    attempt: int
+    no: int
+    lines: str
+    drops: tuple[int, ...] = ()
+
+
+class Notes(msgspec.Struct, frozen=True):
+    progress: tuple[ProgressNote, ...] = ()
+    steps: tuple[StepNote, ...] = ()
+    logs: tuple[LogNote, ...] = ()
+
+    @property
+    def leases(self) -> list[tuple[str, int]]:
+        """The rights under which they are written, each once, in order."""
+        told: list[ProgressNote | StepNote | LogNote] = [*self.progress, *self.steps, *self.logs]
+        return sorted({(note.run_id, note.fence) for note in told})
+
+    def under(self, current: set[tuple[str, int]]) -> Notes:
+        """Those whose lease is current."""
+        return Notes(
+            tuple(note for note in self.progress if (note.run_id, note.fence) in current),
+            tuple(note for note in self.steps if (note.run_id, note.fence) in current),
+            tuple(note for note in self.logs if (note.run_id, note.fence) in current),
+        )
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far a run says it is. `steps` are left out where many runs are listed."""
+
+    percentage: float | None
+    summary: str | None
+    at: datetime | None
+    steps: Sequence[Step] = ()
+
+
+class LogLine(msgspec.Struct, frozen=True, kw_only=True):
+    """`cursor` is where to go on reading behind its row."""
+
+    at: datetime
+    level: str
+    logger: str
+    text: str
+    attempt: int
+    fence: int
+    cursor: str
+
+
+RawLine = tuple[int, int, str, str]
+"""As it is stored: age in microseconds, level, logger, text."""
+
+_LEVELS = {10: "debug", 20: "info", 30: "warning", 40: "error", 50: "critical"}
+
+
+def level_name(level: int) -> str:
+    """The highest that it reaches; `logging` allows numbers in between."""
+    reached = [name for number, name in _LEVELS.items() if level >= number]
+    return reached[-1] if reached else "debug"
+
+
+def level_of(name: object) -> int:
+    for number, known in _LEVELS.items():
+        if name == known:
+            return number
+    raise Invalid(f"a level is one of {', '.join(_LEVELS.values())}, not {name!r:.40}")
+
+
+def hundredths(percentage: object) -> int:
+    if isinstance(percentage, bool) or not isinstance(percentage, int | float) or not math.isfinite(percentage):
+        raise Invalid(f"progress is a number from 0 to 100, not {percentage!r:.80}")
+    if not 0 <= percentage <= _WHOLE:
+        raise Invalid(f"progress is from 0 to 100, not {percentage!r:.80}")
+    return round(percentage * 100)
+
+
+def progress_of(said: Progress | None, steps: Sequence[Step], state: RunState) -> Progress:
+    """What a run says of itself, its steps, and what follows from both."""
+    percentage = said.percentage if said else None
+    if state is RunState.SUCCEEDED:
+        percentage = 100.0
+    elif percentage is None:
+        percentage = share_of(steps)
+    return Progress(
+        percentage=percentage, summary=said.summary if said else None, at=said.at if said else None, steps=steps
+    )
+
+
+def checked_count(count: object, what: str) -> int:
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_LINES:
+        raise Invalid(f"{what} must be a whole number from 1 to {MOST_LINES}, not {count!r:.40}")
+    return count
+
+
+def percentage_of(done: int | None) -> float | None:
+    return None if done is None else done / 100
+
+
+def storable(text: object, longest: int) -> str:
+    """Text that both databases take, and not more of it than is useful."""
+    words = text if isinstance(text, str) else str(text)
+    if len(words) > longest:
+        words = f"{words[:longest]}… ({len(words) - longest} more characters)"
+    return words.encode("utf-8", "replace").decode().replace("\x00", "�")
+
+
+def encoded(lines: Iterable[RawLine]) -> str:
+    return msgspec.json.encode(list(lines)).decode()
+
+
+def decoded(text: str) -> list[RawLine]:
+    return [tuple(line) for line in msgspec.json.decode(text, type=list[Any])]

@@ -1,0 +1,167 @@
+"""Steps: the checkpointed parts of a run, as they are declared, and as they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from rota.core.states import Outcome, RunState
+from rota.errors import Invalid, UnknownOption, UnknownStep
+from rota.values.names import checked_name, checked_timeout
+
+MOST_STEPS = 1_000
+
+
+class StepState(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+
+
+STEP_STATE_WORDS: dict[StepState, str] = {
+    StepState.PENDING: "declared and not begun; or its attempt was lost, snoozed or handed back: the next one does it",
+    StepState.RUNNING: "open, in the attempt that has the run now",
+    StepState.SUCCEEDED: "done; its result is kept for later attempts",
+    StepState.FAILED: "it raised, took too long, or its attempt ended badly while it was open",
+    StepState.SKIPPED: "`ctx.skip_step(…)` said so; or the run ended before it came to that",
+    StepState.CANCELLED: "it was open when its run was cancelled",
+}
+RECORDED = frozenset(StepState) - {StepState.PENDING}
+"""What an attempt records; that a step is pending is concluded from its absence."""
+
+
+class StepDefinition(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A step that is not `cancelable` finishes before a cancel takes effect."""
+
+    id: str
+    name: str = ""
+    timeout: timedelta | None = None
+    cancelable: bool = True
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """`kept_from`: the run that did it, of which this one is a retry."""
+
+    id: str
+    name: str
+    state: StepState
+    attempt: int | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    percentage: float | None = None
+    summary: str | None = None
+    result: Any = None
+    error: Any = None
+    kept_from: str | None = None
+
+
+StepOption = str | dict[str, Any] | StepDefinition
+
+
+def steps_of(given: Iterable[StepOption] | None) -> tuple[StepDefinition, ...]:
+    """What `@app.job(steps=…)` takes: ids, or dicts of `id, name, timeout, cancelable`."""
+    if isinstance(given, str | Mapping):
+        raise Invalid("steps are a list", hint=f"write steps=[{given!r:.40}]")
+    steps = tuple(_step_of(one) for one in given or ())
+    ids = [step.id for step in steps]
+    for id in ids:
+        if ids.count(id) > 1:
+            raise Invalid(f"step {id!r} is declared twice")
+    if len(steps) > MOST_STEPS:
+        raise Invalid(f"a job has at most {MOST_STEPS} steps, not {len(steps)}")
+    return steps
+
+
+def _step_of(given: StepOption) -> StepDefinition:
+    if isinstance(given, StepDefinition):
+        return given
+    if isinstance(given, str):
+        return StepDefinition(checked_name(given, "step id"))
+    known = StepDefinition.__struct_fields__
+    for option in given:
+        if option not in known:
+            raise UnknownOption(option, known, where="a step")
+    if "id" not in given:
+        raise Invalid("a step needs an id", hint='for example {"id": "fetch", "timeout": "1m"}')
+    cancelable = given.get("cancelable", True)
+    if not isinstance(cancelable, bool):
+        raise Invalid(f"cancelable is true or false, not {cancelable!r}")
+    timeout = given.get("timeout")
+    return StepDefinition(
+        checked_name(given["id"], "step id"),
+        str(given.get("name", "")),
+        None if timeout is None else checked_timeout(timeout),
+        cancelable,
+    )
+
+
+def definition_of(declared: Sequence[StepDefinition], id: str) -> StepDefinition:
+    """A job that declares its steps has no others."""
+    for step in declared:
+        if step.id == id:
+            return step
+    if declared:
+        raise UnknownStep(id, [step.id for step in declared])
+    return StepDefinition(checked_name(id, "step id"))
+
+
+def number_of(fence: int, count: int) -> int:
+    """By which steps are in order: those that an attempt opens come after all that came before it."""
+    return fence * _NUMBERS + count
+
+
+_NUMBERS = 10 * MOST_STEPS
+
+
+def kept_of(declared: Sequence[StepDefinition], recorded: Sequence[str], from_step: str | None) -> list[str]:
+    """Which steps a retry need not do again: all that are recorded, or those before one, as declared or as opened."""
+    if from_step is None:
+        return list(recorded)
+    order = [step.id for step in declared] or list(recorded)
+    if from_step not in order:
+        raise UnknownStep(from_step, order)
+    before = set(order[: order.index(from_step)])
+    return [id for id in recorded if id in before]
+
+
+def left_open(attempt: Outcome | None, run: RunState | None) -> StepState:
+    """What became of a step that was running when its attempt ended; `run` is how that ended, if it has."""
+    if attempt is Outcome.CANCELLED or run is RunState.CANCELLED:
+        return StepState.CANCELLED
+    if run is None and attempt in _NOT_ITS_FAULT:
+        return StepState.PENDING
+    return StepState.FAILED
+
+
+_NOT_ITS_FAULT = {Outcome.LOST, Outcome.HANDED_BACK, Outcome.SNOOZED}
+
+
+def in_order(declared: Sequence[StepDefinition], opened: Mapping[str, Step], *, over: bool) -> list[Step]:
+    """Declared ones first, as they are declared, then the others as they were opened; `over`: the run has ended."""
+    absent = StepState.SKIPPED if over else StepState.PENDING
+    named = [
+        msgspec.structs.replace(opened[step.id], name=step.name)
+        if step.id in opened
+        else Step(id=step.id, name=step.name, state=absent)
+        for step in declared
+    ]
+    known = {step.id for step in declared}
+    return named + [step for id, step in opened.items() if id not in known]
+
+
+def share_of(steps: Sequence[Step]) -> float | None:
+    """How far a run is that says nothing of it but has steps, in percent. What was never reached is not done."""
+    if not steps:
+        return None
+    over = sum(100.0 if step.state in _OVER and step.attempt else step.percentage or 0.0 for step in steps)
+    return round(over / len(steps), 2)
+
+
+_OVER = {StepState.SUCCEEDED, StepState.SKIPPED}

@@ -1,0 +1,1 @@
+"""Runs as values: states decided, options, claims, dependencies, search, redaction."""

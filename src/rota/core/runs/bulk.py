@@ -1,0 +1,97 @@
+"""Many runs at once: which of those that a filter means are asked for, and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from rota.core.jobs.status import RETRIED_BY_HAND
+from rota.core.runs.run import RunFilter
+from rota.core.states import FINAL_STATES, LIVE_STATES, RunState
+from rota.errors import Invalid, RotaError
+
+_EXAMPLES = 5
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """Not `exact`: there are at least so many; it stopped counting there, or had counted for long enough."""
+
+    count: int
+    exact: bool
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A run that matched, and whether somebody had it then."""
+
+    id: str
+    claimed: bool
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """So many runs for the same reason; `examples` are the ids of a few, `message` is what the first was told."""
+
+    code: str
+    count: int
+    message: str
+    examples: tuple[str, ...]
+
+    def with_one_more(self, run_id: str) -> Refused:
+        return Refused(self.code, self.count + 1, self.message, (*self.examples, run_id)[:_EXAMPLES])
+
+
+class BulkResult(msgspec.Struct, frozen=True):
+    """Of `matched` runs, `done` are as was wanted; each of the others is in one of `refused`."""
+
+    matched: int
+    done: int = 0
+    refused: tuple[Refused, ...] = ()
+
+    def after(self, handled: int, refusals: Mapping[str, RotaError]) -> BulkResult:
+        """`handled` more of them, all done but for those that were refused."""
+        by_code = {refused.code: refused for refused in self.refused}
+        for run_id, error in refusals.items():
+            known = by_code.get(error.code) or Refused(error.code, 0, error.message, ())
+            by_code[error.code] = known.with_one_more(run_id)
+        return BulkResult(self.matched, self.done + handled - len(refusals), tuple(by_code.values()))
+
+    @property
+    def handled(self) -> int:
+        return self.done + sum(refused.count for refused in self.refused)
+
+
+SoFar = Callable[[BulkResult], None]
+"""Told after each bite how far it is."""
+
+
+def to_cancel(wanted: RunFilter, *, everything: bool = False) -> RunFilter:
+    """Of those, the runs that have not ended."""
+    _require_choice(wanted, everything, "cancel")
+    _require_states(wanted, FINAL_STATES, "cancelled: it is final")
+    return _with_states(wanted, tuple(state for state in RunState if state in LIVE_STATES))
+
+
+def to_retry(wanted: RunFilter, *, everything: bool = False) -> RunFilter:
+    """Of those, the runs that did not go well, or ended as the filter says, and were not retried since."""
+    _require_choice(wanted, everything, "retry")
+    _require_states(wanted, LIVE_STATES, "retried: it has not ended")
+    if wanted.retried:
+        raise Invalid("what was retried already is not retried again", hint="retry the retry, or one run by its id")
+    states = _with_states(wanted, tuple(state for state in RunState if state in RETRIED_BY_HAND))
+    return msgspec.structs.replace(states, retried=False)
+
+
+def _require_choice(wanted: RunFilter, everything: bool, act: str) -> None:
+    if wanted == RunFilter() and not everything:
+        hint = "narrow it down, or say everything=True (--all)"
+        raise Invalid(f"a filter that matches every run is not enough to {act} them", hint=hint)
+
+
+def _require_states(wanted: RunFilter, impossible: frozenset[RunState], why_not: str) -> None:
+    for state in wanted.states:
+        if state in impossible:
+            raise Invalid(f"a run that is {state.value} cannot be {why_not}")
+
+
+def _with_states(wanted: RunFilter, states: tuple[RunState, ...]) -> RunFilter:
+    return wanted if wanted.states else msgspec.structs.replace(wanted, states=states)

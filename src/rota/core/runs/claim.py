@@ -1,0 +1,205 @@
+"""Claiming: what a worker asks for, what it gets, and how it shares its appetite between queues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import msgspec
+
+from rota.core.workers.requirements import Met
+
+NIL_ID, LAST_ID = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"
+
+
+class Watermark(msgspec.Struct, frozen=True, order=True):
+    """The place in a queue's order where the next look begins.
+
+    Deleted index entries before it are dead but not gone while any old transaction is open; starting behind them
+    keeps a claim's cost flat.
+    """
+
+    rank: int = -32_768
+    run_at: int = 0
+    id: str = NIL_ID
+
+
+START = Watermark()
+
+PLAIN, AT_ONCE, SUSPECTS = 0, 1, 2
+
+
+class Ask(msgspec.Struct, frozen=True):
+    queue: str
+    wanted: int
+    after: Watermark = START
+
+
+class ClaimRequest(msgspec.Struct, frozen=True):
+    """`known` maps each job to the newest version this worker can run; `lease` is in microseconds.
+
+    `solo` says how delicate the runs may be, up to: `PLAIN` ones, those that must begin at once (`AT_ONCE`: they are
+    only claimed into free slots), and `SUSPECTS`, of which a worker has one at a time.
+    """
+
+    worker_id: str
+    asks: tuple[Ask, ...]
+    known: Mapping[str, int]
+    lease: int
+    solo: int
+
+
+class LimitedRequest(msgspec.Struct, frozen=True):
+    """For runs under limits: they must start at once, so no more than there are free `slots`.
+
+    Of `SUSPECTS` it brings one at most. Replicas are among them, of which a `name` has one of each parent.
+    """
+
+    worker_id: str
+    name: str
+    queues: tuple[str, ...]
+    known: Mapping[str, int]
+    lease: int
+    slots: int
+    solo: int
+    met: Met = Met()
+
+
+class NeededRequest(msgspec.Struct, frozen=True):
+    """For runs with needs, and for replicas: no more than there are free `slots`; none of these is but a look.
+
+    `name` is the worker's, which it may share with others. Of `SUSPECTS` it brings one at most.
+    """
+
+    worker_id: str
+    name: str
+    queues: tuple[str, ...]
+    known: Mapping[str, int]
+    lease: int
+    slots: int
+    solo: int
+    met: Met
+
+
+class Candidate(msgspec.Struct, frozen=True, order=True):
+    """A run that a worker may have, in the order of claims: `place` is 0 if the run names it."""
+
+    rank: int
+    place: int
+    run_at: int
+    run_id: str
+    solo: int
+    parent_id: str | None = None
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A run that waits under a limit, its narrowest; `is_open`: a replica that is nobody's yet."""
+
+    key: str
+    run_id: str
+    solo: int
+    is_open: bool = False
+
+
+class Claim(msgspec.Struct, frozen=True, gc=False):
+    """A run and the right to execute it; `limited`: its end gives slots back.
+
+    `part`: the step of a pipeline that is to be done; job and payload are then that step's.
+    """
+
+    run_id: str
+    fence: int
+    attempt: int
+    job: str
+    job_version: int
+    payload: str
+    queue: str
+    rank: int
+    run_at: int
+    scope_kind: str
+    scope_id: str
+    key: str | None
+    overrides: str | None
+    origin_id: str | None
+    max_attempts: int
+    on_lost: str
+    created_at: int
+    plan_time: int | None = None
+    covers_from: int | None = None
+    missed_count: int | None = None
+    solo: int = PLAIN
+    limited: bool = False
+    part: str | None = None
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt, and for every manual retry of the same work; each part is work of its own."""
+        work = self.origin_id or self.run_id
+        return work if self.part is None else f"{work}:{self.part}"
+
+    @property
+    def suspect(self) -> bool:
+        """An attempt of it was lost: it may be what killed its worker, or have been beside it."""
+        return self.solo == SUSPECTS
+
+
+def shares(
+    free: int,
+    queues: Sequence[str],
+    hungry: Mapping[str, bool],
+    weights: Mapping[str, int] = MappingProxyType({}),
+    owed: Mapping[str, float] = MappingProxyType({}),
+) -> dict[str, int]:
+    """Split `free` places between queues, by weight if they have any; those that had nothing last time only get a look
+    (one place). If none had anything, all are equal: else a light one that is empty too would be looked at late.
+
+    `owed` is what each missed so far because places come whole.
+    """
+    if not queues or free <= 0:
+        return {}
+    hungry_ones = busy_of(queues, hungry)
+    busy = hungry_ones or list(queues)
+    looks = [queue for queue in queues if queue not in busy][: max(0, free - len(busy))]
+    left = free - len(looks)
+    if weights and hungry_ones:
+        split = _by_weight(left, due(left, busy, weights, owed))
+    else:
+        each, rest = divmod(left, len(busy))
+        split = {queue: each + (place < rest) for place, queue in enumerate(busy)}
+    split.update(dict.fromkeys(looks, 1))
+    return {queue: wanted for queue, wanted in split.items() if wanted}
+
+
+def busy_of(queues: Sequence[str], hungry: Mapping[str, bool]) -> list[str]:
+    """Those that had something last time."""
+    return [queue for queue in queues if hungry.get(queue, True)]
+
+
+def due(places: int, busy: Sequence[str], weights: Mapping[str, int], owed: Mapping[str, float]) -> dict[str, float]:
+    total = sum(weights[queue] for queue in busy)
+    return {queue: places * weights[queue] / total + owed.get(queue, 0.0) for queue in busy}
+
+
+def still_owed(
+    split: Mapping[str, int], busy: Sequence[str], weights: Mapping[str, int], owed: Mapping[str, float]
+) -> dict[str, float]:
+    """With one free slot at a time, this is what keeps the weights: a light queue's turn comes when enough is owed.
+
+    Never much: what a queue got because everybody gets one, or missed while it was empty, is not made up for.
+    """
+    places = sum(split.get(queue, 0) for queue in busy)
+    rest = {queue: wanted - split.get(queue, 0) for queue, wanted in due(places, busy, weights, owed).items()}
+    return {**owed, **{queue: min(1.0, max(-1.0, left)) for queue, left in rest.items()}}
+
+
+def _by_weight(places: int, wanted: Mapping[str, float]) -> dict[str, int]:
+    """Whole places by the largest remainder; at least one for each if there are enough."""
+    least = 1 if places >= len(wanted) else 0
+    split = {queue: max(least, int(share)) for queue, share in wanted.items()}
+    while (left := places - sum(split.values())) > 0:
+        split[max(split, key=lambda queue: wanted[queue] - split[queue])] += 1
+    while left < 0:
+        above = [queue for queue in split if split[queue] > least]
+        split[min(above, key=lambda queue: wanted[queue] - split[queue])] -= 1
+        left += 1
+    return split

@@ -1,0 +1,254 @@
+"""Runs that follow others: what callers write, the refs of one call, rings, and who has followed in vain."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from rota.core.states import RunState
+from rota.errors import Invalid, UnknownOption, did_you_mean
+from rota.values.names import checked_name
+
+ORDER, SUCCESS_OR_SKIP, SUCCESS_OR_CANCEL, ANY_END, REPLICA = range(5)
+"""What a run waits for in another, as `rota_wait.kind` has it."""
+
+NEEDS_SUCCESS = (SUCCESS_OR_SKIP, SUCCESS_OR_CANCEL)
+MOST_FOLLOWED = 1_000
+_ON, _OTHERWISE = ("success", "end"), ("skip", "cancel")
+_PART_OF_ID = re.compile(r"[0-9a-fA-F-]+")
+_WHOLE_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_HINT = "a run's id, what an enqueue answered, the ref of another run of the same call, or Follows(run, on=…)"
+
+
+class Identified(Protocol):
+    """What an enqueue answers, or a run."""
+
+    @property
+    def id(self) -> str: ...
+
+
+class Follows(msgspec.Struct, frozen=True):
+    """Which run comes first, and what it takes: its `success`, or any `end` of it.
+
+    `otherwise`: what becomes of a run whose predecessor did not succeed: `skip` or `cancel`.
+    """
+
+    run: str | Identified
+    on: Literal["success", "end"] = "success"
+    otherwise: Literal["skip", "cancel"] = "skip"
+
+
+AfterOption = Sequence[str | Identified | Follows | Mapping[str, Any]]
+
+
+class Need(msgspec.Struct, frozen=True):
+    """One predecessor of a new run; `run` is a ref or the part of an id until the call is linked, then a whole id."""
+
+    run: str
+    kind: int
+
+
+class Related(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that another has followed, or that follows it. Pruned since, it has no `job` and no `state`."""
+
+    id: str
+    job: str | None
+    state: RunState | None
+    result: Any
+    on: str
+    otherwise: str
+
+
+class Vain(msgspec.Struct, frozen=True):
+    """A run that will not begin, because of `after` and how that ended."""
+
+    run: str
+    state: RunState
+    reason: str
+
+
+def followed_by(value: object) -> tuple[Need, ...]:
+    """What people write as `after`."""
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple):
+        raise Invalid(f"after must be a list, not {value!r:.80}", hint=f"[…], each of them {_HINT}")
+    if len(value) > MOST_FOLLOWED:
+        raise Invalid(
+            f"a run follows at most {MOST_FOLLOWED} others, not {len(value)}",
+            hint="let a run in between follow some of them",
+        )
+    return tuple(_need(item) for item in value)
+
+
+def _need(item: object) -> Need:
+    if isinstance(item, Follows):
+        return Need(_run_of(item.run), _kind(item.on, item.otherwise))
+    if isinstance(item, Mapping):
+        for name in item:
+            if name not in Follows.__struct_fields__:
+                raise UnknownOption(str(name), Follows.__struct_fields__, where="after")
+        if "run" not in item:
+            raise Invalid("an item of after names no run", hint='{"run": …, "on": "success", "otherwise": "skip"}')
+        return Need(_run_of(item["run"]), _kind(item.get("on", "success"), item.get("otherwise", "skip")))
+    return Need(_run_of(item), SUCCESS_OR_SKIP)
+
+
+def _run_of(item: object) -> str:
+    name = item if isinstance(item, str) else getattr(item, "id", None)
+    if not isinstance(name, str):
+        raise Invalid(f"a run cannot follow {item!r:.80}", hint=_HINT)
+    return checked_name(name, "a run to follow")
+
+
+def _kind(on: object, otherwise: object) -> int:
+    for what, value, known in (("on", on, _ON), ("otherwise", otherwise, _OTHERWISE)):
+        if value not in known:
+            raise Invalid(f"{what} of after cannot be {value!r:.80}", hint=did_you_mean(str(value)[:80], known))
+    if on == "end":
+        if otherwise != "skip":
+            raise Invalid("a run that follows any end has no otherwise", hint='leave it out, or say on="success"')
+        return ANY_END
+    return SUCCESS_OR_SKIP if otherwise == "skip" else SUCCESS_OR_CANCEL
+
+
+def written(kind: int) -> tuple[str, str]:
+    """`on` and `otherwise`, as callers write them."""
+    return _ON[kind == ANY_END], _OTHERWISE[kind == SUCCESS_OR_CANCEL]
+
+
+def checked_ref(value: object) -> str:
+    return checked_name(value, "ref")
+
+
+def places_of(refs: Iterable[str | None]) -> dict[str, int]:
+    """Of the runs of one call, by their refs."""
+    places: dict[str, int] = {}
+    for place, ref in enumerate(refs):
+        if ref is not None and places.setdefault(ref, place) != place:
+            raise Invalid(f"two runs of this call have the ref {ref!r}", hint="a ref names one of them")
+    return places
+
+
+def parts_of(afters: Iterable[Sequence[Need]], places: Mapping[str, int], *, whole: bool = False) -> list[str]:
+    """What is no ref must be an id, or a part of one; those to be looked for, of which `whole` ones may be some."""
+    named = {need.run for needs in afters for need in needs} - places.keys()
+    for name in named:
+        if not _PART_OF_ID.fullmatch(name):
+            hint = did_you_mean(name, places) or _HINT
+            raise Invalid(f"no run of this call has the ref {name!r}", hint=hint)
+    return sorted(name for name in named if whole or not is_whole(name))
+
+
+def is_whole(id: str) -> bool:
+    return _WHOLE_ID.fullmatch(id) is not None
+
+
+class Linked(msgspec.Struct, frozen=True):
+    """The runs of one call by their places: in which order they can be, and whom each follows: a place or an id."""
+
+    order: Sequence[int]
+    follows: Sequence[Mapping[int | str, int]]
+    """With the kind of each."""
+
+
+def link(afters: Sequence[Sequence[Need]], places: Mapping[str, int], found: Mapping[str, str]) -> Linked:
+    """`found`: the ids that parts of them stand for. Refuses rings."""
+    follows: list[dict[int | str, int]] = []
+    for needs in afters:
+        known: dict[int | str, int] = {}
+        for need in needs:
+            whom = places[need.run] if need.run in places else found.get(need.run, need.run)
+            if known.setdefault(whom, need.kind) != need.kind:
+                raise Invalid(f"a run follows {need.run!r} in two ways", hint="say it once")
+        follows.append(known)
+    names = {place: ref for ref, place in places.items()}
+    within = [[whom for whom in known if isinstance(whom, int)] for known in follows]
+    return Linked(in_order(within, lambda place: names[place]), follows)
+
+
+class _Name(Protocol):
+    def __call__(self, place: int, /) -> str: ...
+
+
+def in_order(follows: Sequence[Iterable[int]], name: _Name) -> list[int]:
+    """Places such that each comes after those that it follows, and otherwise as they are; a ring is refused."""
+    left = [set(places) for places in follows]
+    followers: dict[int, list[int]] = {}
+    for place, places in enumerate(left):
+        for first in places:
+            followers.setdefault(first, []).append(place)
+    free = [place for place, places in enumerate(left) if not places]
+    order: list[int] = []
+    while free:
+        place = heapq.heappop(free)
+        order.append(place)
+        for follower in followers.get(place, ()):
+            left[follower].discard(place)
+            if not left[follower]:
+                heapq.heappush(free, follower)
+    if len(order) < len(left):
+        raise _ring(left, name)
+    return order
+
+
+def _ring(left: Sequence[set[int]], name: _Name) -> Invalid:
+    """Whoever is left follows somebody who is left: going from one to the next leads into the ring."""
+    place = next(place for place, places in enumerate(left) if places)
+    path: list[int] = []
+    while place not in path:
+        path.append(place)
+        place = min(left[place])
+    ring = [*path[path.index(place) :], place]
+    if len(ring) == 2:
+        return Invalid(f"run {name(place)!r} cannot follow itself", hint="leave it out of its own after")
+    words = " → ".join(name(one) for one in ring)
+    return Invalid(f"these runs follow each other in a ring: {words}", hint="each → reads “after”; leave one out")
+
+
+def is_met(kind: int, state: str | None) -> bool:
+    """Whether an end is what the follower waited for; what is gone is not known to have gone well."""
+    return kind not in NEEDS_SUCCESS or state == RunState.SUCCEEDED
+
+
+_ENDED = {
+    "failed": "failed",
+    "timed_out": "timed out",
+    "cancelled": "was cancelled",
+    "expired": "was lost with its worker",
+    "skipped": "was skipped",
+}
+
+_SAID = re.compile(rf"\brun {_WHOLE_ID.pattern} (?P<how>{'|'.join(_ENDED.values())}|is gone)")
+
+
+def unnamed(reason: str) -> str:
+    """Why a run ended in vain, for those who may not see the run that it followed."""
+    return _SAID.sub(r"a run that it follows \g<how>", reason)
+
+
+Edge = tuple[str, str, int]
+"""(run, whom it follows, kind)"""
+
+
+def in_vain(failed: Sequence[Edge], states: Mapping[str, str | None], beyond: Iterable[Edge]) -> list[Vain]:
+    """Runs that end because of others, these first. `failed` follow what has ended (`states`), `beyond` follow them.
+
+    Only edges that need a success. A run that follows several of them ends because of the first.
+    """
+    followers: dict[str, list[Edge]] = {}
+    for edge in sorted(beyond):
+        followers.setdefault(edge[1], []).append(edge)
+    ends: dict[str, Vain] = {}
+    waiting = sorted(failed)
+    for run, after, kind in waiting:  # grows as it goes
+        if run not in ends:
+            state = RunState.SKIPPED if kind == SUCCESS_OR_SKIP else RunState.CANCELLED
+            how = ends[after].state.value if after in ends else states.get(after)
+            ends[run] = Vain(run, state, f"run {after} {_ENDED.get(how or '', 'is gone')}")
+            waiting += followers.get(run, ())
+    return list(ends.values())

@@ -1,0 +1,340 @@
+"""From a job's definition and a caller's wishes to a run about to be enqueued."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypedDict
+
+import msgspec
+
+from rota.core.jobs.job import MAX_PRIORITY, MIN_PRIORITY, JobDefinition
+from rota.core.jobs.pipelines import Pipeline
+from rota.core.jobs.retry import Backoff, RetryPolicy, retry_policy
+from rota.core.jobs.unique import (
+    KeyHold,
+    PartKey,
+    Unique,
+    fingerprint,
+    idempotency_key,
+    once_key,
+    unique_fields,
+    unique_key,
+)
+from rota.core.limits.limits import Gate, gate_of, narrowest_first, rate_prefixes
+from rota.core.runs.dependencies import AfterOption, Need, checked_ref, followed_by
+from rota.core.runs.run import NewRun, Overrides
+from rota.core.workers.requirements import Needs, Staff, merged, needs_of
+from rota.errors import Invalid, JobDisabled, UnknownOption, did_you_mean
+from rota.values import json
+from rota.values.durations import Duration, format_duration, in_micros, parse_duration
+from rota.values.instants import micros_at
+from rota.values.json import Limits
+from rota.values.names import checked_name, checked_timeout
+from rota.values.scope import GLOBAL, Scope
+
+_IDEMPOTENCY_PERIOD = timedelta(hours=24)
+_EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+
+
+class RunOptions(TypedDict, total=False):
+    """What `.options(...)` takes."""
+
+    queue: str
+    priority: int
+    delay: Duration
+    run_at: datetime
+    key: str
+    scope: Scope | tuple[str, str]
+    unique: UniqueOption
+    max_attempts: int
+    backoff: Backoff | Duration | list[Duration]
+    timeout: Duration
+    tags: list[str] | tuple[str, ...]
+    metadata: dict[str, Any]
+    idempotency_key: str
+    after: AfterOption
+    ref: str
+    only_workers: list[str] | tuple[str, ...]
+    labels: list[str] | tuple[str, ...]
+    min_worker_version: str
+
+
+UniqueOption = bool | str | list[str] | tuple[str, ...] | dict[str, Any] | Unique | None
+
+RUN_OPTIONS = tuple(RunOptions.__annotations__)
+
+
+def new_run(
+    definition: JobDefinition, id: str, payload: str, options: Mapping[str, Any], within: Scope | None = None
+) -> NewRun:
+    """`payload` is JSON text that has been checked already; `within`: the scope of the caller, if it has but one."""
+    for option in options:
+        if option not in RUN_OPTIONS:
+            raise UnknownOption(option, RUN_OPTIONS, where=f"a run of {definition.name!r}")
+    if not definition.enabled:
+        raise JobDisabled(definition.name)
+    scope = scope_of(options.get("scope"))
+    key = checked_name(options["key"], "key") if options.get("key") is not None else None
+    policy = _retry_override(definition, options)
+    holds = key_holds(definition, scope, key, payload, options, within)
+    return NewRun(
+        id=id,
+        job=definition.name,
+        job_version=definition.version,
+        queue=checked_name(options.get("queue", definition.queue), "queue"),
+        priority=checked_priority(options.get("priority", definition.priority)),
+        scope_kind=scope.kind,
+        scope_id=scope.id,
+        key=key,
+        payload=payload,
+        tags=_json(_tags(options.get("tags", definition.tags))),
+        metadata=_metadata(options.get("metadata", definition.metadata)),
+        overrides=_overrides(definition, policy, options),
+        max_attempts=(policy or definition.retry).max_attempts,
+        on_lost=definition.on_lost,
+        run_at=_run_at(options),
+        delay=in_micros(parse_duration(options.get("delay", timedelta(0)), "delay")),
+        holds=holds,
+        gates=gates_of(definition, scope, payload),
+        after=_after(options, holds),
+        staff=staff_of(definition, needs_of(options)),
+        pipeline=Pipeline(definition.pipeline, options.get("queue")) if definition.pipeline else None,
+    )
+
+
+def _after(options: Mapping[str, Any], holds: Iterable[KeyHold]) -> tuple[Need, ...]:
+    if options.get("ref") is not None:
+        checked_ref(options["ref"])
+    after = followed_by(options.get("after"))
+    if after and any(hold.on_conflict == "replace" for hold in holds):
+        raise Invalid(
+            "a run that follows others cannot replace one", hint='unique={"on_conflict": "existing"}, or "reject"'
+        )
+    return after
+
+
+def staff_of(definition: JobDefinition, own: Needs) -> Staff | None:
+    """`own` are the needs that were given for this run."""
+    needs = merged(own, definition.needs) if own else definition.needs
+    conducts = definition.replicas is not None
+    return Staff(needs, conducts) if needs or conducts else None
+
+
+def carrying(run: NewRun, traceparent: str | None) -> NewRun:
+    """The same run with the trace that it belongs to in its metadata; one that the caller put there stays."""
+    if traceparent is None:
+        return run
+    known: dict[str, Any] = msgspec.json.decode(run.metadata) if run.metadata else {}
+    return msgspec.structs.replace(run, metadata=_json({"traceparent": traceparent, **known}), like=None)
+
+
+def _retry_override(definition: JobDefinition, options: Mapping[str, Any]) -> RetryPolicy | None:
+    if "max_attempts" not in options and "backoff" not in options:
+        return None
+    return retry_policy(
+        options.get("max_attempts", definition.retry.max_attempts), options.get("backoff", definition.retry.backoff)
+    )
+
+
+def _overrides(definition: JobDefinition, policy: RetryPolicy | None, options: Mapping[str, Any]) -> str | None:
+    timeout = options.get("timeout")
+    if definition.pipeline:  # workers know the jobs of its parts, not its own policies
+        policy, timeout = policy or definition.retry, timeout or definition.timeout
+    overrides = Overrides(
+        retry=policy,
+        timeout=None if timeout is None else checked_timeout(timeout),
+        unique=False if options.get("unique") is False else unique_of(options.get("unique")),
+        needs=needs_of(options) or None,
+        pipeline=True if definition.pipeline else None,
+    )
+    return None if overrides == Overrides() else _json(overrides)
+
+
+def _run_at(options: Mapping[str, Any]) -> int | None:
+    at = options.get("run_at")
+    if at is None:
+        return None
+    if "delay" in options:
+        raise Invalid("give delay or run_at, not both")
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise Invalid(f"run_at must be a datetime with a zone, not {at!r}", hint="datetime.now(UTC) + …")
+    if not _EARLIEST <= at < _LATEST:
+        raise Invalid(f"run_at must be between {_EARLIEST:%Y} and {_LATEST:%Y}, not {at}")
+    return micros_at(at)
+
+
+def key_holds(
+    definition: JobDefinition,
+    scope: Scope,
+    key: str | None,
+    payload: str,
+    options: Mapping[str, Any],
+    within: Scope | None = None,
+) -> tuple[KeyHold, ...]:
+    holds = []
+    request = options.get("idempotency_key")
+    if request is not None:
+        part = request if isinstance(request, PartKey) else PartKey(request)
+        content = [definition.name, payload, scope.kind, scope.id, key, str(sorted(_plain(options).items())), part.of]
+        holds.append(request_hold(part.name, *content, within=within))
+    if not definition.repeatable:
+        holds.append(KeyHold(once_key(definition.name, scope), once=True))
+    unique = checked_unique(unique_of(options["unique"]), definition) if "unique" in options else definition.unique
+    if unique is None and key is not None and options.get("unique") is not False:
+        unique = Unique()  # a key names a piece of work: enqueued twice, it is the same work
+    if unique is not None:
+        name = (
+            unique_key(definition.name, scope, key)
+            if key is not None and not unique.fields
+            else unique_fields(definition.name, scope, payload, unique.fields)
+        )
+        if definition.pipeline and unique.on_conflict == "replace":
+            raise Invalid("a pipeline cannot be replaced: some of it may be done", hint='on_conflict="existing"')
+        period = None if unique.period is None else in_micros(unique.period)
+        holds.append(KeyHold(name, unique.on_conflict, period, clear=unique.clear))
+    return tuple(holds)
+
+
+def request_hold(key: str, *content: object, within: Scope | None = None) -> KeyHold:
+    """The key of a request, for as long as it may come again; `content` is what makes it the same request.
+
+    `within`: the scope of the caller, if it has but one. The key is known there only.
+    """
+    name = checked_name(key, "idempotency_key")
+    day = in_micros(_IDEMPOTENCY_PERIOD)
+    held = idempotency_key(name, within)
+    return KeyHold(held, period=day, fingerprint=fingerprint(*content), label=name)
+
+
+def asked_as(run: NewRun, request: KeyHold | None) -> NewRun:
+    """The same run, made once however often the request comes: that is looked at before any other key."""
+    return run if request is None else msgspec.structs.replace(run, holds=(request, *run.holds))
+
+
+def gates_of(definition: JobDefinition, scope: Scope, payload: str, *, unlimited: bool = False) -> tuple[Gate, ...]:
+    """The job's limits as they apply to one run, narrowest first; `unlimited`: however many of them are at once.
+
+    That leaves those of a key, and every rate.
+    """
+    limits = [limit for limit in definition.limits if limit.by or limit.per is not None or not unlimited]
+    if not limits:
+        return ()
+    content = msgspec.json.decode(payload) if any(limit.fields for limit in limits) else {}
+    # A rate before a limit of the same runs at once: an end of one of them does not touch it.
+    named = sorted(
+        zip(limits, rate_prefixes(limits), strict=True), key=lambda one: (-len(one[0].by), one[0].per is None)
+    )
+    return tuple(gate_of(definition.name, limit, scope, content, prefix) for limit, prefix in named)
+
+
+def with_limits_of_schedule(gates: tuple[Gate, ...], own: tuple[Gate, ...]) -> tuple[Gate, ...]:
+    """They are wider than those of a key, and narrower than those of the job."""
+    return narrowest_first((*gates, *own)) if own else gates
+
+
+def checked_unique(unique: Unique | None, definition: JobDefinition) -> Unique | None:
+    """A field that no payload has would make all runs of the job the same work."""
+    if unique is not None:
+        _check_fields(unique.fields, definition)
+    return unique
+
+
+def check_limits(definition: JobDefinition) -> None:
+    """A field that no payload has would make all runs of the job alike."""
+    seen: set[tuple[frozenset[str], timedelta | None]] = set()
+    for limit in definition.limits:
+        _check_fields(limit.fields, definition)
+        if (frozenset(limit.by), limit.per) in seen:
+            what = f"by {', '.join(limit.by)}" if limit.by else "of all its runs: max_concurrency is one, too"
+            if limit.per is not None:
+                what = f"for the same runs per {format_duration(limit.per)}"
+            raise Invalid(f"job {definition.name!r} has two limits {what}", hint="leave one of them out")
+        seen.add((frozenset(limit.by), limit.per))
+
+
+def _check_fields(fields: Iterable[str], definition: JobDefinition) -> None:
+    schema = definition.payload_schema
+    if schema.get("additionalProperties") is False:
+        for field in fields:
+            if field not in schema.get("properties", {}):
+                hint = did_you_mean(field, schema.get("properties", {}))
+                raise Invalid(f"the payload of {definition.name!r} has no field {field!r}", hint=hint)
+
+
+def _plain(options: Mapping[str, Any]) -> dict[str, str]:
+    """What makes two requests the same. An answer of an enqueue in `after` means the run that it names."""
+    plain = {name: str(value) for name, value in options.items() if name not in ("idempotency_key", "after", "ref")}
+    after = followed_by(options.get("after"))
+    return {**plain, "after": str(after)} if after else plain
+
+
+def unique_of(value: UniqueOption) -> Unique | None:
+    """What people write: True (the whole payload), a field or fields, or all of it in a dict."""
+    match value:
+        case None | False:
+            return None
+        case True:
+            return Unique()
+        case Unique():
+            return value
+        case str():
+            return Unique((value,))
+        case dict():
+            for name in value:
+                if name not in Unique.__struct_fields__:
+                    raise UnknownOption(str(name), Unique.__struct_fields__, where="unique")
+            try:
+                period = value.get("period")
+                period = None if period is None else parse_duration(period, "unique.period")
+                return msgspec.convert({**value, "period": period}, Unique, strict=True)
+            except (msgspec.ValidationError, TypeError) as error:
+                raise Invalid(f"unique: {error}", hint="fields, period, on_conflict, clear") from None
+        case list() | tuple():
+            return Unique(tuple(checked_name(field, "a field of unique") for field in value))
+        case _:
+            raise Invalid(f"unique cannot be {value!r:.80}", hint="True, a field, a list of fields, or a Unique")
+
+
+def own_overrides(run: NewRun) -> Overrides:
+    """What was given for this run instead of its job's."""
+    return msgspec.json.decode(run.overrides, type=Overrides) if run.overrides else Overrides()
+
+
+def scope_of(value: Scope | tuple[str, str] | None) -> Scope:
+    if value is None:
+        return GLOBAL
+    pair = (value.kind, value.id) if isinstance(value, Scope) else value
+    if isinstance(pair, tuple | list) and len(pair) == 2:
+        return Scope(checked_name(pair[0], "scope kind"), checked_name(pair[1], "scope id"))
+    raise Invalid(f"a scope is a pair (kind, id), not {value!r}")
+
+
+def checked_priority(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not MIN_PRIORITY <= value <= MAX_PRIORITY:
+        raise Invalid(f"priority must be {MIN_PRIORITY} to {MAX_PRIORITY}, not {value!r}", hint="higher runs first")
+    return value
+
+
+def _tags(value: object) -> list[str]:
+    if not isinstance(value, list | tuple) or len(value) > 50:
+        raise Invalid(f"tags must be a list of at most 50 texts, not {value!r:.80}")
+    return [checked_name(tag, "tag") for tag in value]
+
+
+def _metadata(value: object) -> str | None:
+    if not isinstance(value, dict):
+        raise Invalid(f"metadata must be an object, not {value!r:.80}")
+    return json.encode(value, Limits()) if value else None
+
+
+def _json(value: object) -> str | None:
+    return msgspec.json.encode(value).decode() if value else None
+
+
+class Order(msgspec.Struct, frozen=True):
+    """One run that a caller wants: a job's name, its arguments, and options for this run."""
+
+    job: str
+    arguments: dict[str, Any]
+    options: Mapping[str, Any] = {}

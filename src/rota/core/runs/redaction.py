@@ -1,0 +1,143 @@
+"""What of a run is shown to those who may see runs, but not the secrets that were given to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from rota.core.jobs.secrets import MASK
+from rota.core.progress.notes import LogLine, Progress
+from rota.core.progress.steps import Step
+from rota.core.runs.run import Attempt, Run, RunError
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_ANYWHERE = {"password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials", "authorization"}
+_AT_THE_END = {"token", "cookie", "jwt", "apikey", "pwd"}  # `token_count` and `max_tokens` are numbers
+_KEYS = {"api", "access", "private", "signing", "encryption", "auth"}
+_SHORTEST = 4  # a shorter text would be found inside of harmless words
+
+
+@lru_cache(maxsize=4_096)
+def names_secret(name: str) -> bool:
+    """By its words, so that `author` and `primary_key` are none; stricter than for jobs, whose headers nobody needs."""
+    words = [word.lower() for word in _WORD.findall(name)]
+    if not words:
+        return False
+    is_key = len(words) > 1 and words[-1] in ("key", "keys") and words[-2] in _KEYS
+    return is_key or words[-1] in _AT_THE_END or not _ANYWHERE.isdisjoint(words)
+
+
+class Discreet:
+    """What the payload of a run calls a secret is one wherever else it turns up: in its result, errors and log."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._secrets = _secrets_in(run.payload)
+
+    def run(self) -> Run:
+        run = self._run
+        return msgspec.structs.replace(
+            run,
+            payload=self.value(run.payload),
+            result=self.value(run.result),
+            metadata=self.value(run.metadata),
+            error=self._error(run.error),
+            reason=self.text(run.reason),
+            progress=None if run.progress is None else self._summarized(run.progress),
+        )
+
+    def told(self) -> tuple[Any, RunError | None]:
+        """Its payload and its error alone."""
+        return self.value(self._run.payload), self._error(self._run.error)
+
+    def attempt(self, attempt: Attempt) -> Attempt:
+        return msgspec.structs.replace(attempt, error=self._error(attempt.error))
+
+    def step(self, step: Step) -> Step:
+        error = self._error(step.error) if isinstance(step.error, RunError) else self.value(step.error)
+        kept = {"result": self.value(step.result), "error": error, "summary": self.text(step.summary)}
+        return msgspec.structs.replace(step, **kept)
+
+    def line(self, line: LogLine) -> LogLine:
+        return msgspec.structs.replace(line, text=self.text(line.text))
+
+    def value(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self.text(value)
+            case Mapping():
+                return {name: _hidden(item) if names_secret(name) else self.value(item) for name, item in value.items()}
+            case list() | tuple():
+                return [self.value(item) for item in value]
+            case _:
+                return value
+
+    def text(self, text: Any) -> Any:
+        return masked(text, self._secrets) if self._secrets and text else text
+
+    def _error(self, error: RunError | None) -> RunError | None:
+        if error is None or not self._secrets:
+            return error
+        return msgspec.structs.replace(error, message=self.text(error.message), traceback=self.text(error.traceback))
+
+    def _summarized(self, progress: Progress) -> Progress:
+        steps = tuple(self.step(step) for step in progress.steps)
+        return msgspec.structs.replace(progress, summary=self.text(progress.summary), steps=steps)
+
+
+def without_secrets(text: str, payload: str) -> str:
+    """For a log: `payload` is the JSON of the run that `text` is about."""
+    try:
+        secrets = _secrets_in(msgspec.json.decode(payload))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return text
+    return masked(text, secrets)
+
+
+def concealed(value: Any) -> Any:
+    """A document by its names alone."""
+    if isinstance(value, Mapping):
+        return {name: _hidden(item) if names_secret(name) else concealed(item) for name, item in value.items()}
+    return [concealed(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _hidden(value: Any) -> Any:
+    """That there is none, or that it is switched on, is no secret."""
+    return value if value is None or isinstance(value, bool) else MASK
+
+
+def masked(text: str, secrets: Iterable[str]) -> str:
+    """From the left, the longest first. No pattern: each run has secrets of its own, and to compile one takes longer
+    than to look."""
+    places = {secret: at for secret in secrets if (at := text.find(secret)) >= 0}
+    kept, begin = [], 0
+    while places:
+        at, length = min((at, -len(secret)) for secret, at in places.items())
+        kept += [text[begin:at], MASK]
+        begin = at - length
+        for secret in [secret for secret, at in places.items() if at < begin]:
+            places[secret] = text.find(secret, begin)
+            if places[secret] < 0:
+                del places[secret]
+    return "".join([*kept, text[begin:]])
+
+
+def _secrets_in(payload: Any) -> frozenset[str]:
+    return frozenset(text for text in _texts(payload) if len(text) >= _SHORTEST)
+
+
+def _texts(value: Any, *, secret: bool = False) -> Iterator[str]:
+    """All texts that lie under a name of a secret."""
+    match value:
+        case str() if secret:
+            yield value
+        case Mapping():
+            for name, item in value.items():
+                yield from _texts(item, secret=secret or names_secret(name))
+        case list() | tuple():
+            for item in value:
+                yield from _texts(item, secret=secret)

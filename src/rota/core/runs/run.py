@@ -1,0 +1,211 @@
+"""Things that are: jobs, runs, attempts, workers, as values."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.pipelines import Pipeline
+from rota.core.jobs.retry import RetryPolicy
+from rota.core.jobs.unique import KeyHold, Unique
+from rota.core.limits.limits import Gate
+from rota.core.progress.notes import Progress
+from rota.core.runs.dependencies import Need
+from rota.core.states import Outcome, RunState
+from rota.core.workers.requirements import Needs, Staff
+from rota.values.instants import instant
+from rota.values.json import Json
+from rota.values.scope import Scope
+
+
+class Overrides(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Policies given for one run instead of its job's; those of a `pipeline` go for all its parts."""
+
+    retry: RetryPolicy | None = None
+    timeout: timedelta | None = None
+    unique: Unique | bool | None = None
+    needs: Needs | None = None
+    pipeline: bool | None = None
+
+
+class NewRun(msgspec.Struct, frozen=True, gc=False):
+    """A run about to be enqueued: everything decided, JSON already text, in the order its table wants it.
+
+    Due at `run_at`, or `delay` after the database's now; both in microseconds. A run made from another, `like` it in
+    all but id and payload, says so: that saves a bulk enqueue from comparing them. `actor`: who asked for a retry.
+    `after`: the runs that it follows. `staff`: who does it, if not anybody. `pipeline`: what it goes through.
+    `droppable`: its job is data, and might be dropped before the run is there: it is held meanwhile.
+    """
+
+    id: str
+    job: str
+    job_version: int
+    queue: str
+    priority: int
+    scope_kind: str
+    scope_id: str
+    key: str | None
+    payload: str
+    tags: str | None
+    metadata: str | None
+    overrides: str | None
+    max_attempts: int
+    on_lost: str
+    retry_of: str | None = None
+    origin_id: str | None = None
+    run_at: int | None = None
+    delay: int = 0
+    holds: tuple[KeyHold, ...] = ()
+    gates: tuple[Gate, ...] = ()
+    like: NewRun | None = None
+    actor: str | None = None
+    after: tuple[Need, ...] = ()
+    staff: Staff | None = None
+    pipeline: Pipeline | None = None
+    droppable: bool = False
+
+    @property
+    def limit_key(self) -> str | None:
+        return self.gates[0].key if self.gates else None
+
+    @property
+    def is_special(self) -> bool:
+        """It takes more than one statement."""
+        known = self.holds or self.gates or self.retry_of or self.after or self.staff or self.pipeline
+        return bool(known) or self.droppable
+
+    @property
+    def may_be_refused(self) -> bool:
+        """By the database: for what it follows, for a key, or for a limit."""
+        return bool(self.after or self.holds) or any(gate.decides for gate in self.gates)
+
+
+class Enqueued(msgspec.Struct, frozen=True, gc=False):
+    """`created` is false when a unique or idempotency key led to a run that was there already."""
+
+    id: str
+    created: bool
+    created_micros: int | None = None
+    run_micros: int | None = None
+
+    @property
+    def created_at(self) -> datetime | None:
+        """Only known of a run that this enqueue created."""
+        return None if self.created_micros is None else instant(self.created_micros)
+
+    @property
+    def run_at(self) -> datetime | None:
+        return None if self.run_micros is None else instant(self.run_micros)
+
+
+class MadeJob(msgspec.Struct, frozen=True):
+    """`new`: the job was not there before. `run`: the one that came with it, this time or the first time."""
+
+    job: JobDefinition
+    new: bool
+    run: Enqueued | None = None
+
+
+class RunError(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An error of a run or an attempt. `core/runs/error_fingerprint.py` says which errors have one `fingerprint`."""
+
+    type: str
+    message: str
+    code: str | None = None
+    traceback: str | None = None
+    fingerprint: str | None = None
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    job: str
+    job_version: int
+    queue: str
+    priority: int
+    scope: Scope
+    key: str | None
+    state: RunState
+    reason: str | None
+    fence: int
+    attempt: int
+    max_attempts: int
+    payload: Json
+    result: Json
+    error: RunError | None
+    created_at: datetime
+    run_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    retry_of: str | None
+    worker_id: str | None
+    tags: tuple[str, ...]
+    metadata: dict[str, Json]
+    schedule: str | None = None
+    plan_time: datetime | None = None
+    covers_from: datetime | None = None
+    missed_count: int = 0
+    progress: Progress | None = None
+    cancelled_by: str | None = None
+    wait_since: datetime | None = None
+    wait_until: datetime | None = None
+    parent_id: str | None = None
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """`outcome` and `ended_at` are empty while it goes on."""
+
+    no: int
+    fence: int
+    worker_id: str
+    claimed_at: datetime
+    lease_until: datetime | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    outcome: Outcome | None
+    error: RunError | None
+    cpu_time_ms: int | None
+    memory_peak_mb: int | None
+    counters: dict[str, int | float]
+
+    @property
+    def measured(self) -> str:
+        """What it counted and used, for people."""
+        used = [f"{name} {count:.15g}" for name, count in self.counters.items()]
+        used += [] if self.cpu_time_ms is None else [f"cpu {self.cpu_time_ms}ms"]
+        used += [] if self.memory_peak_mb is None else [f"memory peak {self.memory_peak_mb}MB"]
+        return ", ".join(used)
+
+
+class Measures(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an attempt measured of itself."""
+
+    cpu_time_ms: int | None = None
+    memory_peak_mb: int | None = None
+    counters: dict[str, int | float] = {}
+
+
+class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs that are all of this.
+
+    `error` is a part of what their error says, `fingerprint` that of the error they ended with (their last attempt's,
+    if `states` are live), `retried` whether another repeats them; `worker` an id, or a name that several may have;
+    `parent` the run that they are replicas of; `payload` values in it: `{"url": "https://…", "options.depth": 2}`.
+    """
+
+    states: tuple[RunState, ...] = ()
+    job: str | None = None
+    queue: str | None = None
+    scope: Scope | None = None
+    key: str | None = None
+    tag: str | None = None
+    schedule: str | None = None
+    worker: str | None = None
+    parent: str | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    error: str | None = None
+    fingerprint: str | None = None
+    payload: dict[str, Json] = {}
+    retried: bool | None = None

@@ -1,0 +1,1 @@
+"""Schedules as values: definitions, policies, documents, revisions."""

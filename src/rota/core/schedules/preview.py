@@ -1,0 +1,123 @@
+"""The times that a rule names next, as people read them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from rota.core.calendar import rules
+from rota.core.calendar.describe import describe
+from rota.core.schedules.documents import KEYS, RULE_KEYS, TRIGGER_KEYS, parse
+from rota.core.schedules.schedule import ScheduleDefinition, rule_of
+from rota.errors import BadPayload, BadTrigger, RotaError
+from rota.values.durations import in_micros, parse_duration
+from rota.values.instants import instant
+
+
+class Fire(msgspec.Struct, frozen=True, kw_only=True):
+    """`local` is the plan time in the schedule's zone; `eligible_at` is when its run may start, jitter aside.
+
+    `marks`: `gap` (its time of the day does not exist, it fires right after), `fold-first`, `fold-second` (its time of
+    the day comes twice), `transition` (the first one after the clocks changed).
+    """
+
+    plan_time: datetime
+    local: datetime
+    eligible_at: datetime
+    marks: tuple[str, ...] = ()
+
+
+def upcoming(definition: ScheduleDefinition, name: str, after: int, count: int) -> list[Fire]:
+    times = definition.times(name)
+    zone = ZoneInfo(zone_of(definition))
+    fires: list[Fire] = []
+    at = times.next(after)
+    while at is not None and len(fires) < count:
+        eligible_at = instant(at + in_micros(definition.delay))
+        fires.append(
+            Fire(
+                plan_time=instant(at),
+                local=instant(at).astimezone(zone),
+                eligible_at=eligible_at,
+                marks=times.marks(at),
+            )
+        )
+        at = times.next(at)
+    return fires
+
+
+def zone_of(definition: ScheduleDefinition) -> str:
+    """The zone that people read its times in: the trigger's, else the rule's."""
+    return str(getattr(definition.rule.trigger, "timezone", definition.rule.timezone))
+
+
+UNNAMED = "new"
+"""What a schedule without a name is called meanwhile; `H` in its expression depends on it."""
+_OF_WHOM = re.compile(r"schedule '[^']*' ?:? *|a schedule:? *")
+
+
+class Wrong(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that keeps a document from being a schedule. `key` is that of the document, where one is at fault."""
+
+    code: str
+    detail: str
+    hint: str | None = None
+    key: str | None = None
+
+
+class Foreseen(msgspec.Struct, frozen=True, kw_only=True):
+    """`rule` is in words, and None while it makes no sense. Without `problems`, it could be stored as it is."""
+
+    rule: str | None = None
+    timezone: str = "UTC"
+    fires: tuple[Fire, ...] = ()
+    problems: tuple[Wrong, ...] = ()
+
+
+def named(document: Mapping[str, Any]) -> dict[str, Any]:
+    given = {key: value for key, value in document.items() if value not in (None, "")}
+    return {"name": UNNAMED, **given}
+
+
+def foresee(document: Mapping[str, Any], after: int, count: int) -> Foreseen:
+    """Only of what decides when it fires; the rest may be missing."""
+    given = named(document)
+    try:
+        of_rule = {key: given[key] for key in RULE_KEYS if key in given}
+        parsed = parse({"name": given["name"], "job": UNNAMED, **of_rule})
+        rule = rule_of(parsed.trigger, parsed.options)
+        rules.check(rule, parsed.name, after)
+        delay = parse_duration(given.get("delay", "0s"), "delay")
+    except RotaError as error:
+        return Foreseen(problems=(wrong(error, given),))
+    definition = ScheduleDefinition(job=UNNAMED, rule=rule, delay=delay)
+    return Foreseen(
+        rule=describe(rule, None if given["name"] == UNNAMED else parsed.name),
+        timezone=zone_of(definition),
+        fires=tuple(upcoming(definition, parsed.name, after, count)),
+    )
+
+
+def wrong(error: RotaError, document: Mapping[str, Any]) -> Wrong:
+    return Wrong(code=error.code, detail=error.message, hint=error.hint, key=_key(error, document))
+
+
+def _key(error: RotaError, document: Mapping[str, Any]) -> str | None:
+    """Messages begin with the key that they are about, after the schedule's name."""
+    if isinstance(error, BadPayload):
+        return "payload"
+    said = _OF_WHOM.sub("", error.message, count=1)
+    leading = re.match(
+        r"(?:[a-z_]+: )?[a-z_]+", said
+    )  # "cron: timezone: …" is about the zone, "cron: minute: …" is not
+    told = [word for word in leading[0].split(": ") if word in KEYS] if leading else []
+    if told:
+        return told[-1]
+    if isinstance(error, BadTrigger):
+        return next((key for key in TRIGGER_KEYS if key in document), None)
+    return next((key for key in ("job", "payload") if said.startswith((f"no {key} ", f"the {key} "))), None)

@@ -1,0 +1,390 @@
+"""Schedules as values: what one declares, what the database knows of it, and the checks before it is stored."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, TypedDict
+
+import msgspec
+
+from rota.core.alerts.expectations import Expectations, expectations_of
+from rota.core.calendar import rules
+from rota.core.calendar.rules import Rule, Times, Window
+from rota.core.calendar.triggers import After, Following, Trigger, started, validate
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.payload_template import AfterRun, check_template, filled, is_open
+from rota.core.jobs.retry import backoff_of, written_backoff
+from rota.core.limits.limits import Gate, Limit, gates_of_schedule, limit_of_schedule, measure, rate_of
+from rota.core.runs.options import new_run, scope_of
+from rota.core.schedules.policies import CatchUp, Failure, Overlap, catch_up_of, failure_of, overlap_of
+from rota.errors import Invalid, NotSchedulable, UnknownOption, did_you_mean
+from rota.values import json
+from rota.values.durations import Duration, format_duration, in_micros, parse_duration
+from rota.values.instants import instant, micros_at
+from rota.values.json import Json, Limits
+from rota.values.names import checked_name
+from rota.values.scope import GLOBAL, Scope
+
+_MOST_SCOPES = 10_000
+_SAMPLE_ID = "00000000-0000-7000-8000-000000000000"
+_RUN_OPTIONS = ("queue", "priority", "timeout", "max_attempts", "backoff", "tags", "metadata")
+
+_YEARS = range(1900, 9999)
+_ONE_LANE = (GLOBAL,)
+
+
+class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """When to make runs of a job, with which payload, for whom, under which policies. `options` are the runs' own."""
+
+    job: str
+    rule: Rule
+    payload: dict[str, Json] = {}
+    scopes: tuple[Scope, ...] = ()
+    provider: str | None = None
+    delay: timedelta = timedelta(0)
+    jitter: timedelta = timedelta(0)
+    catch_up: CatchUp = CatchUp()
+    overlap: Overlap = Overlap()
+    failure: Failure = Failure()
+    limit: Limit | None = None
+    rate: Limit | None = None
+    expect: Expectations | None = None
+    max_runs: int | None = None
+    enabled: bool = True
+    options: dict[str, Json] = {}
+    description: str = ""
+
+    @property
+    def follows(self) -> timedelta | None:
+        """How long after the end of its last run the next one is planned; None if a rule names the times."""
+        return self.rule.trigger.interval if isinstance(self.rule.trigger, After) else None
+
+    def gates(self, schedule_id: str, *, unlimited: bool = False) -> tuple[Gate, ...]:
+        """Its own limits, as they apply to each of its runs; of one that is `unlimited`, the rate."""
+        return gates_of_schedule(schedule_id, None if unlimited else self.limit, self.rate)
+
+    @property
+    def awaited(self) -> Following | None:
+        """The ends of another job's runs that it waits for; None if it does not."""
+        return self.rule.trigger if isinstance(self.rule.trigger, Following) else None
+
+    def times(self, name: str) -> Times:
+        return self.shared_times or rules.compiled(self.rule, name)
+
+    @property
+    def shared_times(self) -> Times | None:
+        """Those of all schedules with this definition; None if they differ by name."""
+        return None if rules.differs_by_salt(self.rule) else rules.compiled(self.rule, "")
+
+    @property
+    def delay_micros(self) -> int:
+        return in_micros(self.delay) if self.delay else 0
+
+    @property
+    def window_micros(self) -> int:
+        return in_micros(self.catch_up.window)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a plan time with nothing before it in its way gets a run, whatever happened in the past."""
+        may_end = self.follows is not None or self.max_runs is not None
+        return not may_end and self.catch_up.mode == "latest" and self.failure.mode not in ("retry", "half_open")
+
+    @property
+    def lanes(self) -> tuple[Scope, ...]:
+        return self.scopes or _ONE_LANE
+
+
+class ScheduleOptions(TypedDict, total=False):
+    """What `app.schedule(name, job, trigger, ...)` takes besides."""
+
+    payload: dict[str, Any]
+    scopes: str | list[Scope | tuple[str, str]]
+    delay: Duration
+    jitter: Duration
+    catch_up: CatchUp | str | dict[str, Any]
+    overlap: Overlap | str | dict[str, Any]
+    failure: Failure | str | dict[str, Any]
+    max_concurrency: int
+    when_full: str
+    max_queued: int
+    rate: str | tuple[int, Duration]
+    expect: Expectations | dict[str, Any]
+    max_runs: int
+    start_at: datetime
+    end_at: datetime
+    windows: list[Window | str | dict[str, Any]]
+    exclude: list[str]
+    timezone: str
+    enabled: bool
+    description: str
+    queue: str
+    priority: int
+    timeout: Duration
+    max_attempts: int
+    backoff: Any
+    tags: list[str]
+    metadata: dict[str, Any]
+
+
+SCHEDULE_OPTIONS = tuple(ScheduleOptions.__annotations__)
+
+
+SCHEDULE_STATES = ("active", "paused", "job paused", "disabled", "ended")
+
+
+def checked_state(state: str | None) -> str | None:
+    if state is not None and state not in SCHEDULE_STATES:
+        raise Invalid(f"no schedule is {state!r:.80}", hint=did_you_mean(state, SCHEDULE_STATES))
+    return state
+
+
+class ScheduleFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a schedule, besides what people wrote."""
+
+    id: str
+    name: str
+    job: str
+    owner: str
+    revision: int
+    enabled: bool
+    paused_at: datetime | None
+    paused_by: str | None
+    pause_reason: str | None
+    resume_at: datetime | None
+    job_paused: bool
+    cursor_at: datetime
+    next_plan: datetime | None
+    awaits: str | None
+    fired: int
+    tzdata: str
+    trouble: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class Schedule(ScheduleFacts, frozen=True, kw_only=True):
+    """A schedule as the database knows it."""
+
+    definition: ScheduleDefinition
+
+    @property
+    def state(self) -> str:
+        """`active`, or why it is not."""
+        if not self.enabled:
+            return "disabled"
+        if self.paused_at is not None:
+            return "paused"
+        if self.job_paused:
+            return "job paused"
+        if self.definition.awaited is not None:
+            most = self.definition.max_runs
+            return "active" if most is None or self.fired < most else "ended"
+        return "active" if self.next_plan is not None or self.awaits is not None else "ended"
+
+
+def define(
+    job: JobDefinition, trigger: Trigger, options: Mapping[str, Any], *, name: str, now: int | None
+) -> ScheduleDefinition:
+    """Everything checked, nothing stored: bad rules, contradictory policies, options that no run of the job takes.
+
+    Without `now`: it stands already, and whether it ever fires is not asked again.
+    """
+    checked_name(name, "the name of a schedule")
+    for option in options:
+        if option not in SCHEDULE_OPTIONS:
+            raise UnknownOption(option, SCHEDULE_OPTIONS, where=f"schedule {name!r}")
+    if not job.schedulable:
+        raise NotSchedulable(job.name)
+    validate(trigger)
+    if isinstance(trigger, Following) and trigger.delay:
+        trigger, options = msgspec.structs.replace(trigger, delay=timedelta(0)), {**options, "delay": trigger.delay}
+    rule = rule_of(trigger, options)
+    catch_up = catch_up_of(options.get("catch_up"))
+    definition = ScheduleDefinition(
+        job=job.name,
+        rule=rule,
+        payload=_payload(options.get("payload", {}), after=isinstance(trigger, Following)),
+        scopes=_scopes(options.get("scopes", ())),
+        provider=options["scopes"] if isinstance(options.get("scopes"), str) else None,
+        delay=_whole_seconds(options.get("delay", "0s"), "delay"),
+        jitter=_whole_seconds(options.get("jitter", "0s"), "jitter"),
+        catch_up=catch_up,
+        overlap=_overlap(options.get("overlap"), catch_up, trigger),
+        failure=failure_of(options.get("failure")),
+        limit=limit_of_schedule(options),
+        rate=rate_of(options.get("rate")),
+        expect=None if options.get("expect") is None else expectations_of(options["expect"]),
+        max_runs=_max_runs(options.get("max_runs")),
+        enabled=_flag(options.get("enabled", True)),
+        options=_run_options(job, options),
+        description=str(options.get("description", "")),
+    )
+    _refuse_contradictions(definition, job, options)
+    if now is not None:
+        rules.check(rule, name, now)
+    return definition
+
+
+def _overlap(value: Any, catch_up: CatchUp, trigger: Trigger) -> Overlap:
+    """None of the ends that it waits for is to be lost: then they queue by default."""
+    if value is None and isinstance(trigger, Following):
+        return Overlap(mode="queue_all")
+    return overlap_of(value, catch_up)
+
+
+def rule_of(trigger: Trigger, options: Mapping[str, Any]) -> Rule:
+    """A trigger with the options that bound it."""
+    zone = str(options.get("timezone") or getattr(trigger, "timezone", "UTC"))
+    start_at = _micros(options.get("start_at"), "start_at")
+    return Rule(
+        trigger=started(trigger, start_at),
+        start_at=start_at,
+        end_at=_micros(options.get("end_at"), "end_at"),
+        windows=tuple(rules.window_of(window) for window in _list(options.get("windows", ()), "windows")),
+        exclude=tuple(checked_name(date, "exclude") for date in _list(options.get("exclude", ()), "exclude")),
+        timezone=zone,
+    )
+
+
+def _list(value: object, what: str) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        raise Invalid(f"{what} must be a list, not {value!r:.80}")
+    return tuple(value)
+
+
+def _micros(at: object, what: str) -> int | None:
+    if at is None:
+        return None
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise Invalid(f"{what} must be a datetime with a zone, not {at!r}")
+    if at.year not in _YEARS:  # in UTC, it might be no date at all
+        raise Invalid(f"{what} must lie between {_YEARS.start} and {_YEARS.stop}, not in {at.year}")
+    return micros_at(at)
+
+
+def _payload(payload: object, *, after: bool) -> dict[str, Json]:
+    if not isinstance(payload, Mapping):
+        raise Invalid(f"payload must be an object, not {payload!r:.80}")
+    plain: dict[str, Json] = msgspec.json.decode(json.encode(dict(payload), Limits()))
+    check_template(plain, after=after)
+    return plain
+
+
+def _scopes(value: object) -> tuple[Scope, ...]:
+    if isinstance(value, str):
+        checked_name(value, "scope provider")
+        return ()
+    if not isinstance(value, list | tuple) or len(value) > _MOST_SCOPES:
+        raise Invalid(f"scopes must be a provider's name, or at most {_MOST_SCOPES} pairs (kind, id)")
+    return checked_scopes(value)
+
+
+def checked_scopes(scopes: Iterable[Any]) -> tuple[Scope, ...]:
+    found = tuple(scope_of(scope) for scope in scopes)
+    if len(found) > _MOST_SCOPES:
+        raise Invalid(f"a schedule has at most {_MOST_SCOPES} scopes, not {len(found)}", hint="make several schedules")
+    twice, times = Counter(found).most_common(1)[0] if found else (GLOBAL, 1)
+    if times > 1:
+        raise Invalid(f"scope {twice.kind}/{twice.id} is named {times} times")
+    return found
+
+
+def _whole_seconds(value: Duration, what: str) -> timedelta:
+    span = parse_duration(value, what)
+    if span.microseconds:
+        raise Invalid(f"{what} must be whole seconds, not {value!r}")
+    return span
+
+
+def _max_runs(value: object) -> int | None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+        raise Invalid(f"max_runs must be a whole number from 1 up, not {value!r}")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise Invalid(f"enabled must be true or false, not {value!r}")
+    return value
+
+
+def _run_options(job: JobDefinition, options: Mapping[str, Any]) -> dict[str, Json]:
+    """Stored as JSON, as people write them, so durations as text; what no run of the job could have is refused."""
+    given = {name: options[name] for name in _RUN_OPTIONS if name in options}
+    new_run(msgspec.structs.replace(job, enabled=True), "", "{}", given)
+    if "timeout" in given:
+        given["timeout"] = format_duration(parse_duration(given["timeout"]))
+    if "backoff" in given:
+        given["backoff"] = written_backoff(backoff_of(given["backoff"]))
+    plain: dict[str, Json] = msgspec.json.decode(msgspec.json.encode(given))
+    return plain
+
+
+def _refuse_contradictions(definition: ScheduleDefinition, job: JobDefinition, options: Mapping[str, Any]) -> None:
+    if definition.follows is not None:
+        for name in ("catch_up", "overlap"):
+            if name in options:
+                raise Invalid(f"{name} means nothing with a trigger that waits for the last run to end")
+        if definition.provider or len(definition.scopes) > 1:
+            raise Invalid("`after` follows one run: it cannot have several scopes", hint="one schedule for each scope")
+    if definition.awaited is not None:
+        _refuse_unheard(definition, options)
+    rule = definition.rule
+    if rule.timezone != getattr(rule.trigger, "timezone", rule.timezone) and not rule.windows and not rule.exclude:
+        hint = f"it is that of windows and excluded dates; the expression has its own: cron(…, {rule.timezone!r})"
+        raise Invalid("timezone means nothing to a cron expression", hint=hint)
+    if definition.overlap.mode == "cancel_previous" and not job.cancel.supported:
+        raise Invalid(f"overlap cancel_previous needs a job that can be cancelled, and {job.name!r} cannot")
+    if definition.failure.mode == "retry" and "max_attempts" in options:
+        raise Invalid("with failure retry, a run has one attempt", hint="failure = {mode = 'retry', max_attempts = …}")
+    if not job.repeatable and definition.max_runs != 1 and definition.rule.trigger.__class__.__name__ != "Once":
+        raise Invalid(f"job {job.name!r} is not repeatable", hint="a trigger `once`, or max_runs=1")
+
+
+def _refuse_unheard(definition: ScheduleDefinition, options: Mapping[str, Any]) -> None:
+    """What means nothing when the ends of another job's runs are followed."""
+    if definition.provider is not None:
+        raise Invalid("a provider of scopes is not asked when another job's run ends", hint="name the scopes")
+    if "catch_up" in options:
+        raise Invalid("catch_up means nothing with a trigger that waits for the ends of another job")
+
+
+def sample(definition: ScheduleDefinition, name: str) -> dict[str, Json] | None:
+    """A payload as its runs will have it, for the checks that need one; None if nobody knows what will be in it."""
+    if definition.awaited is not None and is_open(definition.payload):
+        return None
+    after = None if definition.awaited is None else AfterRun(_SAMPLE_ID, "succeeded", None)
+    return filled(definition.payload, name, definition.lanes[0], 0, after)  # type: ignore[no-any-return]
+
+
+def options_of(definition: ScheduleDefinition) -> dict[str, Any]:
+    """What `define` would be given for this definition, to change some of it."""
+    rule, limit = definition.rule, definition.limit
+    usual = _overlap(None, definition.catch_up, rule.trigger)
+    given: dict[str, Any] = {
+        "payload": definition.payload,
+        "scopes": definition.provider or list(definition.scopes),
+        "delay": definition.delay,
+        "jitter": definition.jitter,
+        "catch_up": None if definition.catch_up == CatchUp() else definition.catch_up,
+        "overlap": None if definition.overlap == usual else definition.overlap,
+        "failure": None if definition.failure == Failure() else definition.failure,
+        "max_concurrency": limit and limit.max,
+        "when_full": limit and limit.when_full,
+        "max_queued": limit and limit.max_queued,
+        "rate": definition.rate and measure(definition.rate.max, definition.rate.period).replace(" per ", "/"),
+        "expect": definition.expect,
+        "max_runs": definition.max_runs,
+        "start_at": None if rule.start_at is None else instant(rule.start_at),
+        "end_at": None if rule.end_at is None else instant(rule.end_at),
+        "windows": list(rule.windows),
+        "exclude": list(rule.exclude),
+        "timezone": None if rule.timezone == getattr(rule.trigger, "timezone", "UTC") else rule.timezone,
+        "enabled": definition.enabled,
+        "description": definition.description,
+        **definition.options,
+    }
+    return {name: value for name, value in given.items() if value is not None}

@@ -1,0 +1,120 @@
+"""Schedules as lists, screens and programs see them: plain facts, and policies in sentences."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from rota.core.calendar.describe import describe
+from rota.core.limits.limits import Limit
+from rota.core.runs.run import Run
+from rota.core.schedules.documents import document_of
+from rota.core.schedules.policies import CatchUp, Failure, Overlap
+from rota.core.schedules.preview import zone_of
+from rota.core.schedules.schedule import Schedule, ScheduleDefinition
+from rota.values.durations import format_duration
+
+_FACTS = (
+    "id", "name", "job", "state", "owner", "revision", "enabled", "paused_at", "paused_by", "pause_reason",
+    "resume_at", "job_paused", "cursor_at", "next_plan", "awaits", "fired", "tzdata", "trouble", "created_at",
+    "updated_at",
+)  # fmt: skip
+_LATE = timedelta(seconds=10)
+_OVERLAPS = {
+    "skip": "while a run is going on, plan times are skipped",
+    "allow": "runs may overlap",
+    "cancel_previous": "a new run stops the one before it",
+    "queue_one": "one run waits while another is going on; further plan times are skipped",
+    "queue_all": "runs wait for each other",
+}
+_FAILURES = {
+    "run_new": "after a failure the next plan time runs as usual",
+    "skip": "after a failure one plan time is skipped",
+    "backoff": "after failures plan times are skipped for a growing time",
+    "pause": "a failure pauses the schedule",
+}
+_TOO_MANY = {
+    "queue": "waits",
+    "skip": "is skipped",
+    "reject": "is refused",
+    "cancel_oldest": "stops the oldest",
+}
+
+
+def view(schedule: Schedule, last: Run | None = None, *, now: datetime | None = None) -> dict[str, Any]:
+    """`rule` is in words, `definition` the document that would make it; with `now`, being overdue is a trouble."""
+    facts = {name: getattr(schedule, name) for name in _FACTS}
+    document = document_of(schedule.name, schedule.definition)
+    return {
+        **msgspec.to_builtins(facts),
+        "trouble": schedule.trouble if now is None else trouble_of(schedule, now),
+        "rule": describe(schedule.definition.rule, schedule.name),
+        "timezone": zone_of(schedule.definition),
+        "definition": {key: value for key, value in document.items() if key != "name"},
+        "last": None if last is None else last_run(last),
+    }
+
+
+def trouble_of(schedule: Schedule, now: datetime) -> str | None:
+    """What was noted; or that it is due and none of the planners, which each know their own providers, takes it."""
+    if schedule.trouble or schedule.state != "active" or schedule.next_plan is None:
+        return schedule.trouble
+    provider = schedule.definition.provider
+    if provider is None or now - schedule.next_plan <= _LATE:
+        return None
+    return f"overdue: no process with scope provider {provider!r} plans it"
+
+
+def last_run(run: Run) -> dict[str, Any]:
+    took = None if run.started_at is None or run.finished_at is None else run.finished_at - run.started_at
+    facts: dict[str, Any] = msgspec.to_builtins(
+        {"id": run.id, "state": run.state, "reason": run.reason, "plan_time": run.plan_time,
+         "started_at": run.started_at, "finished_at": run.finished_at}
+    )  # fmt: skip
+    return {**facts, "duration_ms": None if took is None else took // timedelta(milliseconds=1)}
+
+
+def policies(definition: ScheduleDefinition) -> list[tuple[str, str]]:
+    """Each in a sentence."""
+    said = []
+    if definition.follows is None:
+        said = [("overlap", _overlap(definition.overlap))]
+        said = said if definition.awaited is not None else [("catch_up", _catch_up(definition.catch_up)), *said]
+    said.append(("failure", _failure(definition.failure)))
+    if definition.limit is not None:
+        said.append(("limit", _limit(definition.limit)))
+    return said
+
+
+def _catch_up(policy: CatchUp) -> str:
+    if policy.mode == "none":
+        return f"a plan time that is more than {format_duration(policy.grace)} late is missed"
+    window = format_duration(policy.window)
+    if policy.mode == "latest":
+        return f"of several that are due, the newest runs and covers the others of the last {window}"
+    most = f"the newest {policy.keep} of the last {window}, {policy.per_tick} at a time"
+    return f"of several that are due, each runs, oldest first: {most}"
+
+
+def _overlap(policy: Overlap) -> str:
+    if policy.mode == "parallel":
+        most = f", {policy.max_overlap} at most" if policy.max_overlap else ""
+        return f"runs overlap whatever the job's own limit is{most}"
+    return _OVERLAPS[policy.mode]
+
+
+def _failure(policy: Failure) -> str:
+    if policy.mode == "retry":
+        most = "as many as the job allows" if policy.max_attempts is None else f"{policy.max_attempts} at most"
+        return f"after a failure the next plan time is one more attempt, {most}"
+    if policy.mode == "half_open":
+        cooldown = format_duration(policy.cooldown)
+        return f"after {policy.threshold} failures in a row one probe runs per {cooldown}, the rest is skipped"
+    return _FAILURES[policy.mode]
+
+
+def _limit(limit: Limit) -> str:
+    waiting = "" if limit.max_queued is None else f", of those {limit.max_queued} at most"
+    return f"{limit.max} at once; one more {_TOO_MANY[limit.when_full]}{waiting}"

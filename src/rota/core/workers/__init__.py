@@ -1,0 +1,1 @@
+"""Workers as values: who they are, requirements of runs, replicas."""

@@ -1,0 +1,190 @@
+"""Needs: which workers may have a run, by name, label and version; and which needs a worker meets."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from rota.errors import Invalid
+from rota.values.names import checked_name
+
+NEED_OPTIONS = ("only_workers", "labels", "min_worker_version")
+
+CONDUCTS, REPLICA, OF_WORKER = "+", "*", "@"
+"""How a need is marked in the tables: that of a run which conducts, that of its replicas, and replicas that only the
+worker of this name may have. Without a mark it is the need of an ordinary run."""
+
+_MOST = 100
+_DOTTED = re.compile(r"\d{1,9}(\.\d{1,9})*")
+
+
+class Needs(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a worker has to be: one of these names, with all of these labels, of this version or a newer one.
+
+    `anyone`: a run may be done by workers of any name, whatever its job says.
+    """
+
+    only_workers: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    min_worker_version: str | None = None
+    anyone: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.only_workers or self.labels or self.min_worker_version or self.anyone)
+
+    def __str__(self) -> str:
+        words = [f"only {' or '.join(self.only_workers)}"] if self.only_workers else []
+        words += [f"label {label}" for label in self.labels]
+        words += [f"version {self.min_worker_version} or newer"] if self.min_worker_version else []
+        return ", ".join(words)
+
+
+NOTHING = Needs()
+
+
+class Staff(msgspec.Struct, frozen=True):
+    """Who does a run, if not anybody: workers that meet its needs; `conducts`: several, each a replica of it."""
+
+    needs: Needs
+    conducts: bool = False
+
+    @property
+    def mark(self) -> str:
+        return (CONDUCTS if self.conducts else "") + (need_id(self.needs) if self.needs else "")
+
+
+class Capable(Protocol):
+    """Whatever says of a worker what needs ask for."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+
+    @property
+    def app_version(self) -> str: ...
+
+
+def needs_of(options: Mapping[str, Any]) -> Needs:
+    """What people write, in an order of its own: the same needs are the same text."""
+    if options.keys().isdisjoint(NEED_OPTIONS):
+        return NOTHING
+    given = {name: options.get(name) for name in NEED_OPTIONS}
+    least = given["min_worker_version"]
+    if least is not None and (not isinstance(least, str) or not _DOTTED.fullmatch(least)):
+        raise Invalid(f"min_worker_version must be numbers with dots between them, not {least!r:.80}", hint='"1.4"')
+    return Needs(
+        only_workers=_names(given["only_workers"], "only_workers"),
+        labels=labels_of(given["labels"]),
+        min_worker_version=least,
+    )
+
+
+def labels_of(value: object) -> tuple[str, ...]:
+    """`gpu`, or `zone=eu`; also several in one text, with commas between them."""
+    given = value.split(",") if isinstance(value, str) else value
+    if isinstance(given, list | tuple):
+        given = [label.strip() if isinstance(label, str) else label for label in given if label != ""]
+    found = _names(given, "labels")
+    for label in found:
+        if not label.partition("=")[0]:
+            raise Invalid(f"a label needs a name before its value: {label!r:.80}", hint="gpu, or zone=eu")
+    return found
+
+
+def restricted_to(names: object) -> tuple[str, ...]:
+    """None is anybody."""
+    found = _names(names, "only_workers")
+    if names is not None and not found:
+        raise Invalid("no worker is named", hint="None lets anybody have it")
+    return found
+
+
+def _names(value: object, what: str) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple) or len(value) > _MOST:
+        raise Invalid(f"{what} must be a list of at most {_MOST} texts, not {value!r:.80}")
+    return tuple(sorted({checked_name(name, f"a name in {what}") for name in value}))
+
+
+def merged(own: Needs, job: Needs) -> Needs:
+    """Those of a run: what it says itself, else what its job says."""
+    return Needs(
+        () if own.anyone else own.only_workers or job.only_workers,
+        own.labels or job.labels,
+        own.min_worker_version or job.min_worker_version,
+    )
+
+
+def need_id(needs: Needs) -> str:
+    return hashlib.sha256(need_text(needs).encode()).hexdigest()[:20]
+
+
+def need_text(needs: Needs) -> str:
+    return msgspec.json.encode(needs, order="deterministic").decode()
+
+
+def read_needs(text: str | None) -> Needs:
+    return msgspec.json.decode(text, type=Needs) if text else Needs()
+
+
+def meets(worker: Capable, needs: Needs) -> bool:
+    if needs.only_workers and worker.name not in needs.only_workers:
+        return False
+    if not all(_has(worker.labels, label) for label in needs.labels):
+        return False
+    return needs.min_worker_version is None or version_of(worker.app_version) >= version_of(needs.min_worker_version)
+
+
+def _has(labels: Iterable[str], wanted: str) -> bool:
+    """One without a value is met by any value."""
+    return any(label == wanted or label.partition("=")[0] == wanted for label in labels)
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    """As numbers: 1.10 is newer than 1.9, and 1.4 is 1.4.0. What comes after the numbers is nobody's business."""
+    found = _DOTTED.match(text.removeprefix("v"))
+    numbers = [int(part) for part in found.group().split(".")] if found else []
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+class Met(msgspec.Struct, frozen=True):
+    """The needs that a worker meets, as it asks for them: `named` are those that name it, `open_to` those of replicas
+    which nobody has yet."""
+
+    plain: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+    open_to: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.plain or self.named or self.open_to)
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return (*self.named, *self.plain)
+
+    @property
+    def under_limits(self) -> tuple[str, ...]:
+        """Limits are looked at key by key, not need by need: with replicas among them."""
+        return (*self.all, *self.open_to)
+
+
+def met_by(worker: Capable, known: Mapping[str, Needs]) -> Met:
+    """Of all needs that there are, by id; the id of those of replicas that need nothing is their mark alone."""
+    met = [id for id, needs in known.items() if id != REPLICA and meets(worker, needs)]
+    named = [id for id in met if known[id].only_workers]
+    if REPLICA not in known:
+        return Met(tuple(id for id in met if id not in named), tuple(named))
+    return Met(
+        tuple(id for id in met if id not in named),
+        (*named, f"{OF_WORKER}{worker.name}"),
+        (REPLICA, *(f"{REPLICA}{id}" for id in met)),
+    )

@@ -1,0 +1,234 @@
+"""Workers as others see them: where they are, what they do, what operators ask of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+import msgspec
+
+from rota.errors import AmbiguousWorker, Conflict, Invalid, UnknownWorker
+from rota.values.durations import Duration, format_duration, parse_duration
+from rota.values.names import checked_name
+
+MOST_SLOTS = 10_000
+MOST_WEIGHT = 1_000
+SHORTEST_HEARTBEAT = timedelta(milliseconds=100)
+SHORTEST_POLL = timedelta(milliseconds=10)
+SILENCE = timedelta(days=1)
+"""A worker that was silent for so long is forgotten."""
+_LEASE = timedelta(seconds=30)  # of a worker too old to tell its own
+
+Queues = Mapping[str, int] | Iterable[str]
+"""Names, or names and weights: a queue of weight 3 gets three places where one of weight 1 gets one."""
+
+
+class WorkerState(StrEnum):
+    """`gone` is never a worker's own word: it has not been heard of for longer than its lease."""
+
+    WORKING = "working"
+    DRAINING = "draining"
+    STOPPING = "stopping"
+    GONE = "gone"
+
+
+WORKER_STATE_WORDS: dict[WorkerState, str] = {
+    WorkerState.WORKING: "it claims runs",
+    WorkerState.DRAINING: "it finishes what it has, and claims nothing new",
+    WorkerState.STOPPING: "it was told to stop: its handlers have `shutdown_grace` left",
+    WorkerState.GONE: "it was not heard of for longer than its lease",
+}
+
+
+class Presence(StrEnum):
+    ALIVE = "alive"
+    STALE = "stale"
+    SILENT = "silent"
+
+
+class Pace(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a worker is heard of and looks for work, as it is in force."""
+
+    heartbeat: timedelta
+    poll: timedelta
+    lease: timedelta
+
+
+class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What may be changed while a worker works; None: as it was started."""
+
+    slots: int | None = None
+    queues: dict[str, int] | None = None
+    heartbeat: timedelta | None = None
+    poll: timedelta | None = None
+
+
+class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All that operators ask of a worker, not the last wish only: hearing it twice, or late, changes nothing."""
+
+    state: WorkerState = WorkerState.WORKING
+    settings: WorkerSettings = WorkerSettings()
+
+
+class WorkerRun(msgspec.Struct, frozen=True):
+    """A run that a worker has claimed."""
+
+    id: str
+    job: str
+    attempt: int
+    claimed_at: datetime
+
+
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
+    """`runs` are the oldest of those that it holds; `held` counts all of them."""
+
+    id: str
+    name: str
+    host: str
+    pid: int
+    version: str
+    state: WorkerState
+    queues: dict[str, int]
+    jobs: tuple[str, ...]
+    slots: int
+    held: int
+    runs: tuple[WorkerRun, ...]
+    started_at: datetime
+    seen_at: datetime
+    heartbeat: timedelta | None
+    poll: timedelta | None
+    asked: Asked | None
+    asked_by: str | None
+    labels: tuple[str, ...] = ()
+    app_version: str = ""
+
+
+def presence(seen_at: int, now: int, lease: timedelta | None = None) -> Presence:
+    """`stale`: for a lease nobody heard of it, so its runs are taken away. `silent`: for so long that it is forgotten.
+
+    Instants in microseconds.
+    """
+    quiet = timedelta(microseconds=now - seen_at)
+    if quiet > SILENCE:
+        return Presence.SILENT
+    return Presence.STALE if quiet > (lease or _LEASE) else Presence.ALIVE
+
+
+def name_of(worker_id: str) -> str:
+    """An id is a name and a boot."""
+    return worker_id.rpartition("@")[0] or worker_id
+
+
+def weights_of(queues: Queues) -> dict[str, int]:
+    """Every queue with its weight, which is 1 if only names are given."""
+    if isinstance(queues, str):
+        raise Invalid(f"queues must be a list of names, not {queues!r:.80}", hint=f"[{queues!r:.80}]")
+    given = dict(queues) if isinstance(queues, Mapping) else dict.fromkeys(queues, 1)
+    for queue, weight in given.items():
+        checked_name(queue, "queue")
+        if type(weight) is not int or not 1 <= weight <= MOST_WEIGHT:
+            raise Invalid(f"the weight of queue {queue!r} must be 1 to {MOST_WEIGHT}, not {weight!r:.80}")
+    if not given:
+        raise Invalid("a worker needs at least one queue")
+    return given
+
+
+def uneven(weights: Mapping[str, int]) -> dict[str, int]:
+    """Empty if all are alike: then nothing has to be weighed."""
+    return dict(weights) if len(set(weights.values())) > 1 else {}
+
+
+def checked_settings(
+    *,
+    slots: int | None = None,
+    queues: Queues | None = None,
+    heartbeat: Duration | None = None,
+    poll: Duration | None = None,
+) -> WorkerSettings:
+    if slots is not None and (type(slots) is not int or not 1 <= slots <= MOST_SLOTS):
+        raise Invalid(f"slots must be 1 to {MOST_SLOTS}, not {slots!r:.80}")
+    settings = WorkerSettings(
+        slots=slots,
+        queues=None if queues is None else weights_of(queues),
+        heartbeat=_at_least(SHORTEST_HEARTBEAT, "heartbeat", heartbeat),
+        poll=_at_least(SHORTEST_POLL, "poll", poll),
+    )
+    if settings == WorkerSettings():
+        raise Invalid("nothing is to be set", hint="slots, queues, heartbeat or poll")
+    return settings
+
+
+def _at_least(least: timedelta, what: str, given: Duration | None) -> timedelta | None:
+    if given is None:
+        return None
+    span = parse_duration(given)
+    if span < least:
+        raise Invalid(f"{what} must be at least {format_duration(least)}, not {format_duration(span)}")
+    return span
+
+
+def require_heartbeat_within(lease: timedelta | None, settings: WorkerSettings) -> None:
+    lease = lease or _LEASE
+    if settings.heartbeat is not None and lease < 3 * settings.heartbeat:
+        told = (
+            f"lease ({format_duration(lease)}) must be at least 3 × heartbeat ({format_duration(settings.heartbeat)})"
+        )
+        raise Invalid(told, hint="one lost heartbeat must not cost a lease")
+
+
+def also_asked(before: Asked, state: WorkerState | None = None, settings: WorkerSettings | None = None) -> Asked:
+    """What is asked now, beside what was asked before. Who was asked to stop may have begun to: that is not undone."""
+    if state is not None and before.state is not WorkerState.STOPPING:
+        before = msgspec.structs.replace(before, state=state)
+    if settings is not None:
+        given = {name: value for name, value in msgspec.structs.asdict(settings).items() if value is not None}
+        before = msgspec.structs.replace(before, settings=msgspec.structs.replace(before.settings, **given))
+    return before
+
+
+def require_one_to_resume(asked: Sequence[tuple[str, Asked]]) -> None:
+    if asked and all(one.state is WorkerState.STOPPING for _, one in asked):
+        hint = "start another one"
+        raise Conflict(f"worker {asked[0][0]} was asked to stop, which cannot be taken back", hint=hint)
+
+
+def read_asked(text: str | None) -> Asked:
+    return Asked() if text is None else msgspec.json.decode(text, type=Asked)
+
+
+def write_asked(asked: Asked) -> str:
+    return msgspec.json.encode(asked, order="deterministic").decode()
+
+
+def matching(who: str, workers: Iterable[tuple[str, str]]) -> list[str]:
+    """Ids by an id, by a name that several may have, or by the beginning of one id; `workers` are (id, name)."""
+    known = list(workers)
+    exact = [id for id, _ in known if id == who] or [id for id, name in known if name == who]
+    if exact:
+        return exact
+    begun = [id for id, _ in known if who and id.startswith(who)]
+    if len(begun) > 1:
+        raise AmbiguousWorker(who, begun)
+    if not begun:
+        raise UnknownWorker(who, {name for _, name in known})
+    return begun
+
+
+class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker says of itself with each heartbeat; `weights` only if they differ, `asked` as it heard it."""
+
+    id: str
+    name: str
+    host: str
+    pid: int
+    version: str
+    queues: tuple[str, ...]
+    jobs: tuple[str, ...]
+    slots: int
+    weights: dict[str, int] = {}
+    state: WorkerState = WorkerState.WORKING
+    pace: Pace | None = None
+    asked: str | None = None
+    labels: tuple[str, ...] = ()
+    app_version: str = ""

@@ -1,0 +1,1 @@
+"""One attempt of one handler: its call, its context, its notes and steps."""

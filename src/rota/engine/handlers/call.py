@@ -1,0 +1,228 @@
+"""Where handlers run: coroutines on the loop, functions in threads, isolated ones in child processes."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from rota.core.progress.steps import StepDefinition
+from rota.core.runs.outcome import Report
+from rota.core.runs.run import Measures
+from rota.core.workers.worker import WorkerInfo
+from rota.engine.handlers.attempt import Attempt, UnreadablePayload
+from rota.engine.handlers.context import context_for
+from rota.engine.handlers.context_backend import WorkerDesk
+from rota.engine.handlers.current_run import current_run
+from rota.engine.handlers.local_retry import repeated, timed
+from rota.engine.handlers.note_buffer import Notebook
+from rota.engine.handlers.shield import Guard
+from rota.engine.handlers.threads import HandlerThreads
+from rota.engine.isolation.answer import answer, take_words
+from rota.engine.observability.log_capture import speaker
+from rota.errors import BadPayload
+from rota.store import Store
+from rota.values.json import Limits
+
+if TYPE_CHECKING:
+    from rota.engine.isolation.process_pool import ProcessPool
+
+_CLOSING = timedelta(seconds=1)
+
+
+class Host(Guard, Protocol):
+    """Who has the calls made."""
+
+    def began(self, attempt: Attempt) -> None: ...
+
+    def freed(self) -> None: ...
+
+    def renew(self) -> None: ...
+
+    def overdue(self, attempt: Attempt, step: StepDefinition) -> None: ...
+
+    def success(self, attempt: Attempt, result: str | None) -> Report: ...
+
+
+class Calls:
+    def __init__(self, store: Store, worker: WorkerInfo, limits: Limits, notebook: Notebook, host: Host) -> None:
+        self.store = store
+        self.limits = limits
+        self.notebook = notebook
+        self.cancel = host.cancel
+        self.overdue = host.overdue
+        self.success = host.success
+        self.unshielded = host.unshielded
+        self._host = host
+        self._isolated: dict[str, Attempt] = {}
+        self._worker = worker
+        self._threads: HandlerThreads | None = None
+        self._processes: ProcessPool | None = None
+        self._counters: dict[str, dict[str, float]] = {}
+        self._abandoned: set[asyncio.Future[Any]] = set()
+        self._replying: set[asyncio.Task[None]] = set()
+        self._making = threading.Lock()
+
+    @property
+    def zombies(self) -> int:
+        """Handlers that were given up but still run, and still take a slot."""
+        return len(self._abandoned)
+
+    def grow(self, worker: WorkerInfo) -> None:
+        """Threads and processes for more slots; with fewer, the worker begins less, and those too many rest."""
+        self._worker = worker
+        for pool in (self._threads, self._processes):
+            if pool:
+                pool.grow(worker.slots)
+
+    def call(self, attempt: Attempt) -> Awaitable[object]:
+        if attempt.handler.definition.local_retries:
+            return repeated(attempt, self._call)
+        return self._call(attempt)
+
+    async def _call(self, attempt: Attempt) -> object:
+        handler = attempt.handler
+        if handler.definition.isolation == "process":
+            return await self._in_process(attempt)
+        self._host.began(attempt)
+        arguments = _arguments(attempt)
+        if handler.payload.wants_context:
+            desk = self.desk(attempt)
+            kind = context_for(handler.is_async)
+            arguments[handler.payload.wants_context] = kind(
+                attempt.claim, self._worker.id, attempt, desk, self._host.renew
+            )
+        speaker.set((self, attempt))  # in this attempt's own context
+        current_run.set(attempt.claim)
+        if handler.is_async:
+            return await handler.call(**arguments)
+        return await self.in_thread(attempt, partial(timed, attempt, partial(_complete, handler.call, arguments)))
+
+    def desk(self, attempt: Attempt) -> WorkerDesk:
+        """Made when it is first needed, perhaps by two threads at once: most handlers say nothing."""
+        if attempt.desk is None:
+            with self._making:
+                attempt.desk = attempt.desk or WorkerDesk(attempt, self)
+            if attempt.reported:  # by what it left behind
+                attempt.desk.close()
+        return attempt.desk
+
+    def say(self, attempt: Attempt, level: int, logger: str, text: str) -> None:
+        if not attempt.reported:  # what comes later is not the handler's, or nobody's any more
+            self.desk(attempt).say(level, logger, text)
+
+    async def in_thread(self, attempt: Attempt, call: Callable[[], Any]) -> object:
+        if self._threads is None:
+            self._threads = HandlerThreads(self._worker.slots)
+        future = asyncio.wrap_future(self._threads.submit(call))
+        try:
+            return await asyncio.shield(future)
+        finally:
+            self._leave(future)
+
+    async def _in_process(self, attempt: Attempt) -> object:
+        from rota.engine.isolation import isolated_call
+        from rota.engine.isolation.process_pool import ProcessPool
+
+        if self._processes is None:
+            self._processes = ProcessPool(self._worker.slots, on_message=self._told)
+        key = attempt.key
+        url = getattr(self.store.database, "url", None)
+        call = isolated_call.call_of(attempt.handler, attempt.claim, self._worker.id, self.limits, url)
+        self._isolated[key] = attempt
+        try:
+            outcome = await self._processes.run(key, call)
+        finally:
+            del self._isolated[key]
+            counters = self._counters.pop(key, {})
+        attempt.measures = Measures(outcome.cpu_time_ms, outcome.memory_peak_mb, counters)
+        if outcome.status == "returned":
+            return msgspec.json.decode(outcome.value)
+        raise isolated_call.raised(outcome.value) if outcome.status == "raised" else isolated_call.died(outcome.value)
+
+    def _told(self, key: str, kind: str, body: bytes) -> None:
+        if kind == "began":
+            self._host.began(self._isolated[key])
+        elif kind == "counters":
+            self._counters[key] = msgspec.json.decode(body)
+        elif kind == "said":
+            take_words(self.desk(self._isolated[key]), body)
+        elif kind == "renew":
+            self._host.renew()
+        elif kind == "ask":
+            task = asyncio.create_task(self._reply(key, body))
+            self._replying.add(task)
+            task.add_done_callback(self._replying.discard)
+
+    async def _reply(self, key: str, body: bytes) -> None:
+        attempt = self._isolated[key]
+        no, told = await answer(self.desk(attempt), attempt, body)
+        if self._processes:
+            self._processes.reply(key, no, told)
+
+    def tell(self, attempt: Attempt) -> None:
+        """A cooperative request to stop; coroutines and threads see it in their context already."""
+        if self._processes:
+            self._processes.request_cancel(attempt.key)
+
+    def tell_of_shutdown(self, attempt: Attempt) -> None:
+        if self._processes:
+            self._processes.tell_of_shutdown(attempt.key)
+
+    def can_interrupt(self, attempt: Attempt) -> bool:
+        return attempt.handler.is_async or attempt.handler.definition.isolation == "process"
+
+    def interrupt(self, attempt: Attempt) -> bool:
+        """False when it cannot be stopped: a thread."""
+        if attempt.handler.definition.isolation == "process":
+            assert self._processes is not None or attempt.task is not None
+            if self._processes:
+                self._processes.kill(attempt.key)
+            elif attempt.task:
+                attempt.task.cancel()
+            return True
+        if attempt.handler.is_async and attempt.task:
+            attempt.task.cancel()
+            return True
+        return False
+
+    def abandon(self, attempt: Attempt) -> None:
+        if attempt.task is not None:
+            self._leave(attempt.task)
+
+    def _leave(self, left: asyncio.Future[Any]) -> None:
+        """If it goes on, its slot stays taken."""
+        if not left.done() and left not in self._abandoned:
+            self._abandoned.add(left)
+            left.add_done_callback(self._returned)
+
+    def _returned(self, future: asyncio.Future[Any]) -> None:
+        self._abandoned.discard(future)
+        if not future.cancelled():
+            future.exception()  # nobody waits for it; without a look at it, asyncio would complain
+        self._host.freed()
+
+    async def close(self) -> None:
+        if self._threads:
+            self._threads.close()
+        if self._processes:
+            await self._processes.close(_CLOSING)
+
+
+def _arguments(attempt: Attempt) -> dict[str, Any]:
+    try:
+        return attempt.handler.payload.arguments(attempt.claim.payload)
+    except BadPayload as error:
+        raise UnreadablePayload(error) from error
+
+
+def _complete(fn: Callable[..., Any], arguments: dict[str, Any]) -> object:
+    """A plain function may still hand out a coroutine: a decorator did it. It gets an event loop of its own."""
+    value = fn(**arguments)
+    return asyncio.run(value) if inspect.iscoroutine(value) else value

@@ -1,0 +1,319 @@
+"""A handler's words as its worker takes them: notes on its page, steps and shields under its fence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
+
+from rota.core.jobs.pipelines import steps_within, within
+from rota.core.progress.control_flow import Snooze
+from rota.core.progress.notes import Notes, StepNote
+from rota.core.progress.steps import MOST_STEPS, StepDefinition, StepState, definition_of, number_of
+from rota.core.runs.dependencies import Related
+from rota.core.runs.outcome import Report
+from rota.core.runs.run import RunError
+from rota.engine.handlers.context import Opened, stored
+from rota.engine.handlers.describe_error import error_of
+from rota.engine.handlers.note_buffer import Notebook
+from rota.engine.handlers.shield import Guard, Shield
+from rota.engine.handlers.transaction import SyncTransaction, Transaction, sync_transaction, transaction
+from rota.errors import Invalid, LeaseLost, StepTwice, Unavailable
+from rota.store import Store
+from rota.values.json import Limits
+
+if TYPE_CHECKING:
+    from rota.engine.handlers.attempt import Attempt
+
+T = TypeVar("T")
+
+_REST_AFTER_TROUBLE = 0.5
+
+
+class Floor(Guard, Protocol):
+    """What a desk needs of the worker that it stands in."""
+
+    store: Store
+    notebook: Notebook
+    limits: Limits
+
+    async def in_thread(self, attempt: Attempt, call: Callable[[], Any]) -> Any: ...
+
+    def overdue(self, attempt: Attempt, step: StepDefinition) -> None:
+        """A step took too long, and nobody but the worker can stop it."""
+
+    def success(self, attempt: Attempt, result: str | None) -> Report:
+        """What a worker says of an attempt that has just succeeded; `result` is JSON."""
+
+
+class _Open(msgspec.Struct):
+    definition: StepDefinition
+    no: int
+    begun: float
+    over: asyncio.Event
+    timer: asyncio.TimerHandle | None = None
+    done: int | None = None
+    summary: str | None = None
+
+
+class WorkerDesk:
+    """Lives on its worker's event loop; only `progress`, `skip_step`, `say` and `wait` are for other threads."""
+
+    stops_threads = False
+
+    def __init__(self, attempt: Attempt, floor: Floor) -> None:
+        self._attempt = attempt
+        self._claim = attempt.claim
+        self._floor = floor
+        self._page = floor.notebook.page(attempt.claim)
+        self._shield = Shield(attempt, floor.store, floor, self._surely)
+        self._results: dict[str, str | None] | None = None
+        self._seen: set[str] = set()
+        self._unwanted: set[str] = set()
+        self._opened = 0
+        self._open: dict[str, _Open] = {}
+        self._transacting = False
+
+    def progress(self, done: int | None, summary: str | None, step: str | None) -> None:
+        if step is None:
+            self._page.progress(done, summary)
+            return
+        opened = self._open.get(step)
+        if opened is None:
+            raise Invalid(f"step {step!r} is not open", hint="progress of a step is told while it runs")
+        opened.done = opened.done if done is None else done
+        opened.summary = opened.summary if summary is None else summary
+        self._page.step(self._note(opened, StepState.RUNNING), opened.begun)
+
+    def say(self, level: int, logger: str, text: str, *, age: float = 0.0) -> None:
+        self._page.line(level, logger, text, age=age)
+
+    def wait(self, act: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(act, self._floor.notebook.loop).result()
+
+    async def parents(self) -> Sequence[Related]:
+        return await self._surely(lambda: self._floor.store.dependencies.parents(self._claim.run_id))
+
+    async def in_thread(self, call: Callable[[], Any]) -> Any:
+        return await self._floor.in_thread(self._attempt, call)
+
+    def skip_step(self, id: str, reason: str | None) -> None:
+        opened = _Open(self._first_time(id), self._next_no(), 0.0, asyncio.Event(), summary=reason)
+        self._page.step(self._note(opened, StepState.SKIPPED), None)
+
+    async def open_step(self, id: str, *, interruptible: bool) -> Opened:
+        if self._transacting:
+            raise Invalid("a step cannot be opened inside a transaction", hint="open it before, or after")
+        definition = self._first_time(id)
+        try:
+            return await self._open_step(definition, interruptible)
+        except BaseException:  # it was not opened, and may be
+            self._seen.discard(id)
+            raise
+
+    async def _open_step(self, definition: StepDefinition, interruptible: bool) -> Opened:
+        id = definition.id
+        if id in self._open:  # left behind by the handler's last call, and still at work
+            await self._open[id].over.wait()
+        results = await self._results_before()
+        if id in results:
+            return Opened(True, _decoded(results[id]))
+        opened = _Open(definition, self._next_no(), self._now(), asyncio.Event())
+        if not definition.cancelable:
+            await self._raise_shield(opened)
+        self._open[id] = opened
+        if definition.timeout is not None and not interruptible:
+            seconds = definition.timeout.total_seconds()
+            opened.timer = self._floor.notebook.loop.call_later(seconds, self._floor.overdue, self._attempt, definition)
+        self._page.step(self._note(opened, StepState.RUNNING), opened.begun)
+        if id in self._unwanted:
+            self._unwanted.discard(id)
+            self._left(id, None)
+        return Opened(False, timeout=definition.timeout, shielded=not definition.cancelable)
+
+    async def _raise_shield(self, opened: _Open) -> None:
+        """If the handler is interrupted meanwhile, it is taken down as soon as it is up."""
+        rising = self._floor.notebook.see_to(self._shield.up())
+        try:
+            await asyncio.shield(rising)
+        except asyncio.CancelledError:
+            self._floor.notebook.see_to(self._lower_shield(rising, opened))
+            raise
+
+    async def _lower_shield(self, rising: asyncio.Task[None], opened: _Open) -> None:
+        await rising
+        await self._shield.down(self._note(opened, StepState.RUNNING))
+
+    def begin_again(self) -> None:
+        """The handler is called once more in the same attempt: its steps may be opened once more."""
+        self._seen.clear()
+
+    def _first_time(self, id: str) -> StepDefinition:
+        definition = definition_of(self._attempt.handler.definition.steps, id)
+        if id in self._seen:
+            raise StepTwice(id)
+        if len(self._seen) >= MOST_STEPS:
+            raise Invalid(f"a run has at most {MOST_STEPS} steps")
+        self._seen.add(id)
+        return definition
+
+    def _next_no(self) -> int:
+        self._opened += 1
+        return number_of(self._claim.fence, self._opened)
+
+    async def _results_before(self) -> dict[str, str | None]:
+        """Of steps that are done, by earlier attempts, by the run that this one is a retry of, or by this attempt."""
+        if self._results is None:
+            recorded = []
+            if self._claim.fence > 1 or self._claim.origin_id is not None:
+                recorded = await self._surely(lambda: self._floor.store.notes.recorded_steps(self._claim.run_id))
+            done = {step.id: step.result for step in recorded if step.state is StepState.SUCCEEDED}
+            self._results = {**steps_within(self._claim.part, done), **(self._results or {})}
+        return self._results
+
+    async def close_step(self, id: str, result: object) -> Any:
+        try:
+            text = stored(id, result, self._floor.limits)
+        except Exception as error:
+            await self.leave_step(id, error)
+            raise
+        await self.keep_result(id, text)
+        return msgspec.json.decode(text)
+
+    async def keep_result(self, id: str, text: str) -> None:
+        """Of a step that is done, as JSON."""
+        opened = self._open[id]
+        self._page.forget_step(within(self._claim.part, id))
+        try:
+            await self._record(opened, self._note(opened, StepState.SUCCEEDED, result=text))
+            (await self._results_before())[id] = text
+        finally:
+            self._end(id)
+
+    async def leave_step(self, id: str, error: BaseException | None) -> None:
+        begun_again = error is None or isinstance(error, Snooze)
+        await self.keep_error(id, None if error is None or begun_again else error_of(error))
+
+    async def keep_error(self, id: str, error: RunError | None) -> None:
+        """It may be opened again, in this attempt or the next."""
+        if leaving := self._left(id, error):
+            await asyncio.shield(leaving)
+
+    def give_up_step(self, id: str) -> None:
+        if id in self._open:
+            self._left(id, None)
+        elif id in self._seen:  # by a child that does not wait for it to be open
+            self._unwanted.add(id)
+
+    def _left(self, id: str, error: RunError | None) -> asyncio.Task[None] | None:
+        """Under way still, if its shield has to be lowered."""
+        opened = self._open[id]
+        self._seen.discard(id)
+        text = None if error is None else msgspec.json.encode(error).decode()
+        note = self._note(opened, StepState.RUNNING if error is None else StepState.FAILED, error=text)
+        if not opened.definition.cancelable:
+            return self._floor.notebook.see_to(self._lower(id, opened, note))
+        self._page.step(note, opened.begun)
+        self._end(id)
+        return None
+
+    async def _lower(self, id: str, opened: _Open, note: StepNote) -> None:
+        try:
+            await self._record(opened, note)
+        finally:
+            self._end(id)
+
+    def _end(self, id: str) -> None:
+        opened = self._open.pop(id)
+        opened.over.set()
+        if opened.timer is not None:
+            opened.timer.cancel()
+
+    async def _record(self, opened: _Open, note: StepNote) -> None:
+        """At once, and to the end even if the handler is interrupted: what it did is done."""
+        if opened.definition.cancelable:
+            writing = self._surely(lambda: self._floor.notebook.write_step(note))
+        else:
+            writing = self._shield.down(note)
+        if not await asyncio.shield(self._floor.notebook.see_to(writing)):
+            raise LeaseLost(self._claim.run_id, self._claim.fence)
+
+    def _note(self, opened: _Open, state: StepState, **ending: str | None) -> StepNote:
+        claim = self._claim
+        age = None if state is StepState.SKIPPED else max(0, int((self._now() - opened.begun) * 1_000_000))
+        return StepNote(
+            claim.run_id,
+            claim.fence,
+            claim.attempt,
+            within(claim.part, opened.definition.id),
+            opened.no,
+            state,
+            age,
+            opened.done,
+            opened.summary,
+            ending.get("result"),
+            ending.get("error"),
+        )
+
+    def _now(self) -> float:
+        return self._floor.store.clock.monotonic()
+
+    async def _surely(self, act: Callable[[], Awaitable[T]]) -> T:
+        """Again while the database is away, for as long as the attempt goes on."""
+        while True:
+            try:
+                return await act()
+            except Unavailable:
+                if self._attempt.lost:
+                    raise LeaseLost(self._claim.run_id, self._claim.fence) from None
+                if self._attempt.reported:
+                    raise
+                await asyncio.sleep(_REST_AFTER_TROUBLE)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        if self._transacting:
+            raise Invalid("a transaction is open already in this run")
+        self._transacting = True
+        try:
+            await self.flush()
+            async with transaction(self._floor.store, self._claim, self._floor.limits, self._end_of_run) as tx:
+                yield tx
+            if tx.is_finished:
+                self.finish()
+        finally:
+            self._transacting = False
+
+    async def _end_of_run(self, result: str | None) -> tuple[Report, Notes]:
+        """What is committed with the handler's own work: that it succeeded, and what it said meanwhile."""
+        return self._floor.success(self._attempt, result), self.last_words()
+
+    def last_words(self) -> Notes:
+        """What is not known to be written; until the end is committed, it is still to be."""
+        return self._page.last_words()
+
+    def finish(self) -> None:
+        """The run has ended, by its handler's own transaction, with all that it said."""
+        self._attempt.finish()
+        self._page.written(self._page.take())
+        self.close()
+
+    def sync_transaction(self) -> AbstractContextManager[SyncTransaction]:
+        return sync_transaction(self.transaction(), self.wait)
+
+    async def flush(self) -> None:
+        await self._surely(self._floor.notebook.flush)
+
+    def close(self) -> None:
+        """The attempt is over: nothing that it left behind has anything more to say."""
+        self._page.close()
+        for opened in self._open.values():
+            if opened.timer is not None:
+                opened.timer.cancel()
+
+
+def _decoded(text: str | None) -> Any:
+    return None if text is None else msgspec.json.decode(text)

@@ -1,0 +1,339 @@
+"""What a worker's runs say while they work: gathered per attempt, written together twice a second."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from rota.core.progress.notes import (
+    LONGEST_LINE,
+    LONGEST_LOGGER,
+    LogNote,
+    Notes,
+    ProgressNote,
+    StepNote,
+    encoded,
+    storable,
+)
+from rota.core.runs.claim import Claim
+from rota.errors import RotaError, Unavailable
+from rota.store import Store
+from rota.store.databases.batcher import Gatherer
+from rota.values.clock import Clock
+
+T = TypeVar("T")
+
+log = logging.getLogger("rota.worker")
+
+EVERY = 0.4
+_REST_AFTER_TROUBLE = 0.5
+_BYTES = 4_000_000
+_PER_LINE = 40  # bytes that a line costs besides its words
+
+
+class Line(msgspec.Struct, frozen=True, gc=False):
+    at: float
+    level: int
+    logger: str
+    text: str
+
+    @property
+    def size(self) -> int:
+        return len(self.text) + len(self.logger) + _PER_LINE
+
+
+class _Sheet(msgspec.Struct, frozen=True):
+    """Lines that were given their number; written again under it until the database has answered."""
+
+    no: int
+    lines: tuple[Line, ...]
+    drops: tuple[int, ...]
+
+
+class Log:
+    """The log of an attempt: of all it says, the first quarter of its limit and the last three quarters are kept."""
+
+    def __init__(self, limit: int) -> None:
+        self._head_left = limit // 4
+        self._tail = limit - self._head_left
+        self._first: list[Line] = []
+        self._last: deque[Line] = deque()
+        self._last_size = 0
+        self._lost = False
+        self._no = 0
+        self._kept: deque[tuple[int, int]] = deque()
+        self._kept_size = 0
+
+    def add(self, line: Line) -> None:
+        if line.size <= self._head_left:
+            self._head_left -= line.size
+            self._first.append(line)
+            return
+        self._head_left = 0
+        self._last.append(line)
+        self._last_size += line.size
+        while self._last_size > self._tail and len(self._last) > 1:
+            self._last_size -= self._last.popleft().size
+            self._lost = True
+
+    def sheets(self) -> list[_Sheet]:
+        """What was said since the last time."""
+        sheets = []
+        if self._first:
+            self._no += 1
+            sheets.append(_Sheet(self._no, tuple(self._first), ()))
+            self._first.clear()
+        if self._last:
+            self._no += 2 if self._lost else 1
+            sheets.append(_Sheet(self._no, tuple(self._last), self._make_room()))
+            self._last.clear()
+            self._last_size, self._lost = 0, False
+        return sheets
+
+    def _make_room(self) -> tuple[int, ...]:
+        """The numbers of earlier sheets that go, since this one comes."""
+        self._kept.append((self._no, self._last_size))
+        self._kept_size += self._last_size
+        drops = []
+        while self._kept_size > self._tail and len(self._kept) > 1:
+            no, size = self._kept.popleft()
+            self._kept_size -= size
+            drops.append(no)
+        return tuple(drops)
+
+
+class Page:
+    """One attempt's. Handlers write on it from any thread."""
+
+    def __init__(self, claim: Claim, log_limit: int, clock: Clock, changed: Callable[[Page], None]) -> None:
+        self.run_id, self.fence, self.attempt = claim.run_id, claim.fence, claim.attempt
+        self._clock = clock
+        self._changed = changed
+        self._log = Log(log_limit) if log_limit else None
+        self._done: int | None = None
+        self._summary: str | None = None
+        self._progressed = False
+        self._steps: dict[str, StepNote] = {}
+        self._begun: dict[str, float] = {}
+        self._unsent: list[_Sheet] = []
+        self._taken = Notes()  # on their way
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def close(self) -> None:
+        """What was said is written still, and nothing more."""
+        self._is_closed = True
+
+    def progress(self, done: int | None, summary: str | None) -> None:
+        if self._is_closed:
+            return
+        with self._lock:
+            self._done = self._done if done is None else done
+            self._summary = self._summary if summary is None else summary
+            self._progressed = True
+        self._changed(self)
+
+    def line(self, level: int, logger: str, text: str, *, age: float = 0.0) -> None:
+        if self._log is None or self._is_closed:
+            return
+        words, name = storable(text, LONGEST_LINE), storable(logger, LONGEST_LOGGER)
+        line = Line(self._clock.monotonic() - age, level, name, words)
+        with self._lock:
+            self._log.add(line)
+        self._changed(self)
+
+    def step(self, note: StepNote, begun: float | None) -> None:
+        """Replaces what is still to be written of that step."""
+        if self._is_closed:
+            return
+        with self._lock:
+            self._steps[note.id] = note
+            if begun is not None:
+                self._begun[note.id] = begun
+        self._changed(self)
+
+    def forget_step(self, id: str) -> None:
+        """Its end is being written by itself."""
+        with self._lock:
+            self._steps.pop(id, None)
+            self._taken = Notes(self._taken.progress, tuple(note for note in self._taken.steps if note.id != id))
+
+    def take(self) -> Notes:
+        """Everything that is to be written now."""
+        with self._lock:
+            notes = self._taken = self._told(Notes())
+            self._progressed, self._steps = False, {}
+        return notes
+
+    def last_words(self) -> Notes:
+        """Everything that is not known to be written. What is on its way may come after the end of the run."""
+        with self._lock:
+            return self._told(self._taken)
+
+    def _told(self, besides: Notes) -> Notes:
+        now = self._clock.monotonic()
+        for sheet in self._log.sheets() if self._log else ():
+            self._unsent = [one for one in self._unsent if one.no not in sheet.drops] + [sheet]
+        progress = ProgressNote(self.run_id, self.fence, self._done, self._summary)
+        steps = {note.id: note for note in besides.steps} | self._steps
+        return Notes(
+            (progress,) if self._progressed or besides.progress else (),
+            tuple(self._aged(note, now) for note in steps.values()),
+            tuple(self._log_note(sheet, now) for sheet in self._unsent),
+        )
+
+    def _aged(self, note: StepNote, now: float) -> StepNote:
+        begun = self._begun.get(note.id)
+        return note if begun is None else msgspec.structs.replace(note, age=_micros(now - begun))
+
+    def _log_note(self, sheet: _Sheet, now: float) -> LogNote:
+        lines = [(_micros(now - line.at), line.level, line.logger, line.text) for line in sheet.lines]
+        return LogNote(self.run_id, self.fence, self.attempt, sheet.no, encoded(lines), sheet.drops)
+
+    def written(self, notes: Notes) -> None:
+        sent = {note.no for note in notes.logs}
+        with self._lock:
+            self._taken = Notes()
+            self._unsent = [sheet for sheet in self._unsent if sheet.no not in sent]
+
+    def give_back(self, notes: Notes) -> None:
+        """They were not written; what was said since then counts more."""
+        with self._lock:
+            self._taken = Notes()
+            self._progressed = self._progressed or bool(notes.progress)
+            self._steps = {note.id: note for note in notes.steps} | self._steps
+        self._changed(self)
+
+
+class Notebook:
+    """All pages of a worker. `lost` is told of attempts whose lease is gone."""
+
+    def __init__(self, store: Store, log_limit: int, lost: Callable[[str, int], None]) -> None:
+        self.refused = 0
+        self.loop = asyncio.get_running_loop()
+        self._store = store
+        self._log_limit = log_limit
+        self._lost = lost
+        self._dirty: set[Page] = set()
+        self._lock = threading.Lock()
+        self._wake = asyncio.Event()
+        self._writing = asyncio.Lock()
+        self._ends: Gatherer[StepNote, bool] = Gatherer(self._write_steps)
+        self._seen_to: set[asyncio.Task[Any]] = set()
+
+    def page(self, claim: Claim) -> Page:
+        return Page(claim, self._log_limit, self._store.clock, self._changed)
+
+    async def write_step(self, note: StepNote) -> bool:
+        """At once, together with those that come at the same time. False: its lease is gone."""
+        return await self._ends.add(note)
+
+    async def _write_steps(self, notes: Sequence[StepNote]) -> Sequence[bool]:
+        gone = await self._store.notes.write(Notes(steps=tuple(notes)))
+        return [(note.run_id, note.fence) not in gone for note in notes]
+
+    def see_to(self, writing: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Goes on whatever becomes of whoever began it; reports wait for it."""
+        task = asyncio.create_task(writing)
+        self._seen_to.add(task)
+        task.add_done_callback(self._seen_to.discard)
+        task.add_done_callback(_look_at)
+        return task
+
+    def _changed(self, page: Page) -> None:
+        with self._lock:
+            is_new = page not in self._dirty
+            self._dirty.add(page)
+        if is_new:
+            with contextlib.suppress(RuntimeError):  # the loop may be closed, and the handler's thread still at work
+                self.loop.call_soon_threadsafe(self._wake.set)
+
+    async def run(self) -> None:
+        while True:
+            await self._wake.wait()
+            await asyncio.sleep(EVERY)
+            self._wake.clear()
+            try:
+                await self._write_dirty()
+            except Exception as error:
+                log.warning("cannot write notes yet: %s", error, exc_info=not isinstance(error, RotaError))
+                await asyncio.sleep(_REST_AFTER_TROUBLE)
+
+    async def flush(self) -> None:
+        """Write all that is pending, and wait for what is being written. What cannot be now, will be written again."""
+        if self._dirty or self._writing.locked():
+            await self._write_dirty()
+        if self._seen_to:
+            await asyncio.wait(self._seen_to)
+
+    async def _write_dirty(self) -> None:
+        async with self._writing:
+            with self._lock:
+                pages, self._dirty = self._dirty, set()
+            left = sorted(pages, key=lambda page: page.run_id)
+            try:
+                while left:
+                    left = left[await self._write_some(left) :]
+            finally:
+                for page in left:
+                    self._changed(page)
+
+    async def _write_some(self, pages: Sequence[Page]) -> int:
+        """As many as one statement can take well; how many that were."""
+        taken: dict[Page, Notes] = {}
+        size = 0
+        for page in pages:
+            notes = taken[page] = page.take()
+            size += sum(len(note.lines) for note in notes.logs)
+            if size > _BYTES:
+                break
+        try:
+            await self._write(taken)
+        except BaseException:
+            for page, notes in taken.items():
+                page.give_back(notes)
+            raise
+        return len(taken)
+
+    async def _write(self, taken: dict[Page, Notes]) -> None:
+        try:
+            gone = await self._store.notes.write(_together(taken.values()))
+        except Unavailable:
+            raise
+        except Exception as error:  # one of them spoils it for all: each on its own
+            gone = set()
+            for page, notes in taken.items() if len(taken) > 1 else ():
+                await self._write({page: notes})
+            if len(taken) == 1:
+                log.warning("notes of run %s cannot be stored, and are dropped: %s", next(iter(taken)).run_id, error)
+        for page, notes in taken.items():
+            page.written(notes)
+            if (page.run_id, page.fence) in gone:
+                self.refused += 1
+                self._lost(page.run_id, page.fence)
+
+
+def _look_at(task: asyncio.Task[Any]) -> None:
+    """Perhaps nobody waits for it any more; without a look at it, asyncio would complain."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _together(notes: Iterable[Notes]) -> Notes:
+    kept = list(notes)
+    return Notes(
+        tuple(note for one in kept for note in one.progress),
+        tuple(note for one in kept for note in one.steps),
+        tuple(note for one in kept for note in one.logs),
+    )
+
+
+def _micros(seconds: float) -> int:
+    return max(0, int(seconds * 1_000_000))

@@ -1,0 +1,67 @@
+"""What handlers in child processes say and ask, put to their desks in the worker."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rota.core.progress.control_flow import Cancelled
+from rota.engine.isolation.child_backend import Ask, Said, Told, described, refusal_of
+from rota.errors import Invalid, RotaError
+
+if TYPE_CHECKING:
+    from rota.engine.handlers.attempt import Attempt
+    from rota.engine.handlers.context_backend import WorkerDesk
+
+
+log = logging.getLogger("rota.worker")
+
+
+def take_words(desk: WorkerDesk, body: bytes) -> None:
+    said = msgspec.json.decode(body, type=Said)
+    for age, level, logger, text in said.lines:
+        desk.say(level, logger, text, age=age / 1_000_000)
+    if said.progress is not None:
+        desk.progress(*said.progress, None)
+    for step, (done, summary) in said.steps.items():
+        try:
+            desk.progress(done, summary, step)
+        except Invalid as error:
+            desk.say(30, "rota", str(error))  # told too late for its handler to hear
+
+
+async def answer(desk: WorkerDesk, attempt: Attempt, body: bytes) -> tuple[int, bytes]:
+    ask = msgspec.json.decode(body, type=Ask)
+    try:
+        told = await _answer(desk, attempt, ask)
+    except (RotaError, Cancelled) as error:
+        told = refusal_of(error)
+    except Exception as error:  # whatever it is, somebody waits for an answer
+        log.exception("what run %s asked could not be done", attempt.claim.run_id)
+        told = refusal_of(error)
+    return ask.no, msgspec.json.encode(told)
+
+
+async def _answer(desk: WorkerDesk, attempt: Attempt, ask: Ask) -> Told:
+    match ask.verb:
+        case "open_step":
+            return Told(opened=await desk.open_step(ask.id, interruptible=ask.interruptible))
+        case "close_step":
+            await desk.keep_result(ask.id, ask.text or "null")
+        case "leave_step":
+            await desk.keep_error(ask.id, described(ask.text))
+        case "give_up_step":
+            desk.give_up_step(ask.id)
+        case "skip_step":
+            desk.skip_step(ask.id, msgspec.json.decode(ask.text or "null", type=str | None))
+        case "flush":
+            await desk.flush()
+        case "last_words":
+            return Told(notes=desk.last_words())
+        case "parents":
+            return Told(parents=list(await desk.parents()))
+        case "finished":
+            desk.finish()
+    return Told()

@@ -1,0 +1,182 @@
+"""Command jobs at work: a program in a process group of its own, its output as the run's log, its end as the run's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from typing import IO, Any
+
+from rota.core.jobs.command import CommandLine, filled, is_retried
+from rota.core.progress.control_flow import Fail, Retry
+from rota.core.runs.claim import Claim
+from rota.engine.handlers.current_run import claimed_run
+from rota.engine.jobs.command_output import Output
+from rota.engine.jobs.http import facts_of
+from rota.engine.observability.log_capture import speaker
+from rota.errors import Invalid
+
+_INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR")
+_LARGEST_VARIABLE = 100_000  # the kernel takes no more than 128 kB
+_CHUNK = 65_536
+_DRAIN = 0.5
+_LONGEST_COURTESY = 5.0
+_COURTESY_AT_SHUTDOWN = 0.5
+_DEATH = 2.0
+
+
+class CommandJob:
+    """`execute` is its handler. `grace`: seconds that a run has to end when it is asked to."""
+
+    def __init__(self, command: CommandLine, grace: float) -> None:
+        self._command = command
+        self._grace = grace
+
+    async def execute(self, payload: str) -> dict[str, Any]:
+        """Run the program of a command job."""
+        claim = claimed_run()
+        try:
+            command = filled(self._command, facts_of(claim, payload))
+        except Invalid as error:
+            raise Fail(str(error), code="bad_command") from None
+        with contextlib.ExitStack() as open_files:
+            heard = [_Heard(level, open_files) for level in (logging.INFO, logging.WARNING)]
+            process = await self._start(command, claim, payload, [one.written for one in heard], open_files)
+            for one in heard:
+                one.written.close()
+            try:
+                listening = [asyncio.create_task(one.listen()) for one in heard]
+                try:
+                    await process.wait()
+                    await asyncio.wait(listening, timeout=_DRAIN)
+                finally:
+                    await self._end(process)
+                    for task in listening:
+                        task.cancel()
+                    await asyncio.gather(*listening, return_exceptions=True)
+            finally:
+                for one in heard:
+                    one.output.end()
+        return self._ended(process.returncode or 0, *(one.output.tail for one in heard))
+
+    async def _start(
+        self, command: CommandLine, claim: Claim, payload: str, outputs: list[IO[bytes]], files: contextlib.ExitStack
+    ) -> asyncio.subprocess.Process:
+        try:
+            return await asyncio.create_subprocess_exec(
+                *command.argv,
+                stdin=_stdin(payload, files) if command.stdin else asyncio.subprocess.DEVNULL,
+                stdout=outputs[0],
+                stderr=outputs[1],
+                cwd=command.cwd,
+                env=_environment(command, claim, payload),
+                start_new_session=True,
+            )
+        except OSError as error:
+            what = error.filename if isinstance(error.filename, str) else command.argv[0]
+            raise Fail(f"{command.argv[0]} cannot be run: {error.strerror}: {what}", code="no_command") from None
+
+    async def _end(self, process: asyncio.subprocess.Process) -> None:
+        """Nothing of it is left. If it has ended by itself, this is for what it left behind."""
+        if process.returncode is None:
+            courtesy = _COURTESY_AT_SHUTDOWN if _is_shutting_down() else min(self._grace / 2, _LONGEST_COURTESY)
+            _kill(process.pid, signal.SIGTERM)
+            await _wait(process, courtesy)
+        _kill(process.pid, signal.SIGKILL)
+        await _wait(process, _DEATH)
+
+    def _ended(self, exit_code: int, output: str, errors: str) -> dict[str, Any]:
+        if exit_code == 0:
+            return {"exit_code": 0, "output": output}
+        how = f"exit status {exit_code}" if exit_code > 0 else f"killed by {_name(-exit_code)}"
+        message = f"{self._command.argv[0]}: {how}"
+        if said := errors or output:
+            message += f": {said[-1_000:]}"
+        if is_retried(self._command, exit_code):
+            raise Retry(message, code="exit_status")
+        raise Fail(message, code="exit_status")
+
+
+class _Heard:
+    """One stream, by a pipe of ours: with asyncio's own, a child of the program that keeps it open would be waited
+    for."""
+
+    def __init__(self, level: int, files: contextlib.ExitStack) -> None:
+        read, written = os.pipe()
+        self._read = os.fdopen(read, "rb", 0)
+        self.written = files.enter_context(os.fdopen(written, "wb", 0))
+        files.callback(self._read.close)
+        self.output = Output(_saying(level), time.monotonic)
+
+    async def listen(self) -> None:
+        reader = asyncio.StreamReader(limit=_CHUNK)
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), self._read)
+        try:
+            while chunk := await reader.read(_CHUNK):
+                self.output.feed(chunk)
+                await asyncio.sleep(0)  # a full pipe is always ready: others have their turn, too
+        finally:
+            transport.close()
+
+
+def _saying(level: int) -> Callable[[str], None]:
+    """Straight to the log of the run: it is not the worker that says it."""
+    speaking = speaker.get()
+    if speaking is None:
+        return lambda _: None
+    listener, attempt = speaking
+    return lambda text: listener.say(attempt, level, "command", text)
+
+
+def _is_shutting_down() -> bool:
+    speaking = speaker.get()
+    return speaking is not None and bool(speaking[1].shutting_down)
+
+
+def _stdin(payload: str, files: contextlib.ExitStack) -> IO[bytes]:
+    """In a file: a program that does not read it must not keep us from writing it."""
+    file = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the others
+    files.callback(file.close)
+    file.write(payload.encode())
+    file.seek(0)
+    return file
+
+
+def _environment(command: CommandLine, claim: Claim, payload: str) -> Mapping[str, str]:
+    """Little of the worker's own: what is secret there is not the program's business."""
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    own = {
+        "ROTA_RUN_ID": claim.run_id,
+        "ROTA_ATTEMPT": str(claim.attempt),
+        "ROTA_IDEMPOTENCY_KEY": claim.idempotency_key,
+    }
+    if command.stdin is None:
+        if len(payload.encode()) > _LARGEST_VARIABLE:
+            problem = f"a payload of more than {_LARGEST_VARIABLE} bytes does not fit into the environment"
+            raise Fail(f'{problem}; declare stdin="payload"', code="bad_command")
+        own["ROTA_PAYLOAD"] = payload
+    return {**inherited, **command.env, **own}
+
+
+def _kill(group: int, how: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, how)
+
+
+async def _wait(process: asyncio.subprocess.Process, seconds: float) -> None:
+    """Interrupted once already, it is not to be interrupted again."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(asyncio.shield(process.wait()), seconds)
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

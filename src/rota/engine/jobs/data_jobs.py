@@ -1,0 +1,32 @@
+"""Handlers for jobs that are data: what runs them is ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rota.core.external.external import EXTERNAL
+from rota.core.jobs.job import JobDefinition
+from rota.engine.jobs.command import CommandJob
+from rota.engine.jobs.http import HttpJob
+from rota.errors import Invalid
+from rota.registry.data_jobs import SchemaPayload
+from rota.registry.jobs import Handler
+
+
+def handler_of(definition: JobDefinition) -> Handler:
+    return Handler(definition, _call_of(definition), SchemaPayload(definition.payload_schema))
+
+
+def _call_of(definition: JobDefinition) -> Callable[..., Any]:
+    if definition.http is not None:
+        return HttpJob(definition.http).send
+    if definition.command is not None:
+        return CommandJob(definition.command, definition.cancel.grace.total_seconds()).execute
+    if definition.kind == EXTERNAL:
+        return _done_outside
+    raise Invalid(f"job {definition.name!r} of kind {definition.kind} is not for workers")
+
+
+def _done_outside(payload: str) -> None:
+    """Where handlers are called without a worker, in tests, nothing is done."""

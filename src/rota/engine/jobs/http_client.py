@@ -1,0 +1,189 @@
+"""The way out: the HTTP client of one worker, which connects to nothing but addresses that it may."""
+
+from __future__ import annotations
+
+import errno
+import importlib.util
+import socket
+import zlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rota.core.jobs.allowed_addresses import Network, refusal
+from rota.errors import BadPayload
+from rota.values import json
+from rota.values.json import Limits
+from rota.version import __version__
+
+if TYPE_CHECKING:
+    import aiohttp
+
+ADDRESS_REFUSED = "address_refused"
+BAD_REQUEST = "bad_request"
+CONNECTION_FAILED = "connection_failed"
+_REFUSED = errno.EACCES
+_KEPT_OPEN = 15.0
+_SHOWN_HEADERS = ("Content-Type", "ETag", "Last-Modified", "Location", "Retry-After", "X-Request-Id")
+_LONGEST_HEADER = 500
+_UNSHOWN = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127], "\N{REPLACEMENT CHARACTER}")
+
+
+class NotSent(Exception):
+    """It never says more of where it should have gone than the host: the rest may be a secret."""
+
+    def __init__(self, why: str, code: str = CONNECTION_FAILED) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+class Answer(msgspec.Struct):
+    status: int
+    headers: dict[str, str]
+    content: bytes
+    truncated: bool
+    location: str | None
+    charset: str | None
+
+    @property
+    def text(self) -> str:
+        try:
+            text = self.content.decode(self.charset or "utf-8", "replace")
+        except LookupError:
+            text = self.content.decode("utf-8", "replace")
+        return text.translate(_UNSHOWN)
+
+    def body(self, limits: Limits) -> Any:
+        """JSON if it says so, and can be kept as such; else text."""
+        if not self.content:
+            return None
+        if "json" in self.headers.get("content-type", "") and not self.truncated:
+            try:
+                return json.decode(self.content, limits)
+            except BadPayload:
+                pass
+        return self.text
+
+
+def can_send() -> bool:
+    """`aiohttp` is for HTTP only, and may be missing."""
+    return importlib.util.find_spec("aiohttp") is not None
+
+
+class Outlet:
+    """Made when it is first used. `room`: the largest answer that can be kept, in bytes."""
+
+    def __init__(self, allowed: Sequence[Network], room: int) -> None:
+        self.room = room
+        self._allowed = tuple(allowed)
+        self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = self._open()
+        return self._session
+
+    async def ask(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, most_read: int
+    ) -> Answer:
+        """One request, whatever it is answered: a redirect is an answer. Of its body, no more than `most_read`."""
+        import aiohttp
+
+        try:
+            response = await self.session.request(method, url, headers=headers, data=body, allow_redirects=False)
+            try:
+                content, truncated = await _read(response, most_read)
+                return _answer(response, content, truncated=truncated)
+            finally:
+                response.release()
+        except ValueError as error:  # a host that no name can be, found out late
+            why = "the URL cannot be used" if isinstance(error, aiohttp.InvalidURL) else str(error)
+            raise NotSent(why, BAD_REQUEST) from None
+        except (aiohttp.ClientError, OSError, zlib.error) as error:
+            if isinstance(error, OSError) and error.errno == _REFUSED:
+                raise NotSent(_refused(error), ADDRESS_REFUSED) from None
+            raise NotSent(str(error) or type(error).__name__) from None
+
+    def _open(self) -> aiohttp.ClientSession:
+        """Without what would make one run's request another's business: cookies, proxies of the environment."""
+        import aiohttp
+
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_OPEN, socket_factory=self._socket),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
+            auto_decompress=False,
+            trust_env=False,
+            headers={"User-Agent": f"rota/{__version__}", "Accept-Encoding": "gzip, deflate"},
+        )
+
+    def _socket(self, info: tuple[Any, ...]) -> socket.socket:
+        """Asked for each connection, with the very address that it is made to: what a name meant before, or means
+        now, does not matter."""
+        family, kind, protocol, _, address = info
+        if (why := refusal(str(address[0]), self._allowed)) is not None:
+            raise OSError(_REFUSED, why)
+        return socket.socket(family, kind, protocol)
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+outlet: ContextVar[Outlet | None] = ContextVar("rota_outlet", default=None)
+"""That of the worker, in the context that all its attempts are begun with."""
+
+
+@asynccontextmanager
+async def way_out(allowed: Sequence[Network] = ()) -> AsyncIterator[Outlet]:
+    """The worker's; where there is none, one of our own, to these networks besides public addresses."""
+    way = outlet.get()
+    if way is not None:
+        yield way
+        return
+    own = Outlet(allowed, Limits().max_bytes)
+    try:
+        yield own
+    finally:
+        await own.close()
+
+
+def _refused(error: OSError) -> str:
+    why = error.strerror or str(error)
+    return f"requests may not go there: {why} (allow it with ROTA_HTTP_ALLOW)"
+
+
+async def _read(response: aiohttp.ClientResponse, cap: int) -> tuple[bytes, bool]:
+    """As much as may be kept, and whether that was all. What goes on after that is cut off with its connection."""
+    unpacked = _unpacker(response.headers.get("Content-Encoding", ""))
+    kept = bytearray()
+    while chunk := await response.content.readany():
+        kept += unpacked(chunk, cap + 1 - len(kept))
+        if len(kept) > cap:
+            response.close()
+            return bytes(kept[:cap]), True
+    return bytes(kept), False
+
+
+def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
+    """A small answer may unpack to an endless one: no more of it than asked for is ever unpacked."""
+    if encoding.lower() not in ("gzip", "x-gzip", "deflate"):
+        return lambda chunk, most: chunk[:most]
+    return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32).decompress
+
+
+def _answer(response: aiohttp.ClientResponse, content: bytes, *, truncated: bool) -> Answer:
+    found = response.headers
+    return Answer(
+        response.status,
+        {name.lower(): found[name][:_LONGEST_HEADER].translate(_UNSHOWN) for name in _SHOWN_HEADERS if name in found},
+        content,
+        truncated,
+        found.get("Location"),
+        response.charset,
+    )

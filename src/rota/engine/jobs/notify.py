@@ -1,0 +1,98 @@
+"""The jobs by which notifications are sent: ordinary runs, with retries and a history like any other."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from rota.config import Config
+from rota.core.alerts.notifications import EMAIL, ENV, WEBHOOK, Notification, mail_subject, mail_text
+from rota.core.jobs.allowed_addresses import networks_of
+from rota.core.jobs.webhook_signature import signing_headers
+from rota.core.progress.control_flow import Fail
+from rota.engine.handlers.context import RunContext
+from rota.engine.jobs.http_client import Answer, NotSent, way_out
+from rota.engine.jobs.mail import mail, message, server_of
+from rota.errors import Invalid, UnknownNotification
+from rota.registry.jobs import Handler
+from rota.registry.signature import PayloadType
+from rota.store import Store
+from rota.values.instants import instant
+from rota.values.json import Json
+
+_GONE = 410
+_TIMEOUT = 20.0
+_MOST_READ = 2_048
+
+
+class Deliveries:
+    """Where to, and with which secret, is looked up when it is sent: what was corrected meanwhile counts."""
+
+    def __init__(self, store: Store, config: Config) -> None:
+        self._store = store
+        self._config = config
+        self._allowed = networks_of(config.http_allow)
+
+    def handlers(self) -> dict[str, Handler]:
+        async def deliver(notification: str, event: dict[str, Any]) -> Json:
+            return await self._deliver_stored(notification, event)
+
+        payload = PayloadType.of(deliver, RunContext)
+        return {definition.name: Handler(definition, deliver, payload) for definition in (WEBHOOK, EMAIL)}
+
+    async def _deliver_stored(self, name: str, event: dict[str, Any]) -> Json:
+        try:
+            found, _, _ = await self._store.notifications.get(name)
+        except UnknownNotification as error:
+            raise Fail(f"{error.message} any more") from None
+        return await self.deliver(found, event)
+
+    async def deliver(self, to: Notification, event: dict[str, Any]) -> Json:
+        """What came of it, for whoever looks; `NotSent` if it did not go well."""
+        return await (self._mail(to, event) if to.is_mail else self._post(to, event))
+
+    async def _post(self, to: Notification, event: dict[str, Any]) -> Json:
+        body, now = msgspec.json.encode(event), self._store.clock.micros() // 1_000_000
+        try:
+            headers = signing_headers(secret_of(to.secret), event["id"], now, body)
+        except Invalid as error:  # one of the environment is seen here first
+            raise NotSent(str(error)) from None
+        answer = await self._ask(to.to, {**headers, "content-type": "application/json"}, body)
+        if 200 <= answer.status < 300:
+            return {"status": answer.status}
+        if answer.status == _GONE:
+            raise Fail(f"the receiver answered {answer.status}: it is gone for good")
+        raise NotSent(f"the receiver answered {answer.status}")
+
+    async def _ask(self, url: str, headers: dict[str, str], body: bytes) -> Answer:
+        """Errors name no more of the URL than its host: the rest may be a secret."""
+        host = urlsplit(url).hostname
+        try:
+            async with asyncio.timeout(_TIMEOUT), way_out(self._allowed) as way:
+                return await way.ask("POST", url, headers, body, _MOST_READ)
+        except TimeoutError:
+            raise NotSent(f"{host} did not answer within {_TIMEOUT:g}s") from None
+        except NotSent as error:
+            raise NotSent(f"{host}: {error}", error.code) from None
+
+    async def _mail(self, to: Notification, event: dict[str, Any]) -> Json:
+        url, sender = self._config.smtp_url, self._config.smtp_from
+        if not url or not sender:
+            raise NotSent("this worker has no ROTA_SMTP_URL and ROTA_SMTP_FROM to send e-mail with")
+        at = instant(self._store.clock.micros())
+        made = message(event["id"], at, sender, to.addresses, mail_subject(event), mail_text(event))
+        await mail(server_of(url), made)
+        return {"to": to.addresses}
+
+
+def secret_of(secret: str | None) -> str | None:
+    if secret is None or not secret.startswith(ENV):
+        return secret
+    found = os.environ.get(secret.removeprefix(ENV))
+    if not found:
+        raise NotSent(f"this worker has no {secret.removeprefix(ENV)} in its environment")
+    return found

@@ -1,0 +1,67 @@
+"""Loops: a step, a rest, and the next step, whatever happens to the database meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from datetime import timedelta
+from typing import Protocol
+
+from rota.engine.observability.meters import Meters
+from rota.engine.observability.repeated_errors import Complaints
+from rota.values.clock import Clock, HostClock
+
+log = logging.getLogger("rota.engine")
+
+_TROUBLE = timedelta(seconds=1)
+
+
+class Stepping(Protocol):
+    async def step(self) -> timedelta:
+        """Do what is to be done now; returns how long to rest."""
+
+    def troubled(self) -> None:
+        """The last step failed because the database was away."""
+
+
+class Loop:
+    def __init__(self, name: str, stepping: Stepping, meters: Meters | None = None, clock: Clock | None = None) -> None:
+        self._name = name
+        self._stepping = stepping
+        self._meters = meters or Meters()
+        self._clock = clock or HostClock()
+        self._complaints = Complaints(log, name, self._clock)
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name=f"rota-{self._name}")
+
+    def wake(self, _queue: str | None = None) -> None:
+        self._wake.set()
+
+    async def stop(self) -> None:
+        if self._task:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            rest = await self._step()
+            with contextlib.suppress(TimeoutError):  # not wait_for: woken and cancelled at once, it forgets the latter
+                async with asyncio.timeout(rest.total_seconds()):
+                    await self._wake.wait()
+
+    async def _step(self) -> timedelta:
+        try:
+            rest = await self._stepping.step()
+            self._meters.last_step(self._name).set(self._clock.micros() / 1_000_000)
+            self._complaints.over()
+            return rest
+        except Exception as error:
+            self._complaints.tell(error)
+        self._meters.loop_errors(self._name).add()
+        self._stepping.troubled()
+        return _TROUBLE

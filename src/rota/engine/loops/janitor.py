@@ -1,0 +1,47 @@
+"""Prunes what retention no longer keeps. Safe in any number of processes."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+from rota.core.jobs.job import Retention
+from rota.engine.observability.meters import Meters
+from rota.errors import RotaError
+from rota.store import Store
+
+log = logging.getLogger("rota.janitor")
+
+_BETWEEN_THOROUGH = 3_600.0
+
+
+class Janitor:
+    def __init__(self, store: Store, interval: timedelta, meters: Meters | None = None) -> None:
+        self._store = store
+        self._meters = meters or Meters()
+        self._interval = interval
+        self._thorough_at = 0.0
+
+    def troubled(self) -> None:
+        """Nothing is remembered between steps that could be wrong now."""
+
+    async def step(self) -> timedelta:
+        now = self._store.clock.monotonic()
+        thorough = now >= self._thorough_at
+        if thorough:  # before it is done: what fails is not begun anew every second
+            self._thorough_at = now + _BETWEEN_THOROUGH
+        try:
+            pruned = await prune(self._store, thorough=thorough)
+        except RotaError as error:
+            log.warning("not everything was pruned: %s", error)
+            return self._interval
+        self._meters.pruned.add(pruned)
+        if pruned:
+            log.info("pruned %d runs", pruned)
+        return self._interval
+
+
+async def prune(store: Store, *, thorough: bool = True) -> int:
+    """By the retention that each job's stored definition declares; an unknown job's runs get the default."""
+    declared = {definition.name: definition.retention for definition in await store.jobs()}
+    return await store.prune(lambda job: declared.get(job, Retention()), thorough=thorough)

@@ -1,0 +1,81 @@
+"""Takes up signals: schedules that follow ends fire, notifications are enqueued. Safe in any number of processes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+
+from rota.errors import Unavailable
+from rota.store import Store
+from rota.store.alerts.emit_signal import MESSENGER
+from rota.store.alerts.signals import Undeliverable
+
+log = logging.getLogger("rota.messenger")
+
+_BITE = 100
+_TRIES = 3
+_ASIDE = 10.0
+
+
+class Messenger:
+    """Idle, it is one look at an empty table. After trouble it takes signals one by one; the one that is the cause is
+    set aside, tried again later, and dropped after a few tries.
+
+    `noticed` is called when there are notifications to send, at least once.
+    """
+
+    def __init__(self, store: Store, poll: timedelta, noticed: Callable[[], None] = lambda: None) -> None:
+        self._store = store
+        self._clock = store.clock
+        self._poll = poll
+        self._noticed = noticed
+        self._singly = 0
+        self._aside: dict[tuple[int, int], tuple[int, float]] = {}
+
+    def troubled(self) -> None:
+        """What is set aside stays so."""
+
+    async def step(self) -> timedelta:
+        look = await self._store.signals.look()
+        if look.notifications:
+            self._noticed()
+        if not look.signals:
+            self._aside.clear()
+            return self._poll
+        return timedelta(0) if await self._deliver() else self._poll
+
+    async def _deliver(self) -> bool:
+        """Whether there may be more."""
+        now = self._clock.monotonic()
+        besides = [no for (no, _), (_, until) in self._aside.items() if until > now]
+        try:
+            done = await self._store.signals.deliver(1 if self._singly else _BITE, besides)
+        except Undeliverable as trouble:
+            await self._set_aside(trouble, now)
+            return True
+        except Unavailable:
+            raise
+        except Exception:
+            log.exception("signals cannot be processed together; they are taken one by one")
+            self._singly = _BITE
+            return True
+        self._singly = max(0, self._singly - 1) if done.signals else 0
+        return done.signals > 0
+
+    async def _set_aside(self, trouble: Undeliverable, now: float) -> None:
+        signal, cause = trouble.signal, trouble.__cause__
+        place = signal.no, signal.at
+        tries = self._aside.get(place, (0, now))[0] + 1
+        log.error("%s cannot be processed: %s", trouble, cause, exc_info=cause)
+        if tries < _TRIES:
+            self._aside[place] = tries, now + _ASIDE
+            return
+        self._aside.pop(place, None)
+        said = f"{type(cause).__name__}: {cause}".replace("\0", "").encode(errors="replace").decode()
+        await self._store.signals.drop(signal, said[:1_000])
+        log.error("%s is dropped after %d tries", trouble, tries)
+
+
+def is_for_messenger(queue: str | None) -> bool:
+    return queue is None or queue == MESSENGER

@@ -1,0 +1,166 @@
+"""Turns due schedules into runs. Safe in any number of processes: there is no leader."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from datetime import timedelta
+
+from rota.engine.observability.meters import Meters
+from rota.errors import Unavailable
+from rota.registry.schedules import ScopeProvider
+from rota.registry.scope_providers import ask, storable, trouble_with
+from rota.store import Store
+from rota.store.planning.due import Look
+from rota.store.schedules.schedule_operations import PLANNER
+from rota.values.durations import in_micros
+from rota.values.scope import Scope
+
+log = logging.getLogger("rota.planner")
+
+_SMALLEST, _LARGEST = 500, 4_000
+_FOLLOWERS = 1_000
+_PATIENCE = 0.5
+_AHEAD, _SPARE, _MOST_BITES = timedelta(seconds=1), timedelta(milliseconds=20), 20
+_PROVIDER_REST = 10.0
+_LONGEST_UNSEEN = 5.0
+
+
+class Planner:
+    """Rests until the next schedule is due; woken by changes. Providers of scopes are asked anew each time."""
+
+    def __init__(
+        self, store: Store, providers: Mapping[str, ScopeProvider], poll: timedelta, meters: Meters | None = None
+    ) -> None:
+        self._store = store
+        self._clock = store.clock
+        self._providers = providers
+        self._poll = poll
+        self._meters = meters or Meters()
+        self._zones_checked = False
+        self._full = 0
+        self._bites = 0
+        self._troubles = 0
+        self._followers_at = 0.0
+        self._resting: dict[str, float] = {}
+        self._asking: dict[str, asyncio.Task[tuple[Scope, ...] | None]] = {}
+        self.runs = 0
+
+    def troubled(self) -> None:
+        self._full = 0
+        self._troubles += 1
+
+    async def step(self) -> timedelta:
+        if not self._zones_checked:
+            await self._store.schedules.replan_zones()
+            self._zones_checked = True
+        if not self._full:
+            look = await self._look()
+            if look.ended:
+                await self._store.schedules.wake_followers(_FOLLOWERS)
+            elif look.next_in is None or look.next_in > 0:
+                return await self._until_due(look)
+        looked_at = await self._plan(await self._scopes())
+        if self._full:
+            return timedelta(0)
+        look = await self._store.schedules.look(self._usable(), followers=False)
+        # What is due and was not planned waits for another planner, which holds its row.
+        stuck = looked_at == 0 and look.next_in is not None and look.next_in <= 0
+        return self._poll if stuck else await self._until_due(look)
+
+    async def _plan(self, scopes: dict[str, tuple[Scope, ...]]) -> int:
+        """A batch. After a full one larger ones, which wait for the disk fewer times; and two at a time, where one can
+        be decided while the database writes the other.
+
+        After trouble smaller ones, down to a single schedule, which is set aside if it is the cause.
+        """
+        full, self._full, self._bites = self._full, 0, 0
+        batch, width = max(1, _SMALLEST >> 2 * self._troubles), 1
+        if full:
+            width = self._store.schedules.writers
+            batch = min(_LARGEST, _SMALLEST << full + 1) // width
+        try:
+            planned = await asyncio.gather(*[self._store.schedules.plan(batch, scopes) for _ in range(width)])
+        except Unavailable:
+            raise
+        except Exception as error:
+            if batch > 1:
+                raise
+            log.exception("a schedule cannot be planned, and is set aside")
+            self._meters.set_aside.add()
+            await self._store.schedules.set_aside(scopes, storable(f"{type(error).__name__}: {error}"))
+            return 1
+        self._troubles = 0
+        for one in planned:
+            self._meters.planned(one.tally)
+        self.runs += sum(one.runs for one in planned)
+        if all(one.schedules == batch for one in planned):
+            self._full = full + 1
+        return sum(one.schedules for one in planned)
+
+    async def _look(self) -> Look:
+        """However many wait for their runs to end, looking for those that did takes a twentieth of the time at most;
+        unless the database was but slow to answer, once.
+        """
+        began = self._clock.monotonic()
+        followers = began >= self._followers_at
+        look = await self._store.schedules.look(self._usable(), followers=followers)
+        if followers:
+            self._followers_at = began + min(_LONGEST_UNSEEN, 20 * (self._clock.monotonic() - began))
+        return look
+
+    async def _until_due(self, look: Look) -> timedelta:
+        """What will be due then, it reads before it rests: a bite at a time, as far as there is time and room."""
+        rest = self._poll
+        if look.next_in is not None:
+            rest = min(rest, max(timedelta(0), timedelta(microseconds=look.next_in)))
+        until = look.now + in_micros(rest + _AHEAD)
+        if look.next_at is None or look.next_at > until:
+            return rest
+        if rest < _SPARE or self._bites == _MOST_BITES:
+            return rest
+        began = self._clock.monotonic()
+        self._bites += 1
+        try:
+            if await self._store.schedules.read_ahead(until, _SMALLEST):
+                return timedelta(0)  # to see first whether anything changed
+        except Exception:  # it only helps: whatever is wrong is told when it is planned
+            log.debug("could not read ahead", exc_info=True)
+        return max(timedelta(0), rest - timedelta(seconds=self._clock.monotonic() - began))
+
+    async def _scopes(self) -> dict[str, tuple[Scope, ...]]:
+        """Asked before the transaction: nobody waits for a provider while rows are locked, nor long for a slow one."""
+        usable = self._usable()
+        due = await self._store.schedules.due_providers(usable) if usable else []
+        asked = {name: asyncio.create_task(self._ask(name)) for name in due if name not in self._asking}
+        self._asking.update(asked)
+        if asked:
+            await asyncio.wait(asked.values(), timeout=_PATIENCE)
+        answered = {name: self._asking.pop(name).result() for name, task in list(self._asking.items()) if task.done()}
+        return {name: scopes for name, scopes in answered.items() if scopes is not None}
+
+    async def close(self) -> None:
+        for task in self._asking.values():
+            task.cancel()
+        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+
+    def _usable(self) -> list[str]:
+        """Providers that are known here and not in trouble: the schedules of others make nobody look again."""
+        now = self._clock.monotonic()
+        return [name for name in self._providers if self._resting.get(name, 0.0) <= now]
+
+    async def _ask(self, name: str) -> tuple[Scope, ...] | None:
+        try:
+            return await ask(self._providers[name])
+        except Exception as error:
+            trouble = trouble_with(name, error)
+            log.warning("%s; its schedules wait", trouble)
+            self._meters.provider_errors.add()
+            self._resting[name] = self._clock.monotonic() + _PROVIDER_REST
+            await self._store.schedules.note_provider_trouble(name, trouble)
+            return None
+
+
+def is_for_planner(queue: str | None) -> bool:
+    return queue is None or queue == PLANNER

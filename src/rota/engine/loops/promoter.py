@@ -1,0 +1,38 @@
+"""Lets runs be claimed when their time has come, or that of a rate they are under. Safe in any number of processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from rota.engine.observability.meters import Meters
+from rota.store import Store
+
+_BATCH = 1_000
+_HELD = timedelta(milliseconds=5)  # what is due, and not to be had: somebody else has it
+
+
+class Promoter:
+    """Rests until the next run is due; woken by hints, since a new one may be due sooner."""
+
+    def __init__(
+        self, store: Store, poll: timedelta, meters: Meters | None = None, opened: Callable[[], None] = lambda: None
+    ) -> None:
+        """`opened` is called when a rate was: sooner than a hint arrives."""
+        self._store = store
+        self._opened = opened
+        self._meters = meters or Meters()
+        self._poll = poll
+
+    def troubled(self) -> None:
+        """Nothing is remembered between steps."""
+
+    async def step(self) -> timedelta:
+        promoted = await self._store.promote(_BATCH)
+        self._meters.promoted.add(promoted.count)
+        if promoted.opened:
+            self._opened()
+        if promoted.next_in is None:
+            return self._poll
+        least = timedelta(0) if promoted.count or promoted.opened else _HELD
+        return min(self._poll, max(least, timedelta(microseconds=promoted.next_in)))

@@ -1,0 +1,38 @@
+"""Looks after runs with replicas. Safe in any number of processes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from rota.engine.observability.meters import Meters
+from rota.store import Store
+
+_WATCHING = 1.0
+
+
+class Conductor:
+    """Rests until the next run is due; woken by hints, since a replica's end may be what another waits for."""
+
+    def __init__(self, store: Store, poll: timedelta, meters: Meters | None = None) -> None:
+        self._store = store
+        self._meters = meters or Meters()
+        self._clock = store.clock
+        self._poll = poll
+        self._absent_at = 0.0
+
+    def troubled(self) -> None:
+        """Nothing is remembered between steps but when to look for absent workers."""
+
+    async def step(self) -> timedelta:
+        now = self._clock.monotonic()
+        absent = now >= self._absent_at
+        if absent:
+            self._absent_at = now + _WATCHING
+        done = await self._store.conducts.step(absent=absent)
+        for state in done.ended:
+            self._meters.runs[state].add()
+        if done.count:
+            return timedelta(0)
+        if done.next_in is None or done.next_in <= 0:
+            return self._poll
+        return min(self._poll, timedelta(microseconds=done.next_in))

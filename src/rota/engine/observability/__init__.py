@@ -1,0 +1,1 @@
+"""Logs, meters and observers of the engine."""

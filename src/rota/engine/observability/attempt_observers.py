@@ -1,0 +1,69 @@
+"""Those who want to see every attempt: a line in the log, a span of a trace. Nobody pays who did not ask for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from rota.config import Config
+from rota.engine.handlers.attempt import Attempt
+from rota.engine.handlers.current_run import RunFields
+from rota.errors import RotaError
+from rota.observability import tracing
+from rota.store import Store
+from rota.store.databases.batcher import Gatherer
+
+log = logging.getLogger("rota.run")
+
+Call = Callable[[Attempt], Awaitable[object]]
+
+
+def watched(call: Call, store: Store, config: Config) -> Call:
+    """The same call, with what the configuration adds to it."""
+    if config.log_runs:
+        call = _logged(call, store.clock.monotonic)
+    if config.tracing and tracing.turn_on():
+        call = _traced(call, Gatherer(store.metadata_of))
+    return call
+
+
+def _logged(call: Call, monotonic: Callable[[], float]) -> Call:
+    async def logged(attempt: Attempt) -> object:
+        claim, begins = attempt.claim, monotonic()
+        if not log.isEnabledFor(logging.INFO):
+            return await call(attempt)
+        fields = RunFields(claim)
+        log.info("run %s of %s begins, attempt %d", claim.run_id, claim.job, claim.attempt, extra=fields)
+        how = "raised"
+        try:
+            result = await call(attempt)
+            how = "is done"
+        finally:  # what becomes of it, the worker tells
+            seconds = monotonic() - begins
+            more = {**fields, "duration_ms": round(seconds * 1_000, 3)}
+            log.info("run %s of %s %s after %.3fs", claim.run_id, claim.job, how, seconds, extra=more)
+        return result
+
+    return logged
+
+
+def _traced(call: Call, metadata: Gatherer[str, str | None]) -> Call:
+    async def traced(attempt: Attempt) -> object:
+        claim = attempt.claim
+        attributes = {**RunFields(claim), "queue": claim.queue}
+        with tracing.attempt_span(claim.job, await _traceparent(claim.run_id, metadata), attributes):
+            return await call(attempt)
+
+    return traced
+
+
+async def _traceparent(run_id: str, metadata: Gatherer[str, str | None]) -> str | None:
+    """Left by whoever enqueued the run, if that was traced. An attempt does not fail for want of it."""
+    try:
+        text = await metadata.add(run_id)
+    except RotaError:
+        return None
+    found = msgspec.json.decode(text).get(tracing.TRACEPARENT) if text else None
+    return found if isinstance(found, str) else None

@@ -1,0 +1,71 @@
+"""Log lines for people, or for programs: one JSON object each, with the fields of the run that they are about."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from datetime import UTC, datetime
+
+import msgspec
+
+from rota.engine.handlers.current_run import run_fields
+
+_USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_OURS = frozenset({"time", "level", "logger", "exception"})
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+
+
+class JsonLines(logging.Formatter):
+    """`time`, `level`, `logger`, `message`; then whatever `extra` says, and the run that is being worked for."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        line = {
+            "time": at,
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **run_fields(),
+            **{name: value for name, value in vars(record).items() if name not in _USUAL | _OURS},
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return _one_line(line)
+
+
+def _one_line(line: dict[str, object]) -> str:
+    """Whatever an application logs, its line is written."""
+    try:
+        text = msgspec.json.encode(line, enc_hook=str).decode()
+    except Exception:
+        told = {str(name): ascii(value) for name, value in line.items()}
+        text = msgspec.json.encode(told).decode()
+    return text
+
+
+class _Visible(logging.Formatter):
+    """What a handler's error says is anybody's text: it may not command the terminal that it is read on."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return super().format(record).translate(_CONTROLS)
+
+
+def text_lines() -> logging.Formatter:
+    form = _Visible("%(asctime)s.%(msecs)03dZ %(levelname)-7s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
+    form.converter = time.gmtime
+    return form
+
+
+set_up: tuple[str, str] | None = None
+"""The level and format of this process's log, if it was set up here: its children log alike."""
+
+
+def log_to_stderr(level: str, log_format: str) -> None:
+    global set_up  # noqa: PLW0603  # as logging itself, it is the whole process's
+    set_up = (level, log_format)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if log_format == "json" else text_lines())
+    logging.basicConfig(level=level.upper(), handlers=[handler])
+    # Its "Started server process" under the name "uvicorn.error" alarms people for nothing.
+    logging.getLogger("uvicorn").setLevel(max(logging.WARNING, logging.root.level))

@@ -1,0 +1,227 @@
+"""What the loops of one process count, and what is read of the database when somebody asks. docs/metrics.md has all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rota.core.monitoring.counters import Counted
+from rota.core.monitoring.gauges import Levels
+from rota.core.monitoring.statistics import bucket_bounds
+from rota.core.planning.tally import MISSED, SKIPPED, Tally
+from rota.core.runs.claim import Claim
+from rota.core.runs.outcome import Report
+from rota.core.states import FINAL_STATES, Outcome, RunState
+from rota.observability.metrics import Metrics
+from rota.store.runs.report import Reaped, Reported
+from rota.version import __version__
+
+_MICRO = 1e-6
+_SHORT = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600)
+_LONG = (0.01, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 14_400, 86_400)
+_FINER = bucket_bounds(100, 10**11)
+_LOOPS = ("planner", "promoter", "conductor", "messenger", "reaper", "janitor", "watchman", "recorder")
+_REPORTED: list[Outcome] = [outcome for outcome in Outcome if outcome is not Outcome.LOST]
+_RETRIED = (Outcome.FAILED, Outcome.TIMED_OUT)
+_SUCCEEDED = Outcome.SUCCEEDED  # looked up in its enum, a member costs as much as all the rest of counting a run
+
+
+class Meters:
+    """One for each app, of its own registry. Batches are counted, not runs, wherever there are batches."""
+
+    def __init__(self) -> None:
+        self.metrics = Metrics()
+        self._offset: float | None = None
+        self._of_runs(self.metrics)
+        self._of_leases(self.metrics)
+        self._of_planning(self.metrics)
+        self._of_loops(self.metrics)
+        self._of_levels(self.metrics)
+
+    def _of_runs(self, made: Metrics) -> None:
+        self.enqueued = made.counter("rota_runs_enqueued_total", "Runs that were enqueued through this process.")()
+        runs = made.counter("rota_runs_total", "Runs whose end this process wrote, by their final state.", "status")
+        self.runs = {state: runs(state.value) for state in sorted(FINAL_STATES)}
+        attempts = made.counter("rota_attempts_total", "Attempts of this worker, by their outcome.", "outcome")
+        self._attempts = {outcome: attempts(outcome.value) for outcome in _REPORTED}
+        durations = made.histogram(
+            "rota_run_duration_seconds",
+            "How long handlers took, by the outcome of the attempt.",
+            "outcome",
+            bounds=_SHORT,
+            unit=_MICRO,
+            finer=_FINER,
+        )
+        self._durations = {outcome: durations(outcome.value) for outcome in _REPORTED}
+        self.lag = made.histogram(
+            "rota_run_lag_seconds",
+            "From when a run was due until this worker had claimed it.",
+            bounds=_SHORT,
+            unit=_MICRO,
+            finer=_FINER,
+        )()
+        self.retries = made.counter("rota_task_failure_retry_total", "Failures and timeouts that are tried again.")()
+        self.handed_over = made.counter("rota_handed_over_total", "Runs handed over to somebody outside.")()
+        self.timeouts = made.counter("rota_task_timeout_total", "Attempts that were stopped by their timeout.")()
+        self.cancels = made.counter("rota_cancel_requests_total", "Runs asked to stop through this process.")()
+
+    def _of_leases(self, made: Metrics) -> None:
+        claims = made.counter("rota_claims_total", "Times that this worker asked for runs, by what it got.", "result")
+        self._won, self._empty, self.claims_failed = claims("won"), claims("empty"), claims("failed")
+        self.claimed_runs = made.counter("rota_claimed_runs_total", "Runs that this worker has claimed.")()
+        self.refused = made.counter("rota_reports_refused_total", "Reports refused, because their fence was stale.")()
+        self.lost = made.counter("rota_leases_lost_total", "Leases that this worker lost while it held a run.")()
+        beats = made.counter("rota_heartbeats_total", "Renewals of this worker's leases.", "result")
+        self.beats_ok, self.beats_failed = beats("ok"), beats("failed")
+        reaped = made.counter("rota_leases_reaped_total", "Expired leases (stale locks) taken away.", "then")
+        self._requeued, self._ended = reaped("queued"), reaped("ended")
+        self.taken_away = 0
+        self.promoted = made.counter("rota_runs_promoted_total", "Runs that became due.")()
+        self.pruned = made.counter("rota_runs_pruned_total", "Finished runs deleted by retention.")()
+
+    def _of_planning(self, made: Metrics) -> None:
+        decided = made.counter(
+            "rota_plan_times_total", "Plan times decided by this planner, by what became of them.", "outcome", "reason"
+        )
+        self._ran, self._coalesced = decided("ran", ""), decided("coalesced", "")
+        self._skipped = {kind: decided("skipped", kind) for kind in SKIPPED}
+        self._missed = {kind: decided("missed", kind) for kind in (*MISSED, "other")}
+        self.lateness = made.histogram(
+            "rota_plan_lateness_seconds",
+            "From when a plan time was eligible until its run was planned.",
+            bounds=_LONG,
+            unit=_MICRO,
+        )()
+        self._overlaps = made.counter("rota_task_overlap_skipped_total", "Plan times skipped by overlap policies.")()
+        self._full = made.counter("rota_concurrency_skipped_total", "Plan times skipped because a limit was full.")()
+        self.set_aside = made.counter("rota_schedules_set_aside_total", "Schedules that could not be planned.")()
+        self.provider_errors = made.counter("rota_scope_provider_errors_total", "Failures of scope providers.")()
+
+    def _of_loops(self, made: Metrics) -> None:
+        self.loop_errors = made.counter("rota_loop_errors_total", "Steps of a loop that failed.", "loop")
+        for loop in _LOOPS:
+            self.loop_errors(loop)
+        self.last_step = made.gauge(
+            "rota_loop_last_step_timestamp_seconds", "When a loop last did its work, Unix time.", "loop"
+        )
+
+    def _of_levels(self, made: Metrics) -> None:
+        made.gauge("rota_build_info", "Which rota this is.", "version")(__version__).set(1)
+        self._up = made.gauge("rota_database_up", "Whether the database answered; without it, no gauges below.")
+        self._depth = made.gauge("rota_queue_runs", "Live runs.", "queue", "state")
+        self._age = made.gauge(
+            "rota_queue_oldest_age_seconds",
+            "How long the oldest queued run is due, or the oldest running one was claimed.",
+            "queue",
+            "state",
+        )
+        self._workers = made.gauge("rota_workers", "Workers, by whether they were heard of within a lease.", "state")
+        self._slots = made.gauge("rota_worker_slots", "Runs that the workers alive can execute at once.")
+        self._schedules = made.gauge("rota_schedules", "Schedules, by what planning does with them.", "state")
+        self._overdue = made.gauge("rota_schedules_overdue", "Schedules due for longer than 10 s and not planned.")
+        self._breached = made.gauge(
+            "rota_expectations_breached", "1 for each expectation that is not met.", "kind", "subject", "what"
+        )
+
+    def learn_time(self, wall: int, steady: float) -> None:
+        """What the database's clock said when this host's monotonic one was at `steady`: lag is measured with it."""
+        self._offset = wall - steady * 1_000_000
+
+    def claimed(self, claims: Sequence[Claim], steady: float) -> None:
+        if not claims:
+            self._empty.add()
+            return
+        self._won.add()
+        self.claimed_runs.add(len(claims))
+        if self._offset is not None:
+            self.lag.observe_since([claim.run_at for claim in claims], int(self._offset + steady * 1_000_000))
+
+    def reported(self, batch: Sequence[Report], answer: Reported) -> None:
+        """Most often all of them succeeded: that is told by their number."""
+        done = [report.busy for report in batch if report.outcome is _SUCCEEDED]
+        self._durations[_SUCCEEDED].observe_all(done)
+        accepted = len(done)
+        if answer.refused:
+            self.refused.add(len(answer.refused))
+            accepted -= sum(report.outcome is _SUCCEEDED for report in answer.refused)
+        self._attempts[_SUCCEEDED].add(accepted)
+        advanced = sum(outcome is _SUCCEEDED for outcome, _ in answer.settled)
+        self.runs[RunState.SUCCEEDED].add(accepted - advanced)
+        if len(done) < len(batch) or advanced:
+            self._others(batch, answer)
+        for state in answer.in_vain:
+            self.runs[state].add()
+
+    def _others(self, batch: Sequence[Report], answer: Reported) -> None:
+        for report in batch:
+            if report.wait is not None:
+                self.handed_over.add()
+            elif report.outcome is not _SUCCEEDED and report.began and report.outcome in self._durations:
+                self._durations[report.outcome].observe(report.busy)
+        for outcome, state in answer.settled:
+            if outcome in self._attempts and outcome is not _SUCCEEDED:
+                self._attempts[outcome].add()
+            if state is not None:
+                self.runs[state].add()
+            elif outcome in _RETRIED:
+                self.retries.add()
+            if outcome is Outcome.TIMED_OUT:
+                self.timeouts.add()
+
+    def reaped(self, reaped: Reaped) -> None:
+        self.taken_away += reaped.requeued + reaped.ended
+        self._requeued.add(reaped.requeued)
+        self._ended.add(reaped.ended)
+        for state in reaped.states:
+            self.runs[state].add()
+
+    def planned(self, tally: Tally) -> None:
+        self._ran.add(tally.ran)
+        self._coalesced.add(tally.coalesced)
+        self.lateness.observe_all(tally.lateness)
+        for kind, count in tally.skipped.items():
+            self._skipped[kind].add(count)
+            self.runs[RunState.SKIPPED].add(count)
+        self._overlaps.add(tally.skipped.get("overlap", 0))
+        self._full.add(tally.skipped.get("limit", 0))
+        for kind, count in tally.missed.items():
+            self._missed[kind].add(count)
+
+    def counted(self) -> Counted:
+        """Of runs, since the beginning: what charts are made of."""
+        durations: dict[int, int] = {}
+        for of_outcome in self._durations.values():
+            for low, count in of_outcome.counted().items():
+                durations[low] = durations.get(low, 0) + count
+        runs = {state.value: int(ended.value) for state, ended in self.runs.items() if ended.value}
+        return Counted(runs=runs, durations=durations, lag=self.lag.counted())
+
+    def text(self, levels: Levels | None) -> str:
+        """With the gauges of the database, or with word that it did not answer."""
+        for family in (
+            self._depth,
+            self._age,
+            self._workers,
+            self._slots,
+            self._schedules,
+            self._overdue,
+            self._breached,
+        ):
+            family.clear()
+        self._up().set(0 if levels is None else 1)
+        if levels is not None:
+            self._show(levels)
+        return self.metrics.text()
+
+    def _show(self, levels: Levels) -> None:
+        for queue in levels.queues:
+            self._depth(queue.name, queue.state).set(queue.runs)
+            if queue.oldest is not None:
+                self._age(queue.name, queue.state).set(max(0, queue.oldest) * _MICRO)
+        self._workers("alive").set(levels.workers_alive)
+        self._workers("silent").set(levels.workers_silent)
+        self._slots().set(levels.slots)
+        for state, count in levels.schedules.items():
+            self._schedules(state).set(count)
+        self._overdue().set(levels.overdue)
+        for kind, subject, what in levels.breached:
+            self._breached(kind, subject, what).set(1)

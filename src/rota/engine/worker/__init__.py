@@ -1,0 +1,1 @@
+"""The worker: claim, execute, heartbeat, report."""

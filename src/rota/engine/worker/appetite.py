@@ -1,0 +1,107 @@
+"""How much a worker should claim: enough that no slot idles, never more than it will start soon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rota.core.jobs.job import JobDefinition
+from rota.core.runs.claim import START, Ask, Claim, Watermark, busy_of, shares, still_owed
+
+_MOST_BUFFERED = 3_000
+LARGEST_CLAIM = 2_000
+_HORIZON = 0.1
+_RESCAN = 0.5
+_SOLO_EVERY = 0.5
+_SOLO_BY_OTHERS = 5.0  # suspects, and runs that were solo by an older declaration of their job
+
+
+class Rate:
+    """Runs finished per second, lately."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._since: float | None = None
+        self.per_second = 0.0
+
+    def add(self, count: int = 1) -> None:
+        self._count += count
+
+    def measure(self, now: float) -> None:
+        if self._since is None:
+            self._since = now
+            return
+        elapsed = now - self._since
+        if elapsed < 0.005:
+            return
+        weight = min(1.0, elapsed / 0.05)
+        self.per_second += weight * (self._count / elapsed - self.per_second)
+        self._count, self._since = 0, now
+
+
+def buffer_target(rate: float) -> int:
+    """What will be started within the horizon; nothing for slow work, which another worker might take sooner."""
+    return min(_MOST_BUFFERED, int(rate * _HORIZON))
+
+
+def solo_every(definitions: Iterable[JobDefinition]) -> float:
+    """How often the buffer is let run dry to look for runs that never go there."""
+    return _SOLO_EVERY if any(definition.on_lost == "fail" for definition in definitions) else _SOLO_BY_OTHERS
+
+
+class Lookout:
+    """Where in each queue to look next, and which queues had something lately; `weights` only if they differ."""
+
+    def __init__(self, queues: list[str], weights: Mapping[str, int] | None = None) -> None:
+        self.queues = queues
+        self._weights = weights or {}
+        self._owed: dict[str, float] = {}
+        self._marks: dict[str, Watermark] = {}
+        self._hungry: dict[str, bool] = {}
+        self._dry: set[str] = set()
+        self._turn = 0
+        self._rescan_at = 0.0
+        self._rescan_every = _RESCAN
+
+    def asks(self, wanted: int, now: float) -> tuple[Ask, ...]:
+        """A higher priority enqueued meanwhile is seen at the next rescan from the start."""
+        if now >= self._rescan_at:
+            self._marks.clear()
+            self._hungry.clear()
+        if not self._marks:
+            self._rescan_at = now + self._rescan_every
+        in_turn = self.queues[self._turn :] + self.queues[: self._turn]
+        self._turn = (self._turn + 1) % max(1, len(self.queues))  # with fewer places than queues, each has its turn
+        split = shares(wanted, in_turn, self._hungry, self._weights, self._owed)
+        if self._weights:
+            self._owed = still_owed(split, busy_of(in_turn, self._hungry), self._weights, self._owed)
+        return tuple(Ask(queue, count, self._marks.get(queue, START)) for queue, count in split.items())
+
+    def looks(self, free: int) -> tuple[Ask, ...]:
+        """One place in each queue, from its start; with fewer places than queues, each has its turn."""
+        if free <= 0:
+            return ()
+        queues = self.queues[self._turn :] + self.queues[: self._turn]
+        self._turn = (self._turn + 1) % max(1, len(queues))
+        return tuple(Ask(queue, 1) for queue in queues[:free])
+
+    def learn(self, asks: tuple[Ask, ...], claims: list[Claim], took: float) -> bool:
+        """True when all queues were looked through from their start and had no more."""
+        from_start = all(ask.after == START for ask in asks)
+        short = True
+        for ask in asks:
+            found = claims if len(asks) == 1 else [claim for claim in claims if claim.queue == ask.queue]
+            scanned = ask.after == START
+            self._hungry[ask.queue] = bool(found) or not scanned
+            (self._dry.add if scanned and len(found) < ask.wanted else self._dry.discard)(ask.queue)
+            short = short and len(found) < ask.wanted
+            if found:
+                last = Watermark(*max((claim.rank, claim.run_at, claim.run_id) for claim in found))
+                self._marks[ask.queue] = max(last, ask.after)
+        if from_start:  # a scan over a long head of work for others costs: look from the start less often
+            self._rescan_every = max(_RESCAN, 10 * took)
+        if short:
+            self._marks.clear()
+        exhausted = len(self._dry) == len(self.queues)
+        if exhausted:
+            self._dry.clear()
+        return exhausted

@@ -1,0 +1,173 @@
+"""The attempts that a worker has under way: begun, interrupted, given up, and how each of them ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from rota.config import Config
+from rota.core.jobs.allowed_addresses import networks_of
+from rota.core.progress.steps import StepDefinition
+from rota.core.runs.claim import Claim
+from rota.core.runs.outcome import Report
+from rota.core.states import Outcome
+from rota.core.workers.worker import WorkerInfo
+from rota.engine.handlers.attempt import Attempt, Reports
+from rota.engine.handlers.call import Calls
+from rota.engine.handlers.current_run import worker_context
+from rota.engine.handlers.note_buffer import Notebook
+from rota.engine.jobs.http_client import Outlet, outlet
+from rota.engine.observability.attempt_observers import watched
+from rota.registry.jobs import Handler
+from rota.store import Store
+from rota.values.json import Limits
+
+_LONGEST_COURTESY = 5.0
+_LAST_WORDS = 1.0
+
+
+class Employer(Protocol):
+    """The worker that has them executed."""
+
+    def ended(self, attempt: Attempt, report: Report | None) -> None:
+        """It is no longer under way; without a report there is nobody to report to, or nothing left to say."""
+
+    def freed(self) -> None:
+        """A slot may be free."""
+
+    def renew(self) -> None:
+        """Its leases, now."""
+
+
+class Executor:
+    def __init__(
+        self, store: Store, info: WorkerInfo, config: Config, notebook: Notebook, reports: Reports, employer: Employer
+    ) -> None:
+        self.active: dict[str, Attempt] = {}
+        self.success = reports.succeeded
+        self._clock = store.clock
+        self._reports = reports
+        self._employer = employer
+        self._calls = Calls(store, info, Limits(config.max_payload), notebook, self)
+        self._call = watched(self._calls.call, store, config)
+        self._outlet = Outlet(networks_of(config.http_allow), config.max_payload)
+        self._context = worker_context(info.id)
+        self._context.run(outlet.set, self._outlet)
+        self._loop = asyncio.get_running_loop()
+        self.grow: Callable[[WorkerInfo], None] = self._calls.grow
+        self.freed: Callable[[], None] = employer.freed
+        self.renew: Callable[[], None] = employer.renew
+
+    @property
+    def slots_taken(self) -> int:
+        return len(self.active) + self._calls.zombies
+
+    def begin(self, claim: Claim, handler: Handler) -> None:
+        attempt = self.active[claim.run_id] = Attempt(claim, handler)
+        # Begun perhaps by the end of another attempt, whose context variables are not this one's business.
+        attempt.task = self._loop.create_task(self._run(attempt), context=self._context.copy())
+
+    async def _run(self, attempt: Attempt) -> None:
+        report: Report | None
+        try:
+            try:
+                result = await self._call(attempt)
+            except BaseException as error:
+                report = self._reports.failure(attempt, error)
+            else:
+                report = None if attempt.lost else self._reports.success(attempt, result)
+        except Exception as error:  # the handler's own objects would not even be described
+            report = self._reports.indescribable(attempt, error)
+        self._finish(attempt, report)
+
+    def began(self, attempt: Attempt) -> None:
+        """The handler's own time begins, not that of the process it had to wait for."""
+        if attempt.began_at is not None:  # a local retry
+            return
+        attempt.began_at = self._clock.monotonic()
+        if (timeout := attempt.timeout) is not None:
+            attempt.after(timeout.total_seconds(), self._interrupt, Outcome.TIMED_OUT)
+
+    def _finish(self, attempt: Attempt, report: Report | None) -> None:
+        attempt.cancel_timers()
+        if attempt.reported:  # an abandoned handler came back at last
+            return
+        attempt.reported = True
+        if self.active.get(attempt.claim.run_id) is attempt:
+            del self.active[attempt.claim.run_id]
+        self._employer.ended(attempt, None if attempt.finished else report)
+
+    def _interrupt(self, attempt: Attempt, outcome: Outcome) -> None:
+        """Stop an attempt now, by the hardest means its isolation has; what resists is abandoned."""
+        if attempt.reported or attempt.stopped is not None:
+            return
+        attempt.stopped = outcome
+        attempt.cancelled = True
+        if self._calls.interrupt(attempt):
+            attempt.after(attempt.handler.definition.cancel.grace.total_seconds(), self._abandon)
+        else:
+            self._abandon(attempt)
+
+    def _abandon(self, attempt: Attempt) -> None:
+        """Report without waiting any longer. Its slot stays taken until the handler really returns."""
+        if attempt.reported:
+            return
+        self._calls.abandon(attempt)
+        report = None if attempt.lost else self._reports.stopped(attempt, attempt.stopped or Outcome.HANDED_BACK)
+        self._finish(attempt, report)
+
+    def lose(self, attempt: Attempt) -> None:
+        """Its lease is gone: whatever it does now, nobody wants to know. Unless it gave it up itself."""
+        if attempt.finished:
+            return
+        attempt.lost = True
+        self._interrupt(attempt, Outcome.LOST)
+
+    def overdue(self, attempt: Attempt, step: StepDefinition) -> None:
+        attempt.overdue = step
+        self._interrupt(attempt, Outcome.TIMED_OUT)
+
+    def cancel(self, attempt: Attempt) -> None:
+        """Told first; a handler that takes the context has a part of the grace to stop by itself."""
+        if attempt.cancelled:
+            return
+        attempt.cancelled = True
+        self._calls.tell(attempt)
+        attempt.after(_courtesy(attempt), self._interrupt_cancelled)
+
+    def unshielded(self, attempt: Attempt) -> None:
+        if attempt.cancelled and not attempt.shields:
+            attempt.after(_courtesy(attempt), self._interrupt_cancelled)
+
+    def _interrupt_cancelled(self, attempt: Attempt) -> None:
+        if self._calls.can_interrupt(attempt) and not attempt.shields:
+            self._interrupt(attempt, Outcome.CANCELLED)
+
+    async def wait(self, seconds: float | None) -> None:
+        """For all that is under way, but not longer."""
+        tasks = [attempt.task for attempt in self.active.values() if attempt.task]
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+
+    async def end(self, grace: float) -> None:
+        """Everything is told, has its grace, and is given up."""
+        for attempt in self.active.values():
+            attempt.shutting_down = True
+            self._calls.tell_of_shutdown(attempt)
+        await self.wait(grace)
+        for attempt in list(self.active.values()):
+            self._interrupt(attempt, Outcome.HANDED_BACK)
+        await self.wait(_LAST_WORDS)
+        for attempt in list(self.active.values()):
+            self._abandon(attempt)
+
+    async def close(self) -> None:
+        await self._calls.close()
+        await self._outlet.close()
+
+
+def _courtesy(attempt: Attempt) -> float:
+    cooperative = attempt.handler.payload.wants_context is not None
+    grace = attempt.handler.definition.cancel.grace.total_seconds()
+    return min(grace / 3, _LONGEST_COURTESY) if cooperative else 0

@@ -1,0 +1,121 @@
+"""Renews a worker's leases from a thread and a connection of its own, so that no handler can starve it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+import msgspec
+
+from rota.core.workers.worker import WorkerInfo
+from rota.engine.observability.meters import Meters
+from rota.engine.observability.repeated_errors import Complaints
+from rota.store import Extended, Store
+from rota.values.durations import in_micros
+
+log = logging.getLogger("rota.worker")
+
+Answer = Callable[["Beat"], None]
+
+
+class Beat(msgspec.Struct, frozen=True):
+    """One renewal: the leases it was for, and what became of them. They are good from `began_at` on, not longer."""
+
+    began_at: float
+    held: dict[str, int]
+    extended: Extended
+
+
+class Heartbeat:
+    """`held` is the worker's own dict of run id → fence; a snapshot of it is renewed in one statement."""
+
+    def __init__(self, store: Store, worker: WorkerInfo, held: Mapping[str, int], lease: timedelta) -> None:
+        self._store = store
+        self._worker = worker
+        self._held = held
+        self._lease = lease
+
+    async def step(self) -> Beat:
+        began_at, held = self._store.clock.monotonic(), dict(self._held)
+        extended = await self._store.extend(self._worker, list(held.items()), in_micros(self._lease))
+        return Beat(began_at, held, extended)
+
+
+class HeartbeatThread:
+    def __init__(
+        self,
+        store: Store,
+        worker: WorkerInfo,
+        held: Mapping[str, int],
+        lease: timedelta,
+        interval: timedelta,
+        meters: Meters | None = None,
+    ) -> None:
+        self._parent = store
+        self._worker = worker
+        self._held = held
+        self._lease = lease
+        self._interval = interval.total_seconds()
+        self._meters = meters or Meters()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._now: asyncio.Event | None = None
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    def start(self, answer: Answer) -> None:
+        """`answer` is called on the event loop that starts it."""
+        home = asyncio.get_running_loop()
+
+        def deliver(beat: Beat) -> None:
+            with contextlib.suppress(RuntimeError):  # the home loop may be closing
+                home.call_soon_threadsafe(answer, beat)
+
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self.beat(deliver)), name="rota-heartbeat", daemon=True
+        )
+        self._thread.start()
+
+    def change(self, worker: WorkerInfo, interval: timedelta, *, at_once: bool) -> None:
+        """From the next heartbeat on, which may come at once: then everybody sees what the worker does."""
+        self._worker = worker
+        self._interval = interval.total_seconds()
+        if at_once:
+            self.renew_now()
+
+    def renew_now(self) -> None:
+        """From any thread."""
+        if self._loop and self._now:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._now.set)
+
+    async def stop(self) -> None:
+        self._stopping = True
+        self.renew_now()
+        if self._thread:
+            await asyncio.to_thread(self._thread.join, 2.0)
+
+    async def beat(self, deliver: Answer) -> None:
+        """Until it is stopped, on the event loop that is to do it."""
+        self._loop, self._now = asyncio.get_running_loop(), asyncio.Event()
+        store = self._parent.twin()
+        complaints = Complaints(log, "heartbeat", store.clock)
+        while not self._stopping:
+            rest = self._interval
+            try:
+                async with asyncio.timeout(self._interval):  # a half-open socket must not cost the lease
+                    deliver(await Heartbeat(store, self._worker, self._held, self._lease).step())
+                self._meters.beats_ok.add()
+                complaints.over()
+            except Exception as error:
+                self._meters.beats_failed.add()
+                rest = min(1.0, self._interval / 3)
+                complaints.tell(error, str(error) or f"no answer within {self._interval:g}s")
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._now.wait(), rest)
+            self._now.clear()
+        with contextlib.suppress(Exception):
+            await store.close()

@@ -1,0 +1,92 @@
+"""What a worker can run: the jobs of its code, and those that are data, which come and change while it works."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import msgspec
+
+from rota.config import Config
+from rota.core.jobs.job import JobDefinition
+from rota.engine.jobs.data_jobs import handler_of
+from rota.engine.jobs.http_client import can_send
+from rota.errors import RotaError
+from rota.registry.jobs import Handler, Registry
+from rota.store import Store
+from rota.store.jobs.data_jobs import Seen
+
+log = logging.getLogger("rota.worker")
+
+
+class KnownJobs:
+    """`known` is always the same mapping of jobs to their newest versions: whoever claims with it sees it grow."""
+
+    def __init__(self, store: Store, registry: Registry, config: Config) -> None:
+        self._store = store
+        self._registry = registry
+        self._left_alone = {"external"} if config.enable_command else {"external", "command"}
+        self._every = config.poll.total_seconds()
+        self._look_at = 0.0
+        self._seen: Seen = (0, 0, 0)
+        self._handlers: dict[str, dict[int, Handler]] = {}
+        self._own = {name: registry.newest(name).definition.kind for name in registry.known()}
+        if "http" in self._own.values() and not can_send():
+            self._leave_http()
+        self._more: dict[str, int] = {}
+        self.known: dict[str, int] = {}
+        self._list()
+
+    def also(self, jobs: Mapping[str, int]) -> None:
+        """Some of our own, that nobody declares."""
+        self._more.update(jobs)
+        self._list()
+
+    def due(self, now: float) -> bool:
+        return now >= self._look_at
+
+    async def refresh(self, now: float) -> bool:
+        """Whether there are others now. Mostly this is one small question."""
+        self._look_at = now + self._every
+        held = {(name, version) for name, versions in self._handlers.items() for version in versions}
+        changes = await self._store.data_jobs.changes(self._seen, held)
+        if changes is None:
+            return False
+        self._seen = changes.seen
+        for text in changes.definitions:
+            self._learn(text)
+        self._handlers = {name: self._handlers[name] for name in changes.names if name in self._handlers}
+        before = dict(self.known)
+        self._list()
+        return self.known != before
+
+    def for_run(self, job: str, version: int) -> Handler | None:
+        return self._handlers[job].get(version) if job in self._handlers else self._registry.for_run(job, version)
+
+    def definitions(self) -> list[JobDefinition]:
+        own = self._registry.definitions()
+        return own + [handler.definition for versions in self._handlers.values() for handler in versions.values()]
+
+    def _learn(self, text: str) -> None:
+        """What cannot be read, for a newer rota made it, is no reason to leave other jobs alone."""
+        try:
+            definition = msgspec.json.decode(text, type=JobDefinition)
+            if definition.kind == "http" and "http" not in self._left_alone and not can_send():
+                self._leave_http()
+            if definition.kind not in self._left_alone and definition.name not in self._registry:
+                self._handlers.setdefault(definition.name, {})[definition.version] = handler_of(definition)
+        except (msgspec.DecodeError, RotaError) as error:
+            log.warning("a job is left to other workers: %s", error)
+
+    def _leave_http(self) -> None:
+        self._left_alone.add("http")
+        log.warning("HTTP jobs are left to other workers: aiohttp is not installed (pip install 'rota[http]')")
+
+    def _list(self) -> None:
+        own = {name: version for name, version in self._registry.known().items() if self._runs(name)}
+        data = {name: max(versions) for name, versions in self._handlers.items() if versions}
+        self.known.clear()
+        self.known.update(data | own | self._more)
+
+    def _runs(self, name: str) -> bool:
+        return self._own.get(name, "python") not in self._left_alone

@@ -1,0 +1,105 @@
+"""What is in force in a worker: whether it may claim, and its settings, as operators ask while it works."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+import msgspec
+
+from rota.config import Config
+from rota.core.workers.worker import Asked, Pace, WorkerInfo, WorkerSettings, WorkerState, read_asked, uneven
+from rota.engine.worker.appetite import Lookout
+from rota.errors import Invalid
+
+log = logging.getLogger("rota.worker")
+
+_SAID = {
+    WorkerState.WORKING: "asked to work",
+    WorkerState.DRAINING: "asked to drain: nothing more is claimed, what runs may end",
+    WorkerState.STOPPING: "asked to stop",
+}
+
+
+class Orders:
+    """The one place where a worker's `info` and `config` change. Claims and heartbeats look here each time, so what
+    is asked holds from the next one on, and no attempt that runs is affected."""
+
+    def __init__(self, info: WorkerInfo, config: Config) -> None:
+        self._started_as = info
+        self._started_with = config
+        self._stopping = False
+        self._heard: str | None = None
+        self._settings = WorkerSettings()
+        self.config = config
+        self.info = msgspec.structs.replace(info, pace=_pace(config))
+        self.lookout = Lookout(list(info.queues), info.weights)
+
+    @property
+    def may_claim(self) -> bool:
+        return self.info.state is WorkerState.WORKING
+
+    @property
+    def asked_to_stop(self) -> bool:
+        return self.info.state is WorkerState.STOPPING and not self._stopping
+
+    def stop(self) -> None:
+        """Whoever asked for it: there is no way back."""
+        self._stopping = True
+        self.info = msgspec.structs.replace(self.info, state=WorkerState.STOPPING)
+
+    def also(self, queue: str, jobs: Iterable[str]) -> None:
+        """One more queue and its jobs, as if it had been started so; operators who named queues keep theirs."""
+        self._started_as = _with(self._started_as, (queue,), jobs)
+        self.info = _with(self.info, (queue,) if self._settings.queues is None else (), jobs)
+        self.lookout = Lookout(list(self.info.queues), self.info.weights)
+
+    def know(self, jobs: tuple[str, ...]) -> WorkerInfo:
+        """Which jobs it can run now."""
+        self.info = msgspec.structs.replace(self.info, jobs=jobs)
+        return self.info
+
+    def hear(self, asked: str | None) -> bool:
+        """Whether it is new. It comes with each heartbeat, all of it: an answer that was lost is made up for."""
+        if asked is None or asked == self._heard:
+            return False
+        self._heard = asked
+        try:
+            self._apply(read_asked(asked), asked)
+        except (Invalid, msgspec.DecodeError) as error:  # by a newer rota, or one that does not know our lease
+            log.warning("what is asked of this worker cannot be done: %s", error)
+            return False
+        return True
+
+    def _apply(self, wanted: Asked, text: str) -> None:
+        settings, before = wanted.settings, self.info
+        given = {"concurrency": settings.slots, "heartbeat": settings.heartbeat, "poll": settings.poll}
+        changes = {name: value for name, value in given.items() if value is not None}
+        self.config = msgspec.structs.replace(self._started_with, **changes)
+        queues = settings.queues
+        self.info = msgspec.structs.replace(
+            before,
+            queues=self._started_as.queues if queues is None else tuple(queues),
+            weights=self._started_as.weights if queues is None else uneven(queues),
+            slots=self.config.concurrency,
+            pace=_pace(self.config),
+            state=WorkerState.STOPPING if self._stopping else wanted.state,
+            asked=text,
+        )
+        if (self.info.queues, self.info.weights) != (before.queues, before.weights):
+            self.lookout = Lookout(list(self.info.queues), self.info.weights)
+        if self.info.state is not before.state:
+            log.info("%s", _SAID[self.info.state])
+        if settings != self._settings:
+            self._settings = settings
+            log.info("asked for other settings: %s", msgspec.json.encode(settings).decode())
+
+
+def _with(info: WorkerInfo, queues: tuple[str, ...], jobs: Iterable[str]) -> WorkerInfo:
+    return msgspec.structs.replace(
+        info, queues=tuple(dict.fromkeys((*info.queues, *queues))), jobs=tuple(dict.fromkeys((*info.jobs, *jobs)))
+    )
+
+
+def _pace(config: Config) -> Pace:
+    return Pace(heartbeat=config.heartbeat, poll=config.poll, lease=config.lease)

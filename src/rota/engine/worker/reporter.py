@@ -1,0 +1,137 @@
+"""Reports on their way to the store: gathered while one batch is under way, repeated until the store has answered."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+
+from rota.core.runs.error_fingerprint import stored_error
+from rota.core.runs.outcome import Report
+from rota.core.runs.run import RunError
+from rota.core.states import Outcome
+from rota.engine.observability.meters import Meters
+from rota.errors import DeadlineExceeded, Invalid, RotaError
+from rota.store import Store
+
+_BATCH = 2_000
+_BYTES = 8_000_000
+_REST_AFTER_TROUBLE = 0.5
+_PATIENCE = 3.0
+_TRIES = 3
+
+log = logging.getLogger("rota.worker")
+
+
+class Reporter:
+    """A report leaves the worker's hands only when the store has said accepted or stale."""
+
+    def __init__(
+        self,
+        store: Store,
+        settled: Callable[[Report], None],
+        meters: Meters | None = None,
+        before: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        """`before`: what has to be said of runs before their ends are."""
+        self._store = store
+        self._before = before
+        self._settled = settled
+        self._meters = meters or Meters()
+        self.pending: list[Report] = []
+        self._wake = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._size = _BATCH
+        self._unprepared = 0
+        self.refused = 0
+
+    def add(self, report: Report) -> None:
+        self.pending.append(report)
+        self._empty.clear()
+        self._wake.set()
+
+    async def flush(self, seconds: float) -> None:
+        """Wait until everything is settled, but not longer: what is left, the reaper will find."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._empty.wait()
+
+    async def step(self) -> None:
+        """Send one batch. On trouble it stays, to be sent again: the store answers a repeated report alike."""
+        batch = self._next_batch()
+        if not batch:
+            return
+        await self._prepare()
+        try:
+            reported = await self._store.report(batch)
+        except DeadlineExceeded:
+            self._size = max(1, len(batch) // 2)
+            raise
+        except Invalid as error:
+            if len(batch) == 1:
+                self.pending[0] = unusable(batch[0], error)
+            self._size = 1  # one of them spoils it for all: each on its own
+            raise
+        self._size = min(_BATCH, 2 * self._size)
+        del self.pending[: len(batch)]
+        self._meters.reported(batch, reported)
+        for report in reported.refused:
+            self.refused += 1
+            log.warning(
+                "run %s: report %s refused, fence %d is stale",
+                *(report.run_id, report.outcome, report.fence),
+                extra={"run_id": report.run_id, "fence": report.fence},
+            )
+        for report in batch:
+            self._settled(report)
+        if not self.pending:
+            self._empty.set()
+
+    async def _prepare(self) -> None:
+        """What is said before a report is not worth more than the report."""
+        if self._before is None:
+            return
+        try:
+            await self._do_before(self._before)
+        except Exception as error:
+            self._unprepared += 1
+            if self._unprepared < _TRIES:
+                raise
+            log.warning("reporting before all is written that was said before: %s", error)
+        self._unprepared = 0
+
+    async def _do_before(self, before: Callable[[], Awaitable[object]]) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await before()
+        except TimeoutError:
+            raise DeadlineExceeded("what is said before reports", _PATIENCE) from None
+
+    def _next_batch(self) -> list[Report]:
+        """The next few, and not more than the database can take in one statement."""
+        room = _BYTES
+        for count, report in enumerate(self.pending[: self._size]):
+            room -= len(report.result or "")
+            if room < 0:
+                return self.pending[: count + 1]
+        return self.pending[: self._size]
+
+    async def run(self) -> None:
+        while True:
+            await self._wake.wait()
+            try:
+                await self.step()
+            except Exception as error:
+                expected = isinstance(error, RotaError)
+                log.warning("cannot report %d results yet: %s", len(self.pending), error, exc_info=not expected)
+                await asyncio.sleep(_REST_AFTER_TROUBLE)
+            if not self.pending:
+                self._wake.clear()
+
+
+def unusable(report: Report, error: Invalid) -> Report:
+    """What the database cannot store is told in words that it can."""
+    problem = RunError(type="BadResult", message=ascii(str(error))[1:-1], code="bad_result")
+    return Report(report.run_id, report.fence, Outcome.FAILED, report.busy, error=stored_error(problem))

@@ -1,0 +1,391 @@
+"""The worker: claims runs, hands them to handlers, reports what happened, and gives back what it cannot finish."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+from rota.config import Config
+from rota.core.runs.claim import Claim, ClaimRequest, LimitedRequest
+from rota.core.runs.outcome import Report
+from rota.core.states import Outcome
+from rota.core.workers.worker import WorkerInfo
+from rota.engine.handlers.attempt import Attempt, Reports, describe
+from rota.engine.handlers.current_run import RunFields
+from rota.engine.handlers.note_buffer import Notebook
+from rota.engine.observability.log_capture import capture
+from rota.engine.observability.meters import Meters
+from rota.engine.observability.repeated_errors import Complaints
+from rota.engine.worker.appetite import LARGEST_CLAIM, Rate, buffer_target, solo_every
+from rota.engine.worker.buffer import Buffer
+from rota.engine.worker.executor import Executor
+from rota.engine.worker.heartbeat import Beat, HeartbeatThread
+from rota.engine.worker.known_jobs import KnownJobs
+from rota.engine.worker.operator_settings import Orders
+from rota.engine.worker.reporter import Reporter
+from rota.engine.worker.restricted_claims import NeededRuns
+from rota.engine.worker.suspects import Suspects
+from rota.errors import RotaError
+from rota.registry.jobs import Registry
+from rota.store import Store
+from rota.values.durations import in_micros
+from rota.values.json import Limits
+
+log = logging.getLogger("rota.worker")
+
+_DOUBT = 40.0
+_LIMITED_EVERY = 0.2
+_LIMITED_AGAIN = 0.02
+_LIMITED_LOOKS = 10
+_TROUBLE = 0.5
+_LAST_REPORTS = 3.0
+
+
+class Worker:
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        info: WorkerInfo,
+        config: Config,
+        heartbeat: type[HeartbeatThread] = HeartbeatThread,
+        meters: Meters | None = None,
+    ) -> None:
+        self.held: dict[str, int] = {}
+        self._store = store
+        self._orders = Orders(info, config)
+        self._jobs = KnownJobs(store, registry, config)
+        self._known = self._jobs.known
+        self.info, self._config = self._orders.know(tuple(self._known)), config
+        self.asked_to_stop: Callable[[], None] = lambda: None
+        self.rate_shut: Callable[[], None] = lambda: None
+        self._clock = store.clock
+        self._complaints = Complaints(log, "claiming", self._clock)
+        self._solo_every = solo_every(self._jobs.definitions())
+        self._buffer = Buffer()
+        self._rate = Rate()
+        self._wake = asyncio.Event()
+        self._stopping = False
+        self._doubt_until = 0.0
+        self._solo_at = 0.0
+        self._suspects = Suspects(store, info.id, self._known, in_micros(config.lease))
+        self._needed = NeededRuns(store, in_micros(config.lease))
+        self._limited_at = 0.0
+        self._limited_waits = False
+        self._cancels_at = 0.0
+        self._lease = config.lease.total_seconds()
+        self._renewed_at = self._clock.monotonic()
+        self._reports = Reports(self._clock, Limits(config.max_payload))
+        self._meters = meters or Meters()
+        self._notebook = Notebook(store, config.log_limit, self._refused)
+        self._reporter = Reporter(
+            store, lambda told: self._release(told.run_id, told.fence), self._meters, self._notebook.flush
+        )
+        self._heartbeat = heartbeat(store, self.info, self.held, config.lease, config.heartbeat, self._meters)
+        self.renew = self._heartbeat.renew_now
+        self._executor = Executor(store, info, config, self._notebook, self._reports, self)
+        self.active = self._executor.active
+        self._tasks: list[asyncio.Task[None]] = []
+        self._unlisten: Callable[[], None] = lambda: None
+        self._low_water = 0
+        self._more = True
+        self._taken: list[str] | None = None
+
+    async def start(self) -> None:
+        """Returns once it is claiming. It survives the database going away and coming back."""
+        self._heartbeat.start(self.heard)
+        self._unlisten = self._store.listen(self._hinted)
+        capture.install()
+        loops = (self._claiming(), self._reporter.run(), self._notebook.run())
+        self._tasks = [asyncio.create_task(loop) for loop in loops]
+
+    async def stop(self, grace: timedelta | None = None) -> None:
+        """Claim nothing more, hand back what has not begun, give the rest its grace, hand back what is left."""
+        if self._stopping:
+            return
+        self._stopping = True
+        self._orders.stop()
+        self._obey()
+        limit = self._config.shutdown_grace if grace is None else grace
+        await self._executor.end(limit.total_seconds())
+        await self._wait_for_claim()
+        await self._reporter.flush(_LAST_REPORTS)
+        await self._close()
+
+    async def _wait_for_claim(self) -> None:
+        """A claim given up half-way would leave leases that nobody knows of; its answer is handed back."""
+        if self._tasks:
+            await asyncio.wait(self._tasks[:1], timeout=_LAST_REPORTS)
+
+    async def drain_once(self) -> list[str]:
+        """Without the loops: claim, let the handlers end, report. Returns the runs claimed; none when none was left."""
+        claimed: list[str] = []
+        self._taken = claimed
+        while not await self.step() and not claimed:
+            pass
+        while self.active:
+            await self._executor.wait(None)
+        while self._reporter.pending:
+            await self._reporter.step()
+        return claimed
+
+    async def _close(self) -> None:
+        self._unlisten()
+        if self._tasks:
+            capture.remove()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._heartbeat.stop()
+        await self._executor.close()
+        with contextlib.suppress(RotaError, TimeoutError):
+            async with asyncio.timeout(2):
+                await self._store.worker_gone(self.info.id)
+
+    def _hinted(self, queue: str | None) -> None:
+        if queue is None or queue in self.info.queues:
+            self.wake()
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    async def _claiming(self) -> None:
+        while not self._stopping:
+            self._wake.clear()
+            try:
+                await self._look_for_cancels()
+                rest = await self.step()
+                self._complaints.over()
+            except Exception as error:
+                self._complaints.tell(error)
+                self._meters.claims_failed.add()
+                self._doubt_until = self._clock.monotonic() + _DOUBT
+                rest = _TROUBLE
+            if rest:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(rest):
+                        await self._wake.wait()
+
+    async def _look_for_cancels(self) -> None:
+        """The heartbeat brings them too, but a person who cancels should not have to wait for it."""
+        now = self._clock.monotonic()
+        if self.active and now >= self._cancels_at:
+            self._cancels_at = now + self._config.poll.total_seconds()
+            for run_id, fence in await self._store.cancelling(self.info.id):
+                self._cancel_if_held(run_id, fence)
+
+    def _cancel_if_held(self, run_id: str, fence: int) -> None:
+        attempt = self.active.get(run_id)
+        if attempt is not None and attempt.claim.fence == fence:
+            self._executor.cancel(attempt)
+        elif self.held.get(run_id) == fence and self._buffer.take(run_id):
+            self._reporter.add(Report(run_id, fence, Outcome.CANCELLED, began=False))
+
+    async def step(self) -> float:
+        """Claim once; returns how long to rest unless woken."""
+        await self._hand_back_unknown()
+        if not self._orders.may_claim:
+            return self._config.poll.total_seconds()
+        self._fill()
+        now, lookout = self._clock.monotonic(), self._orders.lookout
+        if self._jobs.due(now) and await self._jobs.refresh(now):
+            self._learn_jobs()
+        self._rate.measure(now)
+        self._low_water = buffer_target(self._rate.per_second) // 3
+        if self._limited_waits or (self._more and now >= self._limited_at):
+            await self._claim_limited(now)
+        if self._needed.due(now):
+            await self._claim_needed(now)
+        if self._suspects.due(now):
+            await self._claim_suspect(now)
+        wanted, solo = self._appetite(now)
+        if wanted <= 0:
+            self._more = True
+            return self._config.poll.total_seconds()
+        asks = lookout.asks(wanted, now)
+        request = ClaimRequest(self.info.id, asks, self._known, in_micros(self._config.lease), int(solo))
+        claims = await self._store.claim(request)
+        exhausted = lookout.learn(asks, claims, self._clock.monotonic() - now)
+        if exhausted and not solo:
+            self._solo_at = now  # nothing else is left: look for those
+        self._more = not (exhausted and solo)
+        self._accept(claims, now)
+        if self._more:
+            return 0
+        await self._claim_suspect(now)
+        await self._claim_needed(now)
+        soon = await self._claim_limited(now) or self._needed.missed
+        return _LIMITED_AGAIN if soon else self._config.poll.total_seconds()
+
+    def _learn_jobs(self) -> None:
+        """Everybody sees with the next heartbeat what it knows now."""
+        self._solo_every = solo_every(self._jobs.definitions())
+        self.info = self._orders.know(tuple(self._known))
+        self._heartbeat.change(self.info, self._config.heartbeat, at_once=False)
+
+    async def _claim_suspect(self, now: float) -> None:
+        asks = self._orders.lookout.looks(0 if self._buffer else self._free())
+        self._accept(await self._suspects.claim(asks, now), now)
+        if asks and self._free() <= 0:  # it was a look for solo runs, too, and as good as another
+            self._solo_at = max(self._solo_at, now + self._solo_every)
+
+    async def _claim_needed(self, now: float) -> None:
+        """Runs that not every worker may have. As with limits, the buffer is let run dry for them."""
+        slots = 0 if self._buffer else self._free()
+        if slots > 0 or self._buffer:
+            found = await self._needed.claim(self.info, self._known, slots, self._suspects.level, now)
+            self._accept(self._suspects.noted(found), now)
+
+    async def _claim_limited(self, now: float) -> bool:
+        """Runs under limits, into free slots only. While the buffer takes those, this is but a look, and if one waits,
+        the buffer is let run dry. Returns whether there may be more."""
+        slots = 0 if self._buffer else self._free()
+        if slots <= 0 and (self._limited_waits or not self._buffer):
+            return False
+        self._limited_at = now + _LIMITED_EVERY
+        lease = in_micros(self._config.lease)
+        solo, met, info = self._suspects.level, self._needed.met, self.info
+        request = LimitedRequest(info.id, info.name, info.queues, self._known, lease, slots, solo, met)
+        found = await self._store.claim_limited(request)
+        shut = found.shut
+        for _ in range(_LIMITED_LOOKS):  # what a look finds may be limits to shut, and no run
+            if found.claims or not found.waiting or not slots:
+                break
+            found = await self._store.claim_limited(request)
+            shut |= found.shut
+        if shut:
+            self.rate_shut()
+        self._accept(self._suspects.noted(found.claims), now)
+        self._limited_waits = found.waiting and not slots
+        return found.waiting and slots > 0
+
+    def _appetite(self, now: float) -> tuple[int, bool]:
+        """(how many, may they be solo). The buffer is let run dry now and then, to look for solo runs."""
+        free = self._free()
+        if self._limited_waits or self._needed.waits:
+            return 0, False
+        room = min(LARGEST_CLAIM, free + buffer_target(self._rate.per_second) - len(self._buffer))
+        if now >= self._solo_at:
+            if self._buffer or free <= 0:
+                return 0, False
+            self._solo_at = now + self._solo_every
+            return free, True
+        worth_it = not self._buffer or room >= min(200, self._config.concurrency)
+        return (room if worth_it else 0), not self._buffer and room <= free
+
+    def _free(self) -> int:
+        return self._config.concurrency - self._executor.slots_taken
+
+    def _accept(self, claims: list[Claim], now: float) -> None:
+        self._meters.claimed(claims, self._clock.monotonic())
+        capture.put_back()
+        for claim in claims:
+            if claim.run_id in self.held:  # its lease was lost, and is claimed anew before the heartbeat could tell
+                self._lost(claim.run_id)
+            self.held[claim.run_id] = claim.fence
+        if self._taken is not None:  # a run may have ended before draining looks at what is held
+            self._taken.extend(claim.run_id for claim in claims)
+        if claims:
+            self._renewed_at = min(self._renewed_at, now) if self._buffer else now
+            self._buffer.extend(claims)
+        if not self._orders.may_claim:
+            self._hand_back_buffer()
+        self._fill()
+
+    async def _hand_back_unknown(self) -> None:
+        """After a claim whose outcome is unknown: leases under this boot id that nobody here knows."""
+        if self._clock.monotonic() >= self._doubt_until:
+            return
+        unknown = [lease for lease in await self._store.leases_of(self.info.id) if self.held.get(lease[0]) != lease[1]]
+        if unknown:
+            await self._store.report([Report(id, fence, Outcome.HANDED_BACK, began=False) for id, fence in unknown])
+
+    def _fill(self) -> None:
+        buffer, free = self._buffer, self._free()
+        if free > 0 and buffer:
+            fresh = self._clock.monotonic() - self._renewed_at <= self._lease
+            for _ in range(min(free, len(buffer))):
+                self._begin(buffer.popleft(), fresh)
+
+    def freed(self) -> None:
+        """A slot became free."""
+        self._fill()
+        if (self._more or self._needed.more) and len(self._buffer) <= self._low_water:
+            self._wake.set()
+
+    def _begin(self, claim: Claim, fresh: bool) -> None:
+        """A lease that may have run out meanwhile is not begun on."""
+        handler = self._jobs.for_run(claim.job, claim.job_version)
+        if handler is None or not fresh:
+            self._reporter.add(self._reports.hand_back(claim))
+            return
+        self._executor.begin(claim, handler)
+
+    def ended(self, attempt: Attempt, report: Report | None) -> None:
+        self._rate.add()
+        if report is None:
+            self._release(attempt.claim.run_id, attempt.claim.fence)
+        else:
+            self._reporter.add(report)
+            if report.error is not None:
+                log.warning("%s", describe(attempt, report), extra=RunFields(attempt.claim))
+        self.freed()
+
+    def heard(self, beat: Beat) -> None:
+        if all(beat.held.get(claim.run_id) == claim.fence for claim in self._buffer):  # not of claims that came since
+            self._renewed_at = max(self._renewed_at, beat.began_at)
+        for run_id in sorted(beat.extended.lost):
+            if self.held.get(run_id) == beat.held[run_id]:
+                self._lost(run_id)
+        for run_id in sorted(beat.extended.cancelling):
+            self._cancel_if_held(run_id, beat.held[run_id])
+        if self._orders.hear(beat.extended.asked):
+            self._obey()
+
+    def _obey(self) -> None:
+        """What runs is not affected; what has not begun is handed back, unless more may be claimed."""
+        self.info, self._config = self._orders.info, self._orders.config
+        at_once = bool(self.active) or not self._stopping  # an end that takes no time needs no word
+        self._heartbeat.change(self.info, self._config.heartbeat, at_once=at_once)
+        self._executor.grow(self.info)
+        self._wake.set()
+        if not self._orders.may_claim:
+            self._hand_back_buffer()
+        if self._orders.asked_to_stop:
+            self.asked_to_stop()
+
+    def serve(self, queue: str, known: Mapping[str, int]) -> None:
+        """From now on it takes from this queue, too."""
+        self._jobs.also(known)
+        self._orders.also(queue, known)
+        self._obey()
+
+    def _lost(self, run_id: str) -> None:
+        attempt = self.active.get(run_id)
+        if attempt is not None and attempt.finished:
+            return
+        if attempt is not None:
+            log.warning("run %s: the lease is lost, the attempt is stopped", run_id, extra=RunFields(attempt.claim))
+            self._meters.lost.add(not attempt.lost)  # the next heartbeat may tell it again
+            self._executor.lose(attempt)
+        elif self._buffer.take(run_id):
+            self._meters.lost.add()
+            self._release(run_id, self.held[run_id])
+
+    def _refused(self, run_id: str, fence: int) -> None:
+        if self.held.get(run_id) == fence:
+            self._lost(run_id)
+
+    def _hand_back_buffer(self) -> None:
+        while self._buffer:
+            self._reporter.add(self._reports.hand_back(self._buffer.popleft()))
+
+    def _release(self, run_id: str, fence: int) -> None:
+        if self.held.get(run_id) == fence:
+            del self.held[run_id]
+            if self._suspects.let_go(run_id, fence):
+                self._solo_at = 0.0
+                self._wake.set()

@@ -1,0 +1,1 @@
+"""Metrics and traces: the parts that every layer may use."""

@@ -1,0 +1,85 @@
+"""OpenTelemetry traces, for those who have it installed and turn tracing on; nothing at all for everybody else.
+
+A span for each enqueue, a child of it for each attempt, and one for each step. What connects the processes is the
+enqueue's W3C `traceparent`, kept in the run's metadata.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from rota.version import __version__
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span, Tracer
+
+TRACEPARENT = "traceparent"
+_NOTHING: AbstractContextManager[None] = nullcontext()
+_tracer: Tracer | None = None
+
+log = logging.getLogger("rota.observability.tracing")
+
+
+def turn_on() -> bool:
+    """Whether there is anything to trace with."""
+    global _tracer  # noqa: PLW0603  # spans of steps must cost nothing where there is none
+    if _tracer is None:
+        try:
+            from opentelemetry import trace
+        except ImportError:
+            log.warning("tracing is on, but opentelemetry is not installed: pip install 'rota[tracing]'")
+            return False
+        _tracer = trace.get_tracer("rota", __version__)
+    return True
+
+
+@contextmanager
+def enqueue_span(job: str) -> Iterator[None]:
+    """Around an enqueue, where tracing was turned on."""
+    from opentelemetry.trace import SpanKind
+
+    assert _tracer is not None
+    with _tracer.start_as_current_span(f"enqueue {job}", kind=SpanKind.PRODUCER, attributes=_attributes({"job": job})):
+        yield
+
+
+@contextmanager
+def attempt_span(job: str, traceparent: str | None, attributes: Mapping[str, object]) -> Iterator[None]:
+    """Around an attempt, where tracing was turned on; a child of the enqueue, wherever that was."""
+    from opentelemetry.trace import SpanKind
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    assert _tracer is not None
+    parent = TraceContextTextMapPropagator().extract({TRACEPARENT: traceparent}) if traceparent else None
+    with _tracer.start_as_current_span(
+        f"run {job}", context=parent, kind=SpanKind.CONSUMER, attributes=_attributes(attributes)
+    ):
+        yield
+
+
+def step_span(name: str) -> AbstractContextManager[Span | None]:
+    """Around a step of an attempt that is traced; elsewhere nothing."""
+    if _tracer is None:
+        return _NOTHING
+    from opentelemetry.trace import get_current_span
+
+    if not get_current_span().get_span_context().is_valid:
+        return _NOTHING
+    return _tracer.start_as_current_span(f"step {name}", attributes={"rota.step": name})
+
+
+def traceparent() -> str | None:
+    """Of the span that is current, to be kept with what it enqueues."""
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    carrier: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(carrier)
+    return carrier.get(TRACEPARENT)
+
+
+def _attributes(facts: Mapping[str, object]) -> dict[str, str | int]:
+    known = {f"rota.{name}": value for name, value in facts.items()}
+    return {"messaging.system": "rota", **{name: v for name, v in known.items() if isinstance(v, str | int)}}

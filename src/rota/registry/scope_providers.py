@@ -1,0 +1,56 @@
+"""Providers of scopes, asked: what they name now, or what is wrong with them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Mapping
+
+from rota.core.schedules.schedule import checked_scopes
+from rota.errors import Invalid, did_you_mean
+from rota.registry.schedules import ScopeProvider
+from rota.values.scope import Scope
+
+log = logging.getLogger("rota.scopes")
+
+TIMEOUT = 30.0
+
+
+async def ask(provider: ScopeProvider) -> tuple[Scope, ...]:
+    """Whatever it raises is raised; an answer that names no scopes is an error, too."""
+    if inspect.iscoroutinefunction(provider):
+        async with asyncio.timeout(TIMEOUT):
+            return checked_scopes(list(await provider()))
+    answer = await asyncio.to_thread(provider)  # a thread cannot be stopped: it is waited for, and not asked again
+    return checked_scopes(list(answer))  # type: ignore[arg-type]
+
+
+def trouble_with(name: str, error: Exception) -> str:
+    return storable(f"scope provider {name!r}: {type(error).__name__}: {error}")
+
+
+def storable(text: str) -> str:
+    """No database takes every text that an error may hold."""
+    return text.replace("\0", "").encode(errors="replace").decode()[:2_000]
+
+
+def warn_of_unknown(schedule: str, name: str, providers: Mapping[str, ScopeProvider]) -> None:
+    """It may be known elsewhere: no error."""
+    if name in providers:
+        return
+    near = did_you_mean(name, providers)
+    words = "schedule %r: no scope provider %r is registered in this process: only those that have it plan it%s"
+    log.warning(words, schedule, name, f"; {near}" if near else "")
+
+
+async def require_answer(schedule: str, name: str, providers: Mapping[str, ScopeProvider]) -> None:
+    """Asked once, before somebody stores a schedule with it."""
+    if name not in providers:
+        warn_of_unknown(schedule, name, providers)
+        return
+    try:
+        await ask(providers[name])
+    except Exception as error:
+        hint = "nothing is stored; it must return pairs such as ('account', '42')"
+        raise Invalid(f"schedule {schedule!r}: {trouble_with(name, error)}", hint=hint) from error

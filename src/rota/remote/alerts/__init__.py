@@ -1,0 +1,1 @@
+"""Verbs about expectations and notifications, over HTTP."""

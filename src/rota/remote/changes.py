@@ -1,0 +1,107 @@
+"""Hints of a server as they come, over connections that may break."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+
+import msgspec
+
+from rota.client.subscription import OF_RUN, Hint, Subscription, checked_topics
+from rota.core.runs.run import Run
+from rota.errors import RotaError, Unavailable
+from rota.remote.decode import read
+from rota.remote.transport import Transport, path_of
+
+log = logging.getLogger("rota.remote")
+
+_EVENTS = "text/event-stream"
+_REST = 1.0
+
+
+class ServerEvent(msgspec.Struct):
+    event: str
+    data: bytes
+
+
+async def events_of(lines: AsyncIterator[bytes]) -> AsyncIterator[ServerEvent]:
+    """Server-sent events; comments, which only say that somebody is there, are left out."""
+    event, data = "message", b""
+    async for line in lines:
+        name, _, value = line.partition(b": ")
+        if name == b"event":
+            event = value.decode()
+        elif name == b"data":
+            data += value
+        elif not line and data:
+            yield ServerEvent(event, data)
+            event, data = "message", b""
+
+
+class RemoteHints:
+    """A connection for each subscription. One that breaks is made again, and tells only what is new since."""
+
+    def __init__(self, transport: Transport, pause: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
+        self._transport = transport
+        self._pause = pause
+        self._listening: dict[Subscription, asyncio.Task[None]] = {}
+
+    def subscribe(self, topics: Iterable[str]) -> Subscription:
+        subscription = Subscription(checked_topics(topics), self._leave)
+        self._listening[subscription] = asyncio.get_running_loop().create_task(self._listen(subscription))
+        return subscription
+
+    async def follow(self, get: Callable[[str], Awaitable[Run]], run_id: str) -> AsyncGenerator[Run]:
+        """The run now, and at each hint of it, until it is final."""
+        found = await get(run_id)
+        async with self.subscribe([f"{OF_RUN}{found.id}"]) as hints:
+            async for _ in hints:
+                run = await self._until_told(get, found.id)
+                yield run
+                if run.state.is_final:
+                    return
+
+    async def _until_told(self, get: Callable[[str], Awaitable[Run]], run_id: str) -> Run:
+        """There may be no other hint, so the run is asked for until the server answers."""
+        while True:
+            try:
+                return await get(run_id)
+            except Unavailable:
+                await self._pause(_REST)
+
+    async def _listen(self, subscription: Subscription) -> None:
+        known: dict[str, Hint] = {}
+        in_trouble = False
+        while True:
+            try:
+                async for hint in self._hints(subscription.topics):
+                    in_trouble = False
+                    if known.get(hint.topic) != hint:
+                        known[hint.topic] = hint
+                        subscription.tell(hint)
+            except Unavailable as error:
+                if not in_trouble:
+                    log.warning("no hints, trying again: %s", error)
+                in_trouble = True
+            except RotaError as error:  # it would be refused again
+                subscription.end(error)
+                return
+            await self._pause(_REST)
+
+    async def _hints(self, topics: frozenset[str]) -> AsyncIterator[Hint]:
+        query = {"topics": ",".join(sorted(topics))}
+        async with self._transport.stream("GET", path_of("stream"), query, accept=_EVENTS) as lines:
+            async for one in events_of(lines):
+                if one.event == "hint":
+                    yield read(one.data, Hint)
+
+    async def _leave(self, subscription: Subscription) -> None:
+        task = self._listening.pop(subscription, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def close(self) -> None:
+        for subscription in list(self._listening):
+            await subscription.close()

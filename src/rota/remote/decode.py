@@ -1,0 +1,142 @@
+"""What a server answers, as the values that a client in the same process would give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
+
+import msgspec
+from msgspec import inspect
+
+from rota.core.jobs.job import JobDefinition
+from rota.core.ledger.audit import Event
+from rota.core.runs.run import Enqueued, Run
+from rota.core.schedules.documents import parse
+from rota.core.schedules.preview import Fire
+from rota.core.schedules.schedule import Schedule, ScheduleFacts, define
+from rota.errors import RotaError
+from rota.remote.problems import Trouble
+from rota.values.durations import parse_duration
+from rota.values.instants import micros_at
+
+T = TypeVar("T")
+
+_INSTANTS = ("_at", "plan_time")
+
+
+def read(body: bytes, kind: type[T]) -> T:
+    """Whole answers: `read(body, Run)`."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise _strange(error) from None
+
+
+def items(body: bytes, kind: type[T]) -> list[T]:
+    """Of lists: `{"items": […]}`."""
+    return [value(one, kind) for one in read(body, dict[str, Any]).get("items", ())]
+
+
+def value(plain: Any, kind: type[T]) -> T:
+    """One that JSON alone does not tell: durations in it are written as people do."""
+    try:
+        return msgspec.convert(_spans(_type_of(kind), plain), kind)
+    except (msgspec.ValidationError, RotaError) as error:
+        raise _strange(error) from None
+
+
+def _strange(error: Exception) -> Trouble:
+    hint = "do the server and this program have the same version of rota?"
+    return Trouble(f"the server's answer is not understood: {error}", hint=hint)
+
+
+def _type_of(kind: Any) -> inspect.Type:
+    return _inspected(kind)
+
+
+@cache
+def _inspected(kind: Any) -> inspect.Type:
+    return inspect.type_info(kind)
+
+
+def _spans(kind: inspect.Type, plain: Any) -> Any:
+    """The same with a timedelta wherever the type has one."""
+    match kind:
+        case inspect.TimeDeltaType() if isinstance(plain, str):
+            return parse_duration(plain)
+        case inspect.StructType() if isinstance(plain, dict):
+            types = {field.encode_name: field.type for field in kind.fields}
+            return {name: _spans(types[name], one) if name in types else one for name, one in plain.items()}
+        case inspect.VarTupleType() | inspect.ListType() | inspect.CollectionType() if isinstance(plain, list):
+            return [_spans(kind.item_type, one) for one in plain]
+        case inspect.TupleType() if isinstance(plain, list):
+            return [_spans(*pair) for pair in zip(kind.item_types, plain, strict=False)]
+        case inspect.DictType() if isinstance(plain, dict):
+            return {name: _spans(kind.value_type, one) for name, one in plain.items()}
+        case inspect.UnionType():
+            return _spans(_chosen(kind.types, plain), plain)
+        case inspect.Metadata():
+            return _spans(kind.type, plain)
+        case _:
+            return plain
+
+
+def _chosen(kinds: Sequence[inspect.Type], plain: Any) -> inspect.Type:
+    """Of a union, the type that this is: structs are told apart by their tags."""
+    for kind in kinds:
+        match kind:
+            case inspect.StructType() if isinstance(plain, dict):
+                if kind.tag_field is None or plain.get(kind.tag_field) == kind.tag:
+                    return kind
+            case inspect.VarTupleType() | inspect.ListType() if isinstance(plain, list):
+                return kind
+            case inspect.DictType() if isinstance(plain, dict):
+                return kind
+            case inspect.TimeDeltaType() if isinstance(plain, str):
+                return kind
+    return inspect.AnyType()
+
+
+def event_of(plain: dict[str, Any]) -> Event:
+    """Instants in its details are such again."""
+    found = value(plain, Event)
+    return msgspec.structs.replace(found, details={name: _instant(name, fact) for name, fact in found.details.items()})
+
+
+def _instant(name: str, fact: Any) -> Any:
+    if not name.endswith(_INSTANTS) or not isinstance(fact, str):
+        return fact
+    try:
+        return msgspec.convert(fact, datetime)
+    except msgspec.ValidationError:
+        return fact
+
+
+def job_of(plain: dict[str, Any]) -> JobDefinition:
+    return value({name: fact for name, fact in plain.items() if name != "status"}, JobDefinition)
+
+
+def enqueued_of(run: Run, *, created: bool) -> Enqueued:
+    if not created:
+        return Enqueued(run.id, created)
+    return Enqueued(run.id, created, micros_at(run.created_at), micros_at(run.run_at))
+
+
+def localized(fire: Fire, zone: str) -> Fire:
+    """JSON has its offset only."""
+    return msgspec.structs.replace(fire, local=fire.plan_time.astimezone(ZoneInfo(zone)))
+
+
+def schedule_of(plain: Mapping[str, Any]) -> Schedule:
+    """Its definition is read from the document that would make it. That the job takes it, the server has checked."""
+    facts = value(dict(plain), ScheduleFacts)
+    try:
+        parsed = parse({"name": facts.name, **plain["definition"]})
+        job = JobDefinition(name=parsed.job)
+        definition = define(job, parsed.trigger, parsed.options, name=facts.name, now=None)
+    except (KeyError, TypeError, RotaError) as error:
+        raise _strange(error) from None
+    return Schedule(definition=definition, **msgspec.structs.asdict(facts))

@@ -1,0 +1,142 @@
+"""What a caller wants, as the JSON that a server takes."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from rota.core.jobs.retry import backoff_of, written_backoff
+from rota.core.jobs.unique import Unique
+from rota.core.runs.dependencies import Follows
+from rota.core.runs.options import RUN_OPTIONS, Order, scope_of
+from rota.core.runs.run import RunFilter
+from rota.core.runs.search import scalar_text
+from rota.core.schedules.documents import written_instant
+from rota.errors import Invalid, UnknownOption
+from rota.remote.problems import Trouble
+from rota.values import json
+from rota.values.durations import Duration, format_duration, parse_duration
+from rota.values.json import Limits
+from rota.values.scope import Scope
+
+_KEY = "idempotency_key"
+
+
+def body_of(order: Order, limits: Limits) -> dict[str, Any]:
+    """Checked as far as can be without its job; the server checks all of it."""
+    for option in order.options:
+        if option not in RUN_OPTIONS:
+            raise UnknownOption(option, RUN_OPTIONS, where=f"a run of {order.job!r}")
+    given = {name: _option(name, value) for name, value in order.options.items() if name != _KEY}
+    return {"job": order.job, "payload": msgspec.Raw(json.encode(order.arguments, limits).encode()), **given}
+
+
+def key_of(order: Order) -> str | None:
+    key: str | None = order.options.get(_KEY)
+    return key
+
+
+def _option(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    match name:
+        case "delay" | "timeout":
+            return duration(value, name)
+        case "run_at":
+            return _instant(value)
+        case "scope":
+            return _scope(value)
+        case "unique":
+            return _unique(value)
+        case "backoff":
+            return _backoff(value)
+        case "after":
+            return [_followed(one) for one in value] if isinstance(value, list | tuple) else value
+        case _:
+            return value
+
+
+def duration(value: Duration, what: str | None = None) -> str:
+    return format_duration(parse_duration(value, what))
+
+
+def _instant(at: object) -> str:
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise Invalid(f"run_at must be a datetime with a zone, not {at!r}", hint="datetime.now(UTC) + …")
+    return written_instant(at)
+
+
+def _scope(value: Scope | tuple[str, str]) -> dict[str, str]:
+    scope = scope_of(value)
+    return {"kind": scope.kind, "id": scope.id}
+
+
+def _unique(value: Any) -> Any:
+    given = msgspec.structs.asdict(value) if isinstance(value, Unique) else value
+    if not isinstance(given, Mapping):
+        return given
+    return {name: duration(one) if isinstance(one, timedelta) else one for name, one in given.items()}
+
+
+def _backoff(value: Any) -> Any:
+    written = written_backoff(backoff_of(value))
+    return {"type": "exponential", **written} if isinstance(written, dict) else written
+
+
+def _followed(one: Any) -> Any:
+    match one:
+        case str():
+            return one
+        case Follows():
+            return {"run": _id(one.run), "on": one.on, "otherwise": one.otherwise}
+        case Mapping() if "run" in one:
+            return {**one, "run": _id(one["run"])}
+        case Mapping():
+            return one
+        case _:
+            return _id(one)
+
+
+def _id(run: Any) -> Any:
+    return getattr(run, "id", run)
+
+
+def query_of(wanted: RunFilter) -> dict[str, Any]:
+    """As parameters of an address."""
+    found = filter_of(wanted)
+    values = found.pop("payload", {})
+    return {**found, **{f"payload.{name}": scalar_text(value, name) for name, value in values.items()}}
+
+
+def filter_of(wanted: RunFilter) -> dict[str, Any]:
+    """As the `filter` of a bulk command."""
+    given = {name: getattr(wanted, name) for name in RunFilter.__struct_fields__ if name not in ("states", "scope")}
+    scope = None if wanted.scope is None else f"{wanted.scope.kind}/{wanted.scope.id}"
+    named = {"state": [state.value for state in wanted.states], "scope": scope, **given}
+    return {name: value for name, value in named.items() if value not in (None, {})}
+
+
+def cursor_of_run(id: str | None) -> str | None:
+    """As `next_cursor` would have it after this run."""
+    if id is None:
+        return None
+    try:
+        return base64.urlsafe_b64encode(UUID(id).bytes).rstrip(b"=").decode()
+    except ValueError:
+        raise Invalid(f"before is no whole id of a run: {id!r:.80}") from None
+
+
+def run_of_cursor(cursor: str | None) -> str | None:
+    try:
+        return None if cursor is None else str(UUID(bytes=base64.urlsafe_b64decode(cursor + "==")))
+    except ValueError:
+        raise Trouble(f"next_cursor is not one that we understand: {cursor!r:.80}") from None
+
+
+def cursor_of_name(name: str | None) -> str | None:
+    return None if name is None else base64.urlsafe_b64encode(name.encode()).rstrip(b"=").decode()

@@ -1,0 +1,57 @@
+"""`client.data_jobs` of a server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.retry import backoff_of, written_backoff
+from rota.registry.data_jobs import checked_data_job
+from rota.remote.decode import job_of, read
+from rota.remote.transport import Transport, path_of
+from rota.values.durations import worded
+
+
+class RemoteDataJobs:
+    """Workers hear of it with their next poll. What is answered has its secrets masked."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def add(
+        self, name: str, kind: str, *, owner: str = "api", actor: str | None = None, **options: Any
+    ) -> JobDefinition:
+        """`kind` is `http`, `command` or `external`; `options` are those of `app.http_job` and `app.command_job`."""
+        checked_data_job(name, kind, options)
+        body = {**_written(options), "name": name, "kind": kind}
+        answer = await self._transport.ask("POST", path_of("jobs"), {"owner": owner}, body, again=True)
+        return _read(answer.body)
+
+    async def change(
+        self, name: str, *, expected: int | None = None, actor: str | None = None, **options: Any
+    ) -> JobDefinition:
+        """A new version: only what is given changes, and what is None goes back to its default. Runs that were
+        enqueued before keep theirs. `expected`: it must still be of this version, or it is a `ChangedMeanwhile`."""
+        seen = {} if expected is None else {"If-Match": f'"{expected}"'}
+        body = _written(options)
+        return _read((await self._transport.ask("PATCH", path_of("jobs", name), body=body, headers=seen)).body)
+
+    async def drop(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
+        """No more runs of it, and its own schedule goes with it. While another schedule or a run needs it, it is
+        refused; with `force`, those schedules are disabled and those runs cancelled."""
+        await self._transport.ask("DELETE", path_of("jobs", name), {"force": force})
+
+
+def _written(options: dict[str, Any]) -> dict[str, Any]:
+    """As JSON has them."""
+    backoff = options.get("backoff")
+    if backoff is None:
+        return dict(worded(options))
+    written = written_backoff(backoff_of(backoff))
+    told = {"type": "exponential", **written} if isinstance(written, dict) else written
+    return {**worded(options), "backoff": told}
+
+
+def _read(body: bytes) -> JobDefinition:
+    told = read(body, dict[str, Any])
+    return job_of({name: fact for name, fact in told.items() if name not in ("schedule", "run")})

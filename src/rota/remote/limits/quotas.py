@@ -1,0 +1,46 @@
+"""`client.quotas` of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rota.core.limits.quotas import QuotaOf, RateOption, checked_place, described, quota_of
+from rota.remote.decode import items, read
+from rota.remote.transport import Transport, path_of
+
+
+class RemoteQuotas:
+    """`kind` and `id` name a scope; without an id, each scope of that kind that has no quota of its own is meant."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def set(
+        self,
+        kind: str,
+        id: str | None = None,
+        *,
+        max_concurrency: int | None = None,
+        max_queued: int | None = None,
+        rate: RateOption = None,
+        actor: str | None = None,
+    ) -> QuotaOf:
+        """In place of the one that was there. The runs that wait or run already come under it, too."""
+        wanted = described(*checked_place(kind, id), quota_of(max_concurrency, max_queued, rate), owner="")
+        body = {name: getattr(wanted, name) for name in ("max_concurrency", "max_queued", "rate")}
+        return read((await self._transport.ask("PUT", _path(kind, id), body=body, again=True)).body, QuotaOf)
+
+    async def get(self, kind: str, id: str | None = None) -> QuotaOf:
+        return read((await self._transport.ask("GET", _path(kind, id))).body, QuotaOf)
+
+    async def drop(self, kind: str, id: str | None = None, *, actor: str | None = None) -> None:
+        """A scope that had its own is under that of its kind then, if there is one."""
+        checked_place(kind, id)
+        await self._transport.ask("DELETE", _path(kind, id))
+
+    async def ls(self) -> Sequence[QuotaOf]:
+        return items((await self._transport.ask("GET", path_of("quotas"))).body, QuotaOf)
+
+
+def _path(kind: str, id: str | None) -> str:
+    return path_of("quotas", kind) if id is None else path_of("quotas", kind, id)

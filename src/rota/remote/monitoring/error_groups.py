@@ -1,0 +1,39 @@
+"""`client.faults` of a server."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from rota.core.monitoring.error_groups import FaultGroups
+from rota.core.runs.options import scope_of
+from rota.remote.decode import read
+from rota.remote.transport import Transport, path_of
+from rota.values.scope import Scope
+
+
+class RemoteFaults:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def groups(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        job: str | None = None,
+        scope: Scope | tuple[str, str] | None = None,
+        limit: int = 50,
+    ) -> FaultGroups:
+        """Runs that failed, timed out or expired within the last day, or the time given, by job and fingerprint.
+
+        The one that was seen last comes first. Of all faults there are, the newest 10 000 are looked at.
+        """
+        wanted = None if scope is None else scope_of(scope)
+        query = {
+            "since": since,
+            "until": until,
+            "job": job,
+            "scope": None if wanted is None else f"{wanted.kind}/{wanted.id}",
+            "limit": limit,
+        }
+        return read((await self._transport.ask("GET", path_of("errors"), query)).body, FaultGroups)

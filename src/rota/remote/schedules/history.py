@@ -1,0 +1,116 @@
+"""What became of plan times, asked of a server: part of `client.schedules`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from rota.core.ledger.audit import Event
+from rota.core.ledger.backfill import RAN, Backfill
+from rota.core.ledger.explain_plan_time import Explanation
+from rota.core.ledger.occurrences import Occurrence, Place, written_place
+from rota.core.ledger.verify import Verification
+from rota.core.monitoring.recent_runs import Recent, checked_recent
+from rota.core.schedules.documents import written_instant
+from rota.errors import Invalid, UnknownSchedule, did_you_mean
+from rota.remote.decode import event_of, items, read
+from rota.remote.encode import cursor_of_name
+from rota.remote.transport import Transport, path_of
+
+_AT_ONCE = 8
+
+
+class RemoteAccounts:
+    """Of one schedule, by its name; the times given need a zone."""
+
+    _transport: Transport
+
+    async def _told(self, name: str, verb: str, **query: Any) -> bytes:
+        return (await self._transport.ask("GET", path_of("schedules", name, verb), query)).body
+
+    async def occurrences(
+        self,
+        name: str,
+        from_at: datetime | None = None,
+        to_at: datetime | None = None,
+        *,
+        limit: int = 100,
+        after: Place | None = None,
+    ) -> Sequence[Occurrence]:
+        """What became of each plan time, the oldest first: of the last day, unless told otherwise.
+
+        `after` is where the page before ended, of the same two times.
+        """
+        spoken: dict[str, Any] = {"from": _maybe(from_at, "from"), "to": _maybe(to_at, "to"), "limit": limit}
+        if after is not None:
+            if from_at is None or to_at is None:
+                raise Invalid("after needs from_at and to_at", hint="give those of the page before")
+            spoken["cursor"] = cursor_of_name(written_place(from_at, to_at, after))
+        return items(await self._told(name, "occurrences", **spoken), Occurrence)
+
+    async def recent(self, names: Sequence[str], limit: int = 30) -> Mapping[str, Recent]:
+        """The last `limit` runs of each of these schedules, those of plan times, the oldest first, by name."""
+        checked_recent(len(names), limit)
+        found: list[Recent | None] = []
+        for place in range(0, len(names), _AT_ONCE):
+            asked = [self._recent(name, limit) for name in names[place : place + _AT_ONCE]]
+            found += await asyncio.gather(*asked)
+        return {name: one for name, one in zip(names, found, strict=True) if one is not None}
+
+    async def _recent(self, name: str, limit: int) -> Recent | None:
+        try:
+            return read((await self._transport.ask("GET", path_of("schedules", name), {"recent": limit})).body, Recent)
+        except UnknownSchedule:
+            return None
+
+    async def events(self, name: str) -> Sequence[Event]:
+        """What was done to it and with it, the oldest first; also to one that was deleted, until its name is reused."""
+        return [event_of(one) for one in items(await self._told(name, "events"), dict[str, Any])]
+
+    async def verify(self, name: str, *, thorough: bool = True) -> Verification:
+        """Whether every plan time is accounted for exactly once; `thorough` looks at each run's, besides counting."""
+        return read(await self._told(name, "verify", thorough=thorough), Verification)
+
+    async def explain(self, name: str, at: datetime | None = None) -> Explanation:
+        """Why a plan time did or did not run, will or will not: the newest that came, unless told otherwise."""
+        return read(await self._told(name, "explain", at=_maybe(at, "at")), Explanation)
+
+    async def backfill(
+        self,
+        name: str,
+        from_at: datetime,
+        to_at: datetime,
+        *,
+        ran: str = "none",
+        concurrency: int = 1,
+        dry_run: bool = False,
+        actor: str | None = None,
+    ) -> Backfill:
+        """Runs for the plan times of its rule from `from_at` to `to_at` that have none, `concurrency` of them at once.
+
+        `ran`: those that have one get another if it did not succeed (`failed`), or in any case (`all`).
+        """
+        if ran not in RAN:
+            raise Invalid(f"ran cannot be {ran!r}", hint=did_you_mean(str(ran), RAN))
+        body = {
+            "from": _instant(from_at, "from"),
+            "to": _instant(to_at, "to"),
+            "ran": ran,
+            "concurrency": concurrency,
+            "dry_run": dry_run,
+        }
+        return read(
+            (await self._transport.ask("POST", path_of("schedules", name, "backfill"), body=body)).body, Backfill
+        )
+
+
+def _instant(at: datetime, what: str) -> str:
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise Invalid(f"{what} must be a datetime with a zone, not {at!r}")
+    return written_instant(at)
+
+
+def _maybe(at: datetime | None, what: str) -> str | None:
+    return None if at is None else _instant(at, what)

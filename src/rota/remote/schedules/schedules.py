@@ -1,0 +1,242 @@
+"""`client.schedules` of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from rota.client.schedules.definition import MOST_LISTED, MOST_PREVIEWED, Defining, require_limit
+from rota.core.calendar.triggers import Trigger
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.status import resume_mode
+from rota.core.planning.simulation_report import Simulated, WhatIf
+from rota.core.runs.bulk import BulkResult
+from rota.core.runs.options import scope_of
+from rota.core.runs.run import Run
+from rota.core.schedules.diff import Difference
+from rota.core.schedules.documents import document_of, written_instant
+from rota.core.schedules.preview import Fire, Foreseen, zone_of
+from rota.core.schedules.schedule import SCHEDULE_OPTIONS, Schedule, ScheduleDefinition, checked_state
+from rota.errors import ChangedMeanwhile, Invalid
+from rota.remote.decode import items, localized, read, schedule_of
+from rota.remote.encode import cursor_of_name, duration
+from rota.remote.problems import Problem, raised
+from rota.remote.schedules.history import RemoteAccounts
+from rota.remote.transport import Transport, once, path_of
+from rota.values.durations import Duration
+from rota.values.instants import micros_at
+from rota.values.json import Limits
+from rota.values.scope import Scope
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from rota.core.schedules.schedule import ScheduleOptions
+
+_PAGE = 500
+
+
+class RemoteSchedules(RemoteAccounts, Defining):
+    """Schedules by name; what is changed here takes effect within a second, on every planner."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        limits: Limits,
+        job: Callable[[str], Awaitable[JobDefinition]],
+        time: Callable[[], Awaitable[datetime]],
+    ) -> None:
+        async def now() -> int:
+            return micros_at(await time())
+
+        super().__init__(job, now, limits)
+        self._transport = transport
+
+    async def create(
+        self,
+        name: str,
+        job: str,
+        trigger: Trigger,
+        *,
+        owner: str = "api",
+        actor: str | None = None,
+        **options: Unpack[ScheduleOptions],
+    ) -> Schedule:
+        definition = await self.define(name, job, trigger, dict(options))
+        document = document_of(name, definition)
+        return _read(await self._send("POST", path_of("schedules"), document, query={"owner": owner}))
+
+    async def _replace(self, old: Schedule, definition: ScheduleDefinition, actor: str | None) -> Schedule | None:
+        document, seen = document_of(old.name, definition), {"If-Match": f'"{old.revision}"'}
+        try:
+            return _read(await self._send("PUT", path_of("schedules", old.name), document, headers=seen))
+        except ChangedMeanwhile:
+            return None
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: object,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> bytes:
+        return (await self._transport.ask(method, path, query, body, headers)).body
+
+    async def delete(self, name: str, *, actor: str | None = None) -> None:
+        await self._transport.ask("DELETE", path_of("schedules", name))
+
+    async def get(self, name: str) -> Schedule:
+        return _read((await self._transport.ask("GET", path_of("schedules", name))).body)
+
+    async def list(
+        self,
+        *,
+        job: str | None = None,
+        owner: str | None = None,
+        text: str | None = None,
+        state: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> Sequence[Schedule]:
+        """By name; `text` is a part of it, `after` the last name of the page before."""
+        require_limit(limit, MOST_LISTED)
+        chosen = {"job": job, "owner": owner, "text": text, "state": checked_state(state)}
+        found: list[Schedule] = []
+        cursor = cursor_of_name(after)
+        while len(found) < limit:
+            wanted = min(_PAGE, limit - len(found))
+            query = {**chosen, "limit": wanted, "cursor": cursor}
+            body = (await self._transport.ask("GET", path_of("schedules"), query)).body
+            page = [schedule_of(one) for one in items(body, dict[str, Any])]
+            found += page
+            if len(page) < wanted:
+                break
+            cursor = cursor_of_name(page[-1].name)
+        return found
+
+    async def pause(
+        self,
+        name: str,
+        *,
+        reason: str | None = None,
+        actor: str | None = None,
+        until: datetime | Duration | None = None,
+    ) -> Schedule:
+        """`until` is an instant, or how long from now."""
+        body = {"reason": reason, "until": _until(until)}
+        return _read(await self._send("POST", path_of("schedules", name, "pause"), body))
+
+    async def resume(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> Schedule:
+        """What passed during the pause is skipped, unless `catch_up` is `latest` or `all`."""
+        body = {"catch_up": resume_mode(catch_up)}
+        return _read(await self._send("POST", path_of("schedules", name, "resume"), body))
+
+    async def enable(self, name: str, *, actor: str | None = None) -> Schedule:
+        return await self._switched(name, "enable")
+
+    async def disable(self, name: str, *, actor: str | None = None) -> Schedule:
+        return await self._switched(name, "disable")
+
+    async def _switched(self, name: str, action: str) -> Schedule:
+        """An operator may do that, who may not change it otherwise."""
+        body = {"action": action, "names": [name]}
+        result = read(await self._send("POST", path_of("schedules:bulk"), body), BulkResult)
+        found = await self.get(name)
+        for refused in result.refused:
+            raise raised(Problem(refused.code, Invalid.status, refused.message))
+        return found
+
+    async def trigger(
+        self,
+        name: str,
+        *,
+        scope: Scope | tuple[str, str] | None = None,
+        force: bool = False,
+        actor: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Sequence[str]:
+        """Run it now, for each of its scopes or for one; `Overlapping` if its policy forbids that, unless forced.
+
+        Returns the ids of the runs. They belong to the schedule, but to no plan time. With an `idempotency_key` it may
+        be asked again: the answer is what was made the first time.
+        """
+        wanted = None if scope is None else scope_of(scope)
+        body = {"scope": None if wanted is None else f"{wanted.kind}/{wanted.id}", "force": force}
+        made = await self._send("POST", path_of("schedules", name, "trigger"), body, headers=once(idempotency_key))
+        return [run.id for run in items(made, Run)]
+
+    async def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
+        """The next plan times, with what daylight saving does to them."""
+        require_limit(count, MOST_PREVIEWED, "count")
+        fires = items(await self._told(name, "preview", n=count, after=after), Fire)
+        zone = zone_of((await self.get(name)).definition)
+        return [localized(fire, zone) for fire in fires]
+
+    async def preview_document(
+        self, document: Mapping[str, Any], count: int = 10, *, after: datetime | None = None
+    ) -> Foreseen:
+        """When a schedule that is still being written would fire, and what is wrong with it; nothing is stored."""
+        require_limit(count, MOST_PREVIEWED, "count")
+        query = {"n": count, "after": after}
+        seen = read(await self._send("POST", path_of("schedules:preview"), document, query), Foreseen)
+        return replace(seen, fires=tuple(localized(fire, seen.timezone) for fire in seen.fires))
+
+    async def simulate(
+        self,
+        name: str,
+        span: Duration = "1d",
+        what_if: WhatIf | None = None,
+        *,
+        start: datetime | None = None,
+        trigger: Trigger | None = None,
+        **options: Any,
+    ) -> Simulated:
+        """What it would do in `span` from `start` (now), with another trigger or other options; nothing is stored."""
+        changed = await self._changed(await self.get(name), None, trigger, options)
+        document = document_of(name, changed)
+        assumed = what_if or WhatIf()
+        body = {
+            "span": duration(span),
+            "start": start,
+            "duration": duration(assumed.duration),
+            "fail_every": assumed.fail_every,
+            "outages": assumed.outages,
+            "workers": assumed.workers,
+            "changes": {**dict.fromkeys(SCHEDULE_OPTIONS), **document},
+        }
+        return read(await self._send("POST", path_of("schedules", name, "simulate"), body), Simulated)
+
+    async def plan_documents(self, documents: Iterable[Mapping[str, Any]], owner: str) -> Sequence[Difference]:
+        """What `apply_documents` would change: schedules made, changed, and those of this owner that are gone."""
+        return await self._applied(documents, owner, dry_run=True)
+
+    async def apply_documents(
+        self, documents: Iterable[Mapping[str, Any]], owner: str, *, actor: str | None = None
+    ) -> Sequence[Difference]:
+        """Schedules as these documents say, each kept under `owner`; those of other owners are a Conflict.
+
+        Schedules of this owner that no document names are deleted. Pauses stay as they are.
+        """
+        return await self._applied(documents, owner, dry_run=False)
+
+    async def _applied(
+        self, documents: Iterable[Mapping[str, Any]], owner: str, *, dry_run: bool
+    ) -> Sequence[Difference]:
+        body = {"owner": owner, "documents": list(documents), "dry_run": dry_run}
+        return items(await self._send("POST", path_of("schedules:apply"), body), Difference)
+
+
+def _read(body: bytes) -> Schedule:
+    return schedule_of(read(body, dict[str, Any]))
+
+
+def _until(until: datetime | Duration | None) -> str | None:
+    if not isinstance(until, datetime):
+        return None if until is None else duration(until)
+    if until.tzinfo is None:
+        raise Invalid("until must be a datetime with a zone")
+    return written_instant(until)

@@ -1,0 +1,61 @@
+"""rota in a plain program, without an event loop of its own: until it is told to stop, or beside what it does."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+
+from rota.client.blocking import BlockingClient, LoopThread
+from rota.client.client import Client
+from rota.core.workers.worker import Queues
+from rota.errors import Invalid
+from rota.process import run_loop
+
+
+class Scripting(ABC):
+    @property
+    @abstractmethod
+    def blocking(self) -> BlockingClient: ...
+
+    @abstractmethod
+    def running(
+        self, *, name: str | None = None, queues: Queues | None = None, labels: Iterable[str] | None = None
+    ) -> AbstractAsyncContextManager[Client]: ...
+
+    def run(self, *, http: bool = False, name: str | None = None, queues: Queues | None = None) -> None:
+        """Work until SIGTERM or Ctrl-C, as `rota worker` does; with `http`, API and dashboard are served, too.
+
+        For the main thread of a program that has nothing else to do.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            raise Invalid("app.run() needs the main thread, for signals", hint="`with app.background():` needs none")
+        serve = importlib.import_module("rota.server").serve
+        run_loop(
+            lambda end_within: serve(self, http=http, name=name, queues=queues, on_signal=end_within), goes_on=True
+        )
+
+    @contextmanager
+    def background(
+        self, *, name: str | None = None, queues: Queues | None = None, labels: Iterable[str] | None = None
+    ) -> Iterator[BlockingClient]:
+        """`with app.background() as client:` works in a thread of its own until the block ends.
+
+        A Ctrl-C while it starts or stops is heard when that is done.
+        """
+        thread = LoopThread()
+        running = self.running(name=name, queues=queues, labels=labels)
+        try:
+            try:
+                thread.see_through(running.__aenter__())
+            except KeyboardInterrupt:  # by now it works
+                thread.see_through(running.__aexit__(None, None, None))
+                raise
+            try:
+                yield self.blocking
+            finally:
+                thread.see_through(running.__aexit__(None, None, None))
+        finally:
+            thread.stop()

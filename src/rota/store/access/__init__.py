@@ -1,0 +1,1 @@
+"""Tokens and sessions in the database."""

@@ -1,0 +1,1 @@
+"""Expectations, notifications and signals in the database."""

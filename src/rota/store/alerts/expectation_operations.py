@@ -1,0 +1,162 @@
+"""The store's operations on expectations, each one transaction that may be repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from rota.core.alerts.expectations import Breach, Breached, Expected, breaches, changed, written
+from rota.errors import UnknownSchedule
+from rota.store.alerts import expectation_facts, expectations
+from rota.store.alerts.emit_signal import MESSENGER
+from rota.store.alerts.expectation_facts import Watched
+from rota.store.alerts.expectations import Subject
+from rota.store.databases.database import Database, Row, Tx
+from rota.store.ledger import audit
+from rota.store.ledger.occurrences import snapshot
+from rota.store.runs import read
+from rota.values.instants import instant
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What a look at one subject has changed: breaches begun, and what is met again."""
+
+    subject: Subject
+    breached: Sequence[Breach] = ()
+    met: Sequence[str] = ()
+    told: bool = False
+
+
+class ExpectationStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def set(self, kind: str, name: str, changes: Mapping[str, Any], owner: str) -> None:
+        """Only what is given changes; from now on all of it is the owner's."""
+
+        async def body(tx: Tx) -> None:
+            subject = await _subject(tx, kind, name)
+            rows = await tx.fetch("lock_expectation", kind=kind, subject=name)
+            expect = changed(expectations.decoded(rows[0][2]) if rows else None, changes)
+            definition = await read.job(tx, name) if kind == "job" else None
+            rests = int(definition is not None and not definition.enabled)
+            text = expectations.encoded(expect)
+            if rows and tuple(rows[0][2:4]) == (text, owner):
+                return  # done by the try before, whose answer got lost
+            facts = {"kind": kind, "subject": name, "definition": text, "owner": owner}
+            await tx.fetch("save_expectation", **facts, rests=rests)
+            told = {**subject.told, "expect": written(expect)}
+            await audit.note(tx, kind, name, "expected", owner, told)
+
+        await self._database.transact(body)
+
+    async def drop(self, kind: str, name: str, actor: str | None) -> bool:
+        """Whether anything was expected. What is breached ends."""
+
+        async def body(tx: Tx) -> bool:
+            subject = await _subject(tx, kind, name)
+            dropped = await expectations.drop(tx, subject, actor=actor)
+            if dropped:
+                await audit.note(tx, kind, name, "expected", actor, {**subject.told, "expect": {}})
+            return dropped
+
+        dropped = await self._database.transact(body)
+        self._database.notify([MESSENGER])
+        return dropped
+
+    async def list(self, kind: str | None = None, name: str | None = None) -> list[Expected]:
+        async def body(tx: Tx) -> list[Expected]:
+            await snapshot(tx)
+            rows = [row for row in await tx.fetch("expectations") if kind in (None, row[0]) and name in (None, row[1])]
+            awake = await expectation_facts.awake(tx, rows)
+            open_now = await tx.fetch("all_breaches") if rows else ()
+            return [_expected(row, open_now, resting=(row[0], row[1]) not in awake) for row in rows]
+
+        return await self._database.read(body)
+
+    async def watch(self) -> Sequence[Change]:
+        """Looks at all of them; whatever has changed is looked at again, and written, in a transaction of its own."""
+        return [change for subject in await self._astray() if (change := await self._settle(*subject)) is not None]
+
+    async def _astray(self) -> Sequence[tuple[str, str]]:
+        """Subjects whose breaches are not as they should be."""
+        if not await self._database.glance(lambda tx: tx.fetch("expectations")):
+            return []
+
+        async def look(tx: Tx) -> Sequence[tuple[str, str]]:
+            await snapshot(tx)
+            ((now,),) = await tx.fetch("now")
+            known: dict[tuple[str, str], set[str]] = {}
+            for kind, name, what, _, _ in await tx.fetch("all_breaches"):
+                known.setdefault((kind, name), set()).add(what)
+            watched = await expectation_facts.observe(tx, await tx.fetch("expectations"), int(now))
+            keys = {(one.subject.kind, one.subject.name): one for one in watched}
+            return [key for key, one in keys.items() if one.gone or _whats(one, int(now)) != known.get(key, set())]
+
+        return await self._database.read(look)
+
+    async def _settle(self, kind: str, name: str) -> Change | None:
+        change = await self._database.transact(partial(_settled, kind=kind, name=name))
+        if change is not None and change.told:
+            self._database.notify([MESSENGER])
+        return change
+
+
+async def _settled(tx: Tx, kind: str, name: str) -> Change | None:
+    """Read, decide, apply. On PostgreSQL, as of one instant: a run on its way from one table to another is in one."""
+    await snapshot(tx)
+    rows = await tx.fetch("lock_expectation", kind=kind, subject=name)
+    if not rows:
+        return None
+    ((now,),) = await tx.fetch("now")
+    (watched,) = await expectation_facts.observe(tx, rows, int(now))
+    subject = watched.subject
+    if watched.gone:
+        await expectations.drop(tx, subject)
+        return None
+    found = {} if watched.facts is None else {b.what: b for b in breaches(watched.expect, watched.facts, int(now))}
+    known = {row[0] for row in await tx.fetch("breaches_of", kind=kind, subject=name)}
+    begun, over = [found[what] for what in found if what not in known], sorted(known - found.keys())
+    if not begun and not over:
+        return None
+    reason = expectations.RESTS if watched.facts is None else expectations.MET
+    met, told_end = await expectations.close(tx, subject, over, reason) if over else ([], False)
+    opened, told = await expectations.open_(tx, subject, begun) if begun else ([], False)
+    return Change(subject, opened, met, told or told_end)
+
+
+def _whats(watched: Watched, now: int) -> set[str]:
+    if watched.facts is None:
+        return set()
+    return {breach.what for breach in breaches(watched.expect, watched.facts, now)}
+
+
+async def _subject(tx: Tx, kind: str, name: str) -> Subject:
+    if kind == "job":
+        return Subject(kind, name, name)
+    rows = await tx.fetch("get_schedule", name=name)
+    if not rows:
+        raise UnknownSchedule(name, [row[0] for row in await tx.fetch("schedule_names")])
+    return Subject(kind, name, rows[0][2], str(rows[0][0]))
+
+
+def _expected(row: Row, open_now: Sequence[Row], *, resting: bool) -> Expected:
+    kind, name, text, owner, since, _ = row
+    mine = [(what, at, details) for k, n, what, at, details in open_now if (k, n) == (kind, name)]
+    return Expected(
+        kind=kind,
+        subject=name,
+        expect=written(expectations.decoded(text)),
+        owner=owner,
+        since=instant(since),
+        resting=resting,
+        breaches=tuple(_breached(*one) for one in mine),
+    )
+
+
+def _breached(what: str, since: int, text: str | None) -> Breached:
+    kept = msgspec.json.decode(text) if text else {}
+    return Breached(what, instant(since), kept.get("message", ""), kept.get("details", {}))

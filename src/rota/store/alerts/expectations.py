@@ -1,0 +1,117 @@
+"""Expectations written down: declared, set, dropped, counted anew; breaches begun and ended, each told once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from rota.core.alerts.expectations import DECLARED, EXPECTED, Breach, Expectations
+from rota.core.jobs.job import JobDefinition
+from rota.core.schedules.documents import written_instant
+from rota.store.databases.database import Tx
+from rota.store.ledger import audit
+from rota.values.instants import instant
+
+WATCHMAN = "watchman"
+DROPPED, RESTS, MET = "it is expected no longer", "it rests", None
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """Of whom something is expected. `job` is that of a schedule, too, and `id` the schedule's."""
+
+    kind: str
+    name: str
+    job: str
+    id: str | None = None
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What a note in its trail says besides: which schedule of this name it was."""
+        return {} if self.id is None else {"schedule_id": self.id}
+
+
+async def declare_job(tx: Tx, definition: JobDefinition) -> None:
+    """As its newest version says; what a person has set stays."""
+    subject = Subject("job", definition.name, definition.name)
+    await declare(tx, subject, definition.expect)
+    await tx.fetch("rest_expectation", kind="job", subject=subject.name, rests=int(not definition.enabled))
+
+
+async def declare(tx: Tx, subject: Subject, expect: Expectations | None) -> None:
+    if expect is None:
+        await drop(tx, subject, owner=DECLARED)
+    else:
+        facts = {"kind": subject.kind, "subject": subject.name, "owner": DECLARED}
+        await tx.fetch("declare_expectation", **facts, definition=encoded(expect))
+
+
+async def drop(tx: Tx, subject: Subject, *, owner: str | None = None, actor: str | None = None) -> bool:
+    """Whatever is expected, or only what `owner` does. Its breaches end with it."""
+    if not await tx.fetch("drop_expectation", kind=subject.kind, subject=subject.name, owner=owner):
+        return False
+    await close(tx, subject, EXPECTED, DROPPED, actor or owner or WATCHMAN)
+    return True
+
+
+async def anew(tx: Tx, kind: str, name: str) -> None:
+    """It goes on after a rest: what passed meanwhile does not count."""
+    await tx.fetch("expect_anew", kind=kind, subject=name)
+
+
+async def open_(tx: Tx, subject: Subject, found: Sequence[Breach]) -> tuple[list[Breach], bool]:
+    """Those that this transaction began, and whether anybody is to be told: the key of their rows makes it one."""
+    rows = [(breach.what, breach.since, _text(breach)) for breach in found]
+    begun = {row[0] for row in await tx.fetch("open_breaches", rows, kind=subject.kind, subject=subject.name)}
+    fresh = [breach for breach in found if breach.what in begun]
+    signals: list[tuple[str, Subject, dict[str, Any]]] = []
+    for breach in fresh:
+        told = _told(breach.what, breach.since, breach.message, breach.details)
+        await audit.note(tx, subject.kind, subject.name, "breached", WATCHMAN, {**subject.told, **told})
+        signals.append(("breached", subject, told))
+        run_id = breach.details.get("run_id")
+        if breach.what == "start_within" and run_id is not None:
+            signals.append(("late", msgspec.structs.replace(subject, kind="run", id=run_id), told))
+    return fresh, await _signal(tx, subject, signals)
+
+
+async def close(
+    tx: Tx, subject: Subject, whats: Iterable[str], reason: str | None, actor: str = WATCHMAN
+) -> tuple[list[str], bool]:
+    """Those that this transaction ended, and whether anybody is to be told."""
+    rows = [(what,) for what in whats]
+    ended = await tx.fetch("close_breaches", rows, kind=subject.kind, subject=subject.name)
+    signals: list[tuple[str, Subject, dict[str, Any]]] = []
+    for what, since, text in ended:
+        kept = msgspec.json.decode(text) if text else {}
+        told = _told(what, since, kept.get("message", ""), kept.get("details", {}))
+        told |= {} if reason is None else {"reason": reason}
+        await audit.note(tx, subject.kind, subject.name, "met", actor, {**subject.told, **told})
+        signals.append(("met", subject, told))
+    return [row[0] for row in ended], await _signal(tx, subject, signals)
+
+
+async def _signal(tx: Tx, subject: Subject, signals: Sequence[tuple[str, Subject, dict[str, Any]]]) -> bool:
+    schedule = subject.name if subject.kind == "schedule" else None
+    rows = [
+        (what, of.kind, of.id if of.kind == "run" else of.name, of.job, schedule, msgspec.json.encode(told).decode())
+        for what, of, told in signals
+    ]
+    return bool(await tx.fetch("signal_breaches", rows)) if rows else False
+
+
+def _told(what: str, since: int, message: str, details: dict[str, Any]) -> dict[str, Any]:
+    return {"what": what, "message": message, "since": written_instant(instant(since)), **details}
+
+
+def _text(breach: Breach) -> str:
+    return msgspec.json.encode({"message": breach.message, "details": breach.details}).decode()
+
+
+def encoded(expect: Expectations) -> str:
+    return msgspec.json.encode(expect, order="deterministic").decode()
+
+
+def decoded(text: str) -> Expectations:
+    return msgspec.json.decode(text, type=Expectations)

@@ -1,0 +1,1 @@
+"""The two databases behind one interface, and the compiler of SQL statements."""

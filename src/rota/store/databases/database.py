@@ -1,0 +1,165 @@
+"""The seam between the store's operations and a database: a transaction that fetches named statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
+
+from rota.core.runs.claim import Candidate, Claim, ClaimRequest, LimitedRequest, NeededRequest, Waiting
+from rota.core.runs.outcome import Report
+from rota.core.runs.run import NewRun
+from rota.errors import Conflict
+from rota.store.databases.statements import Dialect
+from rota.values.clock import Clock
+
+if TYPE_CHECKING:
+    from rota.store.databases.columns import Column, Columns
+    from rota.store.limits.rates import Allowed
+
+
+T = TypeVar("T")
+Row = Sequence[Any]
+Hint = Callable[[str | None], None]
+"""Called with the queue that may have work, or None for any."""
+
+
+class Tx(Protocol):
+    """One transaction. On SQLite no call suspends, so that a whole body runs in one hop to the writer's thread."""
+
+    dialect: Dialect
+    hot: HotForms
+
+    async def fetch(self, statement: str, rows: Sequence[Row] | None = None, /, **values: object) -> Sequence[Row]: ...
+
+    async def fetch_sql(self, sql: str, /, **values: object) -> Sequence[Row]:
+        """A statement composed at run time, in the notation of the `.sql` files."""
+
+    async def script(self, sql: str) -> None: ...
+
+
+class AlreadyThere(Conflict):
+    """An id is taken: this enqueue was done before, and its answer got lost."""
+
+    def __init__(self) -> None:
+        super().__init__("a run of this id is there already")
+
+
+class Completed(msgspec.Struct, frozen=True):
+    """`ids` of runs whose lease was current; `followed`, those of them that others wait for.
+
+    `told`: somebody listens to some of them, and the messenger has something to do.
+    """
+
+    ids: set[str]
+    followed: list[str]
+    told: bool = False
+
+
+class HotForms(Protocol):
+    """The operations that have a form of their own on each database, because they bound its speed."""
+
+    async def enqueue(self, runs: Sequence[NewRun]) -> int:
+        """When they were created. Fails as a whole, with `AlreadyThere`, if one of the ids is taken."""
+
+    async def lock_due(self, providers: Sequence[Row], **limits: object) -> Sequence[Row]:
+        """Schedules that are due, locked, as they are after that; the longest due first. Of each the number and mark of
+        its cursor, whether it has lanes, how far it is planned; and its rowid, if it has one.
+        """
+
+    async def advance_ordinary(self, rows: Columns, rowids: Column) -> None:
+        """How far schedules are planned now that had an ordinary fire. `rowids` as `lock_due` told them."""
+
+    async def insert_planned(self, rows: Sequence[Row]) -> set[str] | None:
+        """Runs of schedules. None when all are new; otherwise the ids of those whose plan time had no run yet."""
+
+    async def claim(self, request: ClaimRequest) -> list[Claim]: ...
+
+    async def complete(self, reports: Sequence[Report]) -> Completed: ...
+
+    async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
+        """Limits to see to, locked, least recently served first."""
+
+    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[Waiting]:
+        """Of each limit up to so many runs, locked, in their order: key and run."""
+
+    async def take(self, request: LimitedRequest | NeededRequest, run_ids: Sequence[str]) -> list[Claim]: ...
+
+    async def needed(self, request: NeededRequest, wanted: int) -> list[Candidate]:
+        """Runs whose needs the worker meets, locked; replicas that are its own among them."""
+
+    async def open_replicas(self, request: NeededRequest, wanted: int) -> list[Candidate]:
+        """One replica, that nobody has yet, of each run of which it has none. Not locked."""
+
+
+Work = Callable[[Tx], Coroutine[Any, Any, T]]
+
+
+class Session(Protocol):
+    """`connection` is the driver's own: asyncpg's, or apsw's."""
+
+    connection: Any
+
+    async def execute(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        """In the database's own notation: `$1` on PostgreSQL, `?` on SQLite."""
+
+    async def within(self, work: Work[T]) -> T:
+        """Statements of ours, in the same transaction."""
+
+
+class Database(Protocol):
+    dialect: Dialect
+    clock: Clock
+    polls: bool
+    """Hints of other processes do not get here: what they leave is found by looking."""
+
+    async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
+        """Run `work` in a transaction; again, from the start, when the database asks for it.
+
+        Unless told that it is not `repeatable`, also when the connection broke and nobody knows whether it committed.
+        `deadline` replaces that of every call, for what may take longer.
+        """
+
+    async def alone(self, work: Work[T]) -> T:
+        """Run `work`, which is a single statement, without a transaction around it where that saves a round trip."""
+
+    async def glance(self, work: Work[T]) -> T:
+        """Run `work`, which is a single question, without a transaction around it where that saves round trips."""
+
+    async def read(self, work: Work[T]) -> T:
+        """Run `work` on a snapshot, without blocking writers."""
+
+    async def foresee(self, work: Work[Any]) -> None:
+        """Read what will soon be written to, where whoever writes it then has it at hand; elsewhere, nothing is done.
+        It comes after what this process is about to write.
+        """
+
+    def session(self) -> AbstractAsyncContextManager[Session]:
+        """A transaction that stays open while somebody works in it; left by an exception, it is rolled back."""
+
+    def version(self) -> object | None:
+        """Another one after every commit, by anybody; None if that cannot be told without waiting."""
+
+    def notify(self, queues: Iterable[str | None]) -> None:
+        """Tell listeners, soon, that these queues may have work. A hint: it may be lost."""
+
+    def listen(self, hint: Hint) -> Callable[[], None]:
+        """Returns how to stop listening. Hints arrive on the caller's event loop."""
+
+    def twin(self) -> Database:
+        """The same database for another thread's event loop."""
+
+    async def close(self) -> None: ...
+
+
+def drive(body: Any) -> Any:
+    """Run a coroutine that never suspends."""
+    try:
+        body.send(None)
+    except StopIteration as stop:
+        return stop.value
+    body.close()
+    raise RuntimeError("a transaction's body waited for something other than its statements")

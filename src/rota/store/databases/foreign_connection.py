@@ -1,0 +1,161 @@
+"""Enqueue on a connection that is not ours, inside its owner's transaction."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from typing import Any
+
+from rota.core.runs.run import NewRun
+from rota.errors import Invalid, Unavailable
+from rota.store.databases.statements import POSTGRES, SQLITE, Dialect, blocks
+from rota.store.runs.enqueue import ready_row
+from rota.values.clock import HostClock
+
+_SAFE_SQLITE = (3, 51, 3)
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
+_NOW = re.compile(r"(?<![:\w]):now\b")
+
+Values = tuple[object, ...]
+
+
+def statements(run: NewRun, dialect: Dialect, style: str) -> list[tuple[str, Any]]:
+    """(sql, values) to execute in order; `style` is `numeric` ($1), `format` (%s), `qmark` (?) or `named` (:name)."""
+    if run.holds:
+        raise Invalid(
+            "a run with a unique or idempotency key cannot be enqueued inside another transaction",
+            hint="whether the key is free is decided under a lock of rota's own: enqueue it after your commit",
+        )
+    if run.after:
+        raise Invalid(
+            "a run that follows others cannot be enqueued inside another transaction",
+            hint="the runs that it follows are held until it is there: enqueue it after your commit",
+        )
+    if any(gate.decides for gate in run.gates):
+        raise Invalid(
+            "a run whose limit decides at its enqueue cannot be enqueued inside another transaction",
+            hint="whether there is room is decided under a lock of rota's own: enqueue it after your commit",
+        )
+    if run.staff:
+        raise Invalid(
+            "a run for some workers only, or for several, cannot be enqueued inside another transaction",
+            hint="what they need is written where others would wait for you: enqueue it after your commit",
+        )
+    if run.pipeline:
+        raise Invalid(
+            "a pipeline cannot be enqueued inside another transaction",
+            hint="where its first part is done, the database says: enqueue it after your commit",
+        )
+    put = [_postgres(run, style)] if dialect is POSTGRES else _sqlite(run)
+    return [*put, *_under_limits(run, dialect, style)] if run.gates else put
+
+
+def _postgres(run: NewRun, style: str) -> tuple[str, Any]:
+    text = _NOW.sub(POSTGRES.now or "", _block(POSTGRES, "enqueue_one"))
+    return _bound(text, {name: getattr(run, name) for name in _PARAMETER.findall(text)}, style)
+
+
+def _under_limits(run: NewRun, dialect: Dialect, style: str) -> list[tuple[str, Any]]:
+    gate, back = _block(dialect, "insert_gate"), _block(dialect, "hold_back")
+    values = [
+        {"run_id": run.id, "key": gate.key, "place": place, "max": gate.max, "period": gate.period}
+        for place, gate in enumerate(run.gates)
+    ]
+    return [*(_bound(gate, one, style) for one in values), _bound(back, {"run_id": run.id}, style)]
+
+
+def _block(dialect: Dialect, name: str) -> str:
+    lines = blocks(dialect.name)[name].strip().rstrip(";").splitlines()
+    return "\n".join(line for line in lines if not line.startswith("--"))
+
+
+def _bound(text: str, values: dict[str, Any], style: str) -> tuple[str, Any]:
+    names = _PARAMETER.findall(text)
+    if style == "named":
+        return text, values
+    if style == "numeric":
+        order = list(dict.fromkeys(names))
+        sql = _PARAMETER.sub(lambda match: f"${order.index(match.group(1)) + 1}", text)
+        return sql, tuple(values[name] for name in order)
+    return _PARAMETER.sub("%s" if style == "format" else "?", text), tuple(values[name] for name in names)
+
+
+def _sqlite(run: NewRun) -> list[tuple[str, Any]]:
+    now = HostClock().micros()
+    due = run.run_at if run.run_at is not None else now + run.delay
+    insert = blocks("sqlite")["insert_run"].strip().rstrip(";")
+    row: Values = (run.id, run.job, run.job_version, run.queue, run.priority, run.scope_kind, run.scope_id, run.key)
+    row += (run.payload, run.tags, run.metadata, run.overrides, run.max_attempts, run.on_lost)
+    row += (run.retry_of, run.origin_id, now, due)
+    return [(insert, row), (blocks("sqlite")["insert_ready"].strip().rstrip(";"), ready_row(run, due, now))]
+
+
+def execute_in(connection: Any, run: NewRun, dialect: Dialect) -> None:
+    driver = type(connection).__module__.partition(".")[0]
+    if isinstance(connection, sqlite3.Connection):
+        cursor = connection.cursor()
+        cursor.row_factory = None  # whatever rows the connection makes for its owner
+        _refuse_unsafe_sqlite(cursor.execute("pragma database_list").fetchall())
+    if driver == "sqlalchemy":
+        from sqlalchemy import text
+
+        if dialect is SQLITE:  # all of its drivers are Python's own
+            _refuse_unsafe_sqlite(connection.execute(text("pragma database_list")).fetchall())
+        for sql, values in statements(run, dialect, "named"):
+            connection.execute(text(sql), values)
+        return
+    if hasattr(connection, "in_atomic_block"):
+        _execute_in_django(connection, run, dialect)
+        return
+    target = connection if hasattr(connection, "execute") else connection.cursor()
+    for sql, values in statements(run, dialect, "format" if dialect is POSTGRES else "qmark"):
+        target.execute(sql, values)
+
+
+def _execute_in_django(connection: Any, run: NewRun, dialect: Dialect) -> None:
+    """`django.db.connection`, or one of `django.db.connections`."""
+    if connection.vendor != "postgresql" or dialect is not POSTGRES:
+        raise Invalid(
+            "a run can be enqueued inside a transaction of Django's only if both are in the same PostgreSQL",
+            hint="enqueue it when that is committed: `from rota.django import on_commit`",
+        )
+    if not connection.in_atomic_block:
+        raise Invalid("there is no transaction to enqueue in", hint="begin one: `with transaction.atomic():`")
+    with connection.cursor() as cursor:
+        for sql, values in statements(run, dialect, "format"):
+            cursor.execute(sql, values)
+
+
+async def aexecute_in(connection: Any, run: NewRun, dialect: Dialect) -> None:
+    driver = type(connection).__module__.partition(".")[0]
+    if driver == "sqlalchemy":
+        from sqlalchemy import text
+
+        for sql, values in statements(run, dialect, "named"):
+            await connection.execute(text(sql), values)
+    elif driver == "asyncpg":
+        for sql, values in statements(run, dialect, "numeric"):
+            await connection.execute(sql, *values)
+    else:
+        for sql, values in statements(run, dialect, "format" if dialect is POSTGRES else "qmark"):
+            await connection.execute(sql, values)
+
+
+def _refuse_unsafe_sqlite(files: list[Any]) -> None:
+    """`files`: what `pragma database_list` says on that connection."""
+    if sqlite3.sqlite_version_info < _SAFE_SQLITE:
+        raise Unavailable(
+            f"Python's sqlite3 is linked with SQLite {sqlite3.sqlite_version}, which can corrupt a WAL file that "
+            "another connection checkpoints",
+            hint="use apsw for this transaction, or SQLite 3.51.3 or newer",
+        )
+    from rota.store.databases.sqlite.sqlite import is_open_here  # late: whoever imports rota need not have the driver
+
+    # Locks are the process's: a copy of SQLite that closes the file drops those of another copy, unseen by it.
+    for _, _, path in files:
+        if path and is_open_here(path):
+            raise Unavailable(
+                f"rota has {path} open in this process, and Python's sqlite3 is another copy of SQLite: closing one "
+                "would drop the locks of the other",
+                hint="use apsw for this transaction: it is the copy that rota uses",
+            )

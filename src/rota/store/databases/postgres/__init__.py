@@ -1,0 +1,1 @@
+"""PostgreSQL: the pool, hot statements, LISTEN/NOTIFY, stuck connections."""

@@ -1,0 +1,333 @@
+"""PostgreSQL: a small pool, pinned plans, a deadline on every call, coalesced notifications."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from datetime import timedelta
+from typing import Any, TypeAlias, TypeVar
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import asyncpg
+
+from rota.errors import BadConfig, Conflict, DeadlineExceeded, Invalid, RotaError, Unavailable
+from rota.store.databases.columns import Column, Columns
+from rota.store.databases.database import Hint, HotForms, Row, Work
+from rota.store.databases.pinned_plans import PINNED, UNCOMPILED
+from rota.store.databases.postgres.notify import Listener, Notifier
+from rota.store.databases.postgres.postgres_hot import PostgresHotForms
+from rota.store.databases.postgres.stuck_connections import Silence
+from rota.store.databases.statements import POSTGRES, Statement, compile_sql, compile_statement
+from rota.values.clock import Clock, HostClock
+
+T = TypeVar("T")
+
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+
+_CONNECT = 5.0
+_TRIES = 4
+_STATEMENTS = 200
+_SESSIONS = 16
+# A hint is not worth waiting for the disk.
+_NOTIFY = """
+select set_config('synchronous_commit', 'off', true), pg_notify('rota', queue) from unnest($1::text[]) as queue
+"""
+_READING = f"set transaction read only; {UNCOMPILED}"
+_BROKEN = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.AdminShutdownError,
+    asyncpg.InternalClientError,  # the server has said goodbye, and the connection was used before it was closed
+    ConnectionError,
+)
+_ASKED_AGAIN: tuple[type[Exception], ...] = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+
+
+class PostgresTx:
+    dialect = POSTGRES
+
+    def __init__(self, connection: Connection, statements: Statements) -> None:
+        self.hot: HotForms = PostgresHotForms(self)
+        self._connection = connection
+        self._statements = statements
+
+    async def fetch(self, statement: str, rows: Sequence[Row] | None = None, /, **values: object) -> Sequence[Row]:
+        compiled = self._statements.named(statement)
+        if rows is not None:
+            columns = Columns.of(rows).columns if rows else [()] * len(compiled.columns)
+            whole = columns[0] if len(columns[0]) == len(rows) else [*columns[0]] * len(rows)
+            arrays = [whole, *map(_array, columns[1:])]
+            values.update(zip(compiled.columns, arrays, strict=True))
+        return await self._run(compiled, values)
+
+    async def fetch_sql(self, sql: str, /, **values: object) -> Sequence[Row]:
+        statement = compile_sql("composed", sql, POSTGRES, manual_clock=self._statements.manual_clock is not None)
+        return await self._run(statement, values)
+
+    async def _run(self, statement: Statement, values: dict[str, object]) -> Sequence[Any]:
+        if self._statements.manual_clock:
+            values["now"] = self._statements.manual_clock.micros()
+        return await self._connection.fetch(statement.sql, *[values[name] for name in statement.parameters])
+
+    async def script(self, sql: str) -> None:
+        await self._connection.execute(sql)
+
+    async def copy(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Many rows at once, without a statement for each."""
+        await self._connection.copy_records_to_table(table, records=rows, columns=columns)
+
+
+def _array(column: Column) -> Column:
+    """What all rows have in common is sent once; `unnest` pads the array with nulls, which the statement fills."""
+    return () if len(column) == 1 and column[0] is None else column
+
+
+class PostgresSession:
+    def __init__(self, connection: Connection, statements: Statements) -> None:
+        self.connection = connection
+        self._statements = statements
+
+    async def execute(self, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in await self.connection.fetch(sql, *values)]
+
+    async def within(self, work: Work[T]) -> T:
+        if not self.connection.is_in_transaction():
+            raise Conflict("the transaction was ended inside its block", hint="leave that to the block")
+        await self.connection.execute(PINNED)  # from here on: what comes before is not ours
+        return await work(PostgresTx(self.connection, self._statements))
+
+
+class Statements:
+    """Compiled once per process and database; with a manual clock its time is bound instead of the server's."""
+
+    def __init__(self, manual_clock: Clock | None) -> None:
+        self.manual_clock = manual_clock
+        self._compiled: dict[str, Statement] = {}
+
+    def named(self, name: str) -> Statement:
+        found = self._compiled.get(name)
+        if found is None:
+            found = compile_statement(name, POSTGRES, manual_clock=self.manual_clock is not None)
+            self._compiled[name] = found
+        return found
+
+
+class PostgresDatabase:
+    dialect = POSTGRES
+
+    def __init__(self, url: str, manual_clock: Clock | None = None, *, deadline: timedelta, size: int = 8) -> None:
+        self.url = url
+        self.deadline = deadline
+        self._dsn, self._pooled = without_pooler(url)
+        self.polls = self._pooled
+        self.clock = manual_clock or HostClock()  # for measuring only: the server's clock decides
+        self._manual_clock = manual_clock
+        self._statements = Statements(manual_clock)
+        self._idle: list[Connection] = []
+        self._free = asyncio.Semaphore(size)
+        self._closed = False
+        self._notifier = Notifier(self._send_notification)
+        self._listener: Listener | None = None
+        self._aside: PostgresDatabase | None = None
+        self._silence = None if self._pooled else Silence(self.connect)  # a pooler's processes are not ours to ask for
+
+    async def connect(self) -> Connection:
+        limit = self.deadline.total_seconds()
+        try:
+            return await asyncpg.connect(
+                self._dsn,
+                timeout=min(_CONNECT, limit),
+                command_timeout=limit,
+                max_cached_statement_lifetime=0,
+                statement_cache_size=0 if self._pooled else _STATEMENTS,
+            )
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
+            raise translated(error, self.deadline) from error
+
+    @contextlib.asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Connection]:
+        """A connection that fails in any way is thrown away: nobody can know what state it is in."""
+        async with self._free:
+            connection = self._pop_idle() or await self.connect()
+            try:
+                yield connection
+            except BaseException as error:
+                expected = isinstance(error, RotaError | asyncpg.PostgresError)
+                # One that is closed cannot even say whether it is in a transaction.
+                if not expected or connection.is_closed() or connection.is_in_transaction():
+                    connection.terminate()
+                raise
+            finally:
+                if not connection.is_closed():
+                    if self._closed:
+                        connection.terminate()
+                    else:
+                        self._idle.append(connection)
+
+    def _pop_idle(self) -> Connection | None:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                return connection
+        return None
+
+    async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
+        if deadline is not None:
+            return await self._patiently(work, repeatable, deadline)
+        return await self._within(PINNED, work, repeatable=repeatable)
+
+    async def _patiently(self, work: Work[T], repeatable: bool, deadline: timedelta) -> T:
+        """On a connection of its own: each of the others has the usual deadline built in."""
+        patient = PostgresDatabase(self.url, self._manual_clock, deadline=deadline, size=1)
+        try:
+            return await patient.transact(work, repeatable=repeatable)
+        finally:
+            await patient.close()
+
+    async def alone(self, work: Work[T]) -> T:
+        # Behind a pooler, only a transaction keeps a statement and its execution on one server connection.
+        return await self._within(PINNED if self._pooled else None, work)
+
+    async def glance(self, work: Work[T]) -> T:
+        return await self._within(_READING if self._pooled else None, work)
+
+    async def read(self, work: Work[T]) -> T:
+        return await self._within(_READING, work)
+
+    async def foresee(self, work: Work[Any]) -> None:
+        """The server has it at hand for all its connections."""
+
+    async def _within(self, settings: str | None, work: Work[T], *, repeatable: bool = True) -> T:
+        again = _ASKED_AGAIN + (_BROKEN if repeatable else ())
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                async with asyncio.timeout(self.deadline.total_seconds()), self._connection() as connection:
+                    return await self._answered(connection, settings, work)
+            except TimeoutError as error:
+                self._forget_idle()  # the others may be half-open, too: one deadline is enough to learn it
+                raise DeadlineExceeded("a transaction", self.deadline.total_seconds()) from error
+            except (asyncpg.PostgresError, *_BROKEN, OSError, UnicodeError) as error:
+                if isinstance(error, _BROKEN):
+                    self._forget_idle()  # after a restart of the server they are all dead
+                if not tries_left or not isinstance(error, again):
+                    raise translated(error, self.deadline) from error
+        raise AssertionError("unreachable")
+
+    async def _answered(self, connection: Connection, settings: str | None, work: Work[T]) -> T:
+        """Or the connection breaks, if nobody is at its other end."""
+        if self._silence is None:
+            return await self._transaction(connection, settings, work)
+        self._silence.begin(connection)
+        try:
+            return await self._transaction(connection, settings, work)
+        finally:
+            self._silence.end(connection)
+
+    def _forget_idle(self) -> None:
+        while connection := self._pop_idle():
+            connection.terminate()
+
+    def _limits(self) -> str:
+        limit = int(self.deadline.total_seconds() * 1_000)
+        # The second one is for a process that freezes in here: its locks must not outlast the deadline of others.
+        return f"set local statement_timeout = {limit}; set local idle_in_transaction_session_timeout = {limit}"
+
+    async def _transaction(self, connection: Connection, settings: str | None, work: Work[T]) -> T:
+        if settings is None:
+            return await work(PostgresTx(connection, self._statements))
+        await connection.execute(f"begin; {self._limits()}; {settings}")
+        try:
+            result = await work(PostgresTx(connection, self._statements))
+        except (RotaError, asyncpg.PostgresError):
+            await connection.execute("rollback")
+            raise
+        await connection.execute("commit")
+        return result
+
+    @contextlib.asynccontextmanager
+    async def session(self) -> AsyncIterator[PostgresSession]:
+        """On connections aside: whoever works in them may need one of ours before he is done."""
+        if self._aside is None:
+            self._aside = PostgresDatabase(self.url, self._manual_clock, deadline=self.deadline, size=_SESSIONS)
+        async with self._aside._connection() as connection:
+            begin = f"begin; {self._limits()}"
+            await connection.execute(begin)
+            try:
+                yield PostgresSession(connection, self._statements)
+            except BaseException:
+                try:
+                    await asyncio.shield(connection.execute("rollback"))
+                except Exception:  # what went wrong before says more
+                    connection.terminate()
+                raise
+            await connection.execute("commit")
+
+    async def _send_notification(self, queues: list[str]) -> None:
+        async with asyncio.timeout(self.deadline.total_seconds()), self._connection() as connection:
+            await connection.execute(_NOTIFY, queues)
+
+    def version(self) -> object | None:
+        return None
+
+    def notify(self, queues: Iterable[str | None]) -> None:
+        self._notifier.tell(queues)
+
+    def listen(self, hint: Hint) -> Callable[[], None]:
+        if self._pooled:
+            return lambda: None  # a pooler does not pass notifications on: work is found by polling
+        if self._listener is None:
+            self._listener = Listener(self.connect)
+        return self._listener.add(hint)
+
+    def twin(self) -> PostgresDatabase:
+        return PostgresDatabase(self.url, self._manual_clock, deadline=self.deadline, size=2)
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._silence:
+            await self._silence.close()
+        if self._aside:
+            await self._aside.close()
+        await self._notifier.flush()
+        if self._listener:
+            await self._listener.close()
+        while connection := self._pop_idle():
+            with contextlib.suppress(Exception):
+                await connection.close(timeout=1)
+
+
+def without_pooler(url: str) -> tuple[str, bool]:
+    """`?pooler=transaction` is ours: the connections are a pooler's, which hands them on after each transaction."""
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    pooler = options.pop("pooler", None)
+    if pooler not in (None, "transaction"):
+        raise BadConfig(f"pooler cannot be {pooler!r}", hint="leave it out, or write ?pooler=transaction")
+    return urlunsplit(parts._replace(query=urlencode(options))), pooler is not None
+
+
+def translated(error: BaseException, deadline: timedelta) -> RotaError:
+    match error:
+        case RotaError():
+            return error
+        case asyncpg.InvalidPasswordError() | asyncpg.InvalidAuthorizationSpecificationError():
+            return BadConfig("PostgreSQL refused the user or password", hint="check ROTA_DATABASE_URL")
+        case asyncpg.InvalidCatalogNameError():
+            return BadConfig("PostgreSQL has no database of that name", hint="create it, then run `rota migrate`")
+        case asyncpg.DataError() | UnicodeError():
+            return Invalid(f"a value cannot be stored: {error}")
+        case asyncpg.ClientConfigurationError() | ValueError():
+            return BadConfig(f"the database URL is not understood: {error}")
+        case asyncpg.UndefinedTableError() | asyncpg.UndefinedColumnError():
+            return Unavailable(f"the database has no rota tables: {error}", hint="run `rota migrate`")
+        case asyncpg.InvalidSQLStatementNameError() | asyncpg.DuplicatePreparedStatementError():
+            said = str(error).splitlines()[0]  # the driver's advice below is for those who call it themselves
+            return BadConfig(f"PostgreSQL: {said}", hint="behind a pooler, add ?pooler=transaction to the URL")
+        case asyncpg.QueryCanceledError():
+            return DeadlineExceeded("a statement", deadline.total_seconds())
+        case TimeoutError():
+            return DeadlineExceeded("connecting to PostgreSQL", min(_CONNECT, deadline.total_seconds()))
+        case _:
+            hint = "is it running? check --database or ROTA_DATABASE_URL" if isinstance(error, OSError) else None
+            return Unavailable(f"PostgreSQL: {error or type(error).__name__}", hint=hint)

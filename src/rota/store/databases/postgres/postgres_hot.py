@@ -1,0 +1,152 @@
+"""The hot operations on PostgreSQL: one statement each, arrays in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+import asyncpg
+from msgspec.structs import asdict, astuple
+
+from rota.core.runs.claim import Candidate, Claim, ClaimRequest, LimitedRequest, NeededRequest, Waiting
+from rota.core.runs.outcome import Report
+from rota.core.runs.run import NewRun
+from rota.store.databases.columns import Column, Columns
+from rota.store.databases.database import AlreadyThere, Completed, Row
+from rota.store.limits.rates import Allowed, allowed
+from rota.values.durations import in_micros
+
+if TYPE_CHECKING:
+    from rota.store.databases.postgres.postgres import PostgresTx
+
+_PAYLOAD, _FACTS = 8, 18
+_SHAPE = (
+    *("jobs", "job_versions", "queues", "priorities", "scope_kinds", "scope_ids", "keys", "tags", "metadata"),
+    *("overrides", "max_attempts", "on_losts", "retry_ofs", "origin_ids", "run_ats", "delays", "limit_keys"),
+)
+_AWAITS = 11  # in the rows of schedules that are due
+_PLACE = attrgetter("rank", "run_at", "run_id")
+_REPLICAS = 500
+_EMPTY_FOR = in_micros(timedelta(seconds=0.2))
+
+
+class PostgresHotForms:
+    def __init__(self, tx: PostgresTx) -> None:
+        self._tx = tx
+
+    async def enqueue(self, runs: Sequence[NewRun]) -> int:
+        try:
+            rows = await (self._enqueue_one(runs[0]) if len(runs) == 1 else self._enqueue_all(runs))
+        except asyncpg.UniqueViolationError as error:
+            raise AlreadyThere from error
+        return int(rows[0][0])
+
+    async def _enqueue_one(self, run: NewRun) -> Sequence[Row]:
+        """Without arrays, which cost more than one row is worth."""
+        return await self._tx.fetch("enqueue_one", **asdict(run), limit_key=run.limit_key)
+
+    async def _enqueue_all(self, runs: Sequence[NewRun]) -> Sequence[Row]:
+        shapes: dict[tuple[object, ...], int] = {}
+        numbers: dict[int, int] = {}
+        rows: list[tuple[str, str, int | None]] = []
+        for run in runs:
+            model = run.like or run
+            number = numbers.get(id(model))
+            if number is None:
+                facts = astuple(model)
+                shape = (*facts[1:_PAYLOAD], *facts[_PAYLOAD + 1 : _FACTS], model.limit_key)
+                number = numbers[id(model)] = shapes.setdefault(shape, len(shapes) + 1)
+            rows.append((run.id, run.payload, number))
+        columns = dict(zip(_SHAPE, zip(*shapes, strict=True), strict=True))
+        if len(shapes) == 1:
+            rows = [(id, payload, None) for id, payload, _ in rows]
+        return await self._tx.fetch("enqueue_plain", rows, **columns)
+
+    async def lock_due(self, providers: Sequence[Row], **limits: object) -> Sequence[Row]:
+        locked = await self._tx.fetch("lock_due", providers, **limits)
+        laned = {str(row[0]) for row in await self._tx.fetch("with_lanes", [(row[1],) for row in locked])}
+        if not laned and not any(row[_AWAITS] for row in locked):
+            return locked
+        return [
+            (*row[:4], int(row[1] in laned), *row[5:_AWAITS], None if row[_AWAITS] is None else str(row[_AWAITS]))
+            for row in locked
+        ]
+
+    async def advance_ordinary(self, rows: Columns, rowids: Column) -> None:
+        await self._tx.fetch("advance_cursors", rows)
+
+    async def insert_planned(self, rows: Sequence[Row]) -> set[str] | None:
+        ((count, some),) = await self._tx.fetch("insert_planned", rows, expected=len(rows))
+        return None if count == len(rows) else {str(id) for id in some or ()}
+
+    async def claim(self, request: ClaimRequest) -> list[Claim]:
+        asks = request.asks
+        rows = await self._tx.fetch(
+            "claim",
+            queues=[ask.queue for ask in asks],
+            limits=[ask.wanted for ask in asks],
+            ranks=[ask.after.rank for ask in asks],
+            run_ats=[ask.after.run_at for ask in asks],
+            ids=[ask.after.id for ask in asks],
+            solo=request.solo,
+            jobs=list(request.known),
+            versions=list(request.known.values()),
+            worker_id=request.worker_id,
+            lease=request.lease,
+        )
+        return _in_order([Claim(str(row[0]), *row[1:]) for row in rows], [ask.queue for ask in asks])
+
+    async def complete(self, reports: Sequence[Report]) -> Completed:
+        # In the order of ids: two reports of the same runs, repeated after an unknown outcome, must not deadlock.
+        rows = sorted((r.run_id, r.fence, r.busy, r.result, r.measures) for r in reports)
+        ((count, some, followed, told),) = await self._tx.fetch("complete", rows, expected=len(rows))
+        ids = {row[0] for row in rows} if count == len(rows) else {str(id) for id in some or ()}
+        return Completed(ids, [str(id) for id in followed or ()], told)
+
+    async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
+        values = {**_wanted(request), "needs": list(request.met.under_limits), "name": request.name}
+        return allowed(await self._tx.fetch("open_keys", limit=limit, idle=_EMPTY_FOR, **values))
+
+    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[Waiting]:
+        values = {**_wanted(request), "needs": list(request.met.under_limits), "name": request.name}
+        rows = await self._tx.fetch("limited_candidates", keys=list(asked), wanted=list(asked.values()), **values)
+        return [Waiting(key, str(id), solo, bool(is_open)) for key, id, solo, is_open in rows]
+
+    async def take(self, request: LimitedRequest | NeededRequest, run_ids: Sequence[str]) -> list[Claim]:
+        ids = [(id,) for id in run_ids]
+        rows = await self._tx.fetch("take_limited", ids, worker_id=request.worker_id, lease=request.lease)
+        claims = {str(row[0]): Claim(*(str(row[0]), *row[1:], True)) for row in rows}
+        return [claims[id] for id in run_ids if id in claims]
+
+    async def needed(self, request: NeededRequest, wanted: int) -> list[Candidate]:
+        met = request.met
+        places = [0] * len(met.named) + [1] * len(met.plain)
+        values = {**_wanted(request), "needs": list(met.all), "places": places, "wanted": wanted}
+        rows = await self._tx.fetch("needed_candidates", **values)
+        return [Candidate(rank, place, at, str(id), solo) for id, rank, place, at, solo in rows]
+
+    async def open_replicas(self, request: NeededRequest, wanted: int) -> list[Candidate]:
+        values = {**_wanted(request), "needs": list(request.met.open_to), "name": request.name, "wanted": wanted}
+        rows = await self._tx.fetch("open_replicas", walk=_REPLICAS + wanted, **values)
+        return [Candidate(rank, place, at, str(id), solo, str(up)) for id, rank, place, at, solo, up in rows]
+
+
+def _in_order(claims: list[Claim], queues: Sequence[str]) -> list[Claim]:
+    """A statement that deletes returns its rows in any order; they begin in this one."""
+    claims.sort(key=_PLACE)
+    if len(queues) > 1:
+        turns = {queue: turn for turn, queue in enumerate(queues)}
+        claims.sort(key=lambda claim: turns[claim.queue])
+    return claims
+
+
+def _wanted(request: LimitedRequest | NeededRequest) -> dict[str, object]:
+    known = request.known
+    return {
+        "queues": list(request.queues),
+        "jobs": list(known),
+        "versions": list(known.values()),
+        "solo": request.solo,
+    }

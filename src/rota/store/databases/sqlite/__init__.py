@@ -1,0 +1,1 @@
+"""SQLite: connections, threads, and the checks of the file."""

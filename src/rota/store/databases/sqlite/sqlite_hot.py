@@ -1,0 +1,164 @@
+"""The hot operations on SQLite: few statements, each for a whole batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import apsw
+import msgspec
+
+from rota.core.runs.claim import Candidate, Claim, ClaimRequest, LimitedRequest, NeededRequest, Waiting
+from rota.core.runs.outcome import Report
+from rota.core.runs.run import NewRun
+from rota.store.alerts import emit_signal
+from rota.store.databases.columns import Column, Columns
+from rota.store.databases.database import AlreadyThere, Completed, Row
+from rota.store.databases.sqlite.connection_thread import is_frozen
+from rota.store.limits.rates import Allowed, allowed
+from rota.store.runs.enqueue import ready_row
+from rota.values.durations import in_micros
+
+if TYPE_CHECKING:
+    from rota.store.databases.sqlite.sqlite import SqliteTx
+
+Known = Mapping[str, int]
+
+_EMPTY_FOR = in_micros(timedelta(seconds=0.2))
+_MANY, _NEAR = 200, 20
+_decode_rows = msgspec.json.Decoder(list[list[Any]]).decode
+
+
+class SqliteHotForms:
+    def __init__(self, tx: SqliteTx) -> None:
+        self._tx = tx
+
+    async def enqueue(self, runs: Sequence[NewRun]) -> int:
+        now = self._tx.micros()
+        due = [run.run_at if run.run_at is not None else now + run.delay for run in runs]
+        rows = [(*msgspec.structs.astuple(run)[:16], now, at) for run, at in zip(runs, due, strict=True)]
+        try:
+            self._tx.each("insert_run", rows)
+        except apsw.ConstraintError as error:
+            if is_frozen(error):
+                raise
+            raise AlreadyThere from error
+        self._tx.each("insert_ready", [ready_row(run, at, now) for run, at in zip(runs, due, strict=True)])
+        return now
+
+    async def lock_due(self, providers: Sequence[Row], **limits: object) -> Sequence[Row]:
+        return await self._tx.fetch("lock_due", providers, **limits)
+
+    async def advance_ordinary(self, rows: Columns, rowids: Column) -> None:
+        await self._tx.fetch("advance_in_place", Columns(len(rows), [rowids, *rows.columns]))
+        if are_scattered(rowids):
+            ((last,),) = await self._tx.fetch("last_rowid")
+            self._tx.each("move_cursors", list(enumerate(rowids, last + 1)))
+
+    async def insert_planned(self, rows: Sequence[Row]) -> set[str] | None:
+        """Without `returning`, which would make each row a value of Python's."""
+        before = self._tx.changes()
+        await self._tx.fetch("insert_planned", rows)
+        if self._tx.changes() - before == len(rows):
+            return None
+        return {row[0] for row in await self._tx.fetch("which_exist", [(row[0],) for row in rows])}
+
+    async def claim(self, request: ClaimRequest) -> list[Claim]:
+        claims: list[Claim] = []
+        jobs, queues = await self._not_paused(request.known, [ask.queue for ask in request.asks])
+        known = msgspec.json.encode(jobs).decode()
+        for ask in request.asks:
+            if ask.queue not in queues:
+                continue
+            (found,) = await self._tx.fetch(
+                "claim_candidates",
+                queue=ask.queue,
+                wanted=ask.wanted,
+                rank=ask.after.rank,
+                run_at=ask.after.run_at,
+                id=ask.after.id,
+                solo=request.solo,
+                known=known,
+            )
+            if found[0] == "[]":
+                continue
+            await self._tx.fetch("lease", claims=found[0], worker_id=request.worker_id, lease=request.lease)
+            await self._tx.fetch("take", claims=found[0])
+            claims += [Claim(*row) for row in _decode_rows(found[0])]
+        return claims
+
+    async def complete(self, reports: Sequence[Report]) -> Completed:
+        rows = [(r.run_id, r.fence, r.busy, r.result, r.measures) for r in reports]
+        ((current, any_waits, heard),) = await self._tx.fetch("current_leases", rows)
+        await self._tx.fetch("end_successes", rows)
+        await self._tx.fetch("release", current=current)
+        followed = await self._tx.fetch("followed_among", current=current) if any_waits else []
+        done = msgspec.json.decode(current, type=list[str])
+        told = await emit_signal.tell(self._tx, done) if heard else False
+        return Completed(set(done), [row[0] for row in followed], told)
+
+    async def _not_paused(self, known: Known, queues: Sequence[str]) -> tuple[Known, Sequence[str]]:
+        """Once for all rows: mostly nothing is. There is one writer, so nobody pauses anything meanwhile."""
+        pauses = await self._tx.fetch("pauses")
+        if not pauses:
+            return known, queues
+        jobs, held = ({name for kind, name in pauses if kind == which} for which in ("job", "queue"))
+        return (
+            {job: version for job, version in known.items() if job not in jobs},
+            [queue for queue in queues if queue not in held],
+        )
+
+    async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
+        wanted = await self._not_paused(request.known, request.queues)
+        known, queues = (msgspec.json.encode(part).decode() for part in wanted)
+        values = {"known": known, "queues": queues, "solo": request.solo, "idle": _EMPTY_FOR, "limit": limit}
+        values |= {"needs": _json(request.met.under_limits), "name": request.name}
+        rows = await self._tx.fetch("open_keys", **values)
+        return allowed(rows)
+
+    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[Waiting]:
+        jobs, queues = await self._not_paused(request.known, request.queues)
+        known = msgspec.json.encode(jobs).decode()
+        found: list[tuple[int, int, str, str, int, int]] = []
+        needs = _json(request.met.under_limits)
+        for key, wanted in asked.items():
+            for queue in queues:
+                values = {"key": key, "queue": queue, "wanted": wanted, "known": known, "solo": request.solo}
+                rows = await self._tx.fetch("limited_candidates", needs=needs, name=request.name, **values)
+                found += [(rank, run_at, id, key, solo, is_open) for id, rank, run_at, solo, is_open in rows]
+        return [Waiting(key, id, solo, bool(is_open)) for _, _, id, key, solo, is_open in sorted(found)]
+
+    async def take(self, request: LimitedRequest | NeededRequest, run_ids: Sequence[str]) -> list[Claim]:
+        ((claims,),) = await self._tx.fetch("limited_claims", ids=msgspec.json.encode(run_ids).decode())
+        await self._tx.fetch("lease", claims=claims, worker_id=request.worker_id, lease=request.lease)
+        await self._tx.fetch("take", claims=claims)
+        return [Claim(*(*row, True)) for row in _decode_rows(claims)]
+
+    async def needed(self, request: NeededRequest, wanted: int) -> list[Candidate]:
+        jobs, queues = await self._not_paused(request.known, request.queues)
+        named, found = set(request.met.named), list[Candidate]()
+        values: dict[str, object] = {"known": _json(jobs), "solo": request.solo, "wanted": wanted}
+        for need in request.met.all:  # each for itself: then it is a look into an index that has their order
+            for queue in queues:
+                rows = await self._tx.fetch("needed_candidates", need=need, queue=queue, **values)
+                found += [Candidate(rank, int(need not in named), at, id, solo) for id, rank, at, solo in rows]
+        return sorted(found)[:wanted]
+
+    async def open_replicas(self, request: NeededRequest, wanted: int) -> list[Candidate]:
+        jobs, queues = await self._not_paused(request.known, request.queues)
+        values: dict[str, object] = {"known": _json(jobs), "queues": _json(queues), "solo": request.solo}
+        needs = _json(request.met.open_to)
+        rows = await self._tx.fetch("open_replicas", wanted=wanted, name=request.name, needs=needs, **values)
+        return [Candidate(rank, place, at, id, solo, up) for id, rank, place, at, solo, up in rows]
+
+
+def are_scattered(rowids: Sequence[int]) -> bool:
+    """Whether so many rows lie so far from each other, in whatever order, that it is worth moving them together."""
+    far = sum(later - sooner >= _NEAR for sooner, later in pairwise(sorted(rowids)))
+    return len(rowids) >= _MANY and far > len(rowids) // 4
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()

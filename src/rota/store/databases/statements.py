@@ -1,0 +1,258 @@
+"""SQL from the `.sql` files, by name, compiled for one database.
+
+The files are shared; what differs between the databases is a handful of tokens:
+
+    :name                    a bound value; `:now` is the database's own clock where it has one
+    {rows id id, no int}     a set of bound rows, named `rows`, with these columns
+    {many id id, no int}     the same for thousands of them, in a statement that has no other bound value
+    {for_update t}           row locks, where the database has them
+    {keyed} {hot_ready} ...  how a table is stored
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from importlib import resources
+
+import msgspec
+
+RUN_COLUMNS = (
+    "id, job, job_version, queue, priority, scope_kind, scope_id, key, state, reason, fence, attempt, max_attempts, "
+    "payload, result, error, created_at, run_at, started_at, finished_at, retry_of, worker_id, tags, metadata, "
+    "schedule, plan_time, covers_from, missed_count, done, summary, progress_at, cancelled_by, "
+    "wait_since, wait_until, parent_id"
+)
+
+SCHEDULE_COLUMNS = (
+    "id, name, job, definition, owner, revision, enabled, paused_at, paused_by, pause_reason, resume_at, job_paused, "
+    "cursor_at, next_plan, awaits, fired, tzdata, trouble, created_at, updated_at"
+)
+
+SCHEDULE_SAYS = "cursor_no, id, name, definition, revision, enabled, paused_at, resume_at, job_paused, owner, declared"
+CURSOR_FACTS = "cursor_at, next_plan, open_plan, fired, tzdata, provider, awaits"
+
+_SHARED = (
+    "runs/runs.sql", "runs/read.sql", "runs/prune.sql", "limits/limits.sql", "schedules/schedules.sql",
+    "planning/planning.sql", "ledger/occurrences.sql", "jobs/jobs.sql", "ledger/backfill.sql", "ledger/compact.sql",
+    "ledger/explain.sql", "progress/notes.sql", "runs/bulk.sql", "monitoring/changes.sql", "workers/workers.sql",
+    "ledger/audit.sql", "monitoring/gauges.sql", "alerts/emit_signal.sql", "runs/dependencies.sql",
+    "access/tokens.sql", "limits/rates.sql", "limits/quotas.sql", "external/external.sql", "workers/requirements.sql",
+    "workers/replicas.sql", "alerts/expectations.sql", "alerts/signals.sql", "alerts/notifications.sql",
+    "jobs/data_jobs.sql", "jobs/pipelines.sql", "monitoring/monitoring.sql", "monitoring/error_groups.sql",
+)  # fmt: skip
+_SERVES = re.compile(r"-- serves: (\d+)\n")  # the first line of a migration that leaves older programs at work
+_BLOCK = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
+_ROWS = re.compile(r"\{(rows|many) ([^}]+)\}")
+_TOKEN = re.compile(r"\{(\w+)(?: (\w+))?\}")
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """`parameters` in the order the database wants them; `columns` of the bound row set, if it has one."""
+
+    name: str
+    sql: str
+    parameters: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+
+
+class Migration(msgspec.Struct, frozen=True):
+    """`serves`: the oldest schema of a program that can work with what it leaves."""
+
+    version: int
+    name: str
+    script: str
+    serves: int
+
+
+class Dialect(msgspec.Struct, frozen=True, eq=False):
+    """All that the compiler has to know of a database. There are two, and each is itself."""
+
+    name: str
+    tokens: dict[str, str]
+    rows: Callable[[list[tuple[str, str]]], str]
+    many: Callable[[list[tuple[str, str]]], str] | None = None
+    words: dict[str, str] = {}
+    numbered: bool = False
+    now: str | None = None
+
+
+def _rows_from_arrays(columns: list[tuple[str, str]]) -> str:
+    """A column after the first that says the same in each row may come as an array of one: encoding is dear."""
+    types = {"id": "uuid"}
+    arrays = {name: f":{name}::{types.get(kind, kind)}[]" for name, kind in columns}
+    values = [f"u.{name}" for name, _ in columns[:1]]
+    values += [
+        f"case when cardinality({arrays[name]}) = 1 then ({arrays[name]})[1] else u.{name} end as {name}"
+        for name, _ in columns[1:]
+    ]
+    names = ", ".join(arrays)
+    return f"(select {', '.join(values)} from unnest({', '.join(arrays.values())}) as u({names})) as rows"
+
+
+def _rows_from_json(columns: list[tuple[str, str]]) -> str:
+    values = ", ".join(f"value ->> {place} as {name}" for place, (name, _) in enumerate(columns))
+    return f"(select {values} from json_each(:rows)) as rows"
+
+
+def _rows_from_values(columns: list[tuple[str, str]]) -> str:
+    """One, that is; `sqlite_rows` makes many of it."""
+    values = ", ".join(f"column{place} as {name}" for place, (name, _) in enumerate(columns, 1))
+    return f"(select {values} from (values ({', '.join('?' * len(columns))}))) as rows"
+
+
+_HOT = "autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0"
+
+POSTGRES = Dialect(
+    name="postgres",
+    tokens={
+        "id": "uuid",
+        "keyed": "",
+        "wide": "",
+        # Half of a page is left for the row's one later version, its end: that update then touches no index.
+        "hot_run": "with (fillfactor = 40)",
+        "hot_ready": f"with (fillfactor = 90, {_HOT})",
+        "hot_lease": f"with (fillfactor = 70, {_HOT})",
+        "numbered_key": "bigint generated by default as identity primary key",
+        "hot_cursor": f"with (fillfactor = 70, {_HOT})",
+        "hot_limit": f"with (fillfactor = 70, {_HOT})",
+        "for_update": "for update{}",
+        "for_no_key_update": "for no key update{}",
+        "for_update_skip": "for update{} skip locked",
+        "for_key_share": "for key share{}",
+        "name_in_small": 'lower(name collate "C")',  # ASCII only, as SQLite does it
+        "error_said": "((error::json ->> 'type') || ': ' || (error::json ->> 'message'))",
+        "one_fingerprint": (
+            "fingerprint is not null and (fingerprint, run_id) >= (:fingerprint, :floor) "
+            "and (fingerprint, run_id) < (:fingerprint, :before) order by fingerprint desc, run_id desc"
+        ),
+        "error_print": "(error::json ->> 'fingerprint')",
+        "payload_json": "payload::json",
+        "among_ids": "id = any(string_to_array(:ids, ',')::uuid[])",
+        "name_opens": "''",
+        "name_closes": "''",
+        "plainly": "#>> '{{}}'",
+        "run_columns": RUN_COLUMNS,
+        "schedule_columns": SCHEDULE_COLUMNS,
+        "schedule_says": SCHEDULE_SAYS,
+        "cursor_facts": CURSOR_FACTS,
+        "schedule_row": f"{SCHEDULE_SAYS}, has_lanes, {CURSOR_FACTS}",
+    },
+    rows=_rows_from_arrays,
+    numbered=True,
+    # As a subquery it is asked once for a statement, and an index may be searched with the answer.
+    now="(select (extract(epoch from clock_timestamp()) * 1000000)::bigint)",
+)
+
+SQLITE = Dialect(
+    name="sqlite",
+    tokens={
+        "id": "text",
+        "keyed": "strict, without rowid",
+        # Long rows kept by their key would stand in the inner pages of its tree, too, and make it deep.
+        "wide": "strict",
+        "hot_run": "strict, without rowid",
+        "hot_ready": "strict, without rowid",
+        "hot_lease": "strict, without rowid",
+        "numbered_key": "integer primary key",
+        "hot_cursor": "strict",
+        "hot_limit": "strict, without rowid",
+        "for_update": "",
+        "for_no_key_update": "",
+        "for_update_skip": "",
+        "for_key_share": "",
+        "name_in_small": "lower(name)",
+        "error_said": "((error ->> 'type') || ': ' || (error ->> 'message'))",
+        "one_fingerprint": (
+            "fingerprint = :fingerprint and run_id >= :floor and run_id < :before order by run_id desc"
+        ),
+        "error_print": "(error ->> '$.fingerprint')",
+        "payload_json": "payload",
+        "among_ids": """id in (select value from json_each('["' || replace(:ids, ',', '","') || '"]'))""",
+        "name_opens": "'$.\"'",  # a bare one that is a number would be taken for a place in an array
+        "name_closes": "'\"'",
+        "plainly": "->> '$'",
+        "run_columns": RUN_COLUMNS,
+        "schedule_columns": SCHEDULE_COLUMNS,
+        "schedule_says": SCHEDULE_SAYS,
+        "cursor_facts": CURSOR_FACTS,
+        "schedule_row": f"{SCHEDULE_SAYS}, has_lanes, {CURSOR_FACTS}",
+    },
+    rows=_rows_from_json,
+    many=_rows_from_values,
+    words={"bigint": "integer", "smallint": "integer", "strpos": "instr", "json_typeof": "json_type"},
+)
+
+
+@cache
+def blocks(dialect_name: str) -> dict[str, str]:
+    """The named blocks of all shared files; the database's own file replaces a shared block of the same name."""
+    folder = resources.files("rota.store") / "sql"
+    files = [*_SHARED, f"databases/{dialect_name}.sql"]
+    found: dict[str, str] = {}
+    for file in files:
+        parts = _BLOCK.split((folder / file).read_text())
+        for name, sql in zip(parts[1::2], parts[2::2], strict=True):
+            if name in found and file in _SHARED:
+                raise ValueError(f"two statements are called {name}, the second in {file}")
+            found[name] = sql
+    return found
+
+
+@cache
+def migrations(dialect: Dialect) -> tuple[Migration, ...]:
+    """In order. What only one database has to do is in a file of its own beside the shared."""
+    folder = resources.files("rota.store") / "sql" / "migrations"
+    scripts = {file.name: file.read_text() for file in folder.iterdir() if file.name.endswith(".sql")}
+    shared = sorted(name for name in scripts if name.count(".") == 1)
+    own = {name: scripts.get(f"{name[:-4]}.{dialect.name}.sql", "") for name in shared}
+    return tuple(_migration(name, scripts[name], _translate(scripts[name] + own[name], dialect)) for name in shared)
+
+
+@cache
+def schema_version() -> int:
+    """Of this program: the newest that it knows."""
+    return migrations(SQLITE)[-1].version
+
+
+def _migration(file: str, text: str, script: str) -> Migration:
+    version, served = int(file[:4]), _SERVES.match(text)
+    return Migration(version, file[5:-4], script, int(served[1]) if served else version)
+
+
+@cache
+def compile_statement(name: str, dialect: Dialect, *, manual_clock: bool) -> Statement:
+    """With a manual clock, `:now` is a bound value on every database."""
+    text = "\n".join(line for line in blocks(dialect.name)[name].splitlines() if not line.strip().startswith("--"))
+    return compile_sql(name, text.strip().rstrip(";"), dialect, manual_clock=manual_clock)
+
+
+def compile_sql(name: str, text: str, dialect: Dialect, *, manual_clock: bool) -> Statement:
+    columns: tuple[str, ...] = ()
+    rows = _ROWS.search(text)
+    if rows:
+        pairs = [(words[0], words[1]) for words in (part.split() for part in rows.group(2).split(","))]
+        one_by_one = dialect.many if rows.group(1) == "many" else None
+        columns = () if one_by_one else tuple(column for column, _ in pairs)
+        text = text[: rows.start()] + (one_by_one or dialect.rows)(pairs) + text[rows.end() :]
+    text = _translate(text, dialect)
+    if dialect.now and not manual_clock:
+        text = re.sub(r"(?<![:\w]):now\b", dialect.now, text)
+    parameters = tuple(dict.fromkeys(_PARAMETER.findall(text)))
+    if dialect.numbered:
+        text = re.sub(r"(?<![:\w]):now\b", ":now::bigint", text)
+        text = _PARAMETER.sub(lambda match: f"${parameters.index(match.group(1)) + 1}", text)
+    return Statement(name, text, parameters, columns)
+
+
+def _translate(text: str, dialect: Dialect) -> str:
+    def token(match: re.Match[str]) -> str:
+        of = f" of {match.group(2)}" if match.group(2) else ""
+        return dialect.tokens[match.group(1)].format(of)
+
+    text = _TOKEN.sub(token, text)
+    for word, own in dialect.words.items():
+        text = re.sub(rf"\b{word}\b", own, text)
+    return text

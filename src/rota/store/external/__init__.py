@@ -1,0 +1,1 @@
+"""External runs in the database: handover, claims, reports, deadlines."""

@@ -1,0 +1,280 @@
+"""What is done by those who are no workers of ours: each act under the fence of its run, wherever that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+import msgspec
+
+from rota.core.external.external import EXTERNAL
+from rota.core.jobs.pipelines import within
+from rota.core.progress.notes import LogNote, Notes, ProgressNote, StepNote
+from rota.core.progress.steps import MOST_STEPS, StepState, definition_of, number_of
+from rota.core.runs.error_fingerprint import stored_error
+from rota.core.runs.outcome import Report
+from rota.core.runs.redaction import without_secrets
+from rota.core.runs.run import RunError
+from rota.core.states import Outcome, RunState
+from rota.core.workers.worker import Pace, WorkerInfo, WorkerState, read_asked
+from rota.errors import AlreadyReported, Invalid, LeaseLost, NotAsked, NotHandedOver, UnknownRun
+from rota.store.databases.database import Database, Tx
+from rota.store.external import handover
+from rota.store.external.handover import Held
+from rota.store.progress import notes
+from rota.store.runs import report as reports
+from rota.store.runs.report import Reported
+from rota.store.workers.workers import save_worker
+from rota.values.durations import in_micros
+
+Results = dict[str, str | None]
+"""JSON, by step."""
+
+_NOT_OPENED = (None, None, None, None)
+_SAID_BY_THEM = (Outcome.SUCCEEDED, Outcome.FAILED, Outcome.CANCELLED)
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """What somebody says of a run that is in their hands; `retry` and `after` of a failure."""
+
+    outcome: Outcome
+    result: str | None = None
+    error: RunError | None = None
+    retry: bool = True
+    after: timedelta | None = None
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """`state`: what that made of the run; `report` and `reported`, if it was not said before."""
+
+    state: RunState
+    report: Report | None = None
+    reported: Reported | None = None
+
+
+class Pulse(msgspec.Struct, frozen=True):
+    """`until` (µs): the end of the lease, or the deadline."""
+
+    cancelling: bool
+    until: int
+
+
+class StepWord(msgspec.Struct, frozen=True):
+    """What is said of a step; `result` is JSON."""
+
+    id: str
+    state: StepState
+    result: str | None = None
+    error: RunError | None = None
+
+
+class OutsideStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def external_jobs(self) -> dict[str, int]:
+        """All that there are, with their newest version."""
+        rows = await self._database.read(lambda tx: tx.fetch("external_jobs"))
+        return {str(name): int(version) for name, version in rows}
+
+    async def arrive(self, worker: WorkerInfo) -> bool:
+        """Shown among the workers from now on. Whether it may claim: nobody asked it to drain or to stop."""
+
+        async def body(tx: Tx) -> bool:
+            state = read_asked(await save_worker(tx, worker)).state
+            if state is not WorkerState.WORKING:
+                await save_worker(tx, msgspec.structs.replace(worker, state=state))
+            labels = msgspec.json.encode(worker.labels).decode()
+            await tx.fetch("describe_worker", id=worker.id, labels=labels, app_version=worker.app_version)
+            return state is WorkerState.WORKING
+
+        return await self._database.transact(body)
+
+    async def assigned(self, held: Sequence[tuple[str, int]]) -> tuple[dict[str, int], dict[str, Results]]:
+        """Of leases just taken: until when each lasts, and what the steps gave that were done before."""
+
+        async def body(tx: Tx) -> tuple[dict[str, int], dict[str, Results]]:
+            until = {str(id): at for id, at in await tx.fetch("leases_until", held)}
+            steps: dict[str, Results] = {}
+            for run_id, id, result in await tx.fetch("done_steps", [(id,) for id, _ in held]):
+                steps.setdefault(str(run_id), {})[id] = result
+            return until, steps
+
+        return await self._database.read(body)
+
+    async def beat(self, run_id: str, fence: int, lease: int) -> Pulse:
+        """`lease` (µs) for those that did not say how long theirs is. A deadline stays where it is."""
+        return await self._database.transact(lambda tx: _beat(tx, run_id, fence, lease))
+
+    async def progress(self, run_id: str, fence: int, lease: int, done: int | None, summary: str | None) -> Pulse:
+        """What is not said stays as it was said."""
+
+        async def body(tx: Tx) -> Pulse:
+            pulse = await _beat(tx, run_id, fence, lease)
+            for old_done, old_summary in await tx.fetch("said_progress", id=run_id, fence=fence):
+                note = ProgressNote(run_id, fence, old_done if done is None else done, summary or old_summary)
+                break
+            else:
+                note = ProgressNote(run_id, fence, done, summary)
+            await notes.write(tx, Notes(progress=(note,)))
+            return pulse
+
+        return await self._database.transact(body)
+
+    async def step(self, run_id: str, fence: int, given: StepWord) -> StepState:
+        """The state that the step is in: what is recorded as done stays so. One that is waited for ends the wait."""
+
+        async def body(tx: Tx) -> tuple[StepState, set[str]]:
+            held = await handover.lock(tx, run_id, fence)
+            opened = {id: rest for id, *rest in await tx.fetch("opened_steps", id=run_id)}
+            word = msgspec.structs.replace(given, id=within(held.part if held else None, given.id))
+            _, was, by, _ = opened.get(word.id, _NOT_OPENED)
+            if was == StepState.SUCCEEDED and (held is not None or (by == fence and word.state == was)):
+                return StepState.SUCCEEDED, set()
+            if held is None:
+                raise await _stale(tx, run_id, fence)
+            definition_of(held.definition.steps, given.id)
+            if word.id not in opened and len(opened) >= MOST_STEPS:
+                raise Invalid(f"a run has at most {MOST_STEPS} steps")
+            if held.waits and held.step == word.id and word.state is StepState.SUCCEEDED:
+                _, reported = await _end(tx, held, Ending(Outcome.SUCCEEDED, word.result))
+                return StepState.SUCCEEDED, reported.queues
+            note = _step_note(held, word, opened, await _stored(tx, run_id, word.error))
+            await notes.write(tx, Notes(steps=(note,)))
+            return word.state, set()
+
+        state, queues = await self._database.transact(body)
+        self._database.notify(queues)
+        return state
+
+    async def say(self, run_id: str, fence: int, lines: str, no: int | None, limit: int) -> None:
+        """Under a number of its own, so that lines said again with it are not there twice. Old ones make room."""
+
+        async def body(tx: Tx) -> None:
+            held = await _lock(tx, run_id, fence)
+            sizes = {number: int(size) for number, size in await tx.fetch("log_sizes", id=run_id, fence=fence)}
+            own = max(sizes, default=0) + 1 if no is None else no
+            total = sum(sizes.values()) + len(lines)
+            drops = []
+            for number in sorted(sizes):
+                if total <= limit or number == own:
+                    break
+                total -= sizes[number]
+                drops.append(number)
+            note = LogNote(run_id, fence, held.lease.attempt, own, lines, tuple(drops))
+            await notes.write(tx, Notes(logs=(note,)))
+
+        await self._database.transact(body)
+
+    async def finish(self, run_id: str, fence: int, ending: Ending) -> Ended:
+        """Said again, it gets the first answer; said otherwise, it is refused."""
+
+        async def body(tx: Tx) -> Ended:
+            held = await handover.lock(tx, run_id, fence)
+            if held is None:
+                return Ended(await _first_answer(tx, run_id, fence, ending.outcome))
+            if not held.waits and held.definition.kind != EXTERNAL:
+                raise NotHandedOver(run_id, held.lease.worker_id)
+            if ending.outcome is Outcome.CANCELLED and held.lease.cancel_at is None:
+                raise NotAsked(run_id)
+            report, reported = await _end(tx, held, ending)
+            return Ended(_state_after(report, reported), report, reported)
+
+        ended = await self._database.transact(body)
+        if ended.reported is not None:
+            self._database.notify(ended.reported.queues)
+        return ended
+
+
+async def _lock(tx: Tx, run_id: str, fence: int) -> Held:
+    held = await handover.lock(tx, run_id, fence)
+    if held is None:
+        raise await _stale(tx, run_id, fence)
+    return held
+
+
+async def _stale(tx: Tx, run_id: str, fence: int) -> LeaseLost | UnknownRun:
+    rows = await tx.fetch("recorded_end", id=run_id, fence=fence)
+    return LeaseLost(run_id, fence, rows[0][2]) if rows else UnknownRun(run_id)
+
+
+async def _beat(tx: Tx, run_id: str, fence: int, lease: int) -> Pulse:
+    for worker_id, settings in await tx.fetch("pace_of_lease", id=run_id, fence=fence):
+        length = in_micros(msgspec.json.decode(settings, type=Pace).lease) if settings else lease
+        for until, cancelling in await tx.fetch("beat", id=run_id, fence=fence, lease=length):
+            await tx.fetch("seen_worker", id=worker_id)
+            return Pulse(bool(cancelling), until)
+    for until, cancelling in await tx.fetch("beat_outside", id=run_id, fence=fence):
+        return Pulse(bool(cancelling), until)
+    raise await _stale(tx, run_id, fence)
+
+
+def _step_note(
+    held: Held, word: StepWord, opened: Mapping[str, Sequence[object]], error: str | None = None
+) -> StepNote:
+    lease = held.lease
+    no, _, fence, age = opened.get(word.id, _NOT_OPENED)
+    no = number_of(lease.fence, len(opened) + 1) if no is None else no
+    began = age if fence == lease.fence else None if word.state is StepState.SKIPPED else 0
+    return StepNote(
+        lease.run_id,
+        lease.fence,
+        lease.attempt,
+        word.id,
+        int(str(no)),
+        word.state,
+        None if began is None else max(0, int(str(began))),
+        result=word.result,
+        error=error,
+    )
+
+
+async def _stored(tx: Tx, run_id: str, error: RunError | None) -> str | None:
+    """With its fingerprint, made of what those may see who are not shown the secrets of the run."""
+    if error is None:
+        return None
+    payload = str((await tx.fetch("payload_of_run", id=run_id))[0][0])
+    return stored_error(error, telling=without_secrets(error.message, payload))
+
+
+async def _end(tx: Tx, held: Held, ending: Ending) -> tuple[Report, Reported]:
+    """As the end of any lease; of a step that was waited for, its end, and the run is queued again."""
+    lease = held.lease
+    if held.waits:
+        await handover.lease_again(tx, held)
+    error = await _stored(tx, lease.run_id, ending.error)
+    report = Report(lease.run_id, lease.fence, ending.outcome, held.busy, ending.result, error, limited=True)
+    report = msgspec.structs.replace(report, part=held.part)
+    if ending.outcome is Outcome.FAILED and ending.retry:
+        report = msgspec.structs.replace(report, retry_in=held.rest_before_retry(ending.after))
+    if held.step is not None and ending.outcome is Outcome.SUCCEEDED:
+        opened = {id: rest for id, *rest in await tx.fetch("opened_steps", id=lease.run_id)}
+        word = StepWord(held.step, StepState.SUCCEEDED, ending.result or "null")
+        await notes.write(tx, Notes(steps=(_step_note(held, word, opened),)))
+        report = Report(lease.run_id, lease.fence, Outcome.SNOOZED, held.busy, retry_in=0)
+    return report, await reports.report(tx, [report])
+
+
+def _state_after(report: Report, reported: Reported) -> RunState:
+    for _, final in reported.settled:
+        if final is not None:
+            return final
+        return RunState.SCHEDULED if report.retry_in else RunState.QUEUED
+    return RunState.SUCCEEDED
+
+
+async def _first_answer(tx: Tx, run_id: str, fence: int, said: Outcome) -> RunState:
+    """What was recorded under this fence. A step's end is a success that put its run off."""
+    rows = await tx.fetch("recorded_end", id=run_id, fence=fence)
+    if not rows:
+        raise UnknownRun(run_id)
+    outcome, left_as, state, last_fence, went_on = rows[0]
+    if outcome is None and state == RunState.SUCCEEDED and last_fence == fence:
+        outcome, left_as = Outcome.SUCCEEDED, RunState.SUCCEEDED
+    if went_on and outcome == Outcome.SNOOZED:
+        outcome = Outcome.SUCCEEDED
+    if outcome == said and left_as is not None:
+        return RunState(left_as)
+    if outcome in _SAID_BY_THEM:
+        raise AlreadyReported(run_id, fence, outcome)
+    raise LeaseLost(run_id, fence, state)

@@ -1,0 +1,142 @@
+"""Runs in other hands: handed over by their handlers, locked for whoever ends them, taken away when nobody does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import msgspec
+
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.retry import RetryPolicy, jitter_of, rest_before_retry
+from rota.core.ledger.audit import HANDED_OVER
+from rota.core.progress.steps import StepState
+from rota.core.runs.error_fingerprint import stored_error
+from rota.core.runs.outcome import Lease, Report, Wait
+from rota.core.runs.run import Overrides, RunError
+from rota.core.states import Outcome, RunState
+from rota.store.databases.database import Row, Tx
+from rota.store.ledger import audit
+from rota.values.durations import format_duration, in_micros
+
+_LEASE_FACTS = 9
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A run in somebody's hands, its row locked. `busy`: for how long (µs); `waits`: no lease, it was handed over.
+
+    `part`: the step of a pipeline; the definition is then that of its job.
+    """
+
+    lease: Lease
+    job: str
+    overrides: str | None
+    definition: JobDefinition
+    busy: int
+    step: str | None
+    waits: bool
+    part: str | None
+
+    def rest_before_retry(self, after: timedelta | None = None) -> int | None:
+        """By the policy of the run, or else of its job. In microseconds; None: it is not tried again."""
+        own = msgspec.json.decode(self.overrides, type=Overrides).retry if self.overrides else None
+        policy: RetryPolicy = own or self.definition.retry
+        lease = self.lease
+        jitter = jitter_of(lease.run_id, lease.fence)
+        rest = rest_before_retry(policy, lease.max_attempts, lease.attempt, jitter, after)
+        return None if rest is None else in_micros(rest)
+
+
+async def unless_done(tx: Tx, report: Report) -> Report:
+    """Somebody quick may have ended the step before its handler said that it waits for it: then it goes on at once."""
+    step = report.wait.step if report.wait is not None else None
+    if step is None or not any(
+        id == step and state == StepState.SUCCEEDED
+        for id, _, state, _ in await tx.fetch("recorded_steps", id=report.run_id)
+    ):
+        return report
+    return msgspec.structs.replace(report, wait=None)
+
+
+async def hand_over(tx: Tx, reports: Sequence[tuple[Lease, Report]]) -> None:
+    """No lease and no slot of a worker any more; the same fence, and the same slots under limits: it is being done."""
+    handed = [(lease, report, report.wait) for lease, report in reports if report.wait is not None]
+    if not handed:
+        return
+    await tx.fetch("drop_leases", [(lease.run_id, lease.fence) for lease, _, _ in handed])
+    rows = await tx.fetch("hand_over", [_row(lease, report, wait) for lease, report, wait in handed])
+    deadlines = {str(run_id): deadline for run_id, deadline in rows}
+    change = {"from": RunState.RUNNING, "to": RunState.WAITING}
+    notes = [
+        (lease.run_id, lease.worker_id, lease.fence, {**change, "until_at": deadlines[lease.run_id], "step": wait.step})
+        for lease, _, wait in handed
+    ]
+    await audit.note_runs(tx, HANDED_OVER, notes)
+
+
+def _row(lease: Lease, report: Report, wait: Wait) -> Row:
+    return (
+        lease.run_id, lease.fence, lease.attempt, lease.worker_id, lease.claimed_at, report.busy, wait.timeout,
+        wait.step,
+    )  # fmt: skip
+
+
+async def handed_over_before(tx: Tx, reports: Sequence[Report]) -> set[tuple[str, int]]:
+    """Those of them that say again what was done."""
+    told = [(report.run_id, report.fence) for report in reports if report.wait is not None]
+    return {(str(id), fence) for id, fence in await tx.fetch("handed_over_before", told)} if told else set()
+
+
+async def lock(tx: Tx, run_id: str, fence: int) -> Held | None:
+    """Wherever it is. Between the two looks its handler may have handed it over, but nobody hands it back."""
+    for statement, waits in (("lock_fenced", False), ("lock_outside", True)):
+        for row in await tx.fetch(statement, id=run_id, fence=fence):
+            return _held(row, waits=waits)
+    return None
+
+
+async def lease_again(tx: Tx, held: Held) -> None:
+    """For the rest of this transaction, in which it ends as any lease does."""
+    await tx.fetch("lease_again", id=held.lease.run_id, fence=held.lease.fence)
+    await tx.fetch("drop_outside", [(held.lease.run_id, held.lease.fence)])
+
+
+async def take_overdue(tx: Tx, limit: int) -> list[tuple[Lease, Report]]:
+    """Past their deadline, or the grace of a cancel: they are nobody's now, and this is to be said of them."""
+    rows = await tx.fetch("lock_overdue", limit=limit)
+    if not rows:
+        return []
+    taken = [(_held(row[:-2], waits=True), timedelta(microseconds=row[-2]), bool(row[-1])) for row in rows]
+    await tx.fetch("drop_outside", [(held.lease.run_id, held.lease.fence) for held, _, _ in taken])
+    return [(held.lease, _overdue(held, limit, stopped=stopped)) for held, limit, stopped in taken]
+
+
+def _overdue(held: Held, limit: timedelta, *, stopped: bool) -> Report:
+    lease = held.lease
+    if stopped:
+        words = "the run was asked to stop, and nobody outside said within its grace that it has"
+        return Report(lease.run_id, lease.fence, Outcome.LOST, error=_error("LeaseLost", words, "stale_timeout"))
+    words = f"nobody outside ended {_what(held)} within {format_duration(limit)}"
+    return Report(
+        lease.run_id,
+        lease.fence,
+        Outcome.TIMED_OUT,
+        held.busy,
+        error=_error("TimedOut", words, "timed_out"),
+        retry_in=held.rest_before_retry(),
+    )
+
+
+def _what(held: Held) -> str:
+    return "it" if held.step is None else f"step {held.step!r}"
+
+
+def _error(kind: str, message: str, code: str) -> str:
+    return stored_error(RunError(type=kind, message=message, code=code))
+
+
+def _held(row: Row, *, waits: bool) -> Held:
+    lease = Lease(str(row[0]), *row[1:_LEASE_FACTS])
+    job, overrides, definition, busy, step, part = row[_LEASE_FACTS:]
+    known = msgspec.json.decode(definition, type=JobDefinition) if definition else JobDefinition(name=job)
+    return Held(lease, job, overrides, known, max(0, int(busy)), step, waits, part)

@@ -1,0 +1,121 @@
+"""What the janitor does: old rows away and ended runs counted, in bites."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from rota.core.jobs.job import Retention
+from rota.core.runs.claim import NIL_ID
+from rota.store.databases.database import Database, Row, Tx, Work
+from rota.store.databases.pinned_plans import Turn, walk_indexes
+from rota.store.ledger import compact
+from rota.store.monitoring import count_runs, counters
+from rota.store.runs import prune
+from rota.store.workers import requirements
+
+log = logging.getLogger("rota.store")
+
+T = TypeVar("T")
+
+_FIRST_KEY = ""
+_BITES_OF_KEYS = 3
+
+
+class Upkeep:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._keys_to = _FIRST_KEY
+
+    async def prune(self, retention_of: Callable[[str], Retention], *, thorough: bool = True) -> int:
+        """Everything prunable now, in bites, so that workers come in between; and what has ended is counted.
+
+        `thorough` also looks through what is seldom there. One job's trouble is told when all the others are done.
+        """
+        await self._drop_keys(thorough=thorough)
+        total = 0
+        troubles: list[Exception] = []
+        steps = [(prune.jobs_with_runs, self._prune_runs)]
+        if thorough:  # these go through all schedules of a job
+            steps.append((compact.jobs_of_schedules, self._prune_schedules))
+        for find_jobs, prune_job in steps:
+            for job in await self._look(find_jobs):
+                try:
+                    total += await prune_job(job, retention_of(job), thorough=thorough)
+                except Exception as error:
+                    log.warning("job %s: %s", job, error)
+                    troubles.append(error)
+        if thorough:
+            await self._in_bites(compact.long_deleted, compact.drop_schedules)
+        await self._in_bites(prune.old_events, prune.drop_events)
+        await self._in_bites(counters.old_counts, counters.drop_counts)
+        if await self._look(prune.silent_workers):
+            await self._database.transact(prune.drop_silent_workers)
+        if thorough and await self._look(requirements.any_unused):
+            await self._database.transact(requirements.drop_unused)
+        if troubles:
+            raise troubles[0]
+        return total
+
+    async def _drop_keys(self, *, thorough: bool) -> None:
+        """Before the runs: a job that is not repeatable gets its key back while its run says that it failed.
+
+        Most keys are held by runs that wait: unless it is thorough, it goes through some of them, and the next time on
+        from there.
+        """
+        after, bites = (_FIRST_KEY, None) if thorough else (self._keys_to, _BITES_OF_KEYS)
+        while bites is None or bites > 0:
+            keys = await self._look(partial(prune.stale_keys, after=after))
+            if keys.found:
+                await self._database.transact(prune.drop_keys(keys.found))
+            after = keys.last or _FIRST_KEY
+            if keys.last is None:
+                break
+            bites = None if bites is None else bites - 1
+            await asyncio.sleep(0)
+        self._keys_to = after
+
+    async def _count_passed(self, job: str) -> None:
+        after: str | None = NIL_ID
+        while after is not None:
+            passed: Turn = await self._look(partial(count_runs.passed_runs, job=job, after=after))
+            if passed.found:
+                await self._database.transact(count_runs.count_passed(job, after))
+            after = passed.last
+            if after is not None:
+                await asyncio.sleep(0)
+
+    async def _prune_runs(self, job: str, retention: Retention, *, thorough: bool) -> int:
+        total = await self._in_bites(partial(prune.prunable, job=job, retention=retention), prune.drop_runs)
+        await self._in_bites(partial(count_runs.next_runs, job=job), lambda _: count_runs.count(job))
+        if thorough:
+            await self._count_passed(job)
+        return total + await self._in_bites(partial(compact.surplus_skips, job=job), prune.drop_runs)
+
+    async def _prune_schedules(self, job: str, retention: Retention, *, thorough: bool) -> int:
+        await self._in_bites(partial(compact.old_missed, job=job, retention=retention), compact.fold_missed)
+        await self._in_bites(partial(compact.gone_scopes, job=job, retention=retention), compact.forget_scopes)
+        return 0
+
+    async def _in_bites(self, look: Work[Sequence[Row]], drop: Callable[[Sequence[Row]], Work[int]]) -> int:
+        """Mostly there is nothing to drop: looking blocks nobody, dropping takes SQLite's only write lock."""
+        total = 0
+        while old := await self._look(look):
+            count = await self._database.transact(drop(old))
+            total += count
+            if not prune.is_full_bite(count):  # the rest, if any, is another janitor's
+                break
+            await asyncio.sleep(0)
+        return total
+
+    async def _look(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """Where nothing is to be done, as mostly, it must cost little, whatever the tables hold."""
+
+        async def body(tx: Tx) -> T:
+            await walk_indexes(tx)
+            return await work(tx)
+
+        return await self._database.read(body)

@@ -1,0 +1,1 @@
+"""Occurrences, backfill, explanations and the audit trail in the database."""

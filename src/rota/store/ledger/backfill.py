@@ -1,0 +1,286 @@
+"""Backfill: runs for plan times of the past, made while the schedule's row is locked; the ledger stays exact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from rota.core.jobs.payload_template import filled
+from rota.core.ledger.audit import BACKFILLED
+from rota.core.ledger.backfill import MOST_LOOKED_AT, MOST_RUNS, SAMPLE, Backfill, Choice, Missing, choose, cut_all
+from rota.core.ledger.verify import BACKFILL, History, Range
+from rota.core.limits.limits import Gate, Gated
+from rota.core.runs.options import gates_of, key_holds, with_limits_of_schedule
+from rota.core.runs.run import NewRun
+from rota.errors import Invalid, JobDisabled, UnknownJob
+from rota.store.databases.database import Row, Tx
+from rota.store.ledger import audit
+from rota.store.ledger.occurrences import history_of, planned_run, range_of, range_row
+from rota.store.limits import admit, quotas
+from rota.store.planning.make_runs import Pattern, patterns_of, put_in_place
+from rota.store.planning.plan import NewId
+from rota.store.planning.scope_spans import open_scopes
+from rota.store.runs import enqueue, waits
+from rota.store.schedules import change
+from rota.store.schedules.schedule_row import ScheduleRow
+from rota.values.instants import instant
+from rota.values.scope import Scope
+
+_MORE_THAN_ALL = 2**31 - 1
+_LIMITED, _IN_TURN = 2, 3
+
+
+class Order(msgspec.Struct, frozen=True):
+    """Plan times from `from_at` to `to_at`, both included; `concurrency` of their runs at once."""
+
+    from_at: int
+    to_at: int
+    ran: str = "none"
+    concurrency: int = 1
+    dry_run: bool = False
+    actor: str | None = None
+
+
+async def backfill(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tuple[Backfill, set[str]]:
+    """Returns what it did, and the queues that may have something to claim now."""
+    if row.definition.follows is not None:
+        raise Invalid(f"schedule {row.name!r} follows its own runs: it named no plan times in the past")
+    if row.definition.awaited is not None:
+        raise Invalid(f"schedule {row.name!r} follows the ends of another job: it named no plan times in the past")
+    pattern = await _pattern(tx, row)
+    scopes = tuple(await open_scopes(tx, row.id)) if row.provider else row.definition.lanes
+    before = row.revision
+    row, decided = await _decided(tx, row, order, new_id)
+    history = await history_of(tx, row)
+    plan_times = _plan_times(row, order, history.after_end(decided), decided, len(scopes))
+    pending = _pending(row, order, decided) * len(scopes)
+    ranges = [range_of(found) for found in await tx.fetch("ranges", id=row.id)]
+    choice = await _choice(tx, row, order, plan_times, scopes, ranges)
+    if len(choice.missing) > MOST_RUNS:
+        raise _too_many(len(choice.missing))
+    queues: set[str] = set()
+    made = {} if order.dry_run else await _make(tx, row, pattern, order, choice.missing, new_id, queues)
+    if made:
+        await _cut(tx, history, ranges, list(made.values()))
+    rested = row.revision if row.revision != before else None
+    if made or rested:
+        await _note(tx, row, order, len(made), rested)
+    chosen = choice.missing if order.dry_run else list(made.values())
+    told = Backfill(
+        schedule=row.name,
+        count=len(chosen),
+        retried=sum(1 for one in chosen if one.instead_of is not None),
+        already=choice.already,
+        known=choice.known,
+        pending=pending,
+        held=len(choice.missing) - len(chosen),
+        runs=tuple(made),
+        plan_times=tuple(instant(at) for at in list(dict.fromkeys(one.plan_time for one in chosen))[:SAMPLE]),
+        dry_run=order.dry_run,
+    )
+    return told, queues
+
+
+async def _note(tx: Tx, row: ScheduleRow, order: Order, count: int, rested: int | None) -> None:
+    """One line, though a schedule that rests has got a revision for it, too."""
+    told = {"schedule_id": row.id, "revision": rested, "from_at": order.from_at, "to_at": order.to_at, "count": count}
+    await audit.note(tx, "schedule", row.name, BACKFILLED, order.actor, told)
+
+
+async def _pattern(tx: Tx, row: ScheduleRow) -> Pattern:
+    (pattern,) = await patterns_of(tx, [row.text])
+    if isinstance(pattern, str):
+        raise UnknownJob(row.definition.job)
+    if pattern.model is None:
+        raise JobDisabled(pattern.job.name)
+    return pattern
+
+
+async def _decided(tx: Tx, row: ScheduleRow, order: Order, new_id: NewId) -> tuple[ScheduleRow, int]:
+    """Up to where plan times are decided. While a schedule rests they are not, because it may catch up with them when
+    it is resumed: what is backfilled now, it will not."""
+    if row.active or order.to_at <= row.cursor_at or row.standing.room == 0:
+        return row, row.cursor_at
+    ((now,),) = await tx.fetch("now")
+    if not order.dry_run:
+        await change.rest_anew(tx, row, new_id)
+        row = await change.locked(tx, row.name)
+    return row, max(int(now), row.cursor_at)
+
+
+def _plan_times(
+    row: ScheduleRow, order: Order, over: Iterable[tuple[int, int]], decided: int, scopes: int
+) -> list[int]:
+    """Without those after its end; `over`: since it ended, until it went on."""
+    times, until = row.standing.times, min(order.to_at, decided)
+    open_parts = list(_without(order.from_at - 1, until, over))
+    count = sum(times.count(low, high) for low, high in open_parts) * scopes
+    if count > MOST_LOOKED_AT:
+        raise _too_many(count)
+    found = []
+    for low, high in open_parts:
+        at = times.next(low)
+        while at is not None and at <= high:
+            found.append(at)
+            at = times.next(at)
+    return found
+
+
+def _without(after: int, until: int, over: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """What is left of a time without others, which are in order."""
+    for low, high in over:
+        if after < min(low, until):
+            yield after, min(low, until)
+        after = max(after, high)
+    if after < until:
+        yield after, until
+
+
+def _pending(row: ScheduleRow, order: Order, decided: int) -> int:
+    """No more than it may still have."""
+    count, room = row.standing.times.count(max(decided, order.from_at - 1), order.to_at), row.standing.room
+    return count if room is None else min(count, room)
+
+
+def _too_many(count: int) -> Invalid:
+    return Invalid(f"{count} runs are too many for one backfill", hint=f"at most {MOST_RUNS}: take a shorter stretch")
+
+
+async def _choice(
+    tx: Tx,
+    row: ScheduleRow,
+    order: Order,
+    plan_times: Sequence[int],
+    scopes: Sequence[Scope],
+    ranges: Sequence[Range],
+) -> Choice:
+    if not plan_times:
+        return Choice([], 0, 0)
+    rows = await tx.fetch(
+        "runs_between", id=row.id, from_at=plan_times[0], to_at=plan_times[-1], past=0, limit=_MORE_THAN_ALL
+    )
+    runs = [planned_run(found) for found in rows]
+    newest: dict[str, str] = {}
+    if order.ran != "none" and runs:
+        first = min(run.id for run in runs)
+        rows = await tx.fetch("derived_runs", job=row.definition.job, first=first)
+        newest = {str(origin): state for origin, state in rows}
+    return choose(plan_times, scopes, runs, newest, ranges, order.ran)
+
+
+async def is_done(tx: Tx, done: Backfill) -> bool:
+    """Whether the runs are there that a transaction made of which nobody knows whether it committed."""
+    return bool(done.runs) and bool(await tx.fetch("which_exist", [(done.runs[0],)]))
+
+
+async def _make(
+    tx: Tx,
+    row: ScheduleRow,
+    pattern: Pattern,
+    order: Order,
+    missing: Sequence[Missing],
+    new_id: NewId,
+    queues: set[str],
+) -> dict[str, Missing]:
+    """By their ids; without those that a key of another run makes needless."""
+    assert pattern.model is not None
+    shape = _shape(pattern.model, order.actor)
+    runs = {new_id(): (one, _payload(pattern, row.name, one)) for one in missing}
+    conducts = shape.staff is not None and shape.staff.conducts
+    own = () if conducts else (Gate(f"backfill:{row.id}", order.concurrency),)
+    under = await quotas.under(tx, {one.scope for one in missing})
+    gated = {
+        id: Gated(
+            id, shape.job, (*own, *_gates(row, pattern, one, text), *under.get(one.scope, ())), bool(shape.pipeline)
+        )
+        for id, (one, text) in runs.items()
+    }
+    if pattern.keyed and runs:
+        await admit.lock(tx, list(gated.values()))  # before the keys, as whoever enqueues does
+        keyed = [_keyed(shape, pattern, gated[id], one, text) for id, (one, text) in runs.items()]
+        needless = await enqueue.take_keys(tx, keyed)
+        runs = {id: run for id, run in runs.items() if id not in needless}
+    if runs:
+        await tx.fetch("insert_backfilled", [_run_row(shape, row.id, id, *run) for id, run in runs.items()])
+        waiting = await waits.follow(tx, _turns(list(runs), order.concurrency)) if conducts else set()
+        ready = [(id, _IN_TURN if id in waiting else _LIMITED, _limit_key(gated[id])) for id in runs]
+        await tx.fetch("insert_backfilled_ready", ready)
+        queues.add(shape.queue)
+        await put_in_place(tx, [(id, shape) for id in runs], [gated[id] for id in runs], queues)
+    return {id: one for id, (one, _) in runs.items()}
+
+
+def _turns(ids: Sequence[str], concurrency: int) -> Iterator[tuple[str, str]]:
+    """Who waits for whom, so that no more are at once: what conducts replicas, no claim looks for under a limit."""
+    return zip(ids[concurrency:], ids, strict=False)
+
+
+def _limit_key(run: Gated) -> str | None:
+    return run.gates[0].key if run.gates else None
+
+
+def _gates(row: ScheduleRow, pattern: Pattern, one: Missing, payload: str) -> tuple[Gate, ...]:
+    """In the order of those that planning gives: of a key, the schedule's, the job's."""
+    return with_limits_of_schedule(gates_of(pattern.job, one.scope, payload), pattern.definition.gates(row.id))
+
+
+def _keyed(shape: NewRun, pattern: Pattern, run: Gated, one: Missing, payload: str) -> NewRun:
+    """With all that a run which it replaces gets of it."""
+    holds = key_holds(pattern.job, one.scope, None, payload, {})
+    return msgspec.structs.replace(
+        shape, id=run.id, payload=payload, retry_of=one.instead_of, holds=holds, gates=run.gates
+    )
+
+
+def _shape(model: NewRun, actor: str | None) -> NewRun:
+    """Found among the schedule's other runs by a tag."""
+    tags: list[str] = msgspec.json.decode(model.tags) if model.tags else []
+    metadata: dict[str, Any] = msgspec.json.decode(model.metadata) if model.metadata else {}
+    if actor is not None:
+        metadata["backfilled_by"] = actor
+    return msgspec.structs.replace(
+        model,
+        tags=msgspec.json.encode([*tags, BACKFILL]).decode(),
+        metadata=msgspec.json.encode(metadata).decode() if metadata else None,
+    )
+
+
+def _payload(pattern: Pattern, name: str, one: Missing) -> str:
+    if not pattern.templated:
+        return pattern.payload
+    return msgspec.json.encode(filled(pattern.definition.payload, name, one.scope, one.plan_time)).decode()
+
+
+def _run_row(shape: NewRun, schedule_id: str, id: str, one: Missing, payload: str) -> Row:
+    return (
+        id,
+        shape.job,
+        shape.job_version,
+        shape.queue,
+        shape.priority,
+        one.scope.kind,
+        one.scope.id,
+        payload,
+        shape.tags,
+        shape.metadata,
+        shape.overrides,
+        shape.max_attempts,
+        shape.on_lost,
+        schedule_id,
+        one.plan_time,
+        one.instead_of,
+        one.instead_of,
+    )
+
+
+async def _cut(tx: Tx, history: History, ranges: Iterable[Range], made: Sequence[Missing]) -> None:
+    gone, left = [], []
+    for found, pieces in cut_all(history, ranges, made):
+        gone.append(range_row(history.id, found)[:-1])
+        left += [range_row(history.id, piece) for piece in pieces]
+    if gone:
+        await tx.fetch("drop_ranges", gone)
+    if left:
+        await tx.fetch("put_ranges", left)

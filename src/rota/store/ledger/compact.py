@@ -1,0 +1,133 @@
+"""What retention leaves of schedules: ranges instead of runs, and nothing of a schedule that was deleted long ago."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+from rota.core.calendar.zones import tzdata_version
+from rota.core.jobs.job import Retention
+from rota.core.ledger.backfill import of_scope
+from rota.core.ledger.compact import MISSED, RAN, Gone, joined, range_of_gone
+from rota.core.ledger.verify import UNNAMED, History, Range
+from rota.core.schedules.revisions import Revision
+from rota.store.databases.database import Row, Tx, Work
+from rota.store.ledger.occurrences import range_of, range_row, revisions_of, spans_of
+from rota.values.durations import in_micros
+from rota.values.scope import Scope
+
+_BITE = 1_000
+_DELETED_FOR = timedelta(days=30)
+_TABLES = ("rota_revision", "rota_range", "rota_scope_span", "rota_lane", "rota_lane_run")
+
+
+async def fold_runs(tx: Tx, dropped: Iterable[Row]) -> None:
+    """Runs that were deleted in this transaction, as far as they belonged to plan times."""
+    gone = [
+        Gone(str(id), Scope(kind, name), plan_time, covers_from, covered or 0, state, reason, bool(backfilled))
+        for id, kind, name, plan_time, covers_from, covered, state, reason, backfilled, retry_of in dropped
+        if id is not None and plan_time is not None and retry_of is None
+    ]
+    if not gone:
+        return
+    await _lock(tx, {run.schedule_id for run in gone})
+    histories = {id: await _history(tx, id) for id in {run.schedule_id for run in gone if run.backfilled}}
+    await _extend(tx, [(run.schedule_id, range_of_gone(run, _reason(run, histories))) for run in gone])
+
+
+def _reason(run: Gone, histories: dict[str, History]) -> str:
+    named = not run.backfilled or histories[run.schedule_id].names(run.scope, run.plan_time)
+    return RAN if named else UNNAMED
+
+
+async def _lock(tx: Tx, ids: Iterable[str]) -> None:
+    """Two janitors that fold into the same schedule do so one after the other; and not while it is backfilled."""
+    await tx.fetch("lock_schedules", [(id,) for id in sorted(ids)])
+
+
+async def _history(tx: Tx, id: str) -> History:
+    rows = await tx.fetch("name_and_cursor", id=id)
+    name, cursor = rows[0] if rows else ("", 0)
+    return History(id, name, await revisions_of(tx, id), await spans_of(tx, id), cursor, tzdata_version())
+
+
+async def _extend(tx: Tx, ranges: Iterable[tuple[str, Range]]) -> None:
+    rows = {key: range_row(key[0], one) for key, one in joined(ranges).items()}
+    known = {
+        (str(id), Scope(kind, name) if kind else None, what, reason)
+        for id, kind, name, what, reason in await tx.fetch("extend_ranges", list(rows.values()))
+    }
+    new = [row for key, row in rows.items() if key not in known]
+    if new:
+        await tx.fetch("put_ranges", new)
+
+
+async def jobs_of_schedules(tx: Tx) -> list[str]:
+    return [row[0] for row in await tx.fetch("jobs_of_schedules")]
+
+
+async def surplus_skips(tx: Tx, job: str) -> Sequence[Row]:
+    """One bite of skipped runs, by id: of those that were noted, all but the newest of each lane."""
+    return await tx.fetch("surplus_skips", job=job, limit=_BITE)
+
+
+async def old_missed(tx: Tx, job: str, retention: Retention) -> Sequence[Row]:
+    """One bite of missed ranges that are older than runs are kept."""
+    return await tx.fetch("old_missed", job=job, keep_for=in_micros(retention.keep_for), limit=_BITE)
+
+
+def fold_missed(rows: Sequence[Row]) -> Work[int]:
+    async def body(tx: Tx) -> int:
+        await _lock(tx, {str(row[0]) for row in rows})
+        dropped = await tx.fetch("drop_ranges", [tuple(row[:7]) for row in rows])
+        histories = {id: await _history(tx, id) for id in {str(row[0]) for row in dropped}}
+        missed = [(str(id), one) for id, *facts in dropped for one in of_scope(range_of(facts), histories[str(id)])]
+        await _extend(
+            tx, [(id, Range(one.from_at, one.to_at, one.scope, "pruned", MISSED, one.count)) for id, one in missed]
+        )
+        return len(dropped)
+
+    return body
+
+
+async def gone_scopes(tx: Tx, job: str, retention: Retention) -> Sequence[Row]:
+    """One bite of scopes that were last named before runs are kept, and have none left."""
+    rows = await tx.fetch("gone_scopes", job=job, keep_for=in_micros(retention.keep_for), limit=_BITE)
+    listed = {id: _listed(await revisions_of(tx, id)) for id in {str(row[0]) for row in rows}}
+    return [row for row in rows if Scope(row[1], row[2]) not in listed[str(row[0])]]
+
+
+def _listed(revisions: Iterable[Revision]) -> set[Scope]:
+    """Scopes that a revision names by itself: their ranges account for more than spans of a provider."""
+    own = [revision.definition for revision in revisions if revision.definition.provider is None]
+    return {scope for definition in own for scope in definition.lanes}
+
+
+def forget_scopes(rows: Sequence[Row]) -> Work[int]:
+    """All of a scope at once, what was named and what became of it: the rest is still accounted for."""
+
+    async def body(tx: Tx) -> int:
+        await _lock(tx, {str(row[0]) for row in rows})
+        gone = list({tuple(row) for row in await tx.fetch("drop_spans", rows)})
+        if gone:
+            await tx.fetch("drop_ranges_of_scopes", gone)
+            await tx.fetch("drop_lanes_of_scopes", gone)
+        return len(gone)
+
+    return body
+
+
+async def long_deleted(tx: Tx) -> Sequence[Row]:
+    return await tx.fetch("long_deleted", deleted_for=in_micros(_DELETED_FOR), limit=_BITE)
+
+
+def drop_schedules(rows: Sequence[Row]) -> Work[int]:
+    async def body(tx: Tx) -> int:
+        gone = await tx.fetch("drop_schedules", rows)
+        ids = [(id,) for id, _ in gone]
+        for table in _TABLES if gone else ():
+            await tx.fetch(f"drop_{table.removeprefix('rota_')}s_of", ids)
+        await tx.fetch("drop_cursors", [(no,) for _, no in gone])
+        return len(gone)
+
+    return body

@@ -1,0 +1,162 @@
+"""Facts for explanations: read as of one instant, explained in core."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.core.ledger.explain_plan_time import Explanation, PlanTimeFacts, Told, explain_plan_time, newest_plan
+from rota.core.ledger.explain_run import LimitFacts, LiveWorker, Paused, RunFacts, explain_run
+from rota.core.ledger.occurrences import PlannedRun
+from rota.core.planning.overlap_and_failure import Lane
+from rota.core.schedules.schedule import Schedule
+from rota.core.states import RunState
+from rota.core.workers.worker import WorkerState
+from rota.errors import Invalid, UnknownSchedule
+from rota.store.databases.database import Row, Tx
+from rota.store.jobs import pipeline_stages
+from rota.store.ledger.occurrences import history_of, planned_run, range_of, row_of, snapshot, with_retries
+from rota.store.planning.lanes import read_lanes
+from rota.store.planning.make_runs import patterns_of
+from rota.store.planning.scope_spans import open_scopes
+from rota.store.runs import read
+from rota.store.schedules.schedule_operations import schedule_of
+from rota.store.schedules.schedule_row import ScheduleRow
+from rota.store.workers import replicas
+from rota.store.workers.requirements import needs_of_run
+from rota.values.instants import instant
+from rota.values.scope import Scope
+
+_MOST = 1_000
+
+
+async def explain_schedule(tx: Tx, name: str, at: int | None, silence: int) -> Explanation:
+    """Without `at`, the newest plan time. `silence`: how long a worker may be silent and still be alive."""
+    await snapshot(tx)
+    row = await row_of(tx, name)
+    history, schedule = await history_of(tx, row), await _schedule(tx, name)
+    ((now,),) = await tx.fetch("now")
+    if at is None:
+        at = newest_plan(history, schedule, await _last_run(tx, row), int(now))
+    if at is None:
+        raise Invalid(f"no plan time of {name!r} has come yet, and none is known that will")
+    ((next_at,),) = await tx.fetch("schedule_due", id=row.id)
+    (pattern,) = await patterns_of(tx, [row.text])
+    found_at = await tx.fetch("runs_at", id=row.id, at=at, limit=_MOST)
+    own = await with_retries(tx, [planned_run(found[:8]) for found in found_at])
+    runs = [_told(run, found[8:]) for run, found in zip(own, found_at, strict=True)]
+    covering = [planned_run(found) for found in await tx.fetch("runs_covering", id=row.id, at=at, limit=_MOST)]
+    ranges = await tx.fetch("ranges_between", id=row.id, from_at=at, to_at=at, past=0, limit=_MOST)
+    return explain_plan_time(
+        PlanTimeFacts(
+            at=at,
+            now=int(now),
+            schedule=schedule,
+            history=history,
+            runs=runs,
+            covering=covering,
+            ranges=[range_of(found) for found in ranges],
+            lanes=await _lanes(tx, row),
+            max_attempts=1 if isinstance(pattern, str) else pattern.job.retry.max_attempts,
+            next_at=next_at,
+            provider=row.provider,
+            planners=len(await tx.fetch("live_workers", silence=silence)),
+        )
+    )
+
+
+def _told(run: PlannedRun, more: Row) -> Told:
+    run_at, started_at, finished_at, cancelled_by, error = more
+    return Told(run, run_at, started_at, finished_at, cancelled_by, read.error_of(error))
+
+
+async def _last_run(tx: Tx, row: ScheduleRow) -> int | None:
+    """The plan time of the last run, if it is runs that name them: those of one scope."""
+    if not row.standing.times.waits_for_ends:
+        return None
+    scope = row.definition.lanes[0]
+    ((plan_time,),) = await tx.fetch("newest_planned", id=row.id, kind=scope.kind, name=scope.id)
+    return None if plan_time is None else int(plan_time)
+
+
+async def _schedule(tx: Tx, name: str) -> Schedule:
+    rows = await tx.fetch("get_schedule", name=name)
+    if not rows:
+        raise UnknownSchedule(name)
+    return schedule_of(rows[0])
+
+
+async def _lanes(tx: Tx, row: ScheduleRow) -> dict[Scope, Lane]:
+    scopes = tuple(await open_scopes(tx, row.id)) if row.provider else row.definition.lanes
+    return (await read_lanes(tx, [row], {row.id: scopes})).of(row.id).lanes
+
+
+async def explain_one_run(tx: Tx, run_id: str, silence: int, within: Scope | None = None) -> Explanation:
+    """`within`: for whoever is for one scope only."""
+    await snapshot(tx)
+    facts = await _facts_of_run(tx, run_id, silence)
+    return explain_run(facts if within is None else await _seen_within(tx, facts, within))
+
+
+async def _seen_within(tx: Tx, facts: RunFacts, scope: Scope) -> RunFacts:
+    """What is of other scopes is neither named nor counted; that a limit is full, which others share, holds it back."""
+    mine = await read.of_scope(tx, [*(id for id, _, _ in facts.waits_for), *facts.awaited_by], scope)
+    waits_for = [one for one in facts.waits_for if one[0] in mine]
+    full = [limit for limit in facts.limits if limit.held >= limit.max]
+    return msgspec.structs.replace(
+        facts,
+        waits_for=waits_for,
+        awaited_by=[id for id in facts.awaited_by if id in mine],
+        limits=[msgspec.structs.replace(limit, held=limit.max) for limit in full],
+        before=int((await tx.fetch("count_own_before", id=facts.run.id))[0][0]),
+        walled=True,
+        apart=len(waits_for) < len(facts.waits_for),
+    )
+
+
+async def _facts_of_run(tx: Tx, run_id: str, silence: int) -> RunFacts:
+    run = await read.get_run(tx, run_id)
+    ((now,),) = await tx.fetch("now")
+    ((cancelled_by, hold, expires_at, cancel_at, shielded, step),) = await tx.fetch("run_details", id=run_id)
+    workers = await live_workers(tx, silence)
+    there = await replicas.of_run(tx, run_id)
+    # What conducts is under no limit itself; all its replicas are under the same.
+    limited = next((one.run_id for one in there if one.counts and one.state is RunState.QUEUED), run_id)
+    return RunFacts(
+        run=run,
+        now=instant(int(now)),
+        hold=hold,
+        waits_for=[(str(id), state, kind) for id, state, kind in await tx.fetch("awaited_runs", id=run_id)],
+        awaited_by=[str(row[0]) for row in await tx.fetch("runs_waiting_for", id=run_id, limit=_MOST)],
+        limits=[
+            LimitFacts(key, most, int(held), period, None if opens_at is None else instant(opens_at))
+            for key, most, held, period, opens_at in await tx.fetch("limits_of_run", id=limited)
+        ],
+        pauses=[
+            Paused(kind, name, instant(at), by, reason)
+            for kind, name, at, by, reason in await tx.fetch("pauses_of_run", id=run_id)
+        ],
+        workers=workers,
+        before=int((await tx.fetch("count_before", id=run_id))[0][0]),
+        attempts=await read.attempts(tx, run_id),
+        cancelled_by=cancelled_by,
+        lease_until=None if expires_at is None else instant(expires_at),
+        cancel_until=None if cancel_at is None else instant(cancel_at),
+        shielded=shielded is not None and shielded > 0,
+        step=step,
+        needs=await needs_of_run(tx, run_id),
+        replicas=there,
+        for_worker=await replicas.worker_of(tx, run_id),
+        part=await pipeline_stages.part_now(tx, run_id),
+    )
+
+
+async def live_workers(tx: Tx, silence: int) -> list[LiveWorker]:
+    rows = await tx.fetch("live_workers", silence=silence)
+    return [
+        LiveWorker(id, tuple(_names(queues)), tuple(_names(jobs)), WorkerState(state), tuple(_names(labels)), version)
+        for id, queues, jobs, state, labels, version in rows
+    ]
+
+
+def _names(text: str) -> list[str]:
+    return msgspec.json.decode(text, type=list[str])

@@ -1,0 +1,50 @@
+"""The store's operations on what became of plan times: told, verified, explained, made up for."""
+
+from __future__ import annotations
+
+from rota.core.ledger.backfill import Backfill
+from rota.core.ledger.explain_plan_time import Explanation
+from rota.core.ledger.occurrences import Occurrence, Wanted
+from rota.core.ledger.verify import Verification
+from rota.core.monitoring.doctor import Symptoms
+from rota.store.databases.database import Database, Tx
+from rota.store.ledger import backfill, explain, occurrences
+from rota.store.monitoring import doctor
+from rota.store.planning.plan import NewId
+from rota.store.schedules import change
+from rota.values.scope import Scope
+
+
+class LedgerStore:
+    def __init__(self, database: Database, new_id: NewId) -> None:
+        self._database = database
+        self._new_id = new_id
+
+    async def occurrences(self, name: str, wanted: Wanted) -> list[Occurrence]:
+        return await self._database.read(lambda tx: occurrences.read_occurrences(tx, name, wanted))
+
+    async def verify(self, name: str, *, thorough: bool = True) -> Verification:
+        return await self._database.read(lambda tx: occurrences.verify(tx, name, thorough=thorough))
+
+    async def explain(self, name: str, at: int | None, silence: int) -> Explanation:
+        return await self._database.read(lambda tx: explain.explain_schedule(tx, name, at, silence))
+
+    async def explain_run(self, run_id: str, silence: int, within: Scope | None = None) -> Explanation:
+        return await self._database.read(lambda tx: explain.explain_one_run(tx, run_id, silence, within))
+
+    async def symptoms(self, silence: int, stuck_for: int) -> Symptoms:
+        return await self._database.read(lambda tx: doctor.symptoms(tx, silence, stuck_for))
+
+    async def backfill(self, name: str, order: backfill.Order) -> Backfill:
+        """Repeated after an unknown outcome, it finds the runs that it made, and gives the first answer."""
+        answers: list[tuple[Backfill, set[str]]] = []
+
+        async def body(tx: Tx) -> tuple[Backfill, set[str]]:
+            row = await change.locked(tx, name)
+            if not answers or not await backfill.is_done(tx, answers[-1][0]):
+                answers.append(await backfill.backfill(tx, row, order, self._new_id))
+            return answers[-1]
+
+        done, queues = await self._database.transact(body)
+        self._database.notify(queues)
+        return done

@@ -1,0 +1,254 @@
+"""The ledger read from its tables: told plan time by plan time, or verified by counting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from rota.core.calendar.zones import tzdata_version
+from rota.core.ledger.occurrences import Again, Occurrence, PlannedRun, Wanted, occurrences, resting
+from rota.core.ledger.verify import (
+    Finding,
+    History,
+    Range,
+    Span,
+    Stretch,
+    Tally,
+    Verification,
+    account,
+    check_covers,
+    check_plan_time,
+    check_ranges,
+    check_scope,
+    unrecorded,
+)
+from rota.core.schedules.revisions import Revision
+from rota.errors import UnknownSchedule
+from rota.store.databases.database import Row, Tx
+from rota.store.databases.statements import POSTGRES
+from rota.store.schedules.schedule_row import ScheduleRow, decoded, schedule_row
+from rota.values.instants import instant, micros_at
+from rota.values.scope import Scope
+
+_BITE = 10_000
+_MOST_FINDINGS = 100
+_MOST_EXPLAINED = 10
+
+
+async def snapshot(tx: Tx) -> None:
+    """Everything is read as of one instant: what planning does meanwhile would look like damage."""
+    if tx.dialect is POSTGRES:
+        await tx.script("set transaction isolation level repeatable read")
+
+
+async def row_of(tx: Tx, name: str) -> ScheduleRow:
+    rows = await tx.fetch("look_at_schedule", name=name)
+    if not rows:
+        raise UnknownSchedule(name, [row[0] for row in await tx.fetch("schedule_names")])
+    return schedule_row(rows[0])
+
+
+async def history_of(tx: Tx, row: ScheduleRow) -> History:
+    revisions, spans = await revisions_of(tx, row.id), await spans_of(tx, row.id)
+    return History(row.id, row.name, revisions, spans, row.cursor_at, tzdata_version())
+
+
+async def revisions_of(tx: Tx, id: str) -> tuple[Revision, ...]:
+    return tuple(
+        Revision(no, valid_from, decoded(text), tzdata, bool(active), note, actor, made_at)
+        for no, valid_from, text, tzdata, active, note, actor, made_at in await tx.fetch("revisions", id=id)
+    )
+
+
+async def spans_of(tx: Tx, id: str) -> tuple[Span, ...]:
+    rows = await tx.fetch("spans", id=id)
+    return tuple(Span(Scope(kind, name), since, until) for kind, name, since, until in rows)
+
+
+def range_of(row: Row) -> Range:
+    from_at, to_at, kind, name, what, reason, count = row
+    return Range(from_at, to_at, Scope(kind, name) if kind else None, what, reason, int(count))
+
+
+def range_row(id: str, found: Range) -> tuple[object, ...]:
+    kind, name = (found.scope.kind, found.scope.id) if found.scope else ("", "")
+    return (id, found.from_at, found.to_at, kind, name, found.kind, found.reason, found.count)
+
+
+async def read_occurrences(tx: Tx, name: str, wanted: Wanted) -> list[Occurrence]:
+    await snapshot(tx)
+    row = await row_of(tx, name)
+    history = await history_of(tx, row)
+    ((now,),) = await tx.fetch("now")
+    values = {
+        "id": row.id, "from_at": wanted.from_at, "to_at": wanted.to_at, "past": wanted.past, "limit": wanted.most,
+    }  # fmt: skip
+    runs = await with_retries(tx, [planned_run(found) for found in await tx.fetch("runs_between", **values)])
+    ranges = [range_of(found) for found in await tx.fetch("ranges_between", **values)]
+    rests = resting(history, wanted, now=int(now), active=row.active)
+    held = [(stretch, await _planned_in(tx, row.id, stretch)) for stretch in rests]
+    return occurrences(
+        history,
+        wanted,
+        runs,
+        ranges,
+        held,
+        active=row.active,
+        room=row.standing.room,
+        next_plan=row.next_plan,
+    )
+
+
+async def _planned_in(tx: Tx, id: str, stretch: Stretch) -> list[tuple[Scope, int]]:
+    rows = await tx.fetch("planned_in", id=id, after=stretch.after, until=stretch.until)
+    return [(Scope(kind, name), at) for kind, name, at in rows]
+
+
+def planned_run(row: Row) -> PlannedRun:
+    id, kind, name, plan_time, covers_from, covered, state, reason = row
+    return PlannedRun(str(id), Scope(kind, name), plan_time, covers_from, covered or 0, state, reason)
+
+
+async def with_retries(tx: Tx, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
+    """Those that did not succeed with what was made in their place, and in place of that, if it did not either."""
+    newest: dict[str, Again] = {}
+    origins = {run.id: run.id for run in runs if run.was_vain}
+    while origins:
+        made = [(str(of), str(id), state) for of, id, state in await tx.fetch("made_again", [(id,) for id in origins])]
+        for of, id, state in made:
+            if origins[of] not in newest or newest[origins[of]].run_id < id:
+                newest[origins[of]] = Again(id, state)
+        origins = {id: origins[of] for of, id, _ in made}
+    return [msgspec.structs.replace(run, again=newest.get(run.id)) for run in runs]
+
+
+async def verify(tx: Tx, name: str, *, thorough: bool) -> Verification:
+    """`thorough` looks at the plan time of each run, too; otherwise they are counted only."""
+    await snapshot(tx)
+    row = await row_of(tx, name)
+    history = await history_of(tx, row)
+    ranges = [range_of(found) for found in await tx.fetch("ranges", id=row.id)]
+    backfilled = [
+        (Scope(kind, scope), plan_time)
+        for kind, scope, plan_time in await tx.fetch("backfilled_runs", id=row.id)
+        if history.names(Scope(kind, scope), plan_time)
+    ]
+    tallies, counted = await _tallies(tx, history)
+    compared, findings = account(history, tallies, ranges, backfilled)
+    findings = [await _explained(tx, history, finding, ranges) for finding in findings[:_MOST_EXPLAINED]] + findings[
+        _MOST_EXPLAINED:
+    ]
+    findings += check_ranges(history, ranges)
+    findings += check_covers(history, [(a, b, int(n)) for a, b, n in await tx.fetch("covers", id=row.id)])
+    findings += await _doubles(tx, history)
+    ((total,),) = await tx.fetch("count_planned", id=row.id)
+    if total != counted:
+        findings += await _out_of_place(tx, history)
+    elif thorough:
+        findings += await _phantoms(tx, history)
+    unverified = [
+        f"revision {stretch.revision.no} was planned with time zone data {stretch.revision.tzdata}"
+        for stretch in history.stretches
+        if not history.is_verifiable(stretch) and stretch.revision.definition.follows is None
+    ]
+    return Verification(
+        schedule=name,
+        plan_times=compared,
+        findings=tuple(findings[:_MOST_FINDINGS]),
+        unverified=tuple(dict.fromkeys(unverified)),
+    )
+
+
+async def _tallies(tx: Tx, history: History) -> tuple[dict[tuple[int, Scope, int], Tally], int]:
+    pieces = [
+        (stretch.revision.no, scope.kind, scope.id, after, until)
+        for stretch in history.stretches
+        if stretch.revision.active
+        for scope, after, until in history.lanes(stretch)
+    ]
+    tallies: dict[tuple[int, Scope, int], Tally] = {}
+    for start in range(0, len(pieces), _BITE):
+        rows = await tx.fetch("tally_runs", pieces[start : start + _BITE], id=history.id)
+        for no, kind, name, after, runs, covered in rows:
+            tallies[int(no), Scope(kind, name), int(after)] = Tally(int(runs), int(covered))
+    return tallies, sum(tally.runs for tally in tallies.values())
+
+
+async def _explained(tx: Tx, history: History, finding: Finding, ranges: Sequence[Range]) -> Finding:
+    """With some of the plan times that nothing is known of: the only time that they are walked one by one."""
+    if finding.problem != "count" or len(finding.revisions) != 1 or finding.scope is None:
+        return finding
+    if finding.expected is None or finding.found is None or finding.found >= finding.expected:
+        return finding
+    assert finding.from_at is not None
+    assert finding.to_at is not None
+    after, until = micros_at(finding.from_at), micros_at(finding.to_at)
+    stretch = next(stretch for stretch in history.stretches if stretch.revision.no == finding.revisions[0])
+    held = [r for r in ranges if r.scope in (None, finding.scope) and r.to_at > after and r.from_at <= until]
+    if any(not r.is_dense for r in held) or finding.expected > _BITE:
+        return finding
+    rows = await tx.fetch(
+        "plan_times_of", id=history.id, kind=finding.scope.kind, scope=finding.scope.id, after=after, until=until
+    )
+    missing = unrecorded(stretch, after, until, held, [(first, own) for first, own in rows])
+    words = finding.words + "".join(f", {at.isoformat()}" for at in missing).replace(",", "; nothing is known of", 1)
+    return msgspec.structs.replace(finding, words=words, plan_times=missing)
+
+
+async def _doubles(tx: Tx, history: History) -> list[Finding]:
+    """Runs at plan times that a missed range, or the run that they were coalesced into, holds too."""
+    found = []
+    for statement, other in (("runs_in_missed", "a missed range"), ("runs_in_covers", "another run")):
+        for id, kind, name, plan_time in await tx.fetch(statement, id=history.id, limit=_MOST_FINDINGS):
+            if not history.names(Scope(kind, name), plan_time):
+                continue
+            words = f"run {id} and {other} both account for {instant(plan_time).isoformat()}"
+            found.append(_of_run("double", words, str(id), Scope(kind, name), plan_time, 1, 2))
+    return found
+
+
+async def _out_of_place(tx: Tx, history: History) -> list[Finding]:
+    """One by one: some run is where none can be."""
+    found: list[Finding] = []
+    after = ("", "", 0)
+    while rows := await tx.fetch(
+        "planned_after", id=history.id, kind=after[0], scope=after[1], plan_time=after[2], limit=_BITE
+    ):
+        for id, kind, name, plan_time in rows:
+            reason = check_scope(history, Scope(kind, name), plan_time)
+            if reason is not None and len(found) < _MOST_FINDINGS:
+                words = f"run {id} is for {instant(plan_time).isoformat()}, but {reason}"
+                found.append(_of_run("unnamed", words, str(id), Scope(kind, name), plan_time, 0, 1))
+        after = (rows[-1][1], rows[-1][2], rows[-1][3])
+    return found
+
+
+async def _phantoms(tx: Tx, history: History) -> list[Finding]:
+    """All scopes share their plan times: each is looked at once."""
+    found: list[Finding] = []
+    after = 0
+    while rows := await tx.fetch("distinct_plan_times", id=history.id, after=after, limit=_BITE):
+        for plan_time, id in rows:
+            reason = check_plan_time(history, plan_time)
+            if reason is not None and len(found) < _MOST_FINDINGS:
+                words = f"run {id} is for {instant(plan_time).isoformat()}, but {reason}"
+                found.append(_of_run("unnamed", words, str(id), None, plan_time, 0, 1))
+        after = rows[-1][0]
+        if len(rows) < _BITE:
+            break
+    return found
+
+
+def _of_run(
+    problem: str, words: str, run_id: str, scope: Scope | None, plan_time: int, expected: int, found: int
+) -> Finding:
+    return Finding(
+        problem=problem,
+        words=words,
+        scope=scope,
+        plan_times=(instant(plan_time),),
+        expected=expected,
+        found=found,
+        run_id=run_id,
+    )

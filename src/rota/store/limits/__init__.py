@@ -1,0 +1,1 @@
+"""Admission, slots, rates and quotas in the database."""

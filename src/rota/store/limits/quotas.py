@@ -1,0 +1,224 @@
+"""Quotas: kept in the database, applied to runs that come, and to those that are there when one is set or dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+
+import msgspec
+
+from rota.core.limits.limits import UNLIMITED, Gate, Gated, is_quota
+from rota.core.limits.quotas import Quota, QuotaOf, described, prefixes, scope_of_key
+from rota.core.runs.claim import NIL_ID
+from rota.core.runs.run import NewRun
+from rota.core.workers.requirements import CONDUCTS
+from rota.store.databases.database import Database, Row, Tx
+from rota.store.ledger import audit
+from rota.store.limits import admit
+from rota.values.durations import in_micros
+from rota.values.scope import GLOBAL, Scope
+
+Under = Mapping[Scope, tuple[Gate, ...]]
+"""What the runs of these scopes are under; the others are under no quota."""
+
+_BITE = 500
+_KNOWN_FOR = 1.0
+_STRAGGLERS = in_micros(timedelta(seconds=5))
+
+
+async def under(tx: Tx, scopes: Iterable[Scope]) -> Under:
+    """Read in the transaction that makes the runs. Runs without a scope ask nothing."""
+    rows = sorted({(scope.kind, scope.id) for scope in scopes if scope != GLOBAL})
+    found = await tx.fetch("quotas_for", rows) if rows else []
+    return {Scope(kind, id): _quota(text).gates(Scope(kind, id)) for kind, id, text in found}
+
+
+def _quota(text: str) -> Quota:
+    return msgspec.json.decode(text, type=Quota)
+
+
+async def gated(tx: Tx, runs: Sequence[NewRun]) -> Sequence[NewRun]:
+    """The same runs, under the quotas of their scopes, too."""
+    found = await under(tx, {_scope(run) for run in runs})
+    if not found:
+        return runs
+    models: dict[int, NewRun] = {}
+
+    def with_quota(run: NewRun) -> NewRun:
+        more = found.get(_scope(run), ())
+        if not more:
+            return run
+        if run.like is not None and id(run.like) not in models:
+            models[id(run.like)] = with_quota(run.like)
+        like = None if run.like is None else models[id(run.like)]
+        return msgspec.structs.replace(run, gates=(*run.gates, *more), like=like)
+
+    return [with_quota(run) for run in runs]
+
+
+def _scope(run: NewRun) -> Scope:
+    return Scope(run.scope_kind, run.scope_id)
+
+
+def _named(kind: str, id: str) -> str:
+    return f"{kind}/{id}" if id else kind
+
+
+class QuotaStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._looked_at = float("-inf")
+        self._any = False
+
+    async def concern(self, runs: Iterable[NewRun]) -> bool:
+        """Whether a quota may have a say in these. That there are none at all is known from a look not long ago; what
+        is enqueued meanwhile comes under the first one when it is settled a second time."""
+        if all(run.scope_kind == GLOBAL.kind for run in runs):
+            return False
+        now = self._database.clock.monotonic()
+        if not 0 <= now - self._looked_at < _KNOWN_FOR:
+            self._any = bool(await self._database.glance(lambda tx: tx.fetch("any_quota")))
+            self._looked_at = now
+        return self._any
+
+    async def list(self) -> list[QuotaOf]:
+        rows = await self._database.read(lambda tx: tx.fetch("list_quotas"))
+        return [described(kind, id, _quota(text), owner) for kind, id, text, owner in rows]
+
+    async def put(self, kind: str, id: str, quota: Quota, owner: str) -> None:
+        """In force for all its runs when this returns, but for those that are being enqueued at this moment."""
+        values = {"kind": kind, "id": id, "definition": msgspec.json.encode(quota).decode(), "owner": owner}
+        self._looked_at = float("-inf")
+
+        async def body(tx: Tx) -> bool:
+            changed = bool(await tx.fetch("put_quota", **values))
+            if changed:
+                await audit.note(tx, "quota", _named(kind, id), "set", owner, msgspec.to_builtins(quota))
+            return changed or await _is_unsettled(tx, kind, id)
+
+        if await self._database.transact(body):
+            await self._settle(kind, id)
+
+    async def drop(self, kind: str, id: str, actor: str | None = None) -> bool:
+        """Whether there was one."""
+
+        async def body(tx: Tx) -> tuple[bool, bool]:
+            dropped = bool(await tx.fetch("drop_quota", kind=kind, id=id))
+            if dropped:
+                await audit.note(tx, "quota", _named(kind, id), "dropped", actor, {})
+            return dropped, dropped or await _is_unsettled(tx, kind, id)
+
+        dropped, unsettled = await self._database.transact(body)
+        if unsettled:
+            await self._settle(kind, id)
+        return dropped
+
+    async def settle_changed(self) -> None:
+        """Once more, some seconds after each change: for those that were being enqueued then, and should whoever
+        changed it have died halfway."""
+        changed = await self._database.read(lambda tx: tx.fetch("unsettled_quotas", age=_STRAGGLERS))
+        for kind, id, changed_at in changed:
+            await self._settle(kind, id)
+            values = {"kind": kind, "id": id, "changed_at": changed_at}
+            await self._database.transact(lambda tx, values=values: tx.fetch("quota_settled", **values))  # type: ignore[misc]
+            await self._database.transact(lambda tx, values=values: tx.fetch("quota_gone", **values))  # type: ignore[misc]
+
+    async def _settle(self, kind: str, id: str) -> None:
+        """In bites: all live runs of that scope, or of that kind of scopes, come under what is in force for them."""
+        after: str | None = NIL_ID
+        while after is not None:
+            after = await self._database.transact(lambda tx, after=after: _settle_runs(tx, kind, id, after))  # type: ignore[misc]
+        after = ""
+        while after is not None:
+            after = await self._database.transact(lambda tx, after=after: _settle_limits(tx, kind, id, after))  # type: ignore[misc]
+        self._database.notify({None})
+
+
+async def _is_unsettled(tx: Tx, kind: str, id: str) -> bool:
+    """Whoever changed it may have died before its runs came under it, or may be asking again."""
+    return bool(await tx.fetch("unsettled_quota", kind=kind, id=id))
+
+
+async def _settle_runs(tx: Tx, kind: str, id: str, after: str) -> str | None:
+    """Returns where to go on."""
+    live = await tx.fetch("live_scoped_runs", kind=kind, id=id, after=after, limit=_BITE)
+    runs = {str(run_id): (job, Scope(kind, scope_id)) for run_id, job, kind, scope_id in live}
+    if not runs:
+        return None
+    rows = [(run_id,) for run_id in runs]
+    ready = {str(run_id): _Found(*how) for run_id, *how in await tx.fetch("lock_ready_runs", rows)}
+    fences = {str(run_id): fence for run_id, fence in await tx.fetch("fences_of", rows)}
+    there: dict[str, list[Gate]] = {}
+    for run_id, key, most, period in await tx.fetch("gates_of_runs", rows):
+        there.setdefault(str(run_id), []).append(Gate(key, most, period=period))
+    wanted = await under(tx, {scope for _, scope in runs.values()})
+    changed: list[Gated] = []
+    for run_id, (job, scope) in runs.items():
+        if run_id not in ready and run_id not in fences:  # it has ended meanwhile, or conducts: its replicas are asked
+            continue
+        narrow = [gate for gate in there.get(run_id, ()) if not is_quota(gate.key)]
+        gates = (*narrow, *wanted.get(scope, ()))
+        if _differ(gates, there.get(run_id, []), ready.get(run_id)):
+            changed.append(Gated(run_id, job, gates))
+    if changed:
+        await _put_under(tx, changed, ready, fences)
+    return max(runs) if len(live) >= _BITE else None
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """How a run that is ready is found now."""
+
+    hold: int
+    limit_key: str | None
+    need: str | None
+
+    def key(self, gates: Sequence[Gate]) -> str | None:
+        """The limit by which it is to be found: none if it conducts, because its replicas do what there is to do."""
+        return gates[0].key if gates and not (self.need or "").startswith(CONDUCTS) else None
+
+    def differs(self, gates: Sequence[Gate]) -> bool:
+        key = self.key(gates)
+        return self.limit_key != key or self.hold in ((2, 4) if key is None else (0, 1, 6, 7))
+
+
+def _differ(gates: Sequence[Gate], there: Sequence[Gate], ready: _Found | None) -> bool:
+    if ready is not None and ready.differs(gates):
+        return True
+    return [_limits(gate) for gate in gates] != [_limits(gate) for gate in there]
+
+
+def _limits(gate: Gate) -> tuple[str, int, int | None]:
+    """What is kept of it beside its run: who counts under it depends on all of that."""
+    return gate.key, gate.max, gate.period
+
+
+async def _put_under(tx: Tx, runs: Sequence[Gated], ready: Mapping[str, _Found], fences: Mapping[str, int]) -> None:
+    await tx.fetch("drop_gates", [(run.id,) for run in runs])
+    held: list[Row] = [
+        (run.id, gate.key, place, gate.max, gate.period, fences.get(run.id))
+        for run in runs
+        for place, gate in enumerate(run.gates)
+    ]
+    if held:
+        await tx.fetch("insert_held_gates", held)
+    waiting = [run for run in runs if run.id in ready]
+    if waiting:
+        await tx.fetch("come_under", [(run.id, ready[run.id].key(run.gates)) for run in waiting])
+    # Those of a quota only: what the others allow, their own jobs and schedules say.
+    placed = [(place, run.job, gate) for run in runs for place, gate in enumerate(run.gates) if is_quota(gate.key)]
+    await admit.open_gates(tx, placed)
+
+
+async def _settle_limits(tx: Tx, kind: str, id: str, after: str) -> str | None:
+    """The limits that are there already allow what is in force now; returns where to go on."""
+    first, second = prefixes(kind, id)
+    rows = await tx.fetch("limits_of_quotas", first=first, second=second, after=after, limit=_BITE)
+    scopes = {row[0]: scope_of_key(row[0], kind) for row in rows}
+    wanted = await under(tx, {scope for scope in scopes.values() if scope is not None})
+    for key, _, _ in rows:
+        scope = scopes[key]
+        gate = next((gate for gate in wanted.get(scope, ()) if gate.key == key), None) if scope else None
+        if gate is not None:
+            await tx.fetch("change_max", key=key, prefix=None, max=gate.max, period=gate.period)
+        await tx.fetch("unblock_limits", key=key, count=UNLIMITED)
+    return rows[-1][0] if len(rows) >= _BITE else None

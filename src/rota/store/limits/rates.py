@@ -1,0 +1,101 @@
+"""Rates: how many may begin now under a limit with a period, what has begun, and when it opens again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from rota.store.databases.database import Row, Tx
+
+SHUT_FOR_A_WHILE = 3
+_MORE_THAN_FREE = 500
+
+
+class Allowed(msgspec.Struct, frozen=True):
+    """What the row of a limit says: so many at once, or so many within a period (µs)."""
+
+    max: int
+    period: int | None = None
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """A rate as it was found, its row being locked, at an instant of the database's clock."""
+
+    at: int
+    period: int
+    free: int
+
+
+def allowed(rows: Sequence[Row]) -> dict[str, Allowed]:
+    """From rows that begin with a key, a maximum and a period."""
+    return {row[0]: Allowed(int(row[1]), row[2]) for row in rows}
+
+
+async def count(tx: Tx, limits: Mapping[str, Allowed]) -> dict[str, Counted]:
+    """Those of the limits that are rates. What began counts for one period, whichever way it lies from now: no span of
+    that length has more than the maximum, also if the clock was set back by less.
+
+    After a clock was set back by more, what is further ahead than that is taken to have begun just now.
+    """
+    periods = {key: one.period for key, one in limits.items() if one.period is not None}
+    if not periods:
+        return {}
+    found: dict[str, Counted] = {}
+    for key, now, within, ahead in await tx.fetch("begun_within", sorted(periods.items())):
+        if ahead:
+            await _bring_back(tx, key, int(now), periods[key])
+        found[key] = Counted(int(now), periods[key], limits[key].max - int(within) - int(ahead))
+    return found
+
+
+async def _bring_back(tx: Tx, key: str, now: int, period: int) -> None:
+    ahead = await tx.fetch("begun_ahead", key=key, now_at=now, period=period)
+    await tx.fetch("put_begun", key=key, at=now, count=sum(row[0] for row in ahead))
+
+
+async def note(tx: Tx, begun: Mapping[str, int], counted: Mapping[str, Counted], run_id: str) -> None:
+    """So many have begun under each limit, together with this run. What counts no more goes, some of it with each
+    claim; but not before a second period is over, during which the clock may be set back."""
+    rows = [(key, run_id, counted[key].at, count) for key, count in sorted(begun.items()) if key in counted]
+    if rows:
+        await tx.fetch("note_begun", rows)
+        await tx.fetch("forget_begun", [row[:1] for row in rows], limit=len(rows) + _MORE_THAN_FREE)
+
+
+async def opening(tx: Tx, full: Mapping[str, Counted]) -> dict[str, int]:
+    """When each of these has a place again: the first that counts then counts no more."""
+    rows = [(key, one.at - one.period) for key, one in sorted(full.items())]
+    first = {key: int(at) for key, at in await tx.fetch("first_begun", rows)} if rows else {}
+    return {key: first.get(key, one.at) + one.period for key, one in full.items()}
+
+
+async def open_due(tx: Tx, limit: int) -> set[str]:
+    """Rates that have a place again: who waits under them may go on. Returns their queues.
+
+    Of those that they block, as many as there are places; if more are left, they are seen to at the next such time.
+    """
+    found = {row[0]: row for row in await tx.fetch("due_rates", limit=limit)}
+    counted = await count(tx, allowed(list(found.values())))
+    keys = [(key,) for key in found]
+    again = {key: one for key, one in counted.items() if one.free <= 0}
+    if keys:
+        await tx.fetch("open_rates", keys)
+    for key, one in counted.items():
+        if one.free > 0:
+            keys += [(row[0],) for row in await tx.fetch("unblock_limits", key=key, count=one.free)]
+            if await tx.fetch("any_blocked", key=key):
+                again[key] = one
+    if again:
+        at = await opening(tx, again)
+        rows = [(key, _shut(int(found[key][3]), one), None, 0, at[key]) for key, one in sorted(again.items())]
+        await tx.fetch("shut_limits", rows)
+    return {queue for pair in await _queues(tx, keys) for queue in pair if queue is not None}
+
+
+def _shut(shut: int, one: Counted) -> int | None:
+    return SHUT_FOR_A_WHILE if shut == SHUT_FOR_A_WHILE and one.free <= 0 else None
+
+
+async def _queues(tx: Tx, keys: Sequence[Row]) -> Sequence[Row]:
+    return await tx.fetch("queues_under", keys) if keys else []

@@ -1,0 +1,265 @@
+"""Slots: given out to the runs that wait under a limit, and given back when their leases end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+import msgspec
+
+from rota.core.limits.limits import Candidate, HandedOut, hand_out
+from rota.core.runs.claim import NIL_ID, SUSPECTS, Claim, LimitedRequest, Waiting
+from rota.store.databases.database import Row, Tx
+from rota.store.databases.pinned_plans import last_of, walk_indexes
+from rota.store.limits import rates
+from rota.store.limits.rates import SHUT_FOR_A_WHILE, Allowed, Counted, allowed
+from rota.store.runs import waits
+from rota.store.workers import replicas
+from rota.values.durations import in_micros
+
+_OPEN, _NOBODY_WAITS, _FULL = 0, 1, 2
+_WHATEVER = -1
+_MORE_KEYS = 16
+_BITE = 500
+_LIMITS = 1_000  # at a time: a run may wait for the look at one of them
+_REMEMBERED = 10_000
+_UNUSED = in_micros(timedelta(minutes=1))
+
+
+class Limited(msgspec.Struct, frozen=True):
+    """What a look for limited runs brought; `waiting`: there was one, or a limit to see to.
+
+    `shut`: a rate is, until its time comes. `emptied`: limits that it shut because nobody waits under them, as far as
+    it could see: an enqueue may have been under way.
+    """
+
+    claims: list[Claim]
+    waiting: bool
+    shut: bool = False
+    emptied: tuple[str, ...] = ()
+
+
+async def claim(tx: Tx, request: LimitedRequest) -> Limited:
+    """Key first: lock a few limits, count their slots, take as many of their runs as are free.
+
+    Every lock is taken only if nobody else has it, so that claims do not wait, and cannot deadlock; but for a limit
+    that has to be made, and is being made by somebody else.
+    """
+    keys = await tx.hot.open_keys(request, request.slots + _MORE_KEYS if request.slots else 1)
+    if not keys or not request.slots:
+        return Limited([], bool(keys))
+    counted: dict[str, Counted] = {}
+    free = await _free(tx, keys, counted)
+    asked = {key: min(free[key], request.slots) for key in keys if free[key] > 0}
+    opened: set[str] = set()
+    waiting = await _candidates(tx, request, asked, opened)
+    wider = {key for found in waiting.values() for candidate in found for key in candidate.wider} - keys.keys()
+    if wider:
+        free.update(await _free(tx, await _lock_wider(tx, wider, waiting), counted))
+    handed = hand_out({key: waiting.get(key, []) for key in keys}, free, request.slots)
+    # Only those that it takes: one that is given to its name and not taken would keep it from the others of the parent.
+    await replicas.give(tx, opened & {candidate.run_id for candidate in handed.taken}, request.name)
+    claims = await tx.hot.take(request, [candidate.run_id for candidate in handed.taken]) if handed.taken else []
+    if claims:
+        await tx.fetch("enter_gates", [(claim.run_id, claim.fence) for claim in claims])
+        if counted:
+            begun = Counter(key for candidate in handed.taken for key in (candidate.key, *candidate.wider))
+            await rates.note(tx, begun, counted, claims[0].run_id)
+    full = {key: one for key, one in counted.items() if handed.left[key] <= 0}
+    emptied = await _leave_open_or_shut(tx, keys, waiting, handed, await rates.opening(tx, full) if full else {})
+    return Limited(claims, True, bool(full), tuple(emptied))
+
+
+async def _lock_wider(tx: Tx, keys: set[str], waiting: dict[str, list[Candidate]]) -> dict[str, Allowed]:
+    """Those that nobody has. One may be missing: dropped, being unused, while an enqueue under it was not yet to be
+    seen. Nobody but a claim would ever notice."""
+    rows = [(key,) for key in sorted(keys)]
+    locked = await tx.fetch("lock_free_limits", rows)
+    if len(locked) < len(rows):
+        runs = [(candidate.run_id,) for found in waiting.values() for candidate in found]
+        if await tx.fetch("make_limits_of", runs):
+            locked = await tx.fetch("lock_free_limits", rows)
+    return allowed(locked)
+
+
+async def _free(tx: Tx, limits: dict[str, Allowed], counted: dict[str, Counted]) -> dict[str, int]:
+    """`counted` gets what was found of the rates among them."""
+    # A statement of its own, after the lock: an older snapshot would not see what the last holder of it took.
+    held: dict[str, int] = {}
+    slots = [(key,) for key, one in limits.items() if one.period is None]
+    if slots:
+        held = {key: int(count) for key, count in await tx.fetch("held_slots", slots)}
+    found = await rates.count(tx, limits)
+    counted.update(found)
+    return {key: found[key].free if key in found else one.max - held.get(key, 0) for key, one in limits.items()}
+
+
+async def _candidates(
+    tx: Tx, request: LimitedRequest, asked: dict[str, int], opened: set[str]
+) -> dict[str, list[Candidate]]:
+    """`opened` gets those of them that are replicas which nobody has; their parents are locked."""
+    there = await tx.hot.candidates(request, asked) if asked else []
+    unowned = [(one.run_id,) for one in there if one.is_open]
+    if unowned:
+        parents = {str(id): str(parent) for id, parent in await tx.fetch("parents_of", unowned)}
+        in_order = {id: parents[id] for (id,) in unowned if id in parents}
+        opened |= await replicas.lock_open(tx, in_order, request.name)
+    found = _one_suspect([one for one in there if not one.is_open or one.run_id in opened])
+    if not found:
+        return {}
+    wider: dict[str, list[str]] = {}
+    for run_id, key in await tx.fetch("wider_gates", [(run_id,) for _, run_id in found]):
+        wider.setdefault(str(run_id), []).append(key)
+    waiting: dict[str, list[Candidate]] = {}
+    for key, run_id in found:
+        waiting.setdefault(key, []).append(Candidate(run_id, key, tuple(wider.get(run_id, ()))))
+    return waiting
+
+
+def _one_suspect(found: Sequence[Waiting]) -> list[tuple[str, str]]:
+    """All that are beyond suspicion, and the first that is not."""
+    first = next((one.run_id for one in found if one.solo == SUSPECTS), None)
+    return [(one.key, one.run_id) for one in found if one.solo != SUSPECTS or one.run_id == first]
+
+
+async def _leave_open_or_shut(
+    tx: Tx, keys: Iterable[str], waiting: dict[str, list[Candidate]], handed: HandedOut, opening: dict[str, int]
+) -> list[str]:
+    """`opening`: when rates without a free place have one again. Those under which nobody waits."""
+    served = {candidate.key for candidate in handed.taken}
+    bare = [(key,) for key in keys if key not in waiting and key not in handed.full]
+    left = {row[0] for row in await tx.fetch("waiting_under", bare)} if bare else set()
+    emptied = [key for (key,) in bare if key not in left]
+    rows: list[Row] = [
+        *((key, _shut(key, opening), None, int(key in served), opening.get(key)) for key in handed.full),
+        *((key, _FULL, wider, 0, None) for key, wider in handed.blocked.items()),
+        *((key, _OPEN, None, 1, None) for key in served - handed.full),
+        *((key, _NOBODY_WAITS, None, 1, None) for key in emptied),
+        *((key, None, None, 0, at) for key, at in opening.items() if key not in handed.full),
+    ]
+    if rows:
+        await tx.fetch("shut_limits", sorted(rows, key=lambda row: str(row[0])))
+    return emptied
+
+
+def _shut(key: str, opening: dict[str, int]) -> int:
+    return SHUT_FOR_A_WHILE if key in opening else _FULL
+
+
+async def leave(tx: Tx, *, ended: Sequence[str] = (), again: Sequence[tuple[str, int]] = ()) -> list[Row]:
+    """These runs, and leases that are followed by others, hold no slots any more: of which limits, `open_limits` wants
+    to know."""
+    freed = list(await tx.fetch("drop_gates", [(id,) for id in ended])) if ended else []
+    left = list(await tx.fetch("leave_gates", again)) if again else []
+    # Nothing ends under a rate; but one that is tried again waits under it, and it may not know of anybody who does.
+    freed = [row for row in freed if row[2] is None]
+    return [row[:2] for row in (*freed, *left) if row[2] is None or row[1] == 0]
+
+
+async def open_limits(tx: Tx, freed: Sequence[Row]) -> set[str]:
+    """Others may take these slots; returns their queues. Once in a transaction: the locks are taken in order.
+
+    Locked before it is opened: a claim that counts these slots at this moment would shut it afterwards.
+    """
+    if not freed:
+        return set()
+    places: dict[str, int] = {}
+    for key, place in freed:
+        places[key] = min(place, places.get(key, place))
+    keys = [(key,) for key in sorted(places)]
+    most = allowed(await tx.fetch("lock_limits", keys))
+    await tx.fetch("open_limits", [(key, places[key]) for (key,) in keys])
+    blocking = {str(row[0]): most[row[0]] for row in await tx.fetch("blocking_limits", keys) if row[0] in most}
+    for key, count in (await _free(tx, blocking, {})).items() if blocking else ():
+        if count > 0:
+            keys += [(row[0],) for row in await tx.fetch("unblock_limits", key=key, count=count)]
+    queues = await tx.fetch("queues_under", keys)
+    return {queue for pair in queues for queue in pair if queue is not None}
+
+
+class Places(msgspec.Struct, frozen=True):
+    """How far a look for what is astray has come, in each of the tables that it goes through."""
+
+    gates: str = NIL_ID
+    limits: str = ""
+    awaited: str = NIL_ID
+    waiting: str = NIL_ID
+
+
+START = Places()
+
+
+class Astray(msgspec.Struct, frozen=True):
+    """What fell between two transactions, or was left by somebody who did not know of it.
+
+    `looked_to`: very many may wait, so they are looked at in turn; the next look goes on from there.
+    """
+
+    ended: list[str]
+    again: list[tuple[str, int]]
+    forgotten: list[Row]
+    unused: list[Row]
+    awaited: dict[str, str | None]
+    idle: list[str]
+    looked_to: Places
+
+    def __bool__(self) -> bool:
+        return any((self.ended, self.again, self.forgotten, self.unused, self.awaited, self.idle))
+
+
+class Emptied:
+    """Limits that this process has shut because nobody waited. An enqueue that was not yet seen would wait until it is
+    their turn; so they are looked at next, and once more in case it was slow to commit."""
+
+    def __init__(self) -> None:
+        self._new: set[str] = set()
+        self._seen: set[str] = set()
+
+    def add(self, keys: Iterable[str]) -> None:
+        if len(self._new) < _REMEMBERED:  # where nobody looks, they do not pile up
+            self._new.update(keys)
+
+    def next(self) -> list[Row]:
+        keys = sorted(self._new | self._seen)
+        self._new, self._seen = set(), self._new
+        return [(key,) for key in keys]
+
+
+async def look_astray(tx: Tx, after: Places = START, emptied: Sequence[Row] = ()) -> Astray:
+    await walk_indexes(tx)
+    met = {row[0] for row in await tx.fetch("emptied_too_soon", emptied)} if emptied else set()
+    held = await tx.fetch("stale_gates", limit=_BITE)
+    gates = await tx.fetch("gates_after", after=after.gates, limit=_BITE)
+    limits = await tx.fetch("limits_after", after=after.limits, limit=_LIMITS, idle=_UNUSED)
+    awaited = await tx.fetch("awaited_after", after=after.awaited, limit=_BITE)
+    waiting = await tx.fetch("waiting_after", after=after.waiting, limit=_BITE)
+    over = {str(id) for id, _, live in held if not live} | {str(id) for id, live in gates if not live}
+    return Astray(
+        ended=sorted(over),
+        again=sorted({(str(id), fence) for id, fence, live in held if live}),
+        forgotten=[(key,) for key in sorted(met | {key for key, forgotten, _ in limits if forgotten})],
+        unused=[(key,) for key, _, unused in limits if unused],
+        awaited={str(id): state for id, state, ended in awaited if ended},
+        idle=[str(id) for id, awaits in waiting if not awaits],
+        looked_to=Places(
+            last_of(gates, _BITE) or START.gates,
+            last_of(limits, _LIMITS) or START.limits,
+            last_of(awaited, _BITE) or START.awaited,
+            last_of(waiting, _BITE) or START.waiting,
+        ),
+    )
+
+
+async def tidy(tx: Tx, found: Astray) -> set[str]:
+    """Put right what is astray; returns the queues where runs may go on."""
+    freed = await leave(tx, ended=found.ended, again=found.again)
+    queues = await open_limits(tx, [*freed, *((row[0], _WHATEVER) for row in found.forgotten)])
+    if found.awaited:
+        queues |= await waits.release(tx, found.awaited)
+    if found.idle:
+        queues |= await waits.go_on(tx, found.idle)
+    if found.unused:  # last: whoever waits for a limit that goes does not wait for all that
+        await tx.fetch("forget_begun", found.unused, limit=_BITE * _BITE)
+        await tx.fetch("drop_limits", found.unused)
+    return queues

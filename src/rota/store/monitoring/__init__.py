@@ -1,0 +1,1 @@
+"""Statistics, charts, timeline, overview and error groups in the database."""

@@ -1,0 +1,38 @@
+"""Whether anything was written, and what became of the runs that somebody watches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from zlib import crc32
+
+import msgspec
+
+from rota.core.states import RunState
+from rota.store.databases.database import Database
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A run's state, and a number that is another one whenever it changed, went on, or said something."""
+
+    state: RunState
+    version: int
+
+
+class Watch:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def mark(self) -> object:
+        """Another one after every commit, by anybody. Cheap: it is asked all day."""
+        version = self._database.version()
+        if version is not None:
+            return version
+        return (await self._database.glance(lambda tx: tx.fetch("change_mark")))[0][0]
+
+    async def runs(self, run_ids: Iterable[str]) -> dict[str, Seen]:
+        """Those of them that there are."""
+        rows = [(run_id,) for run_id in run_ids]
+        if not rows:
+            return {}
+        found = await self._database.glance(lambda tx: tx.fetch("watched_runs", rows))
+        return {str(id): Seen(RunState(state), crc32(repr((state, *facts)).encode())) for id, state, *facts in found}

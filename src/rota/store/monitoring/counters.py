@@ -1,0 +1,61 @@
+"""What processes counted, and how full the queues were, by the minute and by the hour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import msgspec
+
+from rota.core.monitoring.charts import MINUTES_KEPT
+from rota.core.monitoring.counters import SPANS, Counted, Rows, levels_of
+from rota.core.monitoring.gauges import QueueLevel
+from rota.store.databases.database import Row, Tx, Work
+from rota.values.durations import in_micros
+
+NOBODY = ""
+"""The source of what nobody counted, and everybody can see."""
+_HOURS_KEPT = in_micros(timedelta(days=60))
+_BITE = 1_000
+_MOST_READ = 300_000
+"""Two days of five hundred processes, in spans of five minutes; of more, the oldest are left out."""
+
+
+async def record(tx: Tx, source: str, rows: Rows) -> None:
+    """May be repeated: each says all that there is to say."""
+    found = [(span, at, msgspec.json.encode(counted).decode()) for (span, at), counted in sorted(rows.items())]
+    await tx.fetch("save_counts", found, source=source)
+
+
+async def unmeasured(tx: Tx, now: int) -> bool:
+    return not await tx.fetch("measured", at=now // SPANS[60] * SPANS[60])
+
+
+async def begin_measuring(tx: Tx, now: int) -> list[tuple[int, int]]:
+    """Minute and hour that nobody measures yet, and this process will."""
+    wanted = [(span, now // length * length) for span, length in SPANS.items()]
+    return [(span, at) for span, at in await tx.fetch("begin_measuring", wanted)]
+
+
+async def measured(tx: Tx) -> Counted:
+    rows = await tx.fetch("measure_queues")
+    return levels_of(QueueLevel(queue, state, int(runs)) for queue, state, runs in rows)
+
+
+async def between(tx: Tx, span: int, first: int, last: int) -> list[tuple[int, str]]:
+    """When each row began, and its text."""
+    rows = await tx.fetch("counted_between", span=span, first=first, last=last, most=_MOST_READ)
+    return [(at, text) for at, text in rows]
+
+
+async def old_counts(tx: Tx) -> Sequence[Row]:
+    """One bite of what is kept no longer."""
+    return await tx.fetch("old_counts", minutes=MINUTES_KEPT, hours=_HOURS_KEPT, limit=_BITE)
+
+
+def drop_counts(rows: Sequence[Row]) -> Work[int]:
+    async def body(tx: Tx) -> int:
+        await tx.fetch("drop_counts", rows)
+        return len(rows)
+
+    return body

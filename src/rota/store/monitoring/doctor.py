@@ -1,0 +1,103 @@
+"""The state of an installation, as check-ups judge it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rota.core.monitoring.doctor import Held, Overdue, Stuck, Symptoms
+from rota.core.monitoring.doctor_host import Dead, FileVitals, ServerVitals, Transaction
+from rota.store.databases.database import Database, Tx
+from rota.store.ledger.explain import live_workers
+from rota.store.ledger.occurrences import snapshot
+
+if TYPE_CHECKING:
+    from rota.store.databases.sqlite.sqlite import SqliteDatabase
+
+
+_LATE = 10_000_000
+_MOST = 100
+_UNTOLD = 60_000_000
+_ATTEMPTS = 10_000
+
+
+async def symptoms(tx: Tx, silence: int, stuck_for: int) -> Symptoms:
+    """`silence`: how long a living worker may be silent; `stuck_for`: how long ago a lease must have ended."""
+    await snapshot(tx)
+    ((now,),) = await tx.fetch("now")
+    overdue = await tx.fetch("overdue_schedules", late=_LATE, limit=_MOST)
+    stuck = await tx.fetch("stuck_leases", late=stuck_for, limit=_MOST)
+    ((waits,),) = await tx.fetch("orphaned_waits")
+    ((limits,),) = await tx.fetch("orphaned_limits")
+    ((signals,),) = await tx.fetch("untold_signals", late=_UNTOLD)
+    return Symptoms(
+        now=int(now),
+        overdue=[Overdue(*row) for row in overdue],
+        stuck=[Stuck(str(run_id), worker_id, expires_at) for run_id, worker_id, expires_at in stuck],
+        queues={queue: int(count) for queue, count in await tx.fetch("claimable_by_queue")},
+        jobs={job: int(count) for job, count in await tx.fetch("claimable_by_job")},
+        held=[Held(*row) for row in await tx.fetch("all_pauses", limit=_MOST)],
+        workers=await live_workers(tx, silence),
+        orphaned_waits=int(waits),
+        orphaned_limits=int(limits),
+        signals=int(signals),
+        begun_and_skipped=[str(id) for (id,) in await tx.fetch("begun_and_skipped", looked=_ATTEMPTS, limit=_MOST)],
+    )
+
+
+def sqlite_library() -> str:
+    import apsw  # a program that asks a server only has no use for it
+
+    return str(apsw.sqlite_lib_version())
+
+
+async def planned_with(database: Database) -> str | None:
+    """The newest zone data that a schedule was planned with."""
+
+    async def body(tx: Tx) -> str | None:
+        ((newest,),) = await tx.fetch("newest_zone_data")
+        return None if newest is None else str(newest)
+
+    return await database.read(body)
+
+
+async def file_vitals(database: SqliteDatabase) -> FileVitals:
+    return await asyncio.to_thread(_measured, database.path)
+
+
+def _measured(name: str) -> FileVitals:
+    path = Path(os.path.realpath(name))
+    return FileVitals(_size(path), _size(path.with_name(f"{path.name}-wal")), shutil.disk_usage(path.parent).free)
+
+
+def _size(path: Path) -> int:
+    """Nothing if it is not there: a WAL goes with the last who had the file open."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+async def server_vitals(database: Database) -> ServerVitals:
+    async def body(tx: Tx) -> ServerVitals:
+        ((version, number, size, autovacuum),) = await tx.fetch("server_vitals")
+        transactions = await tx.fetch("oldest_transaction")
+        return ServerVitals(
+            version=str(version).partition(" ")[0],
+            major=int(number) // 10_000,
+            size=int(size),
+            autovacuum=autovacuum == "on",
+            unvacuumed=[str(table) for (table,) in await tx.fetch("unvacuumed_tables")],
+            oldest=next((_transaction(*row) for row in transactions), None),
+            dead=[Dead(str(table), int(live), int(dead)) for table, live, dead in await tx.fetch("dead_rows")],
+        )
+
+    return await database.read(body)
+
+
+def _transaction(pid: int, who: str, state: str, micros: int) -> Transaction:
+    return Transaction(int(pid), who, state, timedelta(microseconds=int(micros)))

@@ -1,0 +1,38 @@
+"""How full an installation is now, read in one go for those who watch it."""
+
+from __future__ import annotations
+
+from rota.core.monitoring.gauges import Levels, QueueLevel
+from rota.store.databases.database import Tx
+
+MOST = 1_000_000
+"""Runs that are counted: whoever watches must not make a queue that is too long slower still."""
+_LATE = 10_000_000
+_MOST_BREACHES = 200
+_STATES = ("active", "paused", "job_paused", "disabled", "ended")
+
+
+async def levels(tx: Tx, silence: int) -> Levels:
+    """`silence`: how long a living worker may be silent."""
+    queues = await tx.fetch("queue_levels", most=MOST)
+    ((alive, silent, slots),) = await tx.fetch("worker_levels", silence=silence)
+    ((overdue,),) = await tx.fetch("count_overdue", late=_LATE, most=MOST)
+    breached = await tx.fetch("breach_levels", most=_MOST_BREACHES)
+    return Levels(
+        queues=[
+            QueueLevel(queue, state, int(runs), None if state == "scheduled" else int(oldest))
+            for queue, state, runs, oldest in queues
+        ],
+        workers_alive=int(alive),
+        workers_silent=int(silent),
+        slots=int(slots),
+        schedules=await schedule_states(tx),
+        overdue=int(overdue),
+        breached=tuple((kind, subject, what) for kind, subject, what in breached),
+    )
+
+
+async def schedule_states(tx: Tx) -> dict[str, int]:
+    """How many there are in each."""
+    found = {state: int(count) for state, count in await tx.fetch("schedule_levels")}
+    return {state: found.get(state, 0) for state in _STATES}

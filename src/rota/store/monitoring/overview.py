@@ -1,0 +1,126 @@
+"""The facts of the first page, read in one go: of live rows and of what was counted, never of all runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from rota.core.calendar.describe import describe
+from rota.core.monitoring.counters import HOUR, Counted, last_day
+from rota.core.monitoring.doctor import Held, Overdue, Stuck, Symptoms
+from rota.core.monitoring.overview import (
+    LATE,
+    Backlog,
+    Facts,
+    Late,
+    Live,
+    NextFire,
+    OpenBreach,
+    Overview,
+    WorkerCounts,
+    backlogs,
+)
+from rota.core.schedules.preview import zone_of
+from rota.errors import BadTrigger, UnreadableSchedule
+from rota.store.databases.database import Tx
+from rota.store.databases.pinned_plans import walk_indexes
+from rota.store.ledger.explain import live_workers
+from rota.store.ledger.occurrences import snapshot
+from rota.store.monitoring.gauges import schedule_states
+from rota.store.schedules.schedule_row import decoded
+from rota.values.instants import instant, maybe_instant
+
+MOST = 50_000
+"""Runs that are counted, of each kind of waiting."""
+_LISTED = 100
+_FIRES = 10
+_UNTOLD = 60_000_000
+_DAY = 24 * HOUR
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """All but what needs attention, and the facts that tell that."""
+
+    overview: Overview
+    facts: Facts
+
+
+async def seen(tx: Tx, silence: int, stuck_for: int) -> Seen:
+    """`silence`: how long a living worker may be silent; `stuck_for`: how long ago a lease must have ended."""
+    await snapshot(tx)
+    ((now,),) = await tx.fetch("now")
+    schedules = await schedule_states(tx)
+    backlog = [_backlog(*row) for row in await tx.fetch("backlog", late=LATE, most=MOST)]
+    await walk_indexes(tx, in_order=True)  # what comes from here on finds few rows
+    ((busy, running, waiting, cancelling),) = await tx.fetch("count_begun", most=MOST)
+    ((scheduled,),) = await tx.fetch("count_scheduled", most=MOST)
+    ((alive, stale, slots),) = await tx.fetch("worker_levels", silence=silence)
+    ((overdue,),) = await tx.fetch("count_overdue", late=LATE, most=MOST)
+    queued = sum(one.runs for one in backlog)
+    overview = Overview(
+        at=instant(int(now)),
+        live=Live(
+            running=int(running),
+            cancelling=int(cancelling),
+            queued=queued,
+            scheduled=int(scheduled),
+            waiting=int(waiting),
+            oldest_queued_at=maybe_instant(min((one.oldest for one in backlog), default=None)),
+            capped=max(queued, int(scheduled)) >= MOST,
+        ),
+        late=Late(sum(one.late for one in backlog), int(overdue)),
+        last_day=last_day(await _counted(tx, int(now))),
+        workers=WorkerCounts(int(alive), int(stale), int(slots), int(busy)),
+        schedules=schedules,
+        next_fires=await _next_fires(tx),
+    )
+    return Seen(overview, await _facts(tx, int(now), backlog, silence, stuck_for))
+
+
+def _backlog(queue: str, job: str, runs: int, oldest: int, late: int) -> Backlog:
+    return Backlog(queue, job, int(runs), int(oldest), int(late))
+
+
+async def _counted(tx: Tx, now: int) -> list[Counted]:
+    since = now - _DAY
+    rows = await tx.fetch("counted_last_day", since=since, whole=-(-since // HOUR) * HOUR)
+    return [msgspec.json.decode(row[0], type=Counted) for row in rows]
+
+
+async def _next_fires(tx: Tx) -> list[NextFire]:
+    fires = []
+    for name, job, text, next_plan in await tx.fetch("next_fires", late=LATE, limit=_FIRES):
+        try:
+            definition = decoded(text)
+            rule, zone = describe(definition.rule, name), zone_of(definition)
+        except (BadTrigger, UnreadableSchedule):  # a newer rota's; the others are shown
+            continue
+        fires.append(NextFire(schedule=name, job=job, at=instant(next_plan), zone=zone, rule=rule))
+    return fires
+
+
+async def _facts(tx: Tx, now: int, backlog: Sequence[Backlog], silence: int, stuck_for: int) -> Facts:
+    ((signals,),) = await tx.fetch("untold_signals", late=_UNTOLD)
+    symptoms = Symptoms(
+        now=now,
+        overdue=[Overdue(*row) for row in await tx.fetch("overdue_schedules", late=LATE, limit=_LISTED)],
+        stuck=[Stuck(str(id), *rest) for id, *rest in await tx.fetch("stuck_leases", late=stuck_for, limit=_LISTED)],
+        queues={queue: runs for queue, (runs, _) in backlogs(backlog, "queue").items()},
+        jobs={job: runs for job, (runs, _) in backlogs(backlog, "job").items()},
+        workers=await live_workers(tx, silence),
+        signals=int(signals),
+    )
+    lingering = await tx.fetch("lingering_runs", late=stuck_for, limit=_LISTED)
+    return Facts(
+        symptoms=symptoms,
+        backlog=backlog,
+        held=[Held(*row) for row in await tx.fetch("all_pauses", limit=_LISTED)],
+        lingering=[Stuck(str(id), *rest) for id, *rest in lingering],
+        breaches=[_breach(*row) for row in await tx.fetch("newest_breaches", limit=_LISTED)],
+    )
+
+
+def _breach(kind: str, subject: str, what: str, since: int, details: str | None) -> OpenBreach:
+    kept = msgspec.json.decode(details) if details else {}
+    return OpenBreach(kind, subject, what, since, kept.get("message", ""))

@@ -1,0 +1,39 @@
+"""The last runs of some schedules, all in one question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rota.core.monitoring.recent_runs import Planned, Recent, recent_of, scopes_each
+from rota.store.databases.database import Row, Tx
+from rota.store.databases.pinned_plans import walk_indexes
+from rota.store.schedules.schedule_row import readable
+
+MOST_SCOPES = 10
+"""Of one schedule, whose runs are looked at, at most."""
+
+
+async def recent(tx: Tx, names: Sequence[str], limit: int) -> dict[str, Recent]:
+    """Of those that there are, by name."""
+    await walk_indexes(tx, in_order=True)
+    known: dict[str, str] = {}
+    scopes: dict[str, list[Row]] = {}
+    provided: list[Row] = []
+    for id, name, text in await tx.fetch("definitions_by_name", [(name,) for name in names]):
+        definition = readable(text)
+        if definition is None:
+            continue
+        known[str(id)] = name
+        if definition.provider is None:
+            scopes[str(id)] = [(scope.kind, scope.id) for scope in definition.lanes[:MOST_SCOPES]]
+        else:
+            provided.append((str(id),))
+    some = await tx.fetch("some_scopes", provided, limit=MOST_SCOPES) if provided else ()
+    for id, *scope in sorted(map(tuple, some)):
+        scopes.setdefault(str(id), []).append(tuple(scope))
+    each = scopes_each([len(own) for own in scopes.values()], limit, MOST_SCOPES)
+    lanes = [(id, *scope) for id, own in scopes.items() for scope in own[:each]]
+    found: dict[str, list[Planned]] = {id: [] for id in known}
+    for schedule_id, run_id, *facts in await tx.fetch("recent_runs", lanes, limit=limit) if lanes else ():
+        found[str(schedule_id)].append(Planned(str(run_id), *facts))
+    return {known[id]: recent_of(runs, limit) for id, runs in found.items()}

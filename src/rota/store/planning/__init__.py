@@ -1,0 +1,1 @@
+"""Plan due schedules: lock, decide in core, write the runs."""

@@ -1,0 +1,81 @@
+"""What schedules say, kept in memory: under one mark it is the same for ever, and planning reads it once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+import msgspec
+
+from rota.store.databases.database import Row, Tx
+from rota.store.schedules.schedule_row import ScheduleRow
+
+_MOST = 20_000
+
+Mark = Row
+"""Its id, how often its row was changed, and when: a database put back to an earlier state may count the same again."""
+Said = Mapping[Mark, Row]
+
+NOTHING_SAID: Said = {}
+
+
+class Saying(msgspec.Struct, frozen=True, gc=False):
+    mark: Mark
+    said: Row
+
+    @property
+    def name(self) -> str:
+        return str(self.said[2])
+
+    @property
+    def text(self) -> str:
+        return str(self.said[3])
+
+
+Read = Mapping[int, Saying]
+"""What was not known, by the numbers of their cursors."""
+NOTHING_READ: Read = {}
+
+
+class Sayings(dict[Mark, Row]):
+    """Those that were read last. Only what was committed is kept: else another change could get the same mark."""
+
+    def keep(self, sayings: Iterable[Saying]) -> None:
+        self.update((one.mark, one.said) for one in sayings)
+        if len(self) > _MOST:
+            for mark in list(self)[: len(self) - _MOST // 2]:
+                self.pop(mark, None)
+
+
+def known_of(marked: Sequence[Row], known: Said) -> list[Row | None]:
+    """What those rows say whose mark is known. Asked once: meanwhile others may be kept in its place."""
+    return [known.get(row[1:4]) for row in marked]
+
+
+async def read_unknown(tx: Tx, marked: Sequence[Row], said: Sequence[Row | None]) -> Read:
+    """Of rows that begin with the number of a cursor and a mark."""
+    unknown = [(row[0],) for row, one in zip(marked, said, strict=True) if one is None]
+    return {row[3]: _saying(row) for row in await tx.fetch("say", unknown)} if unknown else NOTHING_READ
+
+
+def schedule_rows(marked: Sequence[Row], said: Sequence[Row | None], read: Read) -> list[ScheduleRow]:
+    """The mark is followed by what planning writes. A cursor whose schedule is gone is nothing to plan."""
+    rows: list[ScheduleRow] = []
+    for row, one in zip(marked, said, strict=True):
+        if one is not None:
+            rows.append(ScheduleRow(*one, *row[4:]))
+        elif row[0] in read:
+            rows.append(ScheduleRow(*read[row[0]].said, *row[4:]))
+    return rows
+
+
+def _saying(row: Row) -> Saying:
+    id, said_times, said_at, no, _, name, text, *others = row
+    said = (no, id, name, _shared(text), *others)
+    return Saying((id, said_times, said_at), said)
+
+
+@lru_cache(maxsize=_MOST)
+def _shared(text: str) -> str:
+    """Thousands of schedules may say the same: it is kept once."""
+    return text

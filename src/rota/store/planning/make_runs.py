@@ -1,0 +1,403 @@
+"""Runs from plans: what a schedule's runs have in common, what holds each of them back, and their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache, reduce
+from typing import Any
+
+import msgspec
+
+from rota.core.calendar.rules import Times
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.payload_template import check_template, filled
+from rota.core.limits.limits import Gate, Gated
+from rota.core.planning.overlap_and_failure import Create, Skip
+from rota.core.planning.tick import PLAIN, Planned, Standing, Tick
+from rota.core.runs.options import gates_of, key_holds, new_run, with_limits_of_schedule
+from rota.core.runs.run import NewRun
+from rota.core.schedules.schedule import ScheduleDefinition
+from rota.errors import RotaError, UnreadableSchedule
+from rota.store.alerts import emit_signal
+from rota.store.databases.columns import Column, Columns, column, columns_of
+from rota.store.databases.database import Row, Tx
+from rota.store.jobs import pipeline_stages
+from rota.store.limits import admit
+from rota.store.limits.admit import Admitted
+from rota.store.limits.quotas import Under
+from rota.store.planning.lanes import Lanes
+from rota.store.runs import cancel, enqueue, waits
+from rota.store.schedules.schedule_row import ScheduleRow, decoded
+from rota.store.workers import requirements
+from rota.store.workers.replicas import CONDUCTOR
+from rota.values.actor import POLICY
+from rota.values.scope import Scope
+
+OVERLAP = f"{POLICY}overlap"
+_LIVE = (None, None, None, None, None)
+
+
+Place = tuple[str, int, int, str, int]
+
+
+class Pattern(msgspec.Struct, frozen=True, gc=False):
+    """What the runs of a schedule have in common; `model` is None when the job takes no runs, and `reason` says why.
+
+    Thousands of them are remembered, so it is nothing that the collector of garbage has to go through, and what every
+    fire asks for was computed before.
+
+    `times`: None if they differ by the schedule's name, or cannot be told. `limited`, `keyed`: its runs are under
+    limits, hold keys. `is_plain`: a run of it is made by its row and one that waits: it has one scope, nothing limits
+    it, and anybody may do it at once. `place`: where its runs wait: queue, rank, whether each is claimed alone, and for
+    whom. `usual_facts`: of a run with the first of its scopes, its payload as it is.
+    """
+
+    definition: ScheduleDefinition
+    job: JobDefinition
+    model: NewRun | None
+    payload: str
+    templated: bool
+    reason: str | None
+    times: Times | None
+    limited: bool
+    keyed: bool
+    is_plain: bool
+    place: Place
+    usual_facts: Row
+
+    def refuse(self, _scope: Scope, _plan_time: int, _create: Create) -> str | None:
+        return self.reason
+
+    @property
+    def decides(self) -> bool:
+        """Whether a limit or a key, which only the database knows, has a say in what a plan time gets."""
+        mine = () if self.definition.limit is None else (self.definition.limit,)
+        full = any(limit.when_full != "queue" or limit.max_queued is not None for limit in (*self.job.limits, *mine))
+        return full or self.keyed
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether its runs are under a limit or hold keys."""
+        return self.limited or self.keyed
+
+    def facts(self, scope: Scope, payload: str, attempts: int | None = None) -> Row:
+        """Of the row of a run, what comes after its id."""
+        return _facts(self.job, self.model, scope, payload, attempts)
+
+    def payload_for(self, name: str, scope: Scope, plan_time: int) -> str:
+        if not self.templated:
+            return self.payload
+        value: Any = filled(self.definition.payload, name, scope, plan_time)
+        return msgspec.json.encode(value).decode()
+
+
+class Work(msgspec.Struct, gc=False):
+    """One schedule in a planning transaction."""
+
+    row: ScheduleRow
+    standing: Standing
+    pattern: Pattern
+    lanes: Lanes
+    tick: Tick
+
+
+Pair = tuple[Work, Planned]
+
+
+@lru_cache(maxsize=20_000)
+def _pattern(text: str, job_text: str) -> Pattern:
+    definition, job = decoded(text), _job(job_text)
+    templated = check_template(definition.payload, after=definition.awaited is not None)
+    payload = msgspec.json.encode(definition.payload).decode()
+    reason, model = _refused(definition, job), None
+    if reason is None:
+        model = _model(job_text, msgspec.json.encode(definition.options))
+    limited = bool(job.limits) or definition.limit is not None or definition.rate is not None
+    keyed = job.unique is not None or not job.repeatable
+    plain = model is not None and model.staff is None and model.pipeline is None
+    return Pattern(
+        definition,
+        job,
+        model,
+        payload,
+        templated,
+        reason,
+        times=_times(definition),
+        limited=limited,
+        keyed=keyed,
+        is_plain=plain and not limited and not keyed and len(definition.lanes) == 1,
+        place=_place(job, model),
+        usual_facts=_facts(job, model, definition.lanes[0], payload),
+    )
+
+
+def _refused(definition: ScheduleDefinition, job: JobDefinition) -> str | None:
+    if not job.enabled:
+        return f"job {job.name!r} is disabled"
+    if job.replicas is not None and definition.limit is not None:
+        return f"job {job.name!r} has replicas, which take no limit"
+    return None
+
+
+def _times(definition: ScheduleDefinition) -> Times | None:
+    try:
+        return definition.shared_times
+    except Exception:  # whatever is wrong with its rule is told when it is planned, and is in nobody's way before
+        return None
+
+
+def _place(job: JobDefinition, model: NewRun | None) -> Place:
+    if model is None:
+        return job.queue, -job.priority, 0, job.name, job.version
+    return model.queue, -model.priority, int(model.on_lost == "fail"), model.job, model.job_version
+
+
+def _facts(job: JobDefinition, model: NewRun | None, scope: Scope, payload: str, attempts: int | None = None) -> Row:
+    where: Row = (scope.kind, scope.id, payload)
+    if model is None:
+        return job.name, job.version, job.queue, job.priority, *where, None, None, None, attempts or 1, job.on_lost
+    what: Row = (job.name, job.version, model.queue, model.priority)
+    more: Row = (model.tags, model.metadata, model.overrides)
+    return *what, *where, *more, attempts or model.max_attempts, job.on_lost
+
+
+@lru_cache(maxsize=1_000)
+def _job(text: str) -> JobDefinition:
+    return msgspec.json.decode(text, type=JobDefinition)
+
+
+@lru_cache(maxsize=1_000)
+def _model(job_text: str, options: bytes) -> NewRun:
+    """Schedules mostly differ in what does not matter here: their rule and their payload."""
+    return new_run(_job(job_text), "", "{}", msgspec.json.decode(options))
+
+
+async def patterns_of(tx: Tx, texts: Sequence[str]) -> list[Pattern | str]:
+    """One for each definition; a text says why there is none. Many schedules may have the same."""
+    found: dict[str, Pattern | str] = {}
+    job_of: dict[str, str] = {}
+    for text in set(texts):
+        try:
+            job_of[text] = decoded(text).job
+        except UnreadableSchedule as error:
+            found[text] = str(error)
+    names = [(name,) for name in sorted(set(job_of.values()))]
+    jobs: dict[str, str] = dict(await tx.fetch("job_definitions", names)) if names else {}  # type: ignore[arg-type]
+    for text, job in job_of.items():
+        job_text = jobs.get(job)
+        try:
+            found[text] = f"no job is called {job!r}" if job_text is None else _pattern(text, job_text)
+        except (RotaError, msgspec.DecodeError) as error:
+            found[text] = str(error)
+    return [found[text] for text in texts]
+
+
+async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str], under: Under) -> list[Pair]:
+    """Everything that the decisions say; `queues` gets those where there may be something to claim now.
+
+    Returns those that are live runs now: their lanes have to know.
+    """
+    gates: dict[str, tuple[Gate, ...]] = {}
+    behind: list[tuple[str, str]] = []
+    if under or any(one.decision is not PLAIN or work.pattern.is_checked for work, one in pairs):
+        limited = [(work, one) for work, one in pairs if work.pattern.limited or one.scope in under]
+        gates = {planned.run_id: _gates(work, planned, under) for work, planned in limited}
+        pairs = await _admitted(tx, _without_each_other(pairs), gates, queues)
+        behind = _behind(pairs)
+    there = await tx.hot.insert_planned([_run_row(work, planned, now) for work, planned in pairs])
+    made = [pair for pair in pairs if there is None or pair[1].run_id in there]
+    creates = [pair for pair in made if creates_run(pair[1])]
+    if len(creates) < len(made):
+        await emit_signal.telling(tx, [one.run_id for _, one in made if not creates_run(one)], queues)
+    if not creates:
+        return []
+    waiting = await waits.follow(tx, behind) if behind else set()
+    queues |= {work.pattern.model.queue for work, _ in creates if work.pattern.model}
+    ready = [_ready_row(work, one, now, waiting, gates.get(one.run_id, ())) for work, one in creates]
+    await tx.fetch("insert_planned_ready", ready)
+    models = [(one.run_id, work.pattern.model) for work, one in creates]
+    gated = [_gated(work, one, gates[one.run_id]) for work, one in creates if one.run_id in gates]
+    await put_in_place(tx, models, gated, queues)
+    return creates
+
+
+async def put_in_place(
+    tx: Tx, runs: Sequence[tuple[str, NewRun | None]], gated: Iterable[Gated], queues: set[str]
+) -> None:
+    """New runs, made after a model, that are ready: who does them, as several or in parts, and under which limits."""
+    staffed = [(id, model.staff) for id, model in runs if model is not None and model.staff]
+    if staffed:
+        await requirements.assign(tx, staffed)
+        queues |= {CONDUCTOR for _, staff in staffed if staff.conducts}
+    queues |= await pipeline_stages.begin_like(tx, runs)
+    if under_limits := [run for run in gated if run.gates]:
+        await admit.install(tx, under_limits)
+
+
+def lane_run(work: Work, planned: Planned) -> Row:
+    return work.row.id, planned.scope.kind, planned.scope.id, planned.run_id
+
+
+def creates_run(planned: Planned) -> bool:
+    return isinstance(planned.decision, Create)
+
+
+def _gates(work: Work, planned: Planned, under: Under) -> tuple[Gate, ...]:
+    """Narrowest first: those of a key, the schedule's, the job's, the scope's."""
+    if not isinstance(planned.decision, Create):
+        return ()
+    pattern, unlimited = work.pattern, planned.decision.unlimited
+    found = gates_of(pattern.job, planned.scope, _payload(work, planned), unlimited=unlimited)
+    own = pattern.definition.gates(work.row.id, unlimited=unlimited)
+    return (*with_limits_of_schedule(found, own), *under.get(planned.scope, ()))
+
+
+def _gated(work: Work, planned: Planned, gates: tuple[Gate, ...]) -> Gated:
+    return Gated(planned.run_id, work.pattern.job.name, gates, bool(work.pattern.job.pipeline))
+
+
+async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, ...]], queues: set[str]) -> list[Pair]:
+    """What a limit, or a key that another run holds, does not let be, is skipped; and nobody makes way for it."""
+    creates = {one.run_id: one.decision for _, one in pairs if isinstance(one.decision, Create)}
+    gated = [_gated(work, one, gates[one.run_id]) for work, one in pairs if gates.get(one.run_id)]
+    decided = [run for run in gated if run.decided]
+    displaced = {run_id: create.displaces for run_id, create in creates.items() if create.displaces}
+    await _lock(tx, pairs, decided)  # before the keys, as whoever enqueues does
+    keyed = [
+        _keyed_run(work, one, gates.get(one.run_id, ()))
+        for work, one in pairs
+        if work.pattern.keyed and one.run_id in creates
+    ]
+    keys = enqueue.Keys(tx, keyed, displaced)
+    await keys.lock()
+
+    async def unless(run_id: str) -> str | None:
+        reason = await keys.take(run_id)
+        for other in displaced.get(run_id, ()) if reason is None else ():
+            await cancel.supersede(tx, other, _superseded(run_id), OVERLAP, queues)
+        return reason
+
+    answers = await admit.admit(tx, decided, refuse=False, locked=True, displaced=displaced, unless=unless)
+    reasons = {one.run.id: one.reason for one in answers if not isinstance(one, Admitted)}
+    asked = {run.id for run in decided}
+    for run_id in creates:
+        if run_id not in asked and (reason := await unless(run_id)) is not None:
+            reasons[run_id] = reason
+    await keys.settle()
+    return [(work, _skipped(one, reasons.get(one.run_id))) for work, one in pairs] if reasons else list(pairs)
+
+
+def _keyed_run(work: Work, planned: Planned, gates: tuple[Gate, ...]) -> NewRun:
+    """With all that a run which it replaces gets of it; the model's limits are those of no payload and no scope."""
+    model, job = work.pattern.model, work.pattern.job
+    assert model is not None
+    payload = _payload(work, planned)
+    holds = key_holds(job, planned.scope, None, payload, {})
+    return msgspec.structs.replace(model, id=planned.run_id, payload=payload, holds=holds, gates=gates)
+
+
+def _skipped(planned: Planned, reason: str | None) -> Planned:
+    return planned if reason is None else msgspec.structs.replace(planned, decision=Skip(reason))
+
+
+async def _lock(tx: Tx, pairs: Sequence[Pair], decided: Sequence[Gated]) -> None:
+    """Everybody else's runs that this will touch, in one go and in order, because a batch that ends meanwhile does the
+    same: with those that a limit lets give way. Then the limits."""
+    coming = {planned.run_id for _, planned in pairs}
+    decisions = [planned.decision for _, planned in pairs if isinstance(planned.decision, Create)]
+    touched = {id for one in decisions for id in (*one.supersedes, *one.cancels, *one.after)} - coming
+    if decided:
+        await admit.lock(tx, decided, touched)
+    else:
+        await cancel.reserve(tx, touched)
+
+
+def _behind(pairs: Sequence[Pair]) -> list[tuple[str, str]]:
+    """Who waits for whom. One that was claimed meanwhile was not ended, but asked to stop: it is waited for, too."""
+    creates = [(one.run_id, one.decision) for _, one in pairs if isinstance(one.decision, Create)]
+    return [(run_id, other) for run_id, create in creates for other in (*create.supersedes, *create.after)]
+
+
+def _superseded(by: str) -> str:
+    return f"superseded by run {by}"
+
+
+def _without_each_other(pairs: Sequence[Pair]) -> list[Pair]:
+    """Of plan times decided together, one may make another needless before it ever was a run.
+
+    Whatever that one was to end, or to wait for, falls to the one that takes its place.
+    """
+    creates = {one.run_id: one.decision for _, one in pairs if isinstance(one.decision, Create)}
+    by: dict[str, str] = {}
+    for run_id, decision in creates.items():
+        needless = [id for id in decision.supersedes if id in creates]
+        by.update(dict.fromkeys(needless, run_id))
+        creates[run_id] = reduce(_heir, [(id, creates[id]) for id in needless], decision)
+    if not by:
+        return list(pairs)
+    placed = [
+        (work, msgspec.structs.replace(one, decision=creates.get(one.run_id, one.decision))) for work, one in pairs
+    ]
+    return [(work, _skipped(one, _superseded(by[one.run_id]) if one.run_id in by else None)) for work, one in placed]
+
+
+def _heir(decision: Create, needless: tuple[str, Create]) -> Create:
+    id, of = needless
+    return msgspec.structs.replace(
+        decision,
+        supersedes=tuple(dict.fromkeys((*of.supersedes, *(one for one in decision.supersedes if one != id)))),
+        cancels=tuple(dict.fromkeys((*of.cancels, *decision.cancels))),
+        after=tuple(dict.fromkeys((*of.after, *decision.after))),
+    )
+
+
+def _run_row(work: Work, planned: Planned, now: int) -> Row:
+    decision = planned.decision
+    attempts = decision.attempt if isinstance(decision, Create) and decision.single else None
+    return (
+        planned.run_id,
+        *work.pattern.facts(planned.scope, _payload(work, planned), attempts),
+        now,
+        planned.eligible_at,
+        work.row.id,
+        None if planned.by_hand else planned.plan_time,
+        planned.covers_from,
+        planned.covered or None,
+        *(("skipped", decision.reason, 0, 0, now) if isinstance(decision, Skip) else _LIVE),
+    )
+
+
+def plain_runs(ids: Column, facts: Sequence[Row], now: int, ats: Column, schedules: Column, plans: Column) -> Columns:
+    """The same rows for plan times that cover no other; `facts` as their patterns tell."""
+    nothing = [(None,)] * (2 + len(_LIVE))
+    return Columns(len(ids), [ids, *columns_of(facts), (now,), column(ats), schedules, column(plans), *nothing])
+
+
+def plain_facts(row: ScheduleRow, pattern: Pattern, plan_time: int) -> Row:
+    """With the one scope of its schedule."""
+    if not pattern.templated:
+        return pattern.usual_facts
+    (scope,) = pattern.definition.lanes
+    return pattern.facts(scope, pattern.payload_for(row.name, scope, plan_time))
+
+
+def _payload(work: Work, planned: Planned) -> str:
+    return work.pattern.payload_for(work.row.name, planned.scope, planned.plan_time)
+
+
+def _ready_row(work: Work, planned: Planned, now: int, waiting: set[str], gates: tuple[Gate, ...]) -> Row:
+    decision, at = planned.decision, planned.eligible_at
+    assert isinstance(decision, Create)
+    due = at <= now
+    hold = (2 if due else 4) if gates else (0 if due else 1)
+    hold = 3 if planned.run_id in waiting else hold
+    queue, rank, solo, job, version = work.pattern.place
+    key = gates[0].key if gates else None
+    return planned.run_id, queue, rank, at, hold, solo, decision.attempt - 1, job, version, key
+
+
+def plain_ready(ids: Column, places: Sequence[Row], now: int, ats: Column) -> Columns:
+    """The same for runs that nothing but their time holds back."""
+    queue, rank, solo, job, version = columns_of(places)
+    holds = column([0 if at <= now else 1 for at in ats])
+    return Columns(len(ids), [ids, queue, rank, column(ats), holds, solo, (0,), job, version, (None,)])

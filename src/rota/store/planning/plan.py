@@ -1,0 +1,253 @@
+"""From schedules to runs: locked rows in, decided by core, everything they change written in the same transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from rota.core.calendar.zones import tzdata_version
+from rota.core.ledger.verify import is_zoned
+from rota.core.planning.overlap_and_failure import Create, Skip
+from rota.core.planning.tally import Tally, skip_kind
+from rota.core.planning.tick import Standing, following_plan, tick
+from rota.core.schedules.policies import CatchUp
+from rota.errors import RotaError
+from rota.store.alerts.emit_signal import tell_missed
+from rota.store.databases.database import Row, Tx
+from rota.store.limits import quotas
+from rota.store.limits.quotas import Under
+from rota.store.planning.definition_cache import NOTHING_READ, Read
+from rota.store.planning.fast_path import Known, make_ordinary, ordinary_fires
+from rota.store.planning.lanes import Lanes, changed_lanes, read_lanes
+from rota.store.planning.make_runs import Pair, Pattern, Work, lane_run, make_runs, patterns_of
+from rota.store.planning.scope_spans import newcomers_of, note_spans
+from rota.store.schedules.schedule_row import ScheduleRow
+from rota.values.scope import Scope
+
+MOST_RUNS = 5_000
+"""That one planning transaction makes: more would not be done before its deadline."""
+REST_AFTER_TROUBLE = 30_000_000
+_NOBODY: frozenset[Scope] = frozenset()
+
+Providers = Mapping[str, tuple[Scope, ...]]
+NewId = Callable[[], str]
+
+
+class Planning(msgspec.Struct, frozen=True):
+    """What a planning transaction did: schedules looked at, runs made, where they wait, what was decided, and what had
+    to be read of what schedules say.
+    """
+
+    schedules: int
+    runs: int
+    queues: set[str]
+    tally: Tally = msgspec.field(default_factory=Tally)
+    read: Read = NOTHING_READ
+
+
+NOTHING = Planning(0, 0, set())
+
+
+async def plan_rows(
+    tx: Tx,
+    rows: Sequence[ScheduleRow],
+    new_id: NewId,
+    providers: Providers,
+    *,
+    settle: bool = False,
+    catch_up: CatchUp | None = None,
+) -> Planning:
+    """Decide all that is due; with `settle`, every plan time up to now, though its delay may not be over."""
+    if not rows:
+        return NOTHING
+    ((now,),) = await tx.fetch("now")
+    patterns, troubled = await _known(tx, rows)
+    rows = [one.row for one in patterns]
+    scopes = {one.row.id: _scopes_of(one, providers) for one in patterns}
+    lanes = await read_lanes(tx, rows, scopes)
+    newcomers = await newcomers_of(tx, rows, scopes)
+    under = await quotas.under(tx, (scope for named in set(scopes.values()) for scope in named))
+    simply = not settle and catch_up is None
+    fires, others = ordinary_fires(patterns, lanes, under, int(now)) if simply else ([], patterns)
+    works, runs = [], len(fires)
+    for one in others:
+        row, pattern = one.row, one.pattern
+        try:
+            known = lanes.of(row.id)
+            standing = _up_to_date(row, pattern, known, lanes.ended, int(now))
+            one_by_one = pattern.decides or _decide(under, known.lanes)
+            decided = tick(
+                _under(standing, catch_up, len(known.lanes), one_at_a_time=one_by_one),
+                known.lanes,
+                int(now),
+                new_id=new_id,
+                max_attempts=pattern.job.retry.max_attempts,
+                refuse=pattern.refuse,
+                horizon=int(now) if settle else None,
+                newcomers=newcomers.get(row.id, _NOBODY),
+            )
+        except RotaError as error:  # such as a time zone that this program does not know
+            troubled.append((row.cursor_no, str(error), REST_AFTER_TROUBLE))
+        else:
+            works.append(Work(row, standing, pattern, known, decided))
+            runs += len(decided.planned)
+            if runs >= MOST_RUNS:  # the rest stays due
+                break
+    if troubled:
+        await tx.fetch("note_trouble", troubled)
+    planning = await _apply(tx, works, int(now), providers, under) if works else NOTHING
+    if not fires:
+        return planning
+    queues = set(planning.queues)
+    tally = await make_ordinary(tx, fires, int(now), new_id, queues)
+    return Planning(len(works) + len(fires), runs, queues, planning.tally.plus(tally))
+
+
+async def _known(tx: Tx, rows: Sequence[ScheduleRow]) -> tuple[list[Known], list[Row]]:
+    """With what their runs are like; and trouble to note of those of which that cannot be told."""
+    patterns, troubled = list[Known](), list[Row]()
+    for row, pattern in zip(rows, await patterns_of(tx, [row.text for row in rows]), strict=True):
+        if isinstance(pattern, Pattern):
+            patterns.append(Known(row, pattern))
+        else:
+            troubled.append((row.cursor_no, pattern, REST_AFTER_TROUBLE))
+    return patterns, troubled
+
+
+def _scopes_of(one: Known, providers: Providers) -> tuple[Scope, ...]:
+    return providers[one.row.provider] if one.row.provider else one.pattern.definition.lanes
+
+
+def _decide(under: Under, scopes: Iterable[Scope]) -> bool:
+    return bool(under) and any(gate.decides for scope in scopes for gate in under.get(scope, ()))
+
+
+def _under(standing: Standing, catch_up: CatchUp | None, scopes: int, *, one_at_a_time: bool) -> Standing:
+    """No more plan times than one transaction holds; one, where each decision has to see what the database said to
+    the one before it.
+    """
+    if catch_up is not None and catch_up.mode == "all" and standing.definition.overlap.mode == "skip":
+        standing = standing.queueing()  # whoever wants all of them does not want them to skip each other
+    policy = catch_up or standing.definition.catch_up
+    if policy.mode != "all" and catch_up is None:
+        return standing
+    most = 1 if one_at_a_time else max(1, MOST_RUNS // max(1, scopes))
+    if policy.mode == "all" and policy.per_tick > most:
+        policy = msgspec.structs.replace(policy, per_tick=most)
+    return standing if policy is standing.definition.catch_up else standing.catching_up(policy)
+
+
+def _up_to_date(row: ScheduleRow, pattern: Pattern, lanes: Lanes, ended: Mapping[str, int], now: int) -> Standing:
+    """With the plan time that the end of the awaited run names, and with the zones as they are known now."""
+    standing = Standing(row.id, row.name, pattern.definition, row.cursor_at, row.next_plan, row.fired)
+    if pattern.definition.follows is not None:
+        if row.awaits is None:
+            return standing
+        live = any(run.id == row.awaits for lane in lanes.lanes.values() for run in lane.live)
+        named = None if live else following_plan(standing, ended.get(row.awaits, now))
+        return msgspec.structs.replace(standing, next_plan=named)
+    if row.tzdata != tzdata_version():
+        return msgspec.structs.replace(standing, next_plan=standing.times.next(standing.cursor))
+    return standing
+
+
+async def _apply(tx: Tx, works: Sequence[Work], now: int, providers: Providers, under: Under) -> Planning:
+    runs = [(work, planned) for work in works for planned in work.tick.planned]
+    queues: set[str] = set()
+    made = await make_runs(tx, runs, now, queues, under) if runs else []
+    opened = {work.row.cursor_no: planned.plan_time for work, planned in made if _is_alone(work)}
+    others = [lane_run(work, planned) for work, planned in made if work.row.cursor_no not in opened]
+    if others:
+        await tx.fetch("insert_lane_runs", others)
+    missed = [
+        (work.row.id, gap.from_at, gap.to_at, gap.reason, gap.count) for work in works for gap in work.tick.missed
+    ]
+    if missed:
+        await tx.fetch("insert_ranges", missed)
+        await tell_missed(tx, [(work.row, gap) for work in works for gap in work.tick.missed], queues)
+    digested = [row for work in works for row in work.lanes.digested]
+    if digested:
+        await tx.fetch("digest_lane_runs", digested)
+    saved = [row for work in works for row in changed_lanes(work.row.id, work.lanes, work.tick.lanes)]
+    if saved:
+        await tx.fetch("save_lanes", saved)
+    await note_spans(tx, [(work.row, providers[work.row.provider], work.tick) for work in works if work.row.provider])
+    tzdata = tzdata_version()
+    await tx.fetch("advance_cursors", [_advanced(work, opened, tzdata) for work in works])
+    for work in works:
+        if work.row.tzdata != tzdata or work.tick.next_plan is None:
+            await _note_changes(tx, work)
+    return Planning(len(works), len(runs), queues, _tally(works, made, now, under))
+
+
+def _tally(works: Sequence[Work], made: Sequence[Pair], now: int, under: Under) -> Tally:
+    """What a tick wanted to run and was not made, a limit, a key or a later plan time did not let be."""
+    tally, there = Tally(), {planned.run_id for _, planned in made}
+    for work in works:
+        tally.missed_in(work.tick.missed)
+        for planned in work.tick.planned:
+            if planned.run_id in there:
+                tally.ran_or_waits(planned, now)
+            elif isinstance(planned.decision, Skip):
+                tally.skipped_for(skip_kind(planned.decision), planned)
+            elif (work.pattern.is_checked or planned.scope in under) and not _superseded(work, planned.run_id):
+                limited = work.pattern.limited or planned.scope in under
+                tally.skipped_for("limit" if limited else "unique", planned)
+            else:
+                tally.skipped_for("overlap", planned)
+    return tally
+
+
+def _superseded(work: Work, run_id: str) -> bool:
+    return any(run_id in one.decision.supersedes for one in work.tick.planned if isinstance(one.decision, Create))
+
+
+def _is_alone(work: Work) -> bool:
+    """Whether the plan time of its new run is enough to find it again: another one has no such place."""
+    return len(work.tick.planned) == 1 and work.lanes.open_plan is None and work.row.provider is None
+
+
+def _waits_for(work: Work) -> str | None:
+    """The run whose end names the next plan time: the one just planned, or the one that is awaited still."""
+    if work.tick.planned or work.row.awaits is None:
+        return work.tick.awaits
+    return work.row.awaits if work.standing.next_plan is None else None
+
+
+def _advanced(work: Work, opened: Mapping[int, int], tzdata: str) -> Row:
+    no, done = work.row.cursor_no, work.tick
+    open_plan = opened.get(no, work.lanes.open_plan)
+    return (no, done.cursor, done.next_plan, done.next_at, open_plan, done.fired, _waits_for(work), tzdata)
+
+
+async def _note_changes(tx: Tx, work: Work) -> None:
+    """What planning itself changes about a schedule is a revision like any other."""
+    row, revision, tzdata = work.row, work.row.revision, tzdata_version()
+    if row.tzdata != tzdata and is_zoned(row.definition.rule):
+        revision += 1
+        await _revise(tx, work, revision, work.standing.cursor, active=1, note=f"time zone data {tzdata}")
+    if work.tick.pause is not None:
+        revision += 1
+        await _revise(tx, work, revision, work.tick.cursor, active=0, note=f"paused: {work.tick.pause}")
+        await tx.fetch("pause_planned", id=row.id, reason=work.tick.pause)
+    elif work.standing.room and work.tick.fired - work.standing.fired >= work.standing.room:
+        revision += 1
+        note = f"ended: its max_runs were {work.standing.definition.max_runs}"
+        await _revise(tx, work, revision, work.tick.cursor, active=0, note=note)
+    if revision != row.revision:
+        await tx.fetch("revise_schedule", id=row.id, revision=revision)
+
+
+async def _revise(tx: Tx, work: Work, no: int, valid_from: int, *, active: int, note: str) -> None:
+    await tx.fetch(
+        "insert_revision",
+        id=work.row.id,
+        no=no,
+        valid_from=valid_from,
+        definition=work.row.text,
+        tzdata=tzdata_version(),
+        active=active,
+        note=note,
+        actor="planner",
+    )

@@ -1,0 +1,1 @@
+"""Progress, log lines and steps in the database."""

@@ -1,0 +1,199 @@
+"""Notes of runs in progress: written under their lease or not at all; steps, progress and logs as they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import msgspec
+
+from rota.core.jobs.job import JobDefinition
+from rota.core.progress.notes import LogLine, LogNote, Notes, ProgressNote, StepNote, decoded, level_name, percentage_of
+from rota.core.progress.steps import Step, StepDefinition, StepState, in_order, kept_of, left_open
+from rota.core.runs.run import RunError
+from rota.core.states import Outcome, RunState
+from rota.errors import Invalid, UnknownRun
+from rota.store.databases.database import Database, Row, Tx
+from rota.values.instants import instant, maybe_instant
+
+_ROWS = 200
+_GAP = "lines are missing here: the log of this attempt grew beyond its limit"
+
+
+class RecordedStep(msgspec.Struct, frozen=True):
+    """What an attempt has to know of steps before it. `result` is JSON."""
+
+    id: str
+    no: int
+    state: StepState
+    result: str | None
+
+
+class NoteStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def write(self, notes: Notes) -> set[tuple[str, int]]:
+        """Returns the leases that are gone: nothing of theirs was written."""
+        return await self._database.transact(lambda tx: write(tx, notes))
+
+    async def shield(self, run_id: str, fence: int, no: int, *, another: bool = False) -> bool | None:
+        """From now on a cancel waits. False: the run was asked to stop before; None: the lease is gone.
+
+        `no` counts the shields of an attempt; `another`: it is shielded already, for a step that goes on.
+        """
+        values = {"id": run_id, "fence": fence, "no": no, "another": int(another)}
+        rows = await self._database.transact(lambda tx: tx.fetch("shield", **values))
+        return bool(rows[0][0]) if rows else None
+
+    async def unshield(self, notes: Notes, grace: int, no: int) -> set[tuple[str, int]]:
+        """The step that was not to be cancelled is over, which is what `notes` say; `no` is that of the last shield."""
+
+        async def body(tx: Tx) -> set[tuple[str, int]]:
+            for run_id, fence in notes.leases:
+                await tx.fetch("unshield", id=run_id, fence=fence, grace=grace, no=no)
+            return await write(tx, notes)
+
+        return await self._database.transact(body)
+
+    async def recorded_steps(self, run_id: str) -> list[RecordedStep]:
+        rows = await self._database.read(lambda tx: tx.fetch("recorded_steps", id=run_id))
+        return [RecordedStep(id, no, StepState(state), result) for id, no, state, result in rows]
+
+    async def steps(self, run_id: str) -> list[Step]:
+        return await self._database.read(lambda tx: steps(tx, run_id))
+
+    async def logs(self, run_id: str, after: str | None = None) -> list[LogLine]:
+        """The next few hundred writings behind the cursor of a line; none when there are no more yet."""
+        return await self._database.read(lambda tx: logs(tx, run_id, after))
+
+    async def last_logs(self, run_id: str, count: int) -> list[LogLine]:
+        return await self._database.read(lambda tx: last_logs(tx, run_id, count))
+
+
+async def write(tx: Tx, notes: Notes) -> set[tuple[str, int]]:
+    leases = notes.leases
+    current = {(str(id), fence) for id, fence in await tx.fetch("lock_noted", leases)}
+    if len(current) < len(leases):  # somebody outside has it, perhaps
+        rest = [lease for lease in leases if lease not in current]
+        current |= {(str(id), fence) for id, fence in await tx.fetch("lock_noted_outside", rest)}
+    told = notes if len(current) == len(leases) else notes.under(current)
+    if told.progress:
+        await tx.fetch("put_progress", [_progress_row(note) for note in told.progress])
+    if told.steps:
+        # In one order for all: the same steps may be written by two at once.
+        await tx.fetch("put_steps", sorted(map(_step_row, told.steps), key=lambda row: (row[0], row[1])))
+    if told.logs:
+        await tx.fetch("put_logs", [_log_row(note) for note in told.logs])
+        drops = [(note.run_id, note.fence, no) for note in told.logs for no in note.drops]
+        if drops:
+            await tx.fetch("drop_logs", drops)
+    return set(leases) - current
+
+
+def _progress_row(note: ProgressNote) -> Row:
+    return note.run_id, note.fence, note.done, note.summary
+
+
+def _step_row(note: StepNote) -> Row:
+    return (
+        note.run_id, note.id, note.no, note.state.value, note.fence, note.attempt, note.age, note.done, note.summary,
+        note.result, note.error,
+    )  # fmt: skip
+
+
+def _log_row(note: LogNote) -> Row:
+    return note.run_id, note.fence, note.no, note.attempt, note.lines
+
+
+async def steps(tx: Tx, run_id: str) -> list[Step]:
+    """As they are declared, and as they were opened."""
+    facts = await tx.fetch("run_of_steps", id=run_id)
+    if not facts:
+        raise UnknownRun(run_id)
+    state, definition = facts[0]
+    ended = None if state is None else RunState(state)
+    opened = {row[0]: _step(row, ended) for row in await tx.fetch("steps", id=run_id)}
+    return in_order(_declared(definition), opened, over=ended is not None)
+
+
+def _declared(definition: str | None) -> Sequence[StepDefinition]:
+    return msgspec.json.decode(definition, type=JobDefinition).steps if definition else ()
+
+
+def _step(row: Row, ended: RunState | None) -> Step:
+    id, state, attempt, started_at, finished_at, done, summary, result, error, kept_from, _, held, outcome = row
+    stands = StepState(state)
+    if stands is StepState.RUNNING and not held:
+        stands = left_open(Outcome(outcome) if outcome else None, ended)
+    return Step(
+        id=id,
+        name="",
+        state=stands,
+        attempt=attempt,
+        started_at=maybe_instant(started_at),
+        finished_at=maybe_instant(finished_at),
+        percentage=_percentage(stands, done),
+        summary=summary,
+        result=msgspec.json.decode(result) if result else None,
+        error=msgspec.json.decode(error, type=RunError) if error else None,
+        kept_from=None if kept_from is None else str(kept_from),
+    )
+
+
+def _percentage(state: StepState, done: int | None) -> float | None:
+    if state is StepState.PENDING:  # it will be begun again, from nothing
+        return None
+    return 100.0 if state is StepState.SUCCEEDED else percentage_of(done)
+
+
+async def keep_steps(tx: Tx, old_id: str, run_id: str, from_step: str | None) -> None:
+    """What `old_id` has done need not be done again by its retry: all of it, or what came before a step."""
+    ((_, definition),) = await tx.fetch("run_of_steps", id=old_id)
+    recorded = [id for id, *_ in await tx.fetch("recorded_steps", id=old_id)]
+    kept = [(id, no) for no, id in enumerate(kept_of(_declared(definition), recorded, from_step), 1)]
+    if kept:
+        await tx.fetch("keep_steps", kept, run_id=run_id, old_id=old_id)
+
+
+async def logs(tx: Tx, run_id: str, after: str | None) -> list[LogLine]:
+    fence, no = _place(after)
+    rows = await tx.fetch("log_rows", id=run_id, fence=fence, no=no, limit=_ROWS)
+    return _lines([(fence, no, 0, 0, "[]"), *rows])
+
+
+async def last_logs(tx: Tx, run_id: str, count: int) -> list[LogLine]:
+    rows = list(reversed(await tx.fetch("last_log_rows", id=run_id, limit=count)))  # each has a line at least
+    return _lines(rows[:1] + rows)[-count:] if rows else []
+
+
+def _lines(rows: Sequence[Row]) -> list[LogLine]:
+    """Of all rows but the first, which only tells where they go on."""
+    lines: list[LogLine] = []
+    for (last_fence, last_no, *_), (fence, no, attempt, at, text) in pairwise(rows):
+        cursor = f"{fence}.{no}"
+        is_gap = no > (last_no + 1 if fence == last_fence else 1)
+        said = decoded(text)
+        gap = [(said[0][0], 30, "rota", _GAP)] if is_gap and said else []
+        for age, level, logger, words in [*gap, *said]:
+            lines.append(
+                LogLine(
+                    at=instant(at - age),
+                    level=level_name(level),
+                    logger=logger,
+                    text=words,
+                    attempt=attempt,
+                    fence=fence,
+                    cursor=cursor,
+                )
+            )
+    return lines
+
+
+def _place(cursor: str | None) -> tuple[int, int]:
+    if cursor is None:
+        return 0, 0
+    fence, _, no = cursor.partition(".")
+    if not (fence.isdecimal() and no.isdecimal() and cursor.isascii()) or len(cursor) > 20:
+        raise Invalid(f"a cursor of a log looks like 1.17, not {cursor!r:.40}")
+    return int(fence), int(no)

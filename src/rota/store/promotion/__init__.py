@@ -1,0 +1,1 @@
+"""Move a SQLite file to PostgreSQL."""

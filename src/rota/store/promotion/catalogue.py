@@ -1,0 +1,102 @@
+"""What tables a database has, asked of the database itself: no list of ours could leave one out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from rota.store.databases.database import Row, Tx
+from rota.store.databases.statements import POSTGRES
+
+_SQLITE_TABLES = (
+    "select name, type from sqlite_master where type in ('table', 'view') "
+    "and name like 'rota!_%' escape '!' and name <> 'rota_migration' order by name"
+)
+_SQLITE_COLUMNS = "select name, lower(type), pk from pragma_table_info(:name)"
+# Places in the key count from one; zero: no part of it.
+_POSTGRES_COLUMNS = """
+select c.relname::text, a.attname::text, format_type(a.atttypid, a.atttypmod),
+    coalesce(array_position(i.indkey::int[], a.attnum::int) + 1, 0)
+from pg_class c
+join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+left join pg_index i on i.indrelid = c.oid and i.indisprimary
+where c.relkind = 'r' and c.relname like 'rota!_%' escape '!' and c.relname not in ('rota_migration', 'rota_promotion')
+    and pg_table_is_visible(c.oid)
+order by c.relname, a.attnum
+"""
+_IDENTITIES = """
+select c.relname::text, a.attname::text
+from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attidentity <> ''
+where c.relname like 'rota!_%' escape '!' and pg_table_is_visible(c.oid)
+"""
+
+
+Key = tuple[Any, ...]
+
+
+class Table(msgspec.Struct, frozen=True):
+    """`columns` in their order; `key`, those of the primary key; `texts`, those that may hold any text."""
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    texts: tuple[str, ...]
+
+    def key_of(self, row: Row) -> Key:
+        return tuple(row[self.columns.index(column)] for column in self.key)
+
+
+class Catalogue(msgspec.Struct, frozen=True):
+    """`derived`: what looks like a table, and is made of the others."""
+
+    tables: dict[str, Table]
+    derived: tuple[str, ...] = ()
+
+
+async def catalogue_of(tx: Tx) -> Catalogue:
+    """All tables of ours but those that tell of the database itself."""
+    return await _of_postgres(tx) if tx.dialect is POSTGRES else await _of_sqlite(tx)
+
+
+async def _of_sqlite(tx: Tx) -> Catalogue:
+    found = await tx.fetch_sql(_SQLITE_TABLES)
+    names = [name for name, kind in found if kind == "table"]
+    tables = {name: _table(name, await tx.fetch_sql(_SQLITE_COLUMNS, name=name)) for name in names}
+    return Catalogue(tables, tuple(name for name, kind in found if kind == "view"))
+
+
+async def _of_postgres(tx: Tx) -> Catalogue:
+    columns: dict[str, list[Row]] = {}
+    for name, *column in await tx.fetch_sql(_POSTGRES_COLUMNS):
+        columns.setdefault(name, []).append(column)
+    return Catalogue({name: _table(name, rows) for name, rows in columns.items()})
+
+
+def _table(name: str, columns: Sequence[Row]) -> Table:
+    key = sorted((place, column) for column, _, place in columns if place)
+    return Table(
+        name,
+        tuple(column for column, _, _ in columns),
+        tuple(column for _, column in key),
+        tuple(column for column, kind, _ in columns if kind == "text"),
+    )
+
+
+async def counts_of(tx: Tx, names: Sequence[str]) -> dict[str, int]:
+    if not names:
+        return {}
+    counts = [f"select '{name}', count(*) from {name}" for name in names]
+    # In bites: SQLite takes no more than 500 at once, and its parser does not like even that.
+    bites = [counts[first : first + 50] for first in range(0, len(counts), 50)]
+    return {name: int(count) for bite in bites for name, count in await tx.fetch_sql(" union all ".join(bite))}
+
+
+async def identities_of(tx: Tx) -> list[tuple[str, str]]:
+    """On PostgreSQL: the columns that number their rows by themselves."""
+    return [(table, column) for table, column in await tx.fetch_sql(_IDENTITIES)]
+
+
+def quoted(columns: Sequence[str]) -> str:
+    return ", ".join(f'"{column}"' for column in columns)

@@ -1,0 +1,59 @@
+"""The mark of a promotion, on both of its databases: a migration from the future, which no rota takes for its own.
+
+Whoever opens a database looks at its migrations: an older rota refuses one that it does not know, and this one says
+what it means.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from rota.errors import DatabaseMoved, PromotionUnfinished, RotaError
+from rota.store.databases.database import Tx
+from rota.store.databases.statements import POSTGRES
+
+MARK = 1_000_000
+PROMOTED_FROM = "promoted_from"
+"""The setting by which a database that was filled by a promotion knows which one that was."""
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """`leaving`: the file is frozen while it is copied; `left`: it is history; `arriving`: half-filled."""
+
+    kind: Literal["leaving", "left", "arriving"]
+    id: str
+    place: str
+
+    def refusal(self) -> RotaError:
+        return DatabaseMoved(self.place) if self.kind == "left" else PromotionUnfinished(self.place)
+
+
+async def has_migrations(tx: Tx) -> bool:
+    catalogue = (
+        "select count(*) from pg_tables where tablename = 'rota_migration' and schemaname = any(current_schemas(false))"
+        if tx.dialect is POSTGRES
+        else "select count(*) from sqlite_master where type = 'table' and name = 'rota_migration'"
+    )
+    return bool((await tx.fetch_sql(catalogue))[0][0])
+
+
+async def mark_of(tx: Tx) -> Mark | None:
+    if not await has_migrations(tx):
+        return None
+    rows = await tx.fetch_sql("select name from rota_migration where version = :version", version=MARK)
+    return msgspec.json.decode(rows[0][0], type=Mark) if rows else None
+
+
+async def set_mark(tx: Tx, mark: Mark) -> None:
+    await clear_mark(tx)
+    await tx.fetch_sql(
+        "insert into rota_migration (version, name, applied_at) values (:version, :name, :now)",
+        version=MARK,
+        name=msgspec.json.encode(mark).decode(),
+    )
+
+
+async def clear_mark(tx: Tx) -> None:
+    await tx.fetch_sql("delete from rota_migration where version = :version", version=MARK)

@@ -1,0 +1,101 @@
+"""The SQLite file that a promotion leaves: frozen for everybody, read in bites, and in the end only a pointer."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import cast
+
+from rota.core.workers.worker import WorkerState
+from rota.errors import Conflict, Invalid
+from rota.store.databases.database import Row, Tx
+from rota.store.databases.sqlite.connection_thread import FROZEN
+from rota.store.databases.sqlite.sqlite import SqliteTx
+from rota.store.promotion.catalogue import Key, Table, catalogue_of, quoted
+from rota.store.promotion.mark import Mark, clear_mark, mark_of, set_mark
+from rota.store.workers.workers import list_workers
+
+_SHOWN = 3
+
+
+class StillInUse(Conflict):
+    """Somebody works on the file; it can be waited for."""
+
+
+async def require_idle(tx: Tx) -> None:
+    """Nobody could write any more, but whoever is at work would learn it only when it is done."""
+    alive = [worker.name for worker in await list_workers(tx) if worker.state is not WorkerState.GONE]
+    if alive:
+        names = ", ".join(alive[:_SHOWN]) + (", …" if len(alive) > _SHOWN else "")
+        stop = f"`rota workers drain {alive[0]}` lets it finish what it has, `rota workers stop {alive[0]}` ends it"
+        hint = f"{stop}; --wait 5m waits for that"
+        raise StillInUse(f"workers are at work on this database: {names}", hint=hint)
+    ((leases, last),) = await tx.fetch_sql(
+        "select count(*), (max(expires_at) - :now) / 1000000 + 1 from rota_lease where expires_at > :now"
+    )
+    if leases:
+        hint = "their worker did not hand them back; wait until they have expired: --wait 5m"
+        raise StillInUse(f"runs are still leased: {leases}, the last for {last} s", hint=hint)
+
+
+async def require_storable(tx: Tx) -> None:
+    """PostgreSQL has no text with a NUL in it; rota writes none, but others may have, into a file."""
+    for table in (await catalogue_of(tx)).tables.values():
+        for column in table.texts:
+            rows = await tx.fetch_sql(
+                f'select {quoted(table.key)} from {table.name} where instr("{column}", char(0)) > 0 limit 1'
+            )
+            if rows:
+                key = ", ".join(f"{name} {value!r}" for name, value in zip(table.key, rows[0], strict=True))
+                raise Invalid(
+                    f"{column} of a row of {table.name} has a NUL character, which PostgreSQL cannot hold: {key}",
+                    hint="change that row, or delete it",
+                )
+
+
+async def freeze(tx: Tx, id: str, place: str) -> Mark:
+    """From here on nobody writes to the file, whatever has it open: a row after its table was copied would be lost."""
+    found = await mark_of(tx)
+    if found is not None:
+        return found
+    await require_idle(tx)
+    await require_storable(tx)
+    mark = Mark("leaving", id, place)
+    await set_mark(tx, mark)
+    words = f"{FROZEN}{place}".replace("'", "''")
+    for name in (await catalogue_of(tx)).tables:
+        for act in ("insert", "update", "delete"):
+            await tx.script(
+                f"create trigger rota_frozen_{act}_{name} before {act} on {name} "
+                f"begin select raise(abort, '{words}'); end"
+            )
+    return mark
+
+
+async def thaw(tx: Tx) -> None:
+    frozen = "type = 'trigger' and name like 'rota!_frozen!_%' escape '!'"
+    for (name,) in await tx.fetch_sql(f"select name from sqlite_master where {frozen}"):
+        await tx.script(f"drop trigger {name}")
+    await clear_mark(tx)
+
+
+async def leave(tx: Tx, mark: Mark) -> None:
+    """It stays frozen, and says where everything is."""
+    await set_mark(tx, Mark("left", mark.id, mark.place))
+
+
+async def bite(tx: Tx, table: Table, after: Key | None, rows: int, size: int) -> list[Row]:
+    """The next rows by their key: so many, or so long, whichever comes first; none at the end."""
+    beyond = f"where ({quoted(table.key)}) > ({', '.join('?' * len(table.key))})" if after else ""
+    order = f"order by {quoted(table.key)} limit {rows}"
+    sql = f"select {quoted(table.columns)} from {table.name} {beyond} {order}"
+    texts = [table.columns.index(column) for column in table.texts]
+    # Twice the first: of a single place, itemgetter would give the value itself.
+    long = itemgetter(texts[0], *texts) if texts else lambda row: ()
+    found: list[Row] = []
+    length = 0
+    for row in cast("SqliteTx", tx).connection.execute(sql, after or ()):
+        found.append(row)
+        length += sum(map(len, filter(None, long(row))))
+        if length >= size:
+            break
+    return found

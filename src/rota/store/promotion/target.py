@@ -1,0 +1,105 @@
+"""The PostgreSQL database that a promotion fills: marked until it is whole, each bite with a note of how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import msgspec
+
+from rota.errors import Conflict
+from rota.store.databases.database import Row, Tx
+from rota.store.databases.postgres.postgres import PostgresTx
+from rota.store.promotion.catalogue import Key, Table, catalogue_of, counts_of, identities_of, quoted
+from rota.store.promotion.mark import PROMOTED_FROM, Mark, clear_mark, mark_of, set_mark
+
+_SHOWN = 3
+_NOTES = "create table rota_promotion (name text primary key, reached text, done smallint not null default 0)"
+
+
+class Reached(msgspec.Struct, frozen=True):
+    """How far a table is: the key of its last row that arrived, and whether there are no more."""
+
+    key: Key | None = None
+    done: bool = False
+
+
+async def filled_by(tx: Tx) -> str | None:
+    """Which promotion has filled it, if one has."""
+    rows = await tx.fetch("get_setting", name=PROMOTED_FROM)
+    return rows[0][0] if rows else None
+
+
+async def require_empty(tx: Tx) -> None:
+    counts = await counts_of(tx, list((await catalogue_of(tx)).tables))
+    filled = [f"{name} {count}" for name, count in counts.items() if count]
+    if filled:
+        some = ", ".join(filled[:_SHOWN]) + (", …" if len(filled) > _SHOWN else "")
+        hint = "what is there would be mixed with it; take a database of its own"
+        raise Conflict(f"the database to promote to holds rows already: {some}", hint=hint)
+
+
+async def begin(tx: Tx, mark: Mark) -> None:
+    """Nobody uses it before it is whole."""
+    found = await mark_of(tx)
+    if found is not None and found.id == mark.id:
+        return
+    await require_empty(tx)
+    await set_mark(tx, mark)
+    await tx.script(_NOTES)
+
+
+async def reached(tx: Tx) -> dict[str, Reached]:
+    rows = await tx.fetch_sql("select name, reached, done from rota_promotion")
+    return {name: Reached(_key(text), bool(done)) for name, text, done in rows}
+
+
+async def append(tx: Tx, table: Table, before: Reached, rows: Sequence[Row]) -> Reached:
+    """The rows and the note of it, in one transaction. Repeated after an unknown outcome, it finds the note."""
+    after = Reached(table.key_of(rows[-1])) if rows else Reached(before.key, done=True)
+    await tx.fetch_sql("insert into rota_promotion (name) values (:name) on conflict do nothing", name=table.name)
+    note = "select reached, done from rota_promotion where name = :name for update"
+    ((text, done),) = await tx.fetch_sql(note, name=table.name)
+    found = Reached(_key(text), bool(done))
+    if found == after:
+        return after
+    if found != before:
+        raise Conflict("another process is at work on the same promotion", hint="let it finish")
+    if rows:
+        await cast("PostgresTx", tx).copy(table.name, table.columns, rows)
+    await tx.fetch_sql(
+        "update rota_promotion set reached = :reached, done = :done where name = :name",
+        reached=None if after.key is None else msgspec.json.encode(after.key).decode(),
+        done=int(after.done),
+        name=table.name,
+    )
+    return after
+
+
+def _key(text: str | None) -> Key | None:
+    return None if text is None else tuple(msgspec.json.decode(text))
+
+
+async def settle(tx: Tx) -> None:
+    """Numbers go on after the highest; and the planner of the database learns what it has now."""
+    for table, column in await identities_of(tx):
+        highest = f"select max({quoted([column])}) as highest from {table}"
+        numbers = f"setval(pg_get_serial_sequence('{table}', '{column}'), highest)"
+        await tx.fetch_sql(f"select {numbers} from ({highest}) as found where highest is not null")
+    await tx.script(f"analyze {', '.join((await catalogue_of(tx)).tables)}")
+
+
+async def complete(tx: Tx, mark: Mark) -> None:
+    """From here on it is a database like any other, which knows where it came from."""
+    if await filled_by(tx) == mark.id:
+        return
+    await tx.fetch("save_setting", name=PROMOTED_FROM, value=mark.id)
+    await tx.script("drop table rota_promotion")
+    await clear_mark(tx)
+
+
+async def undo(tx: Tx) -> None:
+    """Empty again."""
+    tables = ", ".join((await catalogue_of(tx)).tables)
+    await tx.script(f"truncate {tables} restart identity; drop table rota_promotion")
+    await clear_mark(tx)

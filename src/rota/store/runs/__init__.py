@@ -1,0 +1,1 @@
+"""Runs in the database: enqueue, read, report, cancel, end, prune."""

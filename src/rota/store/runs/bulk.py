@@ -1,0 +1,55 @@
+"""Many runs at once, a bite at a time: cancelled and retried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rota.core.runs.run import NewRun
+from rota.errors import AlreadyRetried, RotaError
+from rota.store.databases.database import Database, Tx
+from rota.store.runs import cancel, enqueue
+
+Refusals = dict[str, RotaError]
+"""Why not, by run."""
+
+
+class BulkStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def cancel_waiting(self, run_ids: Sequence[str], reason: str | None, actor: str | None) -> list[str]:
+        """In one transaction, those that nobody has; returns the others."""
+        queues: set[str] = set()
+
+        async def body(tx: Tx) -> list[str]:
+            return [id for id in run_ids if not await cancel.cancel_unclaimed(tx, id, reason, actor, queues)]
+
+        left = await self._database.transact(body)
+        self._database.notify(queues)
+        return left
+
+    async def retry(self, runs: Sequence[NewRun]) -> Refusals:
+        """In one transaction, which fails as a whole if a key or a limit refuses one of them.
+
+        A run that was retried already, by this or by anybody else, is not retried again: two that do so at once wait
+        for each other at the old run.
+        """
+
+        async def body(tx: Tx) -> Refusals:
+            await enqueue.hold_jobs(tx, runs)  # jobs before runs, as everybody
+            old = [(id,) for id in sorted(str(run.retry_of) for run in runs)]
+            await tx.fetch("lock_runs", old)
+            retries: dict[str, set[str]] = {}
+            for run_id, retry in await tx.fetch("retries_of", old):
+                retries.setdefault(str(run_id), set()).add(str(retry))
+            await enqueue.enqueue(tx, [run for run in runs if run.retry_of not in retries], hints=hints)
+            return {
+                str(run.retry_of): AlreadyRetried(str(run.retry_of), min(retries[str(run.retry_of)]))
+                for run in runs
+                if run.id not in retries.get(str(run.retry_of), {run.id})  # its own: this was done before
+            }
+
+        hints = {enqueue.where_of(run) for run in runs}
+        refused = await self._database.transact(body)
+        self._database.notify(hints)
+        return refused

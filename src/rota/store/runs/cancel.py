@@ -1,0 +1,172 @@
+"""What is done to live runs from outside: cancelled by people, superseded by policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from rota.core.jobs.job import CancelPolicy, JobDefinition
+from rota.core.ledger.audit import CANCEL_ASKED
+from rota.core.runs.error_fingerprint import stored_error
+from rota.core.runs.run import RunError
+from rota.core.states import RunState, end_unclaimed_as
+from rota.errors import NotCancellable, RunIsFinal, Unavailable, UnknownRun
+from rota.store.alerts.emit_signal import telling
+from rota.store.databases.database import Tx
+from rota.store.ledger import audit
+from rota.store.runs import waits
+from rota.store.workers import replicas
+from rota.values.actor import is_policy
+from rota.values.durations import in_micros
+
+_TRIES = 5
+_IN_HANDS = (
+    (RunState.RUNNING, "lock_lease", "ask_to_cancel"),
+    (RunState.WAITING, "lock_cancel_outside", "ask_outside_to_cancel"),
+)
+
+_PLACES = ("lock_leases_of", "lock_outside_of", "lock_conducts", "lock_waiting")
+
+
+async def cancel(
+    tx: Tx, run_id: str, reason: str | None, actor: str | None, queues: set[str] | None = None
+) -> RunState:
+    """Unclaimed: ended at once. Claimed: its worker is asked to stop, and has its grace to do so.
+
+    `queues` gets those where runs go on that waited for it.
+    """
+    await _reserve_awaited(tx, run_id)
+    for _ in range(_TRIES):  # between two statements a run may move from ready to leased, or back
+        facts = await tx.fetch("cancel_facts", id=run_id)
+        if not facts:
+            raise UnknownRun(run_id)
+        job, state, definition = facts[0]
+        if state == RunState.CANCELLED:
+            return RunState.CANCELLED  # repeated after an unknown outcome, or by somebody else: it is what was wanted
+        if state is not None:
+            raise RunIsFinal(run_id, state, "cancelled")
+        if await _end_unclaimed(tx, run_id, RunState.CANCELLED, reason, actor, queues):
+            return RunState.CANCELLED
+        policy = cancel_policy(definition)
+        if not policy.supported:
+            raise NotCancellable(run_id, job)
+        if await _ask_to_stop(tx, run_id, reason, actor, in_micros(policy.grace)):
+            return RunState.CANCELLING
+        if await replicas.cancel_conducted(tx, run_id, reason, actor, queues):
+            return RunState.CANCELLING
+    raise Unavailable(f"run {run_id} kept changing while it was being cancelled", hint="try again")
+
+
+async def _ask_to_stop(tx: Tx, run_id: str, reason: str | None, actor: str | None, grace: int) -> bool:
+    """Whoever has it, a worker or somebody outside; False: nobody has."""
+    for state, lock, ask in _IN_HANDS:
+        for asked_at, fence in await tx.fetch(lock, id=run_id):
+            if asked_at is None or not is_policy(actor):  # what a person asked for stays theirs
+                await tx.fetch(ask, id=run_id, grace=grace)
+                await tx.fetch("note_cancel", id=run_id, reason=reason, actor=actor)
+            if asked_at is None:
+                change = {"from": state, "to": RunState.CANCELLING, "reason": reason}
+                await audit.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)
+            return True
+    return False
+
+
+async def expire_unclaimed(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str]) -> bool:
+    """A run that only one worker may have, which is gone for good. False: somebody has it by now."""
+    return await _end_unclaimed(tx, run_id, RunState.EXPIRED, reason, actor, queues) is not None
+
+
+async def cancel_unclaimed(tx: Tx, run_id: str, reason: str | None, actor: str | None, queues: set[str]) -> bool:
+    """As `cancel`, of a run that nobody has; False: it is final, or somebody has it by now."""
+    await _reserve_awaited(tx, run_id)
+    return await _end_unclaimed(tx, run_id, RunState.CANCELLED, reason, actor, queues) is not None
+
+
+async def supersede(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str] | None = None) -> RunState | None:
+    """As `cancel`, but what has not begun has been skipped. None: it is final, or cannot be stopped."""
+    await _reserve_awaited(tx, run_id)
+    return await _supersede(tx, run_id, reason, actor, queues)
+
+
+async def give_way(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str] | None = None) -> RunState | None:
+    """As `supersede`, by whoever holds a limit, and so must not wait for a run: its end would wait for that limit.
+
+    One that somebody else has at this moment, and that was not reserved before, is left alone.
+    """
+    awaited = [(str(row[0]),) for row in await tx.fetch("awaited_by", id=run_id)]
+    if awaited and len(await tx.fetch("lock_free_runs", awaited)) < len(awaited):
+        return None
+    for place in ("lock_free_ready", "lock_free_lease", "lock_free_outside"):
+        if await tx.fetch(place, id=run_id):
+            return await _supersede(tx, run_id, reason, actor, queues)
+    return None
+
+
+async def _reserve_awaited(tx: Tx, run_id: str) -> None:
+    """What it waits for, others come to wait for in its place."""
+    awaited = [str(row[0]) for row in await tx.fetch("awaited_by", id=run_id)]
+    if awaited:
+        await reserve(tx, [run_id, *awaited])
+
+
+async def reserve(tx: Tx, run_ids: Iterable[str]) -> None:
+    """Wait for whoever has these runs, and keep them, before a limit is locked.
+
+    In the order of everybody else: a completion goes from leases to their runs, then to runs that waited for them, and
+    to limits last; a cancel from what is ready, or the lease, to the run.
+    """
+    wanted = missing = sorted(set(run_ids))
+    for place in _PLACES:
+        if missing:
+            there = {str(row[0]) for row in await tx.fetch(place, [(id,) for id in missing])}
+            missing = [id for id in missing if id not in there]
+    # One that was claimed after the leases were looked at. Whoever reports it would have its lease, and meet us over
+    # its run or a limit; but with what is ready in hand, a lease must not be waited for.
+    for id in missing:
+        await tx.fetch("lock_free_lease", id=id)
+    if wanted:
+        await tx.fetch("lock_runs", [(id,) for id in wanted])
+
+
+async def _supersede(tx: Tx, run_id: str, reason: str, actor: str, queues: set[str] | None) -> RunState | None:
+    if ended := await _end_unclaimed(tx, run_id, RunState.SKIPPED, reason, actor, queues):
+        return ended
+    try:
+        return await cancel(tx, run_id, reason, actor, queues)
+    except (NotCancellable, RunIsFinal, UnknownRun):
+        return None
+
+
+async def _end_unclaimed(
+    tx: Tx, run_id: str, wanted: RunState, reason: str | None, actor: str | None, queues: set[str] | None
+) -> RunState | None:
+    """How it has ended now: as `wanted`, unless it has begun and was to be skipped. None: somebody has it."""
+    ready = await tx.fetch("drop_ready", id=run_id)
+    if not ready:
+        return None
+    attempt, fence, hold = ready[0]
+    state = end_unclaimed_as(wanted, fence)
+    if state is RunState.SKIPPED:  # one that its schedule retries sets out from a later attempt, but has had none
+        attempt = 0
+    error = _gone(reason or "") if state is RunState.EXPIRED else None
+    values = {"state": state.value, "attempt": attempt, "fence": fence, "reason": reason, "actor": actor}
+    await tx.fetch("end_unclaimed", id=run_id, error=error, **values)
+    what = "superseded" if state is RunState.SKIPPED else state.value
+    change = {"from": audit.waiting_state(hold), "to": state, "reason": reason}
+    await audit.note(tx, "run", run_id, what, actor, change, fence=fence + 1)
+    await tx.fetch("drop_gates", [(run_id,)])
+    await waits.bequeath(tx, run_id)
+    released = await waits.release(tx, {run_id: state.value})
+    await telling(tx, [run_id], released)
+    if queues is not None:
+        queues |= released
+    return state
+
+
+def _gone(reason: str) -> str:
+    return stored_error(RunError(type="WorkerGone", message=reason, code="worker_gone"), telling="")
+
+
+def cancel_policy(definition: str | None) -> CancelPolicy:
+    return msgspec.json.decode(definition, type=JobDefinition).cancel if definition else CancelPolicy()

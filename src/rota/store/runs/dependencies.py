@@ -1,0 +1,126 @@
+"""Runs that follow others: made to wait when they come, and who followed whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from rota.core.runs.dependencies import ANY_END, Edge, Related, in_order, is_met, written
+from rota.core.runs.run import Enqueued, NewRun
+from rota.core.states import RunState
+from rota.errors import UnknownRun
+from rota.store.databases.database import Database, Row, Tx
+from rota.store.runs import waits
+
+MOST_CHILDREN = 1_000
+
+
+def outside(runs: Sequence[NewRun]) -> set[str]:
+    """Runs that are there already, if they are, and that these follow."""
+    found = {need.run for run in runs for need in run.after}
+    return found - {run.id for run in runs} if found else found
+
+
+async def lock(tx: Tx, run_ids: Iterable[str]) -> dict[str, str | None]:
+    """Their final states, None while they are live: none of them ends until this transaction has.
+
+    An end of one that is under way is waited for. After this, each either is known to have ended, or will look for
+    whoever came to follow it.
+    """
+    rows = [(id,) for id in sorted(run_ids)]
+    states = {str(id): state for id, state in await tx.fetch("lock_followed", rows)}
+    for (id,) in rows:
+        if id not in states:
+            raise UnknownRun(id)
+    return states
+
+
+async def attach(tx: Tx, runs: Sequence[NewRun], answers: Sequence[Enqueued]) -> set[str]:
+    """Let the runs that were made wait for what they follow; what has ended already counts at once.
+
+    One that a key led to another run is not there, and waits for nothing; whoever follows it follows that other run.
+    Returns whom to hint to: some may have ended with it, for what they need did not go well.
+    """
+    instead = {run.id: answer.id for run, answer in zip(runs, answers, strict=True)}
+    made = [run for run, answer in zip(runs, answers, strict=True) if answer.created]
+    edges = [edge for run in made for edge in _edges(run, instead)]
+    if any(id != other for id, other in instead.items()):
+        _refuse_rings(made, edges)
+    if not edges:
+        return set()
+    states = await lock(tx, {after for _, after, _ in edges})  # as of now: a limit may have ended one to let these in
+    await tx.fetch("insert_followed", _numbered(edges))
+    open_ends = [edge for edge in edges if states[edge[1]] is None or not is_met(edge[2], states[edge[1]])]
+    return await _wait(tx, open_ends, states) if open_ends else set()
+
+
+def _edges(run: NewRun, instead: Mapping[str, str]) -> list[Edge]:
+    """Two that it follows may be the same run by now: it needs what is harder."""
+    kinds: dict[str, int] = {}
+    for need in run.after:
+        after = instead.get(need.run, need.run)
+        kinds[after] = need.kind if kinds.get(after, ANY_END) == ANY_END else kinds[after]
+    return [(run.id, after, kind) for after, kind in kinds.items()]
+
+
+def _refuse_rings(made: Sequence[NewRun], edges: Sequence[Edge]) -> None:
+    """Keys may have led one of them to a run that follows it."""
+    places = {run.id: place for place, run in enumerate(made)}
+    follows: list[list[int]] = [[] for _ in made]
+    for run, after, _ in edges:
+        if after in places:
+            follows[places[run]].append(places[after])
+    in_order(follows, lambda place: made[place].id)
+
+
+def _numbered(edges: Sequence[Edge]) -> list[Row]:
+    numbers: dict[str, int] = {}
+    rows: list[Row] = []
+    for run, after, kind in edges:
+        numbers[run] = numbers.get(run, 0) + 1
+        rows.append((run, numbers[run], after, kind))
+    return rows
+
+
+async def _wait(tx: Tx, edges: Sequence[Edge], states: Mapping[str, str | None]) -> set[str]:
+    await tx.fetch("insert_needs", sorted(edges))
+    await tx.fetch("hold_for_runs", [(run,) for run in sorted({run for run, _, _ in edges})])
+    live = sorted({after for _, after, _ in edges if states[after] is None})
+    if live:
+        await tx.fetch("mark_followed", [(after,) for after in live])
+    return await waits.release(tx, {after: state for _, after, _ in edges if (state := states[after]) is not None})
+
+
+class DependencyStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def parents(self, run_id: str) -> list[Related]:
+        """Whom it has followed, in the order given."""
+
+        async def body(tx: Tx) -> list[Related]:
+            return [_related(row) for row in await tx.fetch("parents", id=run_id)]
+
+        return await self._database.read(body)
+
+    async def children(self, run_id: str) -> list[Related]:
+        """Who follows it, the oldest first."""
+
+        async def body(tx: Tx) -> list[Related]:
+            return [_related(row) for row in await tx.fetch("children", id=run_id, limit=MOST_CHILDREN)]
+
+        return await self._database.read(body)
+
+
+def _related(row: Row) -> Related:
+    id, job, state, result, kind = row
+    on, otherwise = written(kind)
+    return Related(
+        id=str(id),
+        job=job,
+        state=None if state is None else RunState(state),
+        result=msgspec.json.decode(result) if result else None,
+        on=on,
+        otherwise=otherwise,
+    )

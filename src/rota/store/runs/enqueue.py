@@ -1,0 +1,357 @@
+"""Enqueue: plain runs as a set, keyed ones one by one under the locks of all their keys; limited ones if admitted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from rota.core.jobs.pipelines import is_pipeline
+from rota.core.jobs.unique import KeyHold
+from rota.core.ledger.audit import REPLACED, RETRIED
+from rota.core.limits.limits import Gated, is_quota
+from rota.core.runs.run import Enqueued, NewRun
+from rota.core.states import has_begun
+from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable, QuotaExceeded, UnknownJob
+from rota.store.alerts import emit_signal
+from rota.store.databases.database import AlreadyThere, Row, Tx
+from rota.store.jobs import pipeline_stages
+from rota.store.ledger import audit
+from rota.store.limits import admit
+from rota.store.limits.admit import Admitted, Displaced, Refused, Skipped
+from rota.store.limits.quotas import gated as under_quotas
+from rota.store.runs import dependencies
+from rota.store.workers import replicas, requirements
+
+Hints = set[str] | set[str | None]
+"""Queues where something may be claimed; None: in any."""
+
+
+def where_of(run: NewRun) -> str | None:
+    """Parts of a pipeline may be of any queue."""
+    return None if is_pipeline(run.overrides) else run.queue
+
+
+class Left(msgspec.Struct):
+    """To be done at the end: limits of runs that came under them are opened, and whoever is to be told is hinted."""
+
+    placed: list[Gated] = []
+    hints: set[str] = set()
+
+
+async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints: Hints | None = None) -> list[Enqueued]:
+    """In the order asked for; `AlreadyThere` if this has been done before. Without `quotas`, there are none.
+
+    `hints` gets those who are to be told of runs that ended with it: a limit or a dependency may do that.
+    """
+    await hold_jobs(tx, runs)
+    if quotas:
+        runs = await under_quotas(tx, runs)
+    # One order for all: jobs, runs that are followed or may give way, limits that decide, then keys, then what the runs
+    # come under.
+    followed = dependencies.outside(runs)
+    await admit.lock(tx, [_gated(run) for run in runs if run.gates], followed)
+    if followed:
+        await dependencies.lock(tx, followed)
+    keyed = [run for run in runs if run.holds]
+    left = Left()
+    answers = await (_enqueue_keyed(tx, runs, keyed, left) if keyed else _insert(tx, runs, left))
+    if any(run.after for run in runs):
+        left.hints |= await dependencies.attach(tx, runs, answers)
+    await admit.open_for(tx, left.placed)
+    if hints is not None:
+        hints.update(left.hints)
+    return answers
+
+
+async def hold_jobs(tx: Tx, runs: Sequence[NewRun]) -> None:
+    """Hold the jobs of these runs that somebody could drop meanwhile; one that is gone is an `UnknownJob`.
+
+    Before anything else is locked: whoever drops a job has it, and comes to its cursors and runs afterwards.
+    """
+    wanted = sorted({run.job for run in runs if run.droppable})
+    if not wanted:
+        return
+    there = {row[0] for row in await tx.fetch("hold_jobs", [(name,) for name in wanted])}
+    for name in wanted:
+        if name not in there:
+            raise UnknownJob(name)
+
+
+async def _enqueue_keyed(tx: Tx, runs: Sequence[NewRun], keyed: Sequence[NewRun], left: Left) -> list[Enqueued]:
+    fresh = await _lock_keys(tx, keyed)
+    answers = {answer.id: answer for answer in await _insert(tx, [run for run in runs if not run.holds], left)}
+    for run in keyed:
+        answers[run.id] = await _first_met(tx, run, fresh, left) or (await _insert(tx, [run], left))[0]
+    return [answers[run.id] for run in runs]
+
+
+async def _insert(tx: Tx, runs: Sequence[NewRun], left: Left) -> list[Enqueued]:
+    """What is to be done at the end, and all at once, is `left`."""
+    if any(run.gates for run in runs):
+        return await _insert_gated(tx, runs, left)
+    return await _insert_plain(tx, runs)
+
+
+async def _insert_gated(tx: Tx, runs: Sequence[NewRun], left: Left) -> list[Enqueued]:
+    gated = [_gated(run) for run in runs if run.gates]
+    decided = [run for run in gated if run.decided]
+    if decided and await tx.fetch("which_exist", [(run.id,) for run in decided]):
+        raise AlreadyThere  # before they are counted against themselves
+    skipped: dict[str, str] = {}
+    for answer in await admit.admit(tx, decided, refuse=True, locked=True) if decided else ():
+        match answer:
+            case Refused(run, gate, reason):
+                error = QuotaExceeded if is_quota(gate.key) else LimitReached
+                raise error(run.job, gate.key, gate.max, reason)
+            case Skipped(run, reason):
+                skipped[run.id] = reason
+            case Admitted():
+                continue
+    answers = await _insert_plain(tx, runs)
+    for run_id, reason in skipped.items():
+        await tx.fetch("drop_ready", id=run_id)
+        end = {"state": "skipped", "attempt": 0, "fence": -1, "error": None, "reason": reason, "actor": admit.POLICY}
+        await tx.fetch("end_unclaimed", id=run_id, **end)
+    await emit_signal.telling(tx, list(skipped), left.hints)
+    there = [run for run in gated if run.id not in skipped]
+    await admit.place(tx, there)
+    left.placed += there
+    return answers
+
+
+def _gated(run: NewRun) -> Gated:
+    return Gated(run.id, run.job, run.gates, is_pipeline(run.overrides))
+
+
+async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
+    if not runs:
+        return []
+    now = await tx.hot.enqueue(runs)
+    retries = [(run.id,) for run in runs if run.retry_of]
+    if retries:
+        await tx.fetch("inherit_plans", retries)
+        await tx.fetch("inherit_lanes", retries)
+        await tx.fetch("inherit_followed", retries)
+        noted = [(run.id, run.actor, 0, {"retry_of": run.retry_of}) for run in runs if run.retry_of]
+        await audit.note_runs(tx, RETRIED, noted)
+    staffed = [(run.id, run.staff) for run in runs if run.staff]
+    if staffed:
+        await requirements.assign(tx, staffed)
+    await pipeline_stages.begin(tx, runs)
+    return [Enqueued(run.id, True, now, now + run.delay if run.run_at is None else run.run_at) for run in runs]
+
+
+async def enqueue_again(
+    tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints: Hints | None = None
+) -> list[Enqueued]:
+    """After an unknown outcome: what is there gets the first answer, whatever became of it since."""
+    rows = await tx.fetch("which_exist", [(run.id,) for run in runs])
+    there = {str(id): Enqueued(str(id), True, created_at, run_at) for id, created_at, run_at in rows}
+    rest = await enqueue(tx, [run for run in runs if run.id not in there], quotas=quotas, hints=hints)
+    return [there.get(run.id) or rest.pop(0) for run in runs]
+
+
+async def _lock_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
+    """Lock every key of the call: a free one goes to the first run that wants it. Returns those, key to run."""
+    wanted: dict[str, tuple[str, KeyHold]] = {}
+    for run in runs:
+        for hold in run.holds:
+            wanted.setdefault(hold.key, (run.id, hold))
+    # All at once and in the order of keys, whatever the callers' orders: two bulk enqueues cannot deadlock.
+    rows = [(key, *_held(run_id, hold).values()) for key, (run_id, hold) in sorted(wanted.items())]
+    return {key: wanted[key][0] for (key,) in await tx.fetch("lock_keys", rows)}
+
+
+def _held(run_id: str, hold: KeyHold) -> dict[str, object]:
+    return {"run_id": run_id, "period": hold.period, "once": int(hold.once), "fingerprint": hold.fingerprint}
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """Who is there when a run takes its keys, though the database does not say so: `coming` are about to be inserted,
+    `needless` will never be, and `displaced` make way for it."""
+
+    coming: Collection[str] = ()
+    needless: Collection[str] = ()
+    displaced: Collection[str] = ()
+
+
+_ALONE = Beside()
+
+
+async def _first_met(
+    tx: Tx, run: NewRun, fresh: dict[str, str], left: Left, beside: Beside = _ALONE
+) -> Enqueued | None:
+    """The run that holds one of its keys; None if all are held for it now."""
+    for place, hold in enumerate(run.holds):
+        if fresh.get(hold.key) == run.id:
+            continue
+        answer = await _take_key(tx, run, hold, left, beside)
+        fresh.pop(hold.key, None)  # whosever it was to be
+        if answer is not None:
+            for taken in run.holds[:place]:  # they lead to the run that is there, not to one that will never be
+                await tx.fetch("pass_key_on", key=taken.key, run_id=answer.id)
+            for untaken in run.holds[place + 1 :]:
+                if fresh.get(untaken.key) == run.id:
+                    del fresh[untaken.key]
+                    await tx.fetch("free_key", key=untaken.key)
+            return answer
+    return None
+
+
+class Keys:
+    """The keys of runs that somebody else inserts, locked all at once. Each run takes its own when its turn comes."""
+
+    def __init__(self, tx: Tx, runs: Sequence[NewRun], displaced: Displaced) -> None:
+        self._tx = tx
+        self._runs = {run.id: run for run in runs}
+        self._displaced = displaced
+        self._fresh: dict[str, str] = {}
+        self._kept: set[str] = set()
+        self._others = set(self._runs)
+        self._waiting = set(self._runs)
+        self._left = Left()
+
+    async def lock(self) -> None:
+        if self._runs:
+            self._fresh = await _lock_keys(self._tx, list(self._runs.values()))
+
+    async def take(self, run_id: str) -> str | None:
+        """Why this run is needless, if the key of another makes it so."""
+        run = self._runs.get(run_id)
+        if run is None:
+            return None
+        self._waiting.discard(run_id)
+        beside = Beside(self._kept, self._others, self._displaced.get(run_id, ()))
+        try:
+            answer = await _first_met(self._tx, run, self._fresh, self._left, beside)
+        except (DuplicateRun, NotRepeatable) as error:
+            return str(error)
+        if answer is not None:
+            return f"unique: run {answer.id} does this work"
+        self._others.discard(run_id)
+        self._kept.add(run_id)
+        return None
+
+    async def settle(self) -> None:
+        """Leave the keys of runs whose turn never came, because a limit did not let them be."""
+        for key, run_id in self._fresh.items():
+            if run_id in self._waiting:
+                await self._tx.fetch("free_key", key=key)
+        await admit.open_for(self._tx, self._left.placed)
+
+
+async def take_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
+    """For runs that somebody else inserts: those that another run's key makes needless, and why."""
+    keys = Keys(tx, runs, {})
+    await keys.lock()
+    reasons = {run.id: reason for run in runs if (reason := await keys.take(run.id)) is not None}
+    await keys.settle()
+    return reasons
+
+
+async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, left: Left, beside: Beside) -> Enqueued | None:
+    """None when the key is now held for `run`; otherwise what the caller gets instead."""
+    # A statement of its own: the one that waited for the lock saw the old holder's run, not the new one's.
+    found = await tx.fetch("key_holder", key=hold.key)
+    if not found:  # another run of this call had it, and freed it
+        await tx.fetch("hold_key", key=hold.key, **_held(run.id, hold))
+        return None
+    holder, held_until, once, fingerprint, state, exists, now = found[0]
+    holder = str(holder)
+    if holder == run.id:  # this very enqueue, repeated after an unknown outcome
+        return None
+    if holder in beside.needless or (holder in beside.displaced and await _passes_on(tx, hold, holder)):
+        await tx.fetch("take_over_key", key=hold.key, **_held(run.id, hold))
+        return None
+    live = (exists and state is None) or holder in beside.coming
+    done_once = once and (not exists or state == "succeeded")
+    within_period = held_until > now and holder != run.retry_of  # a run's own retry may follow at once
+    if live or within_period or done_once:
+        if hold.fingerprint and fingerprint != hold.fingerprint:
+            raise KeyReused(hold.label or hold.key)
+        return await _meet_holder(tx, run, hold, holder, left if live else None)
+    await tx.fetch("take_over_key", key=hold.key, **_held(run.id, hold))
+    return None
+
+
+async def _passes_on(tx: Tx, hold: KeyHold, holder: str) -> bool:
+    """Whether the key of a run that makes way goes to the one that comes instead.
+
+    Not what is to be done once, and is being done: asked to stop, it may still succeed.
+    """
+    return not hold.once or bool(await tx.fetch("lock_ready", id=holder))
+
+
+async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, left: Left | None) -> Enqueued:
+    """`left`: where the holder goes if it is live and comes under other limits."""
+    if hold.once:
+        raise NotRepeatable(run.job, holder)
+    if hold.on_conflict == "reject":
+        raise DuplicateRun(run.job, holder)
+    if hold.on_conflict == "replace" and left is not None:
+        for was in await tx.fetch("lock_ready", id=holder):
+            if not has_begun(was[0]):  # else it stays as it is, as one that somebody has: its attempts were its own
+                await _replace(tx, run, holder, was, left)
+    if hold.clear and left is not None:
+        await replicas.clear(tx, holder, hold.clear, run.id, run.actor)
+    return Enqueued(holder, False)
+
+
+async def _replace(tx: Tx, run: NewRun, holder: str, was: Row, left: Left) -> None:
+    values = {
+        "id": holder,
+        "queue": run.queue,
+        "priority": run.priority,
+        "job_version": run.job_version,
+        "run_at": run.run_at,
+        "delay": run.delay,
+        "on_lost": run.on_lost,
+        "need": run.staff and run.staff.mark,
+    }
+    if run.staff:
+        await requirements.make(tx, [run.staff.needs])
+    fence, hold, first_due_at = was
+    ((holds_now, due_at),) = await tx.fetch("replace_ready", limit_key=run.limit_key, **values)
+    change = {
+        "from": audit.waiting_state(hold),
+        "to": audit.waiting_state(holds_now),
+        "first_due_at": first_due_at,
+        "due_at": due_at,
+        "act": run.id,
+    }
+    await audit.note_once(tx, "run", holder, REPLACED, run.actor, change, fence=fence)
+    await tx.fetch("drop_gates", [(holder,)])
+    replaced = Gated(holder, run.job, run.gates)
+    await admit.place(tx, [replaced])
+    left.placed.append(replaced)
+    await tx.fetch(
+        "replace_run",
+        payload=run.payload,
+        tags=run.tags,
+        metadata=run.metadata,
+        overrides=run.overrides,
+        max_attempts=run.max_attempts,
+        **values,
+    )
+
+
+def hold_of(early: bool, limited: bool) -> int:
+    """What holds a run back that waits for no other: its time, its limits."""
+    if limited:
+        return 4 if early else 2
+    return 1 if early else 0
+
+
+def ready_row(run: NewRun, due: int, now: int) -> tuple[object, ...]:
+    return (
+        run.id,
+        run.queue,
+        -run.priority,
+        due,
+        hold_of(due > now, bool(run.gates)),
+        int(run.on_lost == "fail"),
+        run.job,
+        run.job_version,
+        run.limit_key,
+    )

@@ -1,0 +1,105 @@
+"""Retention: finished runs beyond what their job keeps, keys nobody holds, workers long silent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from rota.core.jobs.job import Retention
+from rota.core.workers.requirements import CONDUCTS
+from rota.core.workers.worker import SILENCE
+from rota.store.databases.database import Row, Tx, Work
+from rota.store.databases.pinned_plans import Turn, turn
+from rota.store.ledger import compact
+from rota.store.monitoring import statistics
+from rota.values.durations import in_micros
+
+_BITE = 1_000
+_BELONGINGS = (
+    "drop_attempts", "drop_events_of_runs", "drop_steps", "drop_progress", "drop_run_logs", "drop_followed",
+    "drop_stages",
+)  # fmt: skip
+_AUDITED = timedelta(days=400)
+"""A year, and time to look back on it."""
+
+
+async def jobs_with_runs(tx: Tx) -> list[str]:
+    return [row[0] for row in await tx.fetch("jobs_with_runs")]
+
+
+async def prunable(tx: Tx, job: str, retention: Retention) -> Sequence[Row]:
+    """One bite of a job's runs, by id."""
+    newest = await tx.fetch("newest_kept", job=job, keep=retention.keep)
+    if not newest:
+        return []
+    keep_for = in_micros(retention.keep_for)
+    ((now,),) = await tx.fetch("now")
+    # Nothing finished before it was made: of all the runs of the job, only those made that long ago are looked at.
+    bound = min(str(newest[0][0]), last_id_of(int(now) - keep_for))
+    return await tx.fetch("prunable", job=job, newest=bound, keep_for=keep_for, limit=_BITE)
+
+
+def last_id_of(micros: int) -> str:
+    """No UUIDv7 made up to then is larger. One from a host whose clock is ahead is: its run stays longer."""
+    return str(UUID(int=(max(micros, 0) // 1_000 + 1 << 80) - 1))
+
+
+def drop_runs(rows: Sequence[Row]) -> Work[int]:
+    async def body(tx: Tx) -> int:
+        locked = await tx.fetch("lock_prunable", rows)
+        old: list[Row] = [(row[0],) for row in locked]
+        conducted = [(row[0],) for row in locked if (row[1] or "").startswith(CONDUCTS)]
+        if conducted:  # what they conducted goes with them
+            old += [(row[0],) for row in await tx.fetch("runs_of_parents", conducted)]
+            await tx.fetch("drop_replicas_of", conducted)
+        if old:
+            for drop in _BELONGINGS:
+                await tx.fetch(drop, old)
+            dropped = await tx.fetch("drop_runs", old)
+            await compact.fold_runs(tx, [row[5:15] for row in dropped])
+            await statistics.fold(tx, [(*row[:5], row[15]) for row in dropped])
+            skips = [(*row[5:8], row[15]) for row in dropped if row[1] == "skipped" and row[5] is not None]
+            if skips:
+                await tx.fetch("forget_skips", skips)
+        return len(old)
+
+    return body
+
+
+async def stale_keys(tx: Tx, after: str) -> Turn:
+    """Keys that nobody holds any more, as far as one bite goes."""
+    rows = await tx.fetch("keys_after", after=after, limit=_BITE)
+    return turn(rows, _BITE, [row[:2] for row in rows if row[2]])
+
+
+def drop_keys(rows: Sequence[Row]) -> Work[int]:
+    async def body(tx: Tx) -> int:
+        return len(await tx.fetch("drop_keys", rows))
+
+    return body
+
+
+async def old_events(tx: Tx) -> Sequence[Row]:
+    """One bite of what operators did long ago. What happened to a run is known as long as the run."""
+    return await tx.fetch("old_events", age=in_micros(_AUDITED), limit=_BITE)
+
+
+def drop_events(rows: Sequence[Row]) -> Work[int]:
+    async def body(tx: Tx) -> int:
+        await tx.fetch("drop_events", rows)
+        return len(rows)
+
+    return body
+
+
+async def silent_workers(tx: Tx) -> bool:
+    return bool(await tx.fetch("silent_workers", silence=in_micros(SILENCE)))
+
+
+async def drop_silent_workers(tx: Tx) -> None:
+    await tx.fetch("drop_silent_workers", silence=in_micros(SILENCE))
+
+
+def is_full_bite(count: int) -> bool:
+    return count >= _BITE

@@ -1,0 +1,211 @@
+"""Questions: rows become values of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.queues import Pause
+from rota.core.progress.notes import Progress, percentage_of
+from rota.core.runs.dependencies import is_whole
+from rota.core.runs.run import Attempt, Measures, NewRun, Run, RunError
+from rota.core.states import Outcome, RunState
+from rota.errors import AmbiguousRun, UnknownRun
+from rota.store.databases.database import Row, Tx
+from rota.values.instants import instant, maybe_instant
+from rota.values.scope import Scope
+
+_HEX = "0123456789abcdef"
+_SHORTEST_END = 4
+_SHOWN, _NEWEST = 6, 1_000
+_LOOKED_AT = 100_000
+"""Scopes have no index: of so many runs those of one scope are picked out, and whoever asks cannot make it take longer.
+"""
+
+
+async def get_run(tx: Tx, run_id: str) -> Run:
+    rows = await tx.fetch("get_run", id=run_id)
+    if not rows:
+        raise UnknownRun(run_id)
+    return run_of(rows[0])
+
+
+async def copy_of(tx: Tx, run_id: str) -> NewRun:
+    rows = await tx.fetch("copy_of", id=run_id)
+    if not rows:
+        raise UnknownRun(run_id)
+    facts: list[Any] = [str(fact) if isinstance(fact, UUID) else fact for fact in rows[0]]
+    return NewRun(*facts)
+
+
+async def metadata_of(tx: Tx, run_ids: Sequence[str]) -> list[str | None]:
+    found = {str(id): text for id, text in await tx.fetch("metadata_of", [(id,) for id in run_ids])}
+    return [found.get(id) for id in run_ids]
+
+
+def _text(id: object) -> str | None:
+    return None if id is None else str(id)
+
+
+async def find_run(tx: Tx, part: str, within: Scope | None = None) -> str:
+    """The id that begins with `part`, if exactly one does; else, among the newest, the one that ends with it.
+
+    Runs that were enqueued together share their beginning, which is the time. `within` a scope there are no other runs:
+    they are neither found, nor make anything ambiguous.
+    """
+    return await _find_run(tx, part, within, [])
+
+
+async def _find_run(tx: Tx, part: str, within: Scope | None, newest: list[str]) -> str:
+    """`newest` gets the newest ids when they are first needed: one call may name thousands of parts, and to pick out
+    those of a scope takes long."""
+    digits = part.replace("-", "").lower()
+    if not digits or len(digits) > 32 or any(digit not in _HEX for digit in digits):
+        raise UnknownRun(part)
+    found = await _beginning_with(tx, digits, within, _SHOWN)
+    if not found and _SHORTEST_END <= len(digits) < 32:
+        newest += () if newest else await _newest(tx, within)
+        found = [id for id in newest if id.replace("-", "").endswith(digits)]
+    if not found:
+        raise UnknownRun(part)
+    if len(found) > 1:
+        raise AmbiguousRun(part, found)
+    return found[0]
+
+
+async def _newest(tx: Tx, within: Scope | None) -> list[str]:
+    if within is not None:
+        return await _beginning_with(tx, "", within, _NEWEST)
+    return [str(row[0]) for row in await tx.fetch("newest_ids")]
+
+
+async def _beginning_with(tx: Tx, digits: str, within: Scope | None, most: int) -> list[str]:
+    low, high = (_uuid(digits.ljust(32, filler)) for filler in "0f")
+    if within is None:
+        return [str(row[0]) for row in await tx.fetch("runs_by_prefix", low=low, high=high)]
+    own = {"scope_kind": within.kind, "scope_id": within.id, "looked_at": _LOOKED_AT, "most": most}
+    return sorted(str(row[0]) for row in await tx.fetch("own_runs_by_prefix", low=low, high=high, **own))
+
+
+async def find_runs(tx: Tx, parts: Sequence[str], within: Scope | None = None) -> dict[str, str]:
+    """The same for many; whole ids are looked for together."""
+    whole = [part for part in parts if is_whole(part)]
+    there = set(whole) if within is None else await of_scope(tx, whole, within)
+    for part in whole:
+        if part not in there:
+            raise UnknownRun(part)
+    rest = [part for part in parts if part not in there]
+    newest: list[str] = []
+    return {**{id: id for id in whole}, **{part: await _find_run(tx, part, within, newest) for part in rest}}
+
+
+async def of_scope(tx: Tx, run_ids: Sequence[str], scope: Scope) -> set[str]:
+    """Which of them are runs of this scope."""
+    sql = "select id from rota_run where {among_ids} and scope_kind = :kind and scope_id = :scope"
+    rows = await tx.fetch_sql(sql, ids=",".join(run_ids), kind=scope.kind, scope=scope.id) if run_ids else []
+    return {str(row[0]) for row in rows}
+
+
+def _uuid(digits: str) -> str:
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+async def runs_by_id(tx: Tx, run_ids: Sequence[str]) -> list[Run]:
+    """Those that are still there, newest first."""
+    sql = "select {run_columns} from rota_run_now where {among_ids}"
+    found = [run_of(row) for row in await tx.fetch_sql(sql, ids=",".join(run_ids))]
+    return sorted(found, key=lambda run: run.id, reverse=True)
+
+
+async def attempts(tx: Tx, run_id: str) -> list[Attempt]:
+    return [_attempt(row) for row in await tx.fetch("attempts", id=run_id)]
+
+
+async def job(tx: Tx, name: str) -> JobDefinition | None:
+    rows = await tx.fetch("newest_job", name=name)
+    return msgspec.json.decode(rows[0][0], type=JobDefinition) if rows else None
+
+
+async def jobs(tx: Tx) -> list[JobDefinition]:
+    return [msgspec.json.decode(row[0], type=JobDefinition) for row in await tx.fetch("newest_jobs")]
+
+
+async def queue_counts(tx: Tx) -> list[tuple[str, int, int, int]]:
+    rows = await tx.fetch("queue_counts")
+    return [(queue, int(running), int(queued), int(scheduled)) for queue, running, queued, scheduled in rows]
+
+
+async def paused_queues(tx: Tx) -> list[Pause]:
+    return [Pause(name, instant(at), by, reason) for name, at, by, reason in await tx.fetch("paused_queues")]
+
+
+def run_of(row: Row) -> Run:
+    (id, job, job_version, queue, priority, scope_kind, scope_id, key, state, reason, fence, attempt, max_attempts,
+     payload, result, error, created_at, run_at, started_at, finished_at, retry_of, worker_id, tags, metadata,
+     schedule, plan_time, covers_from, missed_count, done, summary, progress_at, cancelled_by,
+     wait_since, wait_until, parent_id) = row  # fmt: skip
+    return Run(
+        id=str(id),
+        job=job,
+        job_version=job_version,
+        queue=queue,
+        priority=priority,
+        scope=Scope(scope_kind, scope_id),
+        key=key,
+        state=RunState(state),
+        reason=reason,
+        fence=fence,
+        attempt=attempt,
+        max_attempts=max_attempts,
+        payload=msgspec.json.decode(payload),
+        result=msgspec.json.decode(result) if result else None,
+        error=error_of(error),
+        created_at=instant(created_at),
+        run_at=instant(run_at),
+        started_at=maybe_instant(started_at),
+        finished_at=maybe_instant(finished_at),
+        retry_of=_text(retry_of),
+        worker_id=worker_id,
+        tags=tuple(msgspec.json.decode(tags)) if tags else (),
+        metadata=msgspec.json.decode(metadata) if metadata else {},
+        schedule=schedule,
+        plan_time=maybe_instant(plan_time),
+        covers_from=maybe_instant(covers_from),
+        missed_count=missed_count or 0,
+        progress=_progress(done, summary, progress_at),
+        cancelled_by=cancelled_by,
+        wait_since=maybe_instant(wait_since),
+        wait_until=maybe_instant(wait_until),
+        parent_id=_text(parent_id),
+    )
+
+
+def _progress(done: int | None, summary: str | None, at: int | None) -> Progress | None:
+    return None if at is None else Progress(percentage=percentage_of(done), summary=summary, at=instant(at))
+
+
+def _attempt(row: Row) -> Attempt:
+    no, fence, worker_id, claimed_at, lease_until, started_at, ended_at, outcome, error, measured = row
+    measures = msgspec.json.decode(measured, type=Measures) if measured else Measures()
+    return Attempt(
+        no=no,
+        fence=fence,
+        worker_id=worker_id,
+        claimed_at=instant(claimed_at),
+        lease_until=maybe_instant(lease_until),
+        started_at=maybe_instant(started_at),
+        ended_at=maybe_instant(ended_at),
+        outcome=Outcome(outcome) if outcome else None,
+        error=error_of(error),
+        cpu_time_ms=measures.cpu_time_ms,
+        memory_peak_mb=measures.memory_peak_mb,
+        counters=measures.counters,
+    )
+
+
+def error_of(text: str | None) -> RunError | None:
+    return msgspec.json.decode(text, type=RunError) if text else None

@@ -1,0 +1,237 @@
+"""The end of attempts: workers' reports, and leases taken away. Read, decide in core, apply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from rota.core.runs.error_fingerprint import stored_error
+from rota.core.runs.outcome import End, Lease, Report, Requeue, after_report, is_handed_over
+from rota.core.runs.run import RunError
+from rota.core.states import Outcome, RunState
+from rota.core.workers.requirements import REPLICA
+from rota.store.alerts.emit_signal import MESSENGER, telling
+from rota.store.databases.database import Completed, Row, Tx
+from rota.store.external import handover
+from rota.store.jobs import pipeline_stages
+from rota.store.limits import slots
+from rota.store.runs import waits
+from rota.store.workers import replicas
+
+
+class Reported(msgspec.Struct, frozen=True):
+    """`refused`: reports whose fence was not current. `queues`: where runs wait again, or may go on because of it.
+
+    `settled`: attempts that were not the success of their runs, and how these ended with them, if they did. `in_vain`:
+    how runs ended that needed one of these to go well.
+    """
+
+    refused: list[Report]
+    queues: set[str]
+    settled: list[tuple[Outcome, RunState | None]] = []
+    in_vain: list[RunState] = []
+
+
+class Reaped(msgspec.Struct, frozen=True):
+    requeued: int
+    ended: int
+    queues: set[str]
+    states: list[RunState] = []
+
+
+class _Ending(msgspec.Struct, frozen=True):
+    lease: Lease
+    report: Report
+    next: Requeue | End
+
+
+async def report(tx: Tx, reports: Sequence[Report]) -> Reported:
+    freed: list[Row] = []
+    told = [await _report_each_run_once(tx, turn, freed) for turn in _turns(reports)]
+    queues = {queue for one in told for queue in one.queues}
+    settled = [end for one in told for end in one.settled]
+    queues |= await slots.open_limits(tx, freed)
+    in_vain = [state for one in told for state in one.in_vain]
+    return Reported([stale for one in told for stale in one.refused], queues, settled, in_vain)
+
+
+def _turns(reports: Sequence[Report]) -> Iterator[Sequence[Report]]:
+    """What is said of one run more than once, said in turn: the first counts, the others meet what it left behind."""
+    while reports:
+        turn = {report.run_id: report for report in reversed(reports)}
+        if len(turn) == len(reports):
+            yield reports
+            return
+        yield list(turn.values())
+        reports = [report for report in reports if report is not turn[report.run_id]]
+
+
+async def _report_each_run_once(tx: Tx, said: Sequence[Report], freed: list[Row]) -> Reported:
+    reports = await pipeline_stages.advance(tx, said)
+    successes = [report for report in reports if report.outcome is Outcome.SUCCEEDED]
+    others = [report for report in reports if report.outcome is not Outcome.SUCCEEDED]
+    done = await tx.hot.complete(successes) if successes else Completed(set(), [])
+    settled = done.ids
+    queues = await waits.release(tx, dict.fromkeys(done.followed, RunState.SUCCEEDED.value)) | (
+        {MESSENGER} if done.told else set()
+    )
+    limited = [report.run_id for report in successes if report.limited and report.run_id in settled]
+    if limited:
+        freed += await slots.leave(tx, ended=limited)
+    endings: list[_Ending] = []
+    vain: list[RunState] = []
+    if others:
+        leases = {lease.run_id: lease for lease in map(_lease, await _lock(tx, others))}
+        known = [report for report in others if report.run_id in leases]
+        told = [(leases[report.run_id], await handover.unless_done(tx, report)) for report in known]
+        await handover.hand_over(tx, [(lease, report) for lease, report in told if is_handed_over(lease, report)])
+        endings = [_ending(lease, report) for lease, report in told if not is_handed_over(lease, report)]
+        queues |= await _apply(tx, endings, freed, vain)
+        settled |= leases.keys()
+    unsettled = [report for report in said if report.run_id not in settled]
+    outcomes = [(_settled(ending), _final(ending)) for ending in endings]
+    return Reported(await _not_repeated(tx, unsettled), queues, outcomes, vain)
+
+
+async def _lock(tx: Tx, reports: Sequence[Report]) -> Sequence[Row]:
+    return await tx.fetch("lock_leases", [(report.run_id, report.fence) for report in reports])
+
+
+async def _not_repeated(tx: Tx, reports: list[Report]) -> list[Report]:
+    """A report that says again what was recorded under its fence gets the first answer; the rest are stale."""
+    if not reports:
+        return []
+    rows = await tx.fetch("attempt_outcomes", [(report.run_id, report.fence) for report in reports])
+    recorded = {(str(id), fence): outcome for id, fence, outcome in rows}
+    unknown = [report for report in reports if recorded.get((report.run_id, report.fence)) != report.outcome]
+    handed = await handover.handed_over_before(tx, unknown) | await pipeline_stages.advanced_before(tx, unknown)
+    return [report for report in unknown if (report.run_id, report.fence) not in handed]
+
+
+async def reap(tx: Tx, limit: int) -> Reaped:
+    """Take expired leases, and those whose cancel grace is over, away from their holders; and from those outside."""
+    leases = map(_lease, await tx.fetch("lock_expired", limit=limit))
+    endings = [_ending(lease, _lost_report(lease)) for lease in leases]
+    endings += [_ending(lease, report) for lease, report in await handover.take_overdue(tx, limit)]
+    freed: list[Row] = []
+    vain: list[RunState] = []
+    queues = await _apply(tx, endings, freed, vain) | await slots.open_limits(tx, freed)
+    requeued = sum(isinstance(ending.next, Requeue) for ending in endings)
+    states = [state for ending in endings if (state := _final(ending)) is not None]
+    return Reaped(requeued, len(endings) - requeued, queues, states + vain)
+
+
+async def take_away(tx: Tx, leases: Sequence[tuple[str, int]]) -> set[str]:
+    """From workers that may not have these runs any more: as if they had handed them back. Returns their queues."""
+    if not leases:
+        return set()
+    rows = await tx.fetch("lock_leases", sorted(leases))
+    endings = [_ending(lease, Report(lease.run_id, lease.fence, Outcome.HANDED_BACK)) for lease in map(_lease, rows)]
+    freed: list[Row] = []
+    return await _apply(tx, endings, freed) | await slots.open_limits(tx, freed)
+
+
+def _settled(ending: _Ending) -> Outcome:
+    return Outcome.SUCCEEDED if ending.report.advances else ending.report.outcome
+
+
+def _final(ending: _Ending) -> RunState | None:
+    return ending.next.state if isinstance(ending.next, End) else None
+
+
+def _ending(lease: Lease, report: Report) -> _Ending:
+    following = after_report(lease, report)
+    if report.error is None and isinstance(following, End) and following.state is RunState.EXPIRED:
+        report = msgspec.structs.replace(report, error=_stale(f"worker {lease.worker_id} stopped before it was done"))
+    return _Ending(lease, report, following)
+
+
+def _lost_report(lease: Lease) -> Report:
+    message = f"worker {lease.worker_id} did not renew its lease"
+    if lease.cancel_at is not None:
+        message = f"the run was asked to stop, and worker {lease.worker_id} did not say within its grace that it has"
+    return Report(lease.run_id, lease.fence, Outcome.LOST, error=_stale(message))
+
+
+def _stale(message: str) -> str:
+    return stored_error(RunError(type="LeaseLost", message=message, code="stale_timeout"))
+
+
+async def _apply(tx: Tx, endings: list[_Ending], freed: list[Row], vain: list[RunState] | None = None) -> set[str]:
+    """Returns the queues where something may begin because of it; slots that come back are added to `freed`, the states
+    of runs that ended in vain to `vain`."""
+    if not endings:
+        return set()
+    await tx.fetch("drop_leases", [(ending.lease.run_id, ending.lease.fence) for ending in endings])
+    await tx.fetch("record_attempts", [_attempt_row(ending) for ending in endings])
+    again = [
+        (e.lease.run_id, e.next.delay, e.next.attempt, e.next.fence, int(e.next.keeps_place))
+        for e in endings
+        if isinstance(e.next, Requeue)
+    ]
+    freed_replicas = [e.lease.run_id for e in endings if _frees_replica(e)]
+    if freed_replicas:
+        await replicas.free(tx, freed_replicas)
+    queues = {row[0] for row in await tx.fetch("requeue", again)} if again else set()
+    over = [_end_row(e.lease, e.report, e.next) for e in endings if isinstance(e.next, End)]
+    if over:
+        await tx.fetch("end_runs", over)
+    ended = [row[0] for row in over]
+    left = [(e.lease.run_id, e.lease.fence) for e in endings if isinstance(e.next, Requeue)]
+    freed += await slots.leave(tx, ended=ended, again=left)
+    queues |= await waits.release(tx, {row[0]: row[1] for row in over}, vain)
+    await telling(tx, ended, queues)
+    return queues
+
+
+def _frees_replica(ending: _Ending) -> bool:
+    """A failed attempt is tried again by the same worker."""
+    taken_away = ending.report.outcome in (Outcome.LOST, Outcome.HANDED_BACK)
+    return taken_away and (ending.lease.need or "").startswith(REPLICA) and isinstance(ending.next, Requeue)
+
+
+def _attempt_row(ending: _Ending) -> Row:
+    lease, report = ending.lease, ending.report
+    return (
+        lease.run_id,
+        lease.fence,
+        lease.attempt,
+        lease.worker_id,
+        lease.claimed_at,
+        _busy(report),
+        report.outcome.value,
+        report.error,
+        report.measures,
+        *_left(ending.next),
+    )
+
+
+def _left(following: Requeue | End) -> tuple[str, int | None]:
+    """The state that the run is in now, and for how long if it is not due: its trail is read off this."""
+    if isinstance(following, End):
+        return following.state.value, None
+    return (RunState.SCHEDULED.value, following.delay) if following.delay > 0 else (RunState.QUEUED.value, None)
+
+
+def _end_row(lease: Lease, report: Report, end: End) -> Row:
+    result = report.result if end.state is RunState.SUCCEEDED else None
+    return (
+        lease.run_id,
+        end.state.value,
+        lease.attempt,
+        end.fence,
+        _busy(report),
+        lease.worker_id,
+        result,
+        report.error,
+    )
+
+
+def _busy(report: Report) -> int | None:
+    """Nobody knows when a lost attempt began, if it did."""
+    return None if report.outcome is Outcome.LOST or not report.began else report.busy
+
+
+def _lease(row: Row) -> Lease:
+    return Lease(str(row[0]), *row[1:])

@@ -1,0 +1,287 @@
+"""Runs that match a filter, newest first, without looking through all there are at once.
+
+Ids are taken from an index in windows, and each window is looked at by the whole filter, in a transaction of its own.
+Windows grow while little is found. Whoever cannot wait gets what was found until then, and where to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+import msgspec
+
+from rota.core.runs.bulk import Counted, Found
+from rota.core.runs.claim import LAST_ID, NIL_ID
+from rota.core.runs.run import Run, RunFilter
+from rota.core.runs.search import RunPage, ShownFilter, tells
+from rota.core.states import FINAL_STATES, RunState
+from rota.store.databases.database import Database, Row, Tx
+from rota.store.runs import read
+from rota.store.runs.filter import Selection, selection_of
+from rota.values.scope import Scope
+
+_FAULTS = FINAL_STATES - {RunState.SUCCEEDED}
+_READY = {RunState.SCHEDULED: (1, 3, 4, 5, 7), RunState.QUEUED: (0, 2, 6)}
+_HELD = {
+    RunState.RUNNING: (("rota_lease", "cancel_at is null"),),
+    RunState.WAITING: (("rota_outside", "cancel_at is null"), ("rota_conduct", "cancel_at is null")),
+    RunState.CANCELLING: (
+        ("rota_lease", "cancel_at is not null"),
+        ("rota_outside", "cancel_at is not null"),
+        ("rota_conduct", "cancel_at is not null"),
+    ),
+}
+_NAMED = "schedule_id in (select id from rota_schedule where name = :schedule)"
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Ids in one index. `walk`: condition and order of a walk from its newest end; without it, they have no order."""
+
+    table: str
+    where: str
+    id: str = "run_id"
+    walk: str | None = None
+
+
+def _by_id(table: str, where: str) -> Part:
+    return Part(table, where, walk=f"{where} and run_id >= :floor and run_id < :before order by run_id desc")
+
+
+def _by_key(table: str, key: str, value: str, id: str = "run_id") -> Part:
+    """With a plain `key = value`, PostgreSQL would rather walk all ids, and look which of them have it."""
+    walk = f"({key}, {id}) >= ({value}, :floor) and ({key}, {id}) < ({value}, :before) order by {key} desc, {id} desc"
+    return Part(table, f"{key} = {value}", id, walk)
+
+
+class Source(msgspec.Struct, frozen=True):
+    """`sorted`: its indexes have ids in order, and can be walked a part at a time. One that is not is of use only if it
+    is small enough to be read whole."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def sorted(self) -> bool:
+        return all(part.walk for part in self.parts)
+
+    async def ids(self, tx: Tx, span: int, **bounds: object) -> list[str]:
+        """The `span` newest that are at least `floor` and less than `before`; of one that is not sorted, any."""
+        values = bounds if self.sorted else {name: bounds[name] for name in bounds if name not in ("floor", "before")}
+        found = [str(row[0]) for row in await tx.fetch_sql(self.statement, span=span, **values)]
+        return sorted(found, reverse=True)
+
+    @property
+    def statement(self) -> str:
+        each = [f"select * from ({self._walk(part)}) as part_{no}" for no, part in enumerate(self.parts)]
+        if len(each) == 1:
+            return self._walk(self.parts[0])
+        order = " order by id desc" if self.sorted else ""
+        return f"select id from ({' union all '.join(each)}) as together{order} limit :span"
+
+    def _walk(self, part: Part) -> str:
+        return f"select {part.id} as id from {part.table} where {part.walk or part.where} limit :span"
+
+
+def sources_of(wanted: RunFilter) -> list[Source]:
+    """Those that hold all that match, the ones that may well be the smallest first; none: only all runs do."""
+    found = [*_by_origin(wanted), *_by_fingerprint(wanted), *_by_state(wanted.states)]
+    return [*found, *([Source((_by_key("rota_run", "job", ":job", "id"),))] if wanted.job is not None else [])]
+
+
+def _by_origin(wanted: RunFilter) -> Iterable[Source]:
+    if wanted.parent is not None:
+        yield Source((Part("rota_run", "parent_id = :parent", "id"),))
+    if wanted.schedule is not None:  # a run that repeats another is not in the index of plan times
+        first, again = (f"{_NAMED} and retry_of is {whether}" for whether in ("null", "not null"))
+        yield Source((Part("rota_run", first, "id"), Part("rota_run", again, "id")))
+
+
+def _by_fingerprint(wanted: RunFilter) -> Iterable[Source]:
+    if wanted.fingerprint is not None and all(state in FINAL_STATES for state in wanted.states):
+        yield Source((Part("rota_fault", "fingerprint = :fingerprint", walk="{one_fingerprint}"),))
+
+
+def _by_state(states: Sequence[RunState]) -> Iterable[Source]:
+    """Live runs are in tables of their own, and ends that were no success in an index; successes are in neither."""
+    if not states or RunState.SUCCEEDED in states:
+        return
+    chosen = dict.fromkeys(states)
+    held = [_by_id(table, where) for state in chosen for table, where in _HELD.get(state, ())]
+    held += [_by_key("rota_fault", "state", f"'{state.value}'") for state in chosen if state in _FAULTS]
+    holds = [hold for state in chosen for hold in _READY.get(state, ())]
+    if holds and not held:  # each hold has an index; none of them is in the order of ids
+        yield Source(tuple(Part("rota_ready", f"hold = {hold}") for hold in holds))
+    yield Source((*held, *([_by_id("rota_ready", "hold >= 0")] if holds else [])))
+
+
+_SMALL = 1_000
+"""A source with fewer ids than this is read whole, whatever others there are."""
+_FIRST, _LARGEST, _GROWTH = 200, 20_000, 5
+_LARGEST_SHOWN, _SHOWN_A_SECOND, _AT_ONCE = 2_000, 20_000, 200
+"""Where it depends on what is shown of them, all that match in a window must be read. How far a search comes must not
+tell how many they were: so it ends after so many ids, and the time that reading takes does not count."""
+_CLAIMED = (RunState.RUNNING, RunState.WAITING, RunState.CANCELLING)
+
+_RANDOM_BITS = 80
+"""Of an id; those before them are its millisecond."""
+_OWN_BEFORE = (
+    "select id from rota_run where id >= :floor and id < :before and scope_kind = :kind and scope_id = :scope "
+    "order by id desc limit 1"
+)
+
+ALL = "select id from rota_run where id >= :floor and id < :before order by id desc limit 1 offset :span"
+
+
+class Searching:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(self, wanted: RunFilter, limit: int, before: str | None, patience: float | None = None) -> RunPage:
+        """Full, unless there are no more, or `patience` (seconds) came to its end."""
+        search = _Search(self._database, wanted, "id", max(_FIRST, 2 * limit), before)
+        found: list[str] = []
+        while len(found) < limit and (window := await search.step(patience)) is not None:
+            found += [str(row[0]) for row in window]
+        full = len(found) > limit or (len(found) == limit and search.following is not None)
+        following = found[limit - 1] if full else await self._own_place(search.following, wanted.scope)
+        return RunPage(await self.runs(found[:limit]), following)
+
+    async def _own_place(self, following: str | None, scope: Scope | None) -> str | None:
+        """Where to go on, told without the id of a run of another scope: a window ends at any run.
+
+        Behind the scope's own run before it, or else at the first id of its millisecond: nothing of the scope between.
+        """
+        if following is None or scope is None:
+            return following
+        floor = str(UUID(int=UUID(following).int >> _RANDOM_BITS << _RANDOM_BITS))
+        bounds = {"floor": floor, "before": following, "kind": scope.kind, "scope": scope.id}
+        rows = await self._database.read(lambda tx: tx.fetch_sql(_OWN_BEFORE, **bounds))
+        return str(UUID(int=UUID(str(rows[0][0])).int + 1)) if rows else floor
+
+    async def count(self, wanted: RunFilter, most: int, patience: float | None = None) -> Counted:
+        """Not exact if there are more than `most`, or `patience` came to its end."""
+        if patience is None and wanted.job is not None and wanted == _of_job(wanted):
+            return await self._count_of_job(wanted, most)
+        search = _Search(self._database, wanted, "id", _SMALL)
+        count = 0
+        while count <= most and (window := await search.step(patience)) is not None:
+            count += len(window)
+        return Counted(min(count, most), exact=count <= most and search.following is None)
+
+    async def _count_of_job(self, wanted: RunFilter, most: int) -> Counted:
+        """In one go: that is quick where nothing has to be looked at but what indexes and rows say by themselves."""
+        chosen = selection_of(wanted, self._database.clock)
+        sql = f"select count(*) from (select 1 from rota_run {chosen.where} limit :enough) as found"
+        rows = await self._database.read(lambda tx: tx.fetch_sql(sql, **chosen.values, enough=most + 1))
+        count = int(rows[0][0])
+        return Counted(min(count, most), exact=count <= most)
+
+    async def find(self, wanted: RunFilter, most: int | None) -> list[Found]:
+        """All that match, newest first; it stops when there are more than `most`."""
+        search = _Search(self._database, wanted, "id, state", _SMALL)
+        found: list[Found] = []
+        while (most is None or len(found) <= most) and (window := await search.step()) is not None:
+            found += [Found(str(id), state in _CLAIMED) for id, state in window]
+        return found
+
+    async def runs(self, run_ids: Sequence[str]) -> list[Run]:
+        """Those that are still there, newest first."""
+        return await _runs(self._database, run_ids)
+
+
+async def _runs(database: Database, run_ids: Sequence[str]) -> list[Run]:
+    async def body(tx: Tx) -> list[Run]:
+        return await read.runs_by_id(tx, run_ids)
+
+    return await database.read(body) if run_ids else []
+
+
+def _of_job(wanted: RunFilter) -> RunFilter:
+    """What it asks of the job and the time alone."""
+    return RunFilter(job=wanted.job, created_before=wanted.created_before)
+
+
+class _Search:
+    """One search: where it is, and the source that was chosen for it. `following`: where the next window begins."""
+
+    def __init__(
+        self, database: Database, wanted: RunFilter, columns: str, span: int, before: str | None = None
+    ) -> None:
+        self._database = database
+        self._wanted = wanted
+        self._chosen = selection_of(wanted, database.clock)
+        self._columns = columns
+        self._largest = _LARGEST_SHOWN if isinstance(wanted, ShownFilter) else _LARGEST
+        self._span = span
+        self._sources: Sequence[Source] | None = sources_of(wanted)
+        self._source: Source | None = None
+        self._floor = str(self._chosen.values.get("first_id", NIL_ID))
+        self._began = database.clock.monotonic()
+        self._looked_at = 0
+        self.following: str | None = min(before or LAST_ID, str(self._chosen.values.get("last_id", LAST_ID)))
+
+    async def step(self, patience: float | None = None) -> list[Row] | None:
+        """What matches in the next window, newest first. None: there are no more, or it has taken long enough."""
+        before = self.following
+        if before is None or (self._sources is None and patience is not None and self._is_over(patience)):
+            return None
+        self._looked_at += self._span
+
+        async def body(tx: Tx) -> tuple[list[Row], str | None]:
+            return await self._window(tx, before)
+
+        rows, self.following = await self._database.read(body)
+        self._sources = None
+        self._span = min(self._largest, self._span * _GROWTH)
+        return await self._shown(rows, self._wanted) if isinstance(self._wanted, ShownFilter) else rows
+
+    def _is_over(self, patience: float) -> bool:
+        if isinstance(self._wanted, ShownFilter) and self._looked_at >= patience * _SHOWN_A_SECOND:
+            return True
+        return self._database.clock.monotonic() - self._began >= patience
+
+    async def _shown(self, rows: Sequence[Row], wanted: ShownFilter) -> list[Row]:
+        """Always the whole window: where it ends does not depend on what matched in it."""
+        paused = self._database.clock.monotonic()
+        kept: set[str] = set()
+        for place in range(0, len(rows), _AT_ONCE):
+            runs = await _runs(self._database, [str(row[0]) for row in rows[place : place + _AT_ONCE]])
+            kept |= {run.id for run in runs if tells(run, wanted)}
+        self._began += self._database.clock.monotonic() - paused
+        return [row for row in rows if str(row[0]) in kept]
+
+    async def _window(self, tx: Tx, before: str) -> tuple[list[Row], str | None]:
+        if self._sources is not None:
+            whole = await self._choose(tx, self._sources, before)
+            if whole is not None:
+                return await self._matching(tx, [id for id in whole if id < before]), None
+        if self._source is None:
+            return await self._among_all(tx, before)
+        ids = await self._source.ids(tx, self._span, **self._bounds(before))
+        return await self._matching(tx, ids), ids[-1] if len(ids) == self._span else None
+
+    async def _choose(self, tx: Tx, sources: Sequence[Source], before: str) -> list[str] | None:
+        """The ids of one that can be read whole, if there is one; else the first is taken that can be walked."""
+        self._source = next((one for one in sources if one.sorted), None)
+        for source in () if list(sources) == [self._source] else sources:
+            ids = await source.ids(tx, _SMALL, **self._bounds(before))
+            if len(ids) < _SMALL:
+                return ids
+        return None
+
+    def _bounds(self, before: str) -> dict[str, object]:
+        return {**self._chosen.values, "floor": self._floor, "before": before}
+
+    async def _among_all(self, tx: Tx, before: str) -> tuple[list[Row], str | None]:
+        ends = await tx.fetch_sql(ALL, span=self._span - 1, floor=self._floor, before=before)
+        low = str(ends[0][0]) if ends else None
+        bounds = {"floor": low or self._floor, "before": before}
+        return await self._rows(tx, self._chosen.narrowed("id >= :floor and id < :before", **bounds)), low
+
+    async def _matching(self, tx: Tx, ids: Sequence[str]) -> list[Row]:
+        return await self._rows(tx, self._chosen.narrowed("{among_ids}", ids=",".join(ids))) if ids else []
+
+    async def _rows(self, tx: Tx, chosen: Selection) -> list[Row]:
+        """Put in order here: a database that is asked for the newest few would rather walk all runs to find them."""
+        found = await tx.fetch_sql(f"select {self._columns} from rota_run_now {chosen.where}", **chosen.values)
+        return sorted(found, key=lambda row: str(row[0]), reverse=True)

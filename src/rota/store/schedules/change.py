@@ -1,0 +1,377 @@
+"""Schedules made, changed, paused, resumed and deleted: each a revision, decided while the cursor's row is locked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rota.core.calendar.zones import tzdata_version
+from rota.core.ledger.audit import type_of
+from rota.core.ledger.verify import is_zoned
+from rota.core.planning.catch_up import Gap
+from rota.core.planning.tick import SECOND
+from rota.core.schedules.policies import CatchUp
+from rota.core.schedules.revisions import JOB_RESUMED, RESUMED, first_cursor
+from rota.core.schedules.schedule import ScheduleDefinition
+from rota.errors import BadTrigger, DuplicateSchedule, UnknownJob, UnknownSchedule
+from rota.store.alerts import expectations, notifications
+from rota.store.alerts.emit_signal import tell_missed
+from rota.store.databases.database import Tx
+from rota.store.ledger import audit
+from rota.store.planning.plan import MOST_RUNS, NewId, Providers, plan_rows
+from rota.store.planning.scope_spans import open_scopes
+from rota.store.schedules import job_triggers
+from rota.store.schedules.schedule_row import ScheduleRow, encoded, schedule_row
+from rota.values.durations import in_micros
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """Who changes a schedule and why: what its revision tells. `noted`: it is an act of its own, not part of another.
+
+    `type` is that of its event, if the note does not say it.
+    """
+
+    note: str
+    type: str | None = None
+    noted: bool = True
+    details: dict[str, Any] = {}
+    actor: str | None = None
+    declared: str | None = None
+    owner: str | None = None
+
+
+async def create(
+    tx: Tx, id: str, name: str, definition: ScheduleDefinition, owner: str, *, declared: str | None, actor: str | None
+) -> None:
+    await require_job(tx, definition.job)
+    ((now,),) = await tx.fetch("now")
+    try:
+        cursor = first_cursor(definition, name, int(now))
+    except BadTrigger:
+        if await _is_made(tx, id, name):  # which it may have been while it had plan times left
+            return
+        raise
+    row = ScheduleRow(
+        0, id, name, encoded(definition), 1, int(definition.enabled), None, None, 0, owner, declared, 0,
+        cursor, None, None, 0, tzdata_version(), definition.provider, None,
+    )  # fmt: skip
+    row = _placed(row, int(now))
+    ((no,),) = await tx.fetch(
+        "insert_cursor",
+        cursor_at=cursor,
+        next_plan=row.next_plan,
+        next_at=_next_at(row),
+        tzdata=row.tzdata,
+        provider=row.provider,
+    )
+    made = await tx.fetch(
+        "insert_schedule",
+        id=id,
+        cursor_no=no,
+        name=name,
+        job=definition.job,
+        definition=row.text,
+        declared=declared,
+        owner=owner,
+        enabled=row.enabled,
+        zoned=int(is_zoned(definition.rule)),
+    )
+    if not made:
+        await tx.fetch("drop_cursors", [(no,)])
+        if await _is_made(tx, id, name):
+            return
+        raise DuplicateSchedule(name)
+    await job_triggers.heed(tx, id, name, definition)
+    await notifications.heed_schedule(tx, name)
+    active = row.active
+    if made[0][0]:  # its job is paused
+        row = _placed(msgspec.structs.replace(row, job_paused=1, cursor_no=no), int(now))
+        await _write(tx, row)
+        active = False
+    change = Change(note="created", actor=actor, details={"job": definition.job, "owner": owner})
+    await _note(tx, row, change, valid_from=cursor, active=active)
+    if definition.expect is not None:
+        await expectations.declare(tx, _subject(row), definition.expect)
+
+
+async def require_job(tx: Tx, job: str) -> None:
+    """Lock the job that a schedule is to have, before its cursor; one that is dropped is an `UnknownJob`."""
+    await tx.fetch("lock_job", job=job)
+    if await tx.fetch("job_is_dropped", job=job):
+        raise UnknownJob(job)
+
+
+async def _is_made(tx: Tx, id: str, name: str) -> bool:
+    """By the try before, whose answer got lost; one that another made is a `DuplicateSchedule`."""
+    there = await find(tx, name)
+    if there is not None and there.id != id:
+        raise DuplicateSchedule(name)
+    return there is not None
+
+
+async def find(tx: Tx, name: str) -> ScheduleRow | None:
+    """Locked; None if there is none, or it was deleted while its lock was waited for."""
+    for (no,) in await tx.fetch("lock_schedule", name=name):
+        for row in await tx.fetch("read_locked", no=no):
+            return schedule_row(row)
+    return None
+
+
+async def locked(tx: Tx, name: str) -> ScheduleRow:
+    row = await find(tx, name)
+    if row is None:
+        raise UnknownSchedule(name, [row[0] for row in await tx.fetch("schedule_names")])
+    return row
+
+
+async def update(tx: Tx, row: ScheduleRow, definition: ScheduleDefinition, change: Change, new_id: NewId) -> None:
+    """Plan times up to now are the old definition's, those after now the new one's.
+
+    Whoever gives it another job has locked that first (`require_job`), and the cursor after it.
+    """
+    changed: dict[str, Any] = {
+        "text": encoded(definition),
+        "provider": definition.provider,
+        "enabled": int(definition.enabled),
+        "tzdata": tzdata_version(),
+    }
+    if change.declared is not None:
+        changed["declared"] = change.declared
+    if change.owner is not None:
+        changed["owner"] = change.owner
+    if definition.job != row.definition.job:
+        changed["job_paused"] = len(await tx.fetch("job_is_paused", job=definition.job))
+        await notifications.heed_schedule(tx, row.name, definition.job)
+    await job_triggers.heed(tx, row.id, row.name, definition, row.definition)
+    if msgspec.structs.replace(row, **changed) != row:
+        await revise(tx, row, _telling(change, row.definition, definition), new_id, **changed)
+        if definition.expect != row.definition.expect:
+            await expectations.declare(tx, _subject(row), definition.expect)
+        if definition.enabled and not row.enabled:
+            await expectations.anew(tx, "schedule", row.name)
+
+
+def _subject(row: ScheduleRow) -> expectations.Subject:
+    return expectations.Subject("schedule", row.name, row.definition.job, row.id)
+
+
+def _telling(change: Change, was: ScheduleDefinition, definition: ScheduleDefinition) -> Change:
+    """With what differs now. Switched on or off is a word of its own."""
+    fields = [name for name in definition.__struct_fields__ if getattr(was, name) != getattr(definition, name)]
+    switched = "enabled" in fields and change.note == "edited"
+    what = ("enabled" if definition.enabled else "disabled") if switched else change.type
+    return msgspec.structs.replace(change, type=what, details={**change.details, "changed": fields})
+
+
+async def pause(
+    tx: Tx, row: ScheduleRow, new_id: NewId, *, reason: str | None, actor: str | None, until: int | None
+) -> None:
+    """Paused already: the newer reason and end count; if they are the same, this is a repetition."""
+    facts = {"paused_by": actor, "pause_reason": reason}
+    if row.paused_at is not None and row.resume_at == until and await pause_facts(tx, row) == facts:
+        return
+    ((now,),) = await tx.fetch("now")
+    note = f"paused: {reason}" if reason else "paused"
+    change = Change(note=note, actor=actor, details={"reason": reason, "resume_at": until})
+    await revise(tx, row, change, new_id, facts=facts, paused_at=row.paused_at or int(now), resume_at=until)
+
+
+async def resume(tx: Tx, row: ScheduleRow, new_id: NewId, *, mode: str, actor: str | None) -> None:
+    """`skip` starts anew from now; `latest` and `all` catch up with the plan times since the pause."""
+    if row.paused_at is not None:
+        await resume_with(tx, row, new_id, mode, actor, paused_at=None, resume_at=None)
+
+
+async def resume_with(tx: Tx, row: ScheduleRow, new_id: NewId, mode: str, actor: str | None, **changed: Any) -> None:
+    after = msgspec.structs.replace(row, **changed)
+    await expectations.anew(tx, "schedule", row.name)
+    of_job = "job_paused" in changed
+    note = JOB_RESUMED if of_job else RESUMED
+    change = Change(note=note, actor=actor, noted=not of_job, details={"catch_up": mode})
+    if mode == "skip" or not after.active or after.definition.follows is not None:
+        facts = None if after.paused_at is None else await pause_facts(tx, row)
+        await revise(tx, row, change, new_id, facts=facts, **changed)
+        return
+    ((now,),) = await tx.fetch("now")
+    await tx.fetch("reopen_revisions", id=row.id, valid_from=row.cursor_at, note=f"paused, and caught up with ({mode})")
+    after = msgspec.structs.replace(after, next_plan=after.standing.times.next(after.cursor_at))
+    await _write(tx, after)
+    own = after.definition.catch_up
+    keep = max(1, min(own.keep, MOST_RUNS // len(after.definition.lanes)))  # in this one transaction
+    policy = CatchUp(mode=mode, window=own.window, keep=keep, per_tick=keep)
+    after = await _settle(tx, after, new_id, int(now), policy)
+    if after.active:  # else catching up has paused it again, and made the revision that says so
+        after = msgspec.structs.replace(after, revision=after.revision + 1)
+        await tx.fetch("revise_schedule", id=after.id, revision=after.revision)
+        await _note(tx, after, change, valid_from=after.cursor_at, active=after.names)
+
+
+async def delete(tx: Tx, row: ScheduleRow, new_id: NewId, actor: str | None) -> None:
+    """Its runs and its ledger stay; a new schedule may have its name."""
+    await revise(tx, row, Change(note="deleted", actor=actor), new_id, deleted=True)
+    await expectations.drop(tx, _subject(row), actor=actor)
+    if row.definition.awaited is not None:
+        await job_triggers.forget(tx, row.id)
+
+
+async def rest_anew(tx: Tx, row: ScheduleRow, new_id: NewId) -> None:
+    """What passed while it rested is decided: nothing of it is caught up with when it is resumed. It rests on."""
+    ((note, actor),) = await tx.fetch("newest_note", id=row.id)
+    facts = await pause_facts(tx, row)
+    await revise(tx, row, Change(note=note, actor=actor, noted=False), new_id, facts=facts)
+
+
+async def revise(
+    tx: Tx,
+    row: ScheduleRow,
+    change: Change,
+    new_id: NewId,
+    *,
+    facts: dict[str, str | None] | None = None,
+    deleted: bool = False,
+    **changed: Any,
+) -> None:
+    """What was due is decided by the old revision; then the new one begins, now."""
+    ((now,),) = await tx.fetch("now")
+    row = await _settle(tx, row, new_id, int(now))
+    await _give_up(tx, row, int(now))
+    if facts is None and row.paused_at is not None:
+        facts = await pause_facts(tx, row)
+    was = row
+    row = msgspec.structs.replace(row, **changed, revision=row.revision + 1, cursor_at=max(int(now), row.cursor_at))
+    row, earliest = await _after_its_last_run(tx, was, row, int(now))
+    row = _placed(row, earliest, deleted=deleted)
+    row = await _unfolded(tx, was, row)
+    await _write(tx, row, facts, deleted=deleted)
+    await _note(tx, row, change, valid_from=row.cursor_at, active=row.names and not deleted)
+
+
+async def _settle(tx: Tx, row: ScheduleRow, new_id: NewId, now: int, catch_up: CatchUp | None = None) -> ScheduleRow:
+    """Every plan time up to now gets what its revision says, before that changes; as many as one transaction holds."""
+    providers: Providers = {row.provider: tuple(await open_scopes(tx, row.id))} if row.provider else {}
+    runs = 0
+    while row.active and row.next_plan is not None and row.next_plan <= now and runs < MOST_RUNS:
+        planning = await plan_rows(tx, [row], new_id, providers, settle=True, catch_up=catch_up)
+        runs += planning.runs
+        (found,) = await tx.fetch("read_locked", no=row.cursor_no)
+        was, row = row, schedule_row(found)
+        if row == was:  # it cannot be planned: its trouble is noted
+            break
+    return row
+
+
+async def _unfolded(tx: Tx, was: ScheduleRow, row: ScheduleRow) -> ScheduleRow:
+    """Its open run is found by its scope, as long as that is the only one."""
+    if was.open_plan is None or (was.definition.lanes, was.provider) == (row.definition.lanes, row.provider):
+        return row
+    (scope,) = was.definition.lanes
+    facts = {"kind": scope.kind, "name": scope.id, "plan_time": was.open_plan}
+    await tx.fetch("unfold_open_run", id=row.id, **facts)
+    return msgspec.structs.replace(row, open_plan=None)
+
+
+async def _give_up(tx: Tx, row: ScheduleRow, now: int) -> None:
+    """What was not planned while its revision lasted never will be: it is missed. Nobody waits for a long backlog."""
+    if not row.active or row.next_plan is None or row.next_plan > now or row.definition.follows is not None:
+        return
+    times = row.standing.times
+    count, last = times.count(row.cursor_at, now), times.prev(now + 1)
+    if count:
+        reason = "it was not planned before the schedule was changed"
+        await tx.fetch("insert_ranges", [(row.id, row.next_plan, last, reason, count)])
+        await tell_missed(tx, [(row, Gap(row.next_plan, last or row.next_plan, count, reason))], set())
+
+
+async def pause_facts(tx: Tx, row: ScheduleRow) -> dict[str, str | None]:
+    ((paused_by, reason),) = await tx.fetch("pause_facts", id=row.id)
+    return {"paused_by": paused_by, "pause_reason": reason}
+
+
+async def _after_its_last_run(tx: Tx, was: ScheduleRow, row: ScheduleRow, now: int) -> tuple[ScheduleRow, int]:
+    """One that follows its runs keeps its distance from the end of the last one, whatever else is changed.
+
+    Which it awaits, or when it may be planned at the earliest.
+    """
+    before, after = was.definition.follows, row.definition.follows
+    if before is None or after is None or not was.fired:
+        return row, now
+    if was.next_plan is not None:
+        return row, max(now, was.next_plan - in_micros(before) + in_micros(after))
+    if not row.active or row.awaits is not None:
+        return row, now
+    (scope,) = row.definition.lanes
+    for id, state, finished_at in await tx.fetch("last_planned", id=row.id, kind=scope.kind, name=scope.id):
+        if state is None:
+            return msgspec.structs.replace(row, awaits=str(id)), now
+        return row, max(now, finished_at + in_micros(after))
+    return row, now
+
+
+def _placed(row: ScheduleRow, now: int, *, deleted: bool = False) -> ScheduleRow:
+    """With the first plan time after its cursor, if it is to be planned at all; not before `now` if it follows runs."""
+    standing = row.standing
+    if deleted or not row.active or standing.room == 0:
+        return msgspec.structs.replace(row, next_plan=None, awaits=None)
+    if row.definition.follows is None:
+        return msgspec.structs.replace(row, next_plan=standing.times.next(row.cursor_at), awaits=None)
+    if row.awaits is not None:
+        return row
+    at = -(-max(now, row.cursor_at + 1) // SECOND) * SECOND
+    return msgspec.structs.replace(row, next_plan=standing.times.next_allowed(at))
+
+
+def _next_at(row: ScheduleRow) -> int | None:
+    if row.paused_at is not None:
+        return row.resume_at
+    return row.standing.next_at
+
+
+async def _write(
+    tx: Tx, row: ScheduleRow, facts: dict[str, str | None] | None = None, *, deleted: bool = False
+) -> None:
+    await tx.fetch(
+        "change_schedule",
+        id=row.id,
+        job=row.definition.job,
+        definition=row.text,
+        declared=row.declared,
+        owner=row.owner,
+        revision=row.revision,
+        enabled=row.enabled,
+        paused_at=row.paused_at,
+        resume_at=row.resume_at,
+        job_paused=row.job_paused,
+        zoned=int(is_zoned(row.definition.rule)),
+        deleted=int(deleted),
+        **(facts or {"paused_by": None, "pause_reason": None}),
+    )
+    await tx.fetch(
+        "move_cursor",
+        no=row.cursor_no,
+        cursor_at=row.cursor_at,
+        next_plan=row.next_plan,
+        next_at=None if deleted else _next_at(row),
+        open_plan=row.open_plan,
+        awaits=row.awaits,
+        fired=row.fired,
+        tzdata=row.tzdata,
+        provider=row.provider,
+    )
+
+
+async def _note(tx: Tx, row: ScheduleRow, change: Change, *, valid_from: int, active: bool) -> None:
+    await tx.fetch(
+        "insert_revision",
+        id=row.id,
+        no=row.revision,
+        valid_from=valid_from,
+        definition=row.text,
+        tzdata=row.tzdata,
+        active=int(active),
+        note=change.note,
+        actor=change.actor,
+    )
+    if change.noted:
+        told = {"schedule_id": row.id, "revision": row.revision, **change.details}
+        await audit.note(tx, "schedule", row.name, change.type or type_of(change.note), change.actor, told)

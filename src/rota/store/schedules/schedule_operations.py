@@ -1,0 +1,316 @@
+"""The store's operations on schedules, each one transaction that may be repeated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from functools import partial
+from string import ascii_lowercase, ascii_uppercase
+from typing import Any, TypeVar
+
+import msgspec
+
+from rota.core.jobs.unique import KeyHold
+from rota.core.planning.tally import Tally
+from rota.core.runs.claim import NIL_ID
+from rota.core.schedules.schedule import Schedule, ScheduleDefinition
+from rota.store.databases.database import Database, Row, Tx, Work
+from rota.store.databases.statements import SQLITE
+from rota.store.planning import due
+from rota.store.planning.definition_cache import Sayings
+from rota.store.planning.due import Look
+from rota.store.planning.plan import NOTHING, NewId, Planning, Providers
+from rota.store.runs import idempotency
+from rota.store.schedules import change as schedule_changes
+from rota.store.schedules import trigger_now
+from rota.store.schedules.change import Change
+from rota.store.schedules.schedule_row import ScheduleRow, decoded, readable
+from rota.values.instants import instant
+from rota.values.scope import Scope
+
+T = TypeVar("T")
+
+PLANNER = "\x01planner"
+"""The hint that schedules changed. No queue can have this name."""
+_BITE = 1_000
+_LAST = 2**63 - 1
+_SMALL = str.maketrans(ascii_uppercase, ascii_lowercase)
+"""Of other letters the databases know no small ones, or know them differently."""
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """How many schedules were looked at, how many runs made, and what was decided."""
+
+    schedules: int
+    runs: int
+    tally: Tally = msgspec.field(default_factory=Tally)
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """A schedule as code or a file declares it."""
+
+    name: str
+    definition: ScheduleDefinition
+    fingerprint: str
+
+
+class ScheduleStore:
+    def __init__(self, database: Database, new_id: NewId) -> None:
+        self._database = database
+        self._new_id = new_id
+        self._looks: dict[tuple[tuple[str, ...], bool], tuple[object, Look]] = {}
+        self._sayings = Sayings()
+        self._read_ahead: due.Position = (0, 0)
+        self.writers = 1 if database.dialect is SQLITE else 2
+        """How many planning transactions are worth being under way together: SQLite has one writer."""
+
+    async def look(self, providers: Collection[str], *, followers: bool = True) -> Look:
+        """Whether there is anything to do, of what can be planned with these providers.
+
+        Cheap: it is asked all day, and where that can be told, mostly nothing was written since.
+        """
+        asked, version = (tuple(providers), followers), self._database.version()
+        known = self._looks.get(asked)
+        if known is not None and version is not None and known[0] == version:
+            return msgspec.structs.replace(known[1], now=self._database.clock.micros())
+        look = await self._database.glance(lambda tx: due.look(tx, providers, followers=followers))
+        self._looks[asked] = version, look
+        return look
+
+    async def set_aside(self, providers: Providers, trouble: str) -> None:
+        await self._database.transact(lambda tx: due.set_aside(tx, providers, trouble))
+
+    async def plan(self, limit: int, providers: Providers) -> Planned:
+        """A batch of due schedules becomes runs."""
+        planning = await self._database.transact(
+            lambda tx: due.plan_due(tx, limit, providers, self._new_id, self._sayings)
+        )
+        self._sayings.keep(planning.read.values())
+        self._database.notify(planning.queues)
+        return Planned(planning.schedules, planning.runs, planning.tally)
+
+    async def read_ahead(self, until: int, limit: int) -> bool:
+        """Some of what schedules say that will be due until then. True if there is more of it."""
+        after, end = self._read_ahead, (until, _LAST)
+        if after >= end:
+            return False
+        # Beside whoever writes: every process that plans reads the same, and SQLite's file has one writer.
+        read, last = await self._database.read(lambda tx: due.read_ahead(tx, after, until, limit, self._sayings))
+        self._sayings.keep(read.values())
+        self._read_ahead = last or end
+        await self._database.foresee(lambda tx: due.foresee(tx, after, until, limit))
+        return last is not None
+
+    async def due_providers(self, providers: Collection[str]) -> list[str]:
+        return await self._database.read(lambda tx: due.due_providers(tx, providers))
+
+    async def note_provider_trouble(self, provider: str, trouble: str | None) -> None:
+        await self._database.transact(lambda tx: tx.fetch("note_provider_trouble", provider=provider, trouble=trouble))
+
+    async def wake_followers(self, limit: int) -> int:
+        return await self._database.transact(lambda tx: due.wake_followers(tx, limit))
+
+    async def replan_zones(self) -> bool:
+        """After new time zone data: all schedules are looked at again. True if there was anything to do."""
+        if await self._database.read(due.knows_zones):
+            return False
+        after: str | None = NIL_ID
+        while after is not None:
+            after = await self._database.transact(partial(due.look_again_at_zones, after=after))
+        return True
+
+    async def create(
+        self,
+        name: str,
+        definition: ScheduleDefinition,
+        owner: str,
+        *,
+        declared: str | None = None,
+        actor: str | None = None,
+    ) -> None:
+        id = self._new_id()
+        await self._transact(
+            lambda tx: schedule_changes.create(tx, id, name, definition, owner, declared=declared, actor=actor)
+        )
+
+    async def update(
+        self, name: str, definition: ScheduleDefinition, change: Change, *, expected: ScheduleDefinition | None = None
+    ) -> bool:
+        """False, and nothing is done, if it is not what was `expected`: somebody else has changed it meanwhile."""
+
+        async def apply(tx: Tx, row: ScheduleRow) -> bool:
+            if expected is not None and row.definition not in (expected, definition):
+                return False
+            await schedule_changes.update(tx, row, definition, change, self._new_id)
+            return True
+
+        return await self._changing(name, apply, job=definition.job)
+
+    async def declare(self, name: str, definition: ScheduleDefinition, change: Change) -> None:
+        """A declaration that has changed; not if another process has applied it since."""
+
+        async def apply(tx: Tx, row: ScheduleRow) -> None:
+            if row.declared != change.declared:
+                await schedule_changes.update(tx, row, definition, change, self._new_id)
+
+        await self._changing(name, apply, job=definition.job)
+
+    async def pause(self, name: str, reason: str | None, actor: str | None, until: int | None) -> None:
+        await self._changing(
+            name, lambda tx, row: schedule_changes.pause(tx, row, self._new_id, reason=reason, actor=actor, until=until)
+        )
+
+    async def resume(self, name: str, mode: str, actor: str | None) -> None:
+        await self._changing(
+            name, lambda tx, row: schedule_changes.resume(tx, row, self._new_id, mode=mode, actor=actor)
+        )
+
+    async def delete(self, name: str, actor: str | None) -> None:
+        tried: list[str] = []
+
+        async def body(tx: Tx) -> None:
+            found = await schedule_changes.find(tx, name)
+            if tried and (found is None or found.id not in tried):
+                return  # deleted by the try before, whose answer got lost
+            row = found or await schedule_changes.locked(tx, name)
+            tried.append(row.id)
+            await schedule_changes.delete(tx, row, self._new_id, actor)
+
+        await self._transact(body)
+
+    async def trigger(
+        self,
+        name: str,
+        scope: Scope | None,
+        *,
+        force: bool,
+        named: Sequence[Scope] = (),
+        actor: str | None = None,
+        request: KeyHold | None = None,
+    ) -> list[str]:
+        """Not repeated by itself unless the `request` can be known again: it would trigger twice.
+
+        `named` are the scopes that its provider names now, if somebody could ask it.
+        """
+
+        async def body(tx: Tx) -> tuple[Planning, list[str]]:
+            row = await schedule_changes.locked(tx, name)
+            if request is not None and (made := await idempotency.asked_before(tx, request)):
+                return NOTHING, made
+            scopes = await trigger_now.scopes_of(tx, row, scope, named)
+            done = await trigger_now.trigger(tx, row, self._new_id, scopes, force=force, actor=actor)
+            if request is not None:
+                await idempotency.remember(tx, request, done[1])
+            return done
+
+        planning, run_ids = await self._database.transact(body, repeatable=request is not None)
+        self._database.notify(planning.queues)
+        return run_ids
+
+    async def get(self, name: str) -> Schedule | None:
+        async def body(tx: Tx) -> Schedule | None:
+            rows = await tx.fetch("get_schedule", name=name)
+            return schedule_of(rows[0]) if rows else None
+
+        return await self._database.read(body)
+
+    async def names(self) -> list[str]:
+        async def body(tx: Tx) -> list[str]:
+            return [row[0] for row in await tx.fetch("schedule_names")]
+
+        return await self._database.read(body)
+
+    async def list(
+        self,
+        *,
+        job: str | None = None,
+        owner: str | None = None,
+        text: str | None = None,
+        state: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> list[Schedule]:
+        """By name; `text` is a part of it, `after` the last name of the page before. Those that only a newer rota can
+        read are left out."""
+        wanted = {"job": job, "owner": owner}
+        conditions = ["deleted_at is null", "name > :after"]
+        conditions += [f"{column} = :{column}" for column, value in wanted.items() if value]
+        conditions += ["{name_in_small} like :text escape '!'"] if text else []
+        values: dict[str, Any] = {name: value for name, value in {**wanted, "text": _like(text)}.items() if value}
+        bite = limit if state is None else max(limit, _BITE)  # what a state is, no column says alone
+        sql = (
+            f"select {{schedule_columns}} from rota_schedule_now where {' and '.join(conditions)} "
+            "order by name limit :limit"
+        )
+
+        async def body(tx: Tx) -> list[Schedule]:
+            found: list[Schedule] = []
+            last = after or ""
+            while len(found) < limit:
+                rows = await tx.fetch_sql(sql, limit=bite, after=last, **values)
+                page = [schedule_of(row) for row in rows if readable(row[3]) is not None]
+                found += [schedule for schedule in page if state is None or schedule.state == state]
+                if len(rows) < bite:
+                    break
+                last = rows[-1][1]
+            return found[:limit]
+
+        return await self._database.read(body)
+
+    async def declared(self, names: Sequence[str]) -> Mapping[str, tuple[str | None, str]]:
+        """Name → (fingerprint of what was declared last, owner), of those that exist."""
+
+        async def body(tx: Tx) -> dict[str, tuple[str | None, str]]:
+            rows = await tx.fetch("declared_schedules", [(name,) for name in names])
+            return {name: (fingerprint, owner) for name, fingerprint, owner in rows}
+
+        return await self._database.read(body) if names else {}
+
+    async def _changing(
+        self, name: str, work: Callable[[Tx, ScheduleRow], Coroutine[Any, Any, T]], *, job: str | None = None
+    ) -> T:
+        """`job`: the one that it is to have, locked before the cursor: so does whoever makes or pauses schedules."""
+
+        async def body(tx: Tx) -> T:
+            if job is not None:
+                await schedule_changes.require_job(tx, job)
+            return await work(tx, await schedule_changes.locked(tx, name))
+
+        return await self._transact(body)
+
+    async def _transact(self, work: Work[T]) -> T:
+        answer = await self._database.transact(work)
+        self._database.notify([PLANNER])
+        return answer
+
+
+def _like(text: str | None) -> str | None:
+    """As `like` takes it, with `!` before what it would take for more than itself."""
+    return None if not text else f"%{re.sub('[!%_]', lambda found: '!' + found[0], text.translate(_SMALL))}%"
+
+
+def schedule_of(row: Row) -> Schedule:
+    (id, name, job, definition, owner, revision, enabled, paused_at, paused_by, pause_reason, resume_at, job_paused,
+     cursor_at, next_plan, awaits, fired, tzdata, trouble, created_at, updated_at) = row  # fmt: skip
+    return Schedule(
+        id=str(id),
+        name=name,
+        job=job,
+        definition=decoded(definition),
+        owner=owner,
+        revision=revision,
+        enabled=bool(enabled),
+        paused_at=None if paused_at is None else instant(paused_at),
+        paused_by=paused_by,
+        pause_reason=pause_reason,
+        resume_at=None if resume_at is None else instant(resume_at),
+        job_paused=bool(job_paused),
+        cursor_at=instant(cursor_at),
+        next_plan=None if next_plan is None else instant(next_plan),
+        awaits=None if awaits is None else str(awaits),
+        fired=fired,
+        tzdata=tzdata,
+        trouble=trouble,
+        created_at=instant(created_at),
+        updated_at=instant(updated_at),
+    )

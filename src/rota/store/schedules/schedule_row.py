@@ -1,0 +1,85 @@
+"""A schedule's row as planning and control hold it, locked."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import msgspec
+
+from rota.core.planning.tick import Standing
+from rota.core.schedules.schedule import ScheduleDefinition
+from rota.errors import UnreadableSchedule
+from rota.store.databases.database import Row
+
+
+@lru_cache(maxsize=20_000)
+def decoded(text: str) -> ScheduleDefinition:
+    """Thousands of schedules may share their text, and each is planned again and again."""
+    try:
+        return msgspec.json.decode(text, type=ScheduleDefinition)
+    except msgspec.DecodeError as error:
+        raise UnreadableSchedule(str(error)) from None
+
+
+def readable(text: str) -> ScheduleDefinition | None:
+    """None if a newer rota has written it: lists go on without it."""
+    try:
+        return decoded(text)
+    except UnreadableSchedule:
+        return None
+
+
+def encoded(definition: ScheduleDefinition) -> str:
+    return msgspec.json.encode(definition, order="deterministic").decode()
+
+
+class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
+    """In the order of the statements: what it says, then how far it is planned. `has_lanes`: there is more to know of
+    its lanes than its open run tells. `rowid`: where SQLite keeps its cursor, if that was asked.
+    """
+
+    cursor_no: int
+    id: str
+    name: str
+    text: str
+    revision: int
+    enabled: int
+    paused_at: int | None
+    resume_at: int | None
+    job_paused: int
+    owner: str
+    declared: str | None
+    has_lanes: int
+    cursor_at: int
+    next_plan: int | None
+    open_plan: int | None
+    fired: int
+    tzdata: str
+    provider: str | None
+    awaits: str | None
+    rowid: int | None = None
+
+    @property
+    def definition(self) -> ScheduleDefinition:
+        return decoded(self.text)
+
+    @property
+    def active(self) -> bool:
+        return bool(self.enabled) and self.paused_at is None and not self.job_paused
+
+    @property
+    def names(self) -> bool:
+        """Whether the plan times of its rule are its own: not after the last run that it may have."""
+        return self.active and self.standing.room != 0
+
+    @property
+    def standing(self) -> Standing:
+        return Standing(self.id, self.name, self.definition, self.cursor_at, self.next_plan, self.fired)
+
+
+def schedule_row(row: Row) -> ScheduleRow:
+    if type(row[1]) is str:
+        return ScheduleRow(*row)
+    facts = list(row)  # on PostgreSQL, ids are no texts
+    facts[1], facts[-1] = str(facts[1]), None if facts[-1] is None else str(facts[-1])
+    return ScheduleRow(*facts)

@@ -1,0 +1,88 @@
+"""What becomes of the schedules of a job that is paused, resumed, cancelled or dropped as a whole."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.core.runs.claim import NIL_ID
+from rota.core.schedules.revisions import JOB_PAUSED
+from rota.store.databases.database import Tx
+from rota.store.planning.plan import NewId
+from rota.store.schedules import change as schedule_changes
+from rota.store.schedules.schedule_row import ScheduleRow, schedule_row
+
+_BITE = 200
+_ALL = 2**31 - 1
+
+
+async def pause_schedules_of(tx: Tx, job: str, after: str, actor: str | None, new_id: NewId) -> str | None:
+    """The job is paused: a bite of its schedules plan nothing until it is resumed. Where to go on, or None."""
+    rows, last = await _of_job(tx, job, after, job_paused=0)
+    if not await tx.fetch("job_is_paused", job=job):  # it was resumed, or dropped, before the pause came to these
+        return None
+    for row in rows:
+        facts = await schedule_changes.pause_facts(tx, row)
+        change = schedule_changes.Change(note=JOB_PAUSED, actor=actor, noted=False)
+        await schedule_changes.revise(tx, row, change, new_id, facts=facts, job_paused=1)
+    return last
+
+
+async def resume_schedules_of(tx: Tx, job: str, after: str, mode: str, actor: str | None, new_id: NewId) -> str | None:
+    """The job goes on: `mode` says what becomes of the plan times that passed meanwhile."""
+    rows, last = await _of_job(tx, job, after, job_paused=1)
+    for row in rows:
+        await schedule_changes.resume_with(tx, row, new_id, mode, actor, job_paused=0)
+    return last
+
+
+async def disable_schedules_of(tx: Tx, job: str, after: str, actor: str | None, new_id: NewId) -> str | None:
+    """The job is cancelled: its schedules are switched off."""
+    rows, last = await _of_job(tx, job, after, enabled=1)
+    for row in rows:
+        await _disable(tx, row, actor, new_id)
+    return last
+
+
+async def _disable(tx: Tx, row: ScheduleRow, actor: str | None, new_id: NewId) -> None:
+    definition = msgspec.structs.replace(row.definition, enabled=False)
+    change = schedule_changes.Change(note="job cancelled", actor=actor, noted=False)
+    await schedule_changes.update(tx, row, definition, change, new_id)
+
+
+async def drop_schedules_of(tx: Tx, job: str, actor: str | None, new_id: NewId, *, disable: bool) -> None:
+    """The job, which is locked, is dropped, and its own schedule with it; the others rest no more because of its pause.
+
+    All are locked, those that stay, too: whoever makes a run of a schedule looks for the job while it holds the cursor.
+    `disable`: those that stay are switched off.
+    """
+    wanted = {"job": job, "job_paused": None, "enabled": None}
+    locked = [(no,) for no, _ in await tx.fetch("lock_schedules_of_job", after=NIL_ID, limit=_ALL, **wanted)]
+    if disable and locked:
+        for found in await tx.fetch("read_locked_of_job", locked, **{**wanted, "enabled": 1}):
+            row = schedule_row(found)
+            if row.owner != own_owner(job):
+                await _disable(tx, row, actor, new_id)
+    for found in await tx.fetch("read_locked_of_job", locked, **wanted) if locked else ():
+        row = schedule_row(found)
+        if row.owner == own_owner(job):
+            await schedule_changes.delete(tx, row, new_id, actor)
+        elif row.job_paused:
+            await schedule_changes.resume_with(tx, row, new_id, "skip", actor, job_paused=0)
+
+
+def own_owner(job: str) -> str:
+    """Whose the schedule is that was made together with its job."""
+    return f"job:{job}"
+
+
+async def _of_job(
+    tx: Tx, job: str, after: str, *, job_paused: int | None = None, enabled: int | None = None
+) -> tuple[list[ScheduleRow], str | None]:
+    """A bite of them, locked, and the last id of it: None if there are no more."""
+    await tx.fetch("lock_job", job=job)
+    wanted = {"job": job, "job_paused": job_paused, "enabled": enabled}
+    bite = await tx.fetch("lock_schedules_of_job", after=after, limit=_BITE, **wanted)
+    if not bite:
+        return [], None
+    found = await tx.fetch("read_locked_of_job", [(no,) for no, _ in bite], **wanted)
+    return [schedule_row(row) for row in found], str(bite[-1][1])

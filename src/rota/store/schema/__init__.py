@@ -1,0 +1,1 @@
+"""Migrations, and which programs work with which schema."""

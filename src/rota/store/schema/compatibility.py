@@ -1,0 +1,78 @@
+"""Whom a database serves: programs of its own schema and, as far as its migrations say so, older ones."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+
+from rota.core.workers.worker import Pace, Presence, WorkerState, presence
+from rota.errors import Conflict
+from rota.store.databases.database import Tx
+from rota.store.databases.statements import Migration
+from rota.store.workers.workers import ask_workers
+
+_SAYS_SINCE = 7  # the migration that lets others say whom they serve, and workers of which schema they are
+_PACED_SINCE = 3  # workers say how long their lease is
+_SHOWN = 3
+
+
+class StillAtWork(Conflict):
+    """Workers are alive that cannot work with what a migration leaves."""
+
+    def __init__(self, migration: Migration, names: list[str]) -> None:
+        some = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+        super().__init__(
+            f"workers are at work that cannot work with schema {migration.version}, "
+            f"which serves programs of schema {migration.serves} and newer: {some}",
+            hint=f"`rota workers drain {names[0]}` lets it finish what it has; `rota migrate --force` asks all to stop",
+        )
+
+
+async def oldest_served(tx: Tx, version: int) -> int:
+    """By the database at this version: the oldest schema of a program that every migration so far has left at work."""
+    if version < _SAYS_SINCE:
+        return version
+    ((serves,),) = await tx.fetch_sql(
+        "select max(serves) from rota_migration where version >= :since", since=_SAYS_SINCE
+    )
+    return int(serves)
+
+
+async def record(tx: Tx, migration: Migration) -> None:
+    columns, values = ("", "") if migration.version < _SAYS_SINCE else (", serves", ", :serves")
+    await tx.fetch_sql(
+        f"insert into rota_migration (version, name, applied_at{columns}) values (:version, :name, :now{values})",
+        version=migration.version,
+        name=migration.name,
+        **({"serves": migration.serves} if values else {}),
+    )
+
+
+async def make_way(tx: Tx, found: int, migration: Migration, *, force: bool) -> None:
+    """Nobody is at work who could not go on after this migration; or all of those are asked to stop."""
+    left = [] if migration.serves <= await oldest_served(tx, found) else await _left_behind(tx, found, migration)
+    if left and not force:
+        raise StillAtWork(migration, [name for _, name in left])
+    if left and found >= _SAYS_SINCE:
+        await ask_workers(tx, [id for id, _ in left], f"migration {migration.version}", WorkerState.STOPPING, None)
+
+
+async def _left_behind(tx: Tx, found: int, migration: Migration) -> list[tuple[str, str]]:
+    """Ids and names. A worker that does not say of which schema it is may be of the oldest that is served so far."""
+    schema = "schema" if found >= _SAYS_SINCE else "null"
+    settings = "settings" if found >= _PACED_SINCE else "null"
+    oldest = await oldest_served(tx, found)
+    rows = await tx.fetch_sql(
+        f"select id, name, {schema}, {settings}, seen_at, :now from rota_worker order by name, id"
+    )
+    return [
+        (id, name)
+        for id, name, own, pace, seen_at, now in rows
+        if (oldest if own is None else own) < migration.serves and _is_alive(seen_at, now, pace)
+    ]
+
+
+def _is_alive(seen_at: int, now: int, settings: str | None) -> bool:
+    lease: timedelta | None = msgspec.json.decode(settings, type=Pace).lease if settings else None
+    return presence(seen_at, int(now), lease) is Presence.ALIVE

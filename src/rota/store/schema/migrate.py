@@ -1,0 +1,117 @@
+"""Numbered migrations: each in a transaction of its own, under a lock, so that a killed one continues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from rota.errors import BadConfig, SchemaOutdated
+from rota.store.databases.database import Database, Tx
+from rota.store.databases.statements import POSTGRES, Migration, migrations
+from rota.store.promotion.mark import MARK, has_migrations, mark_of
+from rota.store.schema import compatibility
+
+_TABLE = """
+create table if not exists rota_migration (
+    version integer primary key,
+    name text not null,
+    applied_at bigint not null)
+"""
+_LOCK = 7_307_682  # any number of our own: one migrator at a time
+_PATIENCE = timedelta(hours=1)  # an index on a big table, or another migrator at work on it
+
+
+async def current_version(tx: Tx) -> int:
+    if tx.dialect is POSTGRES:
+        await _require_utf8(tx)
+    if not await has_migrations(tx):
+        return 0
+    found = int((await tx.fetch_sql("select coalesce(max(version), 0) from rota_migration"))[0][0])
+    if found == MARK and (mark := await mark_of(tx)):
+        raise mark.refusal()
+    return found
+
+
+async def _require_utf8(tx: Tx) -> None:
+    ((encoding,),) = await tx.fetch_sql("select current_setting('server_encoding')")
+    if encoding != "UTF8":
+        raise BadConfig(
+            f"the database's encoding is {encoding}, which cannot hold every text",
+            hint="make one with: create database … encoding 'UTF8' template template0",
+        )
+
+
+def newest_version(database: Database) -> int:
+    return migrations(database.dialect)[-1].version
+
+
+async def check(database: Database) -> tuple[int, int]:
+    """(the database's version, this program's)."""
+    return await database.read(current_version), newest_version(database)
+
+
+async def require_own(database: Database) -> None:
+    """Of this program's version: whatever else it knows of the tables."""
+    found, wanted = await check(database)
+    if found != wanted:
+        raise SchemaOutdated(found, wanted)
+
+
+async def require_served(database: Database) -> None:
+    """Of this program's version, or of a newer one that serves it."""
+    wanted = newest_version(database)
+    found = await database.read(lambda tx: _serving_version(tx, wanted))
+    if found < wanted:
+        raise SchemaOutdated(found, wanted)
+
+
+async def oldest_served(database: Database) -> int:
+    """The oldest schema of a program that may work with this database."""
+
+    async def body(tx: Tx) -> int:
+        return await compatibility.oldest_served(tx, await current_version(tx))
+
+    return await database.read(body)
+
+
+async def _serving_version(tx: Tx, wanted: int) -> int:
+    """The database's version; if it is newer than the program's, it serves it."""
+    found = await current_version(tx)
+    if found > wanted and (oldest := await compatibility.oldest_served(tx, found)) > wanted:
+        raise SchemaOutdated(found, wanted, serves=oldest)
+    return found
+
+
+async def migrate(database: Database, *, force: bool = False) -> list[str]:
+    """Apply what is missing; returns the names applied. Any number of processes may try at once.
+
+    Refused while a worker is alive that could not go on, unless forced: then it is asked to stop.
+    """
+    known = migrations(database.dialect)
+    newest = known[-1].version
+    if await database.transact(lambda tx: _serving_version(tx, newest)) >= newest:
+        return []
+    applied = []
+    for migration in known:
+
+        async def step(tx: Tx, migration: Migration = migration) -> bool:
+            if tx.dialect is POSTGRES:
+                await tx.script(f"select pg_advisory_xact_lock({_LOCK})")
+            found = await _serving_version(tx, newest)
+            if found >= migration.version:
+                return False
+            if found:
+                await compatibility.make_way(tx, found, _narrowest(known, found), force=force)
+            await tx.script(_TABLE)
+            await tx.script(migration.script)
+            await compatibility.record(tx, migration)
+            return True
+
+        if await database.transact(step, deadline=_PATIENCE):
+            applied.append(migration.name)
+    return applied
+
+
+def _narrowest(known: Sequence[Migration], found: int) -> Migration:
+    """Of those that are to come, the one that serves the fewest: it is refused before the first, not halfway."""
+    return max((one for one in known if one.version > found), key=lambda one: one.serves)

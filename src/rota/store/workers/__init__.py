@@ -1,0 +1,1 @@
+"""Workers, requirements and replicas in the database."""

@@ -1,0 +1,97 @@
+"""Runs for some workers only: their needs, and the claims of workers that meet them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from rota.core.runs.claim import SUSPECTS, Candidate, Claim, NeededRequest
+from rota.core.workers.requirements import NOTHING, Needs, Staff, need_id, need_text, read_needs
+from rota.store.databases.database import Row, Tx
+from rota.store.workers import replicas
+
+_MANY = 200
+_BITE = 500
+
+
+class Needed(msgspec.Struct, frozen=True):
+    """What a look for runs with needs brought; `waiting`: there may be more of them; `missed`: somebody else was at
+    some of them at that moment."""
+
+    claims: list[Claim]
+    waiting: bool
+    missed: bool = False
+
+
+async def known(tx: Tx) -> dict[str, Needs]:
+    """All needs that there are, by id."""
+    return {id: read_needs(definition) for id, definition in await tx.fetch("known_needs")}
+
+
+async def assign(tx: Tx, runs: Iterable[tuple[str, Staff]]) -> None:
+    """These runs, whose rows are there, wait for workers of that kind."""
+    staffed = list(runs)
+    await make(tx, (staff.needs for _, staff in staffed))
+    marks = [(id, staff.mark) for id, staff in staffed]
+    await tx.fetch("assign_needs", marks)
+    await tx.fetch("hold_for_needs", marks)
+
+
+async def make(tx: Tx, needs: Iterable[Needs]) -> None:
+    """Each is there once, before a run has it."""
+    await keep(tx, {need_id(one): need_text(one) for one in needs if one != NOTHING})
+
+
+async def keep(tx: Tx, wanted: Mapping[str, str]) -> None:
+    """They are there until this transaction ends: then a run has them, and nobody drops them.
+
+    One that is made by somebody else, or was dropped, at this moment is not seen by the statement that waited for it.
+    """
+    missing = dict(wanted)
+    while missing:
+        for (id,) in await tx.fetch("keep_needs", [(id,) for id in sorted(missing)]):
+            del missing[id]
+        if missing:
+            await tx.fetch("make_needs", sorted(missing.items()))
+
+
+async def any_unused(tx: Tx) -> bool:
+    return bool(await _unused(tx))
+
+
+async def _unused(tx: Tx) -> Sequence[Row]:
+    """Needs of runs that are all over, one bite; none while there are few that differ: they are nobody's trouble."""
+    return await tx.fetch("unused_needs", many=_MANY, limit=_BITE)
+
+
+async def drop_unused(tx: Tx) -> int:
+    """Locked, and looked at once more: a run may have come that has one of them."""
+    locked = {id for (id,) in await tx.fetch("lock_needs", await _unused(tx))}
+    still = [(id,) for (id,) in await _unused(tx) if id in locked]
+    return len(await tx.fetch("drop_needs", still)) if still else 0
+
+
+async def needs_of_run(tx: Tx, run_id: str) -> Needs:
+    rows = await tx.fetch("needs_of_run", id=run_id)
+    return read_needs(rows[0][5]) if rows else NOTHING
+
+
+async def claim(tx: Tx, request: NeededRequest) -> Needed:
+    """Every lock is taken only if nobody else has it, so that claims do not wait."""
+    wanted = max(1, request.slots)
+    found = await tx.hot.needed(request, wanted) if request.met.all else []
+    found += await tx.hot.open_replicas(request, wanted) if request.met.open_to else []
+    if not found or not request.slots:
+        return Needed([], bool(found))
+    first = _one_suspect(sorted(found))[: request.slots]
+    chosen = await replicas.reserve(tx, first, request.name)
+    claims = await tx.hot.take(request, [one.run_id for one in chosen]) if chosen else []
+    mine = [msgspec.structs.replace(one, limited=False) for one in claims]
+    return Needed(mine, len(found) >= request.slots, len(mine) < len(first))
+
+
+def _one_suspect(found: Sequence[Candidate]) -> list[Candidate]:
+    """All that are beyond suspicion, and the first that is not."""
+    first = next((one.run_id for one in found if one.solo == SUSPECTS), None)
+    return [one for one in found if one.solo != SUSPECTS or one.run_id == first]

@@ -1,0 +1,129 @@
+"""Who may have a live run is changed: for one run by people, for all runs of a job by another declaration of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from rota.core.jobs.job import JobDefinition
+from rota.core.ledger.audit import RESTRICTED
+from rota.core.runs.run import Overrides
+from rota.core.workers.requirements import CONDUCTS, NOTHING, REPLICA, Needs, Staff, merged
+from rota.core.workers.worker import name_of
+from rota.errors import Conflict, RunIsFinal, Unavailable, UnknownRun
+from rota.store.databases.database import Tx
+from rota.store.ledger import audit
+from rota.store.runs import cancel, read, report
+from rota.store.workers import replicas, requirements
+from rota.store.workers.replica_parents import CONDUCTING
+
+_TRIES = 5
+
+Marked = Mapping[str, Staff]
+"""Live runs, and who does them from now on."""
+
+
+async def restrict(tx: Tx, run_id: str, only_workers: tuple[str, ...], actor: str | None, queues: set[str]) -> None:
+    """Only these may have it; nobody is named: anybody may. `queues` gets those where something may begin."""
+    found = await tx.fetch("needs_of_run", id=run_id)
+    if not found:
+        raise UnknownRun(run_id)
+    _, job, state, text, mark, _, _, parent_id = found[0]
+    if state is not None:
+        raise RunIsFinal(run_id, state, "restricted")
+    if parent_id is not None:
+        raise Conflict(f"run {run_id} is a replica of run {parent_id}", hint=f"restrict that one: {parent_id}")
+    overrides = msgspec.json.decode(text, type=Overrides) if text else Overrides()
+    own = msgspec.structs.replace(overrides.needs or NOTHING, only_workers=only_workers, anyone=not only_workers)
+    if own == overrides.needs:  # repeated after an unknown outcome, or by somebody else
+        return
+    definition = await read.job(tx, job)
+    staff = _staff(own, definition, mark)
+    fence = await change(tx, {run_id: staff}, queues)
+    fence = max([fence, *(row[0] for row in await tx.fetch("fence_elsewhere", id=run_id))])
+    kept = msgspec.structs.replace(overrides, needs=own)
+    await tx.fetch("override_needs", id=run_id, overrides=msgspec.json.encode(kept).decode())
+    told = {"only_workers": list(only_workers) or None}
+    await audit.note(tx, "run", run_id, RESTRICTED, actor, told, fence=fence)
+
+
+def _staff(own: Needs, definition: JobDefinition | None, mark: str | None) -> Staff:
+    """Whether it conducts was decided when it was enqueued."""
+    return Staff(merged(own, definition.needs if definition else NOTHING), bool(mark) and str(mark)[0] == CONDUCTS)
+
+
+async def declare(tx: Tx, definition: JobDefinition) -> set[str]:
+    """A job's runs that live, and say nothing of their own, need what it says now. Returns their queues."""
+    queues: set[str] = set()
+    changes: dict[str, Staff] = {}
+    need = Staff(definition.needs).mark or None
+    for run_id, text, mark, queue in await tx.fetch("live_with_needs", job=definition.name, need=need):
+        own = (msgspec.json.decode(text, type=Overrides) if text else Overrides()).needs
+        staff = _staff(own or NOTHING, definition, mark)
+        if (staff.mark or None) != mark and not (mark or "").startswith(REPLICA):
+            changes[str(run_id)] = staff
+            queues.add(queue)
+    if changes:
+        await change(tx, changes, queues)
+    return queues
+
+
+async def change(tx: Tx, staff: Marked, queues: set[str]) -> int:
+    """Those that wait, wait for others now; from a worker that may not have its run any more the lease is taken away.
+
+    Leases first, then what is ready, then runs: the order of everybody else. Returns a fence, that of the only one.
+    """
+    await requirements.make(tx, (one.needs for one in staff.values()))
+    left, fence = dict(staff), 0
+    for _ in range(_TRIES):  # between two statements a run may move from ready to leased, or back
+        rows = [(id,) for id in sorted(left)]
+        leases = await tx.fetch("lock_leases_to_restrict", rows)
+        held = {str(id): (worker, int(at)) for id, at, worker, cancel_at in leases if cancel_at is None}
+        ready = {str(id): int(at) for id, at in await tx.fetch("lock_ready_of", rows)}
+        gone = {str(row[0]) for row in await tx.fetch("neither_held_nor_ready", rows)}
+        there = {id: one for id, one in left.items() if id in held or id in ready}
+        await tx.fetch("assign_needs", [(id, one.mark or None) for id, one in there.items()])
+        await tx.fetch("hold_for_needs", [(id, left[id].mark or None) for id in ready])
+        away = [(id, at) for id, (worker, at) in held.items() if not _may_have(worker, left[id].needs)]
+        queues |= await report.take_away(tx, away)
+        fence = max([fence, *ready.values(), *(int(row[1]) for row in leases)])
+        left = {id: one for id, one in left.items() if id not in there and id not in gone}
+        if not left:
+            await _change_replicas(tx, {id: one for id, one in staff.items() if one.conducts}, queues)
+            return fence
+    raise Unavailable(f"run {min(left)} kept changing while it was being restricted", hint="try again")
+
+
+def _may_have(worker_id: str, wanted: Needs) -> bool:
+    """Labels and versions are looked at when a run is claimed; what runs, runs on."""
+    return not wanted.only_workers or name_of(worker_id) in wanted.only_workers
+
+
+async def _change_replicas(tx: Tx, parents: Marked, queues: set[str]) -> None:
+    """Those that live, of runs that conduct. One that only a worker may have which may not any more is not wanted."""
+    rows = await tx.fetch("live_replicas", [(id,) for id in sorted(parents)]) if parents else []
+    if not parents:
+        return
+    ids = [(str(row[0]),) for row in rows]
+    held = {str(id): at for id, at, _, cancel_at in await tx.fetch("lock_leases_to_restrict", ids) if cancel_at is None}
+    ready = {str(row[0]) for row in await tx.fetch("lock_ready_of", ids)}
+    await tx.fetch("lock_conducts", [(id,) for id in sorted(parents)])
+    await tx.fetch("assign_needs", [(id, one.mark) for id, one in parents.items()])
+    await tx.fetch("look_at_conducts", [(id,) for id in sorted(parents)])
+    queues.add(replicas.CONDUCTOR)
+    for child, parent, worker, bound, queue in rows:
+        run_id, staff = str(child), parents[str(parent)]
+        await tx.fetch("assign_needs", [(run_id, REPLICA + staff.mark[1:])])
+        queues.add(queue)
+        if worker is not None and staff.needs.only_workers and worker not in staff.needs.only_workers:
+            if bound:
+                await tx.fetch("disown_replica", id=run_id)
+                await cancel.cancel(tx, run_id, "its worker may not do it any more", CONDUCTING, queues)
+            elif run_id in held:
+                queues |= await report.take_away(tx, [(run_id, held[run_id])])
+            elif run_id in ready:
+                await replicas.free(tx, [run_id])
+                await tx.fetch("hold_for_needs", [(run_id, REPLICA + staff.mark[1:])])
+        elif worker is None and run_id in ready:
+            await tx.fetch("hold_for_needs", [(run_id, REPLICA + staff.mark[1:])])

@@ -1,0 +1,1 @@
+"""Assertions about runs and schedules."""

@@ -1,0 +1,95 @@
+"""Was it enqueued? Asked of `inline(app)` inside its block, of the database otherwise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rota.client.client import MOST_LISTED
+from rota.core.runs.run import Run, RunFilter
+from rota.errors import Invalid
+from rota.job import Job
+from rota.testing.assertions.match_run import Likeness
+from rota.testing.inline.inline_mode import InlineRun, inlined_of
+
+_MOST_SHOWN = 10
+
+
+def assert_enqueued(
+    job: Job[..., Any], payload: Mapping[str, Any] | None = None, /, *, count: int | None = None, **values: Any
+) -> Run | InlineRun:
+    """That `job` was enqueued with these values in its payload, whatever became of it since; returns the newest.
+
+        assert_enqueued(welcome, user="ada")
+        assert_enqueued(welcome.options(queue="mail", delay="10m"), user="ada")   # as it was enqueued
+        assert_enqueued(welcome, user="ada", count=2)                             # twice, neither more nor less
+
+    The error shows what was enqueued, and how the nearest of it differs. Values that a keyword cannot name go into a
+    mapping: `assert_enqueued(order, {"count": 3})`. Anything that compares will do: `unittest.mock.ANY`.
+    """
+    wanted = Likeness(job, _together(job, payload, count, values))
+    runs = _newest_first(job)
+    like = [run for run in runs if not wanted.differences(run)]
+    if like and count in (None, len(like)):
+        return like[0]
+    name, how = job.name, wanted.words
+    if not like:
+        raise AssertionError(f"{name!r} was not enqueued{how}{_instead(wanted, runs)}")
+    told = f"{name!r} was enqueued {_times(len(like))}{how}, not {_times(count or 0)}"
+    raise AssertionError(told + _instead(wanted, runs))
+
+
+def assert_not_enqueued(job: Job[..., Any], payload: Mapping[str, Any] | None = None, /, **values: Any) -> None:
+    """That no run of `job` has these values in its payload: `assert_not_enqueued(welcome, user="bob")`."""
+    wanted = Likeness(job, {**(payload or {}), **values})
+    runs = _newest_first(job)
+    if like := [run for run in runs if not wanted.differences(run)]:
+        raise AssertionError(f"{job.name!r} was enqueued {_times(len(like))}{wanted.words}{_instead(wanted, runs)}")
+
+
+def _together(
+    job: Job[..., Any], payload: Mapping[str, Any] | None, count: int | None, values: Mapping[str, Any]
+) -> dict[str, Any]:
+    own = job.handler.definition.payload_schema.get("properties", {})
+    if count is not None and payload is None and "count" in own:
+        raise Invalid(
+            f"{job.name!r} has a value called count: is that meant, or how often?",
+            hint="put values into a mapping, and `count` is how often: assert_enqueued(job, {…}, count=…)",
+        )
+    return {**(payload or {}), **values}
+
+
+def _newest_first(job: Job[..., Any]) -> Sequence[Run | InlineRun]:
+    """Of all jobs: if this one was not enqueued, another may have been by mistake."""
+    inlined = inlined_of(job.app)
+    if inlined is not None:
+        return list(reversed(inlined.runs))
+    own = job.app.blocking.list(RunFilter(job=job.name), limit=MOST_LISTED)
+    return own or job.app.blocking.list(limit=MOST_LISTED)
+
+
+def _instead(wanted: Likeness, runs: Sequence[Run | InlineRun]) -> str:
+    """What was enqueued, each with what is different about it, and which of it comes nearest."""
+    own = [run for run in runs if run.job == wanted.job.name]
+    if not own:
+        told = ", ".join(f"{job!r} {_times(times)}" for job, times in Counter(run.job for run in runs).items())
+        return f". Of other jobs were: {told}" if told else ". Nothing was, of any job"
+    unlike = sorted((run for run in own if wanted.differences(run)), key=lambda run: len(wanted.differences(run)))
+    nearest = unlike[0] if len(unlike) > 1 else None
+    shown = own[:_MOST_SHOWN]
+    lines = [_line(wanted, run, nearest) for run in shown]
+    if nearest is not None and nearest not in shown:
+        lines.append(_line(wanted, nearest, nearest))
+    if len(own) > _MOST_SHOWN:
+        lines.append(f"  … of {len(own)}")
+    return "\n".join([f". It was enqueued {_times(len(own))}, newest first:", *lines])
+
+
+def _line(wanted: Likeness, run: Run | InlineRun, nearest: Run | InlineRun | None) -> str:
+    found = "; ".join(wanted.differences(run)) or "as asked for"
+    return f"  {run.payload}: {'nearest: ' if run is nearest else ''}{found}"
+
+
+def _times(count: int) -> str:
+    return {0: "not at all", 1: "once", 2: "twice"}.get(count, f"{count} times")

@@ -1,0 +1,136 @@
+"""When does it fire? Compared with what a test expects, without a database, and shown as a wall clock shows it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from rota.app import Rota
+from rota.core.calendar.rules import Rule, Times, compiled
+from rota.core.calendar.triggers import Cron, Either, Every, Trigger, started, validate
+from rota.core.calendar.zones import zone as known_zone
+from rota.errors import Invalid, UnknownSchedule
+from rota.testing.assertions.times import Moment, NoSuchTime, moment, shown
+from rota.values.durations import format_duration
+
+_MORE = 3
+_MOST = 10_000
+_MARKS = {
+    "gap": "the clocks skip the time it names",
+    "fold-first": "the first of two",
+    "fold-second": "the second of two",
+    "transition": "the clocks change",
+}
+
+
+def assert_fires(
+    what: Trigger | str,
+    expected: Sequence[Moment],
+    *,
+    start: Moment,
+    until: Moment | None = None,
+    zone: str | None = None,
+    app: Rota | None = None,
+) -> None:
+    """That these are its plan times from `start` on: the first ones, or all of them up to `until` (both included).
+
+        assert_fires(cron("30 2 * * *", tz="Europe/Berlin"), ["2030-03-31 03:00"], start="2030-03-31")
+
+    `what` is a trigger, or with `app` the name of a schedule declared there, with its windows, bounds and excluded
+    dates. Texts are wall times of `zone`, which is the trigger's own unless given. Nothing is run, nothing is asked.
+    """
+    rule, name, most = _rule_of(what, app)
+    tz = zone or _zone_of(rule)
+    known_zone(tz)
+    times = compiled(rule, name)
+    if times.waits_for_ends:
+        raise Invalid("it waits for runs to end, and has no times of its own", hint="let time pass in a `Harness`")
+    wanted = [_Expected(at, tz) for at in expected]
+    first = moment(start, tz)
+    if until is None:
+        if not wanted:
+            raise Invalid("without `until` it cannot be told that nothing fires", hint="say until when")
+        found = list(islice(_fires(times, first, None), min(len(wanted), most or _MOST)))
+    else:
+        found = list(islice(_fires(times, first, moment(until, tz)), most or _MOST))
+    if [one.micros for one in wanted] == found:
+        return
+    if until is None:  # what comes next often tells what went wrong
+        found = list(islice(_fires(times, first, None), min(len(wanted) + _MORE, most or _MOST)))
+    what_fires = f"schedule {name!r}" if name else _worded(rule)
+    lines = _difference(wanted, [_Fire(at, tz, times.marks(at)) for at in found], open_end=until is None)
+    raise AssertionError("\n".join([f"{what_fires} fires otherwise, in {tz} (- expected, + fires):", *lines]))
+
+
+def _fires(times: Times, first: int, last: int | None) -> Iterator[int]:
+    at = times.next(first - 1)
+    while at is not None and (last is None or at <= last):
+        yield at
+        at = times.next(at)
+
+
+def _rule_of(what: Trigger | str, app: Rota | None) -> tuple[Rule, str, int | None]:
+    """With its name, which decides what `H` stands for, and how many runs it makes at most."""
+    if not isinstance(what, str):
+        validate(what)
+        return Rule(started(what, None)), "", None
+    if app is None:
+        raise Invalid(f"which app's {what!r} is meant?", hint="assert_fires(name, […], start=…, app=app)")
+    known = {one.name: one.definition for one in app.registry.schedules}
+    if what not in known:
+        raise UnknownSchedule(what, known)
+    return known[what].rule, what, known[what].max_runs
+
+
+def _zone_of(rule: Rule) -> str:
+    trigger = rule.trigger
+    parts = trigger.triggers if isinstance(trigger, Either) else (trigger,)
+    named = [part.timezone for part in parts if isinstance(part, Cron)]
+    return named[0] if named else rule.timezone
+
+
+def _worded(rule: Rule) -> str:
+    match rule.trigger:
+        case Cron() as trigger:
+            return f"cron({trigger.expression!r})"
+        case Every() as trigger:
+            return f"every({format_duration(trigger.interval)!r})"
+        case trigger:
+            return f"the trigger {type(trigger).__name__.lower()!r}"
+
+
+class _Expected:
+    def __init__(self, at: Moment, tz: str) -> None:
+        self.note = ""
+        try:
+            self.micros: int | None = moment(at, tz)
+            self.text = shown(self.micros, tz)
+        except NoSuchTime as never:
+            self.micros = None
+            self.text = str(at)
+            self.note = str(never.hint)
+
+
+class _Fire:
+    def __init__(self, micros: int, tz: str, marks: Iterable[str]) -> None:
+        self.text = shown(micros, tz)
+        self.note = ", ".join(_MARKS.get(mark, mark) for mark in marks)
+
+
+def _difference(wanted: Sequence[_Expected], found: Sequence[_Fire], *, open_end: bool) -> list[str]:
+    """What comes after the last that is expected is shown, but not held against it."""
+    matcher = difflib.SequenceMatcher(a=[one.text for one in wanted], b=[one.text for one in found], autojunk=False)
+    lines = []
+    for kind, a, b, c, d in matcher.get_opcodes():
+        if kind == "equal":
+            lines += [_line(" ", one) for one in found[c:d]]
+            continue
+        lines += [_line("-", one) for one in wanted[a:b]]
+        beyond = open_end and d == len(found) and a == b == len(wanted)
+        lines += [_line("…" if beyond else "+", one) for one in found[c:d]]
+    return lines
+
+
+def _line(sign: str, one: _Expected | _Fire) -> str:
+    return f"  {sign} {one.text}" + (f"   ({one.note})" if one.note else "")

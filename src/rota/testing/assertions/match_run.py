@@ -1,0 +1,128 @@
+"""Whether a run is like one that a test has in mind, and if not, in what it differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from rota.core.runs.options import new_run
+from rota.core.runs.run import NewRun, Run
+from rota.errors import Invalid, did_you_mean
+from rota.job import Job
+from rota.testing.inline.inline_mode import InlineRun
+from rota.values.instants import instant
+from rota.values.scope import Scope
+
+
+def _first_due(run: Run) -> datetime:
+    """When it was due at first. Once it has begun, `run_at` may be that of a later attempt."""
+    if run.attempt > 0:
+        raise Invalid(f"run {run.id} has begun: when it was due at first is not kept", hint="look before you drain")
+    return run.run_at
+
+
+_COMPARED: Mapping[str, tuple[Callable[[NewRun], Any], Callable[[Run], Any]]] = {
+    "queue": (lambda new: new.queue, lambda run: run.queue),
+    "priority": (lambda new: new.priority, lambda run: run.priority),
+    "key": (lambda new: new.key, lambda run: run.key),
+    "scope": (lambda new: Scope(new.scope_kind, new.scope_id), lambda run: run.scope),
+    "max_attempts": (lambda new: new.max_attempts, lambda run: run.max_attempts),
+    "tags": (lambda new: _decoded(new.tags, []), lambda run: list(run.tags)),
+    "metadata": (lambda new: _decoded(new.metadata, {}), lambda run: run.metadata),
+    "delay": (lambda new: timedelta(microseconds=new.delay), lambda run: _first_due(run) - run.created_at),
+    "run_at": (lambda new: None if new.run_at is None else instant(new.run_at), _first_due),
+}
+"""What of a run's options can be looked for: how it is said, and how a stored run tells it."""
+
+
+class Likeness:
+    """Made from a job, with options or without, and some values of its payload."""
+
+    def __init__(self, job: Job[..., Any], values: Mapping[str, Any]) -> None:
+        self.job = job
+        self._values = {name: _plain(value) for name, value in values.items()}
+        self._options = _wanted_options(job)
+        _refuse_unknown(job, values)
+
+    @property
+    def words(self) -> str:
+        told = [f"{name}={value!r}" for name, value in self._values.items()]
+        told += [f"{name} {_shown(value)}" for name, value in self._options.items()]
+        return f" with {', '.join(told)}" if told else ""
+
+    def differences(self, run: Run | InlineRun) -> list[str]:
+        if run.job != self.job.name:
+            return [f"it is a run of {run.job!r}"]
+        found = []
+        for name, value in self._values.items():
+            if name not in run.payload:
+                found.append(f"{name} is not given, {value!r} was wanted")
+            elif value != run.payload[name]:  # the wanted one decides: it may be ANY
+                found.append(f"{name} is {run.payload[name]!r}, not {value!r}")
+        for name, value in self._options.items():
+            actual = _option_of(run, name)
+            if not _covers(actual, value):
+                found.append(f"{name} is {_shown(actual)}, not {_shown(value)}")
+        return found
+
+
+def _wanted_options(job: Job[..., Any]) -> dict[str, Any]:
+    """As an enqueue would understand them. What depends on the whole payload plays no part in it."""
+    for name in job.given:
+        if name not in _COMPARED:
+            raise Invalid(f"{name} cannot be looked for", hint="these can: " + ", ".join(_COMPARED))
+    simple = msgspec.structs.replace(job.handler.definition, limits=(), unique=None, repeatable=True)
+    made = new_run(simple, "", "{}", {**job.given, "unique": False})
+    return {name: _COMPARED[name][0](made) for name in job.given}
+
+
+def _option_of(run: Run | InlineRun, name: str) -> Any:
+    of_new, of_stored = _COMPARED[name]
+    return of_new(run.made) if isinstance(run, InlineRun) else of_stored(run)
+
+
+def _refuse_unknown(job: Job[..., Any], values: Mapping[str, Any]) -> None:
+    """A misspelt name would never be found, nor missed."""
+    schema = job.handler.definition.payload_schema
+    known = schema.get("properties", {})
+    if schema.get("additionalProperties") is False:
+        for name in values:
+            if name not in known:
+                hint = did_you_mean(name, known) or "options are given as in an enqueue: job.options(…)"
+                raise Invalid(f"the payload of {job.name!r} has no {name!r}", hint=hint)
+
+
+def _covers(actual: Any, wanted: Any) -> bool:
+    """Of tags and metadata a part is enough."""
+    match wanted:
+        case list():
+            return set(wanted) <= set(actual)
+        case dict():
+            return all(name in actual and actual[name] == value for name, value in wanted.items())
+        case _:
+            return bool(actual == wanted)
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case Scope():
+            return f"{value.kind}/{value.id}"
+        case timedelta() | datetime():
+            return str(value)
+        case _:
+            return repr(value)
+
+
+def _plain(value: Any) -> Any:
+    """As it is in a payload; what JSON cannot say is left as it is, to compare by its own rules."""
+    try:
+        return msgspec.to_builtins(value)
+    except TypeError:
+        return value
+
+
+def _decoded(text: str | None, otherwise: Any) -> Any:
+    return msgspec.json.decode(text) if text else otherwise

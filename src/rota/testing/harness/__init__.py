@@ -1,0 +1,1 @@
+"""Drive an app by hand: clock, workers, faults."""

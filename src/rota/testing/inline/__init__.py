@@ -1,0 +1,1 @@
+"""Run handlers at once, in the caller, without a database."""

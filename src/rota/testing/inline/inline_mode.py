@@ -1,0 +1,260 @@
+"""Enqueue means call: handlers run at once, in the caller, and no database is needed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from rota.app import Rota
+from rota.client.blocking import BlockingClient
+from rota.client.client import Client, Order
+from rota.client.runs.enqueue import linked
+from rota.core.progress.control_flow import Cancelled, HandedOver
+from rota.core.runs.claim import Claim
+from rota.core.runs.dependencies import Need, Related, in_vain, is_met, written
+from rota.core.runs.options import new_run
+from rota.core.runs.run import Enqueued, NewRun
+from rota.core.states import RunState
+from rota.engine.handlers.context import Standing, context_for
+from rota.engine.handlers.current_run import current_run
+from rota.errors import Unavailable, UnknownRun
+from rota.registry.jobs import Handler
+from rota.store import Store, new_id
+from rota.store.databases.database import drive
+from rota.testing.inline.inline_backend import InlineDesk
+from rota.testing.inline.no_database import AbsentDatabase
+from rota.values import json
+from rota.values.json import Limits
+
+T = TypeVar("T")
+
+
+class InlineRun(msgspec.Struct):
+    """What became of one enqueue. `error` is what the handler raised; `result` is as a client would read it.
+
+    `options` are those that were given, `made` is the run as it would have been stored. `skipped` says why it was not
+    called: a run that it follows (`after`) did not succeed.
+    """
+
+    id: str
+    job: str
+    payload: dict[str, Any]
+    options: dict[str, Any]
+    made: NewRun
+    result: Any = None
+    error: BaseException | None = None
+    skipped: str | None = None
+    waits: HandedOver | None = None
+
+    @property
+    def state(self) -> RunState:
+        """One that is still at it is taken for one that will succeed: nobody can wait for it here."""
+        if self.skipped is not None:
+            return RunState.SKIPPED
+        return RunState.SUCCEEDED if self.error is None else RunState.FAILED
+
+
+class Inlined:
+    """What `inline(app)` gives: `runs`, in the order of their enqueues; those that follow others come after them."""
+
+    def __init__(self, app: Rota) -> None:
+        self.runs: list[InlineRun] = []
+        self._app = app
+        self._limits = Limits(app.config.max_payload)
+
+    def run(self, orders: Sequence[Order]) -> list[Enqueued]:
+        """For sync callers; a coroutine gets an event loop of its own."""
+        prepared = self._prepared(orders)
+        for run, call in self._calls(prepared):
+            with self._recording(run):
+                value = call()
+                self._keep(run, _complete(value) if inspect.iscoroutine(value) else value)
+        return [Enqueued(one.new.id, True) for one in prepared]
+
+    async def arun(self, orders: Sequence[Order]) -> list[Enqueued]:
+        prepared = self._prepared(orders)
+        for run, call in self._calls(prepared):
+            with self._recording(run):
+                value = call()
+                self._keep(run, await value if inspect.iscoroutine(value) else value)
+        return [Enqueued(one.new.id, True) for one in prepared]
+
+    def _prepared(self, orders: Sequence[Order]) -> list[_Prepared]:
+        """Checked as the real enqueue would."""
+        handlers = [self._app.registry.newest(order.job) for order in orders]
+        runs: list[NewRun] = []
+        for handler, order in zip(handlers, orders, strict=True):
+            text = handler.payload.encode(handler.payload.bind((), order.arguments), self._limits)
+            runs.append(new_run(handler.definition, new_id(), text, order.options))
+        if any(run.after for run in runs):
+            runs = drive(linked(self._find, [order.options for order in orders], runs))
+            known = {run.id for run in self.runs} | {run.id for run in runs}
+            for need in (need for run in runs for need in run.after if need.run not in known):
+                raise UnknownRun(need.run)
+        return [_Prepared(*one) for one in zip(orders, handlers, runs, strict=True)]
+
+    async def _find(self, parts: Sequence[str]) -> dict[str, str]:
+        return {part: self._whole(part) for part in parts}
+
+    def _whole(self, part: str) -> str:
+        found = [run.id for run in self.runs if run.id.startswith(part) or run.id.endswith(part)]
+        if not found:
+            raise UnknownRun(part)
+        return found[0]
+
+    def _calls(self, prepared: Sequence[_Prepared]) -> Iterator[tuple[InlineRun, Callable[[], Any]]]:
+        follow = any(one.new.after for one in prepared)
+        for one in sorted(prepared, key=lambda one: one.new.id) if follow else prepared:
+            new = one.new
+            run = InlineRun(new.id, new.job, msgspec.json.decode(new.payload), dict(one.order.options), new)
+            self.runs.append(run)
+            earlier = {known.id: known for known in self.runs} if new.after else {}
+            failed = [(new.id, n.run, n.kind) for n in new.after if not is_met(n.kind, earlier[n.run].state)]
+            for vain in in_vain(failed, {id: known.state for id, known in earlier.items()}, ()):
+                run.skipped = vain.reason
+            if run.skipped is None:
+                yield run, partial(self._call, one, [_related(earlier[n.run], n) for n in new.after])
+
+    def _call(self, one: _Prepared, parents: Sequence[Related]) -> Any:
+        payload = one.handler.payload
+        arguments = payload.arguments(one.new.payload)
+        claim = _claim(one.new)
+        if payload.wants_context:
+            desk = InlineDesk(one.handler.definition.steps, self._limits, parents)
+            arguments[payload.wants_context] = context_for(one.handler.is_async)(claim, "inline", Standing(), desk)
+        current_run.set(claim)
+        return one.handler.call(**arguments)
+
+    def _keep(self, run: InlineRun, value: object) -> None:
+        run.result = msgspec.json.decode(json.encode(value, self._limits))
+
+    @contextmanager
+    def _recording(self, run: InlineRun) -> Iterator[None]:
+        """The caller of an enqueue does not hear of the handler's troubles here either."""
+        outer = current_run.set(current_run.get())
+        try:
+            yield
+        except HandedOver as handed_over:
+            run.waits = handed_over
+        except (Exception, Cancelled) as error:
+            run.error = error
+        finally:
+            current_run.reset(outer)
+
+
+class _Prepared(msgspec.Struct, frozen=True):
+    order: Order
+    handler: Handler
+    new: NewRun
+
+
+def _related(run: InlineRun, need: Need) -> Related:
+    on, otherwise = written(need.kind)
+    return Related(id=run.id, job=run.job, state=run.state, result=run.result, on=on, otherwise=otherwise)
+
+
+def _claim(run: NewRun) -> Claim:
+    """As a worker would hold it at the first attempt."""
+    return Claim(
+        run_id=run.id,
+        fence=1,
+        attempt=1,
+        job=run.job,
+        job_version=run.job_version,
+        payload=run.payload,
+        queue=run.queue,
+        rank=-run.priority,
+        run_at=run.run_at or 0,
+        scope_kind=run.scope_kind,
+        scope_id=run.scope_id,
+        key=run.key,
+        overrides=run.overrides,
+        origin_id=None,
+        max_attempts=run.max_attempts,
+        on_lost=run.on_lost,
+        created_at=0,
+    )
+
+
+def _complete(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end from sync code, even if that was itself called from an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(contextvars.copy_context().run, asyncio.run, coroutine).result()
+
+
+class _InlineClient(Client):
+    def __init__(self, app: Rota, inlined: Inlined) -> None:
+        super().__init__(Store(AbsentDatabase()), app.registry, app.config)
+        self._inlined = inlined
+
+    async def enqueue(self, order: Order) -> Enqueued:
+        return (await self._inlined.arun([order]))[0]
+
+    async def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
+        return await self._inlined.arun(list(orders))
+
+
+class _InlineBlockingClient(BlockingClient):
+    def __init__(self, inlined: Inlined) -> None:
+        self._inlined = inlined
+
+    def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+        raise Unavailable("inside inline() there is no database to ask")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def enqueue(self, order: Order) -> Enqueued:
+        return self._inlined.run([order])[0]
+
+    def enqueue_many(self, orders: Iterable[Order]) -> Sequence[Enqueued]:
+        return self._inlined.run(list(orders))
+
+
+_active: WeakKeyDictionary[Rota, Inlined] = WeakKeyDictionary()
+
+
+def inlined_of(app: Rota) -> Inlined | None:
+    return _active.get(app)
+
+
+@contextmanager
+def inline(app: Rota) -> Iterator[Inlined]:
+    """Inside the block `job.enqueue(...)` and `await job.aenqueue(...)` call the handler at once, and only once.
+
+        with inline(app) as inlined:
+            sign_up("ada@example.com")           # enqueues `welcome`
+        assert inlined.runs[0].result == "sent"
+
+    Runs that follow others (`after`) are called after them, or not at all. Delays, priorities and unique keys are
+    checked and recorded, but change nothing; failures are recorded and not tried again. What a handler enqueues runs
+    inside it.
+    """
+    inlined = Inlined(app)
+
+    async def opener() -> Client:
+        return _InlineClient(app, inlined)
+
+    outer = _active.get(app)
+    _active[app] = inlined
+    try:
+        with app.diverted(opener, blocking=_InlineBlockingClient(inlined)):
+            yield inlined
+    finally:
+        if outer is None:
+            del _active[app]
+        else:
+            _active[app] = outer

@@ -1,0 +1,48 @@
+"""A database that is not there, and says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from typing import TypeVar
+
+from rota.errors import Unavailable
+from rota.store import Database
+from rota.store.databases.database import Hint, Session, Work
+from rota.store.databases.statements import SQLITE
+from rota.values.clock import Clock, HostClock
+
+T = TypeVar("T")
+
+
+class AbsentDatabase:
+    def __init__(self) -> None:
+        self.dialect = SQLITE
+        self.clock: Clock = HostClock()
+        self.polls = False
+
+    async def transact(self, work: Work[T], **_how: object) -> T:
+        raise Unavailable("inside inline() there is no database to ask")
+
+    alone = transact
+    glance = transact
+    read = transact
+    foresee = transact
+
+    def session(self) -> AbstractAsyncContextManager[Session]:
+        raise Unavailable("inside inline() there is no database to ask")
+
+    def version(self) -> object | None:
+        return None
+
+    def notify(self, queues: Iterable[str | None]) -> None:
+        """Nobody listens."""
+
+    def listen(self, hint: Hint) -> Callable[[], None]:
+        return lambda: None
+
+    def twin(self) -> Database:
+        return self
+
+    async def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,1 @@
+"""Small values that every layer uses: durations, instants, sizes, names, scopes, JSON, the clock."""

@@ -1,0 +1,200 @@
+"""What may be stored as JSON: its limits, and the path to whatever may not be stored."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from rota.errors import BadPayload, did_you_mean
+
+Json = Any
+"""JSON as it enters from or leaves to the outside."""
+
+
+_to_json = msgspec.json.Encoder().encode
+_from_json = msgspec.json.Decoder().decode
+
+UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
+_UNWRITABLE = (*UNREADABLE, TypeError, ValueError, OverflowError)
+
+_PLACED = re.compile(r"(.*?)(?: - at (?:`key` in )?`(\$.*)`)?", re.DOTALL)
+_FIELD = re.compile(r"Object (missing|contains unknown) (?:required )?field `(.*)`", re.DOTALL)
+_SQUARE = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    max_bytes: int = 262_144
+    max_depth: int = 64
+
+
+def encode(value: object, limits: Limits) -> str:
+    """JSON text that `decode` accepts; whatever JSON would silently change or drop is refused."""
+    try:
+        raw = _to_json(value)
+        _check_size(raw, limits)
+        # The cheap proof for plain values. What differs (NaN, which became null, but also a date) is looked at closely.
+        faithful = _from_json(raw) == value
+    except _UNWRITABLE as failure:
+        _inspect(value, "$", limits.max_depth)
+        raise BadPayload("$", f"cannot be stored as JSON: {failure}") from failure
+    if not faithful or _is_doubtful(raw, limits):
+        _inspect(value, "$", limits.max_depth)
+    return raw.decode()
+
+
+def decode(text: str | bytes, limits: Limits) -> object:
+    """The value of JSON from outside; of a key given twice the last counts."""
+    try:
+        raw = text.encode() if isinstance(text, str) else text
+        _check_size(raw, limits)
+        value = _from_json(raw)
+    except UNREADABLE as failure:
+        raise unreadable(failure) from None
+    if _is_doubtful(raw, limits):
+        _inspect(value, "$", limits.max_depth)
+    return value
+
+
+def unreadable(failure: Exception, known: Iterable[str] = ()) -> BadPayload:
+    """A failure of msgspec to read JSON, with its path; `known` are the fields at the top."""
+    if isinstance(failure, RecursionError):
+        return BadPayload("$", "is nested too deeply")
+    if not isinstance(failure, msgspec.ValidationError):
+        return BadPayload("$", f"is not JSON: {failure}")
+    placed = _PLACED.fullmatch(str(failure))
+    problem, path = (placed[1], placed[2] or "$") if placed else (str(failure), "$")
+    if not (field := _FIELD.fullmatch(problem)):
+        return BadPayload(path, _shortened(problem[:1].lower() + problem[1:], 300))
+    if field[1] == "missing":
+        return BadPayload(step(path, field[2]), "is missing")
+    return BadPayload(step(path, field[2]), "is unexpected", hint=did_you_mean(field[2], known if path == "$" else ()))
+
+
+def step(path: str, key: str | int) -> str:
+    """`path` one level down: `$.name`, `$[3]`, `$['not a name']`; printable whatever the key."""
+    if isinstance(key, int):
+        return f"{path}[{key}]"
+    short = _shortened(key, 80)
+    return f"{path}.{key}" if short.isidentifier() else f"{path}[{short!a}]"
+
+
+def _shortened(text: str, size: int) -> str:
+    """Messages quote what came from outside, which may be long."""
+    return text if len(text) <= size else f"{text[: size - 1]}…"
+
+
+def _check_size(raw: bytes, limits: Limits) -> None:
+    if len(raw) > limits.max_bytes:
+        raise BadPayload(
+            "$",
+            f"is {len(raw)} bytes of JSON, the limit is {limits.max_bytes}",
+            hint="store the data elsewhere and pass where it is",
+        )
+
+
+def _is_doubtful(raw: bytes, limits: Limits) -> bool:
+    return b"\\u0000" in raw or _is_too_deep(raw, limits.max_depth)
+
+
+def _is_too_deep(raw: bytes, max_depth: int) -> bool:
+    """Takes the innermost pairs of brackets away, level by level: far cheaper than a walk in Python."""
+    if raw.count(b"[") + raw.count(b"{") <= max_depth:
+        return False
+    outside_strings = raw.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2]
+    brackets = b"".join(outside_strings).translate(_SQUARE, _NO_BRACKET)
+    for _ in range(max_depth):
+        if not brackets:
+            return False
+        brackets = brackets.replace(b"[]", b"")
+    return bool(brackets)
+
+
+def _inspect(value: object, path: str, room: int) -> None:
+    """Raises at the first thing JSON cannot hold; `room` is how many levels may still follow."""
+    if type(value) is str:
+        _inspect_text(value, path)
+    elif type(value) is float:
+        if not math.isfinite(value):
+            raise BadPayload(path, f"JSON has no number {value}", hint="use None or a string")
+    elif (parts := _parts(value, path)) is None:
+        _inspect_leaf(value, path, room)
+    elif room == 0:
+        raise BadPayload(path, "is nested too deeply", hint="make it flatter, or store it elsewhere")
+    else:
+        for where, part in parts:
+            _inspect(part, where, room - 1)
+
+
+def _inspect_text(text: str, path: str) -> None:
+    if "\0" in text:
+        raise BadPayload(path, "has a NUL character", hint="encode binary data, for example as base64")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise BadPayload(path, "has half a surrogate pair, which is no character") from None
+
+
+def _inspect_leaf(value: object, path: str, room: int) -> None:
+    try:
+        plain = _from_json(_to_json(value))
+    except TypeError:
+        problem = f"type {type(value).__qualname__} cannot be stored as JSON"
+        raise BadPayload(path, problem, hint="pass plain values, dataclasses or msgspec structs") from None
+    except _UNWRITABLE as failure:
+        raise BadPayload(path, f"cannot be stored as JSON: {failure}") from None
+    if type(plain) is not type(value):
+        _inspect(plain, path, room)
+
+
+def _parts(value: object, path: str) -> Iterator[tuple[str, object]] | None:
+    """What `value` contains, each with its path; None if it is not a container."""
+    if isinstance(value, dict):
+        return _entries(value, path)
+    if isinstance(value, list | tuple | set | frozenset):
+        return ((f"{path}[{index}]", item) for index, item in enumerate(value))
+    fields = _fields(type(value))
+    return None if fields is None else _attributes(value, fields, path)
+
+
+def _entries(value: dict[object, object], path: str) -> Iterator[tuple[str, object]]:
+    names = [key if type(key) is str else _key_text(key, path) for key in value]
+    if len(set(names)) < len(names):
+        raise BadPayload(path, "two keys are the same once they are text", hint="JSON keys are strings")
+    for name, item in zip(names, value.values(), strict=True):
+        where = step(path, name)
+        _inspect_text(name, where)
+        yield where, item
+
+
+def _key_text(key: object, path: str) -> str:
+    if isinstance(key, float) and not math.isfinite(key):
+        raise BadPayload(path, f"JSON has no number {key} for a key", hint="use a string")
+    try:
+        return str(*msgspec.to_builtins({key: None}, str_keys=True))
+    except _UNWRITABLE:
+        raise BadPayload(path, f"type {type(key).__qualname__} cannot be a key", hint="JSON keys are strings") from None
+
+
+def _fields(kind: type) -> dict[str, str] | None:
+    """Attribute → name in JSON, for structs, dataclasses and attrs classes."""
+    if issubclass(kind, msgspec.Struct):
+        return dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
+    if (declared := getattr(kind, "__dataclass_fields__", None)) is not None:
+        return {name: name for name in declared}
+    if (declared := getattr(kind, "__attrs_attrs__", None)) is not None:
+        return {attribute.name: attribute.name for attribute in declared}
+    return None
+
+
+def _attributes(value: object, fields: dict[str, str], path: str) -> Iterator[tuple[str, object]]:
+    for attribute, name in fields.items():
+        item = getattr(value, attribute, msgspec.UNSET)
+        if item is not msgspec.UNSET:
+            yield step(path, name), item
