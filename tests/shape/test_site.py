@@ -17,7 +17,7 @@ FETCHED = {"script": "src", "link": "href", "img": "src", "iframe": "src", "sour
 
 
 def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -51,7 +51,7 @@ def is_elsewhere(address: str) -> bool:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Page]:
     folder = tmp_path_factory.mktemp("site")
-    assert load("build").build(folder) == 0
+    assert load("docs_site").build(folder) == 0
     return {path.resolve(): Page(path.read_text()) for path in (folder / "site").rglob("*.html")}
 
 
@@ -80,13 +80,13 @@ def leads(path: Path, link: str, site: dict[Path, Page]) -> bool:
 
 def test_the_reference_is_what_the_program_says() -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "docs" / "reference.py", "--check"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "tools.reference", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    build = load("build")
+    build = load("docs_site")
     listed = list(build.leaves(build.navigation()))
     assert sorted(listed) == sorted(set(listed)), "a page is there twice"
     missing = {build.place(source) for source in build.sources()} - set(listed)
@@ -94,7 +94,7 @@ def test_every_page_is_in_the_navigation() -> None:
 
 
 def test_a_page_is_prepared_for_the_site() -> None:
-    build = load("build")
+    build = load("docs_site")
     text = """<!-- type: rota migrate -->
 # A
 

@@ -15,7 +15,7 @@ PROJECTS = [WEB, ROOT / "tests" / "browser"]
 
 
 def module(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, WEB / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     found = importlib.util.module_from_spec(spec)
@@ -25,11 +25,11 @@ def module(name: str) -> ModuleType:
 
 def test_the_types_are_those_of_the_api() -> None:
     types = module("api_types")
-    assert types.TARGET.read_text() == types.written(), "run `.venv/bin/python web/api_types.py`"
+    assert types.TARGET.read_text() == types.written(), "run `.venv/bin/python tools/api_types.py`"
 
 
 def test_what_is_served_is_built_from_these_sources() -> None:
-    build = module("build")
+    build = module("dashboard")
     assert build.built() == build.stamp(), "run `python3 dev.py build`"
 
 

@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from proof.cron_oracle import CronOracle, Walk
 from rota.core.scope import GLOBAL, Scope
 from rota.store import Store
 from rota.store.database import Row, Tx
+from tests.simulation.checks.cron_oracle import CronOracle, Walk
 
 SECOND = 1_000_000
 

@@ -105,7 +105,7 @@ def test_the_source_archive_needs_neither_git_nor_node(made: Path, tmp_path: Pat
     assert not (folder / ".git").exists()
     junk = [path for path in folder.rglob("*") if path.name in ("node_modules", "__pycache__", ".venv", ".dev")]
     assert junk == []
-    build = load(folder / "web" / "build.py")
+    build = load(folder / "tools" / "dashboard.py")
     assert build.built() == build.stamp()
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True, env={**os.environ, "PATH": os.defpath})

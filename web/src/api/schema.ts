@@ -1,4 +1,4 @@
-// Written by web/api_types.py from the API's own description. Do not edit.
+// Written by tools/api_types.py from the API's own description. Do not edit.
 
 /** The newest run that was made in place of one that did not succeed, by a retry or a backfill. */
 export interface Again {

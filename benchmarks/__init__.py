@@ -1,0 +1,1 @@
+"""Measures rota beside its peers, on this machine, in one run: `python -m benchmarks queue`."""

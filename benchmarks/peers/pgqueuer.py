@@ -1,0 +1,10 @@
+"""pgqueuer 1.6, batches of 500."""
+
+from benchmarks.driver import Driver
+
+
+class Pgqueuer(Driver):
+    name = "pgqueuer"
+    title = "pgqueuer 1.6, batch 500"
+    share = 0.3
+    unfinished = "select exists (select from pgqueuer)"

@@ -1,0 +1,1 @@
+"""The simulated application: jobs, and what their handlers do."""

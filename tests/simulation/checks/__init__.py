@@ -1,0 +1,1 @@
+"""Checks: whether a world kept rota's promises."""

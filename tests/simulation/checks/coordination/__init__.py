@@ -1,0 +1,1 @@
+"""Checks of coordination: dependencies, external jobs, replicas, rates, quotas, pipelines."""

@@ -1,0 +1,1 @@
+"""Simulated clients: an entry of a script becomes calls of rota's client."""

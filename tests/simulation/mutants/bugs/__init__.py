@@ -1,0 +1,1 @@
+"""The planted bugs, by the topic that each breaks."""

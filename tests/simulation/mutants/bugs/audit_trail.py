@@ -1,0 +1,175 @@
+"""Bugs in what is told of runs afterwards, and in what becomes of runs whose attempts were lost."""
+
+from __future__ import annotations
+
+from tests.simulation.mutants.patches import Edit, Planted, planted, seen_in
+
+_CONTROL, _REPORTING, _WAITS, _STORE = (
+    "store/control.py",
+    "store/reporting.py",
+    "store/waits.py",
+    "store/store.py",
+)
+_ENQUEUEING, _EVENTS, _RUNS = "store/enqueueing.py", "core/events.py", "store/sql/runs.sql"
+_SUSPECTS, _WORKER, _SLOTS = "engine/suspects.py", "engine/worker.py", "store/slots.py"
+
+_TRAIL = (
+    planted(
+        "trail-does-not-tell-who-asked-to-cancel",
+        "P17",
+        _CONTROL,
+        '            await events.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)\n',
+        "",
+    ),
+    planted(
+        "trail-tells-a-cancel-twice-that-is-asked-for-twice",
+        "P17",
+        _CONTROL,
+        "            if asked_at is None:\n                change",
+        "            if True:\n                change",
+    ),
+    Planted(
+        "cancel-is-told-in-a-transaction-of-its-own",
+        "P17",
+        (
+            Edit(
+                _CONTROL,
+                '            await events.note(tx, "run", run_id, CANCEL_ASKED, actor, change, fence=fence)\n',
+                "",
+            ),
+            Edit(
+                _STORE,
+                "control.cancel(tx, run_id, reason, actor, queues))\n        self.database.notify(queues)\n",
+                "control.cancel(tx, run_id, reason, actor, queues))\n"
+                "        told = {'from': 'running', 'to': 'cancelling'}\n"
+                "        note = events.note\n"
+                "        if state is RunState.CANCELLING:\n"
+                "            await self.database.transact(\n"
+                "                lambda tx: note(tx, 'run', run_id, 'cancel_asked', actor, told)\n"
+                "            )\n",
+            ),
+        ),
+    ),
+    planted(
+        "trail-tells-what-is-due-now-as-due-later",
+        "P17",
+        _REPORTING,
+        "(RunState.SCHEDULED.value, following.delay) if following.delay > 0 else",
+        "(RunState.SCHEDULED.value, following.delay) if following.delay >= 0 else",
+    ),
+    planted(
+        "trail-does-not-tell-when-a-run-is-due-again",
+        "P17",
+        _RUNS,
+        "rows.error, rows.measures, rows.left_as, :now + rows.delay\n",
+        "rows.error, rows.measures, rows.left_as, null\n",
+    ),
+    planted(
+        "trail-does-not-tell-how-a-lost-attempt-left-its-run",
+        "P17",
+        _REPORTING,
+        "    if isinstance(following, End):\n        return following.state.value, None\n",
+        "    if isinstance(following, End):\n        return RunState.FAILED.value, None\n",
+    ),
+    planted(
+        "trail-does-not-tell-what-was-released",
+        "P17",
+        _WAITS,
+        "    await events.note_runs(tx, RELEASED, rows)\n",
+        "",
+    ),
+    planted(
+        "trail-does-not-tell-the-end-of-what-was-not-claimed",
+        "P17",
+        _CONTROL,
+        '    await events.note(tx, "run", run_id, what, actor, change, fence=fence + 1)\n',
+        "",
+    ),
+    planted(
+        "trail-does-not-tell-who-retried",
+        "P17",
+        _ENQUEUEING,
+        "        await events.note_runs(tx, RETRIED, noted)\n",
+        "",
+    ),
+    planted(
+        "trail-is-in-the-order-of-clocks",
+        "P17",
+        _EVENTS,
+        "steps.sort(key=lambda step: (step.fence, step.phase, step.seq))",
+        "steps.sort(key=lambda step: (step.at, step.seq))",
+    ),
+)
+
+_LOST = (
+    planted(
+        "lost-runs-are-not-suspected",
+        "P12",
+        _RUNS,
+        "as lost) = 2 then 2",
+        "as lost) = 2 then 0",
+    ),
+    planted(
+        "suspects-of-several-queues-are-begun-together",
+        "P12",
+        _SUSPECTS,
+        "others = [claim for claim in claims if claim.suspect][1:]",
+        "others: list[Claim] = []",
+    ),
+    planted(
+        "worker-forgets-that-it-has-a-suspect",
+        "P12",
+        _SUSPECTS,
+        "                self._held = (claim.run_id, claim.fence)\n",
+        "                pass\n",
+    ),
+    planted(
+        "suspects-under-limits-are-claimed-together",
+        "P12",
+        _SLOTS,
+        "for one in found if one.solo != SUSPECTS or one.run_id == first]",
+        "for one in found]",
+    ),
+    planted(
+        "ordinary-claims-bring-suspects",
+        "P12",
+        _WORKER,
+        "in_micros(self._config.lease), int(solo))",
+        "in_micros(self._config.lease), 2 * int(solo))",
+    ),
+    Planted(
+        "suspects-are-never-looked-for",
+        "P12",
+        (
+            Edit(_WORKER, "        if self._suspects.due(now):\n", "        if False:\n"),
+            Edit(
+                _WORKER,
+                "        await self._claim_suspect(now)\n        await self._claim_needed(now)\n        soon",
+                "        await self._claim_needed(now)\n        soon",
+            ),
+        ),
+    ),
+    planted(
+        "worker-never-lets-go-of-a-suspect",
+        "P12",
+        _SUSPECTS,
+        "        self._held = None\n        self._look_at = 0.0\n        return True",
+        "        self._look_at = 0.0\n        return True",
+    ),
+)
+
+_FAULTS = (
+    planted(
+        "runs-that-were-skipped-are-not-found-as-faults",
+        "P17",
+        "store/sql/migrations/0006_insight.sqlite.sql",
+        "\nfrom rota_run where state is not null and state <> 'succeeded';",
+        "\nfrom rota_run where state is not null and state not in ('succeeded', 'skipped');",
+    ),
+)
+
+BUGS = (
+    *seen_in("cancels order attempts", _TRAIL),
+    *seen_in("suspects", _LOST),
+    *seen_in("schedules dependencies", _FAULTS),
+)

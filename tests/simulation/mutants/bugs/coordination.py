@@ -1,0 +1,316 @@
+"""Bugs in coordination: runs that follow others, in other hands, for some workers or several, and under rates."""
+
+from __future__ import annotations
+
+from tests.simulation.mutants.patches import Edit, Planted, planted, seen_in
+
+_NEEDED, _FOLLOWING, _WAITS = "core/dependencies.py", "store/dependencies.py", "store/waits.py"
+_OUTSIDE_SQL, _OUTSIDE, _OUTSIDERS = "store/sql/outside.sql", "store/outside.py", "store/outsiders.py"
+_DECIDING, _CONDUCTING, _CONDUCTING_SQL = "core/replicas.py", "store/conducting.py", "store/sql/conducting.sql"
+_REPLICAS, _RESTRICTING, _NEEDS = "store/replicas.py", "store/restricting.py", "core/needs.py"
+_RATES, _RATES_SQL = "store/rates.py", "store/sql/rates.sql"
+
+_FOLLOWERS = (
+    planted(
+        "followers-do-not-need-a-success",
+        "after",
+        _NEEDED,
+        "    return kind not in NEEDS_SUCCESS or state == RunState.SUCCEEDED\n",
+        "    return True\n",
+    ),
+    planted(
+        "followers-of-any-end-need-a-success",
+        "after",
+        _NEEDED,
+        "    return kind not in NEEDS_SUCCESS or state == RunState.SUCCEEDED\n",
+        "    return kind == REPLICA or state == RunState.SUCCEEDED\n",
+    ),
+    planted(
+        "followers-in-vain-are-skipped-not-cancelled",
+        "after",
+        _NEEDED,
+        "            state = RunState.SKIPPED if kind == SUCCESS_OR_SKIP else RunState.CANCELLED\n",
+        "            state = RunState.SKIPPED\n",
+    ),
+    planted(
+        "what-ended-before-it-was-followed-counts-not",
+        "after",
+        _FOLLOWING,
+        "await waits.release(tx, {after: state for _, after, _ in edges if (state :=",
+        "await waits.release(tx, {after: state for _, after, _ in () if (state :=",
+    ),
+    planted(
+        "a-failure-before-it-was-followed-is-overlooked",
+        "after",
+        _FOLLOWING,
+        "if states[edge[1]] is None or not is_met(edge[2], states[edge[1]])]",
+        "if states[edge[1]] is None]",
+    ),
+    planted(
+        "successes-are-not-told-to-followers",
+        "after",
+        "store/sqlite_hot.py",
+        "current=current) if any_waits else []",
+        "current=current) if not any_waits else []",
+    ),
+    planted(
+        "followers-are-not-held-back",
+        "after",
+        _FOLLOWING,
+        '    await tx.fetch("hold_for_runs", [(run,) for run in sorted({run for run, _, _ in edges})])\n',
+        "",
+    ),
+    planted(
+        "followers-go-on-after-the-first-end",
+        "after",
+        "store/sql/holding.sql",
+        "    and not exists (select 1 from rota_wait a where a.run_id = rota_ready.run_id)\nreturning",
+        "returning",
+    ),
+    planted(
+        "the-end-of-what-was-not-claimed-is-not-told-to-followers",
+        "after",
+        "store/control.py",
+        "    released = await waits.release(tx, {run_id: state.value})\n",
+        "    released: set[str] = set()\n",
+    ),
+    planted(
+        "ends-in-vain-are-told-from-another-state",
+        "P17",
+        _WAITS,
+        '        change = {"from": RunState.SCHEDULED, "to": state}\n',
+        '        change = {"from": RunState.QUEUED, "to": state}\n',
+    ),
+)
+
+_HANDS = (
+    planted(
+        "fence-of-those-outside-is-not-looked-at",
+        "P10",
+        _OUTSIDE_SQL,
+        "where o.run_id = :id and o.fence = :fence\n{for_update o};",
+        "where o.run_id = :id and :fence > 0\n{for_update o};",
+    ),
+    planted(
+        "fence-of-claims-from-outside-is-not-looked-at",
+        "P10",
+        _OUTSIDE_SQL,
+        "where l.run_id = :id and l.fence = :fence\n{for_update l};",
+        "where l.run_id = :id and :fence > 0\n{for_update l};",
+    ),
+    planted(
+        "deadline-is-not-looked-at",
+        "P12",
+        _OUTSIDE_SQL,
+        "where deadline < :now order by deadline",
+        "where deadline < 0 order by deadline",
+    ),
+    planted(
+        "grace-of-those-outside-never-ends",
+        "P12",
+        _OUTSIDE_SQL,
+        "where cancel_at < :now and deadline >= :now",
+        "where cancel_at < 0 and deadline >= :now",
+    ),
+    planted("deadline-comes-early", "outside", _OUTSIDE_SQL, ":now + rows.timeout,", ":now + rows.timeout / 2,"),
+    planted(
+        "what-is-handed-over-is-taken-back-early",
+        "P10",
+        _OUTSIDE_SQL,
+        "where deadline < :now order by deadline",
+        "where deadline < :now + 2000000 order by deadline",
+    ),
+    planted(
+        "what-is-handed-over-keeps-its-lease",
+        "P12",
+        _OUTSIDE,
+        '    await tx.fetch("drop_leases", [(lease.run_id, lease.fence) for lease, _, _ in handed])\n',
+        "",
+    ),
+    planted(
+        "whoever-is-quick-ends-what-nobody-handed-over",
+        "P10",
+        _OUTSIDERS,
+        "            if not held.waits and held.definition.kind != EXTERNAL:\n",
+        "            if held.definition.kind is None:\n",
+    ),
+    planted(
+        "what-is-said-otherwise-the-second-time-is-believed",
+        "P10",
+        _OUTSIDERS,
+        "    if outcome == said and left_as is not None:\n",
+        "    if left_as is not None:\n",
+    ),
+    planted(
+        "answered-step-costs-an-attempt",
+        "P13",
+        _OUTSIDERS,
+        "        report = Report(lease.run_id, lease.fence, Outcome.SNOOZED, held.busy, retry_in=0)\n",
+        "        report = Report(lease.run_id, lease.fence, Outcome.FAILED, held.busy, retry_in=0)\n",
+    ),
+    planted(
+        "answered-step-is-not-recorded",
+        "P16",
+        _OUTSIDERS,
+        "        await notes.write(tx, Notes(steps=(_step_note(held, word, opened),)))\n        report",
+        "        _step_note(held, word, opened)\n        report",
+    ),
+    planted(
+        "hand-over-is-not-told",
+        "P17",
+        _OUTSIDE,
+        "    await events.note_runs(tx, HANDED_OVER, notes)\n",
+        "",
+    ),
+)
+
+_SEVERAL = (
+    planted(
+        "replicas-are-given-to-no-name",
+        "replicas",
+        _CONDUCTING_SQL,
+        "update rota_replica set worker = :name where",
+        "update rota_replica set worker = null where :name <> '' and",
+    ),
+    planted(
+        "lost-replica-is-not-freed",
+        "replicas",
+        _CONDUCTING_SQL,
+        "update rota_replica set worker = null where run_id in (select rows.id from {rows id id}) and bound = 0;",
+        "update rota_replica set worker = null where run_id in (select rows.id from {rows id id}) and bound = 2;",
+    ),
+    planted(
+        "failed-replica-goes-to-another-worker",
+        "replicas",
+        "store/reporting.py",
+        "    taken_away = ending.report.outcome in (Outcome.LOST, Outcome.HANDED_BACK)\n",
+        "    taken_away = True\n",
+    ),
+    planted(
+        "cleared-replicas-count",
+        "replicas",
+        _DECIDING,
+        "    counted = [one for one in replicas if one.counts]\n    live",
+        "    counted = list(replicas)\n    live",
+    ),
+    planted(
+        "no-replica-may-fail",
+        "replicas",
+        _DECIDING,
+        "    if cancelling or failed > policy.allowed_failures:\n",
+        "    if cancelling or failed > 0:\n",
+    ),
+    planted(
+        "one-more-replica-may-fail",
+        "replicas",
+        _DECIDING,
+        "    if cancelling or failed > policy.allowed_failures:\n",
+        "    if cancelling or failed > policy.allowed_failures + 1:\n",
+    ),
+    planted(
+        "run-ends-before-its-replicas",
+        "replicas",
+        _DECIDING,
+        "        if live:\n            needless",
+        "        if live and cancelling:\n            needless",
+    ),
+    planted(
+        "one-replica-too-many",
+        "replicas",
+        _DECIDING,
+        "    return More(count=lacking) if lacking > 0 else Wait()\n",
+        "    return More(count=lacking + 1) if lacking > 0 else Wait()\n",
+    ),
+    planted(
+        "end-of-a-replica-is-not-noticed",
+        "P12",
+        _REPLICAS,
+        '    await tx.fetch("look_at_conducts", rows)\n',
+        "",
+    ),
+    planted(
+        "cancel-of-a-run-with-replicas-is-not-noticed",
+        "P12",
+        _CONDUCTING_SQL,
+        "update rota_conduct set cancel_at = :now, look = 1 where",
+        "update rota_conduct set cancel_at = :now where",
+    ),
+    planted(
+        "stopped-replicas-are-not-waited-for",
+        "replicas",
+        _DECIDING,
+        "            return Stop(needless) if needless else Wait()\n",
+        "            if needless:\n                return Stop(needless)\n",
+    ),
+    planted(
+        "that-it-conducts-is-not-told",
+        "P17",
+        _CONDUCTING,
+        '    await events.note(tx, "run", parent.id, CONDUCTS, CONDUCTING, change, fence=parent.fence)\n',
+        "",
+    ),
+    planted(
+        "names-of-workers-are-not-looked-at",
+        "needs",
+        _NEEDS,
+        "    if needs.only_workers and worker.name not in needs.only_workers:\n",
+        "    if needs.only_workers and not worker.name:\n",
+    ),
+    planted(
+        "labels-of-workers-are-not-looked-at",
+        "needs",
+        _NEEDS,
+        "    if not all(_has(worker.labels, label) for label in needs.labels):\n",
+        "    if not all(needs.labels):\n",
+    ),
+    planted(
+        "restricted-run-stays-where-it-is",
+        "needs",
+        _RESTRICTING,
+        "        queues |= await reporting.take_away(tx, away)\n",
+        "",
+    ),
+)
+
+_SO_MANY = (
+    planted(
+        "rate-lets-one-more-begin",
+        "rate",
+        _RATES,
+        "limits[key].max - int(within) - int(ahead))",
+        "limits[key].max + 1 - int(within) - int(ahead))",
+    ),
+    planted(
+        "rate-forgets-what-has-begun",
+        "rate",
+        _RATES_SQL,
+        "b.at <= :now - 2 * l.period",
+        "b.at < :now",
+    ),
+    planted(
+        "rate-of-half-a-period",
+        "rate",
+        _RATES_SQL,
+        "b.at > :now - rows.period\n",
+        "b.at > :now - rows.period / 2\n",
+    ),
+    Planted(
+        "rate-forgets-what-is-ahead-of-a-clock-set-back",
+        "rate",
+        (Edit(_RATES_SQL, "case when b.at < :now + rows.period then", "case when b.at <= :now then"),),
+    ),
+    planted(
+        "only-the-first-key-of-a-claim-is-counted",
+        "rate",
+        "store/slots.py",
+        "for key in (candidate.key, *candidate.wider))",
+        "for key in candidate.wider)",
+    ),
+)
+
+BUGS = (
+    *seen_in("dependencies", _FOLLOWERS),
+    *seen_in("outside", _HANDS),
+    *seen_in("replicas republished", _SEVERAL),
+    *seen_in("rates", _SO_MANY),
+)

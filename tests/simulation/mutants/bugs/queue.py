@@ -1,0 +1,273 @@
+"""Bugs in what holds a run back or takes it away: time, limits, keys, other runs, cancellation, retention."""
+
+from __future__ import annotations
+
+from tests.simulation.mutants.patches import Edit, Planted, planted, seen_in
+
+_SQLITE, _RUNS, _HOLDING = "store/sql/sqlite.sql", "store/sql/runs.sql", "store/sql/holding.sql"
+_PRUNING_SQL, _HOT = "store/sql/pruning.sql", "store/sqlite_hot.py"
+_STORE, _CONTROL, _ENQUEUEING = "store/store.py", "store/control.py", "store/enqueueing.py"
+_SLOTS, _WAITS, _REPORTING, _PRUNING = "store/slots.py", "store/waits.py", "store/reporting.py", "store/pruning.py"
+
+_TIME = (
+    planted(
+        "promoted-a-second-early",
+        "P2",
+        _RUNS,
+        "where hold = 1 and run_at <= :now order by run_at",
+        "where hold = 1 and run_at <= :now + 1000000 order by run_at",
+    ),
+    planted(
+        "limited-runs-are-promoted-together",
+        "P2",
+        _RUNS,
+        "where hold = 4 and run_at <= :now order by run_at",
+        "where hold = 4 order by run_at",
+    ),
+    planted(
+        "nobody-looks-for-limited-runs-that-become-due",
+        "P12",
+        _RUNS,
+        "    select (select run_at from rota_ready where hold = 4 order by run_at limit 1), 0\n    union all\n",
+        "",
+    ),
+    planted(
+        "promoter-waits-for-hints-only",
+        "P19",
+        "engine/promoter.py",
+        "            return self._poll\n",
+        "            return timedelta(days=1)\n",
+    ),
+    planted(
+        "paused-queues-and-jobs-are-mixed-up",
+        "pause",
+        _HOT,
+        'for which in ("job", "queue"))',
+        'for which in ("queue", "job"))',
+    ),
+)
+
+_LIMITS = (
+    planted(
+        "limit-counts-nobody-in",
+        "P6",
+        _SLOTS,
+        '        await tx.fetch("enter_gates", [(claim.run_id, claim.fence) for claim in claims])\n',
+        "        pass\n",
+    ),
+    planted(
+        "retries-slip-past-their-limit",
+        "P6",
+        _RUNS,
+        "    case when g.key is not null then case when rows.delay > 0 then 4 else 2 end\n        when r.need",
+        "    case when r.need",
+    ),
+    planted(
+        "limited-retries-do-not-back-off",
+        "P2",
+        _RUNS,
+        "case when g.key is not null then case when rows.delay > 0 then 4 else 2 end",
+        "case when g.key is not null then 2",
+    ),
+    planted("retries-lose-their-limit-key", "P12", _RUNS, "r.job_version), g.key,\n", "r.job_version), null,\n"),
+    planted(
+        "limit-is-one-more-than-it-says", "P6", _SLOTS, "one.max - held.get(key, 0)", "one.max - held.get(key, 0) + 1"
+    ),
+    planted(
+        "lost-slot-opens-no-limit",
+        "P12",
+        _REPORTING,
+        "freed += await slots.leave(tx, ended=ended, again=left)",
+        "freed += await slots.leave(tx, ended=ended)",
+    ),
+    Planted(
+        "slot-never-comes-back-after-a-loss",
+        "P12",
+        (
+            Edit(
+                _REPORTING,
+                "freed += await slots.leave(tx, ended=ended, again=left)",
+                "freed += await slots.leave(tx, ended=ended)",
+            ),
+            Edit(
+                _HOLDING,
+                "where 1 = (select 1 from rota_lease l where l.run_id = g.run_id and l.fence = g.fence limit 1)\n"
+                "    or 1 = (select 1 from rota_outside o where o.run_id = g.run_id and o.fence = g.fence limit 1)\n"
+                "group by g.key;",
+                "group by g.key;",
+            ),
+            Edit(
+                _SLOTS,
+                "        again=sorted({(str(id), fence) for id, fence, live in held if live}),",
+                "        again=[],",
+            ),
+        ),
+    ),
+    planted(
+        "limit-stays-shut-when-a-run-comes",
+        "P12",
+        _HOLDING,
+        "    and (rota_limit.max <> rows.max or rota_limit.shut = 1 and rows.shut = 0 or rota_limit.job <> rows.job",
+        "    and (rota_limit.max <> rows.max or rota_limit.job <> rows.job",
+    ),
+    planted(
+        "wider-limit-is-one-more-than-it-says",
+        "P6",
+        "core/limits.py",
+        "left.get(wider, 1) <= 0",
+        "left.get(wider, 1) < 0",
+    ),
+)
+
+_WAITS_FOR_OTHERS = (
+    planted(
+        "run-goes-on-though-another-is-not-over",
+        "P6",
+        _HOLDING,
+        " and hold + 0 = 3\n    and not exists (select 1 from rota_wait a where a.run_id = rota_ready.run_id)\n",
+        " and hold + 0 = 3\n",
+    ),
+    planted(
+        "run-goes-on-before-its-time",
+        "P2",
+        _HOLDING,
+        "        else 1 end\n    else case when limit_key",
+        "        else 0 end\n    else case when limit_key",
+    ),
+    planted(
+        "loss-releases-nobody",
+        "P12",
+        _REPORTING,
+        "    queues |= await waits.release(tx, {row[0]: row[1] for row in over}, vain)\n",
+        "",
+    ),
+    planted(
+        "cancel-releases-nobody",
+        "P12",
+        _CONTROL,
+        "released = await waits.release(tx, {run_id: state.value})",
+        "released = set()",
+    ),
+    planted("cancelled-run-lets-its-follower-overtake", "P6", _CONTROL, "    await waits.bequeath(tx, run_id)\n", ""),
+    Planted(
+        "success-releases-nobody-and-nobody-tidies",
+        "P12",
+        (
+            Edit(
+                _REPORTING,
+                "queues = await waits.release(tx, dict.fromkeys(done.followed, RunState.SUCCEEDED.value))",
+                "queues: set[str] = set()",
+            ),
+            Edit(_SLOTS, "        queues |= await waits.release(tx, found.awaited)\n", "        pass\n"),
+        ),
+    ),
+)
+
+_CANCEL = (
+    planted(
+        "cancel-again-begins-a-new-grace",
+        "P15",
+        _RUNS,
+        "set cancel_at = coalesce(cancel_at, :now + :grace)",
+        "set cancel_at = :now + :grace",
+    ),
+    planted(
+        "cancel-gives-no-grace",
+        "P15",
+        _RUNS,
+        "set cancel_at = coalesce(cancel_at, :now + :grace)",
+        "set cancel_at = coalesce(cancel_at, :now)",
+    ),
+    planted(
+        "cancel-only-notes-who-asked",
+        "P15",
+        _CONTROL,
+        "                await tx.fetch(ask, id=run_id, grace=grace)\n",
+        "",
+    ),
+    planted(
+        "cancel-ends-what-runs",
+        "P10",
+        _CONTROL,
+        "    if not ready:\n        return None\n    attempt, fence, hold = ready[0]\n",
+        "    attempt, fence, hold = ready[0] if ready else (0, 0, 0)\n",
+    ),
+    planted(
+        "cancelled-run-stays-in-the-queue",
+        "P11",
+        _RUNS,
+        "delete from rota_ready where run_id = :id returning attempt, fence, hold;",
+        "update rota_ready set hold = hold where run_id = :id returning attempt, fence, hold;",
+    ),
+)
+
+_KEYS = (
+    planted(
+        "idempotency-key-is-free-when-its-run-is-over",
+        "P8",
+        _ENQUEUEING,
+        "if live or within_period or done_once:",
+        "if live or done_once:",
+    ),
+    planted(
+        "idempotency-key-is-pruned-with-its-run-over",
+        "P8",
+        _PRUNING_SQL,
+        "case when u.held_until < :now\n    and (u.once",
+        "case when (u.once",
+    ),
+    planted(
+        "idempotency-key-takes-another-body",
+        "P8",
+        _ENQUEUEING,
+        "if hold.fingerprint and fingerprint != hold.fingerprint:",
+        "if hold.fingerprint and fingerprint is None:",
+    ),
+    planted(
+        "unique-key-is-not-held",
+        "P8",
+        _ENQUEUEING,
+        "if live or within_period or done_once:",
+        "if within_period or done_once:",
+    ),
+    planted(
+        "unique-key-is-held-by-a-run-that-is-over",
+        "P8",
+        _ENQUEUEING,
+        "live = (exists and state is None) or holder in beside.coming",
+        "live = exists or holder in beside.coming",
+    ),
+    planted(
+        "what-has-begun-is-replaced",
+        "P31",
+        _ENQUEUEING,
+        "if not has_begun(was[0]):",
+        "if was is not None:",
+    ),
+    planted(
+        "lost-reply-enqueues-twice",
+        "P7",
+        _STORE,
+        "partial(enqueueing.enqueue_again, runs=runs, quotas=quotas, hints=hints)",
+        "partial(enqueueing.enqueue, runs=[msgspec.structs.replace(run, id=self.new_id()) for run in runs])",
+    ),
+)
+
+_PRUNE = (
+    planted(
+        "pruned-run-is-not-in-the-ledger",
+        "P1",
+        _PRUNING,
+        "            await folding.fold_runs(tx, [row[5:15] for row in dropped])\n",
+        "",
+    ),
+)
+
+BUGS = (
+    *seen_in("keys limits changes", _TIME),
+    *seen_in("limits", _LIMITS),
+    *seen_in("order", _WAITS_FOR_OTHERS),
+    *seen_in("cancels order", _CANCEL),
+    *seen_in("keys", _KEYS),
+    *seen_in("schedules changes", _PRUNE),
+)

@@ -1,0 +1,82 @@
+"""Bugs in what scopes may have over all jobs: quotas."""
+
+from __future__ import annotations
+
+from tests.simulation.mutants.patches import planted, seen_in
+
+_STORE, _SQL, _CORE = "store/quotas.py", "store/sql/quotas.sql", "core/quotas.py"
+
+_QUOTAS = (
+    planted(
+        "quotas-are-not-asked-about-new-runs",
+        "quota",
+        _STORE,
+        "    if not found:\n        return runs\n",
+        "    return runs\n",
+    ),
+    planted(
+        "runs-that-wait-do-not-come-under-a-quota",
+        "quota",
+        _STORE,
+        "        if await self._database.transact(body):\n            await self._settle(kind, id)\n",
+        "        await self._database.transact(body)\n",
+    ),
+    planted(
+        "a-quota-said-again-is-not-settled",
+        "quota",
+        _STORE,
+        "            return changed or await _is_unsettled(tx, kind, id)\n",
+        "            return changed\n",
+    ),
+    planted(
+        "quota-of-a-kind-goes-before-that-of-a-scope",
+        "quota",
+        _SQL,
+        "select rows.kind, rows.id, coalesce(own.definition, general.definition)\n",
+        "select rows.kind, rows.id, coalesce(general.definition, own.definition)\n",
+    ),
+    planted(
+        "runs-at-work-do-not-count-for-a-quota",
+        "quota",
+        _STORE,
+        "(run.id, gate.key, place, gate.max, gate.period, fences.get(run.id))",
+        "(run.id, gate.key, place, gate.max, gate.period, None)",
+    ),
+    planted(
+        "gates-keep-what-the-old-quota-said",
+        "quota",
+        _STORE,
+        "    return gate.key, gate.max, gate.period\n",
+        "    return gate.key, 0, None\n",
+    ),
+    planted(
+        "runs-under-a-quota-are-found-without-it",
+        "quota",
+        _SQL,
+        "when rota_ready.hold in (0, 6) then 2",
+        "when rota_ready.hold = 6 then 2",
+    ),
+    planted(
+        "runs-are-free-and-nobody-finds-them",
+        "P12",
+        _SQL,
+        "    when rota_ready.hold = 2 then case when rota_ready.need is null then 0 else 6 end\n",
+        "",
+    ),
+    planted(
+        "any-number-may-wait-under-a-quota",
+        "quota",
+        _CORE,
+        "    return msgspec.structs.replace(limit, max_queued=max_queued)\n",
+        "    return limit\n",
+    ),
+    planted(
+        "rate-of-a-quota-is-left-out-beside-its-number",
+        "quota",
+        _CORE,
+        "        if self.rate is not None:\n",
+        "        if self.rate is not None and alone:\n",
+    ),
+)
+
+BUGS = (*seen_in("quotas", _QUOTAS),)

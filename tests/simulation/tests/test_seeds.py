@@ -1,0 +1,69 @@
+"""Seeds: the engine's own code in drawn worlds, on SQLite, and on PostgreSQL, where everything has to go alike."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.campaign import run_seeds
+from tests.simulation.script.generator import draw
+from tests.simulation.world.backends import Backend, open_backend
+from tests.simulation.world.world import World
+
+ROOT = Path(__file__).parents[3]
+CHUNK = 100
+ON_SQLITE = [range(start, start + CHUNK) for start in range(0, 2_000, CHUNK)]
+ON_POSTGRES = [range(start, start + 20) for start in range(0, 200, 20)]
+
+
+@pytest.fixture
+def backend() -> Iterator[Backend]:
+    sqlite = open_backend(None)
+    yield sqlite
+    sqlite.close()
+
+
+@pytest.mark.parametrize("seeds", ON_SQLITE, ids=str)
+def test_every_promise_is_kept(seeds: range) -> None:
+    tally = run_seeds(seeds)
+    assert not tally.failures, "\n".join(map(str, tally.failures))
+    assert tally.seeds == CHUNK
+    # A world in which nothing happens, or nothing goes wrong, would show nothing.
+    assert tally.operations > 100 * CHUNK
+    assert tally.faults > CHUNK / 2
+    assert {"succeeded", "failed", "cancelled", "expired"} <= tally.ends.keys()
+
+
+@pytest.mark.parametrize("seeds", ON_POSTGRES, ids=str)
+def test_both_databases_go_alike(seeds: range, postgres_url: str) -> None:
+    tally = run_seeds(seeds, postgres_url, compare=True)
+    assert not tally.failures, "\n".join(map(str, tally.failures))
+    assert tally.differing == []
+
+
+def test_a_seed_is_a_world(backend: Backend) -> None:
+    """Twice the same, and nothing depends on the order of sets."""
+    program = """
+import hashlib, sys
+from tests.simulation.world.backends import open_backend
+from tests.simulation.script.generator import draw
+from tests.simulation.world.world import World
+history = World(draw(int(sys.argv[1])), open_backend(None)).run().history
+print(hashlib.sha256("\\n".join(history).encode()).hexdigest())
+"""
+    for seed in (3, 11, 54):
+        here = hashlib.sha256("\n".join(World(draw(seed), backend).run().history).encode()).hexdigest()
+        for order in ("1", "2"):
+            environment = {**os.environ, "PYTHONHASHSEED": order}
+            command = [sys.executable, "-c", program, str(seed)]
+            there = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+            assert there.stdout.strip() == here
+
+
+def test_another_seed_is_another_world(backend: Backend) -> None:
+    first, second = (World(draw(seed), backend).run().history for seed in (1, 2))
+    assert first != second

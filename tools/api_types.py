@@ -1,0 +1,111 @@
+"""Write `web/src/api/schema.ts`: the shapes of the API as TypeScript, drawn from its own description.
+
+.venv/bin/python tools/api_types.py
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rota.api import asgi
+from rota.api.openapi import described
+from rota.app import Rota
+
+TARGET = Path(__file__).resolve().parents[1] / "web" / "src" / "api" / "schema.ts"
+_HEAD = "// Written by tools/api_types.py from the API's own description. Do not edit.\n"
+_PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
+_NAME = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
+_REF = "#/components/schemas/"
+
+
+def written() -> str:
+    document = described(asgi(Rota("sqlite:///unused.db")).routes)
+    schemas = document["components"]["schemas"]
+    answered = set(_mentioned(schemas, _answers(document)))
+    parts = [_declared(name, schema, whole=name in answered) for name, schema in sorted(schemas.items())]
+    return "\n".join([_HEAD, *parts])
+
+
+def _answers(document: Mapping[str, Any]) -> list[Any]:
+    operations = [one for path in document["paths"].values() for one in path.values()]
+    return [answer for one in operations for answer in one["responses"].values()]
+
+
+def _mentioned(schemas: Mapping[str, Any], values: Iterable[Any]) -> Iterable[str]:
+    """Names of shapes within these values, and of those within them."""
+    seen: dict[str, None] = {}
+    waiting = list(values)
+    while waiting:
+        match waiting.pop():
+            case {"$ref": str(ref)}:
+                name = ref.removeprefix(_REF)
+                if name not in seen:
+                    seen[name] = None
+                    waiting.append(schemas[name])
+            case dict() as found:
+                waiting.extend(found.values())
+            case list() as found:
+                waiting.extend(found)
+            case _:
+                pass
+    return seen
+
+
+def _declared(name: str, schema: Mapping[str, Any], *, whole: bool) -> str:
+    """`whole`: it is answered, so fields with defaults are there as well."""
+    words = f"/** {_one_line(schema['description'])} */\n" if schema.get("description") else ""
+    if schema.get("type") == "object" and schema.get("properties"):
+        fields = "".join(_field(key, value, schema, whole=whole) for key, value in schema["properties"].items())
+        return f"{words}export interface {name} {{\n{fields}}}\n"
+    return f"{words}export type {name} = {_type(schema)};\n"
+
+
+def _field(name: str, schema: Mapping[str, Any], of: Mapping[str, Any], *, whole: bool) -> str:
+    key = name if _NAME.fullmatch(name) else f'"{name}"'
+    optional = "" if whole or name in of.get("required", []) else "?"
+    words = f"  /** {_one_line(schema['description'])} */\n" if schema.get("description") else ""
+    return f"{words}  {key}{optional}: {_type(schema)};\n"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).replace("*/", "* /")
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    match schema:
+        case {"$ref": str(ref)}:
+            return ref.removeprefix(_REF)
+        case {"enum": list(values)}:
+            return " | ".join("null" if value is None else f'"{value}"' for value in values)
+        case {"anyOf": list(parts)} | {"oneOf": list(parts)}:
+            return " | ".join(dict.fromkeys(_type(part) for part in parts))
+        case {"type": list(kinds)}:
+            return " | ".join(_type({**schema, "type": kind}) for kind in kinds)
+        case {"type": "array"}:
+            return _array(schema)
+        case {"type": "object"}:
+            return _object(schema)
+        case {"type": str(kind)}:
+            return _PLAIN[kind]
+        case _:
+            return "unknown"
+
+
+def _array(schema: Mapping[str, Any]) -> str:
+    if schema.get("prefixItems"):
+        return f"[{', '.join(_type(part) for part in schema['prefixItems'])}]"
+    inner = _type(schema.get("items") or {})
+    return f"({inner})[]" if " | " in inner else f"{inner}[]"
+
+
+def _object(schema: Mapping[str, Any]) -> str:
+    values = schema.get("additionalProperties")
+    return f"Record<string, {_type(values) if isinstance(values, dict) else 'unknown'}>"
+
+
+if __name__ == "__main__":
+    TARGET.parent.mkdir(parents=True, exist_ok=True)
+    TARGET.write_text(written(), encoding="utf-8")
