@@ -11,11 +11,11 @@ import apsw
 
 from benchmarks.cluster import Cluster
 from rota import Rota, cron
-from rota.client import Client
-from rota.engine.planner import Planner
-from rota.instants import instant
+from rota.client.client import Client
+from rota.engine.loops.planner import Planner
 from rota.store import Database, Store, open_database
-from rota.store.statements import POSTGRES
+from rota.store.databases.statements import POSTGRES
+from rota.values.instants import instant
 
 JOB = "noop"
 MODEL = "model"

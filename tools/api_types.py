@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rota.api import asgi
-from rota.api.openapi import described
+from rota.api.docs.openapi import described
 from rota.app import Rota
 
 TARGET = Path(__file__).resolve().parents[1] / "web" / "src" / "api" / "schema.ts"

@@ -26,9 +26,9 @@ IMAGES = ROOT / "docs" / "images"
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from rota import Order, Rota  # noqa: E402
-from rota.client import Client  # noqa: E402
-from rota.core.counts import SPANS, Counted, Rows  # noqa: E402
-from rota.core.statistics import bucket  # noqa: E402
+from rota.client.client import Client  # noqa: E402
+from rota.core.monitoring.counters import SPANS, Counted, Rows  # noqa: E402
+from rota.core.monitoring.statistics import bucket  # noqa: E402
 from tests.browser import finding  # noqa: E402
 
 Scheme = Literal["light", "dark"]

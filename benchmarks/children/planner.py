@@ -17,7 +17,7 @@ from benchmarks.children.protocol import run_with_quick_loop, say, told_to_go
 from benchmarks.fleet import JOB, declared, fall_behind
 from rota import Rota, cron, every
 from rota.engine.engine import Engine
-from rota.engine.planner import Planner
+from rota.engine.loops.planner import Planner
 
 CONCURRENCY = 100
 WARM_STEPS = 50

@@ -24,9 +24,10 @@ from starlette.routing import Route
 from benchmarks.children.protocol import run_with_quick_loop, say, told_to_go
 from benchmarks.peers.rota import an_hour_ago
 from rota import Order, Rota
-from rota.api.stream import Streams
+from rota.api.operations.event_stream import Streams
 from rota.server import Web, asgi, listen
-from rota.store import Store, open_database, sqlite
+from rota.store import Store, open_database
+from rota.store.databases.sqlite import sqlite
 
 _BITE = 100_000
 _ENDED = "state = 'succeeded', attempt = 1, fence = 1, finished_at = run_at"

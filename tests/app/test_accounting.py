@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from rota.core.triggers import after, every
-from rota.core.whatif import WhatIf
+from rota.core.calendar.triggers import after, every
+from rota.core.planning.simulation_report import WhatIf
 from rota.errors import Invalid
 from rota.testing import Harness
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from rota.client import Client
+from rota.client.client import Client
+from rota.core.calendar.triggers import every
 from rota.core.states import RunState
-from rota.core.triggers import every
 from rota.errors import Invalid
 from rota.testing import Harness
 

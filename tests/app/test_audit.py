@@ -3,7 +3,7 @@
 import pytest
 
 from rota import Invalid, NotFound, Rota
-from rota.core.triggers import every
+from rota.core.calendar.triggers import every
 from rota.testing import Harness
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rota import Config, Job, NotFound, Rota, RunState
-from rota.client import Client
+from rota.client.client import Client
 from rota.errors import BadConfig, Conflict, StillRunning, Unavailable
 
 Crawl = Job[[str, int], str]

@@ -7,14 +7,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from rota import Order, RunState, example
+from rota import Order, RunState
+from rota.cli.servers import example_app
 from rota.config import Config
 from rota.testing import adrain
 
 
 async def test_the_long_job_shows_all_that_a_long_job_can(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(example, "asyncio", SimpleNamespace(sleep=lambda _: asyncio.sleep(0)))
-    app = example.make(Config(database_url=sqlite_url))
+    monkeypatch.setattr(example_app, "asyncio", SimpleNamespace(sleep=lambda _: asyncio.sleep(0)))
+    app = example_app.make(Config(database_url=sqlite_url))
     client = await app.connect()
     await client.store.save_jobs(app.registry.definitions())
     run = await client.enqueue(Order("import_catalog", {"pages": 10}))

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from rota import Context, Fail, Job, NotFound, Order, Rota, RunState, SyncContext
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition
+from rota.core.jobs.job import JobDefinition
+from rota.core.limits.limits import Limit
 from rota.errors import BadPayload, Conflict, Invalid, JobDisabled, NotRepeatable, UnknownJob, UnknownOption
 
 Crawl = Job[[str, int], str]

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from rota import Conflict, Rota, every
-from rota.client import Client, Order
-from rota.core.documents import parse
+from rota.client.client import Client, Order
+from rota.core.schedules.documents import parse
 from rota.errors import NotFound, NothingToRetry
-from rota.store import Store, open_database, postgres
+from rota.store import Store, open_database
+from rota.store.databases.postgres import postgres
 
 URL = {"url": "https://example.com/health"}
 TRIES, FEWER = 10, 2

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rota.app import Rota
-from rota.client import Client, Order
-from rota.core.model import Run
+from rota.client.client import Client, Order
+from rota.core.runs.run import Run
 from rota.core.states import RunState
 from rota.store import Store
 

@@ -11,11 +11,11 @@ from typing import Any, TypeVar, cast
 import pytest
 
 from rota import Rota, RunState
+from rota.client.promotion import Moved, Promoted, Promotion, place_of
 from rota.errors import Conflict, DatabaseMoved, Invalid, PromotionUnfinished, RotaError
-from rota.promoting import Moved, Promoted, Promotion, place_of
 from rota.store import Database, Store, open_database, open_store
-from rota.store.catalogue import catalogue_of
-from rota.store.database import Tx, Work
+from rota.store.databases.database import Tx, Work
+from rota.store.promotion.catalogue import catalogue_of
 from rota.testing import Harness, ManualClock
 from tests.support.lived_in import FAR, live, make_app
 from tests.support.runs import WORK, WORKER, claim, put, state_of
@@ -152,7 +152,7 @@ async def test_it_refuses_while_workers_are_alive_or_waits_for_them(
         clock.advance(timedelta(minutes=1))
         await rest(0)
 
-    monkeypatch.setattr("rota.promoting.asyncio.sleep", silent)
+    monkeypatch.setattr("rota.client.promotion.asyncio.sleep", silent)
     done = await Promotion(source, target, PLACE).promote(wait=timedelta(minutes=5))
     assert done.tables["rota_run"] == 1
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rota.app import Rota
-from rota.core.triggers import every
+from rota.core.calendar.triggers import every
 from rota.errors import Invalid, UnknownSchedule
 from rota.testing import Harness
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from rota import Conflict, Fail, Invalid, Rota, RunFilter, RunState
-from rota.client import Order
+from rota.client.client import Order
 from rota.errors import QuotaExceeded, UnknownQuota
 from rota.testing import adrain
 

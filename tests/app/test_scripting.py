@@ -110,7 +110,7 @@ def test_what_comes_after_a_stop_is_not_ended_with_it(sqlite_url: str, monkeypat
         return 0
 
     monkeypatch.setattr("rota.server.serve", told_to_stop)
-    monkeypatch.setattr("rota.staying.os._exit", ended.append)
+    monkeypatch.setattr("rota.process.os._exit", ended.append)
     Rota(sqlite_url).run()
     assert (left_since(before), ended) == (set(), [])
 

@@ -6,8 +6,8 @@ import math
 import random
 
 from rota import Client
-from rota.core.counts import SPANS, Counted, Rows
-from rota.core.statistics import bucket
+from rota.core.monitoring.counters import SPANS, Counted, Rows
+from rota.core.monitoring.statistics import bucket
 
 
 async def count_a_week(client: Client) -> None:

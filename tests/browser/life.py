@@ -6,8 +6,7 @@ import logging
 from datetime import timedelta
 
 from rota import Context, Fail, every
-from rota.core.model import WorkerInfo
-from rota.core.workers import Pace
+from rota.core.workers.worker import Pace, WorkerInfo
 from tests.browser.conftest import Dashboard
 
 MARKUP = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"

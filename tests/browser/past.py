@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from rota import Rota, after, cron, every, following, once
-from rota.core.schedules import define
+from rota.core.calendar.triggers import Trigger
+from rota.core.schedules.schedule import define
 from rota.core.states import Outcome
-from rota.core.triggers import Trigger
 from rota.store import Store, open_database
 from tests.browser import jobs
 from tests.support.runs import claim, claim_limited, tell

@@ -6,7 +6,7 @@ import time
 import pytest
 from playwright.async_api import Page, expect
 
-from rota.core.model import RunFilter
+from rota.core.runs.run import RunFilter
 from tests.browser.conftest import Dashboard, NewPage
 from tests.browser.looking import hurdles, sticking_out
 from tests.browser.past import HOSTILE

@@ -5,7 +5,7 @@ import time
 
 from playwright.async_api import Locator, Page, expect
 
-from rota.core.workers import WorkerState
+from rota.core.workers.worker import WorkerState
 from tests.browser import life
 from tests.browser.conftest import Dashboard
 

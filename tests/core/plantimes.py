@@ -4,10 +4,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import Any, cast
 
-from rota.core.planning import Standing
-from rota.core.rules import Rule, Times
-from rota.core.schedules import ScheduleDefinition
-from rota.core.triggers import After, Every, every
+from rota.core.calendar.rules import Rule, Times
+from rota.core.calendar.triggers import After, Every, every
+from rota.core.planning.tick import Standing
+from rota.core.schedules.schedule import ScheduleDefinition
 
 SECOND = 1_000_000
 MINUTE, HOUR, DAY = 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from rota.core.applying import FieldChange, check_names, checked_owner, differences, read_file
-from rota.core.documents import parse
-from rota.core.model import JobDefinition
-from rota.core.schedules import Schedule, ScheduleDefinition, define
+from rota.core.jobs.job import JobDefinition
+from rota.core.schedules.diff import FieldChange, check_names, checked_owner, differences, read_file
+from rota.core.schedules.documents import parse
+from rota.core.schedules.schedule import Schedule, ScheduleDefinition, define
 from rota.errors import BadTrigger, Conflict, Invalid, UnknownOption
-from rota.instants import micros_at
+from rota.values.instants import micros_at
 
 NOW = datetime(2026, 1, 1, 0, 5, tzinfo=UTC)
 

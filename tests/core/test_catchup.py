@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.catchup import Due, Gap, PlanTimes, choose
-from rota.core.policies import CatchUp, catch_up_of
-from rota.core.rules import Rule, compiled
-from rota.core.triggers import cron
+from rota.core.calendar.rules import Rule, compiled
+from rota.core.calendar.triggers import cron
+from rota.core.planning.catch_up import Due, Gap, PlanTimes, choose
+from rota.core.schedules.policies import CatchUp, catch_up_of
 from tests.core.plantimes import DAY, HOUR, MINUTE, SECOND, Listed, Steady
 
 TEN = 10 * HOUR

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.claims import START, Watermark, busy_of, shares, still_owed
+from rota.core.runs.claim import START, Watermark, busy_of, shares, still_owed
 
 queue_lists = st.lists(st.sampled_from("abcdefgh"), unique=True)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rota.core.commands import command_of, filled, is_retried
+from rota.core.jobs.command import command_of, filled, is_retried
 from rota.errors import Invalid
 
 FACTS = {"payload": {"name": "x; rm", "nul": "\x00"}, "attempt": 1}

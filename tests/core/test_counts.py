@@ -2,10 +2,10 @@
 
 import pytest
 
-from rota.core.counts import HOUR, MINUTE, Counted, Rows, added, levels_of, merged, newest, since
-from rota.core.levels import QueueLevel
-from rota.core.statistics import bucket, bucket_bounds, percentile
-from rota.metrics import Histogram
+from rota.core.monitoring.counters import HOUR, MINUTE, Counted, Rows, added, levels_of, merged, newest, since
+from rota.core.monitoring.gauges import QueueLevel
+from rota.core.monitoring.statistics import bucket, bucket_bounds, percentile
+from rota.observability.metrics import Histogram
 
 NOON = 1_750_000_000_000_000 // HOUR * HOUR
 ONE = Counted(runs={"succeeded": 1}, durations={10: 1}, lag={20: 1})

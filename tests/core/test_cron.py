@@ -7,11 +7,11 @@ from time import thread_time
 
 import pytest
 
-from rota.core.cronfields import read
-from rota.core.rules import Rule, Times, compiled
-from rota.core.triggers import Cron, cron
+from rota.core.calendar.cron_parser import read
+from rota.core.calendar.rules import Rule, Times, compiled
+from rota.core.calendar.triggers import Cron, cron
 from rota.errors import BadTrigger
-from rota.instants import instant, micros_at
+from rota.values.instants import instant, micros_at
 
 
 def at(text: str) -> int:

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rota.core.rules import Rule, Times, compiled
-from rota.core.triggers import Cron
+from rota.core.calendar.rules import Rule, Times, compiled
+from rota.core.calendar.triggers import Cron
 from tests.simulation.checks.cron_oracle import CronOracle, Walk
 
 MICROS = 1_000_000

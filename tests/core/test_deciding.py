@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from rota.core.deciding import Create, Lane, LiveRun, Pause, Skip, decide
-from rota.core.planning import after_decision
-from rota.core.policies import FAILURE, OVERLAP, CatchUp, Failure, Overlap, failure_of, overlap_of
+from rota.core.planning.overlap_and_failure import Create, Lane, LiveRun, Pause, Skip, decide
+from rota.core.planning.tick import after_decision
+from rota.core.schedules.policies import FAILURE, OVERLAP, CatchUp, Failure, Overlap, failure_of, overlap_of
 from tests.core.plantimes import MINUTE, SECOND
 
 NOW = 1_000_000 * SECOND

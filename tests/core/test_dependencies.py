@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from rota import Follows
-from rota.core.dependencies import (
+from rota.core.jobs.job import JobDefinition
+from rota.core.runs.dependencies import (
     ANY_END,
     MOST_FOLLOWED,
     SUCCESS_OR_CANCEL,
@@ -20,8 +21,8 @@ from rota.core.dependencies import (
     places_of,
     written,
 )
-from rota.core.model import Enqueued, JobDefinition
-from rota.core.publishing import new_run
+from rota.core.runs.options import new_run
+from rota.core.runs.run import Enqueued
 from rota.core.states import FINAL_STATES, RunState
 from rota.errors import Invalid
 

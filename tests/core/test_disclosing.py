@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.disclosing import concealed, masked, names_secret
-from rota.core.masking import MASK
+from rota.core.jobs.secrets import MASK
+from rota.core.runs.redaction import concealed, masked, names_secret
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from rota.core.documents import KEYS, document_of, merged, parse
-from rota.core.model import JobDefinition
-from rota.core.policies import CatchUp, Failure, Overlap
-from rota.core.retry import Delays, Exponential
-from rota.core.rules import Window
-from rota.core.schedules import SCHEDULE_OPTIONS, ScheduleDefinition, define
-from rota.core.scope import Scope
-from rota.core.tomltext import schedules_toml
-from rota.core.triggers import Cron, Either, Every, Trigger, after, cron, every, once
+from rota.core.calendar.rules import Window
+from rota.core.calendar.triggers import Cron, Either, Every, Trigger, after, cron, every, once
+from rota.core.formats.toml import schedules_toml
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.retry import Delays, Exponential
+from rota.core.schedules.documents import KEYS, document_of, merged, parse
+from rota.core.schedules.policies import CatchUp, Failure, Overlap
+from rota.core.schedules.schedule import SCHEDULE_OPTIONS, ScheduleDefinition, define
 from rota.errors import Invalid, UnknownOption
-from rota.instants import micros_at
+from rota.values.instants import micros_at
+from rota.values.scope import Scope
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 NOW = micros_at(NEW_YEAR)

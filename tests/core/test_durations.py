@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rota.durations import format_duration, in_micros, parse_duration
 from rota.errors import BadDuration
+from rota.values.durations import format_duration, in_micros, parse_duration
 
 CENTURY = timedelta(days=36_500)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from rota.core.events import Event, Note, Revised, RunFacts, Tried, event_of, history_of, life_of, type_of
+from rota.core.ledger.audit import Event, Note, Revised, RunFacts, Tried, event_of, history_of, life_of, type_of
 from rota.core.states import Outcome, RunState
 
 S = 1_000_000

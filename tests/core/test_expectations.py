@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from rota.core.documents import document_of, parse
-from rota.core.expectations import (
+from rota.core.alerts.expectations import (
     EXPECTED,
     End,
     Expectations,
@@ -17,8 +16,9 @@ from rota.core.expectations import (
     expectations_of,
     written,
 )
-from rota.core.model import JobDefinition
-from rota.core.schedules import define
+from rota.core.jobs.job import JobDefinition
+from rota.core.schedules.documents import document_of, parse
+from rota.core.schedules.schedule import define
 from rota.errors import Invalid, RotaError
 
 SECOND = 1_000_000

@@ -7,20 +7,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.deciding import Lane, LiveRun
-from rota.core.explaining import PlanTimeFacts, explain_plan_time
-from rota.core.explaining_runs import WAITS_FOR_RUNS, LiveWorker, RunFacts, explain_run
-from rota.core.ledger import History, Range
-from rota.core.model import Run
-from rota.core.policies import Failure, Overlap
-from rota.core.revisions import Revision
-from rota.core.rules import Rule
-from rota.core.schedules import Schedule, ScheduleDefinition
-from rota.core.scope import GLOBAL
+from rota.core.calendar.rules import Rule
+from rota.core.calendar.triggers import every
+from rota.core.ledger.explain_plan_time import PlanTimeFacts, explain_plan_time
+from rota.core.ledger.explain_run import WAITS_FOR_RUNS, LiveWorker, RunFacts, explain_run
+from rota.core.ledger.verify import History, Range
+from rota.core.planning.overlap_and_failure import Lane, LiveRun
+from rota.core.runs.run import Run
+from rota.core.schedules.policies import Failure, Overlap
+from rota.core.schedules.revisions import Revision
+from rota.core.schedules.schedule import Schedule, ScheduleDefinition
 from rota.core.states import RunState
-from rota.core.triggers import every
-from rota.core.workers import WorkerState
-from rota.instants import instant
+from rota.core.workers.worker import WorkerState
+from rota.values.instants import instant
+from rota.values.scope import GLOBAL
 
 MINUTE = 60_000_000
 NOW = 10 * MINUTE

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rota.core.faults import BUCKETS, DAY, Fault, checked_window, grouped
+from rota.core.monitoring.error_groups import BUCKETS, DAY, Fault, checked_window, grouped
 from rota.errors import Invalid
-from rota.instants import instant, micros_at
+from rota.values.instants import instant, micros_at
 
 NOW = datetime(2026, 1, 31, 8, tzinfo=UTC)
 HOUR = 3_600_000_000

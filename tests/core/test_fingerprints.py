@@ -6,9 +6,9 @@ import time
 import msgspec
 import pytest
 
-from rota.core.fingerprints import fingerprint_of, lasting, stored_error
-from rota.core.model import RunError
-from rota.engine import desk
+from rota.core.runs.error_fingerprint import fingerprint_of, lasting, stored_error
+from rota.core.runs.run import RunError
+from rota.engine.handlers import context_backend
 
 SAID = [
     ("no answer after 30s", "no answer after <n>s"),
@@ -52,7 +52,7 @@ SAME_PLACE = [
     traceback(("/srv/app/main.py", 3, "main"), OWN),
     traceback(OWN, ("/srv/app/.venv/lib/python3.12/site-packages/httpx/_client.py", 1, "send")),
     traceback(OWN, ("/usr/lib/python3.12/json/decoder.py", 1, "decode"), ("<frozen runpy>", 1, "run")),
-    traceback(OWN, (desk.__file__, 1, "step")),
+    traceback(OWN, (context_backend.__file__, 1, "step")),
     traceback(OWN, (json.__file__, 1, "loads")),
 ]
 

@@ -5,17 +5,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.documents import document_of, parse
-from rota.core.following import Cause, because, cause_of, ring, with_cause
-from rota.core.model import JobDefinition
-from rota.core.rules import Rule, compiled
-from rota.core.schedules import define, options_of, sample
-from rota.core.scope import GLOBAL
-from rota.core.templates import AfterRun, check_template, filled
-from rota.core.triggers import Following, Trigger, cron, every, following
-from rota.core.viewing import policies
-from rota.core.wording import describe
+from rota.core.calendar.describe import describe
+from rota.core.calendar.rules import Rule, compiled
+from rota.core.calendar.triggers import Following, Trigger, cron, every, following
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.payload_template import AfterRun, check_template, filled
+from rota.core.schedules.documents import document_of, parse
+from rota.core.schedules.job_triggers import Cause, because, cause_of, ring, with_cause
+from rota.core.schedules.schedule import define, options_of, sample
+from rota.core.schedules.view import policies
 from rota.errors import BadTrigger, Invalid
+from rota.values.scope import GLOBAL
 
 WORK = JobDefinition(name="work")
 AFTER = AfterRun("some-id", "failed", {"rows": 3})

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rota.core.foreseeing import foresee, wrong
+from rota.core.schedules.preview import foresee, wrong
 from rota.errors import BadPayload, Invalid, UnknownJob
-from rota.instants import micros_at
+from rota.values.instants import micros_at
 
 NOW = micros_at(datetime(2027, 3, 26, 12, tzinfo=UTC))
 

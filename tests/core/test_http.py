@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rota.core.http import Filled, HttpRequest, filled, meant, request_of, retry_after, same_origin, unfilled
+from rota.core.jobs.http import Filled, HttpRequest, filled, meant, request_of, retry_after, same_origin, unfilled
 from rota.errors import Invalid, RotaError
 
 URL = "https://example.com/x"

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.instants import instant, micros_at
+from rota.values.instants import instant, micros_at
 
 
 @given(st.datetimes(timezones=st.just(UTC)))

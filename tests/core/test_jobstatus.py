@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from rota.core.jobstatus import RETRIED_BY_HAND, JobFacts, JobState, job_state, resume_mode, status_of
+from rota.core.jobs.status import RETRIED_BY_HAND, JobFacts, JobState, job_state, resume_mode, status_of
 from rota.core.states import FINAL_STATES, RunState
 from rota.errors import Invalid
-from rota.instants import instant
+from rota.values.instants import instant
 
 
 def facts(**given: Any) -> JobFacts:

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rota.core.jsonvalue import Limits, decode, encode, step
 from rota.errors import BadPayload
+from rota.values.json import Limits, decode, encode, step
 
 LIMITS = Limits()
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))

@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
-from rota.core.backfilling import Missing, choose, cut, cut_all
-from rota.core.folding import joined, short_reason
-from rota.core.ledger import (
+from rota.core.calendar.rules import Rule
+from rota.core.calendar.triggers import Trigger, after, cron, every
+from rota.core.ledger.backfill import Missing, choose, cut, cut_all
+from rota.core.ledger.compact import joined, short_reason
+from rota.core.ledger.occurrences import Occurrence, PlannedRun, Wanted, occurrences, place_after, resting
+from rota.core.ledger.verify import (
     History,
     Range,
     Span,
@@ -19,13 +22,10 @@ from rota.core.ledger import (
     check_scope,
     unrecorded,
 )
-from rota.core.occurrences import Occurrence, PlannedRun, Wanted, occurrences, place_after, resting
-from rota.core.revisions import Revision
-from rota.core.rules import Rule
-from rota.core.schedules import ScheduleDefinition
-from rota.core.scope import GLOBAL, Scope
-from rota.core.triggers import Trigger, after, cron, every
-from rota.instants import instant, micros_at
+from rota.core.schedules.revisions import Revision
+from rota.core.schedules.schedule import ScheduleDefinition
+from rota.values.instants import instant, micros_at
+from rota.values.scope import GLOBAL, Scope
 
 MINUTE = 60_000_000
 A, B = Scope("shop", "a"), Scope("shop", "b")

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from rota.core.limits import Admit, Candidate, Gate, Limit, Turn, admission, hand_out, limit_of, limits_of
-from rota.core.model import JobDefinition
-from rota.core.publishing import check_limits, gates_of, new_run
-from rota.core.scope import GLOBAL, Scope
+from rota.core.jobs.job import JobDefinition
+from rota.core.limits.limits import Admit, Candidate, Gate, Limit, Turn, admission, hand_out, limit_of, limits_of
+from rota.core.runs.options import check_limits, gates_of, new_run
 from rota.errors import Invalid
+from rota.values.scope import GLOBAL, Scope
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from rota.core.masking import is_secret, masked, masked_url
-from rota.core.model import JobDefinition
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.secrets import is_secret, masked, masked_url
 from rota.registry.data_jobs import define_data_job, options_of
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from rota.metrics import MOST_SERIES, OTHER, Metrics, number
+from rota.observability.metrics import MOST_SERIES, OTHER, Metrics, number
 
 
 def parsed(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

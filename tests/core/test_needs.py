@@ -5,7 +5,18 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from rota.core.needs import REPLICA, Met, Needs, labels_of, meets, merged, met_by, need_id, needs_of, version_of
+from rota.core.workers.requirements import (
+    REPLICA,
+    Met,
+    Needs,
+    labels_of,
+    meets,
+    merged,
+    met_by,
+    need_id,
+    needs_of,
+    version_of,
+)
 from rota.errors import Invalid
 
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from rota.core.messages import Signal, is_followed
-from rota.core.notifications import (
+from rota.core.alerts.notifications import (
     JOBS,
     MASK,
     Window,
@@ -17,7 +16,8 @@ from rota.core.notifications import (
     shown_secret,
     shown_to,
 )
-from rota.core.retry import TryAgain, after_failure
+from rota.core.alerts.signals import Signal, is_followed
+from rota.core.jobs.retry import TryAgain, after_failure
 from rota.errors import Invalid, UnknownOption
 
 HOOK = "https://example.com/hook"

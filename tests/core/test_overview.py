@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from rota.core.checkups import Held, Overdue, Stuck, Symptoms
-from rota.core.counts import Counted, last_day, merged
-from rota.core.explaining_runs import LiveWorker
-from rota.core.overview import LATE, Backlog, Facts, OpenBreach, attention, backlogs
-from rota.core.workers import WorkerState
+from rota.core.ledger.explain_run import LiveWorker
+from rota.core.monitoring.counters import Counted, last_day, merged
+from rota.core.monitoring.doctor import Held, Overdue, Stuck, Symptoms
+from rota.core.monitoring.overview import LATE, Backlog, Facts, OpenBreach, attention, backlogs
+from rota.core.workers.worker import WorkerState
 
 NOW = 1_750_000_000_000_000
 LONG_AGO = NOW - LATE - 1

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.pipelines import Part, Pipeline, is_pipeline, parts_of, payload_of, steps_within, within
+from rota.core.jobs.pipelines import Part, Pipeline, is_pipeline, parts_of, payload_of, steps_within, within
 from rota.errors import Invalid
 
 PAYLOAD = '{"page":7,"deep":{"a":[1]}}'

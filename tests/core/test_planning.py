@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core import planning
-from rota.core.catchup import Gap
-from rota.core.deciding import Create, Lane, LiveRun, Skip
-from rota.core.planning import Refuse, Standing, Tick, following_plan, no_limits, tick
-from rota.core.policies import FAILURE, OVERLAP, CatchUp, Failure, Overlap, catch_up_of
-from rota.core.rules import Rule
-from rota.core.schedules import ScheduleDefinition
-from rota.core.scope import GLOBAL, Scope
-from rota.core.triggers import after, cron, every
-from rota.durations import parse_duration
+from rota.core.calendar.rules import Rule
+from rota.core.calendar.triggers import after, cron, every
+from rota.core.planning import tick as ticks
+from rota.core.planning.catch_up import Gap
+from rota.core.planning.overlap_and_failure import Create, Lane, LiveRun, Skip
+from rota.core.planning.tick import Refuse, Standing, Tick, following_plan, no_limits, tick
+from rota.core.schedules.policies import FAILURE, OVERLAP, CatchUp, Failure, Overlap, catch_up_of
+from rota.core.schedules.schedule import ScheduleDefinition
+from rota.values.durations import parse_duration
+from rota.values.scope import GLOBAL, Scope
 from tests.core.plantimes import DAY, HOUR, MINUTE, SECOND, Listed, StandingOn, Steady, standing
 
 NOON = 1_767_268_800 * SECOND  # 2026-01-01T12:00:00Z
@@ -358,12 +358,12 @@ def test_the_short_way_of_an_ordinary_fire_decides_the_same(
         for horizon in (None, now):
             ask: Any = partial(planned_at, schedule, now, {GLOBAL: lane}, refuse=lambda *_: reason, horizon=horizon)
             short = ask()
-            with patch.object(planning, "_ordinary", return_value=None):
+            with patch.object(ticks, "_ordinary", return_value=None):
                 assert ask() == short
 
 
 def test_an_ordinary_fire_takes_the_short_way() -> None:
-    with patch.object(planning, "_due", side_effect=AssertionError):
+    with patch.object(ticks, "_due", side_effect=AssertionError):
         assert created(planned_at(standing(Steady(HOUR), cursor=NOON), NOON + HOUR)) == [NOON + HOUR]
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.policies import CatchUp, Failure, Overlap, catch_up_of, failure_of, overlap_of
-from rota.core.retry import Delays, Exponential
+from rota.core.jobs.retry import Delays, Exponential
+from rota.core.schedules.policies import CatchUp, Failure, Overlap, catch_up_of, failure_of, overlap_of
 from rota.errors import BadDuration, Invalid, UnknownOption
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)

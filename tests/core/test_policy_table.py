@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition
-from rota.core.retry import Delays, RetryPolicy
-from rota.core.schedules import define
-from rota.core.triggers import every
+from rota.core.calendar.triggers import every
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.retry import Delays, RetryPolicy
+from rota.core.limits.limits import Limit
+from rota.core.schedules.schedule import define
 from tests.support.seed_policies import CASES, MOST_ATTEMPTS, STORIES, Case, Story, as_told, expected
 from tests.support.simulated_stories import simulated
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.notes import Progress, progress_of
+from rota.core.progress.notes import Progress, progress_of
+from rota.core.progress.steps import Step, StepDefinition, StepState, in_order, share_of
 from rota.core.states import RunState
-from rota.core.steps import Step, StepDefinition, StepState, in_order, share_of
 
 DECLARED = [StepDefinition("fetch"), StepDefinition("parse"), StepDefinition("store"), StepDefinition("tell")]
 

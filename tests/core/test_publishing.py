@@ -6,14 +6,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.dependencies import Need
-from rota.core.model import JobDefinition, NewRun, Overrides
-from rota.core.needs import Needs, Staff
-from rota.core.publishing import RUN_OPTIONS, new_run
-from rota.core.retry import Delays, Exponential, RetryPolicy
-from rota.core.scope import Scope
-from rota.core.unique import Unique
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.retry import Delays, Exponential, RetryPolicy
+from rota.core.jobs.unique import Unique
+from rota.core.runs.dependencies import Need
+from rota.core.runs.options import RUN_OPTIONS, new_run
+from rota.core.runs.run import NewRun, Overrides
+from rota.core.workers.requirements import Needs, Staff
 from rota.errors import Invalid, JobDisabled, UnknownOption
+from rota.values.scope import Scope
 
 PLAIN = JobDefinition(name="work")
 RICH = JobDefinition(

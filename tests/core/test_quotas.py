@@ -2,10 +2,10 @@
 
 import pytest
 
-from rota.core.limits import UNLIMITED, Admit, Gate, Turn, admission, is_quota, narrowest_first
-from rota.core.quotas import QuotaOf, checked_place, described, prefixes, quota_of, scope_of_key
-from rota.core.scope import Scope
+from rota.core.limits.limits import UNLIMITED, Admit, Gate, Turn, admission, is_quota, narrowest_first
+from rota.core.limits.quotas import QuotaOf, checked_place, described, prefixes, quota_of, scope_of_key
 from rota.errors import Invalid, RotaError
+from rota.values.scope import Scope
 
 SCOPE = Scope("tenant", "42")
 HOUR = 3_600_000_000

@@ -2,10 +2,10 @@
 
 import pytest
 
-from rota.core.recent import Planned, checked_recent, recent_of
+from rota.core.monitoring.recent_runs import Planned, checked_recent, recent_of
 from rota.core.states import RunState
 from rota.errors import Invalid
-from rota.instants import instant
+from rota.values.instants import instant
 
 SECOND = 1_000_000
 

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.replicas import (
+from rota.core.states import RunState
+from rota.core.workers.replicas import (
     Decision,
     Finish,
     More,
@@ -21,7 +22,6 @@ from rota.core.replicas import (
     replicas_of,
     result_of,
 )
-from rota.core.states import RunState
 from rota.errors import Invalid
 
 S = RunState

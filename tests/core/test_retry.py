@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.retry import (
+from rota.core.jobs.retry import (
     Delays,
     Exponential,
     GiveUp,

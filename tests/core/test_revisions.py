@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from rota.core.revisions import Rest, Revision, rests
-from rota.core.rules import Rule
-from rota.core.schedules import ScheduleDefinition
-from rota.core.triggers import every
+from rota.core.calendar.rules import Rule
+from rota.core.calendar.triggers import every
+from rota.core.schedules.revisions import Rest, Revision, rests
+from rota.core.schedules.schedule import ScheduleDefinition
 
 Facts = dict[str, Any]
 

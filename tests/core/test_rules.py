@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pytest
 
-from rota.core.rules import Rule, Times, Window, check, compiled, window_of
-from rota.core.triggers import After, Cron, Every, Once, Trigger, after, cron, every, once
+from rota.core.calendar.rules import Rule, Times, Window, check, compiled, window_of
+from rota.core.calendar.triggers import After, Cron, Every, Once, Trigger, after, cron, every, once
 from rota.errors import BadTrigger
-from rota.instants import instant, micros_at
+from rota.values.instants import instant, micros_at
 
 MICROS = 1_000_000
 DAY = 86_400 * MICROS

@@ -6,16 +6,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.limits import Limit
-from rota.core.model import CancelPolicy, JobDefinition
-from rota.core.policies import CatchUp, Failure, Overlap
-from rota.core.publishing import new_run
-from rota.core.retry import Delays, Exponential, RetryPolicy
-from rota.core.schedules import SCHEDULE_OPTIONS, Schedule, ScheduleDefinition, define, options_of
-from rota.core.scope import GLOBAL, Scope
-from rota.core.triggers import Cron, Trigger, after, cron, every, once
+from rota.core.calendar.triggers import Cron, Trigger, after, cron, every, once
+from rota.core.jobs.job import CancelPolicy, JobDefinition
+from rota.core.jobs.retry import Delays, Exponential, RetryPolicy
+from rota.core.limits.limits import Limit
+from rota.core.runs.options import new_run
+from rota.core.schedules.policies import CatchUp, Failure, Overlap
+from rota.core.schedules.schedule import SCHEDULE_OPTIONS, Schedule, ScheduleDefinition, define, options_of
 from rota.errors import BadDuration, BadPayload, BadTrigger, Conflict, Invalid, NotSchedulable, UnknownOption
-from rota.instants import instant, micros_at
+from rota.values.instants import instant, micros_at
+from rota.values.scope import GLOBAL, Scope
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 NOW = micros_at(NEW_YEAR)

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from rota.core.counts import HOUR, MINUTE, Counted
-from rota.core.series import MOST_BUCKETS, Stretch, series_of, stretch_of
+from rota.core.monitoring.charts import MOST_BUCKETS, Stretch, series_of, stretch_of
+from rota.core.monitoring.counters import HOUR, MINUTE, Counted
 from rota.errors import BadDuration, Invalid
-from rota.instants import instant, micros_at
+from rota.values.instants import instant, micros_at
 
 NOW = micros_at(datetime(2026, 1, 31, 8, 7, tzinfo=UTC))
 DAY = 24 * HOUR

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.deciding import Lane, LiveRun
-from rota.core.limits import Limit
-from rota.core.planning import Standing
-from rota.core.policies import FAILURE, OVERLAP, CatchUp, Failure, Overlap
-from rota.core.retry import Delays, RetryPolicy
-from rota.core.rules import Rule
-from rota.core.schedules import ScheduleDefinition
-from rota.core.scope import GLOBAL, Scope
-from rota.core.simulating import Assumptions, SimulatedEvent, Simulation, simulate
-from rota.core.triggers import after, cron
+from rota.core.calendar.rules import Rule
+from rota.core.calendar.triggers import after, cron
+from rota.core.jobs.retry import Delays, RetryPolicy
+from rota.core.limits.limits import Limit
+from rota.core.planning.overlap_and_failure import Lane, LiveRun
+from rota.core.planning.simulate import Assumptions, SimulatedEvent, Simulation, simulate
+from rota.core.planning.tick import Standing
+from rota.core.schedules.policies import FAILURE, OVERLAP, CatchUp, Failure, Overlap
+from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import Invalid
+from rota.values.scope import GLOBAL, Scope
 from tests.core.plantimes import DAY, SECOND, Listed, Steady, standing
 
 ONCE = RetryPolicy(max_attempts=1)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.endings import ON_LOST, End, Lease, Report, Requeue, after_report
+from rota.core.runs.outcome import ON_LOST, End, Lease, Report, Requeue, after_report
 from rota.core.states import FINAL_STATES, LEGAL_CHANGES, LIVE_STATES, Outcome, RunState
 
 MOMENTS = st.none() | st.integers(0, 2**53)

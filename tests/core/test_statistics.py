@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.states import FINAL_STATES
-from rota.core.statistics import (
+from rota.core.monitoring.statistics import (
     BEFORE_ALL_DAYS,
     MOST_DAYS,
     Ended,
@@ -22,7 +21,8 @@ from rota.core.statistics import (
     stats_of,
     tally_of,
 )
-from rota.instants import instant
+from rota.core.states import FINAL_STATES
+from rota.values.instants import instant
 
 DAY = 86_400_000_000
 MICROS = st.integers(0, 10**14)

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from rota.core.notes import Progress, hundredths, level_name, progress_of, storable
-from rota.core.states import Outcome, RunState
-from rota.core.steps import (
+from rota.core.progress.notes import Progress, hundredths, level_name, progress_of, storable
+from rota.core.progress.steps import (
     MOST_STEPS,
     Step,
     StepDefinition,
@@ -21,6 +20,7 @@ from rota.core.steps import (
     share_of,
     steps_of,
 )
+from rota.core.states import Outcome, RunState
 from rota.errors import Invalid, UnknownOption, UnknownStep
 
 

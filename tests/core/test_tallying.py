@@ -1,11 +1,11 @@
 """Reasons as they are told to people, and what kind of reason each of them is."""
 
-from rota.core.catchup import choose
-from rota.core.deciding import Lane, LiveRun, Skip, decide
-from rota.core.planning import Planned
-from rota.core.policies import CatchUp, Failure, Overlap
-from rota.core.scope import GLOBAL
-from rota.core.tallying import MISSED, SKIPPED, Tally, missed_kind, skip_kind
+from rota.core.planning.catch_up import choose
+from rota.core.planning.overlap_and_failure import Lane, LiveRun, Skip, decide
+from rota.core.planning.tally import MISSED, SKIPPED, Tally, missed_kind, skip_kind
+from rota.core.planning.tick import Planned
+from rota.core.schedules.policies import CatchUp, Failure, Overlap
+from rota.values.scope import GLOBAL
 from tests.core.plantimes import Steady
 
 SECOND = 1_000_000

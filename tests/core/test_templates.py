@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.scope import GLOBAL, Scope
-from rota.core.templates import check_template, filled
+from rota.core.jobs.payload_template import check_template, filled
 from rota.errors import Invalid
+from rota.values.scope import GLOBAL, Scope
 
 NEW_YEAR = 1_767_225_600_000_000
 ACCOUNT = Scope("account", "42")

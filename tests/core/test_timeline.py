@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from rota.core.counts import HOUR
-from rota.core.model import JobDefinition
-from rota.core.schedules import ScheduleDefinition, define
-from rota.core.timeline import MOST_FIRES, Asked, Bar, Upcoming, asked_of, overlap, timeline_of
-from rota.core.triggers import after, cron, every
+from rota.core.calendar.triggers import after, cron, every
+from rota.core.jobs.job import JobDefinition
+from rota.core.monitoring.counters import HOUR
+from rota.core.monitoring.timeline import MOST_FIRES, Asked, Bar, Upcoming, asked_of, overlap, timeline_of
+from rota.core.schedules.schedule import ScheduleDefinition, define
 from rota.errors import Invalid
-from rota.instants import instant
+from rota.values.instants import instant
 
 NOW = 1_750_000_000_000_000 // HOUR * HOUR
 SECOND = 1_000_000

@@ -5,7 +5,20 @@ from datetime import UTC, datetime, timedelta, timezone
 import msgspec
 import pytest
 
-from rota.core.triggers import After, Cron, Either, Every, Once, Trigger, after, cron, every, once, started, validate
+from rota.core.calendar.triggers import (
+    After,
+    Cron,
+    Either,
+    Every,
+    Once,
+    Trigger,
+    after,
+    cron,
+    every,
+    once,
+    started,
+    validate,
+)
 from rota.errors import BadDuration, BadTrigger
 
 SECOND = timedelta(seconds=1)

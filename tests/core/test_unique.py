@@ -8,17 +8,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rota.core.publishing import unique_of
-from rota.core.scope import GLOBAL, Scope
-from rota.core.unique import (
-    Unique,
-    fingerprint,
-    idempotency_key,
-    once_key,
-    unique_fields,
-    unique_key,
-)
+from rota.core.jobs.unique import Unique, fingerprint, idempotency_key, once_key, unique_fields, unique_key
+from rota.core.runs.options import unique_of
 from rota.errors import BadDuration, Invalid, UnknownOption
+from rota.values.scope import GLOBAL, Scope
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(codec="utf-8")),

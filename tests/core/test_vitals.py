@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.checkups import OK, PROBLEM, WARNING, Check
-from rota.core.vitals import (
+from rota.core.monitoring.doctor import OK, PROBLEM, WARNING, Check
+from rota.core.monitoring.doctor_host import (
     GIB,
     MANY_DEAD,
     MIB,
@@ -24,7 +24,7 @@ from rota.core.vitals import (
     check_workers,
     size,
 )
-from rota.core.workers import Worker, WorkerState
+from rota.core.workers.worker import Worker, WorkerState
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 OURS = Versions(rota="1.2", python="3.13.1", sqlite="3.54.1", zones="2026b", planned_with="2026b")

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rota.core.rules import Rule, Window
-from rota.core.triggers import Cron, Either, Trigger, after, cron, every, once
-from rota.core.wording import describe
-from rota.instants import micros_at
+from rota.core.calendar.describe import describe
+from rota.core.calendar.rules import Rule, Window
+from rota.core.calendar.triggers import Cron, Either, Trigger, after, cron, every, once
+from rota.values.instants import micros_at
 
 NINE = datetime(2026, 1, 1, 9, tzinfo=UTC)
 NINE_MICROS = micros_at(NINE)

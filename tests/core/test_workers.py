@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rota.core.workers import (
+from rota.core.workers.worker import (
     SILENCE,
     Asked,
     Presence,

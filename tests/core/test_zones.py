@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rota.core.zones import DAY, LAST_SECOND, Transition, tzdata_version, zone, zone_names
+from rota.core.calendar.zones import DAY, LAST_SECOND, Transition, tzdata_version, zone, zone_names
 from rota.errors import BadTrigger
 
 HOUR = 3_600

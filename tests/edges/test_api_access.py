@@ -10,11 +10,11 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from rota import api, ui
-from rota.api.identity import COOKIE, Caller, Doorkeeper, Tries
-from rota.api.operations import operation
-from rota.api.routing import Declared, declared, require_declared
+from rota.api.auth.identity import COOKIE, Caller, Doorkeeper, Tries
+from rota.api.operations.operation import operation
+from rota.api.operations.routing import Declared, declared, require_declared
 from rota.app import Rota
-from rota.core.access import Role
+from rota.core.access.roles import Role
 from rota.errors import BadConfig, TooManyTries
 from rota.server import asgi, listen
 from rota.ui import ADDRESSES

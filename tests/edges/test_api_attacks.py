@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from rota.api.identity import COOKIE
+from rota.api.auth.identity import COOKIE
 from rota.app import Rota
-from rota.core.access import Role
+from rota.core.access.roles import Role
 from rota.server import asgi
 
 BASE = "http://127.0.0.1:7682"

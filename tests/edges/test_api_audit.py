@@ -8,11 +8,11 @@ import httpx2
 import msgspec
 import pytest
 
-from rota.api.routing import walk
+from rota.api.operations.routing import walk
 from rota.app import Rota
-from rota.client import Client, Order
-from rota.core.access import Role
-from rota.core.triggers import every
+from rota.client.client import Client, Order
+from rota.core.access.roles import Role
+from rota.core.calendar.triggers import every
 from rota.server import asgi
 from rota.testing import adrain
 from tests.support.runs import WORKER

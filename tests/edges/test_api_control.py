@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from rota.app import Rota
-from rota.core.triggers import every
+from rota.core.calendar.triggers import every
 from rota.store import Store, open_database
 from tests.support.runs import LEASE_MICROS, WORKER
 

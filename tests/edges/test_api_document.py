@@ -9,8 +9,8 @@ import jsonschema_rs
 import msgspec
 import pytest
 
-from rota.api.openapi import described
-from rota.api.routing import walk
+from rota.api.docs.openapi import described
+from rota.api.operations.routing import walk
 from rota.app import Rota
 from rota.server import asgi
 

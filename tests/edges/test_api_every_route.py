@@ -8,7 +8,7 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
-from rota.api.openapi import described
+from rota.api.docs.openapi import described
 from rota.app import Rota
 from rota.server import asgi
 from rota.store import Store, open_database

@@ -14,10 +14,10 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from rota.api.fronting import THROUGH, Front
-from rota.api.identity import Caller, Doorkeeper
+from rota.api.auth.identity import Caller, Doorkeeper
+from rota.api.http.proxies import THROUGH, Front
 from rota.app import Rota
-from rota.client import Order
+from rota.client.client import Order
 from rota.config import Config
 from rota.errors import BadConfig, NotSignedIn, TooManyTries
 from rota.remote import RemoteClient
@@ -95,7 +95,11 @@ def test_the_caller_is_the_right_most_address_that_is_not_trusted(told: list[str
     ],
 )
 def test_only_trusted_proxies_are_believed(client: tuple[str, int] | None, trusted: str, believed: bool) -> None:
-    headers = [("X-Forwarded-For", CALLER), ("X-Forwarded-Proto", "https"), ("X-Forwarded-Host", "rota.example")]
+    headers = [
+        ("X-Forwarded-For", CALLER),
+        ("X-Forwarded-Proto", "https"),
+        ("X-Forwarded-Host", "rota.example"),
+    ]
     headers += [("X-Forwarded-Prefix", "/rota")]
     scope, host = seen(headers, client, trusted_proxies=trusted)
     found = (scope["client"], scope["scheme"], scope["root_path"], host)

@@ -19,9 +19,9 @@ from schemathesis.schemas import APIOperation
 
 from rota import Context
 from rota.app import Rota
-from rota.client import Order
-from rota.core.access import Role
-from rota.core.triggers import cron
+from rota.client.client import Order
+from rota.core.access.roles import Role
+from rota.core.calendar.triggers import cron
 from rota.engine.engine import Engine
 from rota.server import asgi
 from rota.store import Store, open_database

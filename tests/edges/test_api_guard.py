@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rota.api import asgi
-from rota.api.operations import operation
-from rota.api.routing import declared
+from rota.api.operations.operation import operation
+from rota.api.operations.routing import declared
 from rota.app import Rota
-from rota.engine.logs import JsonLines
+from rota.engine.observability.logs import JsonLines
 
 
 async def broken(request: Request) -> Response:

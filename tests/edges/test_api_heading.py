@@ -3,7 +3,7 @@
 import pytest
 from starlette.types import Message
 
-from rota.api.heading import WHOLE, Answer
+from rota.api.http.headers import WHOLE, Answer
 
 BODY = {"type": "http.response.body", "body": b"{}"}
 LENGTH = (b"content-length", b"2")

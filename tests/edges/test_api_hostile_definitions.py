@@ -7,14 +7,14 @@ import httpx2
 import msgspec
 import pytest
 
-from rota.api.expectations import ExpectationBody
-from rota.api.job_bodies import NewJobBody
-from rota.api.notifications import NotificationBody, NotificationChanges
-from rota.api.quotas import QuotaBody
-from rota.api.worker_claims import ClaimBody
-from rota.api.worker_runs import FailBody, LogsBody, ProgressBody, StepBody
+from rota.api.alerts.expectations import ExpectationBody
+from rota.api.alerts.notifications import NotificationBody, NotificationChanges
+from rota.api.external.external_claims import ClaimBody
+from rota.api.external.external_runs import FailBody, LogsBody, ProgressBody, StepBody
+from rota.api.jobs.bodies import NewJobBody
+from rota.api.limits.quotas import QuotaBody
 from rota.app import Rota
-from rota.core.documents import KEYS
+from rota.core.schedules.documents import KEYS
 from rota.server import asgi
 from tests.edges.test_api_hostile import JSON, WEIRD
 

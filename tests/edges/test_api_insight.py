@@ -8,8 +8,8 @@ import pytest
 
 from rota.api import asgi
 from rota.app import Rota
-from rota.core.counts import FEW_MINUTES, Counted
-from rota.core.overview import Overview
+from rota.core.monitoring.counters import FEW_MINUTES, Counted
+from rota.core.monitoring.overview import Overview
 from rota.remote import RemoteClient
 from rota.store import open_database
 from rota.store.store import Store

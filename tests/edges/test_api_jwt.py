@@ -16,8 +16,8 @@ import pytest
 from joserfc import jws
 from joserfc.jwk import RSAKey
 
-from rota.api.identity import Doorkeeper
-from rota.api.jwt import vouched
+from rota.api.auth.identity import Doorkeeper
+from rota.api.auth.jwt import vouched
 from rota.app import Rota
 from rota.config import Config, load_config
 from rota.errors import BadConfig

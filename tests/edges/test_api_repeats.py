@@ -9,9 +9,9 @@ import httpx2
 import pytest
 
 from rota.app import Rota
-from rota.client import Client, Order
-from rota.core.model import RunFilter
-from rota.core.triggers import every
+from rota.client.client import Client, Order
+from rota.core.calendar.triggers import every
+from rota.core.runs.run import RunFilter
 from rota.errors import KeyReused
 from rota.testing import adrain
 

@@ -9,8 +9,8 @@ import httpx2
 import pytest
 
 from rota.app import Rota
-from rota.core.signals import Fail
-from rota.engine.context import SyncContext
+from rota.core.progress.control_flow import Fail
+from rota.engine.handlers.context import SyncContext
 from rota.store import open_database
 from rota.store.store import Store
 from rota.testing import adrain

@@ -10,11 +10,11 @@ import pytest
 
 from rota import Context
 from rota.app import Rota
-from rota.client import Client, Order
-from rota.core.access import Role
-from rota.core.model import Attempt, RunFilter
+from rota.client.client import Client, Order
+from rota.core.access.roles import Role
+from rota.core.calendar.triggers import every
+from rota.core.runs.run import Attempt, RunFilter
 from rota.core.states import RunState
-from rota.core.triggers import every
 from rota.engine.engine import Engine
 from rota.errors import UnknownRun
 

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from starlette.types import ASGIApp, Message
 
-from rota.api.stream import Streams
+from rota.api.operations.event_stream import Streams
 from rota.app import Rota
-from rota.client import Order
+from rota.client.client import Order
 from rota.server import asgi
 from rota.store import Store, open_database
-from rota.testing.hands import HandWorker
+from rota.testing.harness.manual_worker import HandWorker
 from tests.support.runs import WORKER
 
 Event = dict[str, Any]

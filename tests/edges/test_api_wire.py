@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from rota.api import connections, requests
+from rota.api.http import connections
+from rota.api.operations import request as requests
 from rota.app import Rota
 from rota.server import Web, asgi, listen
 

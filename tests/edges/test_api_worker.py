@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from rota.app import Rota
-from rota.client import Client
+from rota.client.client import Client
 from rota.core.states import Outcome
 from rota.server import asgi
 from rota.store import Store, open_database

@@ -13,10 +13,10 @@ import pytest
 
 from rota import errors
 from rota.cli import root
-from rota.cli.serving import program
-from rota.cli.words import one_field, state_cell, visible
+from rota.cli.servers.server import program
+from rota.cli.terminal.format import one_field, state_cell, visible
 from rota.core.states import RunState
-from rota.durations import age, span
+from rota.values.durations import age, span
 from rota.version import __version__
 from tests.support.commands import rota
 

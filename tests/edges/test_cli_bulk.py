@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.core.model import JobDefinition
+from rota.core.jobs.job import JobDefinition
 from rota.core.states import Outcome, RunState
 from rota.store import Store, open_database
 from tests.edges.test_cli_terminal import rest_of

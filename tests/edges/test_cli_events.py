@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rota.app import Rota
-from rota.cli.connecting import actor
+from rota.cli.connect import actor
 from rota.store import Store, open_database
 from tests.support.commands import answer, rota
 

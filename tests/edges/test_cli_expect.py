@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rota.core.model import JobDefinition
+from rota.core.jobs.job import JobDefinition
 from rota.store import Store, open_database
 from tests.edges.test_doctor import past
 from tests.support.clock import MINUTE, ManualClock

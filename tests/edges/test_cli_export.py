@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from rota import exporting
 from rota.app import Rota
-from rota.core.signals import Fail
+from rota.client import export
+from rota.core.progress.control_flow import Fail
 from rota.testing import drain
 from tests.support.commands import refused, rota
 
@@ -20,7 +20,7 @@ from tests.support.commands import refused, rota
 def ids(database_url: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Of three runs, the oldest first; the last one fails. Two of them make a page."""
     monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
-    monkeypatch.setattr(exporting, "MOST_LISTED", 2)
+    monkeypatch.setattr(export, "MOST_LISTED", 2)
     app = Rota(database_url)
 
     @app.job(max_attempts=1)

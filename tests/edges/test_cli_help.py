@@ -13,8 +13,8 @@ from click.shell_completion import ShellComplete
 
 from rota.app import Rota
 from rota.cli import EXIT_CODES, root
-from rota.cli.completing import Known
-from rota.cli.sections import sections_of
+from rota.cli.completion import Known
+from rota.cli.program import sections_of
 from rota.store import Store, open_database
 from tests.support.commands import rota
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rota.app import Rota
-from rota.core.crontab import even_interval, read_crontab
-from rota.core.intervals import read_intervals
+from rota.core.formats.crontab import even_interval, read_crontab
+from rota.core.formats.interval_jobs import read_intervals
 from rota.errors import Invalid
 from rota.store import Store, open_database
 from tests.support.commands import answer, rota

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from rota.app import Rota
-from rota.cli.words import job_state_cell
-from rota.client import Order
-from rota.core.jobstatus import JobState
+from rota.cli.terminal.format import job_state_cell
+from rota.client.client import Order
+from rota.core.jobs.status import JobState
 from rota.core.states import RunState
 from rota.errors import Conflict, Invalid, NothingToRetry, UnknownJob
 from rota.store import Store, open_database

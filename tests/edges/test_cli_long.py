@@ -15,10 +15,11 @@ from typing import Any, cast
 import pytest
 
 from rota import Client, Context, Fail, Order, Rota, Run, RunState
-from rota.cli import logs, patience
-from rota.cli.patience import Patience
-from rota.cli.progressing import bar, percent
-from rota.core.notes import LogLine
+from rota.cli.runs import logs
+from rota.cli.terminal import poll
+from rota.cli.terminal.poll import Patience
+from rota.cli.terminal.progress import bar, percent
+from rota.core.progress.notes import LogLine
 from rota.errors import SchemaOutdated, Unavailable
 from rota.store import Store, open_database
 from tests.edges.test_cli_runs import process
@@ -296,7 +297,7 @@ async def test_a_run_without_steps_has_none(sqlite_url: str) -> None:
 async def test_a_database_that_is_away_for_a_moment_is_waited_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(patience, "_REST", 0.0)
+    monkeypatch.setattr(poll, "_REST", 0.0)
     answers: list[int | Exception] = [1, Unavailable("no connection"), Unavailable("no connection"), 2]
 
     async def question() -> int:

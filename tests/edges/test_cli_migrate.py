@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from rota.core.model import WorkerInfo
-from rota.core.workers import Pace
-from rota.store import Store, migrating, open_database
-from rota.store.statements import Dialect, Migration, migrations, schema_version
+from rota.core.workers.worker import Pace, WorkerInfo
+from rota.store import Store, open_database
+from rota.store.databases.statements import Dialect, Migration, migrations, schema_version
+from rota.store.schema import migrate
 from tests.support.commands import answer, rota
 
 NEWEST = schema_version()
@@ -20,7 +20,7 @@ def pretend(patch: pytest.MonkeyPatch, *more: Migration) -> None:
     def known(dialect: Dialect) -> list[Migration]:
         return [*migrations(dialect), *more]
 
-    patch.setattr(migrating, "migrations", known)
+    patch.setattr(migrate, "migrations", known)
 
 
 async def beat(url: str) -> None:

@@ -9,10 +9,11 @@ from click.testing import CliRunner, Result
 
 from rota import Rota
 from rota.cli import root
-from rota.cli.foretelling import _why_none
-from rota.core.model import JobDefinition, Run, RunFilter
-from rota.core.schedules import define
-from rota.core.triggers import following
+from rota.cli.schedules.simulate import _why_none
+from rota.core.calendar.triggers import following
+from rota.core.jobs.job import JobDefinition
+from rota.core.runs.run import Run, RunFilter
+from rota.core.schedules.schedule import define
 from rota.store import Store, open_database
 
 LOAD = JobDefinition(name="load")

@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 
 from rota import Rota
 from rota.cli import root
+from rota.client.promotion import place_of
 from rota.config import Config
-from rota.promoting import place_of
 
 
 def rota(*arguments: str) -> Result:

@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 from rota.api import asgi
 from rota.app import Rota
 from rota.cli import root
-from rota.core.access import Role
-from rota.core.signals import Fail
-from rota.engine.context import SyncContext
+from rota.core.access.roles import Role
+from rota.core.progress.control_flow import Fail
+from rota.engine.handlers.context import SyncContext
 from rota.remote import connect
 from rota.store import Store, open_database
 from rota.testing import drain

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from rota.app import Rota
-from rota.cli.waiting import finish
-from rota.core.model import Run
+from rota.cli.terminal.wait import finish
+from rota.core.runs.run import Run
 from rota.core.states import FINAL_STATES, RunState
-from rota.engine.context import Context
+from rota.engine.handlers.context import Context
 from rota.errors import RunNotFinal
 from rota.store import Store, open_database
 from tests.support.commands import answer, rota
@@ -294,7 +294,7 @@ def test_queues_are_paused_and_resumed() -> None:
 
 
 def test_who_waits_in_vain_is_told_why(known_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.cli.waiting._LOOK", 0.01)
+    monkeypatch.setattr("rota.cli.terminal.wait._LOOK", 0.01)
     id = answer("run", "add", "boom")["id"]
     waited = rota("run", "wait", id, "--timeout", "500ms")
     assert waited.exit_code == 75
@@ -302,7 +302,7 @@ def test_who_waits_in_vain_is_told_why(known_url: str, monkeypatch: pytest.Monke
 
 
 def test_who_waits_for_a_time_to_come_is_told_nothing(known_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.cli.waiting._LOOK", 0.01)
+    monkeypatch.setattr("rota.cli.terminal.wait._LOOK", 0.01)
     id = answer("run", "add", "boom", "--delay", "1h")["id"]
     assert "note" not in rota("run", "wait", id, "--timeout", "200ms").stderr
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rota.app import Rota
-from rota.cli.serving import announce
+from rota.cli.servers.server import announce
 from rota.store import Store, open_database
 from tests.support.commands import rota
 

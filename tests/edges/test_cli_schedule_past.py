@@ -12,11 +12,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from rota.cli.schedule_words import soon_cell
-from rota.clock import HostClock
-from rota.core.triggers import once
-from rota.instants import instant
+from rota.cli.schedules.schedule_format import soon_cell
+from rota.core.calendar.triggers import once
 from rota.store import Store, open_database
+from rota.values.clock import HostClock
+from rota.values.instants import instant
 from tests.support.clock import ManualClock
 from tests.support.commands import answer, rota
 from tests.support.schedules import MINUTE, get_schedule, make_schedule, minutes, plan

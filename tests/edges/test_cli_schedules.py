@@ -16,11 +16,11 @@ from click.testing import Result
 
 from rota import cron
 from rota.app import Rota
-from rota.cli.schedule_words import schedule_state_cell, soon_cell
-from rota.core.documents import document_of
-from rota.core.model import JobDefinition
-from rota.core.schedules import Schedule, define
-from rota.core.whatif import WhatIf
+from rota.cli.schedules.schedule_format import schedule_state_cell, soon_cell
+from rota.core.jobs.job import JobDefinition
+from rota.core.planning.simulation_report import WhatIf
+from rota.core.schedules.documents import document_of
+from rota.core.schedules.schedule import Schedule, define
 from rota.errors import Conflict, Invalid
 from rota.store import Store, open_database
 from tests.support.commands import answer, refused, rota

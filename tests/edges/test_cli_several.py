@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rota.app import Rota
-from rota.client import Order
+from rota.client.client import Order
 from rota.testing import drain
 from tests.support.commands import answer, rota
 

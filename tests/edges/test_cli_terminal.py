@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from rota.app import Rota
-from rota.cli.showing import RUN_COLUMNS
-from rota.client import Order
-from rota.engine.context import Context
+from rota.cli.terminal.run_format import RUN_COLUMNS
+from rota.client.client import Order
+from rota.engine.handlers.context import Context
 from tests.edges.test_cli_workers import beat
 
 ESCAPE = "\x1b["

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from rota.client.access.tokens import Tokens
 from rota.store import Store, open_database
-from rota.tokens import Tokens
 from tests.support.commands import answer, rota
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from rota.app import Rota
 from rota.cli.options import queues_of
-from rota.core.workers import Asked, Pace, WorkerSettings, WorkerState, read_asked
+from rota.core.workers.worker import Asked, Pace, WorkerSettings, WorkerState, read_asked
 from rota.errors import AmbiguousWorker, Invalid, UnknownWorker
 from rota.store import Store, open_database
 from tests.support.commands import answer, rota

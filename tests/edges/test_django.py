@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import asyncpg.connect_utils
 import pytest
 
-from rota.cli.loading import load_app
+from rota.cli.load_app import load_app
 from rota.django.databases import _beside, _postgres
 from rota.errors import BadConfig
 from tests.support.processes import environment_with

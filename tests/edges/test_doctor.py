@@ -15,16 +15,16 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rota.cli import root
-from rota.cli.connecting import without_password
-from rota.clock import HostClock
-from rota.core.messages import Signal
-from rota.core.notifications import WEBHOOK
+from rota.cli.connect import without_password
+from rota.core.alerts.notifications import WEBHOOK
+from rota.core.alerts.signals import Signal
 from rota.core.states import Outcome
-from rota.core.workers import Pace
+from rota.core.workers.worker import Pace
 from rota.store import Store, open_database
-from rota.store.database import Tx
-from rota.store.sqlite import SqliteDatabase
-from rota.store.vitals import file_vitals, server_vitals
+from rota.store.databases.database import Tx
+from rota.store.databases.sqlite.sqlite import SqliteDatabase
+from rota.store.monitoring.doctor import file_vitals, server_vitals
+from rota.values.clock import HostClock
 from tests.support.clock import ManualClock
 from tests.support.runs import LEASE_MICROS, WORKER, claim, put, tell
 from tests.support.schedules import make_schedule, minutes, plan
@@ -150,7 +150,9 @@ def test_many_schedules_are_verified_in_part(sqlite_url: str, monkeypatch: pytes
             await make_schedule(store, name, enabled=False)
         await store.extend(WORKER, [], LEASE_MICROS)
 
-    monkeypatch.setattr(sys.modules["rota.cli.doctor"], "_MOST_VERIFIED", 2)  # the package has the command by its name
+    monkeypatch.setattr(
+        sys.modules["rota.cli.admin.doctor"], "_MOST_VERIFIED", 2
+    )  # the package has the command by its name
     prepared(sqlite_url, three)
     code, found = lines(sqlite_url)
     assert code == 0
@@ -260,7 +262,7 @@ async def test_a_schema_may_have_any_name(new_postgres_url: str) -> None:
 
 async def test_what_keeps_postgres_from_cleaning_up_is_told(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     await asyncio.to_thread(prepared, postgres_url, nothing)
-    monkeypatch.setattr("rota.core.vitals.OLD_TRANSACTION", timedelta(0))
+    monkeypatch.setattr("rota.core.monitoring.doctor_host.OLD_TRANSACTION", timedelta(0))
     connection = await asyncpg.connect(postgres_url, server_settings={"application_name": "a forgotten script"})
     transaction = connection.transaction()
     await transaction.start()

@@ -12,11 +12,11 @@ from click.testing import CliRunner
 from rota.api import asgi
 from rota.app import Rota
 from rota.cli import root
-from rota.client import Order
-from rota.core.access import Role
-from rota.core.faults import FaultGroups
-from rota.core.signals import Fail
-from rota.faults import Faults
+from rota.client.client import Order
+from rota.client.monitoring.error_groups import Faults
+from rota.core.access.roles import Role
+from rota.core.monitoring.error_groups import FaultGroups
+from rota.core.progress.control_flow import Fail
 from rota.store import Store, new_id, open_database
 from rota.testing import adrain
 

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from rota.app import Rota
-from rota.core.model import Run
+from rota.core.runs.run import Run
 from rota.core.states import RunState
 from rota.remote import RemoteClient
 from rota.server import asgi

@@ -8,7 +8,7 @@ import pytest
 
 from rota.app import Rota
 from rota.server import asgi
-from rota.ui import ADDRESSES, built, pages
+from rota.ui import ADDRESSES, files, pages
 
 
 @pytest.fixture
@@ -66,4 +66,4 @@ async def test_one_that_is_not_built_says_so(http: httpx2.AsyncClient, monkeypat
     answer = await http.get("/")
     assert answer.status_code == 503
     assert "python3 dev.py build" in answer.text
-    assert built.page_source() is not None
+    assert files.page_source() is not None

@@ -13,17 +13,18 @@ import pytest
 from rota import remote
 from rota.api import asgi
 from rota.app import Rota
-from rota.client import Client, Order
-from rota.core.dependencies import Follows
-from rota.core.explaining import Explanation
-from rota.core.model import RunFilter, WorkerInfo
-from rota.core.retry import Exponential
-from rota.core.signals import Fail
+from rota.client.client import Client, Order
+from rota.core.calendar.triggers import cron, every, following, once
+from rota.core.jobs.retry import Exponential
+from rota.core.jobs.unique import Unique
+from rota.core.ledger.explain_plan_time import Explanation
+from rota.core.planning.simulation_report import WhatIf
+from rota.core.progress.control_flow import Fail
+from rota.core.runs.dependencies import Follows
+from rota.core.runs.run import RunFilter
 from rota.core.states import RunState
-from rota.core.triggers import cron, every, following, once
-from rota.core.unique import Unique
-from rota.core.whatif import WhatIf
-from rota.engine.context import SyncContext
+from rota.core.workers.worker import WorkerInfo
+from rota.engine.handlers.context import SyncContext
 from rota.errors import (
     BadPayload,
     BadTrigger,
@@ -293,7 +294,7 @@ READS: dict[str, Callable[[dict[str, str]], Verb]] = {
 
 
 def _account() -> Any:
-    from rota.core.scope import Scope
+    from rota.values.scope import Scope
 
     return Scope("account", "42")
 
@@ -556,8 +557,8 @@ async def test_short_pages_are_not_taken_for_the_last(
     local: Client, far: RemoteClient, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that has no patience at all looks into one window for a request."""
-    monkeypatch.setattr("rota.client._PATIENCE", 0.0)
-    monkeypatch.setattr("rota.store.searching._FIRST", 4)
+    monkeypatch.setattr("rota.client.client._PATIENCE", 0.0)
+    monkeypatch.setattr("rota.store.runs.search._FIRST", 4)
     marked = [Order("rest", {"n": n}, {"tags": ["mark"]} if n % 10 == 0 else {}) for n in range(30)]
     made = await local.enqueue_many(marked)
     wanted = RunFilter(tag="mark")

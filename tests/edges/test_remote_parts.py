@@ -11,15 +11,15 @@ import pytest
 
 from rota.api import asgi
 from rota.app import Rota
-from rota.client import Client, Order
-from rota.core.fingerprints import fingerprint_of
-from rota.core.limits import Limit
-from rota.core.model import RunError
-from rota.core.outside import Assignment
-from rota.core.retry import Delays, Exponential
+from rota.client.client import Client, Order
+from rota.core.external.external import Assignment
+from rota.core.jobs.retry import Delays, Exponential
+from rota.core.jobs.unique import Unique
+from rota.core.limits.limits import Limit
+from rota.core.progress.steps import StepState
+from rota.core.runs.error_fingerprint import fingerprint_of
+from rota.core.runs.run import RunError
 from rota.core.states import RunState
-from rota.core.steps import StepState
-from rota.core.unique import Unique
 from rota.errors import (
     AlreadyReported,
     ChangedMeanwhile,

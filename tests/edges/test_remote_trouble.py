@@ -12,11 +12,11 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from rota.api import asgi
-from rota.api.problems import problem
+from rota.api.http.problems import problem
 from rota.app import Rota
-from rota.client import Order
-from rota.core.access import Role
-from rota.core.model import RunFilter
+from rota.client.client import Order
+from rota.core.access.roles import Role
+from rota.core.runs.run import RunFilter
 from rota.errors import (
     BadConfig,
     BadTrigger,
@@ -34,8 +34,8 @@ from rota.errors import (
     UnknownRun,
 )
 from rota.remote import RemoteClient
+from rota.remote.changes import events_of
 from rota.remote.problems import Problem, error_of, raised, retry_after
-from rota.remote.streaming import events_of
 from rota.remote.transport import Transport, checked_url
 from tests.support.serving import Site, serving
 

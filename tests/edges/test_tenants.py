@@ -16,16 +16,16 @@ import httpx2
 import msgspec
 import pytest
 
-from rota.api.openapi import described
-from rota.api.routing import Declared, walk
+from rota.api.docs.openapi import described
+from rota.api.operations.routing import Declared, walk
 from rota.app import Rota
-from rota.client import Client, Order
-from rota.core.access import Role
-from rota.core.model import RunFilter
-from rota.core.scope import Scope
-from rota.engine.context import Context
+from rota.client.client import Client, Order
+from rota.core.access.roles import Role
+from rota.core.runs.run import RunFilter
+from rota.engine.handlers.context import Context
 from rota.server import asgi
 from rota.testing import adrain
+from rota.values.scope import Scope
 
 API = "/api/v1"
 ONE, TWO = Scope("tenant", "1"), Scope("tenant", "2")

@@ -12,22 +12,22 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from rota.cli.canvas import Frame, gathered, picture, run_picture, shares, whole_picture
-from rota.cli.choosing import PANES, Row, View, Wish, pressed
-from rota.cli.connecting import without_password
-from rota.cli.glancing import Glance, QueueNow
-from rota.cli.keyboard import Keyboard
-from rota.cli.panes import rows_of
-from rota.cli.progressing import Look
-from rota.cli.runpage import run_lines
-from rota.core.counts import LastDay
-from rota.core.model import Run, RunError
-from rota.core.notes import Progress
-from rota.core.overview import Attention, Late, Live, NextFire, Overview, WorkerCounts
-from rota.core.scope import Scope
-from rota.core.series import Bucket, Series
+from rota.cli.connect import without_password
+from rota.cli.terminal.progress import Look
+from rota.cli.top.canvas import Frame, gathered, picture, run_picture, shares, whole_picture
+from rota.cli.top.data import Glance, QueueNow
+from rota.cli.top.keys import PANES, Row, View, Wish, pressed
+from rota.cli.top.panes import rows_of
+from rota.cli.top.run_page import run_lines
+from rota.cli.top.screen import Keyboard
+from rota.core.monitoring.charts import Bucket, Series
+from rota.core.monitoring.counters import LastDay
+from rota.core.monitoring.overview import Attention, Late, Live, NextFire, Overview, WorkerCounts
+from rota.core.progress.notes import Progress
+from rota.core.runs.run import Run, RunError
 from rota.core.states import RunState
-from rota.core.workers import Worker, WorkerState
+from rota.core.workers.worker import Worker, WorkerState
+from rota.values.scope import Scope
 
 NOW = datetime(2026, 1, 31, 8, 0, tzinfo=UTC)
 FRAME = Frame(where="postgresql://rota@db/rota", every=timedelta(seconds=2))

@@ -17,9 +17,9 @@ import pytest
 from rich.text import Text
 
 from rota import Client, Order
-from rota.cli import glancing, overseeing
-from rota.cli.fullscreen import FullScreen
-from rota.cli.overseeing import Overseer
+from rota.cli.top import data, loop
+from rota.cli.top.loop import Overseer
+from rota.cli.top.screen import FullScreen
 from rota.errors import SchemaOutdated, Unavailable
 from tests.edges.test_cli_live import Terminal, on_terminal
 from tests.edges.test_cli_long import at_work
@@ -113,7 +113,7 @@ class Watched:
 @pytest.fixture
 def quickly(monkeypatch: pytest.MonkeyPatch) -> timedelta:
     """Looks again at once."""
-    for module in (glancing, overseeing):
+    for module in (data, loop):
         monkeypatch.setattr(module, "SHORTEST", timedelta(milliseconds=10))
     return timedelta(milliseconds=20)
 
@@ -127,9 +127,9 @@ async def test_it_goes_on_trying_while_the_database_is_away(
         async def shaky(client: Client) -> Any:
             if trouble:
                 raise trouble[0]
-            return await glancing.glance(client)
+            return await data.glance(client)
 
-        monkeypatch.setattr(overseeing, "glance", shaky)
+        monkeypatch.setattr(loop, "glance", shaky)
         overseer = Overseer(crawling.client, "somewhere", quickly, cast("FullScreen", screen))
         staying = asyncio.create_task(overseer.stay())
         await screen.until("nothing runs")

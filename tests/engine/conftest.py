@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rota.store.database import Tx
+from rota.store.databases.database import Tx
 from rota.testing import Harness
 from tests.engine.working import Working
 

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from rota import RunState
-from rota.core.signals import Cancelled
-from rota.engine.answering import answer
-from rota.engine.attempts import Attempt
-from rota.engine.childdesk import Ask, Told
-from rota.engine.desk import WorkerDesk
+from rota.core.progress.control_flow import Cancelled
+from rota.engine.handlers.attempt import Attempt
+from rota.engine.handlers.context_backend import WorkerDesk
+from rota.engine.isolation.answer import answer
+from rota.engine.isolation.child_backend import Ask, Told
 from rota.errors import Invalid, LeaseLost, Unavailable
 from rota.testing import Harness
 from tests.engine.working import Working

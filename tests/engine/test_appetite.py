@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rota.core.claims import START, Ask, Claim, Watermark, shares
-from rota.engine.appetite import Lookout, Rate, buffer_target
+from rota.core.runs.claim import START, Ask, Claim, Watermark, shares
+from rota.engine.worker.appetite import Lookout, Rate, buffer_target
 
 
 def claim(queue: str, place: int, *, rank: int = 0) -> Claim:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from rota import cron
-from rota.core.model import Run, RunFilter
+from rota.core.runs.run import Run, RunFilter
 from rota.core.states import RunState
 from rota.testing import Harness
-from rota.testing.hands import HandWorker
+from rota.testing.harness.manual_worker import HandWorker
 
 HOURS = 4
 S = RunState

@@ -246,7 +246,7 @@ async def test_a_process_with_a_context_stops_at_its_checkpoint(
 async def test_a_run_in_a_workers_buffer_never_begins(
     either: Harness, working: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rota.engine.worker.buffer_target", lambda _rate: 5)
+    monkeypatch.setattr("rota.engine.worker.worker.buffer_target", lambda _rate: 5)
     begun: list[int] = []
     release = asyncio.Event()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rota.core.model import Run
+from rota.core.runs.run import Run
 from rota.core.states import RunState
 from rota.testing import Harness
 from tests.engine.working import Working

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from rota import Outcome, RunState
-from rota.engine.confining import told
-from rota.engine.frames import Death
-from rota.engine.processes import ProcessCall, ProcessOutcome, ProcessPool
+from rota.engine.isolation.process_pool import ProcessCall, ProcessOutcome, ProcessPool
+from rota.engine.isolation.protocol import Death
+from rota.engine.isolation.rlimits import told
 from rota.testing import Harness
 from tests.engine.working import Working
 from tests.support import isolated_jobs, process_handlers

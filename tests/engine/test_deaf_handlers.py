@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rota import Context, Outcome, RunState
-from rota.core.model import Enqueued
+from rota.core.runs.run import Enqueued
 from rota.store import Store, open_database
 from rota.testing import Harness
 from tests.engine.working import Working, until_state

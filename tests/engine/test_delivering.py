@@ -7,15 +7,15 @@ import hmac
 import msgspec
 import pytest
 
-from rota.client import Order
+from rota.client.client import Order
 from rota.config import Config
-from rota.core.notifications import notification_of
-from rota.core.signals import Fail
-from rota.core.signing import verify
+from rota.core.alerts.notifications import notification_of
+from rota.core.jobs.webhook_signature import verify
+from rota.core.progress.control_flow import Fail
 from rota.core.states import RunState
-from rota.engine.delivering import Deliveries
-from rota.engine.mailing import Server, server_of
-from rota.engine.outlet import NotSent
+from rota.engine.jobs.http_client import NotSent
+from rota.engine.jobs.mail import Server, server_of
+from rota.engine.jobs.notify import Deliveries
 from rota.errors import BadConfig, Invalid, Unavailable
 from rota.testing import Harness
 from tests.engine.working import Working
@@ -82,7 +82,7 @@ async def test_what_went_wrong_is_told_without_the_url(harness: Harness) -> None
 
 
 async def test_a_receiver_that_does_not_answer(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.engine.delivering._TIMEOUT", 0.05)
+    monkeypatch.setattr("rota.engine.jobs.notify._TIMEOUT", 0.05)
     async with HostileServer() as server:
         with pytest.raises(NotSent, match="did not answer within"):
             await Deliveries(harness.store, LOOPBACK).deliver(notification_of({"to": f"{server.url}/loris"}), EVENT)

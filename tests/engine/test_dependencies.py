@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from rota import Context, Follows, Order, RunState, SyncContext
-from rota.core.dependencies import Related
+from rota.core.runs.dependencies import Related
 from rota.errors import Invalid, UnknownRun
 from rota.job import Job
-from rota.store.foreign import statements
+from rota.store.databases.foreign_connection import statements
 from rota.testing import Harness
 from tests.support import isolated_jobs
 

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from rota import Fail, RunError, RunState
-from rota.client import Order
-from rota.core.fingerprints import fingerprint_of
-from rota.store.database import Row, Tx
+from rota.client.client import Order
+from rota.core.runs.error_fingerprint import fingerprint_of
+from rota.store.databases.database import Row, Tx
 from rota.testing import Harness
 from tests.engine.working import SECOND, Working
 from tests.support import isolated_jobs

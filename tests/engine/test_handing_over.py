@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from rota import Context, LeaseLost, Outcome, RunFilter, RunState, SyncContext, every
-from rota.client import Order
-from rota.core.endings import Report, Wait
-from rota.core.steps import StepState
+from rota.client.client import Order
+from rota.core.progress.steps import StepState
+from rota.core.runs.outcome import Report, Wait
 from rota.errors import AlreadyReported, Invalid, UnknownRun
-from rota.store import control, new_id, waits
+from rota.store import new_id
+from rota.store.runs import cancel, waits
 from rota.testing import Harness
-from rota.testing.hands import HandWorker
+from rota.testing.harness.manual_worker import HandWorker
 from tests.engine.test_outside import ENDING, NOTING, VERBS, everything
 from tests.engine.working import Working
 from tests.support import isolated_jobs
@@ -376,7 +377,7 @@ async def test_those_that_wait_for_it_go_on_when_it_ends(either: Harness) -> Non
 
 async def test_a_policy_supersedes_it(either: Harness) -> None:
     run_id, _, _ = await waiting(either)
-    state = await either.store.database.transact(lambda tx: control.give_way(tx, run_id, "room", "policy:limit"))
+    state = await either.store.database.transact(lambda tx: cancel.give_way(tx, run_id, "room", "policy:limit"))
     assert state is RunState.CANCELLING
 
 

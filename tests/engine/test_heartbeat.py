@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from rota import Context, LeaseLost, Outcome, RunState
-from rota.engine.heartbeat import Beat, HeartbeatThread
+from rota.engine.worker.heartbeat import Beat, HeartbeatThread
 from rota.store import Extended
 from rota.testing import Harness
 from tests.engine.working import SECOND, Working

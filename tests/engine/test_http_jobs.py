@@ -13,8 +13,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from rota.core.model import Run
-from rota.core.signing import verify
+from rota.core.jobs.webhook_signature import verify
+from rota.core.runs.run import Run
 from rota.core.states import RunState
 from rota.testing import Harness
 from tests.engine.working import Working

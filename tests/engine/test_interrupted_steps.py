@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from rota import Context, Fail, Outcome, Retry, RunState
-from rota.core.notes import Notes
-from rota.core.steps import StepState
-from rota.store.notes import NoteStore
+from rota.core.progress.notes import Notes
+from rota.core.progress.steps import StepState
+from rota.store.progress.notes import NoteStore
 from rota.testing import Harness
 from tests.engine.test_steps import states_of
 from tests.engine.working import AT_ONCE, Working

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rota import Enqueued, Order, Outcome, RunState
-from rota.core.endings import Report
+from rota.core.runs.outcome import Report
 from rota.errors import Unavailable, UnknownRun
-from rota.store import counting
+from rota.store.monitoring import count_runs
 from rota.testing import Harness
 
 
@@ -104,7 +104,7 @@ async def test_a_thorough_look_that_fails_is_not_begun_anew_at_once(
         looks += 1
         raise Unavailable("it takes too long")
 
-    monkeypatch.setattr(counting, "passed_runs", passed_runs)
+    monkeypatch.setattr(count_runs, "passed_runs", passed_runs)
     for _ in range(3):
         assert await harness.janitor.step() == harness.config.janitor
     assert looks == 1

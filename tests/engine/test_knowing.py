@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from rota.core.states import RunState
-from rota.engine import knowing
+from rota.engine.worker import known_jobs
 from rota.errors import Conflict
 from rota.testing import Harness
 from tests.engine.working import SECOND, Working
@@ -89,7 +89,7 @@ async def test_what_is_for_others_is_left_alone(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(knowing, "can_send", lambda: False)
+    monkeypatch.setattr(known_jobs, "can_send", lambda: False)
     jobs = either.client.data_jobs
     await jobs.add("ping", "http", url=f"{server.url}/1")
     await jobs.add("tool", "command", argv=["true"])
@@ -125,7 +125,7 @@ async def test_dropped_by_force_its_runs_are_cancelled(either: Harness) -> None:
 async def test_idle_it_asks_one_small_question(either: Harness, working: Start) -> None:
     """Nothing but two numbers, at most once a poll."""
     await either.client.data_jobs.add("ping", "http", url="https://example.com")
-    jobs = knowing.KnownJobs(either.store, either.app.registry, either.config)
+    jobs = known_jobs.KnownJobs(either.store, either.app.registry, either.config)
     assert jobs.due(0.0)
     assert await jobs.refresh(0.0)
     assert not jobs.due(either.config.poll.total_seconds() - 0.01)

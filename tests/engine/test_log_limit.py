@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.engine.notebook import Line, Log
+from rota.engine.handlers.note_buffer import Line, Log
 
 
 def line(size: int) -> Line:

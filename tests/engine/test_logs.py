@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from rota import RunState
-from rota.engine.current import RunFields, current_run, run_fields, worker_context
-from rota.engine.logs import JsonLines, text_lines
+from rota.engine.handlers.current_run import RunFields, current_run, run_fields, worker_context
+from rota.engine.observability.logs import JsonLines, text_lines
 from rota.testing import Harness
 from tests.engine.working import Working
 

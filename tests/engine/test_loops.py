@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from rota.engine.loops import Loop
+from rota.engine.loop import Loop
 from rota.errors import Unavailable
 from tests.support.clock import ManualClock
 from tests.support.waiting import PATIENCE, until
@@ -54,7 +54,7 @@ async def test_a_hint_ends_its_rest() -> None:
 
 
 async def test_it_survives_the_database_and_its_own_bugs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.engine.loops._TROUBLE", timedelta(milliseconds=1))
+    monkeypatch.setattr("rota.engine.loop._TROUBLE", timedelta(milliseconds=1))
     steps = Steps(Unavailable("away"), ZeroDivisionError())
     loop = Loop("test", steps)
     loop.start()
@@ -66,7 +66,7 @@ async def test_it_survives_the_database_and_its_own_bugs(monkeypatch: pytest.Mon
 async def test_a_database_that_is_away_for_long_does_not_fill_the_log(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("rota.engine.loops._TROUBLE", timedelta(milliseconds=1))
+    monkeypatch.setattr("rota.engine.loop._TROUBLE", timedelta(milliseconds=1))
     caplog.set_level("INFO")
     clock = ManualClock()
     loop = Loop("test", Steps(*[Unavailable("away")] * 30, Unavailable("starting"), Unavailable("away")), clock=clock)

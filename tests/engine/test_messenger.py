@@ -9,17 +9,18 @@ import msgspec
 import pytest
 
 from rota.app import Rota
-from rota.client import Order
+from rota.client.client import Order
 from rota.config import Config
-from rota.core.messages import Signal
-from rota.core.model import RunFilter
+from rota.core.alerts.signals import Signal
+from rota.core.calendar.triggers import following
+from rota.core.runs.run import RunFilter
 from rota.core.states import RunState
-from rota.core.triggers import following
-from rota.engine.declaring import declare_schedules
 from rota.engine.engine import Engine
-from rota.engine.messenger import Messenger
+from rota.engine.loops.declare import declare_schedules
+from rota.engine.loops.messenger import Messenger
 from rota.errors import FollowingRing
-from rota.store import Store, notifications, open_database
+from rota.store import Store, open_database
+from rota.store.alerts import notifications
 from rota.testing import Harness
 from tests.support.receivers import Hook, hook
 from tests.support.waiting import until
@@ -64,7 +65,7 @@ async def test_one_that_cannot_be_processed_blocks_nobody(either: Harness, monke
             raise ValueError("cannot be told")
         return await whole(tx, heard, *more)
 
-    monkeypatch.setattr("rota.store.messages.notifications.tell", tell)
+    monkeypatch.setattr("rota.store.alerts.signals.notifications.tell", tell)
     await either.client.notifications.add("ops", on=["breached"], to="https://example.com")
     await wish(either, "a", "bad", "b", "c")
     messenger = Messenger(either.store, POLL)

@@ -12,15 +12,15 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from rota import RunState, Snooze
-from rota.core.endings import Report
-from rota.core.model import RunFilter
+from rota.core.calendar.triggers import every
+from rota.core.runs.outcome import Report
+from rota.core.runs.run import RunFilter
 from rota.core.states import Outcome
-from rota.core.triggers import every
 from rota.engine.engine import Engine
-from rota.engine.loops import Loop
-from rota.engine.meters import Meters
-from rota.engine.planner import Planner
-from rota.engine.reaper import Reaper
+from rota.engine.loop import Loop
+from rota.engine.loops.planner import Planner
+from rota.engine.loops.reaper import Reaper
+from rota.engine.observability.meters import Meters
 from rota.errors import Unavailable
 from rota.store import Store
 from rota.testing import Harness
@@ -151,7 +151,7 @@ async def test_a_lease_is_lost_once_however_often_it_is_told(harness: Harness, w
 async def test_claims_and_heartbeats_that_fail(
     harness: Harness, working: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rota.engine.worker._TROUBLE", 0.01)
+    monkeypatch.setattr("rota.engine.worker.worker._TROUBLE", 0.01)
     store = ShakyStore(harness.store)
     store.claim_faults.append("refused")
 

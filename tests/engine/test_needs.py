@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from rota import Retry, cron
-from rota.client import Order
-from rota.core.needs import Needs
+from rota.client.client import Order
 from rota.core.states import RunState
+from rota.core.workers.requirements import Needs
 from rota.errors import Invalid, LeaseLost, RunIsFinal
-from rota.store import needs, open_database
-from rota.store.database import Tx
-from rota.store.foreign import statements
+from rota.store import open_database
+from rota.store.databases.database import Tx
+from rota.store.databases.foreign_connection import statements
+from rota.store.workers import requirements
 from rota.testing import Harness
 from tests.engine.working import Working
 from tests.support.clock import MINUTE, SECOND
@@ -339,7 +340,7 @@ async def test_needs_that_nobody_has_any_more_are_pruned_once_there_are_many(
     await either.worker("b").claim()  # holds it
     await either.janitor.step()
     assert len(await either.store.known_needs()) == 4
-    monkeypatch.setattr(needs, "_MANY", 3)
+    monkeypatch.setattr(requirements, "_MANY", 3)
     either.clock.advance(61 * MINUTE)
     await either.janitor.step()
     assert sorted(one.only_workers[0] for one in (await either.store.known_needs()).values()) == ["b", "c", "d"]
@@ -350,22 +351,22 @@ async def test_needs_that_nobody_has_any_more_are_pruned_once_there_are_many(
 async def test_an_enqueue_keeps_the_needs_of_its_runs(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The order is forced: it has looked for them, and its runs are not there yet, while they are pruned; and it
     comes while they are being pruned."""
-    monkeypatch.setattr(needs, "_MANY", 0)
+    monkeypatch.setattr(requirements, "_MANY", 0)
     wanted = Needs(only_workers=("a",))
     async with Harness(url=postgres_url) as harness:
         database, other = harness.store.database, open_database(postgres_url)
-        await database.transact(lambda tx: needs.make(tx, [wanted]))
+        await database.transact(lambda tx: requirements.make(tx, [wanted]))
 
         async def enqueues(tx: Tx) -> int:
-            await needs.make(tx, [wanted])
-            return await other.transact(needs.drop_unused)
+            await requirements.make(tx, [wanted])
+            return await other.transact(requirements.drop_unused)
 
         assert await database.transact(enqueues) == 0
         assert len(await harness.store.known_needs()) == 1
 
         async def prunes(tx: Tx) -> asyncio.Task[None]:
-            assert await needs.drop_unused(tx) == 1
-            waiting = asyncio.create_task(other.transact(lambda tx: needs.make(tx, [wanted])))
+            assert await requirements.drop_unused(tx) == 1
+            waiting = asyncio.create_task(other.transact(lambda tx: requirements.make(tx, [wanted])))
             await asyncio.wait([waiting], timeout=0.1)
             assert not waiting.done()
             return waiting

@@ -11,8 +11,8 @@ from datetime import timedelta
 import pytest
 
 from rota import Context, Retry, RunState, SyncContext
-from rota.core.notes import LONGEST_LINE
-from rota.engine.capture import capture
+from rota.core.progress.notes import LONGEST_LINE
+from rota.engine.observability.log_capture import capture
 from rota.errors import Invalid
 from rota.testing import Harness
 from tests.engine.working import SECOND, Working

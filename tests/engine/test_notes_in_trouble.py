@@ -14,12 +14,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from rota import Context, RunState, SyncContext
-from rota.core.claims import Claim
-from rota.core.notes import Notes
-from rota.engine.capture import capture
-from rota.engine.notebook import Notebook, Page
+from rota.core.progress.notes import Notes
+from rota.core.runs.claim import Claim
+from rota.engine.handlers.note_buffer import Notebook, Page
+from rota.engine.observability.log_capture import capture
 from rota.errors import Invalid, Unavailable
-from rota.store.notes import NoteStore
+from rota.store.progress.notes import NoteStore
 from rota.testing import Harness
 from tests.engine.working import Working
 from tests.support import isolated_jobs
@@ -30,8 +30,8 @@ Start = Callable[..., Awaitable[Working]]
 
 @pytest.fixture(autouse=True)
 def _soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.engine.reporter._REST_AFTER_TROUBLE", 0.01)
-    monkeypatch.setattr("rota.engine.notebook._REST_AFTER_TROUBLE", 0.01)
+    monkeypatch.setattr("rota.engine.worker.reporter._REST_AFTER_TROUBLE", 0.01)
+    monkeypatch.setattr("rota.engine.handlers.note_buffer._REST_AFTER_TROUBLE", 0.01)
 
 
 class Refusing(ShakyNotes):
@@ -90,7 +90,7 @@ async def test_what_is_unsent_stays_within_the_limit_of_the_log(harness: Harness
 
 
 async def test_pages_are_written_in_bites(either: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.engine.notebook._BYTES", 10_000, raising=False)
+    monkeypatch.setattr("rota.engine.handlers.note_buffer._BYTES", 10_000, raising=False)
     store = ShakyStore(either.store)
     claims = await claims_of(either, 6)
     notebook = Notebook(store, 100_000, lambda *_: None)
@@ -106,7 +106,7 @@ async def test_pages_are_written_in_bites(either: Harness, monkeypatch: pytest.M
 
 
 async def test_what_a_bite_could_not_write_is_written_later(either: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.engine.notebook._BYTES", 1, raising=False)
+    monkeypatch.setattr("rota.engine.handlers.note_buffer._BYTES", 1, raising=False)
     store = ShakyStore(either.store)
     claims = await claims_of(either, 3)
     notebook = Notebook(store, 100_000, lambda *_: None)

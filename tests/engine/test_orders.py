@@ -14,10 +14,10 @@ import msgspec
 import pytest
 
 from rota import Context, RunState
-from rota.core.workers import Asked, WorkerSettings, WorkerState, write_asked
+from rota.core.workers.worker import Asked, WorkerSettings, WorkerState, write_asked
 from rota.engine.engine import Engine, worker_info
-from rota.engine.heartbeat import Beat
-from rota.engine.worker import Worker
+from rota.engine.worker.heartbeat import Beat
+from rota.engine.worker.worker import Worker
 from rota.store import Extended
 from rota.testing import Harness
 from tests.engine.working import BEAT, Working

@@ -1,6 +1,6 @@
 """What a program prints, in lines, and a flood of it."""
 
-from rota.engine.output import Output
+from rota.engine.jobs.command_output import Output
 
 
 class Heard:

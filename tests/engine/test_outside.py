@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from rota import LeaseLost, Outcome, RunError, RunState
-from rota.client import Order
-from rota.core.fingerprints import fingerprint_of
-from rota.core.outside import Assignment
-from rota.core.steps import StepState
-from rota.core.workers import WorkerState
+from rota.client.client import Order
+from rota.core.external.external import Assignment
+from rota.core.progress.steps import StepState
+from rota.core.runs.error_fingerprint import fingerprint_of
+from rota.core.workers.worker import WorkerState
 from rota.errors import (
     AlreadyReported,
     BadPayload,

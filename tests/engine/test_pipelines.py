@@ -11,13 +11,13 @@ import msgspec
 import pytest
 
 from rota import Context, LeaseLost, Rota, RunState, Snooze, every
-from rota.client import Order
-from rota.core.model import Overrides, RunFilter
-from rota.engine.declaring import declare_schedules
+from rota.client.client import Order
+from rota.core.runs.run import Overrides, RunFilter
+from rota.engine.loops.declare import declare_schedules
 from rota.errors import AlreadyReported, BadPayload, Conflict, Invalid
 from rota.store import Store, open_database
 from rota.testing import Harness
-from rota.testing.draining import adrain
+from rota.testing.harness.drain import adrain
 from tests.engine.working import Working
 from tests.support import isolated_jobs
 from tests.support.accounts import rows

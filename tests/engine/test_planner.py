@@ -11,23 +11,25 @@ from typing import Any
 
 import pytest
 
-from rota.core.model import RunFilter
-from rota.core.names import checked_name
-from rota.core.scope import Scope
-from rota.core.triggers import after, every, once
-from rota.engine import loops, planner
-from rota.engine.loops import Loop
-from rota.engine.planner import Planner, is_for_planner
+from rota.core.calendar.triggers import after, every, once
+from rota.core.runs.run import RunFilter
+from rota.engine import loop as loops
+from rota.engine.loop import Loop
+from rota.engine.loops import planner
+from rota.engine.loops.planner import Planner, is_for_planner
 from rota.errors import Invalid
-from rota.instants import instant
-from rota.registry import providing
-from rota.store import Store, firing, making, open_database
-from rota.store.database import Row
-from rota.store.making import Pattern
-from rota.store.planning import Providers
-from rota.store.schedule_rows import ScheduleRow
-from rota.store.schedule_store import PLANNER, Planned
+from rota.registry import scope_providers
+from rota.store import Store, open_database
+from rota.store.databases.database import Row
+from rota.store.planning import fast_path, make_runs
+from rota.store.planning.make_runs import Pattern
+from rota.store.planning.plan import Providers
+from rota.store.schedules.schedule_operations import PLANNER, Planned
+from rota.store.schedules.schedule_row import ScheduleRow
 from rota.testing import Harness
+from rota.values.instants import instant
+from rota.values.names import checked_name
+from rota.values.scope import Scope
 from tests.support.dying import Deaths
 from tests.support.schedules import get_schedule, make_schedule, runs_of
 from tests.support.waiting import until
@@ -289,7 +291,7 @@ async def test_a_provider_in_trouble_advances_nothing_and_says_so(either: Harnes
 
 
 async def test_a_slow_provider_is_given_up(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(providing, "TIMEOUT", 0.02)
+    monkeypatch.setattr(scope_providers, "TIMEOUT", 0.02)
 
     async def slow() -> list[Scope]:
         await asyncio.Event().wait()
@@ -320,14 +322,14 @@ async def test_a_schedule_that_breaks_planning_is_set_aside(harness: Harness, mo
     await make_schedule(harness.store, "bad", every("1m"))
     harness.clock.advance("1s")
     await make_schedule(harness.store, "good", every("1m"))
-    plain_facts = making.plain_facts
+    plain_facts = make_runs.plain_facts
 
     def breaks(row: ScheduleRow, pattern: Pattern, plan_time: int) -> Row:
         if row.name == "bad":
             raise ZeroDivisionError("nobody thought of it")
         return plain_facts(row, pattern, plan_time)
 
-    monkeypatch.setattr(firing, "plain_facts", breaks)
+    monkeypatch.setattr(fast_path, "plain_facts", breaks)
     stepping = Planner(harness.store, {}, POLL)
     harness.clock.advance("1m")
     for _ in range(10):

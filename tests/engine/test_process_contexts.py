@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from rota import RunState
-from rota.store.database import Tx
+from rota.store.databases.database import Tx
 from rota.testing import Harness
 from tests.engine.working import Working
 from tests.support import isolated_jobs

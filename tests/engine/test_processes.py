@@ -15,8 +15,8 @@ import msgspec
 import pytest
 import uvloop
 
-from rota.engine import child
-from rota.engine.processes import ProcessCall, ProcessOutcome, ProcessPool
+from rota.engine.isolation import child_main
+from rota.engine.isolation.process_pool import ProcessCall, ProcessOutcome, ProcessPool
 from rota.errors import Unavailable
 from tests.support import process_handlers
 
@@ -190,8 +190,8 @@ async def test_memory_peak_is_each_calls_own(pool: ProcessPool) -> None:
 def test_a_memory_peak_that_cannot_be_reset_is_only_the_first_calls(
     monkeypatch: pytest.MonkeyPatch, serial: int, fresh: bool
 ) -> None:
-    monkeypatch.setattr(child, "_reset_memory_peak", lambda: False)
-    usage = child.Usage(serial)
+    monkeypatch.setattr(child_main, "_reset_memory_peak", lambda: False)
+    usage = child_main.Usage(serial)
     assert usage.memory_fresh is fresh
     assert fresh or usage.memory_peak_mb() is None
 

@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 from rota import Rota, RunState
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition
-from rota.engine.loops import Loop
-from rota.engine.promoter import Promoter
+from rota.core.jobs.job import JobDefinition
+from rota.core.limits.limits import Limit
+from rota.engine.loop import Loop
+from rota.engine.loops.promoter import Promoter
 from rota.store import Store, open_database
 from rota.testing import Harness
 from tests.support.runs import claim_limited, finish_all, make

@@ -9,7 +9,7 @@ import pytest
 from rota.core.states import RunState
 from rota.errors import QuotaExceeded
 from rota.testing import Harness
-from rota.testing.hands import HandWorker
+from rota.testing.harness.manual_worker import HandWorker
 from tests.support.clock import MINUTE, SECOND
 
 S = RunState

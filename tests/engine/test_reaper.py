@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from rota import Rota, RunState
-from rota.engine.reaper import Reaper
+from rota.engine.loops.reaper import Reaper
 from rota.testing import Harness
 from tests.engine.working import SECOND
 
@@ -100,7 +100,7 @@ async def test_when_the_clock_is_set_it_waits_again(harness: Harness, reaper: Re
 
 
 async def test_a_full_batch_does_not_block_it(either: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.engine.reaper._BATCH", 3)
+    monkeypatch.setattr("rota.engine.loops.reaper._BATCH", 3)
     reaper = Reaper(either.store, INTERVAL, HEARTBEAT)
     await seasoned(either, reaper)
     runs = [await either.enqueue("job") for _ in range(7)]

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.counts import HOUR, MINUTE, Counted, Rows
+from rota.core.monitoring.counters import HOUR, MINUTE, Counted, Rows
 from rota.core.states import RunState
-from rota.engine.meters import Meters
-from rota.engine.recorder import Recorder
+from rota.engine.loops.chart_recorder import Recorder
+from rota.engine.observability.meters import Meters
 from rota.errors import Unavailable
-from rota.store.database import Tx
+from rota.store.databases.database import Tx
 from rota.testing import Harness
 
 ROWS = "select span, at, source, counted from rota_count order by span, at, source"
@@ -144,7 +144,7 @@ async def test_an_orderly_end_writes_the_last_seconds(harness: Harness, monkeypa
 
     ended(meters)
     monkeypatch.setattr(harness.store.insight, "record", never)
-    monkeypatch.setattr("rota.engine.recorder._LAST_WORDS", 0.01)
+    monkeypatch.setattr("rota.engine.loops.chart_recorder._LAST_WORDS", 0.01)
     await recorder.close()  # and waits for nobody
 
 

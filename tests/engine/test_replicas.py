@@ -11,19 +11,20 @@ import asyncpg
 import pytest
 
 from rota import Fail, Retry, Rota, cron
-from rota.client import Order
-from rota.core.claims import SUSPECTS, NeededRequest
-from rota.core.model import Enqueued, RunFilter
-from rota.core.needs import met_by
-from rota.core.replicas import Replica
+from rota.client.client import Order
+from rota.core.runs.claim import SUSPECTS, NeededRequest
+from rota.core.runs.run import Enqueued, RunFilter
 from rota.core.states import RunState
-from rota.engine.conductor import Conductor
+from rota.core.workers.replicas import Replica
+from rota.core.workers.requirements import met_by
+from rota.engine.loops.replica_conductor import Conductor
 from rota.errors import Conflict, Invalid, UnknownRun
-from rota.store import Store, conducting, open_database
-from rota.store.database import Tx
-from rota.store.replicas import reserve
+from rota.store import Store, open_database
+from rota.store.databases.database import Tx
+from rota.store.workers import replica_parents
+from rota.store.workers.replicas import reserve
 from rota.testing import Harness
-from rota.testing.hands import HandWorker
+from rota.testing.harness.manual_worker import HandWorker
 from tests.engine.working import Working
 from tests.support.clock import MINUTE, SECOND
 
@@ -253,7 +254,7 @@ async def test_one_that_is_to_be_tried_again_goes_to_others_if_its_worker_stays_
 
 async def test_absent_workers_are_looked_for_in_turn(either: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one run at a time here: each look goes on where the last one ended."""
-    monkeypatch.setattr(conducting, "_WATCHED", 1)
+    monkeypatch.setattr(replica_parents, "_WATCHED", 1)
     await either.declare("install", replicas={"all": True, "absent_after": "5m"})
     await either.worker("a").heartbeat()
     runs = [await either.enqueue("install") for _ in range(3)]

@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from rota import Outcome, RunState
-from rota.core.endings import Report
-from rota.engine.reporter import Reporter
+from rota.core.runs.outcome import Report
+from rota.engine.worker.reporter import Reporter
 from rota.errors import DeadlineExceeded, Invalid
 from rota.store import Store
-from rota.store.reporting import Reported
+from rota.store.runs.report import Reported
 from rota.testing import Harness
 from tests.engine.working import Working
 from tests.support.shaky import Fault, ShakyStore
@@ -25,8 +25,8 @@ every_fault = pytest.mark.parametrize("fault", ["refused", "unanswered", "broken
 
 @pytest.fixture(autouse=True)
 def _soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.engine.reporter._REST_AFTER_TROUBLE", 0.01)
-    monkeypatch.setattr("rota.engine.worker._TROUBLE", 0.01)
+    monkeypatch.setattr("rota.engine.worker.reporter._REST_AFTER_TROUBLE", 0.01)
+    monkeypatch.setattr("rota.engine.worker.worker._TROUBLE", 0.01)
 
 
 @every_fault
@@ -155,7 +155,7 @@ async def test_what_is_to_be_said_before_a_report_and_takes_too_long_is_an_expec
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Told in words, without a traceback; and the third time the report goes without it."""
-    monkeypatch.setattr("rota.engine.reporter._PATIENCE", 0.01)
+    monkeypatch.setattr("rota.engine.worker.reporter._PATIENCE", 0.01)
     run = await harness.enqueue("work")
     worker = await harness.worker("a").claim(1)
     reporter = Reporter(harness.store, settled=lambda report: None, before=asyncio.Event().wait)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from rota.core.claims import Claim, ClaimRequest
+from rota.core.runs.claim import Claim, ClaimRequest
 from rota.core.states import RunState
 from rota.store import Store
 from rota.testing import Harness

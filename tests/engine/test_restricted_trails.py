@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from rota.core.model import Enqueued
-from rota.core.signals import Retry
+from rota.core.progress.control_flow import Retry
+from rota.core.runs.run import Enqueued
 from rota.core.states import RunState
 from rota.testing import Harness
 from tests.support.clock import SECOND

@@ -10,8 +10,8 @@ from datetime import timedelta
 import pytest
 
 from rota import Cancelled, Context, Outcome, RunState
-from rota.core.steps import StepOption, StepState
-from rota.store.database import Tx
+from rota.core.progress.steps import StepOption, StepState
+from rota.store.databases.database import Tx
 from rota.testing import Harness
 from tests.engine.test_steps import states_of
 from tests.engine.working import Working

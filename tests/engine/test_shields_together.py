@@ -10,8 +10,8 @@ from datetime import timedelta
 import pytest
 
 from rota import Cancelled, Context, RunState
-from rota.core.notes import Notes
-from rota.core.steps import StepOption
+from rota.core.progress.notes import Notes
+from rota.core.progress.steps import StepOption
 from rota.testing import Harness
 from tests.engine.working import Working
 from tests.support.waiting import until

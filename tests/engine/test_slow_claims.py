@@ -6,8 +6,8 @@ import asyncio
 
 from rota import RunState
 from rota.engine.engine import worker_info
-from rota.engine.heartbeat import Beat
-from rota.engine.worker import Worker
+from rota.engine.worker.heartbeat import Beat
+from rota.engine.worker.worker import Worker
 from rota.store import Extended
 from rota.testing import Harness
 from tests.engine.working import SECOND

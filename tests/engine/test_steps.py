@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rota import Context, Fail, Outcome, Retry, RunState, Snooze, SyncContext
-from rota.core.steps import Step, StepState
+from rota.core.progress.steps import Step, StepState
 from rota.errors import Invalid, LeaseLost, StepTwice, UnknownStep
 from rota.testing import Harness
 from tests.engine.working import SECOND, Working

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from rota import Context, Outcome, RunState
-from rota.core.endings import Report
-from rota.store.database import Tx
-from rota.store.reporting import Reported
+from rota.core.runs.outcome import Report
+from rota.store.databases.database import Tx
+from rota.store.runs.report import Reported
 from rota.testing import Harness
 from tests.engine.working import AT_ONCE, Working
 from tests.support import isolated_jobs
@@ -98,7 +98,7 @@ async def test_a_process_that_does_not_end_is_killed_and_handed_back(
 async def test_the_buffer_goes_back_before_the_grace_is_over(
     either: Harness, working: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rota.engine.worker.buffer_target", lambda _rate: 5)
+    monkeypatch.setattr("rota.engine.worker.worker.buffer_target", lambda _rate: 5)
     release = asyncio.Event()
 
     @either.app.job
@@ -165,7 +165,7 @@ async def test_a_claim_under_way_is_awaited_and_handed_back(either: Harness, wor
 async def test_it_ends_soon_even_with_the_database_away(
     harness: Harness, working: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rota.engine.worker._LAST_REPORTS", 0.05)
+    monkeypatch.setattr("rota.engine.worker.worker._LAST_REPORTS", 0.05)
 
     @harness.app.job
     async def endless() -> None:

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from rota import Outcome, RunState
-from rota.core.claims import AT_ONCE, Ask, Claim, ClaimRequest
-from rota.core.endings import Report
-from rota.durations import in_micros
-from rota.engine.suspects import Suspects
+from rota.core.runs.claim import AT_ONCE, Ask, Claim, ClaimRequest
+from rota.core.runs.outcome import Report
+from rota.engine.worker.suspects import Suspects
 from rota.testing import Harness
+from rota.values.durations import in_micros
 from tests.engine.working import SECOND, Working
 from tests.support.waiting import until
 
@@ -141,7 +141,7 @@ async def test_a_busy_worker_looks_for_suspects_too(
     harness: Harness, working: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its slots never idle, its buffer is never empty by itself."""
-    monkeypatch.setattr("rota.engine.worker.buffer_target", lambda _rate: 20)
+    monkeypatch.setattr("rota.engine.worker.worker.buffer_target", lambda _rate: 20)
     over = False
 
     @harness.app.job

@@ -12,8 +12,9 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from rota import Context, Order, RunState, SyncContext, tracing
+from rota import Context, Order, RunState, SyncContext
 from rota.errors import Unavailable
+from rota.observability import tracing
 from rota.testing import Harness
 from tests.engine.working import Working
 

@@ -9,11 +9,11 @@ from datetime import timedelta
 import pytest
 
 from rota import Context, LeaseLost, Order, Outcome, Rota, RunState, SyncContext
-from rota.core.notes import Notes
-from rota.engine.heartbeat import Heartbeat
+from rota.core.progress.notes import Notes
+from rota.engine.worker.heartbeat import Heartbeat
 from rota.errors import Invalid
 from rota.store import Store, open_database
-from rota.store.database import Row, Tx
+from rota.store.databases.database import Row, Tx
 from rota.testing import Harness, adrain
 from tests.engine.working import SECOND, Working
 from tests.support import isolated_jobs

@@ -7,8 +7,8 @@ import pytest
 
 from rota.app import Rota
 from rota.config import Config
-from rota.core.triggers import every
-from rota.engine.watchman import Watchman
+from rota.core.calendar.triggers import every
+from rota.engine.loops.expectation_watcher import Watchman
 from rota.errors import Invalid, NotExpected, UnknownJob, UnknownSchedule
 from rota.testing import Harness
 

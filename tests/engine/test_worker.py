@@ -11,8 +11,8 @@ from datetime import timedelta
 import pytest
 
 from rota import Context, Order, Retry, Rota, RunState
-from rota.core.model import JobDefinition
-from rota.core.publishing import new_run
+from rota.core.jobs.job import JobDefinition
+from rota.core.runs.options import new_run
 from rota.testing import Harness, adrain
 from tests.engine.working import SECOND, Working
 from tests.support import isolated_jobs
@@ -174,7 +174,7 @@ async def test_context_variables_do_not_leak_from_run_to_run(
     harness: Harness, working: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a full buffer, the end of one attempt begins the next."""
-    monkeypatch.setattr("rota.engine.worker.buffer_target", lambda _rate: 10)
+    monkeypatch.setattr("rota.engine.worker.worker.buffer_target", lambda _rate: 10)
     tenant = contextvars.ContextVar("tenant", default="nobody")
     seen: list[str] = []
 
@@ -283,7 +283,7 @@ async def test_with_one_slot_every_queue_has_its_turn(either: Harness, working: 
 async def test_at_most_once_work_is_never_buffered(
     harness: Harness, working: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rota.engine.worker.buffer_target", lambda _rate: 10)
+    monkeypatch.setattr("rota.engine.worker.worker.buffer_target", lambda _rate: 10)
     release = asyncio.Event()
 
     @harness.app.job(on_lost="fail")

@@ -7,13 +7,13 @@ from typing import Any, Self
 
 import msgspec
 
-from rota.core.model import Run
+from rota.core.runs.run import Run
 from rota.core.states import RunState
 from rota.engine.engine import worker_info
-from rota.engine.worker import Worker
+from rota.engine.worker.worker import Worker
 from rota.store import Store
 from rota.testing import Harness
-from rota.testing.hands import RunReference
+from rota.testing.harness.manual_worker import RunReference
 from tests.support.waiting import until
 
 BEAT = timedelta(milliseconds=50)

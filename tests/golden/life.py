@@ -50,7 +50,7 @@ def make_app(schema: int) -> Rota:
 
 def chapter_of_schedules(app: Rota) -> None:
     from rota import every
-    from rota.core.triggers import cron
+    from rota.core.calendar.triggers import cron
 
     @app.job(max_concurrency=1)
     def narrow(name: str) -> str:
@@ -171,7 +171,7 @@ async def with_strangers(harness: Harness, name: str = "dash") -> None:
 
 
 async def counted(harness: Harness) -> None:
-    from rota.engine.recorder import Recorder
+    from rota.engine.loops.chart_recorder import Recorder
 
     recorder = Recorder(harness.store, harness.app.meters, "golden")
     await harness.enqueue("upload", name="counted")

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import apsw
 
-from rota.store.statements import schema_version
+from rota.store.databases.statements import schema_version
 from tests.support.postgres import PostgresCluster, find_binaries
 
 HERE = Path(__file__).parent

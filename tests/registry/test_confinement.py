@@ -10,7 +10,7 @@ import pytest
 
 from rota import Context, Invalid
 from rota.registry.jobs import declare
-from rota.sizes import format_size, parse_size
+from rota.values.sizes import format_size, parse_size
 
 
 def work() -> None: ...

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rota import Rota, every, once
-from rota.core.triggers import Cron
+from rota.core.calendar.triggers import Cron
 from rota.errors import BadTrigger, Invalid, UnknownJob
 
 

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.jsonvalue import Limits
 from rota.errors import BadPayload, Invalid
 from rota.registry.signature import PayloadType, check_schema
+from rota.values.json import Limits
 
 LIMITS = Limits()
 

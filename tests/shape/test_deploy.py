@@ -17,12 +17,12 @@ import yaml
 
 from rota import Rota
 from rota.api import probes
-from rota.api.health import PROBES
+from rota.api.monitoring.health import PROBES
 from rota.cli import root
 from rota.config import SETTINGS, Config, load_config
-from rota.durations import parse_duration
-from rota.engine.meters import Meters
+from rota.engine.observability.meters import Meters
 from rota.server import BEYOND_GRACE
+from rota.values.durations import parse_duration
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -9,37 +9,13 @@ import click
 import pytest
 
 from rota import Attempt, BlockingClient, Client, Context, Enqueued, Job, Run, RunFilter, Schedule, SyncContext
-from rota.accounting import Accounts
-from rota.api.orders import RunBody
-from rota.api.requests import LARGEST_BODY
-from rota.assigning import Assigning
+from rota.api.operations.enqueue_body import RunBody
+from rota.api.operations.request import LARGEST_BODY
 from rota.cli import root
-from rota.client import MOST_LISTED
-from rota.config import load_config
-from rota.core.access import Role, Token
-from rota.core.applying import read_file
-from rota.core.commands import COMMAND_OPTIONS
-from rota.core.documents import parse
-from rota.core.expectations import EXPECTED, OPTIONS, Breached, Expected
-from rota.core.http import HTTP_OPTIONS
-from rota.core.limits import WHEN_FULL
-from rota.core.notes import LogLine, Progress
-from rota.core.notifications import ON
-from rota.core.notifications import OPTIONS as NOTIFICATION_OPTIONS
-from rota.core.outside import Assignment, Heartbeat
-from rota.core.overview import Attention, NextFire, Overview
-from rota.core.policies import CATCH_UP, FAILURE, OVERLAP
-from rota.core.publishing import RUN_OPTIONS
-from rota.core.recent import Recent, RecentRun
-from rota.core.schedules import SCHEDULE_OPTIONS
-from rota.core.series import Bucket
-from rota.core.states import Outcome
-from rota.core.steps import Step
-from rota.core.timeline import Lane, TimelineAttempt
-from rota.core.workers import Worker, WorkerState
-from rota.data_jobs import DataJobs
-from rota.defining import Defining
-from rota.echoes import (
+from rota.client.access.tokens import Tokens
+from rota.client.alerts.expectations import Expecting
+from rota.client.alerts.notifications import Notifications
+from rota.client.blocking_parts import (
     BlockingDataJobs,
     BlockingExpecting,
     BlockingInsight,
@@ -48,16 +24,39 @@ from rota.echoes import (
     BlockingSchedules,
     BlockingWorkers,
 )
-from rota.engine.context import RunContext
-from rota.expectations import Expecting
-from rota.governing import Governing
-from rota.insight import Insight
-from rota.notifications import Notifications
-from rota.outside import Outside
+from rota.client.client import MOST_LISTED, Assigning
+from rota.client.external.external import Outside
+from rota.client.jobs.data_jobs import DataJobs
+from rota.client.jobs.jobs import Governing
+from rota.client.monitoring.monitoring import Insight
+from rota.client.schedules.definition import Defining
+from rota.client.schedules.history import Accounts
+from rota.client.schedules.schedules import Schedules
+from rota.client.workers.workers import Workers
+from rota.config import load_config
+from rota.core.access.roles import Role, Token
+from rota.core.alerts.expectations import EXPECTED, OPTIONS, Breached, Expected
+from rota.core.alerts.notifications import ON
+from rota.core.alerts.notifications import OPTIONS as NOTIFICATION_OPTIONS
+from rota.core.external.external import Assignment, Heartbeat
+from rota.core.jobs.command import COMMAND_OPTIONS
+from rota.core.jobs.http import HTTP_OPTIONS
+from rota.core.limits.limits import WHEN_FULL
+from rota.core.monitoring.charts import Bucket
+from rota.core.monitoring.overview import Attention, NextFire, Overview
+from rota.core.monitoring.recent_runs import Recent, RecentRun
+from rota.core.monitoring.timeline import Lane, TimelineAttempt
+from rota.core.progress.notes import LogLine, Progress
+from rota.core.progress.steps import Step
+from rota.core.runs.options import RUN_OPTIONS
+from rota.core.schedules.diff import read_file
+from rota.core.schedules.documents import parse
+from rota.core.schedules.policies import CATCH_UP, FAILURE, OVERLAP
+from rota.core.schedules.schedule import SCHEDULE_OPTIONS
+from rota.core.states import Outcome
+from rota.core.workers.worker import Worker, WorkerState
+from rota.engine.handlers.context import RunContext
 from rota.registry.jobs import JOB_OPTIONS
-from rota.scheduling import Schedules
-from rota.staffing import Workers
-from rota.tokens import Tokens
 from tests.support.pages import ROOT, pages
 
 TOML = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)

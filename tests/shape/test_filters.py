@@ -7,18 +7,18 @@ import click
 import msgspec
 import pytest
 
-from rota.api.bulk import RunsBulkBody
-from rota.api.filters import RunQuery
-from rota.api.openapi import described
+from rota.api.docs.openapi import described
+from rota.api.operations.run_filter import RunQuery
+from rota.api.runs.bulk import RunsBulkBody
 from rota.app import Rota
-from rota.cli.filtering import filter_of as filter_of_options
-from rota.cli.runcontrol import cancel, count, retry
-from rota.cli.runs import ls
-from rota.core.model import RunFilter
-from rota.core.scope import Scope
+from rota.cli.runs.run_control import cancel, count, retry
+from rota.cli.runs.runs import ls
+from rota.cli.terminal.run_filter import filter_of as filter_of_options
+from rota.core.runs.run import RunFilter
 from rota.core.states import RunState
-from rota.remote.writing import filter_of, query_of
+from rota.remote.encode import filter_of, query_of
 from rota.server import asgi
+from rota.values.scope import Scope
 from tests.support.pages import ROOT
 
 NAMED: dict[str, str] = {"states": "state"}

@@ -17,7 +17,7 @@ from importlib import resources
 
 import pytest
 
-from rota.store.statements import _BLOCK
+from rota.store.databases.statements import _BLOCK
 
 WRITE = re.compile(r"(?<!do )(?<!for )(?<!for no key )\b(?:update|delete from) (rota_\w+)")
 READ = re.compile(r"\b(?:from|join|using)\s+\(?\s*(rota_\w+)|(?:from|using)\s[^()]*?,\s*(rota_\w+)")

@@ -7,31 +7,30 @@ from typing import Any
 
 import pytest
 
-from rota.accounting import Accounts
-from rota.assigning import Assigning
-from rota.client import Client
-from rota.data_jobs import DataJobs
-from rota.expectations import Expecting
-from rota.faults import Faults
-from rota.governing import Governing
-from rota.insight import Insight
-from rota.notifications import Notifications
-from rota.outside import Outside
-from rota.quotas import Quotas
+from rota.client.access.tokens import Tokens
+from rota.client.alerts.expectations import Expecting
+from rota.client.alerts.notifications import Notifications
+from rota.client.client import Assigning, Client
+from rota.client.external.external import Outside
+from rota.client.jobs.data_jobs import DataJobs
+from rota.client.jobs.jobs import Governing
+from rota.client.limits.quotas import Quotas
+from rota.client.monitoring.error_groups import Faults
+from rota.client.monitoring.monitoring import Insight
+from rota.client.schedules.history import Accounts
+from rota.client.schedules.schedules import Schedules
+from rota.client.workers.workers import Workers
+from rota.remote.access.tokens import RemoteTokens
+from rota.remote.alerts.expectations import RemoteExpecting
+from rota.remote.alerts.notifications import RemoteNotifications
 from rota.remote.client import RemoteClient
-from rota.remote.data_jobs import RemoteDataJobs
-from rota.remote.expectations import RemoteExpecting
-from rota.remote.faults import RemoteFaults
-from rota.remote.insight import RemoteInsight
-from rota.remote.notifications import RemoteNotifications
-from rota.remote.outside import RemoteOutside
-from rota.remote.quotas import RemoteQuotas
-from rota.remote.schedules import RemoteSchedules
-from rota.remote.tokens import RemoteTokens
-from rota.remote.workers import RemoteWorkers
-from rota.scheduling import Schedules
-from rota.staffing import Workers
-from rota.tokens import Tokens
+from rota.remote.external.external import RemoteOutside
+from rota.remote.jobs.data_jobs import RemoteDataJobs
+from rota.remote.limits.quotas import RemoteQuotas
+from rota.remote.monitoring.error_groups import RemoteFaults
+from rota.remote.monitoring.monitoring import RemoteInsight
+from rota.remote.schedules.schedules import RemoteSchedules
+from rota.remote.workers.workers import RemoteWorkers
 
 NOT_OVER_HTTP = {
     Client: {"prepare", "enqueue_shown", "within"},  # for the API itself, which gives others what comes of them

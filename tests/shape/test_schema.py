@@ -8,12 +8,12 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from rota.core.model import MAX_PRIORITY, MIN_PRIORITY
+from rota.core.jobs.job import MAX_PRIORITY, MIN_PRIORITY
+from rota.core.progress.steps import RECORDED
 from rota.core.states import FINAL_STATES, Outcome
-from rota.core.steps import RECORDED
 from rota.store import Store, open_database
-from rota.store.database import Tx
-from rota.store.statements import POSTGRES, SQLITE, Dialect, blocks, compile_statement, migrations
+from rota.store.databases.database import Tx
+from rota.store.databases.statements import POSTGRES, SQLITE, Dialect, blocks, compile_statement, migrations
 
 _OWN_FORMS = (SQLITE.name, POSTGRES.name)
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from importlib import resources
 
-from rota.store.statements import _BLOCK, _SHARED
+from rota.store.databases.statements import _BLOCK, _SHARED
 
 TAKEN_IN_PLACE = re.compile(r"\bin \(\s*select\b[^()]*\blimit\b[^()]*(?:for_update|for update)")
 

@@ -13,8 +13,8 @@ import pytest
 
 from rota import testing
 from rota.testing import plugin
-from rota.testing.blockingharness import BlockingHarness
-from rota.testing.harness import Harness
+from rota.testing.harness.blocking_harness import BlockingHarness
+from rota.testing.harness.harness import Harness
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "testing.md").read_text()

@@ -7,8 +7,8 @@ from typing import cast
 import pytest
 
 from rota.store import Store, open_database
-from rota.store.postgres import PostgresDatabase
-from rota.store.sqlite import SqliteDatabase
+from rota.store.databases.postgres.postgres import PostgresDatabase
+from rota.store.databases.sqlite.sqlite import SqliteDatabase
 from tests.support.clock import ManualClock
 
 

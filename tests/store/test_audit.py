@@ -4,14 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rota.core.events import Event
+from rota.core.calendar.triggers import every
+from rota.core.ledger.audit import Event
 from rota.core.states import Outcome
-from rota.core.triggers import every
 from rota.errors import UnknownSchedule
-from rota.instants import instant
 from rota.store import Store
-from rota.store.backfilling import Order
-from rota.store.schedules import Change
+from rota.store.ledger.backfill import Order
+from rota.store.schedules.change import Change
+from rota.values.instants import instant
 from tests.support.clock import MINUTE, ManualClock
 from tests.support.runs import WORK, claim, put, put_and_claim, tell
 from tests.support.schedules import definition_of, edit, make_schedule, plan, runs_of

@@ -7,15 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.backfilling import Backfill
-from rota.core.model import JobDefinition
+from rota.core.calendar.triggers import after, every
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.unique import Unique
+from rota.core.ledger.backfill import Backfill
 from rota.core.states import Outcome, RunState
-from rota.core.triggers import after, every
-from rota.core.unique import Unique
 from rota.errors import Invalid, JobDisabled
-from rota.instants import instant
 from rota.store import Store
-from rota.store.backfilling import Order
+from rota.store.ledger.backfill import Order
+from rota.values.instants import instant
 from tests.support.clock import ManualClock
 from tests.support.ledgers import JOB
 from tests.support.runs import claim, claim_limited, finish, tell

@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
-from rota.client import Client
+from rota.client.client import Client
 from rota.config import Config
-from rota.core.bulking import BulkResult, Counted, SoFar
-from rota.core.model import CancelPolicy, JobDefinition, RunFilter
+from rota.core.jobs.job import CancelPolicy, JobDefinition
+from rota.core.runs.bulk import BulkResult, Counted, SoFar
+from rota.core.runs.run import RunFilter
 from rota.core.states import Outcome, RunState
 from rota.errors import BulkMismatch, Invalid
-from rota.instants import instant
 from rota.registry.jobs import Registry
 from rota.store import Store
-from rota.store.database import Tx
+from rota.store.databases.database import Tx
+from rota.values.instants import instant
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import WORK, claim, ids, make, put, put_and_claim, state_of, tell
 
@@ -131,7 +132,7 @@ async def test_states_that_cannot_be_are_refused(client: Client) -> None:
 async def test_an_interrupted_cancel_is_finished_by_another(
     store: Store, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rota.bulk._BITE", 2)
+    monkeypatch.setattr("rota.client.runs.bulk._BITE", 2)
     await store.enqueue([make() for _ in range(7)])
     with pytest.raises(Interrupted):
         await client.cancel_many(MINE, progress=interrupting(4))
@@ -168,7 +169,7 @@ async def test_what_was_retried_is_not_retried_again(store: Store, client: Clien
 async def test_an_interrupted_retry_is_finished_by_another(
     store: Store, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rota.bulk._BITE", 2)
+    monkeypatch.setattr("rota.client.runs.bulk._BITE", 2)
     runs = [await failed(store) for _ in range(5)]
     with pytest.raises(Interrupted):
         await client.retry_many(FAILED, progress=interrupting(2))

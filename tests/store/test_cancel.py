@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
-from rota.core.model import CancelPolicy, JobDefinition
+from rota.core.jobs.job import CancelPolicy, JobDefinition
 from rota.core.states import Outcome, RunState
 from rota.errors import NotCancellable, RunIsFinal, UnknownRun
-from rota.store import Store, control, new_id
+from rota.store import Store, new_id
+from rota.store.runs import cancel
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import LEASE, claim, finish, outcomes_of, put, put_and_claim, state_of, tell
 
@@ -137,7 +138,7 @@ async def test_what_a_person_cancelled_no_policy_takes_over(
     held = await put_and_claim(store)
     await store.cancel(held.run_id, reason, actor)
     superseded = await store.database.transact(
-        lambda tx: control.supersede(tx, held.run_id, "superseded by another", "policy:overlap")
+        lambda tx: cancel.supersede(tx, held.run_id, "superseded by another", "policy:overlap")
     )
     assert superseded is RunState.CANCELLING
     assert await tell(store, held, Outcome.CANCELLED)
@@ -147,7 +148,7 @@ async def test_what_a_person_cancelled_no_policy_takes_over(
 
 async def test_what_a_policy_stopped_stays_so(store: Store) -> None:
     held = await put_and_claim(store)
-    await store.database.transact(lambda tx: control.supersede(tx, held.run_id, "superseded", "policy:overlap"))
+    await store.database.transact(lambda tx: cancel.supersede(tx, held.run_id, "superseded", "policy:overlap"))
     await store.cancel(held.run_id, "enough", "ann")
     assert await tell(store, held, Outcome.CANCELLED)
     rows = await store.database.read(lambda tx: tx.fetch_sql("select reason, cancelled_by from rota_run"))

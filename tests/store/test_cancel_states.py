@@ -4,11 +4,12 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from rota.core.endings import Wait
-from rota.core.model import CancelPolicy, JobDefinition
+from rota.core.jobs.job import CancelPolicy, JobDefinition
+from rota.core.runs.outcome import Wait
 from rota.core.states import FINAL_STATES, LIVE_STATES, Outcome, RunState
 from rota.errors import Conflict, NotCancellable, RunIsFinal
-from rota.store import Store, control
+from rota.store import Store
+from rota.store.runs import cancel
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import LEASE, claim, put, put_and_claim, tell
 
@@ -44,7 +45,7 @@ async def cancelled(store: Store) -> str:
 
 async def skipped(store: Store) -> str:
     run_id = await put(store)
-    await store.database.transact(lambda tx: control.supersede(tx, run_id, "first", "policy:overlap"))
+    await store.database.transact(lambda tx: cancel.supersede(tx, run_id, "first", "policy:overlap"))
     return run_id
 
 

@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from rota.core.claims import Watermark
-from rota.core.model import JobDefinition
+from rota.core.jobs.job import JobDefinition
+from rota.core.runs.claim import Watermark
 from rota.core.states import Outcome, RunState
-from rota.instants import instant
 from rota.store import Store, open_database
+from rota.values.instants import instant
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import LEASE, claim, ids, make, put, put_and_claim, state_of, tell
 

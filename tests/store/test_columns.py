@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.store import Store
-from rota.store.columns import Columns, column, columns_of
+from rota.store.databases.columns import Columns, column, columns_of
 from tests.support.runs import WORK
 
 _rows = st.integers(1, 3).flatmap(

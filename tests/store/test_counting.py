@@ -7,14 +7,17 @@ from uuid import UUID
 
 import pytest
 
-from rota.core.claims import NIL_ID
-from rota.core.model import JobDefinition, Retention
+from rota.core.calendar.triggers import every
+from rota.core.jobs.job import JobDefinition, Retention
+from rota.core.runs.claim import NIL_ID
 from rota.core.states import RunState
-from rota.core.triggers import every
 from rota.errors import Conflict
-from rota.store import Store, counting, jobs, pruning, statistics
-from rota.store.database import Row, Tx
-from rota.store.statements import POSTGRES, compile_statement
+from rota.store import Store
+from rota.store.databases.database import Row, Tx
+from rota.store.databases.statements import POSTGRES, compile_statement
+from rota.store.jobs import jobs
+from rota.store.monitoring import count_runs, statistics
+from rota.store.runs import prune as pruning
 from tests.support.clock import ManualClock
 from tests.support.runs import claim, finish, make
 from tests.support.schedules import make_schedule, minutes, plan, runs_of
@@ -118,7 +121,7 @@ async def test_a_run_made_long_after_its_id_counts_once(store: Store, clock: Man
 async def test_a_history_at_random(
     store: Store, second: Store, clock: ManualClock, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "_BITE", 7)
+    monkeypatch.setattr(count_runs, "_BITE", 7)
     monkeypatch.setattr(pruning, "_BITE", 5)
     chance = random.Random(seed)
     ended = 0
@@ -149,10 +152,10 @@ async def test_counting_repeated_after_an_unknown_outcome_counts_once(store: Sto
     await work(store, 1)
     clock.advance(HOUR)
     for _ in range(2):
-        await store.database.transact(counting.count("work"))
+        await store.database.transact(count_runs.count("work"))
     await work(store)
     for _ in range(2):
-        await store.database.transact(counting.count_passed("work"))
+        await store.database.transact(count_runs.count_passed("work"))
     assert (await total(store), await looked_at(store)) == (2, 0)
 
 
@@ -163,7 +166,7 @@ async def test_runs_that_counting_has_passed_are_gone_through_a_bite_at_a_time(
         await put(store, clock)
     clock.advance(HOUR)
     await prune(store)
-    monkeypatch.setattr(counting, "_BITE", 2)
+    monkeypatch.setattr(count_runs, "_BITE", 2)
     passed = "select run_id from rota_uncounted"
     assert len(await fetch(store, passed)) == 5
     await work(store, 3)
@@ -197,7 +200,7 @@ async def test_the_trouble_of_one_job_is_not_that_of_others(
 async def test_skipped_runs_are_found_without_looking_at_history(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "_SKIPS_KEPT", 3)
+    monkeypatch.setattr(count_runs, "_SKIPS_KEPT", 3)
     clock.advance(timedelta(days=5_000))  # far ahead of the ids of these runs
     await make_schedule(store, trigger=every("1m"))
     for _ in range(6):

@@ -5,12 +5,12 @@ import asyncio
 import msgspec
 import pytest
 
-from rota.core.model import JobDefinition
-from rota.core.pipelines import Part
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.pipelines import Part
 from rota.errors import Conflict, JobInUse, UnknownJob
 from rota.registry.data_jobs import define_data_job
 from rota.store import Store
-from rota.store.data_jobs import DataJobChanges, Seen
+from rota.store.jobs.data_jobs import DataJobChanges, Seen
 from tests.support.runs import claim, make, put
 
 NOTHING = (0, 0, 0)

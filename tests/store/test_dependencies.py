@@ -8,16 +8,18 @@ import msgspec
 import pytest
 
 from rota import Client, Config, Follows
-from rota.core.dependencies import MOST_FOLLOWED
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition, NewRun, Retention, RunFilter
+from rota.client.runs.enqueue import linked
+from rota.core.jobs.job import JobDefinition, Retention
+from rota.core.limits.limits import Limit
+from rota.core.runs.dependencies import MOST_FOLLOWED
+from rota.core.runs.run import NewRun, RunFilter
 from rota.core.states import Outcome, RunState
 from rota.errors import Invalid, UnknownRun
-from rota.linking import linked
 from rota.registry.jobs import Registry
-from rota.store import Store, control, new_id
-from rota.store.database import Row, Tx
-from rota.store.postgres import PostgresTx
+from rota.store import Store, new_id
+from rota.store.databases.database import Row, Tx
+from rota.store.databases.postgres.postgres import PostgresTx
+from rota.store.runs import cancel
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import (
     LEASE,
@@ -95,7 +97,7 @@ async def is_cancelled_while_it_runs(store: Store, _clock: ManualClock, run_id: 
 
 
 async def is_superseded(store: Store, _clock: ManualClock, run_id: str) -> None:
-    await store.database.transact(lambda tx: control.supersede(tx, run_id, "superseded", "policy:overlap"))
+    await store.database.transact(lambda tx: cancel.supersede(tx, run_id, "superseded", "policy:overlap"))
 
 
 Ending = Callable[[Store, ManualClock, str], Awaitable[None]]
@@ -242,7 +244,7 @@ class Counting:
         self.count = 0
         kind = PostgresTx
         if store.database.dialect.name == "sqlite":
-            from rota.store.sqlite import SqliteTx
+            from rota.store.databases.sqlite.sqlite import SqliteTx
 
             kind = SqliteTx  # type: ignore[assignment]
         fetch = kind.fetch

@@ -7,7 +7,7 @@ import pytest
 
 from rota.core.states import Outcome, RunState
 from rota.store import Store
-from rota.store.postgres import PostgresTx
+from rota.store.databases.postgres.postgres import PostgresTx
 from tests.store.test_dependencies import enqueue, left_over, others, put_after
 from tests.support.runs import claim, finish, put, put_and_claim, state_of, tell, until
 
@@ -109,7 +109,7 @@ async def test_whoever_comes_to_follow_one_that_is_just_ending_in_vain(
 async def test_two_ends_that_end_the_same_runs_in_vain(postgres_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each finds the other's first: in the order of ids they wait, and do not deadlock."""
     store = postgres_store
-    monkeypatch.setattr("rota.store.postgres._TRIES", 1)
+    monkeypatch.setattr("rota.store.databases.postgres.postgres._TRIES", 1)
     first, second = await put(store), await put(store)
     call = await enqueue(
         store,

@@ -12,12 +12,13 @@ from functools import partial
 
 import pytest
 
-from rota.core.claims import AT_ONCE, PLAIN, Ask, ClaimRequest, LimitedRequest, NeededRequest
-from rota.core.model import Retention
-from rota.core.needs import Met
+from rota.core.jobs.job import Retention
+from rota.core.runs.claim import AT_ONCE, PLAIN, Ask, ClaimRequest, LimitedRequest, NeededRequest
 from rota.core.states import Outcome
-from rota.store import Store, postgres
-from rota.store.walking import PINNED
+from rota.core.workers.requirements import Met
+from rota.store import Store
+from rota.store.databases.pinned_plans import PINNED
+from rota.store.databases.postgres import postgres
 from tests.conftest import migrated
 from tests.support import depths
 from tests.support.depths import Reading

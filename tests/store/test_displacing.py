@@ -7,17 +7,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.claims import Claim
-from rota.core.endings import Wait
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition, NewRun
-from rota.core.quotas import quota_of
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.unique import Unique
+from rota.core.limits.limits import Limit
+from rota.core.limits.quotas import quota_of
+from rota.core.runs.claim import Claim
+from rota.core.runs.outcome import Wait
+from rota.core.runs.run import NewRun
 from rota.core.states import Outcome, RunState
-from rota.core.unique import Unique
 from rota.errors import NotTriggered
-from rota.instants import instant
 from rota.store import Store
-from rota.store.backfilling import Order
+from rota.store.ledger.backfill import Order
+from rota.values.instants import instant
 from tests.support.accounts import rows
 from tests.support.clock import ManualClock
 from tests.support.runs import claim, claim_limited, finish, make, outcomes_of, put, tell

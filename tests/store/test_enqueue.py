@@ -6,8 +6,8 @@ import pytest
 
 from rota.core.states import Outcome, RunState
 from rota.errors import DuplicateRun
-from rota.instants import instant
 from rota.store import Store
+from rota.values.instants import instant
 from tests.support.clock import MINUTE, SECOND, ManualClock
 from tests.support.runs import claim, finish, ids, make, outcomes_of, put, put_and_claim, state_of
 

@@ -5,16 +5,16 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from rota.core.actors import POLICY
-from rota.core.limits import Limit
-from rota.core.model import CancelPolicy, JobDefinition, Retention
+from rota.core.calendar.triggers import every
+from rota.core.jobs.job import CancelPolicy, JobDefinition, Retention
+from rota.core.jobs.unique import Unique
+from rota.core.limits.limits import Limit
 from rota.core.states import Outcome, RunState
-from rota.core.triggers import every
-from rota.core.unique import Unique
 from rota.errors import UnknownRun
-from rota.instants import instant
 from rota.store import Store
-from rota.store.database import Tx
+from rota.store.databases.database import Tx
+from rota.values.actor import POLICY
+from rota.values.instants import instant
 from tests.store.test_waits import put_after
 from tests.support.clock import MINUTE, SECOND, ManualClock
 from tests.support.runs import (

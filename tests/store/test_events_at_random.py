@@ -8,20 +8,21 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from rota.core.actors import POLICY
-from rota.core.claims import Claim
-from rota.core.endings import Wait
-from rota.core.events import Event
-from rota.core.limits import Limit
-from rota.core.model import CancelPolicy, JobDefinition, RunError, RunFilter
-from rota.core.retry import Delays, RetryPolicy
+from rota.core.calendar.triggers import every
+from rota.core.jobs.job import CancelPolicy, JobDefinition
+from rota.core.jobs.retry import Delays, RetryPolicy
+from rota.core.jobs.unique import Unique
+from rota.core.ledger.audit import Event
+from rota.core.limits.limits import Limit
+from rota.core.progress.steps import StepState
+from rota.core.runs.claim import Claim
+from rota.core.runs.outcome import Wait
+from rota.core.runs.run import RunError, RunFilter
 from rota.core.states import Outcome, RunState
-from rota.core.steps import StepState
-from rota.core.triggers import every
-from rota.core.unique import Unique
 from rota.errors import Conflict
 from rota.store import Store
-from rota.store.outsiders import Ending, StepWord
+from rota.store.external.external import Ending, StepWord
+from rota.values.actor import POLICY
 from tests.support.accounts import rows
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import claim, claim_limited, make, report_of

@@ -7,13 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.clock import HostClock
-from rota.core.expectations import Breach, expectations_of
-from rota.core.model import JobDefinition, Retention
+from rota.core.alerts.expectations import Breach, expectations_of
+from rota.core.jobs.job import JobDefinition, Retention
 from rota.core.states import Outcome
-from rota.store import Store, expectations, expecting, observing, open_database
-from rota.store.database import Tx
-from rota.store.statements import SQLITE, compile_statement
+from rota.store import Store, open_database
+from rota.store.alerts import expectation_facts, expectation_operations
+from rota.store.alerts import expectations as stored_expectations
+from rota.store.databases.database import Tx
+from rota.store.databases.statements import SQLITE, compile_statement
+from rota.values.clock import HostClock
 from tests.store.test_waits import put_after
 from tests.support.clock import MINUTE, SECOND, ManualClock
 from tests.support.expecting import listen, look, noted, open_now, signals
@@ -142,7 +144,7 @@ async def test_a_success_that_is_pruned_was_one(store: Store, clock: ManualClock
 async def test_a_success_behind_many_runs_that_wait(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rota.store.observing._WALK", 3)
+    monkeypatch.setattr("rota.store.alerts.expectation_facts._WALK", 3)
     await expect(store, success_every="1h", max_consecutive_failures=1)
     clock.advance(59 * MINUTE)
     await end(store, Outcome.FAILED)
@@ -359,7 +361,7 @@ async def test_a_breach_that_another_is_just_writing(postgres_store: Store, cloc
     written, go_on = asyncio.Event(), asyncio.Event()
 
     async def slow(tx: Tx) -> object:
-        change = await expectations._settled(tx, "job", "work")
+        change = await expectation_operations._settled(tx, "job", "work")
         written.set()
         await go_on.wait()
         return change
@@ -405,10 +407,13 @@ async def test_only_who_writes_a_breach_notes_it(store: Store) -> None:
     """Whatever whoever else believes to have found."""
     await expect(store, success_every="1h")
     breach = Breach("success_every", 1, "no run has succeeded")
-    subject = expecting.Subject("job", "work", "work")
-    assert await store.database.transact(lambda tx: expecting.open_(tx, subject, [breach])) == ([breach], False)
-    assert await store.database.transact(lambda tx: expecting.open_(tx, subject, [breach])) == ([], False)
-    close = expecting.close
+    subject = stored_expectations.Subject("job", "work", "work")
+    assert await store.database.transact(lambda tx: stored_expectations.open_(tx, subject, [breach])) == (
+        [breach],
+        False,
+    )
+    assert await store.database.transact(lambda tx: stored_expectations.open_(tx, subject, [breach])) == ([], False)
+    close = stored_expectations.close
     assert await store.database.transact(lambda tx: close(tx, subject, ["success_every"], None)) == (
         ["success_every"],
         False,
@@ -426,13 +431,13 @@ async def test_a_run_on_its_way_from_one_table_to_another(
     held = await put_and_claim(store)
     clock.advance(11 * MINUTE)
     assert await look(store) == ["+finish_within"]
-    look_at_held = observing._held
+    look_at_held = expectation_facts._held
 
     async def meanwhile(*facts: Any) -> Any:
         assert await tell(store, held, Outcome.FAILED, retry_in=1)
         return await look_at_held(*facts)
 
-    monkeypatch.setattr(observing, "_held", meanwhile)
+    monkeypatch.setattr(expectation_facts, "_held", meanwhile)
     assert await store.expectations._settle("job", "work") is None
     monkeypatch.undo()
     assert await look(store) == []

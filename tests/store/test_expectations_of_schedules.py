@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from rota.core.expectations import expectations_of
+from rota.core.alerts.expectations import expectations_of
+from rota.core.calendar.triggers import every, once
 from rota.core.states import Outcome
-from rota.core.triggers import every, once
-from rota.instants import instant
 from rota.store import Store
-from rota.store.schedules import Change
+from rota.store.schedules.change import Change
+from rota.values.instants import instant
 from tests.support.clock import MINUTE, ManualClock
 from tests.support.expecting import listen, look, noted, open_now, signals
 from tests.support.runs import claim, finish, make, put, tell
@@ -221,7 +221,7 @@ async def test_a_run_that_waits_for_the_one_before_is_not_late(store: Store, clo
 
 async def test_many_runs_of_its_job_since(store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own are found by their plan times, however many others its job has."""
-    monkeypatch.setattr("rota.store.observing._WALK_BY_HAND", 2)
+    monkeypatch.setattr("rota.store.alerts.expectation_facts._WALK_BY_HAND", 2)
     await make_schedule(store, trigger=every("1h"), expect={"success_every": "90m", "max_consecutive_failures": 0})
     clock.advance(60 * MINUTE)
     await plan(store)

@@ -6,18 +6,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.explaining import Explanation
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition, Retention
-from rota.core.notes import Notes, StepNote
-from rota.core.scope import Scope
+from rota.core.calendar.triggers import after, cron, every, following, once
+from rota.core.jobs.job import JobDefinition, Retention
+from rota.core.ledger.explain_plan_time import Explanation
+from rota.core.limits.limits import Limit
+from rota.core.progress.notes import Notes, StepNote
+from rota.core.progress.steps import StepState
 from rota.core.states import Outcome
-from rota.core.steps import StepState
-from rota.core.triggers import after, cron, every, following, once
-from rota.core.workers import WorkerState
+from rota.core.workers.worker import WorkerState
 from rota.errors import Invalid, UnknownRun, UnknownSchedule
-from rota.instants import instant
 from rota.store import Store
+from rota.values.instants import instant
+from rota.values.scope import Scope
 from tests.support.clock import ManualClock
 from tests.support.ledgers import JOB, ahead
 from tests.support.runs import LEASE_MICROS, WORKER, claim, claim_limited, finish, make, put, tell

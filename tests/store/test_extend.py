@@ -6,9 +6,9 @@ import asyncpg
 import msgspec
 
 from rota.core.states import Outcome, RunState
-from rota.instants import instant
 from rota.store import Store
-from rota.store.postgres import PostgresDatabase
+from rota.store.databases.postgres.postgres import PostgresDatabase
+from rota.values.instants import instant
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import (
     LEASE,

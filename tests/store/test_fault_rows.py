@@ -5,11 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from rota.core.model import JobDefinition, Retention
+from rota.core.jobs.job import JobDefinition, Retention
 from rota.core.states import Outcome
-from rota.store import Store, migrating, open_database
-from rota.store.database import Row, Tx
-from rota.store.statements import Dialect, Migration, migrations
+from rota.store import Store, open_database
+from rota.store.databases.database import Row, Tx
+from rota.store.databases.statements import Dialect, Migration, migrations
+from rota.store.schema import migrate
 from tests.support.clock import ManualClock
 from tests.support.runs import put, put_and_claim, tell
 
@@ -60,10 +61,10 @@ async def older(new_database_url: str, clock: ManualClock, monkeypatch: pytest.M
     def before(dialect: Dialect) -> list[Migration]:
         return [one for one in migrations(dialect) if one.version <= 5]
 
-    monkeypatch.setattr(migrating, "migrations", before)
+    monkeypatch.setattr(migrate, "migrations", before)
     store = Store(open_database(new_database_url, clock))
     await store.migrate()
-    monkeypatch.setattr(migrating, "migrations", migrations)
+    monkeypatch.setattr(migrate, "migrations", migrations)
     yield store
     await store.close()
 

@@ -3,12 +3,13 @@
 from datetime import timedelta
 from typing import Any
 
-from rota.core.fingerprints import stored_error
-from rota.core.model import JobDefinition, RunError
-from rota.core.scope import Scope
+from rota.client.monitoring.error_groups import Faults
+from rota.core.jobs.job import JobDefinition
+from rota.core.runs.error_fingerprint import stored_error
+from rota.core.runs.run import RunError
 from rota.core.states import Outcome
-from rota.faults import Faults
 from rota.store import Store
+from rota.values.scope import Scope
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import put_and_claim, tell
 

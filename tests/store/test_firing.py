@@ -9,19 +9,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.limits import Limit
-from rota.core.quotas import quota_of
-from rota.core.scope import Scope
+from rota.core.calendar.triggers import cron, every, once
+from rota.core.jobs.unique import Unique
+from rota.core.limits.limits import Limit
+from rota.core.limits.quotas import quota_of
+from rota.core.planning.tally import Tally
 from rota.core.states import Outcome
-from rota.core.tallying import Tally
-from rota.core.triggers import cron, every, once
-from rota.core.unique import Unique
 from rota.errors import RotaError
-from rota.instants import instant
-from rota.store import Store, planning
-from rota.store.database import Row, Tx
-from rota.store.due import plan_due
-from rota.store.firing import ordinary_fires
+from rota.store import Store
+from rota.store.databases.database import Row, Tx
+from rota.store.planning import plan as plans
+from rota.store.planning.due import plan_due
+from rota.store.planning.fast_path import ordinary_fires
+from rota.values.instants import instant
+from rota.values.scope import Scope
 from tests.support.clock import ManualClock
 from tests.support.runs import WORK, claim, finish_all, tell
 from tests.support.schedules import MINUTE, get_schedule, make_schedule, minutes, noon, plan, runs_of, told
@@ -127,7 +128,7 @@ def _none_is_ordinary(known: Sequence[Any], *_: object) -> tuple[list[Any], list
 async def _is_the_same(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     short = await _tried(store)
     with monkeypatch.context() as patched:
-        patched.setattr(planning, "ordinary_fires", _none_is_ordinary)
+        patched.setattr(plans, "ordinary_fires", _none_is_ordinary)
         assert await _tried(store) == short
 
 
@@ -155,7 +156,7 @@ async def test_only_ordinary_ones_take_the_short_way(
         taken.update(one.row.name for one in fires)
         return fires, others
 
-    monkeypatch.setattr(planning, "ordinary_fires", noting)
+    monkeypatch.setattr(plans, "ordinary_fires", noting)
     clock.advance(minutes(1))
     await plan(store)
     assert taken >= set(ORDINARY) - {"late", "hashed"}
@@ -198,7 +199,7 @@ async def test_a_batch_leaves_little_to_the_collector_of_garbage(
         tracked.append(sum(type(one) is tuple for one in gc.get_objects()))
         return fires, others
 
-    monkeypatch.setattr(planning, "ordinary_fires", counted)
+    monkeypatch.setattr(plans, "ordinary_fires", counted)
     for limit in (1, many - 1) * 2:  # the second time, all that is remembered of schedules is there
         clock.advance(minutes(0 if limit > 1 else 1))
         assert (await sqlite_store.schedules.plan(limit, {})).runs == limit

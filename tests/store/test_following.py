@@ -5,16 +5,17 @@ from typing import Any
 
 import pytest
 
-from rota.core.limits import Limit
-from rota.core.messages import Signal
-from rota.core.model import JobDefinition, Run
-from rota.core.retry import RetryPolicy
+from rota.core.alerts.signals import Signal
+from rota.core.calendar.triggers import every, following
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.retry import RetryPolicy
+from rota.core.limits.limits import Limit
+from rota.core.runs.run import Run
 from rota.core.states import Outcome
-from rota.core.triggers import every, following
 from rota.errors import FollowingRing
 from rota.store import Store
-from rota.store.database import Tx
-from rota.store.schedules import Change
+from rota.store.databases.database import Tx
+from rota.store.schedules.change import Change
 from tests.support.clock import ManualClock
 from tests.support.runs import claim, finish, put, tell
 from tests.support.schedules import definition_of, edit, get_schedule, make_schedule, minutes, noon, plan, runs_of
@@ -316,7 +317,7 @@ async def test_a_crash_before_the_commit_changes_nothing(store: Store, monkeypat
         raise RuntimeError("the power is gone")
 
     with monkeypatch.context() as broken:
-        broken.setattr("rota.store.messages.notifications.tell", crash)
+        broken.setattr("rota.store.alerts.signals.notifications.tell", crash)
         with pytest.raises(RuntimeError):
             await store.signals.deliver(100)
     assert await runs_of(store) == []

@@ -12,7 +12,8 @@ import pytest
 from rota import Job, Rota
 from rota.core.states import RunState
 from rota.errors import BadPayload, Invalid, JobDisabled, Unavailable
-from rota.store import Store, foreign, open_database, open_store
+from rota.store import Store, open_database, open_store
+from rota.store.databases import foreign_connection
 from tests.support.runs import claim, claim_limited, state_of
 
 
@@ -80,10 +81,10 @@ async def test_pythons_sqlite3_is_refused_if_too_old_or_if_rota_has_the_file_ope
     connection.row_factory = lambda cursor, row: {
         named[0]: value for named, value in zip(cursor.description, row, strict=True)
     }
-    monkeypatch.setattr(foreign, "sqlite3", lookalike((3, 51, 2)))
+    monkeypatch.setattr(foreign_connection, "sqlite3", lookalike((3, 51, 2)))
     with pytest.raises(Unavailable, match="use apsw"):
         mail.enqueue_in(connection, "me@example.com")
-    monkeypatch.setattr(foreign, "sqlite3", lookalike((3, 51, 3)))
+    monkeypatch.setattr(foreign_connection, "sqlite3", lookalike((3, 51, 3)))
     with connection:
         run_id = mail.enqueue_in(connection, "me@example.com")
     opened = await open_store(sqlite_url)
@@ -132,7 +133,7 @@ async def test_postgres_rollback_leaves_nothing(postgres_store: Store, postgres_
 def test_each_driver_gets_its_own_notation(style: str, first: str) -> None:
     app, mail = mail_app("postgresql://nowhere/nothing")
     run = app.prepare_locally(mail._order(("me@example.com",), {}))
-    ((sql, values),) = foreign.statements(run, app.dialect, style)
+    ((sql, values),) = foreign_connection.statements(run, app.dialect, style)
     assert first in sql
     assert ":now" not in sql
     assert "clock_timestamp()" in sql

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from rota.errors import Invalid, Unavailable
-from rota.store.gathering import Gatherer
+from rota.store.databases.batcher import Gatherer
 
 
 async def test_an_item_that_comes_as_the_last_sender_ends_is_sent() -> None:

@@ -2,9 +2,10 @@
 
 import pytest
 
-from rota.store import Store, sqlite_hot
-from rota.store.database import Row
-from rota.store.sqlite_hot import are_scattered
+from rota.store import Store
+from rota.store.databases.database import Row
+from rota.store.databases.sqlite import sqlite_hot
+from rota.store.databases.sqlite.sqlite_hot import are_scattered
 from tests.support.accounts import check_account, each, rows
 from tests.support.clock import ManualClock
 from tests.support.schedules import get_schedule, make_schedule, minutes, noon, plan

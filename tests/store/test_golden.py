@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from rota.core.model import Run, RunFilter
+from rota.core.runs.run import Run, RunFilter
 from rota.core.states import FINAL_STATES, RunState
-from rota.store import Store, migrating, open_database
-from rota.store.catalogue import catalogue_of, quoted
-from rota.store.database import Database, Tx
-from rota.store.statements import schema_version
+from rota.store import Store, open_database
+from rota.store.databases.database import Database, Tx
+from rota.store.databases.statements import schema_version
+from rota.store.promotion.catalogue import catalogue_of, quoted
+from rota.store.schema import migrate
 from rota.testing import Harness, ManualClock
 from tests.golden import life
 from tests.support.golden import kept, restore, shape_of
@@ -79,7 +80,7 @@ def test_every_version_is_kept_also_the_newest() -> None:
 async def test_it_loses_nothing_and_becomes_what_a_new_one_is(
     old: Store, fresh_shapes: dict[str, dict[str, str]]
 ) -> None:
-    version, _ = await migrating.check(old.database)
+    version, _ = await migrate.check(old.database)
     columns = await columns_of(old.database)
     before = await rows_of(old.database, columns)
     assert len(before["rota_run"]) > 15
@@ -96,7 +97,7 @@ USED_ON = [*(("sqlite", version) for version in VERSIONS), *(("postgres", versio
 async def test_what_waited_is_done_and_plan_times_are_accounted_for(
     old: Store, new_database_url: str, clock: ManualClock
 ) -> None:
-    version, _ = await migrating.check(old.database)
+    version, _ = await migrate.check(old.database)
     await old.migrate()
     async with Harness(life.make_app(NEWEST), new_database_url, clock) as harness:
         waited = [run.id for run in await open_runs(harness) if is_for_anybody(run, version)]

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from rota.client.changes import Hints
+from rota.client.subscription import Hint, Subscription
 from rota.core.states import Outcome, RunState
 from rota.errors import Invalid, Unavailable, UnknownRun
-from rota.hinting import Hints
 from rota.store import Store, new_id
-from rota.store.database import Tx
-from rota.subscribing import Hint, Subscription
+from rota.store.databases.database import Tx
 from tests.support.runs import PATIENCE, claim, finish, put, put_and_claim, tell
 
 

@@ -6,9 +6,9 @@ from typing import cast
 
 from rota.core.states import Outcome
 from rota.store import Store
-from rota.store.postgres import PostgresDatabase
-from rota.store.sqlite import SqliteDatabase
-from rota.store.wakeups import Listener
+from rota.store.databases.postgres.notify import Listener
+from rota.store.databases.postgres.postgres import PostgresDatabase
+from rota.store.databases.sqlite.sqlite import SqliteDatabase
 from tests.support.clock import SECOND, ManualClock
 from tests.support.programs import run_python
 from tests.support.runs import LEASE, PATIENCE, make, put, put_and_claim, tell

@@ -7,13 +7,15 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from rota.clock import HostClock
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition, Retention
+from rota.core.jobs.job import JobDefinition, Retention
+from rota.core.limits.limits import Limit
 from rota.core.states import Outcome, RunState
-from rota.store import Store, enqueueing, pruning, slots, upkeep
-from rota.store.database import Row, Tx
-from rota.store.walking import last_of, turn
+from rota.store import Store, janitor
+from rota.store.databases.database import Row, Tx
+from rota.store.databases.pinned_plans import last_of, turn
+from rota.store.limits import slots
+from rota.store.runs import enqueue, prune
+from rota.values.clock import HostClock
 from tests.support.clock import ManualClock
 from tests.support.runs import claim, claim_limited, finish_all, ids, make, put, state_of, tell
 
@@ -70,7 +72,7 @@ async def test_a_limit_shut_while_a_run_came_does_not_wait_for_its_turn(
     new, there, go = make(ONE_EACH, payload=msgspec.json.decode(held.payload)), asyncio.Event(), asyncio.Event()
 
     async def slowly(tx: Tx) -> None:
-        await enqueueing.enqueue(tx, [new])
+        await enqueue.enqueue(tx, [new])
         there.set()
         await go.wait()
 
@@ -133,8 +135,8 @@ async def test_runs_that_wait_for_nothing(store: Store, monkeypatch: pytest.Monk
 
 async def test_keys_that_nobody_holds(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thorough look goes through all of them."""
-    monkeypatch.setattr(pruning, "_BITE", 1)
-    monkeypatch.setattr(upkeep, "_BITES_OF_KEYS", 2)
+    monkeypatch.setattr(prune, "_BITE", 1)
+    monkeypatch.setattr(janitor, "_BITES_OF_KEYS", 2)
     for n in range(2 * FEW):
         await put(store, unique=str(n))
     await finish_all(store, await claim(store))
@@ -149,8 +151,8 @@ async def test_a_failed_run_is_kept_until_its_key_has_had_its_turn(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else nobody knows any more that it failed: what may be done once would count as done."""
-    monkeypatch.setattr(pruning, "_BITE", 1)
-    monkeypatch.setattr(upkeep, "_BITES_OF_KEYS", 1)
+    monkeypatch.setattr(prune, "_BITE", 1)
+    monkeypatch.setattr(janitor, "_BITES_OF_KEYS", 1)
     clock.advance(timedelta(microseconds=HostClock().micros() - clock.micros()) + timedelta(seconds=1))
     once = JobDefinition(name="work", repeatable=False)
     for n in range(FEW):
@@ -166,7 +168,7 @@ async def test_a_failed_run_is_kept_until_its_key_has_had_its_turn(
 
 
 async def test_keys_are_begun_with_anew_after_the_last(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pruning, "_BITE", 2)
+    monkeypatch.setattr(prune, "_BITE", 2)
     await put(store, unique="a")
     await put(store, unique="b")
     for _ in range(2):

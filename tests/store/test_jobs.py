@@ -7,16 +7,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.clock import HostClock
-from rota.core import statistics as core_statistics
-from rota.core.jobstatus import JobState, JobStatus, status_of
-from rota.core.model import CancelPolicy, JobDefinition, Retention, RunFilter
+from rota.core.jobs.job import CancelPolicy, JobDefinition, Retention
+from rota.core.jobs.status import JobState, JobStatus, status_of
+from rota.core.monitoring import statistics as core_statistics
+from rota.core.monitoring.statistics import JobStats
+from rota.core.runs.run import RunFilter
 from rota.core.states import Outcome, RunState
-from rota.core.statistics import JobStats
 from rota.errors import Conflict
-from rota.instants import instant
-from rota.store import Store, job_schedules, jobs, pruning, statistics
-from rota.store.database import Row, Tx
+from rota.store import Store
+from rota.store.databases.database import Row, Tx
+from rota.store.jobs import jobs
+from rota.store.monitoring import statistics
+from rota.store.runs import prune
+from rota.store.schedules import schedules_of_job
+from rota.values.clock import HostClock
+from rota.values.instants import instant
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import claim, make, put, put_and_claim, state_of, tell
 from tests.support.schedules import make_schedule
@@ -67,7 +72,7 @@ async def test_a_pause_keeps_the_first_with_who_and_why(store: Store, clock: Man
 
 
 async def test_schedules_follow_their_job_in_bites(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_schedules, "_BITE", 2)
+    monkeypatch.setattr(schedules_of_job, "_BITE", 2)
     for number in range(5):
         await make_schedule(store, f"s{number}")
 
@@ -85,10 +90,10 @@ async def test_schedules_follow_their_job_in_bites(store: Store, monkeypatch: py
 
 
 async def test_a_pause_that_fails_halfway_is_finished_by_another(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_schedules, "_BITE", 2)
+    monkeypatch.setattr(schedules_of_job, "_BITE", 2)
     for number in range(5):
         await make_schedule(store, f"s{number}")
-    whole, bites = job_schedules.pause_schedules_of, 0
+    whole, bites = schedules_of_job.pause_schedules_of, 0
 
     async def once(tx: Tx, **facts: Any) -> str | None:
         nonlocal bites
@@ -98,7 +103,7 @@ async def test_a_pause_that_fails_halfway_is_finished_by_another(store: Store, m
         return await whole(tx, **facts)
 
     with monkeypatch.context() as patched:
-        patched.setattr(job_schedules, "pause_schedules_of", once)
+        patched.setattr(schedules_of_job, "pause_schedules_of", once)
         with pytest.raises(Conflict):
             await store.pause_job("work", None, None)
     assert (await status(store)).state is JobState.PAUSED
@@ -309,7 +314,7 @@ async def test_the_database_and_the_fold_sort_durations_alike(store: Store, cloc
 async def test_two_janitors_count_nothing_twice(
     store: Store, second: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pruning, "_BITE", 5)
+    monkeypatch.setattr(prune, "_BITE", 5)
     await some_history(store, clock, days=6)
     before = await store.job_stats("work")
     pruned = await asyncio.gather(*(janitor.prune(lambda _: NOTHING) for janitor in (store, second) for _ in range(2)))
@@ -341,9 +346,9 @@ async def test_a_janitor_killed_halfway_counts_nothing(
 async def test_a_prune_repeated_after_an_unknown_outcome_counts_once(store: Store, clock: ManualClock) -> None:
     await some_history(store, clock, days=1)
     before = await store.job_stats("work")
-    found = await store.database.read(lambda tx: pruning.prunable(tx, "work", NOTHING))
-    assert await store.database.transact(pruning.drop_runs(found)) == before.total
-    assert await store.database.transact(pruning.drop_runs(found)) == 0
+    found = await store.database.read(lambda tx: prune.prunable(tx, "work", NOTHING))
+    assert await store.database.transact(prune.drop_runs(found)) == before.total
+    assert await store.database.transact(prune.drop_runs(found)) == 0
     assert await store.job_stats("work") == before
 
 

@@ -5,15 +5,15 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-from rota.core.ledger import Verification
-from rota.core.occurrences import Again, Occurrence, Place, Wanted, place_after
-from rota.core.scope import Scope
+from rota.core.calendar.triggers import cron, every
+from rota.core.ledger.occurrences import Again, Occurrence, Place, Wanted, place_after
+from rota.core.ledger.verify import Verification
 from rota.core.states import Outcome
-from rota.core.triggers import cron, every
-from rota.instants import instant, micros_at
 from rota.store import Store
-from rota.store.backfilling import Order
-from rota.store.database import Tx
+from rota.store.databases.database import Tx
+from rota.store.ledger.backfill import Order
+from rota.values.instants import instant, micros_at
+from rota.values.scope import Scope
 from tests.support.clock import ManualClock
 from tests.support.ledgers import JOB, Life, ahead
 from tests.support.runs import LEASE_MICROS, claim, claim_limited, finish, tell

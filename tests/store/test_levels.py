@@ -5,14 +5,14 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from rota.core.levels import Levels, QueueLevel
-from rota.core.model import JobDefinition
-from rota.core.replicas import Replicas
+from rota.core.calendar.triggers import once
+from rota.core.jobs.job import JobDefinition
+from rota.core.monitoring.gauges import Levels, QueueLevel
 from rota.core.states import Outcome, RunState
-from rota.core.triggers import once
-from rota.engine.conductor import Conductor
-from rota.instants import instant
+from rota.core.workers.replicas import Replicas
+from rota.engine.loops.replica_conductor import Conductor
 from rota.store import Store
+from rota.values.instants import instant
 from tests.support.clock import ManualClock
 from tests.support.runs import LEASE_MICROS, WORKER, claim, make, put, put_and_claim, report_of
 from tests.support.schedules import HOUR, MINUTE, SECOND, make_schedule, plan
@@ -61,7 +61,7 @@ async def test_what_has_ended_is_not_counted(store: Store) -> None:
 
 
 async def test_a_very_long_queue_is_not_counted_to_its_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.store.levels.MOST", 3)
+    monkeypatch.setattr("rota.store.monitoring.gauges.MOST", 3)
     await store.enqueue([make() for _ in range(5)])
     assert [level.runs for level in (await store.levels(SILENCE)).queues] == [3]
 

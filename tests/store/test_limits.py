@@ -8,13 +8,14 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from rota.core.claims import Claim
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition, RunFilter
+from rota.core.jobs.job import JobDefinition
+from rota.core.limits.limits import Limit
+from rota.core.runs.claim import Claim
+from rota.core.runs.run import RunFilter
 from rota.core.states import Outcome, RunState
 from rota.errors import LimitReached
 from rota.store import Store
-from rota.store.database import Row, Tx
+from rota.store.databases.database import Row, Tx
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import (
     LEASE,

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from rota.core.endings import Report
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition
-from rota.core.retry import RetryPolicy
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.retry import RetryPolicy
+from rota.core.limits.limits import Limit
+from rota.core.runs.outcome import Report
 from rota.core.states import Outcome
 from rota.store import Store
-from rota.store.database import Tx
-from rota.store.listening import MESSENGER
+from rota.store.alerts.emit_signal import MESSENGER
+from rota.store.databases.database import Tx
 from tests.support.clock import ManualClock
 from tests.support.runs import LEASE, claim, claim_limited, finish, put, put_and_claim, tell
 from tests.support.schedules import make_schedule, minutes, noon, plan

@@ -9,18 +9,23 @@ import asyncpg
 import pytest
 from msgspec.structs import replace
 
-from rota.core.endings import Wait
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition, RunError
-from rota.core.notes import Notes, StepNote
+from rota.core.jobs.job import JobDefinition
+from rota.core.limits.limits import Limit
+from rota.core.progress.notes import Notes, StepNote
+from rota.core.progress.steps import StepState
+from rota.core.runs.outcome import Wait
+from rota.core.runs.run import RunError
 from rota.core.states import Outcome, RunState
-from rota.core.steps import StepState
 from rota.errors import AlreadyReported, Conflict, LeaseLost, RunIsFinal
 from rota.registry.data_jobs import define_data_job
-from rota.store import Store, enqueueing, postgres, schedules, slots, triggering
-from rota.store.database import Row, Tx
-from rota.store.outsiders import Ended, Ending, StepWord
-from rota.store.postgres import PostgresDatabase, PostgresTx
+from rota.store import Store
+from rota.store.databases.database import Row, Tx
+from rota.store.databases.postgres import postgres
+from rota.store.databases.postgres.postgres import PostgresDatabase, PostgresTx
+from rota.store.external.external import Ended, Ending, StepWord
+from rota.store.limits import slots
+from rota.store.runs import enqueue as enqueues
+from rota.store.schedules import change, trigger_now
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import claim, claim_limited, finish, ids, make, put, put_and_claim, state_of, tell, until
 from tests.support.schedules import definition_of, make_schedule, minutes, plan, runs_of, told
@@ -204,7 +209,7 @@ async def test_a_limit_is_dropped_while_an_enqueue_under_it_is_not_to_be_seen(
     run = make(BOTH, payload={"a": 2})
 
     async def enqueue(tx: Tx) -> None:
-        await enqueueing.enqueue(tx, [run])
+        await enqueues.enqueue(tx, [run])
         await store.database.transact(tidy)
 
     async def tidy(tx: Tx) -> None:
@@ -322,8 +327,8 @@ async def test_a_trigger_and_the_drop_of_its_job(postgres_store: Store) -> None:
     has, go = asyncio.Event(), asyncio.Event()
 
     async def trigger(tx: Tx) -> list[str]:
-        row = await schedules.locked(tx, "s")
-        _, made = await triggering.trigger(tx, row, store.new_id, row.definition.lanes, force=False)
+        row = await change.locked(tx, "s")
+        _, made = await trigger_now.trigger(tx, row, store.new_id, row.definition.lanes, force=False)
         has.set()
         await go.wait()
         return made

@@ -5,9 +5,9 @@ from datetime import timedelta
 import apsw
 import pytest
 
-from rota.core.triggers import after
+from rota.core.calendar.triggers import after
 from rota.store import Store
-from rota.store.sqlite import SqliteDatabase
+from rota.store.databases.sqlite.sqlite import SqliteDatabase
 from tests.support.clock import ManualClock
 from tests.support.runs import claim, finish
 from tests.support.schedules import MINUTE, make_schedule, minutes, plan

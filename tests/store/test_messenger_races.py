@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
-from rota.core.model import JobDefinition, RunFilter
-from rota.core.notifications import notification_of
-from rota.core.retry import RetryPolicy
-from rota.core.triggers import following
+from rota.core.alerts.notifications import notification_of
+from rota.core.calendar.triggers import following
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.retry import RetryPolicy
+from rota.core.runs.run import RunFilter
 from rota.errors import FollowingRing, Unavailable
-from rota.store import Store, new_id, schedules
-from rota.store.database import Tx
-from rota.store.messages import Undeliverable
+from rota.store import Store, new_id
+from rota.store.alerts.signals import Undeliverable
+from rota.store.databases.database import Tx
+from rota.store.schedules import change as schedule_changes
 from tests.support.clock import ManualClock
 from tests.support.dying import Deaths, Died, Moment
 from tests.support.runs import claim, finish, finish_all, put, until
@@ -93,7 +95,7 @@ async def test_a_ring_that_two_close_in_turn(postgres_store: Store) -> None:
     two = await definition_of(store, following("work"), EXTRACT, "two")
 
     async def create(tx: Tx) -> None:
-        await schedules.create(tx, new_id(), "one", one, "test", declared=None, actor=None)
+        await schedule_changes.create(tx, new_id(), "one", one, "test", declared=None, actor=None)
 
     held = Held(store, create)
     await held.ready()
@@ -111,7 +113,7 @@ async def test_a_schedule_deleted_while_it_is_about_to_fire(postgres_store: Stor
     await end(store)
 
     async def delete(tx: Tx) -> None:
-        await schedules.delete(tx, await schedules.locked(tx, "s"), new_id, None)
+        await schedule_changes.delete(tx, await schedule_changes.locked(tx, "s"), new_id, None)
 
     held = Held(store, delete)
     await held.ready()

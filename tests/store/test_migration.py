@@ -8,9 +8,10 @@ import asyncpg
 import pytest
 
 from rota.errors import BadConfig, SchemaOutdated, Unavailable
-from rota.store import Store, migrating, open_database, open_store
-from rota.store.database import Tx
-from rota.store.statements import Dialect, Migration, migrations
+from rota.store import Store, open_database, open_store
+from rota.store.databases.database import Tx
+from rota.store.databases.statements import Dialect, Migration, migrations
+from rota.store.schema import migrate
 from tests.support.postgres import PostgresServer, database_name
 from tests.support.runs import claim, make
 
@@ -30,7 +31,7 @@ def plain(beyond: int, name: str, script: str) -> Migration:
 
 
 def extended(monkeypatch: pytest.MonkeyPatch, *more: Migration) -> None:
-    monkeypatch.setattr(migrating, "migrations", lambda dialect: [*migrations(dialect), *more])
+    monkeypatch.setattr(migrate, "migrations", lambda dialect: [*migrations(dialect), *more])
 
 
 async def tables(store: Store) -> set[str]:
@@ -49,7 +50,7 @@ async def tables(store: Store) -> set[str]:
 
 async def test_applied_once_and_in_order(fresh: Store) -> None:
     assert await fresh.migrate() == [one.name for one in migrations(fresh.database.dialect)]
-    assert await migrating.check(fresh.database) == (NEWEST, NEWEST)
+    assert await migrate.check(fresh.database) == (NEWEST, NEWEST)
     assert await fresh.migrate() == []
     await fresh.require_schema()
 
@@ -60,7 +61,7 @@ async def test_a_killed_migration_continues_where_it_was(fresh: Store, monkeypat
     extended(monkeypatch, first, broken)
     with pytest.raises(Unavailable):
         await fresh.migrate()
-    assert await migrating.check(fresh.database) == (NEWEST + 1, NEWEST + 2)
+    assert await migrate.check(fresh.database) == (NEWEST + 1, NEWEST + 2)
     assert await tables(fresh) == {"one"}
     extended(monkeypatch, first, plain(2, "two", "create table two (n integer)"))
     assert await fresh.migrate() == ["two"]
@@ -78,13 +79,13 @@ async def test_an_exception_between_statements_leaves_nothing_behind(
             raise Killed
         return await original(tx)
 
-    original = migrating.current_version
+    original = migrate.current_version
     extended(monkeypatch, plain(1, "one", "create table one (n integer)"))
-    monkeypatch.setattr(migrating, "current_version", dies)
+    monkeypatch.setattr(migrate, "current_version", dies)
     with pytest.raises(Killed):
         await fresh.migrate()
-    monkeypatch.setattr(migrating, "current_version", original)
-    assert await migrating.check(fresh.database) == (NEWEST, NEWEST + 1)
+    monkeypatch.setattr(migrate, "current_version", original)
+    assert await migrate.check(fresh.database) == (NEWEST, NEWEST + 1)
     assert await fresh.migrate() == ["one"]
 
 
@@ -127,7 +128,7 @@ async def test_postgres_is_never_migrated_silently(new_postgres_url: str) -> Non
     with pytest.raises(SchemaOutdated, match="rota migrate"):
         await open_store(new_postgres_url)
     store = Store(open_database(new_postgres_url))
-    assert (await migrating.check(store.database))[0] == 0
+    assert (await migrate.check(store.database))[0] == 0
     await store.migrate()
     await store.close()
     opened = await open_store(new_postgres_url)

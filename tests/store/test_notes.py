@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.model import JobDefinition
-from rota.core.notes import LogNote, Notes, ProgressNote, StepNote, encoded
+from rota.core.jobs.job import JobDefinition
+from rota.core.progress.notes import LogNote, Notes, ProgressNote, StepNote, encoded
+from rota.core.progress.steps import StepDefinition, StepState
 from rota.core.states import Outcome
-from rota.core.steps import StepDefinition, StepState
 from rota.errors import Invalid, UnknownRun
 from rota.store import Store
-from rota.store.database import Row
+from rota.store.databases.database import Row
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import LEASE, LEASE_MICROS, WORKER, claim, finish, put_and_claim, tell
 

@@ -5,15 +5,16 @@ from typing import Any
 
 import pytest
 
-from rota.core.messages import Signal
-from rota.core.model import JobDefinition, Run, RunFilter
-from rota.core.notifications import notification_of
-from rota.core.retry import RetryPolicy
+from rota.core.alerts.notifications import notification_of
+from rota.core.alerts.signals import Signal
+from rota.core.calendar.triggers import every
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.retry import RetryPolicy
+from rota.core.runs.run import Run, RunFilter
 from rota.core.states import Outcome
-from rota.core.triggers import every
 from rota.errors import Conflict, UnknownNotification
 from rota.store import Store
-from rota.store.database import Tx
+from rota.store.databases.database import Tx
 from tests.support.clock import ManualClock
 from tests.support.runs import claim, finish, put_and_claim, tell
 from tests.support.schedules import edit, make_schedule, minutes, noon, plan

@@ -4,11 +4,14 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition, RunFilter
+from rota.core.jobs.job import JobDefinition
+from rota.core.limits.limits import Limit
+from rota.core.runs.run import RunFilter
 from rota.core.states import Outcome, RunState
-from rota.store import Store, slots, waits
-from rota.store.database import Row, Tx
+from rota.store import Store
+from rota.store.databases.database import Row, Tx
+from rota.store.limits import slots
+from rota.store.runs import waits
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import claim, claim_limited, finish, ids, put, put_and_claim, state_of, tell
 

@@ -6,17 +6,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from rota.client.monitoring.monitoring import Insight
 from rota.config import Config
-from rota.core.counts import HOUR as HOUR_MICROS
-from rota.core.model import JobDefinition
-from rota.core.overview import Attention, Live, Overview
-from rota.core.replicas import Replicas
-from rota.core.triggers import cron, every
-from rota.engine.conductor import Conductor
-from rota.insight import Insight
-from rota.instants import instant
+from rota.core.calendar.triggers import cron, every
+from rota.core.jobs.job import JobDefinition
+from rota.core.monitoring.counters import HOUR as HOUR_MICROS
+from rota.core.monitoring.overview import Attention, Live, Overview
+from rota.core.workers.replicas import Replicas
+from rota.engine.loops.replica_conductor import Conductor
 from rota.store import Store
-from rota.store.database import Tx
+from rota.store.databases.database import Tx
+from rota.values.instants import instant
 from tests.support.clock import ManualClock
 from tests.support.plans import explained
 from tests.support.runs import LEASE_MICROS, WORK, WORKER, claim, put, put_and_claim
@@ -72,7 +72,7 @@ async def test_every_live_run_is_counted_once(store: Store, clock: ManualClock) 
 
 
 async def test_a_very_long_queue_is_not_counted_to_its_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.store.overview.MOST", 2)
+    monkeypatch.setattr("rota.store.monitoring.overview.MOST", 2)
     for _ in range(3):
         await put(store)
     assert (await overview(store)).live == Live(queued=2, capped=True, oldest_queued_at=instant(await store.now()))

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition
-from rota.instants import instant
-from rota.store import Store, job_schedules
-from rota.store.database import Tx
+from rota.core.jobs.job import JobDefinition
+from rota.core.limits.limits import Limit
+from rota.store import Store
+from rota.store.databases.database import Tx
+from rota.store.schedules import schedules_of_job
+from rota.values.instants import instant
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import claim, claim_limited, ids, put
 from tests.support.schedules import get_schedule, make_schedule
@@ -58,12 +59,12 @@ async def test_schedules_of_a_job_resumed_before_its_pause_came_to_them_go_on(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await make_schedule(store)
-    come = job_schedules.pause_schedules_of
+    come = schedules_of_job.pause_schedules_of
 
     async def too_late(tx: Tx, **about: Any) -> str | None:
         await tx.fetch("resume_job", job="work")  # as somebody else has, who found no schedule that rests
         return await come(tx, **about)
 
-    monkeypatch.setattr(job_schedules, "pause_schedules_of", too_late)
+    monkeypatch.setattr(schedules_of_job, "pause_schedules_of", too_late)
     await store.pause_job("work", None, None)
     assert (await get_schedule(store)).state == "active"

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from rota.core.fingerprints import fingerprint_of
-from rota.core.model import JobDefinition, RunError, RunFilter
+from rota.core.jobs.job import JobDefinition
+from rota.core.runs.error_fingerprint import fingerprint_of
+from rota.core.runs.run import RunError, RunFilter
 from rota.core.states import LIVE_STATES, Outcome, RunState
 from rota.errors import Invalid
 from rota.store import Store

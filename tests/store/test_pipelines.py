@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
-from rota.core.claims import SUSPECTS, Ask, ClaimRequest
-from rota.core.endings import Report
-from rota.core.model import JobDefinition
-from rota.core.pipelines import Part
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.pipelines import Part
+from rota.core.runs.claim import SUSPECTS, Ask, ClaimRequest
+from rota.core.runs.outcome import Report
 from rota.core.states import Outcome, RunState
 from rota.errors import Unavailable
-from rota.store import Store, pipelines, reporting
-from rota.store.database import Tx
+from rota.store import Store
+from rota.store.databases.database import Tx
+from rota.store.jobs import pipeline_claims
+from rota.store.runs import report
 from tests.support.accounts import rows
 from tests.support.clock import ManualClock
 from tests.support.dying import Deaths, Died, Moment
@@ -101,7 +103,7 @@ async def test_a_pipeline_that_is_resumed_while_its_claim_is_put_back(postgres_s
     run_id = await put(store, PIPE)
     await store.pause_job("pipe", None, None)
     request = _asking()
-    held = Held(store, lambda tx: pipelines.claim(tx, request))
+    held = Held(store, lambda tx: pipeline_claims.claim(tx, request))
     await held.ready()
     resuming = asyncio.create_task(store.resume_job("pipe", "skip", None))
     await _blocked(store)
@@ -116,7 +118,7 @@ async def test_an_end_and_a_loss_of_the_same_part(postgres_store: Store, clock: 
     store = postgres_store
     said = await first_part(store)
     clock.advance(2 * LEASE)
-    held = Held(store, lambda tx: reporting.report(tx, [said]))
+    held = Held(store, lambda tx: report.report(tx, [said]))
     await held.ready()
     assert (await store.reap(10)).requeued == 0
     assert not (await held.commit()).refused
@@ -124,7 +126,7 @@ async def test_an_end_and_a_loss_of_the_same_part(postgres_store: Store, clock: 
     (mine,) = await claim(store, known={"second": 1})
     again = Report(mine.run_id, mine.fence, Outcome.SUCCEEDED, part="two")
     clock.advance(2 * LEASE)
-    taking = Held(store, lambda tx: reporting.reap(tx, 10))
+    taking = Held(store, lambda tx: report.reap(tx, 10))
     await taking.ready()
     late = asyncio.create_task(store.report([again]))
     await _blocked(store)

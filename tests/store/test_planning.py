@@ -6,15 +6,15 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition
-from rota.core.scope import Scope
+from rota.core.calendar.triggers import Trigger, after, cron, every, following, once
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.unique import Unique
+from rota.core.limits.limits import Limit
 from rota.core.states import Outcome, RunState
-from rota.core.triggers import Trigger, after, cron, every, following, once
-from rota.core.unique import Unique
 from rota.errors import BadTrigger, DuplicateSchedule, Overlapping, UnknownSchedule
-from rota.instants import instant
 from rota.store import Store
+from rota.values.instants import instant
+from rota.values.scope import Scope
 from tests.support.clock import ManualClock
 from tests.support.runs import claim, claim_limited, finish, put, tell
 from tests.support.schedules import edit, get_schedule, make_schedule, minutes, noon, plan, ranges_of, runs_of, told

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from rota.core.model import Retention
+from rota.core.calendar.triggers import after
+from rota.core.jobs.job import Retention
 from rota.core.states import Outcome
-from rota.core.triggers import after
-from rota.instants import instant
 from rota.store import Store
+from rota.values.instants import instant
 from tests.support.accounts import rows
 from tests.support.clock import ManualClock
 from tests.support.runs import claim, finish, tell

@@ -4,13 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from rota.core.model import JobDefinition
-from rota.core.scope import Scope
+from rota.core.calendar.triggers import after, every
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.unique import Unique
 from rota.core.states import Outcome
-from rota.core.triggers import after, every
-from rota.core.unique import Unique
-from rota.store import Store, due, planning
-from rota.store import schedules as changing
+from rota.store import Store
+from rota.store.planning import due
+from rota.store.planning import plan as plans
+from rota.store.schedules import change as changing
+from rota.values.scope import Scope
 from tests.support.clock import ManualClock
 from tests.support.runs import claim, claim_limited, finish, tell
 from tests.support.schedules import edit, get_schedule, make_schedule, minutes, noon, plan, ranges_of, runs_of, told
@@ -60,7 +62,7 @@ async def test_many_scopes_are_planned_a_few_schedules_at_a_time(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(due, "MOST_RUNS", 10)
-    monkeypatch.setattr(planning, "MOST_RUNS", 10)
+    monkeypatch.setattr(plans, "MOST_RUNS", 10)
     scopes = tuple(Scope("tenant", str(number)) for number in range(4))
     for number in range(5):
         await make_schedule(store, f"s{number}", scopes="tenants")
@@ -73,7 +75,7 @@ async def test_many_scopes_are_planned_a_few_schedules_at_a_time(
 async def test_a_long_catch_up_is_planned_in_bites(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "MOST_RUNS", 10)
+    monkeypatch.setattr(plans, "MOST_RUNS", 10)
     for number in range(3):
         await make_schedule(store, f"s{number}", catch_up="all", overlap="allow")
     clock.advance(minutes(20))
@@ -135,7 +137,7 @@ async def test_an_older_program_leaves_newer_time_zones_alone_for_a_while(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as newer:
-        for module in (changing, planning, due):
+        for module in (changing, plans, due):
             newer.setattr(module, "tzdata_version", lambda: "2999z")
         await make_schedule(store, trigger=every("1h"))
     clock.advance(minutes(60))

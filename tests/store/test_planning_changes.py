@@ -6,12 +6,16 @@ from typing import Any
 
 import pytest
 
-from rota.core import cron as cron_rules
-from rota.core import rules, sources, zones
-from rota.core.model import JobDefinition, Retention
-from rota.core.scope import Scope
-from rota.core.triggers import cron, every
-from rota.store import Store, due, making, planning, schedule_rows, schedules
+from rota.core.calendar import cron as cron_rules
+from rota.core.calendar import rules, zones
+from rota.core.calendar import times as trigger_times
+from rota.core.calendar.triggers import cron, every
+from rota.core.jobs.job import JobDefinition, Retention
+from rota.store import Store
+from rota.store.planning import due, make_runs
+from rota.store.planning import plan as plans
+from rota.store.schedules import change, schedule_row
+from rota.values.scope import Scope
 from tests.support.accounts import SECOND, check_account, each, fires, named_by_revisions, rows
 from tests.support.clock import ManualClock
 from tests.support.runs import claim, finish, state_of
@@ -153,7 +157,7 @@ async def test_pruning_frees_no_key_that_can_be_planned_again(store: Store, cloc
 
 
 def newer_zones(monkeypatch: pytest.MonkeyPatch, version: str = "2999z") -> None:
-    for module in (zones, planning, due, schedules):
+    for module in (zones, plans, due, change):
         monkeypatch.setattr(module, "tzdata_version", lambda: version)
 
 
@@ -200,7 +204,7 @@ async def test_newer_time_zone_data_may_move_the_next_fire_forward(
 
 def forget_compiled_rules() -> None:
     """Each keeps the zones that it was made with."""
-    for module in (rules, cron_rules, sources, schedule_rows, making):
+    for module in (rules, cron_rules, trigger_times, schedule_row, make_runs):
         for thing in vars(module).values():
             if hasattr(thing, "cache_clear"):
                 thing.cache_clear()

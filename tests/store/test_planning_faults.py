@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from rota.core.model import JobDefinition
-from rota.core.scope import GLOBAL, Scope
+from rota.core.calendar.triggers import after, cron, every
+from rota.core.jobs.job import JobDefinition
 from rota.core.states import Outcome
-from rota.core.triggers import after, cron, every
 from rota.errors import Unavailable
-from rota.instants import instant
 from rota.store import Store
+from rota.values.instants import instant
+from rota.values.scope import GLOBAL, Scope
 from tests.support.accounts import SECOND, change, check_account, each, rows
 from tests.support.clock import ManualClock
 from tests.support.dying import Deaths, Died, Moment

@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
-from rota.core.model import JobDefinition
-from rota.core.schedules import define
-from rota.core.triggers import every
-from rota.engine.declaring import CODE, declare_schedules
+from rota.core.calendar.triggers import every
+from rota.core.jobs.job import JobDefinition
+from rota.core.schedules.schedule import define
+from rota.engine.loops.declare import CODE, declare_schedules
 from rota.errors import Conflict, DuplicateSchedule
-from rota.instants import instant
 from rota.registry.schedules import Declared, declared
-from rota.store import Store, planning
-from rota.store.lanes import read_lanes
-from rota.store.schedules import Change
+from rota.store import Store
+from rota.store.planning import plan as plans
+from rota.store.planning.lanes import read_lanes
+from rota.store.schedules.change import Change
+from rota.values.instants import instant
 from tests.support.accounts import check_account, each, named_by_revisions, rows
 from tests.support.clock import ManualClock
 from tests.support.dying import Deaths
@@ -284,7 +285,7 @@ async def test_a_queued_run_that_is_cancelled_while_its_follower_is_planned(
                 await second.cancel(waiting, None, None)
             return found
 
-        monkeypatch.setattr(planning, "read_lanes", meanwhile)
+        monkeypatch.setattr(plans, "read_lanes", meanwhile)
     else:
         await second.cancel(waiting, None, None)
     clock.advance(minutes(1))

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition
-from rota.core.retry import Delays, RetryPolicy
-from rota.core.triggers import every
-from rota.core.unique import Unique
+from rota.core.calendar.triggers import every
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.retry import Delays, RetryPolicy
+from rota.core.jobs.unique import Unique
+from rota.core.limits.limits import Limit
 from rota.store import Store
 from tests.support.clock import ManualClock
 from tests.support.planned_stories import live_through

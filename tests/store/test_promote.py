@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition
+from rota.core.jobs.job import JobDefinition
+from rota.core.limits.limits import Limit
 from rota.core.states import RunState
 from rota.store import Store
 from tests.support.clock import SECOND, ManualClock

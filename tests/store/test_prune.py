@@ -6,12 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from rota.clock import HostClock
-from rota.core.model import JobDefinition, Retention
+from rota.core.jobs.job import JobDefinition, Retention
 from rota.core.states import Outcome, RunState
 from rota.errors import NotRepeatable, UnknownRun
-from rota.store import Store, enqueueing, new_id, pruning
-from rota.store.database import Tx
+from rota.store import Store, new_id
+from rota.store.databases.database import Tx
+from rota.store.runs import enqueue, prune
+from rota.values.clock import HostClock
 from tests.support.clock import MINUTE, SECOND, START, ManualClock
 from tests.support.runs import LEASE_MICROS, WORKER, claim, finish, finish_all, make, put, state_of, tell
 
@@ -74,14 +75,14 @@ async def test_a_run_whose_id_is_of_a_host_far_ahead_stays_longer(store: Store, 
 
 @pytest.mark.parametrize("micros", [0, 1, 999, 1_000, START, START + 999_999])
 def test_the_last_id_of_an_instant_parts_the_ids_made_until_then_from_the_later(micros: int) -> None:
-    last = pruning.last_id_of(micros)
+    last = prune.last_id_of(micros)
     assert all(id_at(micros) <= last < id_at(micros + 1_000) for _ in range(100))
 
 
 def test_ids_are_made_by_the_hosts_clock() -> None:
     before = HostClock().micros()
     made = new_id()
-    assert pruning.last_id_of(before - 1_000) < made <= pruning.last_id_of(HostClock().micros() + 1_000)
+    assert prune.last_id_of(before - 1_000) < made <= prune.last_id_of(HostClock().micros() + 1_000)
 
 
 def id_at(micros: int) -> str:
@@ -89,7 +90,7 @@ def id_at(micros: int) -> str:
 
 
 def test_an_instant_before_all_time_has_an_id_too() -> None:
-    assert pruning.last_id_of(-1) < new_id()
+    assert prune.last_id_of(-1) < new_id()
 
 
 async def test_a_janitor_that_finds_nothing_writes_nothing(
@@ -161,7 +162,7 @@ async def test_two_janitors_at_once(store: Store, second: Store, clock: ManualCl
 async def test_two_janitors_and_many_bites(
     store: Store, second: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pruning, "_BITE", 10)
+    monkeypatch.setattr(prune, "_BITE", 10)
     await finished(store, 95)
     clock.advance(SECOND)
     pruned = await asyncio.gather(store.prune(lambda _: NOTHING), second.prune(lambda _: NOTHING))
@@ -171,10 +172,10 @@ async def test_two_janitors_and_many_bites(
 async def test_a_janitor_leaves_what_was_enqueued_anew_under_a_pruned_id(store: Store, clock: ManualClock) -> None:
     (run_id,) = await finished(store, 1)
     clock.advance(SECOND)
-    found = await store.database.read(lambda tx: pruning.prunable(tx, "work", NOTHING))
+    found = await store.database.read(lambda tx: prune.prunable(tx, "work", NOTHING))
     assert await store.prune(lambda _: NOTHING) == 1
     await put(store, id=run_id)
-    assert await store.database.transact(pruning.drop_runs(found)) == 0
+    assert await store.database.transact(prune.drop_runs(found)) == 0
     assert await state_of(store, run_id) is RunState.QUEUED
 
 
@@ -200,7 +201,7 @@ async def test_a_key_is_kept_while_held(store: Store, clock: ManualClock) -> Non
 async def test_every_stale_key_goes_however_many(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pruning, "_BITE", 10)
+    monkeypatch.setattr(prune, "_BITE", 10)
     await store.enqueue([make(key=f"k{n}") for n in range(25)])
     await finish_all(store, await claim(store))
     clock.advance(SECOND)
@@ -240,7 +241,7 @@ async def test_a_key_taken_over_while_the_janitor_waits_for_it_is_kept(
     new, inside, leave = make(key="k"), asyncio.Event(), asyncio.Event()
 
     async def slowly(tx: Tx) -> None:
-        await enqueueing.enqueue(tx, [new])
+        await enqueue.enqueue(tx, [new])
         inside.set()
         await leave.wait()
 

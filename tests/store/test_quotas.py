@@ -8,14 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.claims import Claim
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition
-from rota.core.quotas import quota_of
+from rota.core.jobs.job import JobDefinition
+from rota.core.limits.limits import Limit
+from rota.core.limits.quotas import quota_of
+from rota.core.runs.claim import Claim
 from rota.core.states import Outcome, RunState
 from rota.errors import QuotaExceeded
-from rota.store import Store, enqueueing, open_database
-from rota.store.database import Row, Tx
+from rota.store import Store, open_database
+from rota.store.databases.database import Row, Tx
+from rota.store.runs import enqueue
 from tests.support.clock import MINUTE, SECOND, ManualClock
 from tests.support.runs import claim, claim_limited, finish, finish_all, ids, make, put, state_of, tell
 
@@ -244,7 +245,7 @@ async def test_many_at_once_share_a_model(store: Store) -> None:
 async def test_settled_in_bites_after_whoever_set_it_died(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rota.store.quotas._BITE", 2)
+    monkeypatch.setattr("rota.store.limits.quotas._BITE", 2)
     for _ in range(5):
         await put(store, scope=A)
 
@@ -305,7 +306,7 @@ async def test_an_enqueue_under_way_when_it_is_set_comes_under_it_soon(postgres_
     runs = [make(scope=A) for _ in range(3)]
 
     async def slowly(tx: Tx) -> None:
-        await enqueueing.enqueue(tx, runs)
+        await enqueue.enqueue(tx, runs)
         read.set()
         await may_commit.wait()
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from rota.core.quotas import quota_of
-from rota.core.schedules import options_of
+from rota.core.limits.quotas import quota_of
+from rota.core.schedules.schedule import options_of
 from rota.errors import NotTriggered
 from rota.store import Store
-from rota.store.backfilling import Order
+from rota.store.ledger.backfill import Order
 from tests.support.clock import MINUTE as ONE_MINUTE
 from tests.support.clock import ManualClock
 from tests.support.runs import claim, claim_limited, finish_all, put

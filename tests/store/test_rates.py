@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from rota.core.claims import SUSPECTS, LimitedRequest
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition
+from rota.core.jobs.job import JobDefinition
+from rota.core.limits.limits import Limit
+from rota.core.runs.claim import SUSPECTS, LimitedRequest
 from rota.core.states import Outcome, RunState
 from rota.errors import LimitReached
-from rota.store import Store, open_database, slots
-from rota.store.database import Row, Tx
-from rota.store.slots import Limited
+from rota.store import Store, open_database
+from rota.store.databases.database import Row, Tx
+from rota.store.limits import slots
+from rota.store.limits.slots import Limited
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import (
     LEASE,

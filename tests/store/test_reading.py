@@ -5,13 +5,15 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from rota.core.model import JobDefinition, Retention, Run, RunFilter
-from rota.core.scope import Scope
+from rota.core.jobs.job import JobDefinition, Retention
+from rota.core.runs.run import Run, RunFilter
 from rota.core.states import Outcome, RunState
 from rota.errors import AmbiguousRun, Invalid, UnknownRun
-from rota.instants import instant
-from rota.store import Store, new_id, reading
-from rota.store.database import Tx
+from rota.store import Store, new_id
+from rota.store.databases.database import Tx
+from rota.store.runs import read
+from rota.values.instants import instant
+from rota.values.scope import Scope
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import LEASE, LEASE_MICROS, WORKER, claim, finish, ids, make, put, put_and_claim, tell
 
@@ -184,8 +186,8 @@ async def test_many_parts_take_one_look_at_the_newest(store: Store, monkeypatch:
         looks.append(within)
         return await newest(tx, within)
 
-    newest = reading._newest
-    monkeypatch.setattr(reading, "_newest", counted)
+    newest = read._newest
+    monkeypatch.setattr(read, "_newest", counted)
     own = Scope("tenant", "1")
     mine = [await put(store, scope=own) for _ in range(3)]
     parts = {id[-length:]: id for id in mine for length in (8, 9, 10)}

@@ -5,10 +5,10 @@ import asyncio
 import asyncpg
 import pytest
 
-from rota.core.model import CancelPolicy, JobDefinition
+from rota.core.jobs.job import CancelPolicy, JobDefinition
 from rota.core.states import Outcome, RunState
 from rota.store import Store
-from rota.store.postgres import PostgresDatabase
+from rota.store.databases.postgres.postgres import PostgresDatabase
 from tests.support.clock import MINUTE, SECOND, ManualClock
 from tests.support.runs import LEASE, LEASE_MICROS, WORKER, claim, ids, outcomes_of, put, put_and_claim, state_of, tell
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from rota.core.scope import Scope
+from rota.core.calendar.triggers import every
 from rota.core.states import Outcome, RunState
-from rota.core.triggers import every
 from rota.store import Store
+from rota.values.scope import Scope
 from tests.support.clock import ManualClock
 from tests.support.plans import explained
 from tests.support.runs import claim, finish, put, tell
@@ -91,7 +91,7 @@ async def test_scopes_are_merged_by_plan_time(
     for one in found.values():
         assert len({run.plan_time for run in one.recent}) == 2
         assert len(one.recent) == 4
-    monkeypatch.setattr("rota.store.recent.MOST_SCOPES", 1)
+    monkeypatch.setattr("rota.store.monitoring.recent_runs.MOST_SCOPES", 1)
     found = await store.insight.recent(["s", "p"], 4)
     assert [len(one.recent) for one in found.values()] == [3, 3]
 
@@ -111,9 +111,9 @@ async def test_no_more_is_read_than_was_allowed(
         return [len(found[name].recent) for name in ("s", "p", "q", "plain")]
 
     assert await counts() == [3, 5, 5, 1]
-    monkeypatch.setattr("rota.core.recent._MOST_RUNS", 35)
+    monkeypatch.setattr("rota.core.monitoring.recent_runs._MOST_RUNS", 35)
     assert await counts() == [2, 2, 2, 1]
-    monkeypatch.setattr("rota.core.recent._MOST_RUNS", 20)
+    monkeypatch.setattr("rota.core.monitoring.recent_runs._MOST_RUNS", 20)
     assert await counts() == [1, 1, 1, 1]
 
 

@@ -6,11 +6,11 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from rota.core.endings import Report
-from rota.core.model import JobDefinition
+from rota.core.jobs.job import JobDefinition
+from rota.core.runs.outcome import Report
 from rota.core.states import Outcome, RunState
-from rota.instants import instant
 from rota.store import Store
+from rota.values.instants import instant
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import LEASE, claim, outcomes_of, put, put_and_claim, report_of, state_of, tell
 

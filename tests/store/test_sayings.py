@@ -8,15 +8,17 @@ import apsw
 import msgspec
 import pytest
 
-from rota.core.model import JobDefinition
+from rota.core.calendar.triggers import every
+from rota.core.jobs.job import JobDefinition
 from rota.core.states import Outcome
-from rota.core.triggers import every
 from rota.errors import RotaError
-from rota.store import Store, due, firing, sayings, schedules
-from rota.store.database import Row, Tx
-from rota.store.due import plan_due
-from rota.store.sayings import Saying, Sayings, read_unknown
-from rota.store.schedules import Change
+from rota.store import Store
+from rota.store.databases.database import Row, Tx
+from rota.store.planning import definition_cache, due, fast_path
+from rota.store.planning.definition_cache import Saying, Sayings, read_unknown
+from rota.store.planning.due import plan_due
+from rota.store.schedules import change
+from rota.store.schedules.change import Change
 from tests.support.accounts import rows
 from tests.support.clock import ManualClock
 from tests.support.runs import claim, tell
@@ -45,9 +47,9 @@ async def payloads(store: Store) -> list[Any]:
 
 
 async def payload(tx: Tx, n: int, store: Store) -> None:
-    row = await schedules.locked(tx, "s")
+    row = await change.locked(tx, "s")
     definition = msgspec.structs.replace(row.definition, payload={"n": n})
-    await schedules.update(tx, row, definition, Change(note="edited"), store.new_id)
+    await change.update(tx, row, definition, Change(note="edited"), store.new_id)
 
 
 async def passed(store: Store, clock: ManualClock, count: int) -> None:
@@ -183,13 +185,13 @@ async def test_what_comes_is_read_once_and_before_its_time(
     for number in range(5):
         await make_schedule(store, f"s{number}", payload={"n": number})
     read: list[int] = []
-    saying = sayings._saying
+    saying = definition_cache._saying
 
     def counted(row: Row) -> Saying:
         read.append(row[3])
         return saying(row)
 
-    monkeypatch.setattr(sayings, "_saying", counted)
+    monkeypatch.setattr(definition_cache, "_saying", counted)
     clock.advance(minutes(1))
     until = clock.micros()
     assert [await store.schedules.read_ahead(until, 2) for _ in range(4)] == [True, True, False, False]
@@ -230,7 +232,7 @@ async def test_a_provider_and_a_delay_are_no_matter(store: Store, clock: ManualC
 
 
 def test_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sayings, "_MOST", 10)
+    monkeypatch.setattr(definition_cache, "_MOST", 10)
     known = Sayings()
     for first in range(0, 100, 4):
         known.keep([Saying((str(n), 1, 0), (n,)) for n in range(first, first + 4)])
@@ -265,7 +267,7 @@ async def test_reading_ahead_leaves_trouble_to_planning(
     def breaks(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(firing, "ordinary", breaks)
+    monkeypatch.setattr(fast_path, "ordinary", breaks)
     assert not await store.schedules.read_ahead(LATE, 10)
 
 

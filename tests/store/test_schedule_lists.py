@@ -30,7 +30,7 @@ async def test_letters_outside_ascii_are_found_as_they_are_written(store: Store)
 
 @pytest.mark.parametrize("bite", [1, 2, 1_000])
 async def test_by_state(store: Store, monkeypatch: pytest.MonkeyPatch, bite: int) -> None:
-    monkeypatch.setattr("rota.store.schedule_store._BITE", bite)
+    monkeypatch.setattr("rota.store.schedules.schedule_operations._BITE", bite)
     for name in "abcdef":
         await make_schedule(store, name)
     for name in "bdf":

@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from rota.core.model import Retention
-from rota.core.scope import Scope
+from rota.core.calendar.triggers import after, every
+from rota.core.jobs.job import Retention
 from rota.core.states import Outcome, RunState
-from rota.core.triggers import after, every
 from rota.store import Store
-from rota.store.backfilling import Order
-from rota.store.database import Row, Tx
+from rota.store.databases.database import Row, Tx
+from rota.store.ledger.backfill import Order
+from rota.values.scope import Scope
 from tests.support.clock import ManualClock
 from tests.support.ledgers import JOB, ahead
 from tests.support.runs import claim, claim_limited, finish, tell

@@ -11,18 +11,19 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from rota.core.bulking import Counted
-from rota.core.fingerprints import fingerprint_of
-from rota.core.model import Run, RunError, RunFilter
-from rota.core.scope import Scope
-from rota.core.searching import RunPage, shown_filter
+from rota.core.runs.bulk import Counted
+from rota.core.runs.error_fingerprint import fingerprint_of
+from rota.core.runs.run import Run, RunError, RunFilter
+from rota.core.runs.search import RunPage, shown_filter
 from rota.core.states import FINAL_STATES, LIVE_STATES, Outcome, RunState
-from rota.instants import instant
-from rota.store import Store, new_id, open_database, searching
-from rota.store.database import Database, Row, Tx
-from rota.store.postgres import PostgresTx
-from rota.store.searching import ALL
-from rota.store.sqlite import SqliteTx
+from rota.store import Store, new_id, open_database
+from rota.store.databases.database import Database, Row, Tx
+from rota.store.databases.postgres.postgres import PostgresTx
+from rota.store.databases.sqlite.sqlite import SqliteTx
+from rota.store.runs import search
+from rota.store.runs.search import ALL
+from rota.values.instants import instant
+from rota.values.scope import Scope
 from tests.support.clock import ManualClock
 from tests.support.runs import claim, ids, make, put, put_and_claim, tell
 
@@ -132,7 +133,7 @@ def walks_all(sql: str, plan: list[str]) -> list[str]:
 async def test_no_statement_of_a_search_walks_all_runs(
     store: Store, asked: Asked, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(searching, "_LARGEST", 1_000)
+    monkeypatch.setattr(search, "_LARGEST", 1_000)
     await filled(store)
     asked.clear()
     await store.searching.page(FILTERS[name], 50, None)
@@ -168,7 +169,7 @@ async def some(store: Store) -> list[str]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, size in (("_SMALL", 4), ("_FIRST", 2), ("_LARGEST", 7), ("_GROWTH", 2)):
-        monkeypatch.setattr(searching, name, size)
+        monkeypatch.setattr(search, name, size)
 
 
 WANTED: dict[str, tuple[RunFilter, Callable[[int], bool]]] = {
@@ -270,19 +271,19 @@ async def test_what_matches_by_a_hidden_text_leaves_no_trace(
     database_url: str, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many they are: neither in what is found, nor in where a page ends, nor in how exact a number is."""
-    monkeypatch.setattr(searching, "_LARGEST_SHOWN", 5)
-    monkeypatch.setattr(searching, "_AT_ONCE", 2)
+    monkeypatch.setattr(search, "_LARGEST_SHOWN", 5)
+    monkeypatch.setattr(search, "_AT_ONCE", 2)
     for n in range(30):
         await put(store, payload={"password": "swordfish", "said": "swordfish" if n != 7 else "hello"})
     clock = Ticking()
     impatient = Store(open_database(database_url, clock))
-    read = searching._runs
+    read = search._runs
 
     async def read_slowly(database: Database, run_ids: Sequence[str]) -> list[Run]:
         clock.advance(timedelta(seconds=len(run_ids)))
         return await read(database, run_ids)
 
-    monkeypatch.setattr(searching, "_runs", read_slowly)
+    monkeypatch.setattr(search, "_runs", read_slowly)
     hidden, nothing = ({"said": said} for said in ("swordfish", "sunfish"))
     for before in (None, (await store.list_runs(RunFilter(), 10))[-1].id):
         for limit in (1, 3):
@@ -307,7 +308,7 @@ async def test_what_matches_by_a_hidden_text_leaves_no_trace(
 async def test_where_matches_must_be_read_so_many_are_looked_at_in_a_moment(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "_SHOWN_A_SECOND", 12)
+    monkeypatch.setattr(search, "_SHOWN_A_SECOND", 12)
     runs = await some(store)
     wanted = shown_filter(RunFilter(payload={"n": 30}))
     assert await store.searching.page(wanted, 1, None, 0.5) == RunPage([], runs[5])

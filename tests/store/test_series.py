@@ -1,10 +1,10 @@
 """Charts on both databases: the rows of a stretch, found by their key."""
 
+from rota.client.monitoring.monitoring import Insight
 from rota.config import Config
-from rota.core.counts import HOUR, MINUTE, Counted
-from rota.insight import Insight
-from rota.instants import instant
+from rota.core.monitoring.counters import HOUR, MINUTE, Counted
 from rota.store import Store
+from rota.values.instants import instant
 from tests.support.clock import ManualClock
 from tests.support.plans import explained
 

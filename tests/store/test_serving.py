@@ -6,12 +6,12 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from rota.core.model import WorkerInfo
-from rota.core.workers import Pace, WorkerState
+from rota.core.workers.worker import Pace, WorkerInfo, WorkerState
 from rota.errors import SchemaOutdated
-from rota.store import Store, migrating, open_database, open_store
-from rota.store.serving import StillAtWork
-from rota.store.statements import SQLITE, Dialect, Migration, migrations, schema_version
+from rota.store import Store, open_database, open_store
+from rota.store.databases.statements import SQLITE, Dialect, Migration, migrations, schema_version
+from rota.store.schema import migrate
+from rota.store.schema.compatibility import StillAtWork
 from tests.support.clock import MINUTE, ManualClock
 
 NEWEST = schema_version()
@@ -35,7 +35,7 @@ async def migrate_to(store: Store, *more: Migration, force: bool = False) -> lis
         return [*migrations(dialect), *more]
 
     with pytest.MonkeyPatch.context() as future:
-        future.setattr(migrating, "migrations", known)
+        future.setattr(migrate, "migrations", known)
         return await store.migrate(force=force)
 
 
@@ -51,8 +51,8 @@ async def test_a_program_starts_on_a_newer_schema_that_serves_it(store: Store, n
     opened = await open_store(new_database_url)
     await opened.require_schema()
     assert await opened.migrate() == []
-    assert await migrating.check(opened.database) == (NEWEST + 1, NEWEST)
-    assert await migrating.oldest_served(opened.database) == NEWEST
+    assert await migrate.check(opened.database) == (NEWEST + 1, NEWEST)
+    assert await migrate.oldest_served(opened.database) == NEWEST
     await opened.close()
 
 
@@ -67,7 +67,7 @@ async def test_one_that_is_not_served_is_refused_and_told_what_is(store: Store, 
 
 async def test_what_one_migration_broke_a_later_one_does_not_mend(store: Store) -> None:
     await migrate_to(store, CHANGES, LATER)
-    assert await migrating.oldest_served(store.database) == NEWEST + 1
+    assert await migrate.oldest_served(store.database) == NEWEST + 1
     with pytest.raises(SchemaOutdated):
         await store.require_schema()
 
@@ -75,7 +75,7 @@ async def test_what_one_migration_broke_a_later_one_does_not_mend(store: Store) 
 async def test_a_promotion_wants_its_own_version(store: Store) -> None:
     await migrate_to(store, ADDS)
     with pytest.raises(SchemaOutdated):
-        await migrating.require_own(store.database)
+        await migrate.require_own(store.database)
 
 
 async def test_workers_that_are_served_are_left_alone(store: Store) -> None:
@@ -91,7 +91,7 @@ async def test_workers_that_would_be_left_behind_are_told_of_before_the_first_st
     narrow = msgspec.structs.replace(LATER, serves=NEWEST + 1)
     with pytest.raises(StillAtWork, match=r"first, second[\s\S]*rota workers drain first"):
         await migrate_to(store, ADDS, narrow)
-    assert await migrating.check(store.database) == (NEWEST, NEWEST)
+    assert await migrate.check(store.database) == (NEWEST, NEWEST)
 
 
 async def test_a_forced_migration_asks_them_to_stop(store: Store) -> None:
@@ -114,7 +114,7 @@ async def test_a_worker_that_does_not_say_is_taken_for_the_oldest(store: Store) 
     own = msgspec.structs.replace(ADDS, serves=NEWEST - 1)
     with pytest.raises(StillAtWork):
         await migrate_to(store, own)
-    served = msgspec.structs.replace(ADDS, serves=await migrating.oldest_served(store.database))
+    served = msgspec.structs.replace(ADDS, serves=await migrate.oldest_served(store.database))
     assert await migrate_to(store, served) == ["adds"]
 
 
@@ -123,7 +123,7 @@ async def test_a_database_older_than_this_rule_knows_its_workers(new_database_ur
     store = Store(open_database(new_database_url, clock))
 
     def until(version: int) -> None:
-        patch.setattr(migrating, "migrations", lambda dialect: [*migrations(dialect)[:version]])
+        patch.setattr(migrate, "migrations", lambda dialect: [*migrations(dialect)[:version]])
 
     with pytest.MonkeyPatch.context() as patch:
         until(2)

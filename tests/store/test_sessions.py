@@ -11,8 +11,8 @@ import pytest
 from rota.core.states import RunState
 from rota.errors import DeadlineExceeded, LeaseLost
 from rota.store import Store
-from rota.store.postgres import PostgresDatabase
-from rota.store.sqlite import SqliteDatabase
+from rota.store.databases.postgres.postgres import PostgresDatabase
+from rota.store.databases.sqlite.sqlite import SqliteDatabase
 from tests.support.runs import put, state_of
 from tests.support.waiting import until
 
@@ -69,7 +69,7 @@ async def sqlite_books(sqlite_store: Store) -> Store:
 async def test_one_that_stays_open_too_long_is_rolled_back(
     sqlite_books: Store, sqlite_database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rota.store.sessions._LONGEST", 0.05, raising=False)
+    monkeypatch.setattr("rota.store.databases.held_transaction._LONGEST", 0.05, raising=False)
     others: list[str] = []
 
     async def stay() -> None:
@@ -86,7 +86,7 @@ async def test_one_that_stays_open_too_long_is_rolled_back(
 async def test_after_that_nothing_of_it_is_written(
     sqlite_books: Store, sqlite_database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rota.store.sessions._LONGEST", 0.05, raising=False)
+    monkeypatch.setattr("rota.store.databases.held_transaction._LONGEST", 0.05, raising=False)
 
     async def stay() -> None:
         async with sqlite_database.session() as session:
@@ -103,7 +103,7 @@ async def test_after_that_nothing_of_it_is_written(
 async def test_a_statement_that_takes_too_long_is_interrupted(
     sqlite_books: Store, sqlite_database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rota.store.sessions._LONGEST", 0.05, raising=False)
+    monkeypatch.setattr("rota.store.databases.held_transaction._LONGEST", 0.05, raising=False)
     long = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 30000000) select count(*) from n"
 
     async def stay() -> None:
@@ -125,7 +125,7 @@ async def test_the_time_that_it_waits_for_others_is_not_its_own(
 
     async with sqlite_database.session() as session:
         await session.execute("insert into account values ('ada')", ())
-        monkeypatch.setattr("rota.store.sessions._LONGEST", 0.05, raising=False)
+        monkeypatch.setattr("rota.store.databases.held_transaction._LONGEST", 0.05, raising=False)
         waiting = asyncio.create_task(second())
         await asyncio.wait([waiting], timeout=0.3)
     await until(waiting.done)

@@ -13,12 +13,13 @@ from typing import Any
 import apsw
 import pytest
 
-from rota.clock import HostClock
 from rota.errors import DuplicateRun
-from rota.store import Store, open_store, sqlite
-from rota.store.database import Tx
-from rota.store.sqlite import SqliteDatabase, SqliteTx
-from rota.store.sqlite_thread import Job, write_group
+from rota.store import Store, open_store
+from rota.store.databases.database import Tx
+from rota.store.databases.sqlite import sqlite
+from rota.store.databases.sqlite.connection_thread import Job, write_group
+from rota.store.databases.sqlite.sqlite import SqliteDatabase, SqliteTx
+from rota.values.clock import HostClock
 from tests.support.programs import run_python
 from tests.support.runs import claim, finish, make, put
 

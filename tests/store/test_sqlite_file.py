@@ -21,10 +21,12 @@ import apsw
 import pytest
 
 from rota.errors import DeadlineExceeded, FileReplaced, Unavailable
-from rota.store import Store, open_database, open_store, sessions, sqlite_file, sqlite_locks
-from rota.store.database import Tx
-from rota.store.sqlite import SqliteDatabase, SqliteTx
-from rota.store.sqlite_thread import Job, write_group
+from rota.store import Store, open_database, open_store
+from rota.store.databases import held_transaction
+from rota.store.databases.database import Tx
+from rota.store.databases.sqlite import file_identity, file_locks
+from rota.store.databases.sqlite.connection_thread import Job, write_group
+from rota.store.databases.sqlite.sqlite import SqliteDatabase, SqliteTx
 from tests.support.programs import run_python
 from tests.support.runs import make, put
 from tests.support.waiting import until
@@ -40,7 +42,7 @@ def path(sqlite_url: str) -> Path:
 @pytest.fixture
 def without_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a system that has no locks of open file descriptions."""
-    monkeypatch.setattr(sqlite_locks, "_IS_SUPPORTED", False)
+    monkeypatch.setattr(file_locks, "_IS_SUPPORTED", False)
 
 
 async def opened_and_closed(path: Path) -> None:
@@ -200,7 +202,9 @@ async def test_whoever_opens_the_file_after_that_finds_it_in_use(sqlite_store: S
 async def test_nobody_writes_beside_us_although_our_lock_was_dropped(
     sqlite_store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "_LONGEST", 60.0)  # another process is started meanwhile, on a machine that is busy
+    monkeypatch.setattr(
+        held_transaction, "_LONGEST", 60.0
+    )  # another process is started meanwhile, on a machine that is busy
     writes = f"""
 import asyncio
 from rota.errors import Unavailable
@@ -325,7 +329,7 @@ async def test_a_file_that_is_being_overwritten_is_not_opened_yet(
     sqlite_store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = await older(sqlite_store, path)
-    monkeypatch.setattr(sqlite_file, "_AT_REST", 1_000_000.0)
+    monkeypatch.setattr(file_identity, "_AT_REST", 1_000_000.0)
     copied(copy, path)
     for _ in range(2):
         with pytest.raises(FileReplaced, match="overwritten"):
@@ -509,7 +513,7 @@ async def test_a_transaction_that_is_cancelled_while_it_is_opened_leaves_nothing
         async with sqlite_store.database.session():
             pass
 
-    files = sqlite_file.openings_of(str(path))._files
+    files = file_identity.openings_of(str(path))._files
     before = len(files)
     handling = asyncio.create_task(handle())
     await asyncio.to_thread(begun.wait)
@@ -524,7 +528,7 @@ async def test_a_transaction_that_is_cancelled_while_it_is_opened_leaves_nothing
 async def test_a_transaction_that_took_too_long_lets_others_write_also_if_a_cursor_is_open(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "_LONGEST", 0.01)
+    monkeypatch.setattr(held_transaction, "_LONGEST", 0.01)
     for _ in range(2):
         await put(sqlite_store)
 
@@ -545,23 +549,23 @@ async def test_the_log_of_a_process_that_was_first_to_open_what_was_put_there_is
 ) -> None:
     """Its number may be that of our former log, which was deleted: many file systems give them out again at once."""
     copy = await older(sqlite_store, path)
-    former = {ending: sqlite_locks.identity(f"{path}{ending}") for ending in ("-wal", "-shm")}
+    former = {ending: file_locks.identity(f"{path}{ending}") for ending in ("-wal", "-shm")}
     delete(path, copy)
     for _ in range(2):
         with pytest.raises(Unavailable):
             await put(sqlite_store)
     copied(copy, path)
 
-    def reused(which: str) -> sqlite_locks.Identity | None:
-        found = sqlite_locks.identity(which)
+    def reused(which: str) -> file_locks.Identity | None:
+        found = file_locks.identity(which)
         return found and former.get(which.removeprefix(str(path)), found)
 
     with held_elsewhere(path):
-        live = {ending: sqlite_locks.identity(f"{path}{ending}") for ending in former}
-        monkeypatch.setattr(sqlite_file, "identity", reused)
-        sqlite_file.openings_of(str(path)).wait_for_others()
+        live = {ending: file_locks.identity(f"{path}{ending}") for ending in former}
+        monkeypatch.setattr(file_identity, "identity", reused)
+        file_identity.openings_of(str(path)).wait_for_others()
         monkeypatch.undo()
-        assert {ending: sqlite_locks.identity(f"{path}{ending}") for ending in former} == live
+        assert {ending: file_locks.identity(f"{path}{ending}") for ending in former} == live
         await put_again(sqlite_store)
 
 
@@ -571,7 +575,7 @@ async def test_who_finds_a_file_replaced_does_not_wait_for_a_fork_that_waits_for
     """A fork takes the lock of who asks for versions, and then waits for the end of the threads."""
     await put(sqlite_store)
     assert sqlite_database.version() is not None
-    version, openings = sqlite_database._connected().version, sqlite_file.openings_of(str(path))
+    version, openings = sqlite_database._connected().version, file_identity.openings_of(str(path))
     finder = threading.Thread(target=openings.lose, args=[FileReplaced(str(path), "found")], daemon=True)
     with version._lock:
         finder.start()
@@ -588,7 +592,7 @@ async def test_a_process_that_may_not_list_what_it_has_open_works(
     listdir = os.listdir
 
     def refused(path: str) -> list[str]:
-        if path == sqlite_locks._DESCRIPTORS:
+        if path == file_locks._DESCRIPTORS:
             raise PermissionError(path)
         return listdir(path)
 

@@ -8,7 +8,7 @@ import apsw
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.store.sqlite_rows import execute_rows
+from rota.store.databases.sqlite.row_batches import execute_rows
 
 INSERT = "insert into t (a, b, c, d) values (?, ?, 7, ?) on conflict (a) do nothing"
 JOIN = (

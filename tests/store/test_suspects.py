@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.claims import AT_ONCE, PLAIN, SUSPECTS
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition
+from rota.core.jobs.job import JobDefinition
+from rota.core.limits.limits import Limit
+from rota.core.runs.claim import AT_ONCE, PLAIN, SUSPECTS
 from rota.core.states import Outcome
 from rota.store import Store
 from tests.support.clock import MINUTE, SECOND, ManualClock

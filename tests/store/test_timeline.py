@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
+from rota.client.monitoring.monitoring import Insight
 from rota.config import Config
-from rota.core.model import JobDefinition
+from rota.core.calendar.triggers import every
+from rota.core.jobs.job import JobDefinition
+from rota.core.monitoring.timeline import Lane
 from rota.core.states import Outcome
-from rota.core.timeline import Lane
-from rota.core.triggers import every
-from rota.insight import Insight
-from rota.instants import instant
 from rota.store import Store
+from rota.values.instants import instant
 from tests.support.clock import ManualClock
 from tests.support.plans import explained
 from tests.support.runs import claim, put, put_and_claim, tell
@@ -102,7 +102,7 @@ async def test_not_all_are_looked_at(store: Store, clock: ManualClock, monkeypat
     assert (len(cut.lanes[0].attempts), cut.truncated) == (3, True)
     whole = await insight.timeline(by="job", limit=4)
     assert (len(whole.lanes[0].attempts), whole.truncated) == (4, False)
-    monkeypatch.setattr("rota.store.timeline.LOOKED_AT", 2)
+    monkeypatch.setattr("rota.store.monitoring.timeline.LOOKED_AT", 2)
     some = await insight.timeline(by="job")
     assert (len(some.lanes[0].attempts), some.truncated) == (2, True)
 

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from rota.core.access import Role
+from rota.client.access.tokens import Tokens
+from rota.core.access.roles import Role
 from rota.errors import Conflict, Invalid, UnknownToken
 from rota.store import Store
-from rota.tokens import Tokens
 from tests.support.clock import ManualClock
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition
-from rota.core.unique import Unique
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.unique import Unique
+from rota.core.limits.limits import Limit
 from rota.errors import Conflict, NotTriggered
 from rota.store import Store
 from tests.support.clock import ManualClock

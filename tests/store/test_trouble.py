@@ -12,9 +12,10 @@ import pytest
 
 from rota.core.states import Outcome, RunState
 from rota.errors import BadConfig, DeadlineExceeded, Unavailable
-from rota.store import Store, open_database, open_store, postgres
-from rota.store.database import Tx
-from rota.store.postgres import PostgresDatabase
+from rota.store import Store, open_database, open_store
+from rota.store.databases.database import Tx
+from rota.store.databases.postgres import postgres
+from rota.store.databases.postgres.postgres import PostgresDatabase
 from tests.support.postgres import PostgresServer
 from tests.support.runs import claim, finish, make, put, state_of, tell
 

@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 
-from rota.core.model import Enqueued, JobDefinition, Retention
+from rota.core.jobs.job import JobDefinition, Retention
+from rota.core.jobs.unique import Unique
+from rota.core.runs.run import Enqueued
 from rota.core.states import Outcome, RunState
-from rota.core.unique import Unique
 from rota.errors import DuplicateRun, KeyReused, NotRepeatable
-from rota.instants import instant
-from rota.store import Store, enqueueing, postgres
-from rota.store.database import Tx
-from rota.store.postgres import PostgresDatabase
+from rota.store import Store
+from rota.store.databases.database import Tx
+from rota.store.databases.postgres import postgres
+from rota.store.databases.postgres.postgres import PostgresDatabase
+from rota.store.runs import enqueue
+from rota.values.instants import instant
 from tests.support.clock import MINUTE, SECOND, ManualClock
 from tests.support.runs import claim, finish, make, put, state_of, tell
 
@@ -251,7 +254,7 @@ async def test_a_key_taken_over_while_another_waits_for_it(
         await tx.fetch_sql("select key from rota_unique for update")
         inside.set()
         await leave.wait()
-        return await enqueueing.enqueue(tx, [first])
+        return await enqueue.enqueue(tx, [first])
 
     slow = asyncio.create_task(postgres_database.transact(slowly))
     await inside.wait()

@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
+from rota.client.monitoring.monitoring import Insight
 from rota.config import Config
-from rota.core.model import JobDefinition
-from rota.core.triggers import cron
-from rota.insight import Insight
-from rota.instants import instant
+from rota.core.calendar.triggers import cron
+from rota.core.jobs.job import JobDefinition
 from rota.store import Store
-from rota.store.database import Tx
+from rota.store.databases.database import Tx
+from rota.values.instants import instant
 from tests.support.clock import ManualClock
 from tests.support.schedules import make_schedule
 

@@ -4,11 +4,12 @@ import asyncio
 
 import pytest
 
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition
+from rota.core.jobs.job import JobDefinition
+from rota.core.limits.limits import Limit
 from rota.core.states import Outcome, RunState
-from rota.store import Store, waits
-from rota.store.database import Tx
+from rota.store import Store
+from rota.store.databases.database import Tx
+from rota.store.runs import waits
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import LEASE, claim, claim_limited, finish, ids, put, put_and_claim, state_of, tell
 

@@ -7,11 +7,10 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from rota.core.model import WorkerInfo
-from rota.core.workers import Asked, Pace, WorkerSettings, WorkerState, read_asked
+from rota.core.workers.worker import Asked, Pace, WorkerInfo, WorkerSettings, WorkerState, read_asked
 from rota.errors import AmbiguousWorker, Conflict, Invalid, UnknownWorker
 from rota.store import Store
-from rota.store.pruning import drop_silent_workers
+from rota.store.runs.prune import drop_silent_workers
 from tests.support.clock import ManualClock
 from tests.support.runs import LEASE_MICROS, WORKER, claim, put
 

@@ -6,11 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from rota.core import zones
-from rota.core.triggers import cron
-from rota.store import Store, due, planning, schedules
-from rota.store.database import Tx
-from rota.store.schedule_rows import ScheduleRow
+from rota.core.calendar import zones
+from rota.core.calendar.triggers import cron
+from rota.store import Store
+from rota.store.databases.database import Tx
+from rota.store.planning import due
+from rota.store.planning import plan as plans
+from rota.store.schedules import change as schedule_changes
+from rota.store.schedules.schedule_row import ScheduleRow
 from tests.support.clock import ManualClock
 from tests.support.runs import until
 from tests.support.schedules import DAY, get_schedule, make_schedule, minutes, noon, plan, runs_of
@@ -26,7 +29,7 @@ def clock() -> ManualClock:
 @pytest.fixture
 def newer_zones(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def come() -> None:
-        for module in (zones, planning, due, schedules):
+        for module in (zones, plans, due, schedule_changes):
             monkeypatch.setattr(module, "tzdata_version", lambda: "2999z")
 
     return come
@@ -46,7 +49,7 @@ async def while_it_changes(store: Store, change: Change) -> None:
     changed, go = asyncio.Event(), asyncio.Event()
 
     async def body(tx: Tx) -> None:
-        await change(tx, await schedules.locked(tx, "s"))
+        await change(tx, await schedule_changes.locked(tx, "s"))
         changed.set()
         await go.wait()
 
@@ -68,7 +71,7 @@ async def test_a_schedule_deleted_meanwhile_does_not_go_on(
     store = postgres_store
     await make_hourly(store)
     newer_zones()
-    await while_it_changes(store, lambda tx, row: schedules.delete(tx, row, store.new_id, None))
+    await while_it_changes(store, lambda tx, row: schedule_changes.delete(tx, row, store.new_id, None))
     assert await due_at(store) == [None]
     clock.advance(minutes(180))
     assert await plan(store) == 0
@@ -81,7 +84,7 @@ async def test_a_schedule_paused_meanwhile_stays_paused(
     await make_hourly(store)
     newer_zones()
     await while_it_changes(
-        store, lambda tx, row: schedules.pause(tx, row, store.new_id, reason=None, actor=None, until=end)
+        store, lambda tx, row: schedule_changes.pause(tx, row, store.new_id, reason=None, actor=None, until=end)
     )
     assert await due_at(store) == [end]
     clock.advance(minutes(180))

@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from rota.core.scope import GLOBAL, Scope
 from rota.store import Store
-from rota.store.database import Row, Tx
+from rota.store.databases.database import Row, Tx
+from rota.values.scope import GLOBAL, Scope
 from tests.simulation.checks.cron_oracle import CronOracle, Walk
 
 SECOND = 1_000_000

@@ -9,8 +9,8 @@ from typing import Any
 import asyncpg
 
 from rota.store import Store
-from rota.store.postgres import Connection, PostgresDatabase, PostgresTx
-from rota.store.statements import Statement
+from rota.store.databases.postgres.postgres import Connection, PostgresDatabase, PostgresTx
+from rota.store.databases.statements import Statement
 
 NEED = "need-of-many"
 LIMIT = "limit:of-many"

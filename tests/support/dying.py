@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from rota.errors import Unavailable
 from rota.store import Store
-from rota.store.database import Row, Tx, Work
+from rota.store.databases.database import Row, Tx, Work
 
 T = TypeVar("T")
 Moment = Literal["before", "after", "unanswered"]

@@ -10,9 +10,9 @@ import sys
 from typing import Any
 
 from rota.store import Store, open_database
-from rota.store import serving as serving_module
-from rota.store.database import Database, Tx
-from rota.store.statements import Migration, migrations
+from rota.store.databases.database import Database, Tx
+from rota.store.databases.statements import Migration, migrations
+from rota.store.schema import compatibility as serving_module
 
 
 def die() -> None:

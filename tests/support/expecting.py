@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from rota.store import Store
-from rota.store.database import Tx
+from rota.store.databases.database import Tx
 
 
 async def look(store: Store) -> list[str]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import asyncpg
 
 from rota.store import Database, open_database
-from rota.store.database import Tx
-from rota.store.statements import POSTGRES
+from rota.store.databases.database import Tx
+from rota.store.databases.statements import POSTGRES
 
 HERE = Path(__file__).parents[1] / "golden"
 

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
-from rota.core.signals import Fail, Retry, Snooze
-from rota.core.triggers import every
+from rota.core.calendar.triggers import every
+from rota.core.progress.control_flow import Fail, Retry, Snooze
 from rota.testing import Harness
-from rota.testing.hands import HandWorker
+from rota.testing.harness.manual_worker import HandWorker
 
 SCOPE = ("tenant", "x")
 SCHEMA: dict[str, Any] = {"type": "object"}

@@ -8,15 +8,15 @@ from typing import Any
 
 import msgspec
 
-from rota.clock import HostClock
-from rota.core.ledger import Verification
-from rota.core.model import JobDefinition, Retention
-from rota.core.publishing import scope_of
+from rota.core.calendar.triggers import Trigger, cron, every
+from rota.core.jobs.job import JobDefinition, Retention
+from rota.core.ledger.verify import Verification
+from rota.core.runs.options import scope_of
 from rota.core.states import Outcome
-from rota.core.triggers import Trigger, cron, every
 from rota.errors import Conflict, Invalid
 from rota.store import Store
-from rota.store.backfilling import Order
+from rota.store.ledger.backfill import Order
+from rota.values.clock import HostClock
 from tests.support.clock import ManualClock
 from tests.support.runs import claim, claim_limited, tell
 from tests.support.schedules import HOUR, MINUTE, edit, make_schedule, plan

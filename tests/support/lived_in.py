@@ -7,7 +7,7 @@ from typing import Any
 
 from rota import Context, Rota, every
 from rota.config import Config
-from rota.core.triggers import cron
+from rota.core.calendar.triggers import cron
 from rota.errors import Unavailable
 from rota.testing import Harness
 

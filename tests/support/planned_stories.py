@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable
 from datetime import timedelta
 from typing import Any
 
-from rota.core.claims import Claim
-from rota.core.model import RunFilter
+from rota.core.runs.claim import Claim
+from rota.core.runs.run import RunFilter
 from rota.core.states import Outcome, RunState
-from rota.instants import micros_at
 from rota.store import Store
-from rota.store.database import Tx
+from rota.store.databases.database import Tx
+from rota.values.instants import micros_at
 from tests.support.clock import ManualClock
 from tests.support.runs import claim, claim_limited, report_of
 from tests.support.schedules import plan

@@ -5,9 +5,9 @@ import re
 from collections.abc import Sequence
 
 from rota.store import Store
-from rota.store.database import Tx
-from rota.store.statements import POSTGRES, compile_statement
-from rota.store.walking import walk_indexes
+from rota.store.databases.database import Tx
+from rota.store.databases.pinned_plans import walk_indexes
+from rota.store.databases.statements import POSTGRES, compile_statement
 
 
 async def explained(store: Store, name: str, rows: Sequence[Sequence[object]] = (), **values: object) -> str:

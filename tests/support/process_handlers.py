@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NoReturn
 
 import msgspec
 
-from rota.engine.child import Link
+from rota.engine.isolation.child_main import Link
 
 
 def invoke(target: object, payload: bytes, context: bytes, link: Link) -> bytes:

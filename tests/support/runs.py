@@ -7,13 +7,14 @@ from typing import Any
 
 import msgspec
 
-from rota.core.claims import START, SUSPECTS, Ask, Claim, ClaimRequest, LimitedRequest, Watermark
-from rota.core.endings import Report
-from rota.core.fingerprints import stored_error
-from rota.core.model import JobDefinition, NewRun, Run, RunError, WorkerInfo
-from rota.core.publishing import new_run
+from rota.core.jobs.job import JobDefinition
+from rota.core.runs.claim import START, SUSPECTS, Ask, Claim, ClaimRequest, LimitedRequest, Watermark
+from rota.core.runs.error_fingerprint import stored_error
+from rota.core.runs.options import new_run
+from rota.core.runs.outcome import Report
+from rota.core.runs.run import NewRun, Run, RunError
 from rota.core.states import Outcome, RunState
-from rota.core.workers import name_of
+from rota.core.workers.worker import WorkerInfo, name_of
 from rota.store import Store, new_id
 
 LEASE = timedelta(seconds=30)

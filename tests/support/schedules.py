@@ -3,12 +3,13 @@
 from datetime import timedelta
 from typing import Any
 
-from rota.core.model import JobDefinition, Run, RunFilter
-from rota.core.schedules import Schedule, ScheduleDefinition, define
-from rota.core.triggers import Trigger, every
-from rota.instants import instant
+from rota.core.calendar.triggers import Trigger, every
+from rota.core.jobs.job import JobDefinition
+from rota.core.runs.run import Run, RunFilter
+from rota.core.schedules.schedule import Schedule, ScheduleDefinition, define
 from rota.store import Store
-from rota.store.schedules import Change
+from rota.store.schedules.change import Change
+from rota.values.instants import instant
 from tests.support.clock import START, ManualClock
 from tests.support.runs import WORK
 

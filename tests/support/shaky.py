@@ -7,13 +7,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, TypeVar
 
-from rota.core.claims import Claim, ClaimRequest
-from rota.core.endings import Report
-from rota.core.notes import Notes
+from rota.core.progress.notes import Notes
+from rota.core.runs.claim import Claim, ClaimRequest
+from rota.core.runs.outcome import Report
 from rota.errors import Unavailable
 from rota.store import Store
-from rota.store.notes import NoteStore
-from rota.store.reporting import Reported
+from rota.store.progress.notes import NoteStore
+from rota.store.runs.report import Reported
 
 T = TypeVar("T")
 Fault = Literal["refused", "unanswered", "broken"]

@@ -2,11 +2,11 @@
 
 from datetime import timedelta
 
-from rota.core.model import JobDefinition
-from rota.core.planning import Standing
-from rota.core.retry import RetryPolicy
-from rota.core.schedules import ScheduleDefinition
-from rota.core.simulating import Assumptions, SimulatedEvent, simulate
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.retry import RetryPolicy
+from rota.core.planning.simulate import Assumptions, SimulatedEvent, simulate
+from rota.core.planning.tick import Standing
+from rota.core.schedules.schedule import ScheduleDefinition
 from tests.support.seed_policies import Story, Told
 
 SECOND = 1_000_000

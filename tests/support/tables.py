@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from rota.store.catalogue import catalogue_of, quoted
-from rota.store.database import Database, Tx
+from rota.store.databases.database import Database, Tx
+from rota.store.promotion.catalogue import catalogue_of, quoted
 
 Content = dict[str, list[tuple[Any, ...]]]
 

@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from rota.core.events import Event
+from rota.core.ledger.audit import Event
 from rota.core.states import LEGAL_CHANGES, RunState
 from rota.store import Store
-from rota.store.database import Work
+from rota.store.databases.database import Work
 
 T = TypeVar("T")
 Line = tuple[str, RunState | None, RunState | None]

@@ -18,8 +18,8 @@ from click.testing import CliRunner
 
 from rota.app import Rota
 from rota.cli import root
-from rota.cli.loading import load_app
-from rota.cli.working import Wanted
+from rota.cli.load_app import load_app
+from rota.cli.servers.worker import Wanted
 from rota.errors import Conflict, Invalid
 
 PATIENCE = 30.0

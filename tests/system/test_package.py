@@ -211,8 +211,8 @@ def test_worker_server_and_commands_work_without_any_extra() -> None:
 
 
 ASK = "from rota.cli import main; main()"
-SIGN = "from rota.api.jwt import _require_library; _require_library()"
-TRACE = "import logging; logging.basicConfig(); from rota.tracing import turn_on; assert not turn_on()"
+SIGN = "from rota.api.auth.jwt import _require_library; _require_library()"
+TRACE = "import logging; logging.basicConfig(); from rota.observability.tracing import turn_on; assert not turn_on()"
 
 
 @pytest.mark.parametrize(("extra", "program"), [("http", ASK), ("jwt", SIGN), ("tracing", TRACE)], ids=OPTIONAL.keys())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rota import RunState
-from rota.core.triggers import after
+from rota.core.calendar.triggers import after
 from rota.store import Store
 from tests.support.accounts import check_account, named_by_revisions, rows
 from tests.support.pooler import pooled

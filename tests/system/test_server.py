@@ -12,9 +12,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from rota import example
 from rota.app import Rota
-from rota.client import Order
+from rota.cli.servers import example_app
+from rota.client.client import Order
 from rota.config import load_config
 from rota.errors import BadConfig, Unavailable
 from rota.server import serve
@@ -272,11 +272,11 @@ async def test_it_can_run_without_http_or_without_a_worker(sqlite_url: str) -> N
 
 
 async def test_the_example_has_something_to_show(sqlite_url: str) -> None:
-    app = example.make(load_config({"database_url": sqlite_url}))
+    app = example_app.make(load_config({"database_url": sqlite_url}))
     client = await app.connect()
-    await example.sow(client)
+    await example_app.sow(client)
     sown = await client.list()
-    await example.sow(client)
+    await example_app.sow(client)
     assert len(await client.list()) == len(sown)
     assert {run.job for run in sown} == set(app.registry.known())
     wanted = await client.enqueue(Order("report", {"month": 3}))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rota import Unavailable
-from rota.store import silence
+from rota.store.databases.postgres import stuck_connections
 from tests.support.proxy import Proxy, proxy_to
 from tests.system.site import connected, migrate
 
@@ -20,8 +20,8 @@ DEADLINE = 30.0
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silence, "PATIENCE", PATIENCE)
-    monkeypatch.setattr(silence, "_EVERY", PATIENCE)
+    monkeypatch.setattr(stuck_connections, "PATIENCE", PATIENCE)
+    monkeypatch.setattr(stuck_connections, "_EVERY", PATIENCE)
 
 
 @pytest.fixture

@@ -12,9 +12,10 @@ import asyncpg
 import pytest
 
 from rota import Client, Config, Order
-from rota.store import Store, migrating, open_database, open_store
-from rota.store.serving import StillAtWork
-from rota.store.statements import Dialect, Migration, migrations, schema_version
+from rota.store import Store, open_database, open_store
+from rota.store.databases.statements import Dialect, Migration, migrations, schema_version
+from rota.store.schema import migrate
+from rota.store.schema.compatibility import StillAtWork
 from tests.support import system_schedules
 from tests.support.accounts import check_account, named_by_revisions
 from tests.support.golden import older_program, restore_without_workers, shape_of
@@ -38,7 +39,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 async def version_of(url: str) -> int:
     database = open_database(url)
     try:
-        return (await migrating.check(database))[0]
+        return (await migrate.check(database))[0]
     finally:
         await database.close()
 
@@ -159,7 +160,7 @@ async def test_a_served_program_is_restarted_and_one_that_is_not_makes_way(
         def known(dialect: Dialect) -> list[Migration]:
             return [*migrations(dialect), *more]
 
-        monkeypatch.setattr(migrating, "migrations", known)
+        monkeypatch.setattr(migrate, "migrations", known)
 
     async with opened(database_url, processes, tmp_path) as site:
         pretend(ADDS)

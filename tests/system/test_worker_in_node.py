@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from rota.app import Rota
-from rota.core.access import Role
+from rota.core.access.roles import Role
 from rota.store import Store, open_database
 from tests.support.node import node
 from tests.support.processes import ROOT

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from rota import RunState
-from rota.core.workers import Worker, WorkerState
+from rota.core.workers.worker import Worker, WorkerState
 from tests.support.processes import ROOT
 from tests.system.site import APP, GENEROUS, Site
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rota import Context, Retry, Rota, RunState
-from rota.engine.worker import Worker
+from rota.engine.worker.worker import Worker
 from rota.testing import Harness, adrain, drain
 
 

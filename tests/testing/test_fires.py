@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rota import Invalid, Rota, after, cron, every
-from rota.core.triggers import Trigger
+from rota.core.calendar.triggers import Trigger
 from rota.errors import UnknownSchedule
 from rota.testing import assert_fires
 

@@ -14,16 +14,16 @@ import msgspec
 import rota
 import rota.remote
 import rota.testing
-from rota.data_jobs import DataJobs
-from rota.expectations import Expecting
-from rota.faults import Faults
-from rota.insight import Insight
-from rota.notifications import Notifications
-from rota.outside import Outside
-from rota.quotas import Quotas
-from rota.scheduling import Schedules
-from rota.staffing import Workers
-from rota.tokens import Tokens
+from rota.client.access.tokens import Tokens
+from rota.client.alerts.expectations import Expecting
+from rota.client.alerts.notifications import Notifications
+from rota.client.external.external import Outside
+from rota.client.jobs.data_jobs import DataJobs
+from rota.client.limits.quotas import Quotas
+from rota.client.monitoring.error_groups import Faults
+from rota.client.monitoring.monitoring import Insight
+from rota.client.schedules.schedules import Schedules
+from rota.client.workers.workers import Workers
 from tools.reference.settings import row, table
 
 GROUPS = {

@@ -7,10 +7,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from rota.api.openapi import described
-from rota.api.operations import Operation
-from rota.api.queries import Nothing
-from rota.api.routing import walk
+from rota.api.docs.openapi import described
+from rota.api.operations.operation import Operation
+from rota.api.operations.query import Nothing
+from rota.api.operations.routing import walk
 from rota.app import Rota
 from rota.server import asgi
 from tools.reference.settings import row, table

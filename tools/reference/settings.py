@@ -10,11 +10,11 @@ from datetime import timedelta
 
 import msgspec
 
-from rota.api import refusals
+from rota.api.http import rejection
 from rota.config import SETTING_WORDS, Config
-from rota.durations import format_duration
-from rota.engine.meters import Meters
+from rota.engine.observability.meters import Meters
 from rota.errors import RotaError
+from rota.values.durations import format_duration
 
 SEE = {
     "database_url": "configuration.md",
@@ -98,7 +98,7 @@ def code_of(error: type[RotaError]) -> str:
 
 
 def is_public(error: type[RotaError]) -> bool:
-    return error.__module__ in ("rota.errors", refusals.__name__)
+    return error.__module__ in ("rota.errors", rejection.__name__)
 
 
 def below(kind: type[RotaError]) -> Iterator[type[RotaError]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rota.core.jobstatus import JOB_STATE_WORDS
+from rota.core.jobs.status import JOB_STATE_WORDS
+from rota.core.planning.tally import MISSED_WORDS, SKIPPED_WORDS
+from rota.core.progress.steps import STEP_STATE_WORDS
 from rota.core.states import FINAL_STATES, LEGAL_CHANGES, OUTCOME_WORDS, STATE_WORDS, RunState
-from rota.core.steps import STEP_STATE_WORDS
-from rota.core.tallying import MISSED_WORDS, SKIPPED_WORDS
-from rota.core.workers import WORKER_STATE_WORDS
+from rota.core.workers.worker import WORKER_STATE_WORDS
 from tools.reference.settings import row, table
 
 PLACES = {

@@ -20,7 +20,7 @@ TRACEPARENT = "traceparent"
 _NOTHING: AbstractContextManager[None] = nullcontext()
 _tracer: Tracer | None = None
 
-log = logging.getLogger("rota.observability.tracing")
+log = logging.getLogger("rota.tracing")
 
 
 def turn_on() -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rota.engine.context import Context
+    from rota.engine.handlers.context import Context
     from tests.simulation.world.processes import Process
 
 LABELS = {"engine-2": "gpu,zone=eu", "engine-3": "zone=us"}

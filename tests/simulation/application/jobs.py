@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rota.app import Rota
 from rota.config import Config
-from rota.core.signals import Retry
-from rota.engine.context import Context
+from rota.core.progress.control_flow import Retry
+from rota.engine.handlers.context import Context
 from rota.registry.jobs import Registry
 from tests.simulation.application import coordination_jobs, pipelines, steps
 from tests.simulation.application.steps import MOST_SNOOZES, SHORT, SIGNALS

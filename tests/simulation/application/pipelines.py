@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:
-    from rota.engine.context import Context
+    from rota.engine.handlers.context import Context
     from tests.simulation.world.processes import Process
 
 PARTS: dict[str, dict[str, Any]] = {"hew": {}, "cut": {"queue": "fast"}, "polish": {"timeout": "6s"}}

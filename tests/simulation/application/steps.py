@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.core.signals import Cancelled, Fail, Snooze
-from rota.engine.context import Context
+from rota.core.progress.control_flow import Cancelled, Fail, Snooze
+from rota.engine.handlers.context import Context
 
 if TYPE_CHECKING:
     from tests.simulation.world.processes import Process

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.core.actors import POLICY, is_policy
-from rota.core.events import CLIENT, CONDUCTOR, HANDED_OVER, OUTSIDE, PLANNER, PROMOTER, REAPER, Event
+from rota.core.ledger.audit import CLIENT, CONDUCTOR, HANDED_OVER, OUTSIDE, PLANNER, PROMOTER, REAPER, Event
 from rota.core.states import LEGAL_CHANGES, Outcome, RunState
-from rota.instants import micros_at
-from rota.store.driving import drive
+from rota.store.databases.database import drive
+from rota.values.actor import POLICY, is_policy
+from rota.values.instants import micros_at
 from tests.simulation.application.pipelines import PIPELINES
 from tests.simulation.script.entries import Jump
 from tests.simulation.world.backends import Direct

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.core.actors import POLICY
-from rota.core.signals import Cancelled
+from rota.core.progress.control_flow import Cancelled
 from rota.core.states import Outcome
-from rota.durations import parse_duration
 from rota.errors import RotaError
-from rota.store.driving import drive
+from rota.store.databases.database import drive
+from rota.values.actor import POLICY
+from rota.values.durations import parse_duration
 from tests.simulation.application.jobs import JOBS, is_shielded
 from tests.simulation.application.pipelines import PIPELINES
 from tests.simulation.checks.audit_trail import HAND, trails_are_true

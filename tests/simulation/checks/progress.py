@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.durations import parse_duration
+from rota.values.durations import parse_duration
 from tests.simulation.application.jobs import JOBS, is_shielded
 from tests.simulation.application.steps import SIGNALS
 from tests.simulation.script.entries import Strike

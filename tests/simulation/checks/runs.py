@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.durations import in_micros, parse_duration
+from rota.values.durations import in_micros, parse_duration
 from tests.simulation.application.jobs import JOBS
 from tests.simulation.world.observer import Change, Finding, Lease, Seen
 from tests.simulation.world.processes import CONFIG

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from rota.core.scope import GLOBAL
+from rota.values.scope import GLOBAL
 from tests.simulation.checks.cron_oracle import CronOracle, Walk
 from tests.simulation.script.entries import AddSchedule, ChangeSchedule
 from tests.simulation.world.observer import Finding, Remains

@@ -7,9 +7,9 @@ import zlib
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from rota.client import Order
-from rota.core.model import RunFilter
-from rota.core.triggers import Trigger, after, cron, every
+from rota.client.client import Order
+from rota.core.calendar.triggers import Trigger, after, cron, every
+from rota.core.runs.run import RunFilter
 from tests.simulation.application.jobs import STEPPED
 from tests.simulation.application.pipelines import PIPELINES
 from tests.simulation.clients import dependencies, external, quotas

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.client import Order
-from rota.core.dependencies import Follows
+from rota.client.client import Order
+from rota.core.runs.dependencies import Follows
 from tests.simulation.clients.calls import ask, pick
 
 if TYPE_CHECKING:

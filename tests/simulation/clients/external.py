@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rota.core.outside import Assignment
+from rota.core.external.external import Assignment
 from rota.errors import RotaError, Unavailable
 from tests.simulation.application.coordination_jobs import EXTERNAL
 from tests.simulation.clients.calls import ask

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from rota.engine.janitor import prune
-from rota.store.driving import drive
+from rota.engine.loops.janitor import prune
+from rota.store.databases.database import drive
 from tests.simulation.crashes.world import CrashWorld
 from tests.simulation.script.entries import Enqueue
 from tests.simulation.world.backends import Direct

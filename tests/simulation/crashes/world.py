@@ -7,9 +7,9 @@ from typing import TypeVar
 
 import msgspec
 
-from rota.clock import Clock
-from rota.store.database import Row, Tx, Work
-from rota.store.sqlite import SqliteTx
+from rota.store.databases.database import Row, Tx, Work
+from rota.store.databases.sqlite.sqlite import SqliteTx
+from rota.values.clock import Clock
 from tests.simulation.script.entries import Script, Strike
 from tests.simulation.world.backends import Backend, Kind
 from tests.simulation.world.gate import Blow

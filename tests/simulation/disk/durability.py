@@ -11,9 +11,10 @@ import msgspec
 import pytest
 
 from rota.core.states import RunState
-from rota.store import Store, sqlite
-from rota.store.database import Row, Tx
-from rota.store.sqlite import SqliteTx
+from rota.store import Store
+from rota.store.databases.database import Row, Tx
+from rota.store.databases.sqlite import sqlite
+from rota.store.databases.sqlite.sqlite import SqliteTx
 from tests.simulation.disk.workload import KNOWN, Told
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import LEASE, claim, claim_limited, finish_all

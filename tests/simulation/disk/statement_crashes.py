@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeVar
 
 from rota.store import Store
-from rota.store.database import Row, Tx, Work
+from rota.store.databases.database import Row, Tx, Work
 from tests.support.accounts import rows
 from tests.support.dying import Died
 from tests.support.runs import until

@@ -9,16 +9,17 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from rota.core.claims import Claim
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition, NewRun, Retention
-from rota.core.schedules import define
+from rota.core.calendar.triggers import every
+from rota.core.jobs.job import JobDefinition, Retention
+from rota.core.limits.limits import Limit
+from rota.core.runs.claim import Claim
+from rota.core.runs.run import NewRun
+from rota.core.schedules.schedule import define
 from rota.core.states import Outcome
-from rota.core.triggers import every
 from rota.errors import DuplicateRun
 from rota.store import Store, open_database
-from rota.store.backfilling import Order
-from rota.store.schedules import Change
+from rota.store.ledger.backfill import Order
+from rota.store.schedules.change import Change
 from tests.support.clock import MINUTE, SECOND, ManualClock
 from tests.support.runs import LEASE, LEASE_MICROS, WORK, WORKER, claim, claim_limited, make, report_of
 from tests.support.schedules import HOUR, plan

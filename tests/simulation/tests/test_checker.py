@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from rota.store.statements import POSTGRES
+from rota.store.databases.statements import POSTGRES
 from tests.simulation.checks import final_state, limits, runs
 from tests.simulation.checks.schedules import Answer, account, named_instants
 from tests.simulation.script.entries import AddSchedule

@@ -8,16 +8,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.endings import Report
-from rota.core.notes import Notes
-from rota.engine import transacting
-from rota.engine.desk import WorkerDesk
-from rota.engine.orders import Orders
-from rota.engine.reporter import Reporter
+from rota.core.progress.notes import Notes
+from rota.core.runs.outcome import Report
+from rota.engine.handlers import transaction
+from rota.engine.handlers.context_backend import WorkerDesk
+from rota.engine.worker.operator_settings import Orders
+from rota.engine.worker.reporter import Reporter
 from rota.errors import RotaError
-from rota.store import backfilling, enqueueing, sessions, statements
-from rota.store.database import Database, Tx, Work
-from rota.store.schedule_store import ScheduleStore
+from rota.store.databases import held_transaction, statements
+from rota.store.databases.database import Database, Tx, Work
+from rota.store.ledger import backfill
+from rota.store.runs import enqueue
+from rota.store.schedules.schedule_operations import ScheduleStore
 from tests.simulation.crashes import points
 from tests.simulation.crashes.catalogue import SCENARIOS
 from tests.simulation.crashes.points import LOOKING, WRITING, Result, enumerate_points, points_of
@@ -132,7 +134,7 @@ def backfills_again(patch: pytest.MonkeyPatch) -> None:
     async def never(*_: object) -> bool:
         return False
 
-    patch.setattr(backfilling, "is_done", never)
+    patch.setattr(backfill, "is_done", never)
 
 
 def triggers_again(patch: pytest.MonkeyPatch) -> None:
@@ -162,7 +164,7 @@ def forgets_keys(patch: pytest.MonkeyPatch) -> None:
     async def nobody(*_: object) -> None:
         return None
 
-    patch.setattr(enqueueing, "_take_key", nobody)
+    patch.setattr(enqueue, "_take_key", nobody)
 
 
 def does_steps_again(patch: pytest.MonkeyPatch) -> None:
@@ -178,9 +180,9 @@ def ends_later(patch: pytest.MonkeyPatch) -> None:
     """The end of a run is told by itself, after the transaction that it belongs to."""
 
     async def seal(tx: Tx, lease: tuple[str, int], _: Report | None, notes: Notes | None) -> set[str]:
-        return await sessions.seal(tx, lease, None, notes)
+        return await held_transaction.seal(tx, lease, None, notes)
 
-    patch.setattr(transacting, "seal", seal)
+    patch.setattr(transaction, "seal", seal)
 
 
 def never_drains(patch: pytest.MonkeyPatch) -> None:

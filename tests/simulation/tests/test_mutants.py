@@ -65,9 +65,9 @@ def test_a_bug_is_looked_for_first_in_worlds_of_its_themes() -> None:
 
 def test_a_bug_whose_place_has_changed_is_told() -> None:
     with pytest.raises(DoesNotApply, match="0 times"):
-        edited(Edit("core/endings.py", "this is not there", ""))
+        edited(Edit("core/runs/outcome.py", "this is not there", ""))
     with pytest.raises(DoesNotApply, match="instead of once"):
-        edited(Edit("core/endings.py", "return", ""))
+        edited(Edit("core/runs/outcome.py", "return", ""))
 
 
 def test_rota_without_a_bug_passes_the_same_machinery() -> None:
@@ -90,7 +90,7 @@ def test_only_the_copy_is_tried(tmp_path: Path) -> None:
 
 
 def test_a_copy_that_does_not_start_is_not_a_bug_that_was_found() -> None:
-    broken = planted("broken", "none", "core/endings.py", "class Requeue(", "class Requeue((")
+    broken = planted("broken", "none", "core/runs/outcome.py", "class Requeue(", "class Requeue((")
     with pytest.raises(NoAnswer, match="SyntaxError"):
         try_seeds(broken, 1)
     hunted = hunt_one(broken, 1)

@@ -14,8 +14,9 @@ import msgspec
 import pytest
 
 from rota.errors import RotaError
-from rota.store import Store, open_database, sqlite
-from rota.store.sqlite import SqliteTx
+from rota.store import Store, open_database
+from rota.store.databases.sqlite import sqlite
+from rota.store.databases.sqlite.sqlite import SqliteTx
 from tests.simulation.disk.durability import (
     Commit,
     History,

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from rota.core import endings
-from rota.core.endings import End, Lease, Report, Requeue
+from rota.core.runs import outcome as outcomes
+from rota.core.runs.outcome import End, Lease, Report, Requeue
 from rota.core.states import Outcome
-from rota.store import reporting
+from rota.store.runs import report as reports
 from tests.simulation.__main__ import main
 from tests.simulation.campaign import run_seeds
 from tests.simulation.script.entries import Kill
@@ -31,11 +31,11 @@ def a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lease that is taken away leaves the fence as it was."""
 
     def forgetful(lease: Lease, report: Report) -> Requeue | End:
-        following = endings.after_report(lease, report)
+        following = outcomes.after_report(lease, report)
         lost = report.outcome is Outcome.LOST and isinstance(following, Requeue)
         return msgspec.structs.replace(following, fence=lease.fence) if lost else following
 
-    monkeypatch.setattr(reporting, "after_report", forgetful)
+    monkeypatch.setattr(reports, "after_report", forgetful)
 
 
 @pytest.mark.usefixtures("a_bug")

@@ -11,16 +11,19 @@ from typing import Any
 
 import pytest
 
-from rota.core.claims import Claim
-from rota.core.limits import Limit
-from rota.core.model import JobDefinition, NewRun, Retention
-from rota.core.scope import Scope
+from rota.core.calendar.triggers import after, every
+from rota.core.jobs.job import JobDefinition, Retention
+from rota.core.limits.limits import Limit
+from rota.core.runs.claim import Claim
+from rota.core.runs.run import NewRun
 from rota.core.states import Outcome
-from rota.core.triggers import after, every
-from rota.core.workers import WorkerSettings, WorkerState
-from rota.store import Store, counting, open_database, pruning
-from rota.store.backfilling import Order
-from rota.store.schedules import Change
+from rota.core.workers.worker import WorkerSettings, WorkerState
+from rota.store import Store, open_database
+from rota.store.ledger.backfill import Order
+from rota.store.monitoring import count_runs
+from rota.store.runs import prune
+from rota.store.schedules.change import Change
+from rota.values.scope import Scope
 from tests.simulation.disk.statement_crashes import MOMENTS, StatementDeaths, dead_are_buried, dump
 from tests.simulation.disk.workload import Ids
 from tests.support.clock import MINUTE, SECOND
@@ -210,8 +213,8 @@ async def much_to_prune(site: Site) -> None:
 
 async def drop_runs(site: Site) -> object:
     retention = Retention(keep=1, keep_for=timedelta(seconds=1))
-    old = await site.store.database.read(lambda tx: pruning.prunable(tx, "work", retention))
-    return await site.store.database.transact(pruning.drop_runs(old))
+    old = await site.store.database.read(lambda tx: prune.prunable(tx, "work", retention))
+    return await site.store.database.transact(prune.drop_runs(old))
 
 
 async def cancel(site: Site) -> object:
@@ -235,7 +238,7 @@ ACTS: dict[str, tuple[Callable[[Site], Awaitable[None]], Act]] = {
     "delete": (a_schedule, lambda site: site.store.schedules.delete("s", "me")),
     "backfill": (a_schedule, backfill),
     "prune": (much_to_prune, drop_runs),
-    "count": (much_to_prune, lambda site: site.store.database.transact(counting.count("work"))),
+    "count": (much_to_prune, lambda site: site.store.database.transact(count_runs.count("work"))),
 }
 
 

@@ -12,15 +12,14 @@ from typing import Any, Literal, Protocol, TypeVar, cast
 import apsw
 import asyncpg
 
-from rota.clock import Clock, HostClock
 from rota.errors import Invalid
 from rota.store import Store, new_id
-from rota.store.database import Hint, Row, Session, Work
-from rota.store.driving import drive
-from rota.store.postgres import PostgresDatabase
-from rota.store.sqlite import SqliteTx
-from rota.store.sqlite_thread import Job, read_each, translated, write_group
-from rota.store.statements import POSTGRES, SQLITE, Dialect
+from rota.store.databases.database import Hint, Row, Session, Work, drive
+from rota.store.databases.postgres.postgres import PostgresDatabase
+from rota.store.databases.sqlite.connection_thread import Job, read_each, translated, write_group
+from rota.store.databases.sqlite.sqlite import SqliteTx
+from rota.store.databases.statements import POSTGRES, SQLITE, Dialect
+from rota.values.clock import Clock, HostClock
 
 T = TypeVar("T")
 Kind = Literal["transact", "alone", "glance", "read"]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 
-from rota.clock import Clock
 from rota.errors import Unavailable
-from rota.store.database import Hint, Tx, Work
+from rota.store.databases.database import Hint, Tx, Work
+from rota.values.clock import Clock
 from tests.simulation.world.backends import Kind
 from tests.simulation.world.loop import Node
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 if TYPE_CHECKING:
-    from rota.engine.context import Context
+    from rota.engine.handlers.context import Context
     from tests.simulation.application.pipelines import Begun
     from tests.simulation.application.steps import Part
     from tests.simulation.clients.dependencies import Edge

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from rota.store.database import Row
+from rota.store.databases.database import Row
 
 if TYPE_CHECKING:
     from tests.simulation.script.entries import Script

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.client import Client
+from rota.client.client import Client
 from rota.config import Config
 from rota.engine.engine import Engine, Simulated
-from rota.engine.heartbeat import Answer, HeartbeatThread
+from rota.engine.worker.heartbeat import Answer, HeartbeatThread
 from rota.errors import RotaError
 from rota.store import Store
 from tests.simulation.application.coordination_jobs import LABELS

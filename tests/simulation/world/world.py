@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from rota.store.database import Hint
+from rota.store.databases.database import Hint
 from tests.simulation.checks.checker import Checker, Violation
 from tests.simulation.clients import commands
 from tests.simulation.script.entries import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.core.actors import POLICY
+from rota.values.actor import POLICY
 from tests.simulation.clients.dependencies import Edge
 from tests.simulation.world.observer import Change, Finding, Seen
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.durations import parse_duration
+from rota.values.durations import parse_duration
 from tests.simulation.clients.quotas import QUOTA
 from tests.simulation.world.history import Call
 from tests.simulation.world.observer import Change, Finding, Seen

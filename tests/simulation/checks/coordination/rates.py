@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rota.durations import parse_duration
+from rota.values.durations import parse_duration
 from tests.simulation.application.coordination_jobs import RATED
 from tests.simulation.script.entries import Jump
 from tests.simulation.world.observer import Change, Finding, Seen

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.simulation.mutants.patches import Edit, Planted, planted, seen_in
 
-_SQLITE, _RUNS = "store/sql/sqlite.sql", "store/sql/runs.sql"
-_HOT, _STORE, _REPORTING = "store/sqlite_hot.py", "store/store.py", "store/reporting.py"
-_ENDINGS, _RETRY = "core/endings.py", "core/retry.py"
-_WORKER, _ATTEMPTS, _REPORTER = "engine/worker.py", "engine/attempts.py", "engine/reporter.py"
-_HEARTBEAT, _REAPER = "engine/heartbeat.py", "engine/reaper.py"
+_SQLITE, _RUNS = "store/sql/databases/sqlite.sql", "store/sql/runs/runs.sql"
+_HOT, _STORE, _REPORTING = "store/databases/sqlite/sqlite_hot.py", "store/store.py", "store/runs/report.py"
+_ENDINGS, _RETRY = "core/runs/outcome.py", "core/jobs/retry.py"
+_WORKER, _ATTEMPTS, _REPORTER = "engine/worker/worker.py", "engine/handlers/attempt.py", "engine/worker/reporter.py"
+_HEARTBEAT, _REAPER = "engine/worker/heartbeat.py", "engine/loops/reaper.py"
 
 _CLAIM = (
     planted("claim-keeps-the-fence", "P9", _SQLITE, "w.fence + 1 as fence", "w.fence as fence"),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from tests.simulation.mutants.patches import Edit, Planted, planted, seen_in
 
 _CONTROL, _REPORTING, _WAITS, _STORE = (
-    "store/control.py",
-    "store/reporting.py",
-    "store/waits.py",
+    "store/runs/cancel.py",
+    "store/runs/report.py",
+    "store/runs/waits.py",
     "store/store.py",
 )
-_ENQUEUEING, _EVENTS, _RUNS = "store/enqueueing.py", "core/events.py", "store/sql/runs.sql"
-_SUSPECTS, _WORKER, _SLOTS = "engine/suspects.py", "engine/worker.py", "store/slots.py"
+_ENQUEUEING, _EVENTS, _RUNS = "store/runs/enqueue.py", "core/ledger/audit.py", "store/sql/runs/runs.sql"
+_SUSPECTS, _WORKER, _SLOTS = "engine/worker/suspects.py", "engine/worker/worker.py", "store/limits/slots.py"
 
 _TRAIL = (
     planted(

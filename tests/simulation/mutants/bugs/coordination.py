@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from tests.simulation.mutants.patches import Edit, Planted, planted, seen_in
 
-_NEEDED, _FOLLOWING, _WAITS = "core/dependencies.py", "store/dependencies.py", "store/waits.py"
-_OUTSIDE_SQL, _OUTSIDE, _OUTSIDERS = "store/sql/outside.sql", "store/outside.py", "store/outsiders.py"
-_DECIDING, _CONDUCTING, _CONDUCTING_SQL = "core/replicas.py", "store/conducting.py", "store/sql/conducting.sql"
-_REPLICAS, _RESTRICTING, _NEEDS = "store/replicas.py", "store/restricting.py", "core/needs.py"
-_RATES, _RATES_SQL = "store/rates.py", "store/sql/rates.sql"
+_NEEDED, _FOLLOWING, _WAITS = "core/runs/dependencies.py", "store/runs/dependencies.py", "store/runs/waits.py"
+_OUTSIDE_SQL, _OUTSIDE, _OUTSIDERS = (
+    "store/sql/external/external.sql",
+    "store/external/handover.py",
+    "store/external/external.py",
+)
+_DECIDING, _CONDUCTING, _CONDUCTING_SQL = (
+    "core/workers/replicas.py",
+    "store/workers/replica_parents.py",
+    "store/sql/workers/replicas.sql",
+)
+_REPLICAS, _RESTRICTING, _NEEDS = (
+    "store/workers/replicas.py",
+    "store/workers/restrict.py",
+    "core/workers/requirements.py",
+)
+_RATES, _RATES_SQL = "store/limits/rates.py", "store/sql/limits/rates.sql"
 
 _FOLLOWERS = (
     planted(
@@ -49,7 +61,7 @@ _FOLLOWERS = (
     planted(
         "successes-are-not-told-to-followers",
         "after",
-        "store/sqlite_hot.py",
+        "store/databases/sqlite/sqlite_hot.py",
         "current=current) if any_waits else []",
         "current=current) if not any_waits else []",
     ),
@@ -63,14 +75,14 @@ _FOLLOWERS = (
     planted(
         "followers-go-on-after-the-first-end",
         "after",
-        "store/sql/holding.sql",
+        "store/sql/limits/limits.sql",
         "    and not exists (select 1 from rota_wait a where a.run_id = rota_ready.run_id)\nreturning",
         "returning",
     ),
     planted(
         "the-end-of-what-was-not-claimed-is-not-told-to-followers",
         "after",
-        "store/control.py",
+        "store/runs/cancel.py",
         "    released = await waits.release(tx, {run_id: state.value})\n",
         "    released: set[str] = set()\n",
     ),
@@ -182,7 +194,7 @@ _SEVERAL = (
     planted(
         "failed-replica-goes-to-another-worker",
         "replicas",
-        "store/reporting.py",
+        "store/runs/report.py",
         "    taken_away = ending.report.outcome in (Outcome.LOST, Outcome.HANDED_BACK)\n",
         "    taken_away = True\n",
     ),
@@ -302,7 +314,7 @@ _SO_MANY = (
     planted(
         "only-the-first-key-of-a-claim-is-counted",
         "rate",
-        "store/slots.py",
+        "store/limits/slots.py",
         "for key in (candidate.key, *candidate.wider))",
         "for key in candidate.wider)",
     ),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from tests.simulation.mutants.patches import planted, seen_in
 
 _STAGES, _CLAIMS, _CORE, _SQL = (
-    "store/stages.py",
-    "store/pipelines.py",
-    "core/pipelines.py",
-    "store/sql/pipelines.sql",
+    "store/jobs/pipeline_stages.py",
+    "store/jobs/pipeline_claims.py",
+    "core/jobs/pipelines.py",
+    "store/sql/jobs/pipelines.sql",
 )
 
 _PIPELINES = (

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from tests.simulation.mutants.patches import Edit, Planted, planted, seen_in
 
-_SQLITE, _RUNS, _HOLDING = "store/sql/sqlite.sql", "store/sql/runs.sql", "store/sql/holding.sql"
-_PRUNING_SQL, _HOT = "store/sql/pruning.sql", "store/sqlite_hot.py"
-_STORE, _CONTROL, _ENQUEUEING = "store/store.py", "store/control.py", "store/enqueueing.py"
-_SLOTS, _WAITS, _REPORTING, _PRUNING = "store/slots.py", "store/waits.py", "store/reporting.py", "store/pruning.py"
+_SQLITE, _RUNS, _HOLDING = "store/sql/databases/sqlite.sql", "store/sql/runs/runs.sql", "store/sql/limits/limits.sql"
+_PRUNING_SQL, _HOT = "store/sql/runs/prune.sql", "store/databases/sqlite/sqlite_hot.py"
+_STORE, _CONTROL, _ENQUEUEING = "store/store.py", "store/runs/cancel.py", "store/runs/enqueue.py"
+_SLOTS, _WAITS, _REPORTING, _PRUNING = (
+    "store/limits/slots.py",
+    "store/runs/waits.py",
+    "store/runs/report.py",
+    "store/runs/prune.py",
+)
 
 _TIME = (
     planted(
@@ -34,7 +39,7 @@ _TIME = (
     planted(
         "promoter-waits-for-hints-only",
         "P19",
-        "engine/promoter.py",
+        "engine/loops/promoter.py",
         "            return self._poll\n",
         "            return timedelta(days=1)\n",
     ),
@@ -113,7 +118,7 @@ _LIMITS = (
     planted(
         "wider-limit-is-one-more-than-it-says",
         "P6",
-        "core/limits.py",
+        "core/limits/limits.py",
         "left.get(wider, 1) <= 0",
         "left.get(wider, 1) < 0",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.simulation.mutants.patches import planted, seen_in
 
-_STORE, _SQL, _CORE = "store/quotas.py", "store/sql/quotas.sql", "core/quotas.py"
+_STORE, _SQL, _CORE = "store/limits/quotas.py", "store/sql/limits/quotas.sql", "core/limits/quotas.py"
 
 _QUOTAS = (
     planted(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from tests.simulation.mutants.patches import Edit, Planted, planted, seen_in
 
-_SQLITE, _PLANNING_SQL = "store/sql/sqlite.sql", "store/sql/planning.sql"
-_PLANNING, _CATCH_UP, _DECIDING = "core/planning.py", "core/catchup.py", "core/deciding.py"
-_FIRING = "store/firing.py"
-_STORE, _SCHEDULES, _BACKFILLING = "store/planning.py", "store/schedules.py", "store/backfilling.py"
+_SQLITE, _PLANNING_SQL = "store/sql/databases/sqlite.sql", "store/sql/planning/planning.sql"
+_PLANNING, _CATCH_UP, _DECIDING = (
+    "core/planning/tick.py",
+    "core/planning/catch_up.py",
+    "core/planning/overlap_and_failure.py",
+)
+_FIRING = "store/planning/fast_path.py"
+_STORE, _SCHEDULES, _BACKFILLING = "store/planning/plan.py", "store/schedules/change.py", "store/ledger/backfill.py"
 
 _CURSOR = (
     planted(
@@ -169,7 +173,7 @@ _OVERLAP = (
     planted(
         "run-that-makes-way-keeps-its-place",
         "P6",
-        "store/making.py",
+        "store/planning/make_runs.py",
         "locked=True, displaced=displaced, unless=unless)",
         "locked=True, unless=unless)",
     ),
@@ -197,7 +201,7 @@ _OVERLAP = (
     planted(
         "retry-by-hand-is-not-in-the-lane",
         "P6",
-        "store/enqueueing.py",
+        "store/runs/enqueue.py",
         '        await tx.fetch("inherit_lanes", retries)\n',
         "",
     ),

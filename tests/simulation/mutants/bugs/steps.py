@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from tests.simulation.mutants.patches import Edit, Planted, planted, seen_in
 
-_NOTES, _RUNS = "store/sql/notes.sql", "store/sql/runs.sql"
-_CORE_STEPS, _SHIELDING, _EXECUTOR = "core/steps.py", "engine/shielding.py", "engine/executor.py"
-_DESK, _NOTEBOOK, _CONTEXT = "engine/desk.py", "engine/notebook.py", "engine/context.py"
-_WORKER, _REPORTER = "engine/worker.py", "engine/reporter.py"
-_TRANSACTING, _SESSIONS = "engine/transacting.py", "store/sessions.py"
-_STORE, _STORED_NOTES = "store/store.py", "store/notes.py"
+_NOTES, _RUNS = "store/sql/progress/notes.sql", "store/sql/runs/runs.sql"
+_CORE_STEPS, _SHIELDING, _EXECUTOR = "core/progress/steps.py", "engine/handlers/shield.py", "engine/worker/executor.py"
+_DESK, _NOTEBOOK, _CONTEXT = (
+    "engine/handlers/context_backend.py",
+    "engine/handlers/note_buffer.py",
+    "engine/handlers/context.py",
+)
+_WORKER, _REPORTER = "engine/worker/worker.py", "engine/worker/reporter.py"
+_TRANSACTING, _SESSIONS = "engine/handlers/transaction.py", "store/databases/held_transaction.py"
+_STORE, _STORED_NOTES = "store/store.py", "store/progress/notes.py"
 
 _STEPS = (
     planted(
