@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from rota import Context, Job, Rota
 from rota.store import Store, open_database
 from tests.support.lending import Lending
 from tests.support.postgres import PostgresCluster, PostgresServer
@@ -109,3 +110,23 @@ def new_database_url(request: pytest.FixtureRequest) -> str:
     """The same without tables."""
     url: str = request.getfixturevalue(f"new_{request.param}_url")
     return url
+
+
+@pytest.fixture
+def app(sqlite_url: str) -> Iterator[Rota]:
+    """An app on a fresh SQLite file."""
+    made = Rota(sqlite_url)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def crawl(app: Rota) -> Job[[str, int], str]:
+    """A job of that app."""
+
+    @app.job(tags=["net"], max_attempts=5)
+    def crawl(ctx: Context, url: str, depth: int = 1) -> str:
+        """Fetch a page."""
+        return f"{url} to {depth} for {ctx}"
+
+    return crawl

@@ -11,7 +11,6 @@ from rota.cli.admin.promote import promote
 from rota.cli.admin.tokens import token
 from rota.cli.alerts.expectations import expect
 from rota.cli.alerts.notifications import notify
-from rota.cli.completion import let_complete
 from rota.cli.external.external import COMMANDS as EXTERNAL_COMMANDS
 from rota.cli.jobs.jobs import job
 from rota.cli.jobs.queues import queue
@@ -28,6 +27,7 @@ from rota.cli.schedules.schedules import schedule
 from rota.cli.servers.init import init
 from rota.cli.servers.server import dev, server
 from rota.cli.servers.worker import worker
+from rota.cli.shell_completion import let_complete
 from rota.cli.top.top import top
 from rota.cli.workers.workers import workers
 from rota.version import __version__

@@ -1,0 +1,120 @@
+"""Expectations from the command line, on both databases: set, told, removed; and the exit code of what is breached."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from rota.core.jobs.job import JobDefinition
+from rota.store import Store, open_database
+from tests.cli.admin.test_doctor import past
+from tests.support.clock import MINUTE, ManualClock
+from tests.support.commands import rota
+from tests.support.runs import put
+from tests.support.schedules import make_schedule
+
+Prepare = Callable[[Store, ManualClock], Awaitable[None]]
+
+
+def prepared(url: str, *work: Prepare) -> None:
+    async def body() -> None:
+        clock = past()
+        store = Store(open_database(url, clock))
+        await store.migrate()
+        await store.save_jobs([JobDefinition(name="work")])
+        for one in work:
+            await one(store, clock)
+        await store.close()
+
+    asyncio.run(body())
+
+
+@pytest.fixture
+def known_url(database_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
+    prepared(database_url)
+    return database_url
+
+
+def told(*arguments: str) -> Any:
+    done = rota(*arguments, "--json")
+    return json.loads(done.stdout)
+
+
+async def late(store: Store, clock: ManualClock) -> None:
+    """A run that has been due for ten minutes, and a watchman that has seen it."""
+    await store.expectations.set("job", "work", {"start_within": "1m"}, "ann")
+    await put(store)
+    clock.advance(10 * MINUTE)
+    await store.expectations.watch()
+
+
+def test_set_told_and_removed(known_url: str) -> None:
+    assert rota("expect", "ls").stdout == ""
+    done = rota("expect", "set", "--job", "work", "--start-within", "5m", "--max-failures", "3")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("job\twork\tmet\tstart_within 5m, max_consecutive_failures 3\tcli:")
+    (one,) = told("expect", "ls")["items"]
+    assert (one["subject"], one["expect"]) == ("work", {"start_within": "5m", "max_consecutive_failures": 3})
+    changed = told("expect", "set", "--job", "work", "--max-failures", "none", "--min-success-rate", "95%")
+    assert changed["expect"] == {"start_within": "5m", "min_success_rate": 0.95}
+    assert told("job", "show", "work")["expected"]["expect"] == changed["expect"]
+    assert "expect\tstart_within 5m, min_success_rate 0.95\n" in rota("job", "show", "work").stdout
+    assert told("expect", "rm", "--job", "work") == {"kind": "job", "subject": "work", "dropped": True}
+    assert told("expect", "rm", "--job", "work")["dropped"] is False
+    assert told("expect", "ls") == {"items": [], "next_cursor": None}
+
+
+def test_what_is_breached_is_an_exit_code(known_url: str) -> None:
+    assert rota("expect", "ls", "--breached").exit_code == 0
+    prepared(known_url, late)
+    done = rota("expect", "ls", "--breached")
+    assert done.exit_code == 1
+    assert "\tbreached\t" in done.stdout
+    assert rota("expect", "ls").exit_code == 0
+    (one,) = told("expect", "ls", "--breached")["items"]
+    assert [breach["what"] for breach in one["breaches"]] == ["start_within"]
+    assert "and has not begun; start_within is 1m (breached" in rota("job", "show", "work").stdout
+    done = rota("doctor")
+    assert "warning\texpected\t1 expectation is breached: job work: run " in done.stdout
+
+
+def test_of_a_schedule(known_url: str) -> None:
+    async def scheduled(store: Store, clock: ManualClock) -> None:
+        await make_schedule(store, "news", expect={"success_every": "25h"})
+
+    prepared(known_url, scheduled)
+    found = told("schedule", "show", "news")
+    assert found["expected"]["owner"] == "code"
+    assert found["definition"]["expect"] == {"success_every": "1d1h"}
+    assert "expect\tsuccess_every 1d1h\n" in rota("schedule", "show", "news").stdout
+    assert told("expect", "set", "--schedule", "news", "--finish-within", "2h")["kind"] == "schedule"
+    rota("schedule", "pause", "news")
+    assert [one["resting"] for one in told("expect", "ls")["items"]] == [True]
+    rota("schedule", "edit", "news", "--set", 'expect={"success_every": "2d"}')
+    found = told("schedule", "show", "news")
+    assert found["definition"]["expect"] == {"success_every": "2d"}
+    assert found["expected"]["expect"] == {"finish_within": "2h", "success_every": "1d1h"}  # somebody's own
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["set", "--start-within", "5m"], 2, "of whom?"),
+        (["set", "--job", "work", "--schedule", "news", "--start-within", "5m"], 2, "of whom?"),
+        (["set", "--job", "work"], 2, "nothing is to be changed"),
+        (["set", "--job", "wrok", "--start-within", "5m"], 4, "wrok"),
+        (["set", "--schedule", "news", "--start-within", "5m"], 4, "news"),
+        (["set", "--job", "work", "--start-within", "5"], 2, "5"),
+        (["set", "--job", "work", "--max-failures", "some"], 2, "whole number"),
+        (["set", "--job", "work", "--start-within", "5m", "--finish-within", "1m"], 2, "shorter than"),
+        (["rm"], 2, "of whom?"),
+        (["rm", "--job", "wrok"], 4, "wrok"),
+    ],
+)
+def test_what_is_refused(known_url: str, arguments: list[str], code: int, says: str) -> None:
+    done = rota("expect", *arguments)
+    assert done.exit_code == code
+    assert says in done.stderr

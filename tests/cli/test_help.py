@@ -1,0 +1,147 @@
+"""Every command helps itself: a line that says what it does, examples, options with words, JSON, and completion."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.shell_completion import ShellComplete
+
+from rota.app import Rota
+from rota.cli import EXIT_CODES, root
+from rota.cli.program import sections_of
+from rota.cli.shell_completion import Known
+from rota.store import Store, open_database
+from tests.support.commands import rota
+
+WITHOUT_DATABASE = {"rota init", "rota cron", "rota completion"}
+NOT_OFFERED = {"rota job add", "rota schedule add", "rota notify add", "rota token create", "rota worker"}
+
+
+def below(command: click.Command, path: str = "rota") -> Iterator[tuple[str, click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        for name, one in command.commands.items():
+            yield from below(one, f"{path} {name}")
+
+
+EVERY = dict(below(root))
+COMMANDS = {path: command for path, command in EVERY.items() if not isinstance(command, click.Group)}
+
+
+def options_of(command: click.Command) -> set[str]:
+    return {word for param in command.params for word in param.opts}
+
+
+def test_there_are_many() -> None:
+    assert len(COMMANDS) > 70
+
+
+@pytest.mark.parametrize("path", EVERY)
+def test_it_says_what_it_does_and_how_it_is_typed(path: str) -> None:
+    command = EVERY[path]
+    first, *rest = (command.help or "").split("\n")
+    assert first.endswith(".")
+    assert len(first) <= 110
+    assert rest[:1] in ([], [""])  # one line, then more if there is more
+    shown = rota(*path.split()[1:], "--help").stdout
+    examples = shown.partition("Examples:")[2]
+    assert re.search(rf"^ +(\w+=\$\(|eval \"\$\()?{path}\b", examples, re.MULTILINE), shown
+    told = {param.name: param.help for param in command.params if isinstance(param, click.Option) and not param.hidden}
+    assert [name for name, words in told.items() if not words] == []
+
+
+def test_every_command_takes_json_and_names_its_database() -> None:
+    assert {path for path, command in COMMANDS.items() if "--json" not in options_of(command)} == set()
+    without = {path for path, command in COMMANDS.items() if "--database" not in options_of(command)}
+    assert without == WITHOUT_DATABASE
+
+
+def test_its_examples_are_of_options_that_it_has() -> None:
+    for path, command in COMMANDS.items():
+        for line in (command.epilog or "").splitlines():
+            if f"{path} " in line:
+                typed = re.split(r" {2,}| [|>] ?| \|\| | && |\)", line.partition(f"{path} ")[2])[0]
+                known = options_of(command) | {"--help"}
+                assert [word for word in re.findall(r"(?<!\S)--[a-z-]+", typed) if word not in known] == [], line
+
+
+def test_every_command_has_its_place() -> None:
+    placed = sections_of(list(root.commands))
+    assert sorted(name for names in placed.values() for name in names) == sorted(root.commands)
+    assert "Other commands" not in placed
+    assert sections_of(["run", "something"]) == {"What goes on": ["run"], "Other commands": ["something"]}
+    shown = rota("--help").stdout
+    assert {name for name in root.commands if re.search(rf"^  {name} +\S", shown, re.MULTILINE)} == set(root.commands)
+
+
+def test_every_exit_code_is_told() -> None:
+    told = re.findall(r"^ +(\d+) ", EXIT_CODES, re.MULTILINE)
+    assert {"0", "1", "2", "3", "4", "5", "6", "69", "75", "78", "130"} <= set(told)
+
+
+def test_names_and_ids_are_offered_wherever_they_are_wanted() -> None:
+    wanted = {"job", "name", "id", "who", "queue", "schedule"}
+    for path, command in COMMANDS.items():
+        for param in command.params:
+            if param.name in wanted and isinstance(param.type, click.types.StringParamType):
+                assert (path in NOT_OFFERED and param.name == "name") or isinstance(param.type, Known), (path, param)
+
+
+@pytest.fixture
+def used(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A job, a schedule and a run; its id."""
+    monkeypatch.setenv("ROTA_DATABASE_URL", sqlite_url)
+    app = Rota(sqlite_url)
+
+    @app.job(queue="mail")
+    def greet() -> None:
+        """Greets
+        somebody."""
+
+    async def introduce() -> None:
+        store = Store(open_database(sqlite_url))
+        await store.save_jobs(app.registry.definitions())
+        await store.close()
+
+    asyncio.run(introduce())
+    assert rota("schedule", "add", "news", "greet", "--every", "1h").exit_code == 0
+    return rota("run", "add", "greet", "--delay", "1h").stdout.strip()
+
+
+def offered(*words: str) -> dict[str, str | None]:
+    *before, incomplete = words
+    shell = ShellComplete(root, {}, "rota", "_ROTA_COMPLETE")
+    return {item.value: item.help for item in shell.get_completions(before, incomplete)}
+
+
+def test_what_is_offered(used: str) -> None:
+    assert offered("job", "show", "") == {"greet": "Greets somebody."}
+    assert offered("job", "show", "x") == {}
+    assert offered("run", "ls", "--job", "gr") == {"greet": "Greets somebody."}
+    assert offered("run", "add", "") == {"greet": "Greets somebody."}
+    assert offered("schedule", "pause", "n") == {"news": "greet"}
+    assert offered("schedule", "add", "") == {}
+    assert offered("run", "show", used[:4]) == {used: "scheduled greet"}
+    assert offered("queue", "pause", "") == {"mail": None}
+    assert "top" in offered("t")
+    for words in (("workers", "show"), ("token", "revoke"), ("notify", "show")):
+        assert set(offered(*words, "")) <= {"web"}
+
+
+def test_what_a_shell_would_obey_is_not_offered(used: str) -> None:
+    """Bash puts a word into the line as it is, and Enter does what it says."""
+    for name in ("$(touch me)", "`id`", "a b", "a;b", "--database=x", "~root", "*", "Grüße:a/b@c,d_e-f.g"):
+        assert rota("schedule", "add", "--every", "1h", "--", name, "greet").exit_code == 0
+    assert set(offered("schedule", "pause", "")) == {"news", "Grüße:a/b@c,d_e-f.g"}
+
+
+def test_nothing_is_offered_while_the_database_is_away(used: str, tmp_path: Path) -> None:
+    away = f"sqlite:///{tmp_path / 'nothing.db'}"
+    assert offered("job", "show", "--database", away, "") == {}
+    assert offered("--server", "http://127.0.0.1:1", "job", "show", "") == {}
+    assert not (tmp_path / "nothing.db").exists()

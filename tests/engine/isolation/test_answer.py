@@ -1,0 +1,71 @@
+"""What a handler in a child process asks is answered, whatever becomes of it in the worker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from rota import RunState
+from rota.core.progress.control_flow import Cancelled
+from rota.engine.handlers.attempt import Attempt
+from rota.engine.handlers.context_backend import WorkerDesk
+from rota.engine.isolation.answer import answer
+from rota.engine.isolation.child_backend import Ask, Told
+from rota.errors import Invalid, LeaseLost, Unavailable
+from rota.testing import Harness
+from tests.support import isolated_jobs
+from tests.support.real_worker import Working
+
+Start = Callable[..., Awaitable[Working]]
+
+
+class FailingDesk:
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    async def flush(self) -> None:
+        raise self._error
+
+
+class Somebodys:
+    run_id = "1"
+
+
+class Nobody:
+    claim = Somebodys
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (RuntimeError("a bug"), ""),
+        (KeyError("step"), ""),
+        (Invalid("no"), "Invalid"),
+        (Cancelled("stop"), "Cancelled"),
+        (LeaseLost("1", 1), "LeaseLost"),
+        (Unavailable("away"), "Unavailable"),
+    ],
+)
+async def test_an_error_is_an_answer(error: BaseException, kind: str) -> None:
+    desk, attempt = cast("WorkerDesk", FailingDesk(error)), cast("Attempt", Nobody)
+    no, body = await answer(desk, attempt, msgspec.json.encode(Ask(7, "flush")))
+    told = msgspec.json.decode(body, type=Told)
+    assert (no, told.refusal, told.kind) == (7, str(error), kind)
+
+
+async def test_a_bug_in_the_worker_ends_the_attempt_and_leaves_nobody_waiting(
+    harness: Harness, working: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(WorkerDesk, "open_step", broken)
+    harness.app.job(isolation="process", max_attempts=1)(isolated_jobs.two_steps)
+    run = await harness.enqueue("two_steps")
+    worker = await working(harness)
+    async with asyncio.timeout(10):
+        await worker.has_state(run, RunState.FAILED)

@@ -1,0 +1,161 @@
+"""Heartbeats: no handler can starve them, and what they bring back reaches the handler."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+import apsw
+import pytest
+
+from rota import Context, LeaseLost, Outcome, RunState
+from rota.engine.worker.heartbeat import Beat, HeartbeatThread
+from rota.store import Extended
+from rota.testing import Harness
+from tests.support.real_worker import SECOND, Working
+from tests.support.waiting import PATIENCE, until
+
+Start = Callable[..., Awaitable[Working]]
+
+RARELY = timedelta(seconds=10)
+
+
+class Leases:
+    """The leases as another process sees them."""
+
+    def __init__(self, url: str) -> None:
+        self._path = url.removeprefix("sqlite:///")
+
+    def renewed_after(self, at: int) -> bool:
+        connection = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            return any(row[0] > at for row in connection.execute("select expires_at from rota_lease"))
+        finally:
+            connection.close()
+
+
+@pytest.mark.parametrize("kind", ["blocks the loop", "burns in a thread"])
+async def test_a_handler_cannot_starve_them(harness: Harness, working: Start, sqlite_url: str, kind: str) -> None:
+    leases = Leases(sqlite_url)
+    lease = harness.lease
+
+    def almost_expire() -> bool:
+        """Whether the lease was renewed while the handler gave way to nobody."""
+        harness.clock.advance(lease - SECOND)
+        renewed, end = False, time.monotonic() + PATIENCE
+        due = harness.clock.micros() + 2_000_000
+        while not renewed and time.monotonic() < end:
+            for _ in range(50_000):
+                pass
+            renewed = leases.renewed_after(due)
+        return renewed
+
+    if kind == "blocks the loop":
+
+        @harness.app.job
+        async def busy() -> list[bool]:
+            return [almost_expire(), almost_expire()]
+    else:
+
+        @harness.app.job
+        def busy() -> list[bool]:
+            return [almost_expire(), almost_expire()]
+
+    run = await harness.enqueue(busy)
+    real = await working(harness)
+    assert (await real.has_state(run, RunState.SUCCEEDED)).result == [True, True]
+    assert (await harness.run(run)).attempt == 1
+
+
+async def test_a_coroutine_whose_lease_is_lost_is_stopped_and_says_nothing(harness: Harness, working: Start) -> None:
+    stopped = asyncio.Event()
+    started = asyncio.Event()
+
+    @harness.app.job(max_attempts=1)
+    async def work() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    run = await harness.enqueue(work)
+    real = await working(harness, heartbeat=RARELY)
+    await started.wait()
+    harness.clock.advance(harness.lease + SECOND)
+    await harness.reaper.step()
+    real.worker._heartbeat.renew_now()
+    await stopped.wait()
+    await real.idle()
+    assert await harness.state(run) is RunState.EXPIRED
+    assert [attempt.outcome for attempt in await harness.attempts(run)] == [Outcome.LOST]
+
+
+async def test_a_thread_learns_of_a_lost_lease_when_it_renews(harness: Harness, working: Start) -> None:
+    go, started = threading.Event(), asyncio.Event()
+    errors: list[LeaseLost] = []
+    loop = asyncio.get_running_loop()
+
+    @harness.app.job(max_attempts=1)
+    def work(ctx: Context) -> None:
+        loop.call_soon_threadsafe(started.set)
+        go.wait()
+        try:
+            while True:
+                ctx.heartbeat()
+                time.sleep(0.005)
+        except LeaseLost as error:
+            errors.append(error)
+            raise
+
+    run = await harness.enqueue(work)
+    real = await working(harness, heartbeat=RARELY)
+    await started.wait()
+    harness.clock.advance(harness.lease + SECOND)
+    await harness.reaper.step()
+    go.set()
+    await until(lambda: bool(errors))
+    await real.idle()
+    assert (errors[0].run_id, await harness.state(run)) == (run.id, RunState.EXPIRED)
+
+
+async def test_a_handler_may_renew_without_waiting(harness: Harness, working: Start, sqlite_url: str) -> None:
+    leases = Leases(sqlite_url)
+    started = asyncio.Event()
+
+    @harness.app.job
+    async def work(ctx: Context) -> None:
+        started.set()
+        harness.clock.advance("20s")
+        ctx.heartbeat()
+        while not leases.renewed_after(harness.clock.micros()):
+            await asyncio.sleep(0.005)
+
+    run = await harness.enqueue(work)
+    real = await working(harness, heartbeat=RARELY)
+    await started.wait()
+    await real.has_state(run, RunState.SUCCEEDED)
+
+
+async def test_an_answer_that_never_comes_does_not_end_them(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A half-open socket: the call is given up, and the next one made."""
+    beats: list[str] = []
+
+    async def extend(*_: object) -> Extended:
+        beats.append("asked")
+        if len(beats) == 1:
+            await asyncio.Event().wait()
+        return Extended(set(), set())
+
+    monkeypatch.setattr(harness.store, "extend", extend)
+    monkeypatch.setattr(harness.store, "twin", lambda: harness.store)
+    info = harness.worker().info
+    short = timedelta(milliseconds=50)
+    heartbeat, answered = HeartbeatThread(harness.store, info, {}, SECOND, short), list[Beat]()
+    heartbeat.start(answered.append)
+    await until(lambda: bool(answered))
+    await heartbeat.stop()
+    assert len(beats) > 1

@@ -1,0 +1,91 @@
+"""A worker without work rests; one whose slots come back uses them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from rota.core.runs.claim import Claim, ClaimRequest
+from rota.core.states import RunState
+from rota.store import Store
+from rota.testing import Harness
+from tests.support.real_worker import Working
+from tests.support.waiting import until
+
+Start = Callable[..., Awaitable[Working]]
+
+
+class Counting(Store):
+    """A store that counts how often it is asked for work."""
+
+    claims = 0
+
+    async def claim(self, request: ClaimRequest) -> list[Claim]:
+        self.claims += 1
+        return await super().claim(request)
+
+
+async def claims_while_idle(store: Counting) -> int:
+    """How often it was asked while somebody else had fifty answers from the same database."""
+    await until(lambda: store.claims >= 1)
+    before = store.claims
+    for _ in range(50):
+        await store.now()
+    return store.claims - before
+
+
+async def test_an_idle_worker_rests_until_it_polls(either: Harness, working: Start) -> None:
+    await either.declare("noop")
+    store = Counting(either.store.database)
+    await working(either, store=store, poll=timedelta(seconds=10))
+    assert await claims_while_idle(store) <= 5
+
+
+async def test_a_queue_named_twice_is_looked_at_once(harness: Harness, working: Start) -> None:
+    await harness.declare("noop")
+    store = Counting(harness.store.database)
+    real = await working(harness, store=store, queues=["a", "a"], poll=timedelta(seconds=10))
+    assert real.worker.info.queues == ("a",)
+    assert await claims_while_idle(store) <= 5
+
+
+async def test_the_slot_of_a_handler_that_ignored_its_end_is_used_again(harness: Harness, working: Start) -> None:
+    release = asyncio.Event()
+
+    @harness.app.job(timeout="1s", max_attempts=1, cancel_grace="0s")
+    async def stubborn() -> None:
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                continue
+
+    @harness.app.job
+    async def other() -> None: ...
+
+    stuck = await harness.enqueue(stubborn, {"priority": 1, "timeout": "10ms"})
+    real = await working(harness, concurrency=1, poll=timedelta(seconds=10))
+    await real.has_state(stuck, RunState.TIMED_OUT)
+    runs = [await harness.enqueue(other) for _ in range(3)]
+    release.set()
+    for run in runs:
+        await real.has_state(run, RunState.SUCCEEDED)
+
+
+async def test_what_was_handed_back_keeps_its_place(either: Harness) -> None:
+    first, second = [await either.enqueue("work") for _ in range(2)]
+    stopping = await either.worker("a").claim()
+    either.clock.advance("10s")
+    await stopping.hand_back(first)
+    next_one = await either.worker("b").claim()
+    assert list(next_one.claims) == [first.id]
+    assert await either.state(second) is RunState.QUEUED
+
+
+async def test_what_was_lost_keeps_its_place(either: Harness) -> None:
+    first, second = [await either.enqueue("work") for _ in range(2)]
+    await either.worker("a").claim()
+    either.clock.advance("1m")
+    await either.reaper.step()
+    next_one = await either.worker("b").claim()
+    assert list(next_one.claims) == [first.id]
+    assert await either.state(second) is RunState.QUEUED

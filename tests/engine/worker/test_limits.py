@@ -1,0 +1,174 @@
+"""A worker and limits: never too many at once, the next one soon, and never behind a flood of plain runs for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from rota import Rota, RunFilter, RunState
+from rota.errors import LimitReached
+from rota.store import Store, open_database
+from rota.testing import Harness
+from tests.support.real_worker import Working
+from tests.support.waiting import until
+
+Start = Callable[..., Awaitable[Working]]
+
+
+class Crowd:
+    """Counts who is inside."""
+
+    def __init__(self) -> None:
+        self.inside = 0
+        self.most = 0
+        self.done = 0
+
+    async def __aenter__(self) -> None:
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+
+    async def __aexit__(self, *_: object) -> None:
+        self.inside -= 1
+        self.done += 1
+
+
+async def test_no_more_at_once_than_the_limit_allows(either: Harness, working: Start) -> None:
+    crowd = Crowd()
+
+    @either.app.job(max_concurrency=3)
+    async def work(n: int) -> None:
+        async with crowd:
+            await asyncio.sleep(0.002)
+
+    await work.aenqueue_many([{"n": n} for n in range(40)])
+    for _ in range(2):
+        await working(either, concurrency=10)
+    await until(lambda: crowd.done == 40)
+    assert crowd.most == 3
+
+
+async def test_customers_take_turns(either: Harness, working: Start) -> None:
+    order: list[str] = []
+
+    @either.app.job(limit={"max": 1, "by": "customer"})
+    async def work(customer: str) -> None:
+        order.append(customer)
+        await asyncio.sleep(0.01)
+
+    await work.aenqueue_many([{"customer": customer} for customer in ["a"] * 10 + ["b"] * 3])
+    await working(either, concurrency=5)
+    await until(lambda: len(order) == 13)
+    assert order[:6].count("b") >= 2
+
+
+async def test_the_next_one_starts_soon_after_a_slot_is_free(database_url: str) -> None:
+    app = Rota(database_url)
+    began: list[float] = []
+    ended: list[float] = []
+
+    @app.job(max_concurrency=1)
+    async def work(n: int) -> None:
+        began.append(time.monotonic())
+        await asyncio.sleep(0.05)
+        ended.append(time.monotonic())
+
+    store = Store(open_database(database_url))
+    await store.migrate()
+    await store.close()
+    async with app.running():
+        await work.aenqueue_many([{"n": n} for n in range(6)])
+        await until(lambda: len(ended) == 6)
+    await app.aclose()
+    waits = sorted(later - before for later, before in zip(began[1:], ended, strict=False))
+    assert waits[len(waits) // 2] < 0.2
+
+
+async def test_limited_runs_do_not_starve_behind_plain_ones(harness: Harness, working: Start) -> None:
+    going = True
+
+    @harness.app.job
+    async def plain() -> None:
+        await asyncio.sleep(0)
+
+    @harness.app.job(max_concurrency=1)
+    async def limited() -> None:
+        nonlocal going
+        going = False
+
+    await plain.aenqueue_many([{} for _ in range(3000)])
+    await limited.aenqueue()
+    work = await working(harness, concurrency=5)
+    await until(lambda: not going)
+    await work.stop()
+
+
+async def test_a_retried_run_keeps_its_limit(either: Harness) -> None:
+    await either.declare("work", max_concurrency=1, backoff="10s")
+    first, second = await either.enqueue("work"), await either.enqueue("work")
+    one = await either.worker("a").claim(5)
+    await one.fail(first)
+    two = await either.worker("b").claim(5)
+    assert list(two.claims) == [second.id]
+    either.clock.advance("11s")
+    await either.promoter.step()
+    assert not (await either.worker("c").claim(5)).claims
+    await two.finish(second)
+    assert list((await either.worker("d").claim(5)).claims) == [first.id]
+
+
+async def test_a_dead_workers_slot_is_given_to_the_next(either: Harness) -> None:
+    await either.declare("work", max_concurrency=1, max_attempts=1)
+    first, second = await either.enqueue("work"), await either.enqueue("work")
+    await either.worker("dead").claim(5)
+    either.clock.advance(either.lease + timedelta(seconds=1))
+    await either.reaper.step()
+    assert await either.state(first) is RunState.EXPIRED
+    assert list((await either.worker("next").claim(5)).claims) == [second.id]
+
+
+async def test_everything_limited_is_drained(either: Harness) -> None:
+    @either.app.job(max_concurrency=2, limit={"max": 1, "by": "n"})
+    async def work(n: int) -> int:
+        return n
+
+    await work.aenqueue_many([{"n": n % 5} for n in range(30)])
+    assert len(await either.drain()) == 30
+    assert await either.drain() == []
+
+
+async def test_callers_hear_that_a_limit_is_reached(either: Harness) -> None:
+    await either.declare("work", limit={"max": 1, "when_full": "reject"})
+    await either.enqueue("work")
+    answers = await asyncio.gather(*[either.enqueue("work") for _ in range(3)], return_exceptions=True)
+    assert [type(answer) for answer in answers] == [LimitReached] * 3
+    assert len(await either.client.list(RunFilter(job="work"))) == 1
+
+
+async def test_a_retry_by_hand_is_limited_too(either: Harness) -> None:
+    await either.declare("work", limit={"max": 1, "by": "n"}, max_attempts=1)
+    first = await either.enqueue("work", n=1)
+    await (await either.worker("a").claim()).fail()
+    await either.enqueue("work", n=1)
+    busy = await either.worker("b").claim()
+    again = await either.client.retry(first.id)
+    assert not (await either.worker("c").claim()).claims
+    await busy.finish()
+    assert list((await either.worker("d").claim()).claims) == [again.id]
+
+
+async def test_a_paused_queue_rests_and_goes_on_at_once(either: Harness, working: Start) -> None:
+    done: list[int] = []
+
+    @either.app.job
+    async def work(n: int) -> None:
+        done.append(n)
+
+    await either.client.pause_queue("default", reason="a look inside")
+    await work.aenqueue(n=1)
+    await working(either)
+    await asyncio.sleep(0.1)
+    assert done == []
+    assert await either.client.resume_queue("default")
+    await until(lambda: done == [1])
