@@ -44,7 +44,7 @@ from rota.registry.data_jobs import CommandOptions, HttpOptions, define_data_job
 from rota.registry.jobs import Handler, JobOptions, Registry, declare
 from rota.registry.pipelines import declare_pipeline
 from rota.registry.schedules import DeclaredOptions, ScopeProvider
-from rota.script import Scripting
+from rota.script import ScriptRunner
 from rota.store import anchored, dialect_of, new_id, open_store
 from rota.store.databases.statements import Dialect
 from rota.values.json import Limits
@@ -60,7 +60,7 @@ A = TypeVar("A", bound=Callable[..., Any])
 AsgiApp = Callable[..., Coroutine[Any, Any, None]]
 
 
-class Rota(Scripting):
+class Rota(ScriptRunner):
     """`Rota()` takes its database from ROTA_DATABASE_URL, `rota.toml`, or `sqlite:///rota.db`.
 
     Creating it connects to nothing and starts nothing, so it is safe at import, before a fork, in every web worker.

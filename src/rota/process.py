@@ -24,7 +24,7 @@ def run_loop(main: Callable[[EndWithin], Coroutine[Any, Any, int]], *, goes_on: 
     cancelled the loop from closing. A process that must be ended exits with the code of `main`, or with 1 if `main`
     had not returned: then runs may be left to the reaper. One that `goes_on` after the loop is no longer ended.
     """
-    last_resort = LastResort()
+    last_resort = ForcedExit()
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             last_resort.exit_code = runner.run(main(last_resort.end_within))
@@ -34,7 +34,7 @@ def run_loop(main: Callable[[EndWithin], Coroutine[Any, Any, int]], *, goes_on: 
     return last_resort.exit_code
 
 
-class LastResort:
+class ForcedExit:
     """Once told, it ends the process. Commands never call it off: after the loop, a thread that a handler left can keep
     Python from ending.
 

@@ -15,7 +15,7 @@ from rota.errors import Invalid
 from rota.process import run_loop
 
 
-class Scripting(ABC):
+class ScriptRunner(ABC):
     @property
     @abstractmethod
     def blocking(self) -> BlockingClient: ...

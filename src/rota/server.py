@@ -17,7 +17,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from rota import api, ui
-from rota.api.http.connections import Patient
+from rota.api.http.connections import DeadlineProtocol
 from rota.api.http.guard import is_loopback
 from rota.app import Rota
 from rota.config import Config
@@ -187,7 +187,7 @@ class Web(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 application,
-                http=Patient,
+                http=DeadlineProtocol,
                 ws="none",
                 lifespan="off",
                 access_log=False,

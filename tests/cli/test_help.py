@@ -14,7 +14,7 @@ from click.shell_completion import ShellComplete
 from rota.app import Rota
 from rota.cli import EXIT_CODES, root
 from rota.cli.program import sections_of
-from rota.cli.shell_completion import Known
+from rota.cli.shell_completion import CompletedName
 from rota.store import Store, open_database
 from tests.support.commands import rota
 
@@ -89,7 +89,10 @@ def test_names_and_ids_are_offered_wherever_they_are_wanted() -> None:
     for path, command in COMMANDS.items():
         for param in command.params:
             if param.name in wanted and isinstance(param.type, click.types.StringParamType):
-                assert (path in NOT_OFFERED and param.name == "name") or isinstance(param.type, Known), (path, param)
+                assert (path in NOT_OFFERED and param.name == "name") or isinstance(param.type, CompletedName), (
+                    path,
+                    param,
+                )
 
 
 @pytest.fixture

@@ -171,9 +171,9 @@ async def with_strangers(harness: Harness, name: str = "dash") -> None:
 
 
 async def counted(harness: Harness) -> None:
-    from rota.engine.loops.chart_recorder import Recorder
+    from rota.engine.loops.chart_recorder import ChartRecorder
 
-    recorder = Recorder(harness.store, harness.app.meters, "golden")
+    recorder = ChartRecorder(harness.store, harness.app.meters, "golden")
     await harness.enqueue("upload", name="counted")
     await harness.drain()
     harness.clock.advance("1m")

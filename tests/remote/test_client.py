@@ -18,7 +18,7 @@ from rota.core.calendar.triggers import cron, every, following, once
 from rota.core.jobs.retry import Exponential
 from rota.core.jobs.unique import Unique
 from rota.core.ledger.explain_plan_time import Explanation
-from rota.core.planning.simulation_report import WhatIf
+from rota.core.planning.simulation_report import SimulationOptions
 from rota.core.progress.control_flow import Fail
 from rota.core.runs.dependencies import Follows
 from rota.core.runs.run import RunFilter
@@ -267,7 +267,7 @@ READS: dict[str, Callable[[dict[str, str]], Verb]] = {
         lambda client: client.schedules.simulate(
             "plain",
             "3h",
-            WhatIf(duration="40m", fail_every=2, outages=((FAR, FAR + timedelta(minutes=50)),), workers=1),
+            SimulationOptions(duration="40m", fail_every=2, outages=((FAR, FAR + timedelta(minutes=50)),), workers=1),
             start=FAR,
             trigger=every("20m"),
             overlap="queue_all",

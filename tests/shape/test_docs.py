@@ -12,27 +12,27 @@ from rota import Attempt, BlockingClient, Client, Context, Enqueued, Job, Run, R
 from rota.api.operations.enqueue_body import RunBody
 from rota.api.operations.request import LARGEST_BODY
 from rota.cli import root
-from rota.client.access.tokens import Tokens
-from rota.client.alerts.expectations import Expecting
-from rota.client.alerts.notifications import Notifications
+from rota.client.access.tokens import TokensClient
+from rota.client.alerts.expectations import ExpectationsClient
+from rota.client.alerts.notifications import NotificationsClient
 from rota.client.blocking_parts import (
     BlockingDataJobs,
-    BlockingExpecting,
-    BlockingInsight,
+    BlockingExpectations,
+    BlockingExternal,
+    BlockingMonitoring,
     BlockingNotifications,
-    BlockingOutside,
     BlockingSchedules,
     BlockingWorkers,
 )
-from rota.client.client import MOST_LISTED, Assigning
-from rota.client.external.external import Outside
-from rota.client.jobs.data_jobs import DataJobs
-from rota.client.jobs.jobs import Governing
-from rota.client.monitoring.monitoring import Insight
-from rota.client.schedules.definition import Defining
-from rota.client.schedules.history import Accounts
-from rota.client.schedules.schedules import Schedules
-from rota.client.workers.workers import Workers
+from rota.client.client import MOST_LISTED, AssignmentVerbs
+from rota.client.external.external import ExternalClient
+from rota.client.jobs.data_jobs import DataJobsClient
+from rota.client.jobs.jobs import JobVerbs
+from rota.client.monitoring.monitoring import MonitoringClient
+from rota.client.schedules.definition import DefinitionVerbs
+from rota.client.schedules.history import HistoryVerbs
+from rota.client.schedules.schedules import SchedulesClient
+from rota.client.workers.workers import WorkersClient
 from rota.config import load_config
 from rota.core.access.roles import Role, Token
 from rota.core.alerts.expectations import EXPECTED, OPTIONS, Breached, Expected
@@ -43,7 +43,7 @@ from rota.core.jobs.command import COMMAND_OPTIONS
 from rota.core.jobs.http import HTTP_OPTIONS
 from rota.core.limits.limits import WHEN_FULL
 from rota.core.monitoring.charts import Bucket
-from rota.core.monitoring.overview import Attention, NextFire, Overview
+from rota.core.monitoring.overview import Attention, NextRun, Overview
 from rota.core.monitoring.recent_runs import Recent, RecentRun
 from rota.core.monitoring.timeline import Lane, TimelineAttempt
 from rota.core.progress.notes import LogLine, Progress
@@ -151,19 +151,23 @@ def test_every_verb_is_documented() -> None:
             "python.md",
             (
                 f"`{verb}("
-                for verb in {*public(Client), *public(Governing), *public(Assigning), *public(BlockingClient)}
+                for verb in {*public(Client), *public(JobVerbs), *public(AssignmentVerbs), *public(BlockingClient)}
             ),
         )
         == []
     )
     assert (
-        unnamed("python.md", (f"`{verb}(" for verb in {*public(Schedules), *public(Accounts), *public(Defining)})) == []
+        unnamed(
+            "python.md",
+            (f"`{verb}(" for verb in {*public(SchedulesClient), *public(HistoryVerbs), *public(DefinitionVerbs)}),
+        )
+        == []
     )
     assert unnamed("python.md", (f"`{name}`" for name in (*Schedule.__struct_fields__, "state"))) == []
-    assert unnamed("python.md", (f"`{verb}(" for verb in (*public(Workers), *public(Notifications)))) == []
+    assert unnamed("python.md", (f"`{verb}(" for verb in (*public(WorkersClient), *public(NotificationsClient)))) == []
     assert unnamed("python.md", (f"`{name}`" for name in Worker.__struct_fields__)) == []
     assert unnamed("cli.md", (f"`{state.value}`" for state in WorkerState)) == []
-    assert unnamed("python.md", (f"`{verb}(" for verb in public(Tokens))) == []
+    assert unnamed("python.md", (f"`{verb}(" for verb in public(TokensClient))) == []
     assert unnamed("python.md", (f"`{name}`" for name in Token.__struct_fields__)) == []
     assert unnamed("access.md", (f"`{role.value}`" for role in Role)) == []
     assert unnamed("python.md", (f".{name}(" for name in public(Job))) == []
@@ -172,33 +176,35 @@ def test_every_verb_is_documented() -> None:
 
 
 def test_both_clients_have_the_same_verbs_for_schedules() -> None:
-    assert {*public(Schedules), *public(Accounts), *public(Defining)} - {"define"} == set(public(BlockingSchedules))
+    assert {*public(SchedulesClient), *public(HistoryVerbs), *public(DefinitionVerbs)} - {"define"} == set(
+        public(BlockingSchedules)
+    )
 
 
 def test_both_clients_have_the_same_verbs_for_workers() -> None:
-    assert set(public(Workers)) == set(public(BlockingWorkers))
+    assert set(public(WorkersClient)) == set(public(BlockingWorkers))
 
 
 def test_what_those_outside_may_say_is_documented() -> None:
-    assert unnamed("outside.md", (f"`{verb}(" for verb in public(Outside))) == []
+    assert unnamed("outside.md", (f"`{verb}(" for verb in public(ExternalClient))) == []
     assert (
         unnamed("outside.md", (f"`{name}`" for kind in (Assignment, Heartbeat) for name in kind.__struct_fields__))
         == []
     )
-    assert set(public(Outside)) == set(public(BlockingOutside))
+    assert set(public(ExternalClient)) == set(public(BlockingExternal))
 
 
 def test_everything_that_can_be_expected_is_documented() -> None:
     assert named_in_first_column("expectations.md", "# Expectations") == set(EXPECTED)
     assert unnamed("expectations.md", (f"`{name}`" for name in OPTIONS)) == []
-    assert set(public(Expecting)) == set(public(BlockingExpecting))
-    assert unnamed("python.md", (f"`{verb}(" for verb in public(Expecting))) == []
+    assert set(public(ExpectationsClient)) == set(public(BlockingExpectations))
+    assert unnamed("python.md", (f"`{verb}(" for verb in public(ExpectationsClient))) == []
     assert unnamed("python.md", (f"`{name}`" for name in Expected.__struct_fields__)) == []
     assert unnamed("python.md", (f"`{name}`" for name in Breached.__struct_fields__)) == []
 
 
 def test_both_clients_have_the_same_verbs_for_notifications() -> None:
-    assert set(public(Notifications)) == set(public(BlockingNotifications))
+    assert set(public(NotificationsClient)) == set(public(BlockingNotifications))
 
 
 def test_every_option_of_a_notification_is_documented() -> None:
@@ -212,14 +218,14 @@ def test_jobs_that_are_data_are_documented() -> None:
     codes |= {"bad_request", "bad_redirect", "too_many_redirects"}
     assert named_in_first_column(page, "## HTTP jobs") == {*HTTP_OPTIONS, *codes}
     assert named_in_first_column(page, "## Command jobs") == set(COMMAND_OPTIONS)
-    assert unnamed("python.md", (f"`{verb}(" for verb in public(DataJobs))) == []
-    assert set(public(DataJobs)) == set(public(BlockingDataJobs))
+    assert unnamed("python.md", (f"`{verb}(" for verb in public(DataJobsClient))) == []
+    assert set(public(DataJobsClient)) == set(public(BlockingDataJobs))
 
 
 def test_what_people_look_at_is_documented() -> None:
-    assert set(public(Insight)) == set(public(BlockingInsight))
-    assert unnamed("python.md", (f"`{verb}(" for verb in public(Insight))) == []
-    for kind in (Overview, Attention, NextFire, Recent, RecentRun, Bucket, Lane, TimelineAttempt):
+    assert set(public(MonitoringClient)) == set(public(BlockingMonitoring))
+    assert unnamed("python.md", (f"`{verb}(" for verb in public(MonitoringClient))) == []
+    for kind in (Overview, Attention, NextRun, Recent, RecentRun, Bucket, Lane, TimelineAttempt):
         assert unnamed("rest.md", (f'"{name}"' for name in kind.__struct_fields__)) == []
 
 

@@ -7,49 +7,51 @@ from typing import Any
 
 import pytest
 
-from rota.client.access.tokens import Tokens
-from rota.client.alerts.expectations import Expecting
-from rota.client.alerts.notifications import Notifications
-from rota.client.client import Assigning, Client
-from rota.client.external.external import Outside
-from rota.client.jobs.data_jobs import DataJobs
-from rota.client.jobs.jobs import Governing
-from rota.client.limits.quotas import Quotas
-from rota.client.monitoring.error_groups import Faults
-from rota.client.monitoring.monitoring import Insight
-from rota.client.schedules.history import Accounts
-from rota.client.schedules.schedules import Schedules
-from rota.client.workers.workers import Workers
+from rota.client.access.tokens import TokensClient
+from rota.client.alerts.expectations import ExpectationsClient
+from rota.client.alerts.notifications import NotificationsClient
+from rota.client.client import AssignmentVerbs, Client
+from rota.client.external.external import ExternalClient
+from rota.client.jobs.data_jobs import DataJobsClient
+from rota.client.jobs.jobs import JobVerbs
+from rota.client.limits.quotas import QuotasClient
+from rota.client.monitoring.error_groups import ErrorGroupsClient
+from rota.client.monitoring.monitoring import MonitoringClient
+from rota.client.schedules.history import HistoryVerbs
+from rota.client.schedules.schedules import SchedulesClient
+from rota.client.workers.workers import WorkersClient
 from rota.remote.access.tokens import RemoteTokens
-from rota.remote.alerts.expectations import RemoteExpecting
+from rota.remote.alerts.expectations import RemoteExpectations
 from rota.remote.alerts.notifications import RemoteNotifications
 from rota.remote.client import RemoteClient
-from rota.remote.external.external import RemoteOutside
+from rota.remote.external.external import RemoteExternal
 from rota.remote.jobs.data_jobs import RemoteDataJobs
 from rota.remote.limits.quotas import RemoteQuotas
-from rota.remote.monitoring.error_groups import RemoteFaults
-from rota.remote.monitoring.monitoring import RemoteInsight
+from rota.remote.monitoring.error_groups import RemoteErrorGroups
+from rota.remote.monitoring.monitoring import RemoteMonitoring
 from rota.remote.schedules.schedules import RemoteSchedules
 from rota.remote.workers.workers import RemoteWorkers
 
 NOT_OVER_HTTP = {
     Client: {"prepare", "enqueue_shown", "within"},  # for the API itself, which gives others what comes of them
-    DataJobs: {"make"},  # likewise: `POST /jobs` gives others all of it
-    Outside: {"hand_back"},  # the server's, of claims whose answer reached nobody; callers say what they have `held`
-    Tokens: {"check", "check_session", "open_session", "close_session"},  # the server's own business
+    DataJobsClient: {"make"},  # likewise: `POST /jobs` gives others all of it
+    ExternalClient: {
+        "hand_back"
+    },  # the server's, of claims whose answer reached nobody; callers say what they have `held`
+    TokensClient: {"check", "check_session", "open_session", "close_session"},  # the server's own business
 }
 PAIRS: list[tuple[type, type]] = [
     (Client, RemoteClient),
-    (Schedules, RemoteSchedules),
-    (Workers, RemoteWorkers),
-    (Tokens, RemoteTokens),
-    (Insight, RemoteInsight),
-    (Quotas, RemoteQuotas),
-    (Outside, RemoteOutside),
-    (Expecting, RemoteExpecting),
-    (Notifications, RemoteNotifications),
-    (DataJobs, RemoteDataJobs),
-    (Faults, RemoteFaults),
+    (SchedulesClient, RemoteSchedules),
+    (WorkersClient, RemoteWorkers),
+    (TokensClient, RemoteTokens),
+    (MonitoringClient, RemoteMonitoring),
+    (QuotasClient, RemoteQuotas),
+    (ExternalClient, RemoteExternal),
+    (ExpectationsClient, RemoteExpectations),
+    (NotificationsClient, RemoteNotifications),
+    (DataJobsClient, RemoteDataJobs),
+    (ErrorGroupsClient, RemoteErrorGroups),
 ]
 
 
@@ -85,5 +87,5 @@ def test_every_part_is_there() -> None:
 
 def test_all_verbs_of_the_database_are_looked_at() -> None:
     """What is inherited counts, too."""
-    assert {*verbs(Accounts)} <= {*verbs(Schedules)}
-    assert {*verbs(Governing), *verbs(Assigning)} <= {*verbs(Client)}
+    assert {*verbs(HistoryVerbs)} <= {*verbs(SchedulesClient)}
+    assert {*verbs(JobVerbs), *verbs(AssignmentVerbs)} <= {*verbs(Client)}

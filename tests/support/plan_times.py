@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from rota.core.calendar.rules import Rule, Times
 from rota.core.calendar.triggers import After, Every, every
-from rota.core.planning.tick import Standing
+from rota.core.planning.tick import ScheduleState
 from rota.core.schedules.schedule import ScheduleDefinition
 
 SECOND = 1_000_000
@@ -58,7 +58,7 @@ class Steady:
         return at
 
 
-class StandingOn(Standing, frozen=True, kw_only=True):
+class StandingOn(ScheduleState, frozen=True, kw_only=True):
     """A schedule's standing on such plan times instead of its rule's."""
 
     known: Any

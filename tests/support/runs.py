@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from rota.core.jobs.job import JobDefinition
-from rota.core.runs.claim import START, SUSPECTS, Ask, Claim, ClaimRequest, LimitedRequest, Watermark
+from rota.core.runs.claim import START, SUSPECTS, Claim, ClaimRequest, LimitedRequest, QueueRequest, Watermark
 from rota.core.runs.error_fingerprint import stored_error
 from rota.core.runs.options import new_run
 from rota.core.runs.outcome import Report
@@ -49,7 +49,7 @@ async def claim(
     solo: int = SUSPECTS,
     after: Watermark = START,
 ) -> list[Claim]:
-    asks = tuple(Ask(queue, wanted, after) for queue in queues)
+    asks = tuple(QueueRequest(queue, wanted, after) for queue in queues)
     return await store.claim(ClaimRequest(worker, asks, known or {"work": 1}, LEASE_MICROS, solo))
 
 

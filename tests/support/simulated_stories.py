@@ -5,7 +5,7 @@ from datetime import timedelta
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.retry import RetryPolicy
 from rota.core.planning.simulate import Assumptions, SimulatedEvent, simulate
-from rota.core.planning.tick import Standing
+from rota.core.planning.tick import ScheduleState
 from rota.core.schedules.schedule import ScheduleDefinition
 from tests.support.seed_policies import Story, Told
 
@@ -19,7 +19,7 @@ def simulated(definition: ScheduleDefinition, job: JobDefinition, retry: RetryPo
         job=job,
         story=story,
     )
-    standing = Standing("id", job.name, definition, 0, story.step * SECOND)
+    standing = ScheduleState("id", job.name, definition, 0, story.step * SECOND)
     found = simulate(standing, retry, 0, story.until * SECOND, assuming)
     return [_told(event) for event in found.events if event.kind not in ("missed", "covered", "paused")]
 

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from rota.app import Rota
 from rota.cli import root
 from rota.cli.load_app import load_app
-from rota.cli.servers.worker import Wanted
+from rota.cli.servers.worker import WorkerOptions
 from rota.errors import Conflict, Invalid
 
 PATIENCE = 30.0
@@ -203,7 +203,7 @@ def test_a_worker_can_be_watched_and_logs_for_programs() -> None:
 
 
 def test_processes_are_watched_one_port_after_the_other(folder: Path) -> None:
-    wanted = Wanted(
+    wanted = WorkerOptions(
         target="a:b", name="w", queues=None, concurrency=None, labels=("gpu",), app_version="1.4", database=None,
         log_level="info", log_format="json", metrics_port=9200, as_json=False,
     )  # fmt: skip

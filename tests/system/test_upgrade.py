@@ -15,7 +15,7 @@ from rota import Client, Config, Order
 from rota.store import Store, open_database, open_store
 from rota.store.databases.statements import Dialect, Migration, migrations, schema_version
 from rota.store.schema import migrate
-from rota.store.schema.compatibility import StillAtWork
+from rota.store.schema.compatibility import WorkersAlive
 from tests.support import system_schedules
 from tests.support.accounts import check_account, named_by_revisions
 from tests.support.golden import older_program, restore_without_workers, shape_of
@@ -168,7 +168,7 @@ async def test_a_served_program_is_restarted_and_one_that_is_not_makes_way(
         served = await asyncio.to_thread(worker(site, "served").until_said, f" runs {APP}")
         await site.all_succeed([await site.enqueue("nap", seconds=[0.0])])
         pretend(ADDS, CHANGES)
-        with pytest.raises(StillAtWork, match="served"):
+        with pytest.raises(WorkersAlive, match="served"):
             await site.client.store.migrate()
         assert await site.client.store.migrate(force=True) == ["changes"]
         assert await asyncio.to_thread(served.wait) == 0, "it was asked to stop, and did"

@@ -14,16 +14,16 @@ import msgspec
 import rota
 import rota.remote
 import rota.testing
-from rota.client.access.tokens import Tokens
-from rota.client.alerts.expectations import Expecting
-from rota.client.alerts.notifications import Notifications
-from rota.client.external.external import Outside
-from rota.client.jobs.data_jobs import DataJobs
-from rota.client.limits.quotas import Quotas
-from rota.client.monitoring.error_groups import Faults
-from rota.client.monitoring.monitoring import Insight
-from rota.client.schedules.schedules import Schedules
-from rota.client.workers.workers import Workers
+from rota.client.access.tokens import TokensClient
+from rota.client.alerts.expectations import ExpectationsClient
+from rota.client.alerts.notifications import NotificationsClient
+from rota.client.external.external import ExternalClient
+from rota.client.jobs.data_jobs import DataJobsClient
+from rota.client.limits.quotas import QuotasClient
+from rota.client.monitoring.error_groups import ErrorGroupsClient
+from rota.client.monitoring.monitoring import MonitoringClient
+from rota.client.schedules.schedules import SchedulesClient
+from rota.client.workers.workers import WorkersClient
 from tools.reference.settings import row, table
 
 GROUPS = {
@@ -35,16 +35,16 @@ GROUPS = {
     "Errors": ["RotaError", "NotFound", "Conflict", "Invalid", "Unavailable", "BadPayload", "LeaseLost"],
 }
 PARTS = {
-    "schedules": Schedules,
-    "workers": Workers,
-    "quotas": Quotas,
-    "outside": Outside,
-    "tokens": Tokens,
-    "expectations": Expecting,
-    "notifications": Notifications,
-    "data_jobs": DataJobs,
-    "insight": Insight,
-    "faults": Faults,
+    "schedules": SchedulesClient,
+    "workers": WorkersClient,
+    "quotas": QuotasClient,
+    "outside": ExternalClient,
+    "tokens": TokensClient,
+    "expectations": ExpectationsClient,
+    "notifications": NotificationsClient,
+    "data_jobs": DataJobsClient,
+    "insight": MonitoringClient,
+    "faults": ErrorGroupsClient,
 }
 GIVEN = {"Context": "ctx", "SyncContext": "ctx", "Job": "job", "Client": "client"}
 """What nobody makes: how it is called where one gets it."""

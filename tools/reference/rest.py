@@ -9,7 +9,7 @@ from typing import Any
 
 from rota.api.docs.openapi import described
 from rota.api.operations.operation import Operation
-from rota.api.operations.query import Nothing
+from rota.api.operations.query import NoQuery
 from rota.api.operations.routing import walk
 from rota.app import Rota
 from rota.server import asgi
@@ -55,7 +55,7 @@ def page() -> str:
 
 def words(one: Operation) -> str:
     """What the shape of its parameters says of them all."""
-    return inspect.cleandoc(one.query.__doc__ or "") if one.query not in (None, Nothing) else ""
+    return inspect.cleandoc(one.query.__doc__ or "") if one.query not in (None, NoQuery) else ""
 
 
 def title_of(tag: str) -> str:

@@ -11,17 +11,17 @@ from starlette.types import ASGIApp
 
 from rota.api.access import session, tokens
 from rota.api.alerts import expectations, notifications
-from rota.api.auth.identity import Doorkeeper
+from rota.api.auth.identity import Authenticator
 from rota.api.auth.jwt import vouched
 from rota.api.docs import openapi
 from rota.api.external import external_claims, external_runs
 from rota.api.http.guard import Guard, own_hosts
-from rota.api.http.proxies import Front
+from rota.api.http.proxies import ProxyHeaders
 from rota.api.jobs import executions, jobs, queues
 from rota.api.limits import quotas
 from rota.api.monitoring import audit, changes, error_groups, export, health, monitoring
 from rota.api.operations.event_stream import Streams
-from rota.api.operations.routing import Quick, require_declared, walk
+from rota.api.operations.routing import FastRouter, require_declared, walk
 from rota.api.runs import bulk, logs, relations, runs
 from rota.api.schedules import documents, history, schedules
 from rota.api.workers import workers
@@ -63,9 +63,9 @@ def probes(app: Rota) -> Starlette:
 class _Guarded(Starlette):
     """Its guard is all that stands before its routes: what goes wrong behind it is caught there."""
 
-    def __init__(self, hosts: frozenset[str], front: Front, routes: Sequence[BaseRoute], *, local: bool) -> None:
+    def __init__(self, hosts: frozenset[str], front: ProxyHeaders, routes: Sequence[BaseRoute], *, local: bool) -> None:
         super().__init__()
-        self.router = Quick(routes)
+        self.router = FastRouter(routes)
         self._guard = Guard(self.router, hosts, front, local=local)
 
     def build_middleware_stack(self) -> ASGIApp:
@@ -75,8 +75,8 @@ class _Guarded(Starlette):
 def _guarded(app: Rota, routes: Sequence[BaseRoute], *, local: bool) -> Starlette:
     require_declared(routes)
     own = {path.split("/")[1] for path, _ in walk(routes)}
-    api = _Guarded(own_hosts(app.config), Front(app.config, own), routes, local=local)
+    api = _Guarded(own_hosts(app.config), ProxyHeaders(app.config, own), routes, local=local)
     api.state.rota = app
-    api.state.doorkeeper = Doorkeeper(time.monotonic, vouched(app.config))
+    api.state.doorkeeper = Authenticator(time.monotonic, vouched(app.config))
     api.state.streams = Streams()
     return api

@@ -64,7 +64,7 @@ _BELOW = {
 _NEW = {("job", "add"), ("schedule", "add"), ("token", "create"), ("notify", "add")}
 
 
-class Known(click.types.StringParamType):
+class CompletedName(click.types.StringParamType):
     """A text, of which some are known."""
 
     def __init__(self, offer: Callable[[Client], Awaitable[Offer]]) -> None:
@@ -101,7 +101,7 @@ def let_complete(command: click.Command, path: tuple[str, ...] = ()) -> None:
     for param in command.params:
         offer = _offer_for(param, path)
         if offer is not None and param.type is click.STRING:
-            param.type = Known(offer)
+            param.type = CompletedName(offer)
 
 
 def _offer_for(param: click.Parameter, path: tuple[str, ...]) -> Callable[[Client], Awaitable[Offer]] | None:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rota.client.blocking_parts import (
     BlockingDataJobs,
-    BlockingExpecting,
-    BlockingFaults,
-    BlockingInsight,
+    BlockingErrorGroups,
+    BlockingExpectations,
+    BlockingExternal,
+    BlockingMonitoring,
     BlockingNotifications,
-    BlockingOutside,
     BlockingQuotas,
     BlockingSchedules,
     BlockingTokens,
@@ -31,7 +31,7 @@ from rota.core.monitoring.statistics import JobStats
 from rota.core.progress.notes import LogLine, Progress
 from rota.core.progress.steps import Step
 from rota.core.runs.bulk import BulkResult, Counted
-from rota.core.runs.dependencies import Related
+from rota.core.runs.dependencies import RelatedRun
 from rota.core.runs.options import Order
 from rota.core.runs.run import Attempt, Enqueued, Run, RunFilter
 from rota.core.runs.search import RunPage
@@ -87,12 +87,12 @@ class BlockingClient:
         self.workers = BlockingWorkers(self._call)
         self.tokens = BlockingTokens(self._call)
         self.quotas = BlockingQuotas(self._call)
-        self.outside = BlockingOutside(self._call)
-        self.expectations = BlockingExpecting(self._call)
-        self.faults = BlockingFaults(self._call)
+        self.outside = BlockingExternal(self._call)
+        self.expectations = BlockingExpectations(self._call)
+        self.faults = BlockingErrorGroups(self._call)
         self.notifications = BlockingNotifications(self._call)
         self.data_jobs = BlockingDataJobs(self._call)
-        self.insight = BlockingInsight(self._call)
+        self.insight = BlockingMonitoring(self._call)
 
     def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         async def connected() -> T:
@@ -135,10 +135,10 @@ class BlockingClient:
     def attempts(self, run_id: str) -> Sequence[Attempt]:
         return self._call(lambda client: client.attempts(run_id))
 
-    def parents(self, run_id: str) -> Sequence[Related]:
+    def parents(self, run_id: str) -> Sequence[RelatedRun]:
         return self._call(lambda client: client.parents(run_id))
 
-    def children(self, run_id: str) -> Sequence[Related]:
+    def children(self, run_id: str) -> Sequence[RelatedRun]:
         return self._call(lambda client: client.children(run_id))
 
     def wait(self, run_id: str, timeout: Duration | None = None) -> Run:

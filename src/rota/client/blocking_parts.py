@@ -19,15 +19,15 @@ from rota.core.ledger.occurrences import Occurrence
 from rota.core.ledger.verify import Verification
 from rota.core.limits.quotas import QuotaOf
 from rota.core.monitoring.charts import Series
-from rota.core.monitoring.error_groups import FaultGroups
+from rota.core.monitoring.error_groups import ErrorGroups
 from rota.core.monitoring.overview import Overview
 from rota.core.monitoring.recent_runs import Recent
 from rota.core.monitoring.timeline import Timeline
-from rota.core.planning.simulation_report import Simulated, WhatIf
+from rota.core.planning.simulation_report import SimulationOptions, SimulationReport
 from rota.core.progress.steps import StepState
 from rota.core.runs.run import MadeJob, RunError
 from rota.core.schedules.diff import Difference
-from rota.core.schedules.preview import Fire, Foreseen
+from rota.core.schedules.preview import DocumentPreview, Fire
 from rota.core.schedules.schedule import Schedule
 from rota.core.states import RunState
 from rota.core.workers.worker import Worker
@@ -82,10 +82,12 @@ class BlockingSchedules:
     def preview(self, name: str, count: int = 10, *, after: datetime | None = None) -> Sequence[Fire]:
         return self._call(lambda client: client.schedules.preview(name, count, after=after))
 
-    def preview_document(self, document: Mapping[str, Any], count: int = 10, **wanted: Any) -> Foreseen:
+    def preview_document(self, document: Mapping[str, Any], count: int = 10, **wanted: Any) -> DocumentPreview:
         return self._call(lambda client: client.schedules.preview_document(document, count, **wanted))
 
-    def simulate(self, name: str, span: Duration = "1d", what_if: WhatIf | None = None, **changes: Any) -> Simulated:
+    def simulate(
+        self, name: str, span: Duration = "1d", what_if: SimulationOptions | None = None, **changes: Any
+    ) -> SimulationReport:
         return self._call(lambda client: client.schedules.simulate(name, span, what_if, **changes))
 
     def explain(self, name: str, at: datetime | None = None) -> Explanation:
@@ -115,7 +117,7 @@ class BlockingSchedules:
         return self._call(lambda client: client.schedules.apply_documents(documents, owner, actor=actor))
 
 
-class BlockingOutside:
+class BlockingExternal:
     """`client.outside`, likewise."""
 
     def __init__(self, call: Call) -> None:
@@ -212,7 +214,7 @@ class BlockingQuotas:
         return self._call(lambda client: client.quotas.ls())
 
 
-class BlockingExpecting:
+class BlockingExpectations:
     """`client.expectations`, likewise."""
 
     def __init__(self, call: Call) -> None:
@@ -278,7 +280,7 @@ class BlockingDataJobs:
         return self._call(lambda client: client.data_jobs.drop(name, force=force, actor=actor))
 
 
-class BlockingInsight:
+class BlockingMonitoring:
     """`client.insight`, likewise."""
 
     def __init__(self, call: Call) -> None:
@@ -301,11 +303,11 @@ class BlockingInsight:
         return self._call(lambda client: client.insight.timeline(from_at, to_at, by=by, limit=limit))
 
 
-class BlockingFaults:
+class BlockingErrorGroups:
     """`client.faults`, likewise."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def groups(self, **wanted: Any) -> FaultGroups:
+    def groups(self, **wanted: Any) -> ErrorGroups:
         return self._call(lambda client: client.faults.groups(**wanted))

@@ -1,4 +1,4 @@
-"""Hints for whoever shows what happens: this changed, look again. One poller serves all subscribers of a client."""
+"""Hints that something changed. One poller serves all subscribers of a client."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GAP = 0.25
 _IDLE = 0.5
 
 
-class Hints:
+class ChangePoller:
     """Looks only while somebody subscribes, at most four times a second, and first whether anything was written."""
 
     def __init__(self, store: Store, rest: Callable[[bool], Awaitable[None]] | None = None) -> None:

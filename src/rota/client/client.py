@@ -9,21 +9,21 @@ from datetime import datetime
 
 import msgspec
 
-from rota.client.access.tokens import Tokens
-from rota.client.alerts.expectations import Expecting
-from rota.client.alerts.notifications import Notifications
-from rota.client.changes import Hints
-from rota.client.external.external import Outside
-from rota.client.jobs.data_jobs import DataJobs
-from rota.client.limits.quotas import Quotas
-from rota.client.monitoring.error_groups import Faults
-from rota.client.monitoring.monitoring import Insight
+from rota.client.access.tokens import TokensClient
+from rota.client.alerts.expectations import ExpectationsClient
+from rota.client.alerts.notifications import NotificationsClient
+from rota.client.changes import ChangePoller
+from rota.client.external.external import ExternalClient
+from rota.client.jobs.data_jobs import DataJobsClient
+from rota.client.limits.quotas import QuotasClient
+from rota.client.monitoring.error_groups import ErrorGroupsClient
+from rota.client.monitoring.monitoring import MonitoringClient
 from rota.client.runs.bulk import Bulk
-from rota.client.runs.enqueue import Placing
+from rota.client.runs.enqueue import EnqueueVerbs
 from rota.client.schedules.definition import require_limit
-from rota.client.schedules.schedules import Schedules
+from rota.client.schedules.schedules import SchedulesClient
 from rota.client.subscription import Subscription
-from rota.client.workers.workers import Workers
+from rota.client.workers.workers import WorkersClient
 from rota.config import Config
 from rota.core.jobs.status import RETRIED_BY_HAND
 from rota.core.ledger.audit import KINDS, Event
@@ -32,7 +32,7 @@ from rota.core.limits.limits import Gate
 from rota.core.progress.notes import LogLine, Progress, checked_count, progress_of
 from rota.core.progress.steps import Step
 from rota.core.runs.bulk import BulkResult, Counted, SoFar, to_cancel, to_retry
-from rota.core.runs.dependencies import Related
+from rota.core.runs.dependencies import RelatedRun
 from rota.core.runs.options import (
     Order,
     asked_as,
@@ -49,7 +49,7 @@ from rota.core.runs.search import RunPage
 from rota.core.states import RunState
 from rota.core.workers.replicas import Replica
 from rota.core.workers.requirements import NOTHING, restricted_to
-from rota.engine.loops.gauge_reader import LevelReader
+from rota.engine.loops.gauge_reader import GaugeReader
 from rota.engine.loops.janitor import prune
 from rota.engine.observability.meters import Meters
 from rota.errors import (
@@ -65,7 +65,7 @@ from rota.errors import (
 from rota.observability import tracing
 from rota.registry.jobs import Registry
 from rota.store import Store
-from rota.store.databases.batcher import Gatherer
+from rota.store.databases.batcher import Batcher
 from rota.values.actor import checked_actor
 from rota.values.durations import Duration, in_micros, parse_duration
 from rota.values.instants import instant
@@ -73,7 +73,7 @@ from rota.values.json import Limits
 from rota.values.scope import Scope
 
 
-class Assigning:
+class AssignmentVerbs:
     store: Store
     scope: Scope | None
 
@@ -101,29 +101,29 @@ _PATIENCE = 0.25
 _TRIES = 5
 
 
-class Client(Placing, Assigning):
+class Client(EnqueueVerbs, AssignmentVerbs):
     def __init__(self, store: Store, registry: Registry, config: Config, meters: Meters | None = None) -> None:
         self.store = store
         self.scope = None
         self.registry = registry
         self.config = config
         self.meters = meters or Meters()
-        self._levels = LevelReader(store, config.lease)
+        self._levels = GaugeReader(store, config.lease)
         self._traced = config.tracing and tracing.turn_on()
         self._limits = Limits(config.max_payload)
-        self.schedules = Schedules(store, registry, config, self.job)
+        self.schedules = SchedulesClient(store, registry, config, self.job)
         self._bulk = Bulk(store, self._again, self.meters.runs[RunState.CANCELLED])
-        self._hints = Hints(store)
-        self.workers = Workers(store)
-        self.tokens = Tokens(store)
-        self.quotas = Quotas(store)
-        self.outside = Outside(store, config, self.meters)
-        self.expectations = Expecting(store, self.job)
-        self.notifications = Notifications(store, config)
-        self.data_jobs = DataJobs(store, registry, self.schedules, self._of_stored, self.meters)
-        self.insight = Insight(store, config)
-        self.faults = Faults(store)
-        self._gatherer: Gatherer[NewRun, Enqueued] = Gatherer(store.enqueue)
+        self._hints = ChangePoller(store)
+        self.workers = WorkersClient(store)
+        self.tokens = TokensClient(store)
+        self.quotas = QuotasClient(store)
+        self.outside = ExternalClient(store, config, self.meters)
+        self.expectations = ExpectationsClient(store, self.job)
+        self.notifications = NotificationsClient(store, config)
+        self.data_jobs = DataJobsClient(store, registry, self.schedules, self._of_stored, self.meters)
+        self.insight = MonitoringClient(store, config)
+        self.faults = ErrorGroupsClient(store)
+        self._gatherer: Batcher[NewRun, Enqueued] = Batcher(store.enqueue)
         self._models = {}
         self.owner: object = None
         """Whoever closes it when itself forgotten: it lives as long as this client."""
@@ -213,15 +213,15 @@ class Client(Placing, Assigning):
             return await self.store.notes.last_logs(found, checked_count(last, "last"))
         return await self.store.notes.logs(found, after)
 
-    async def parents(self, run_id: str) -> Sequence[Related]:
+    async def parents(self, run_id: str) -> Sequence[RelatedRun]:
         """The runs that it follows, or has followed, in the order given."""
         return await self._seen(await self.store.dependencies.parents(await self._find(run_id)))
 
-    async def children(self, run_id: str) -> Sequence[Related]:
+    async def children(self, run_id: str) -> Sequence[RelatedRun]:
         """The runs that follow it, the oldest first."""
         return await self._seen(await self.store.dependencies.children(await self._find(run_id)))
 
-    async def _seen(self, related: Sequence[Related]) -> Sequence[Related]:
+    async def _seen(self, related: Sequence[RelatedRun]) -> Sequence[RelatedRun]:
         """Those of the client's scope: whoever sees all of them may have let runs of two scopes follow each other."""
         if self.scope is None:
             return related
@@ -340,7 +340,7 @@ class Client(Placing, Assigning):
         return await self._bulk.retry(chosen, checked_actor(actor), expected, progress)
 
     def subscribe(self, topics: Iterable[str]) -> Subscription:
-        """Hints that something changed: of `run:<id>`, or of any of the `runs`, `schedules`, `workers`, `queues`."""
+        """Subscribe to hints that something changed: of `run:<id>`, `runs`, `schedules`, `workers` or `queues`."""
         return self._hints.subscribe(topics)
 
     def follow(self, run_id: str) -> AsyncGenerator[Run]:

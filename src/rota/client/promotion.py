@@ -17,9 +17,9 @@ from rota.store.databases.statements import POSTGRES, SQLITE
 from rota.store.promotion import source as source_side
 from rota.store.promotion import target as target_side
 from rota.store.promotion.catalogue import Catalogue, Key, Table, catalogue_of, counts_of
-from rota.store.promotion.mark import Mark, has_migrations, mark_of
-from rota.store.promotion.source import StillInUse
-from rota.store.promotion.target import Reached
+from rota.store.promotion.mark import PromotionMark, has_migrations, mark_of
+from rota.store.promotion.source import FileInUse
+from rota.store.promotion.target import TableProgress
 from rota.store.schema.migrate import migrate, require_own
 
 _ROWS = 10_000
@@ -87,7 +87,7 @@ class Promotion:
             await self._look_at_target(mark)
         return Promoted(to=self._place, tables=await self._counts(self._source))
 
-    async def _look_at_target(self, mark: Mark | None) -> None:
+    async def _look_at_target(self, mark: PromotionMark | None) -> None:
         """One that has its tables must be this version's and empty, unless it is half-filled by this promotion."""
         found = await self._target.read(mark_of)
         if found is not None:
@@ -111,7 +111,7 @@ class Promotion:
             await self._source.transact(lambda tx: source_side.leave(tx, mark))
             return Promoted(to=self._place, tables=await self._counts(self._source), already=True)
         await self._require_same_way(mark)
-        await self._target.transact(lambda tx: target_side.begin(tx, Mark("arriving", mark.id, mark.place)))
+        await self._target.transact(lambda tx: target_side.begin(tx, PromotionMark("arriving", mark.id, mark.place)))
         await self._copy()
         await self._target.transact(target_side.settle)
         tables = await self._verify_counts()
@@ -134,23 +134,23 @@ class Promotion:
             self._require_place(mark)
         await self._source.transact(source_side.thaw)
 
-    async def _is_filled_by(self, mark: Mark, found: Mark | None) -> bool:
+    async def _is_filled_by(self, mark: PromotionMark, found: PromotionMark | None) -> bool:
         if found is not None or not await self._target.read(has_migrations):
             return False
         return await self._target.read(target_side.filled_by) == mark.id
 
-    async def _freeze(self, wait: timedelta | None) -> Mark:
+    async def _freeze(self, wait: timedelta | None) -> PromotionMark:
         id, loop = new_id(), asyncio.get_running_loop()
         until = loop.time() + (wait or timedelta()).total_seconds()
         while True:
             try:
                 return await self._source.transact(lambda tx: source_side.freeze(tx, id, self._place))
-            except StillInUse:
+            except FileInUse:
                 if loop.time() >= until:
                     raise
                 await asyncio.sleep(min(_REST, until - loop.time()))
 
-    async def _require_same_way(self, mark: Mark) -> None:
+    async def _require_same_way(self, mark: PromotionMark) -> None:
         """The target that has its mark is the right one, however its address is written."""
         found = await self._target.read(mark_of)
         if mark.kind == "left":
@@ -158,7 +158,7 @@ class Promotion:
         if found is None:
             self._require_place(mark)
 
-    def _require_place(self, mark: Mark) -> None:
+    def _require_place(self, mark: PromotionMark) -> None:
         if mark.place != self._place:
             raise PromotionUnfinished(mark.place)
 
@@ -173,13 +173,13 @@ class Promotion:
             def told(rows: int, name: str = table.name, begun: int = begun) -> None:
                 self._tell(Moved(name, min(begun + rows, begun + counts[name]), total))
 
-            state = reached.get(table.name, Reached())
+            state = reached.get(table.name, TableProgress())
             if not state.done:
                 await self._move(table, state, told)
             moved += counts[table.name]
             self._tell(Moved(table.name, moved, total))
 
-    async def _move(self, table: Table, state: Reached, told: Callable[[int], None]) -> None:
+    async def _move(self, table: Table, state: TableProgress, told: Callable[[int], None]) -> None:
         """Each bite is a transaction of its own; the next one is read from the file while PostgreSQL writes."""
         upcoming, count = self._read(table, state.key), 0
         try:

@@ -18,15 +18,15 @@ from rota.core.workers.requirements import labels_of
 from rota.core.workers.worker import Queues, WorkerInfo, uneven, weights_of
 from rota.engine.jobs.notify import Deliveries
 from rota.engine.loop import Loop
-from rota.engine.loops.chart_recorder import Recorder
+from rota.engine.loops.chart_recorder import ChartRecorder
 from rota.engine.loops.declare import declare_notifications, declare_quotas, declare_schedules
-from rota.engine.loops.expectation_watcher import Watchman
+from rota.engine.loops.expectation_watcher import ExpectationWatcher
 from rota.engine.loops.janitor import Janitor
 from rota.engine.loops.messenger import Messenger, is_for_messenger
 from rota.engine.loops.planner import Planner, is_for_planner
 from rota.engine.loops.promoter import Promoter
 from rota.engine.loops.reaper import Reaper
-from rota.engine.loops.replica_conductor import Conductor
+from rota.engine.loops.replica_conductor import ReplicaConductor
 from rota.engine.observability.meters import Meters
 from rota.engine.worker.heartbeat import HeartbeatThread
 from rota.engine.worker.worker import Worker
@@ -98,7 +98,7 @@ class Engine:
         self._promoter = Loop("promoter", Promoter(store, config.poll, meters, self._rate_opened), meters, clock)
         self._planning = Planner(store, registry.schedules.providers, config.poll, meters)
         self._planner = Loop("planner", self._planning, meters, clock)
-        self._conductor = Loop("conductor", Conductor(store, config.poll, meters), meters, clock)
+        self._conductor = Loop("conductor", ReplicaConductor(store, config.poll, meters), meters, clock)
         self._messenger = Loop("messenger", Messenger(store, config.poll, self._serve_own), meters, clock)
         self._loops = [
             self._planner,
@@ -107,12 +107,12 @@ class Engine:
             self._messenger,
             Loop("reaper", Reaper(store, config.reaper, config.heartbeat, meters), meters, clock),
             Loop("janitor", Janitor(store, config.janitor, meters), meters, clock),
-            Loop("watchman", Watchman(store, config.expect), meters, clock),
+            Loop("watchman", ExpectationWatcher(store, config.expect), meters, clock),
         ]
-        self._recorder: Recorder | None = None
+        self._recorder: ChartRecorder | None = None
         if simulated is None:  # it decides nothing, and would only make a simulation longer
             source = self.worker.info.id if self.worker else f"{socket.gethostname()}@{secrets.token_hex(6)}"
-            self._recorder = Recorder(store, meters, source)
+            self._recorder = ChartRecorder(store, meters, source)
             self._loops.append(Loop("recorder", self._recorder, meters, clock))
         self._unlisten: Callable[[], None] | None = None
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from rota.engine.observability.meters import Meters
-from rota.engine.observability.repeated_errors import Complaints
+from rota.engine.observability.repeated_errors import RepeatedErrors
 from rota.values.clock import Clock, HostClock
 
 log = logging.getLogger("rota.engine")
@@ -17,7 +17,7 @@ log = logging.getLogger("rota.engine")
 _TROUBLE = timedelta(seconds=1)
 
 
-class Stepping(Protocol):
+class Steppable(Protocol):
     async def step(self) -> timedelta:
         """Do what is to be done now; returns how long to rest."""
 
@@ -26,12 +26,14 @@ class Stepping(Protocol):
 
 
 class Loop:
-    def __init__(self, name: str, stepping: Stepping, meters: Meters | None = None, clock: Clock | None = None) -> None:
+    def __init__(
+        self, name: str, stepping: Steppable, meters: Meters | None = None, clock: Clock | None = None
+    ) -> None:
         self._name = name
         self._stepping = stepping
         self._meters = meters or Meters()
         self._clock = clock or HostClock()
-        self._complaints = Complaints(log, name, self._clock)
+        self._complaints = RepeatedErrors(log, name, self._clock)
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 

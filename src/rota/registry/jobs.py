@@ -19,7 +19,7 @@ from rota.core.runs.outcome import ON_LOST
 from rota.core.workers.replicas import ReplicasOption, replicas_of
 from rota.core.workers.requirements import needs_of
 from rota.errors import Conflict, Invalid, UnknownJob, UnknownOption, did_you_mean
-from rota.registry.middleware import Surroundings
+from rota.registry.middleware import Middleware
 from rota.registry.notifications import Notifications
 from rota.registry.process_limits import cpu_limit, local_retries, memory_limit
 from rota.registry.schedules import Schedules
@@ -153,7 +153,7 @@ class Registry:
         self.schedules = Schedules()
         self.quotas: dict[str, Quota] = {}
         self.notifications = Notifications()
-        self._surroundings = Surroundings()
+        self._surroundings = Middleware()
         self.builtin: dict[str, Handler] = {}
         """Jobs of our own, for whoever serves their queue: nobody lists them among those of the application."""
 

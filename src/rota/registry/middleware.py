@@ -13,7 +13,7 @@ Around = Callable[[], AbstractContextManager[object]]
 AsyncAround = Callable[[], AbstractAsyncContextManager[object]]
 
 
-class Surroundings:
+class Middleware:
     """Those of functions are entered where the function is called, in its thread or process; those of coroutines are
     asynchronous, and entered on the event loop."""
 

@@ -29,7 +29,7 @@ class DeclaredOptions(ScheduleOptions, total=False):
     notify: str | dict[str, Any]
 
 
-class Declared(msgspec.Struct, frozen=True):
+class DeclaredSchedule(msgspec.Struct, frozen=True):
     """The fingerprint tells whether the declaration changed since it was last applied."""
 
     name: str
@@ -37,25 +37,25 @@ class Declared(msgspec.Struct, frozen=True):
     fingerprint: str
 
 
-def declared(name: str, definition: ScheduleDefinition) -> Declared:
+def declared(name: str, definition: ScheduleDefinition) -> DeclaredSchedule:
     text = msgspec.json.encode(definition, order="deterministic")
-    return Declared(name, definition, hashlib.blake2b(text, digest_size=16).hexdigest())
+    return DeclaredSchedule(name, definition, hashlib.blake2b(text, digest_size=16).hexdigest())
 
 
 class Schedules:
-    """Declared by name; nothing is stored before the engine starts."""
+    """DeclaredSchedule by name; nothing is stored before the engine starts."""
 
     def __init__(self) -> None:
         self.providers: dict[str, ScopeProvider] = {}
-        self._declared: dict[str, Declared] = {}
+        self._declared: dict[str, DeclaredSchedule] = {}
 
-    def __iter__(self) -> Iterator[Declared]:
+    def __iter__(self) -> Iterator[DeclaredSchedule]:
         return iter(self._declared.values())
 
     def __len__(self) -> int:
         return len(self._declared)
 
-    def declare(self, name: str, handler: Handler, trigger: Trigger, options: Mapping[str, Any]) -> Declared:
+    def declare(self, name: str, handler: Handler, trigger: Trigger, options: Mapping[str, Any]) -> DeclaredSchedule:
         name = checked_name(name, "schedule name")
         if name in self._declared:
             raise Conflict(f"schedule {name!r} is declared twice", hint="give one of them another name")

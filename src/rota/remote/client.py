@@ -18,7 +18,7 @@ from rota.core.ledger.explain_plan_time import Explanation
 from rota.core.progress.notes import LogLine, Progress, checked_count, progress_of
 from rota.core.progress.steps import Step
 from rota.core.runs.bulk import BulkResult, Counted, SoFar
-from rota.core.runs.dependencies import Related
+from rota.core.runs.dependencies import RelatedRun
 from rota.core.runs.options import Order
 from rota.core.runs.run import Attempt, Enqueued, Run, RunFilter
 from rota.core.runs.search import RunPage
@@ -26,18 +26,18 @@ from rota.core.states import RunState
 from rota.core.workers.replicas import Replica
 from rota.errors import Invalid, StillRunning, UnknownRun
 from rota.remote.access.tokens import RemoteTokens
-from rota.remote.alerts.expectations import RemoteExpecting
+from rota.remote.alerts.expectations import RemoteExpectations
 from rota.remote.alerts.notifications import RemoteNotifications
 from rota.remote.changes import RemoteHints
 from rota.remote.decode import enqueued_of, event_of, items, read
 from rota.remote.encode import body_of, cursor_of_run, filter_of, key_of, query_of, run_of_cursor
-from rota.remote.external.external import RemoteOutside
+from rota.remote.external.external import RemoteExternal
 from rota.remote.jobs.data_jobs import RemoteDataJobs
-from rota.remote.jobs.jobs import RemoteGoverning
+from rota.remote.jobs.jobs import RemoteJobs
 from rota.remote.limits.quotas import RemoteQuotas
-from rota.remote.monitoring.error_groups import RemoteFaults
-from rota.remote.monitoring.monitoring import RemoteInsight
-from rota.remote.problems import NotOffered, Problem, Trouble, raised
+from rota.remote.monitoring.error_groups import RemoteErrorGroups
+from rota.remote.monitoring.monitoring import RemoteMonitoring
+from rota.remote.problems import NotOffered, Problem, ServerTrouble, raised
 from rota.remote.schedules.schedules import RemoteSchedules
 from rota.remote.transport import Transport, once, path_of
 from rota.remote.workers.workers import RemoteWorkers
@@ -73,7 +73,7 @@ class _Part(msgspec.Struct):
     code: str | None = None
 
 
-class RemoteClient(RemoteGoverning):
+class RemoteClient(RemoteJobs):
     """Every question and command there is, to a server. Who asks is known by the token: an `actor` is not sent.
 
     Each call ends within `timeout`; what waits or follows does so call by call.
@@ -88,13 +88,13 @@ class RemoteClient(RemoteGoverning):
         self.schedules = RemoteSchedules(self._transport, self._limits, self.job, self.time)
         self.workers = RemoteWorkers(self._transport)
         self.tokens = RemoteTokens(self._transport)
-        self.insight = RemoteInsight(self._transport)
+        self.insight = RemoteMonitoring(self._transport)
         self.quotas = RemoteQuotas(self._transport)
-        self.outside = RemoteOutside(self._transport, self._limits)
-        self.expectations = RemoteExpecting(self._transport)
+        self.outside = RemoteExternal(self._transport, self._limits)
+        self.expectations = RemoteExpectations(self._transport)
         self.notifications = RemoteNotifications(self._transport)
         self.data_jobs = RemoteDataJobs(self._transport)
-        self.faults = RemoteFaults(self._transport)
+        self.faults = RemoteErrorGroups(self._transport)
 
     def __repr__(self) -> str:
         return f"RemoteClient({self._transport.url!r})"
@@ -200,13 +200,13 @@ class RemoteClient(RemoteGoverning):
         wanted = None if last is None else checked_count(last, "last")
         return items(await self._ask("runs", run_id, "logs", after=after, last=wanted), LogLine)
 
-    async def parents(self, run_id: str) -> Sequence[Related]:
+    async def parents(self, run_id: str) -> Sequence[RelatedRun]:
         """The runs that it follows, or has followed, in the order given."""
-        return items(await self._ask("runs", run_id, "parents"), Related)
+        return items(await self._ask("runs", run_id, "parents"), RelatedRun)
 
-    async def children(self, run_id: str) -> Sequence[Related]:
+    async def children(self, run_id: str) -> Sequence[RelatedRun]:
         """The runs that follow it, the oldest first."""
-        return items(await self._ask("runs", run_id, "children"), Related)
+        return items(await self._ask("runs", run_id, "children"), RelatedRun)
 
     async def replicas(self, run_id: str) -> Sequence[Replica]:
         """Those of a run that several workers do, each a run of its own: whose it is, and how far."""
@@ -299,7 +299,7 @@ class RemoteClient(RemoteGoverning):
                     progress(part.progress)
                 if part.result is not None:
                     return part.result
-        raise Trouble("the server went away in the middle", hint="ask again: what is done is not done twice")
+        raise ServerTrouble("the server went away in the middle", hint="ask again: what is done is not done twice")
 
     def subscribe(self, topics: Iterable[str]) -> Subscription:
         """Hints that something changed: of `run:<id>`, or of any of the `runs`, `schedules`, `workers`, `queues`."""

@@ -18,7 +18,7 @@ from rota.core.schedules.documents import parse
 from rota.core.schedules.preview import Fire
 from rota.core.schedules.schedule import Schedule, ScheduleFacts, define
 from rota.errors import RotaError
-from rota.remote.problems import Trouble
+from rota.remote.problems import ServerTrouble
 from rota.values.durations import parse_duration
 from rota.values.instants import micros_at
 
@@ -48,9 +48,9 @@ def value(plain: Any, kind: type[T]) -> T:
         raise _strange(error) from None
 
 
-def _strange(error: Exception) -> Trouble:
+def _strange(error: Exception) -> ServerTrouble:
     hint = "do the server and this program have the same version of rota?"
-    return Trouble(f"the server's answer is not understood: {error}", hint=hint)
+    return ServerTrouble(f"the server's answer is not understood: {error}", hint=hint)
 
 
 def _type_of(kind: Any) -> inspect.Type:

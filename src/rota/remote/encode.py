@@ -18,7 +18,7 @@ from rota.core.runs.run import RunFilter
 from rota.core.runs.search import scalar_text
 from rota.core.schedules.documents import written_instant
 from rota.errors import Invalid, UnknownOption
-from rota.remote.problems import Trouble
+from rota.remote.problems import ServerTrouble
 from rota.values import json
 from rota.values.durations import Duration, format_duration, parse_duration
 from rota.values.json import Limits
@@ -135,7 +135,7 @@ def run_of_cursor(cursor: str | None) -> str | None:
     try:
         return None if cursor is None else str(UUID(bytes=base64.urlsafe_b64decode(cursor + "==")))
     except ValueError:
-        raise Trouble(f"next_cursor is not one that we understand: {cursor!r:.80}") from None
+        raise ServerTrouble(f"next_cursor is not one that we understand: {cursor!r:.80}") from None
 
 
 def cursor_of_name(name: str | None) -> str | None:

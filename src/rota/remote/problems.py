@@ -37,7 +37,7 @@ class Problem(msgspec.Struct):
     pointer: str | None = None
 
 
-class Trouble(Unavailable):
+class ServerTrouble(Unavailable):
     """The server cannot be reached, or does not answer as rota does."""
 
 
@@ -87,7 +87,7 @@ def _unlike_rota(status: int, where: str, elsewhere: str | None) -> RotaError:
     hint = "is it the address of a rota server?"
     if 300 <= status < 400:
         hint = f"it sends elsewhere: {elsewhere!r:.200}; give that address" if elsewhere else hint
-    return Trouble(f"{where} answers {status}, and not as rota does", hint=hint)
+    return ServerTrouble(f"{where} answers {status}, and not as rota does", hint=hint)
 
 
 def _path(pointer: str | None) -> str:

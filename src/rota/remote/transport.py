@@ -13,7 +13,7 @@ from uuid import uuid4
 import msgspec
 
 from rota.errors import BadConfig, DeadlineExceeded, Invalid, RotaError, Unavailable
-from rota.remote.problems import Trouble, error_of, retry_after
+from rota.remote.problems import ServerTrouble, error_of, retry_after
 from rota.values.durations import Duration, parse_duration
 from rota.version import __version__
 
@@ -140,10 +140,10 @@ class Transport:
                 yield response
         except aiohttp.ClientSSLError as error:
             hint = "its certificate must be valid for this name; SSL_CERT_FILE names other authorities"
-            raise Trouble(f"{self.url} cannot be trusted: {error}", hint=hint) from None
+            raise ServerTrouble(f"{self.url} cannot be trusted: {error}", hint=hint) from None
         except (aiohttp.ClientError, aiohttp.ServerTimeoutError, OSError) as error:
             words = str(error) or type(error).__name__
-            raise Trouble(f"{self.url} cannot be reached: {words}", hint="is the server running there?") from None
+            raise ServerTrouble(f"{self.url} cannot be reached: {words}", hint="is the server running there?") from None
 
     def _opened(self) -> ClientSession:
         import aiohttp
@@ -207,7 +207,7 @@ def _refused(status: int, body: bytes, headers: Mapping[str, str], where: str) -
 
 def _rest_after(error: Unavailable, rest: float | None) -> float | None:
     """None: it is not asked again."""
-    if rest is None or (not isinstance(error, Trouble) and error.code not in _PASSING):
+    if rest is None or (not isinstance(error, ServerTrouble) and error.code not in _PASSING):
         return None
     said: float | None = vars(error).get("retry_after")
     return rest if said is None else said

@@ -12,13 +12,13 @@ from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.queues import Pause
 from rota.core.jobs.status import JobFacts
 from rota.core.jobs.unique import KeyHold
-from rota.core.monitoring.gauges import Levels
+from rota.core.monitoring.gauges import Gauges
 from rota.core.monitoring.statistics import JobStats
-from rota.core.runs.claim import Claim, ClaimRequest, LimitedRequest, NeededRequest
+from rota.core.runs.claim import Claim, ClaimRequest, LimitedRequest, RestrictedRequest
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import Attempt, Enqueued, NewRun, Run, RunFilter
 from rota.core.states import RunState
-from rota.core.workers.requirements import Needs
+from rota.core.workers.requirements import Requirements
 from rota.core.workers.worker import WorkerInfo
 from rota.store.access.tokens import TokenStore
 from rota.store.alerts import expectations
@@ -26,7 +26,7 @@ from rota.store.alerts.expectation_operations import ExpectationStore
 from rota.store.alerts.notifications import NotificationStore
 from rota.store.alerts.signals import SignalStore
 from rota.store.databases.database import AlreadyThere, Database, Hint, Row, Tx
-from rota.store.external.external import OutsideStore
+from rota.store.external.external import ExternalStore
 from rota.store.janitor import Upkeep
 from rota.store.jobs import jobs, pipeline_claims, pipeline_stages
 from rota.store.jobs.data_jobs import DataJobStore, require_free
@@ -35,11 +35,11 @@ from rota.store.ledger import audit
 from rota.store.ledger.ledger_operations import LedgerStore
 from rota.store.limits import admit, rates, slots
 from rota.store.limits.quotas import QuotaStore
-from rota.store.limits.slots import Limited
+from rota.store.limits.slots import LimitedClaims
 from rota.store.monitoring import gauges
 from rota.store.monitoring.changes import Watch
-from rota.store.monitoring.error_groups import FaultStore
-from rota.store.monitoring.monitoring_operations import InsightStore
+from rota.store.monitoring.error_groups import ErrorGroupStore
+from rota.store.monitoring.monitoring_operations import MonitoringStore
 from rota.store.progress.notes import NoteStore, keep_steps
 from rota.store.runs import cancel, enqueue, idempotency, read, report, waits
 from rota.store.runs.bulk import BulkStore
@@ -50,9 +50,9 @@ from rota.store.runs.search import Searching
 from rota.store.schedules.schedule_operations import ScheduleStore
 from rota.store.schema import migrate
 from rota.store.workers import requirements, restrict
-from rota.store.workers.replica_parents import ConductStore
+from rota.store.workers.replica_parents import ReplicaStore
 from rota.store.workers.replicas import CONDUCTOR
-from rota.store.workers.requirements import Needed
+from rota.store.workers.requirements import RestrictedClaims
 from rota.store.workers.workers import WorkerStore, save_worker
 from rota.values.scope import Scope
 
@@ -90,23 +90,23 @@ class Store:
         self.notes = NoteStore(database)
         self.bulk = BulkStore(database)
         self.searching = Searching(database)
-        self.faults = FaultStore(database)
+        self.faults = ErrorGroupStore(database)
         self.dependencies = DependencyStore(database)
         self.watch = Watch(database)
         self.workers = WorkerStore(database)
         self.prune = Upkeep(database).prune
         self.tokens = TokenStore(database)
         self.quotas = QuotaStore(database)
-        self.outside = OutsideStore(database)
+        self.outside = ExternalStore(database)
         self.events = audit.EventStore(database)
-        self.conducts = ConductStore(database, new_id)
+        self.conducts = ReplicaStore(database, new_id)
         self.expectations = ExpectationStore(database)
         self.signals = SignalStore(database, new_id)
         self.notifications = NotificationStore(database)
         self.data_jobs = DataJobStore(database, new_id)
-        self.insight = InsightStore(database)
+        self.insight = MonitoringStore(database)
         self._looked_to = slots.START
-        self._emptied = slots.Emptied()
+        self._emptied = slots.ShutLimits()
 
     def twin(self) -> Store:
         return Store(self.database.twin(), self.new_id)
@@ -177,17 +177,17 @@ class Store:
         """Not repeated by itself: a claim that nobody knows of would keep its runs until their leases end."""
         return await self.database.transact(lambda tx: pipeline_claims.claim(tx, request), repeatable=False)
 
-    async def claim_limited(self, request: LimitedRequest) -> Limited:
+    async def claim_limited(self, request: LimitedRequest) -> LimitedClaims:
         """Runs under limits, as far as these have free slots. Not repeated by itself either."""
         found = await self.database.transact(lambda tx: pipeline_claims.claim_limited(tx, request), repeatable=False)
         self._emptied.add(found.emptied)
         return found
 
-    async def claim_needed(self, request: NeededRequest) -> Needed:
+    async def claim_needed(self, request: RestrictedRequest) -> RestrictedClaims:
         """Runs for workers of this kind, and replicas. Not repeated by itself either."""
         return await self.database.transact(lambda tx: pipeline_claims.claim_needed(tx, request), repeatable=False)
 
-    async def known_needs(self) -> dict[str, Needs]:
+    async def known_needs(self) -> dict[str, Requirements]:
         return await self.database.glance(requirements.known)
 
     async def report(self, reports: Sequence[Report]) -> Reported:
@@ -311,7 +311,7 @@ class Store:
         """(queue, running, queued, scheduled)."""
         return await self.database.read(read.queue_counts)
 
-    async def levels(self, silence: int) -> Levels:
+    async def levels(self, silence: int) -> Gauges:
         """How full it is now; a worker silent for longer than `silence` (µs) is not counted as alive."""
         return await self.database.read(lambda tx: gauges.levels(tx, silence))
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from rota import api, ui
-from rota.api.auth.identity import COOKIE, Caller, Doorkeeper, Tries
+from rota.api.auth.identity import COOKIE, Authenticator, Caller, FailedTries
 from rota.api.operations.operation import operation
 from rota.api.operations.routing import Declared, declared, require_declared
 from rota.app import Rota
@@ -151,7 +151,7 @@ async def test_ten_wrong_tokens_and_an_address_has_to_wait(app: Rota, http: http
 
 def test_the_wait_is_over_after_a_minute() -> None:
     clock = ManualClock()
-    tries = Tries(clock.monotonic)
+    tries = FailedTries(clock.monotonic)
     for _ in range(10):
         tries.failed("1.2.3.4")
     with pytest.raises(TooManyTries):
@@ -163,7 +163,7 @@ def test_the_wait_is_over_after_a_minute() -> None:
 
 async def test_a_revoked_token_is_good_for_two_seconds_at_most(app: Rota) -> None:
     clock = ManualClock()
-    keeper, client = Doorkeeper(clock.monotonic), await app.connect()
+    keeper, client = Authenticator(clock.monotonic), await app.connect()
     secret = await token(app, Role.ADMIN)
     assert await keeper.identify(("bearer", secret), Caller("here"), client)
     await client.tokens.revoke("admin-0")

@@ -14,8 +14,8 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from rota.api.auth.identity import Caller, Doorkeeper
-from rota.api.http.proxies import THROUGH, Front
+from rota.api.auth.identity import Authenticator, Caller
+from rota.api.http.proxies import THROUGH, ProxyHeaders
 from rota.app import Rota
 from rota.client.client import Order
 from rota.config import Config
@@ -33,7 +33,7 @@ def seen(headers: Headers, client: tuple[str, int] | None = ("127.0.0.1", 5), pa
     raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers]
     scope = {"type": "http", "scheme": "http", "client": client, "path": path, "root_path": "", "headers": raw}
     own = config.pop("own", ())
-    return Front(Config(**config), own).seen(scope, dict(raw))
+    return ProxyHeaders(Config(**config), own).seen(scope, dict(raw))
 
 
 def caller(headers: Headers, client: tuple[str, int] | None = ("127.0.0.1", 5), **config: Any) -> str | None:
@@ -320,7 +320,7 @@ async def test_a_proxy_that_tells_a_new_caller_each_time_comes_to_an_end(sqlite_
 async def test_guesses_of_others_behind_a_proxy_keep_out_nobody_who_was_let_in(sqlite_url: str) -> None:
     now = 0.0
     app, token = await with_job(sqlite_url)
-    client, keeper = await app.connect(), Doorkeeper(lambda: now)
+    client, keeper = await app.connect(), Authenticator(lambda: now)
     good = ("bearer", token)
     assert await keeper.identify(good, Caller(CALLER, "127.0.0.1"), client)
     for n in range(100):

@@ -13,9 +13,9 @@ from rota.api import asgi
 from rota.app import Rota
 from rota.cli import root
 from rota.client.client import Order
-from rota.client.monitoring.error_groups import Faults
+from rota.client.monitoring.error_groups import ErrorGroupsClient
 from rota.core.access.roles import Role
-from rota.core.monitoring.error_groups import FaultGroups
+from rota.core.monitoring.error_groups import ErrorGroups
 from rota.core.progress.control_flow import Fail
 from rota.store import Store, new_id, open_database
 from rota.testing import adrain
@@ -122,16 +122,16 @@ async def test_a_group_whose_newest_run_is_pruned_meanwhile_is_left_out(
     client = await app.connect()
     await client.enqueue_many([Order("crawl", {"n": 1}), Order("mail", {"n": 1})])
     await adrain(app)
-    groups = Faults.groups
+    groups = ErrorGroupsClient.groups
 
-    async def then_pruned(self: Faults, **asked: Any) -> FaultGroups:
+    async def then_pruned(self: ErrorGroupsClient, **asked: Any) -> ErrorGroups:
         found = await groups(self, **asked)
         items = [
             msgspec.structs.replace(one, last_run_id=new_id()) if one.job == "mail" else one for one in found.items
         ]
         return msgspec.structs.replace(found, items=items)
 
-    monkeypatch.setattr(Faults, "groups", then_pruned)
+    monkeypatch.setattr(ErrorGroupsClient, "groups", then_pruned)
     viewer = await client.tokens.create("viewer", Role.VIEWER)
     async with http_of(app) as http:
         seen = await http.get("/errors", headers={"Authorization": f"Bearer {viewer.secret}"})

@@ -1,11 +1,11 @@
-"""Tokens from the command line, on both databases."""
+"""TokensClient from the command line, on both databases."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
-from rota.client.access.tokens import Tokens
+from rota.client.access.tokens import TokensClient
 from rota.store import Store, open_database
 from tests.support.commands import answer, rota
 
@@ -22,7 +22,7 @@ async def checked(url: str, secret: str) -> str | None:
     """The role of a token, if it is good."""
     store = Store(open_database(url))
     await store.migrate()
-    token = await Tokens(store).check(secret)
+    token = await TokensClient(store).check(secret)
     await store.close()
     return None if token is None else token.role.value
 

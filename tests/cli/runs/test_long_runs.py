@@ -222,7 +222,7 @@ async def test_the_state_is_looked_at_before_the_log_is_read(monkeypatch: pytest
                 said.append(_line(f"1.{len(said) + 1}"))
             return page
 
-    wanted = logs.Wanted(None, "debug", None, True)
+    wanted = logs.LogOptions(None, "debug", None, True)
     found = [line.cursor async for line in logs._lines(cast("Client", Racing()), "1", wanted)]
     assert found == ["1.1", "1.2", "1.3"]
 

@@ -18,7 +18,7 @@ from rota import cron
 from rota.app import Rota
 from rota.cli.schedules.schedule_format import schedule_state_cell, soon_cell
 from rota.core.jobs.job import JobDefinition
-from rota.core.planning.simulation_report import WhatIf
+from rota.core.planning.simulation_report import SimulationOptions
 from rota.core.schedules.documents import document_of
 from rota.core.schedules.schedule import Schedule, define
 from rota.errors import Conflict, Invalid
@@ -413,7 +413,7 @@ def test_the_verbs_in_python(known_url: str) -> None:
         assert [one.kind for one in await client.schedules.apply_documents(documents, "me")] == ["unchanged"]
         with pytest.raises(Conflict):
             await client.schedules.apply_documents(documents, "you")
-        what_if = WhatIf(duration="2h")
+        what_if = SimulationOptions(duration="2h")
         assert (await client.schedules.simulate("news", "1d", what_if)).counts["run"] == 12
         assert (await client.schedules.simulate("news", "1d", what_if, overlap="allow")).counts["run"] == 24
         with pytest.raises(Invalid, match="at most 3660 days"):

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from rota import Client, Order
 from rota.cli.top import data, loop
-from rota.cli.top.loop import Overseer
+from rota.cli.top.loop import TopLoop
 from rota.cli.top.screen import FullScreen
 from rota.errors import SchemaOutdated, Unavailable
 from tests.cli.runs.test_live import Terminal, on_terminal
@@ -130,7 +130,7 @@ async def test_it_goes_on_trying_while_the_database_is_away(
             return await data.glance(client)
 
         monkeypatch.setattr(loop, "glance", shaky)
-        overseer = Overseer(crawling.client, "somewhere", quickly, cast("FullScreen", screen))
+        overseer = TopLoop(crawling.client, "somewhere", quickly, cast("FullScreen", screen))
         staying = asyncio.create_task(overseer.stay())
         await screen.until("nothing runs")
         trouble.append(Unavailable("nobody is there"))
@@ -146,14 +146,14 @@ async def test_it_goes_on_trying_while_the_database_is_away(
             await staying
         trouble[0] = Unavailable("nobody is there")
         with pytest.raises(Unavailable):  # who cannot even begin is told at once
-            await Overseer(crawling.client, "somewhere", quickly, cast("FullScreen", Watched())).stay()
+            await TopLoop(crawling.client, "somewhere", quickly, cast("FullScreen", Watched())).stay()
 
 
 async def test_a_failure_is_retried_and_what_is_refused_is_told(sqlite_url: str, quickly: timedelta) -> None:
     async with at_work(sqlite_url) as crawling:
         id = await crawling.has_ended(broken=True)
         screen = Watched()
-        overseer = Overseer(crawling.client, "somewhere", quickly, cast("FullScreen", screen))
+        overseer = TopLoop(crawling.client, "somewhere", quickly, cast("FullScreen", screen))
         staying = asyncio.create_task(overseer.stay())
         await screen.until(id[-8:])
         for key in ("tab", "j", "r"):

@@ -13,16 +13,16 @@ from rich.console import Console
 from rich.text import Text
 
 from rota.cli.connect import without_password
-from rota.cli.terminal.progress import Look
+from rota.cli.terminal.progress import RunSnapshot
 from rota.cli.top.canvas import Frame, gathered, picture, run_picture, shares, whole_picture
-from rota.cli.top.data import Glance, QueueNow
-from rota.cli.top.keys import PANES, Row, View, Wish, pressed
+from rota.cli.top.data import QueueNow, Snapshot
+from rota.cli.top.keys import PANES, Action, Row, View, pressed
 from rota.cli.top.panes import rows_of
 from rota.cli.top.run_page import run_lines
 from rota.cli.top.screen import Keyboard
 from rota.core.monitoring.charts import Bucket, Series
 from rota.core.monitoring.counters import LastDay
-from rota.core.monitoring.overview import Attention, Late, Live, NextFire, Overview, WorkerCounts
+from rota.core.monitoring.overview import Attention, Late, Live, NextRun, Overview, WorkerCounts
 from rota.core.progress.notes import Progress
 from rota.core.runs.run import Run, RunError
 from rota.core.states import RunState
@@ -62,9 +62,9 @@ def bucket(minute: int, **runs: int) -> Bucket:
     )
 
 
-def seen(name: str = "crawl", many: int = 3) -> Glance:
+def seen(name: str = "crawl", many: int = 3) -> Snapshot:
     failure = RunError(type="ValueError", message=name, traceback=None)
-    fire = NextFire(schedule=name, job=name, at=NOW + timedelta(seconds=90), zone="UTC", rule="every minute")
+    fire = NextRun(schedule=name, job=name, at=NOW + timedelta(seconds=90), zone="UTC", rule="every minute")
     told = Attention(kind="queue_unserved", subject=name, since=NOW - timedelta(seconds=9), text=name, hint=name)
     said = Progress(percentage=42.5, summary=name, at=NOW)
     overview = Overview(
@@ -78,7 +78,7 @@ def seen(name: str = "crawl", many: int = 3) -> Glance:
         attention_count=1,
         next_fires=[fire],
     )
-    return Glance(
+    return Snapshot(
         overview=overview,
         series=Series(
             from_at=NOW,
@@ -112,7 +112,7 @@ VIEWS = [
     *(View(pane=pane) for pane in PANES),
     View(helping=True),
     View(said=HOSTILE),
-    View(asking=Wish("cancel", name=HOSTILE)),
+    View(asking=Action("cancel", name=HOSTILE)),
 ]
 
 
@@ -197,7 +197,9 @@ def test_rows_are_shared_out(room: int) -> None:
 
 def test_a_runs_own_page_is_scrolled() -> None:
     error = RunError(type="ValueError", message=HOSTILE, traceback="\n".join(f"line {no}" for no in range(50)))
-    look = Look(run(1, RunState.FAILED, error=error), Progress(percentage=None, summary=HOSTILE, at=NOW), (), NOW)
+    look = RunSnapshot(
+        run(1, RunState.FAILED, error=error), Progress(percentage=None, summary=HOSTILE, at=NOW), (), NOW
+    )
     lines = run_lines(look, Console(), 60)
     assert no_commands(lines)
     assert max(line.cell_len for line in lines) <= 60
@@ -220,7 +222,7 @@ def test_keys_in_pieces() -> None:
     assert keyboard.typed(b"\x00\x07\x1b[200~") == []
 
 
-def typed(view: View, keys: str, rows: list[Row]) -> tuple[View, Wish | None]:
+def typed(view: View, keys: str, rows: list[Row]) -> tuple[View, Action | None]:
     wish = None
     for key in keys.split():
         view, wish = pressed(view, key, rows)
@@ -247,10 +249,10 @@ def test_cancelling_asks_and_only_y_says_yes() -> None:
     asking, wish = typed(View(), "j j c", ROWS)
     assert wish is None
     assert f"press y to cancel run {SECOND[-8:]} of crawl," in plain(picture(seen(), NOW, asking, FRAME, 80, 24))
-    assert typed(asking, "y", ROWS) == (asking.changed(asking=None), Wish("cancel", SECOND, "crawl"))
+    assert typed(asking, "y", ROWS) == (asking.changed(asking=None), Action("cancel", SECOND, "crawl"))
     for other in ("n", "q", "enter", "c", "escape"):
         assert typed(asking, other, ROWS) == (asking.changed(asking=None), None)
-    assert typed(View(), "j r", ROWS)[1] == Wish("retry", FIRST, "crawl")
+    assert typed(View(), "j r", ROWS)[1] == Action("retry", FIRST, "crawl")
 
 
 def test_nothing_is_done_to_a_row_that_slipped_away() -> None:
@@ -269,11 +271,11 @@ def test_a_run_is_shown_and_left_again() -> None:
     shown = typed(View(), "j enter", ROWS)[0]
     assert shown.shown == FIRST
     assert typed(shown, "j j k", ROWS)[0].offset == 1
-    assert typed(shown, "c y", [])[1] == Wish("cancel", FIRST)  # it may have left the list meanwhile
+    assert typed(shown, "c y", [])[1] == Action("cancel", FIRST)  # it may have left the list meanwhile
     for back in ("q", "escape", "enter"):
         left, wish = pressed(shown, back, ROWS)
         assert (left.shown, wish) == (None, None)
-    assert typed(View(), "q", ROWS)[1] == Wish("quit")
+    assert typed(View(), "q", ROWS)[1] == Action("quit")
     assert typed(View(), "? q", ROWS) == (View(), None)
     assert typed(View(), "p", ROWS)[0].paused
     assert not typed(View(), "p p", ROWS)[0].paused

@@ -10,7 +10,7 @@ import pytest
 
 from rota.app import Rota
 from rota.cli.options import queues_of
-from rota.core.workers.worker import Asked, Pace, WorkerSettings, WorkerState, read_asked
+from rota.core.workers.worker import OperatorRequest, Pace, WorkerSettings, WorkerState, read_asked
 from rota.errors import AmbiguousWorker, Invalid, UnknownWorker
 from rota.store import Store, open_database
 from tests.support.commands import answer, rota
@@ -19,7 +19,7 @@ from tests.support.runs import LEASE_MICROS, WORKER, claim, put
 PACE = Pace(heartbeat=timedelta(seconds=10), poll=timedelta(seconds=1), lease=timedelta(seconds=30))
 
 
-async def beat(url: str, id: str, **facts: Any) -> Asked:
+async def beat(url: str, id: str, **facts: Any) -> OperatorRequest:
     store = Store(open_database(url))
     await store.migrate()
     info = msgspec.structs.replace(WORKER, id=id, name=id.partition("@")[0], pace=PACE, **facts)
@@ -71,11 +71,11 @@ def test_drain_resume_and_set(url: str) -> None:
     answer("workers", "set", "web", "--slots", "3", "--queues", "a:2,c", "--poll", "500ms")
     heard = asyncio.run(beat(url, "web@aa11"))
     expected = WorkerSettings(slots=3, queues={"a": 2, "c": 1}, poll=timedelta(milliseconds=500))
-    assert heard == Asked(WorkerState.DRAINING, expected)
+    assert heard == OperatorRequest(WorkerState.DRAINING, expected)
     assert "slots 3, queues a:2,c:1, poll 500ms" in rota("workers", "ls").stdout
     answer("workers", "resume", "web")
     assert asyncio.run(beat(url, "web@aa11")).state is WorkerState.WORKING
-    assert asyncio.run(beat(url, "mail@bb22")) == Asked()
+    assert asyncio.run(beat(url, "mail@bb22")) == OperatorRequest()
 
 
 def test_several_are_stopped_with_consent_only(url: str) -> None:
@@ -83,7 +83,7 @@ def test_several_are_stopped_with_consent_only(url: str) -> None:
     refused = rota("workers", "stop", "web")
     assert refused.exit_code == Invalid.exit_code
     assert "stop 2 workers called web, which hold 0 runs" in refused.stderr
-    assert asyncio.run(beat(url, "web@aa11")) == Asked()
+    assert asyncio.run(beat(url, "web@aa11")) == OperatorRequest()
     assert answer("workers", "stop", "mail")["items"][0]["asked"]["state"] == "stopping"
     assert len(answer("workers", "stop", "web", "--yes")["items"]) == 2
     assert asyncio.run(beat(url, "web@cc33")).state is WorkerState.STOPPING
@@ -128,6 +128,6 @@ def test_code_without_an_event_loop_has_the_same_verbs(url: str) -> None:
         asked = workers.set("web", slots=2)[0].asked
         assert asked is not None
         assert asked.settings.slots == 2
-        assert workers.stop("mail")[0].asked == Asked(WorkerState.STOPPING)
+        assert workers.stop("mail")[0].asked == OperatorRequest(WorkerState.STOPPING)
     finally:
         app.close()

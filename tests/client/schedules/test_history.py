@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rota.core.calendar.triggers import after, every
-from rota.core.planning.simulation_report import WhatIf
+from rota.core.planning.simulation_report import SimulationOptions
 from rota.errors import Invalid
 from rota.testing import Harness
 
@@ -69,13 +69,13 @@ async def test_outages_are_written_as_on_the_command_line() -> None:
         schedules = harness.client.schedules
         await schedules.create("s", "work", every("10m"))
         now = harness.clock.now()
-        found = await schedules.simulate("s", "3h", WhatIf(outages=[("+1h", "+2h")]))
+        found = await schedules.simulate("s", "3h", SimulationOptions(outages=[("+1h", "+2h")]))
         assert found.counts["covered"] > 0
-        assert found == await schedules.simulate("s", "3h", WhatIf(outages=[(now + HOUR, now + 2 * HOUR)]))
+        assert found == await schedules.simulate("s", "3h", SimulationOptions(outages=[(now + HOUR, now + 2 * HOUR)]))
         unlike: Any = [5, ("+1h",), ("+1h", 7), ("soon", "+1h"), ("+2h", "+1h"), (datetime(2030, 1, 1), "+1h")]  # noqa: DTZ001
         for wrong in unlike:
             with pytest.raises(Invalid):
-                await schedules.simulate("s", "3h", WhatIf(outages=[wrong]))
+                await schedules.simulate("s", "3h", SimulationOptions(outages=[wrong]))
         with pytest.raises(Invalid, match="longer than 0s"):
             await schedules.simulate("s", "0s")
 

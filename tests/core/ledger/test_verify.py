@@ -7,9 +7,9 @@ import pytest
 
 from rota.core.calendar.rules import Rule
 from rota.core.calendar.triggers import Trigger, after, cron, every
-from rota.core.ledger.backfill import Missing, choose, cut, cut_all
+from rota.core.ledger.backfill import MissingPlanTime, choose, cut, cut_all
 from rota.core.ledger.compact import joined, short_reason
-from rota.core.ledger.occurrences import Occurrence, PlannedRun, Wanted, occurrences, place_after, resting
+from rota.core.ledger.occurrences import Occurrence, OccurrenceQuery, PlannedRun, occurrences, place_after, resting
 from rota.core.ledger.verify import (
     History,
     Range,
@@ -151,7 +151,7 @@ def run(minute: int, scope: Scope = GLOBAL, state: str = "succeeded", covers: in
 
 def told(
     history: History,
-    wanted: Wanted,
+    wanted: OccurrenceQuery,
     runs: Sequence[PlannedRun],
     ranges: Sequence[Range] = (),
     *,
@@ -170,7 +170,7 @@ def told(
 
 def test_occurrences_in_order() -> None:
     runs, ranges = [run(8, covers=2), run(25, state="skipped")], [missed(1, 5)]
-    wanted = Wanted(MINUTE, 102 * MINUTE, 100)
+    wanted = OccurrenceQuery(MINUTE, 102 * MINUTE, 100)
     found = told(PAUSED_BETWEEN, wanted, runs, ranges, now=100 * MINUTE, room=1, next_plan=101 * MINUTE)
     assert [(o.kind, o.count) for o in found] == [
         ("missed", 5), ("coalesced", 2), ("ran", 1), ("paused", 10), ("skipped", 1), ("pending", 1),
@@ -187,7 +187,7 @@ def test_occurrences_in_order() -> None:
     ],
 )  # fmt: skip
 def test_a_pause_is_told_without_what_was_backfilled(limit: int, expected: list[tuple[str, int, int]]) -> None:
-    found = told(PAUSED_BETWEEN, Wanted(11 * MINUTE, 20 * MINUTE, limit), [run(13), run(14), run(18)])
+    found = told(PAUSED_BETWEEN, OccurrenceQuery(11 * MINUTE, 20 * MINUTE, limit), [run(13), run(14), run(18)])
     ends = [(o.kind, o.plan_time or o.from_at, o.plan_time or o.to_at) for o in found]
     assert ends == [(kind, instant(first * MINUTE), instant(last * MINUTE)) for kind, first, last in expected]
     assert [o.count for o in found] == [last - first + 1 for _, first, last in expected]
@@ -200,14 +200,14 @@ def test_pages_tell_together_what_one_page_tells(limit: int) -> None:
     past, end = history(revision(1, 0, scopes=(A, B)), held, revision(3, 20, scopes=(A, B))), 30 * MINUTE
     runs = [run(minute, scope) for minute in (2, 3, 22) for scope in (A, B)]
     runs += [run(8, A), run(9, A), run(9, B), run(15, B), run(16, B), run(19, A)]
-    whole = told(past, Wanted(MINUTE, end, 100), runs)
+    whole = told(past, OccurrenceQuery(MINUTE, end, 100), runs)
     assert [(o.scope, o.count) for o in whole if o.kind == "paused"] == [
         (A, 2), (B, 3), (A, 9), (B, 5), (B, 4), (A, 1)
     ]  # fmt: skip
     pages, place = list[Occurrence](), None
     while True:
         at = (0, 0) if place is None else (micros_at(place.at), place.told)
-        page = told(past, Wanted(MINUTE, end, limit, *at), runs)
+        page = told(past, OccurrenceQuery(MINUTE, end, limit, *at), runs)
         pages += page
         if len(page) < limit:
             break
@@ -219,7 +219,7 @@ def test_a_page_goes_on_where_the_one_before_ended() -> None:
     runs = [run(minute, scope) for minute in (2, 3) for scope in (A, B)]
 
     def page(past: int, known: int) -> list[str | None]:
-        wanted = Wanted(MINUTE, 5 * MINUTE, 2, past * MINUTE, known)
+        wanted = OccurrenceQuery(MINUTE, 5 * MINUTE, 2, past * MINUTE, known)
         found = told(history(revision(1, 0, scopes=(A, B))), wanted, runs, now=5 * MINUTE, room=0)
         return [one.run_id for one in found]
 
@@ -252,10 +252,10 @@ def test_cutting_a_range() -> None:
 
 def test_cutting_for_one_of_two_scopes() -> None:
     both = history(revision(1, 0, scopes=(A, B)))
-    ((gone, left),) = cut_all(both, [missed(1, 4)], [Missing(A, 2 * MINUTE)])
+    ((gone, left),) = cut_all(both, [missed(1, 4)], [MissingPlanTime(A, 2 * MINUTE)])
     assert gone == missed(1, 4)
     assert left == [missed(1, 1, A), missed(3, 4, A), missed(1, 4, B)]
-    ((_, left),) = cut_all(both, [missed(1, 4)], [Missing(A, 2 * MINUTE), Missing(B, 2 * MINUTE)])
+    ((_, left),) = cut_all(both, [missed(1, 4)], [MissingPlanTime(A, 2 * MINUTE), MissingPlanTime(B, 2 * MINUTE)])
     assert left == [missed(1, 1), missed(3, 4)]
 
 

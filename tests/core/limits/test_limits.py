@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from rota.core.jobs.job import JobDefinition
-from rota.core.limits.limits import Admit, Candidate, Gate, Limit, Turn, admission, hand_out, limit_of, limits_of
+from rota.core.limits.limits import Admit, Candidate, Gate, Limit, Rejection, admission, hand_out, limit_of, limits_of
 from rota.core.runs.options import check_limits, gates_of, new_run
 from rota.errors import Invalid
 from rota.values.scope import GLOBAL, Scope
@@ -104,19 +104,19 @@ OLDEST, SHORT = Gate("k", 2, "cancel_oldest"), Gate("k", 2, "queue", 3)
         ([], {}, Admit()),
         ([QUEUE], {"k": 900}, Admit()),
         ([SKIP], {"k": 1}, Admit()),
-        ([SKIP], {"k": 2}, Turn(SKIP, refused=False)),
+        ([SKIP], {"k": 2}, Rejection(SKIP, refused=False)),
         ([REJECT], {"k": 1}, Admit()),
-        ([REJECT], {"k": 2}, Turn(REJECT, refused=True)),
+        ([REJECT], {"k": 2}, Rejection(REJECT, refused=True)),
         ([SHORT], {"k": 4}, Admit()),
-        ([SHORT], {"k": 5}, Turn(SHORT, refused=True)),
+        ([SHORT], {"k": 5}, Rejection(SHORT, refused=True)),
         ([OLDEST], {"k": 1}, Admit()),
         ([OLDEST], {"k": 2}, Admit((("k", 1),))),
         ([OLDEST], {"k": 4}, Admit((("k", 3),))),
-        ([OLDEST, Gate("wide", 9, "skip")], {"k": 2, "wide": 9}, Turn(Gate("wide", 9, "skip"), refused=False)),
+        ([OLDEST, Gate("wide", 9, "skip")], {"k": 2, "wide": 9}, Rejection(Gate("wide", 9, "skip"), refused=False)),
         ([OLDEST, Gate("wide", 1, "cancel_oldest")], {"k": 2, "wide": 2}, Admit((("k", 1), ("wide", 2)))),
     ],
 )
-def test_who_is_admitted(gates: list[Gate], live: dict[str, int], decision: Admit | Turn) -> None:
+def test_who_is_admitted(gates: list[Gate], live: dict[str, int], decision: Admit | Rejection) -> None:
     assert admission(gates, live) == decision
 
 
@@ -182,5 +182,5 @@ def test_two_rates_of_the_same_runs_have_different_periods() -> None:
 def test_a_full_rate_says_so() -> None:
     gate = Gate("rate:job:work", 2, "queue", 1, 60_000_000)
     turn = admission([gate], {"rate:job:work": 3})
-    assert isinstance(turn, Turn)
+    assert isinstance(turn, Rejection)
     assert turn.reason == "limit 'rate:job:work' is full: 2 per 1m and 1 waiting"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rota.core.limits.limits import UNLIMITED, Admit, Gate, Turn, admission, is_quota, narrowest_first
+from rota.core.limits.limits import UNLIMITED, Admit, Gate, Rejection, admission, is_quota, narrowest_first
 from rota.core.limits.quotas import QuotaOf, checked_place, described, prefixes, quota_of, scope_of_key
 from rota.errors import Invalid, RotaError
 from rota.values.scope import Scope
@@ -83,5 +83,5 @@ def test_only_how_many_wait() -> None:
     (gate,) = quota_of(max_queued=2).gates(SCOPE)
     assert admission([gate], {PLAIN: 1}) == Admit()
     turn = admission([gate], {PLAIN: 2})
-    assert isinstance(turn, Turn)
+    assert isinstance(turn, Rejection)
     assert turn.reason == "limit 'quota:tenant/42' is full: 2 waiting"

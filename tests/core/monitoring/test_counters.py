@@ -3,7 +3,7 @@
 import pytest
 
 from rota.core.monitoring.counters import HOUR, MINUTE, Counted, Rows, added, levels_of, merged, newest, since
-from rota.core.monitoring.gauges import QueueLevel
+from rota.core.monitoring.gauges import QueueGauge
 from rota.core.monitoring.statistics import bucket, bucket_bounds, percentile
 from rota.observability.metrics import Histogram
 
@@ -37,17 +37,17 @@ def test_a_clock_that_goes_back_begins_no_row_anew(back: int) -> None:
 
 def test_levels_by_queue() -> None:
     found = [
-        QueueLevel("mail", "queued", 3),
-        QueueLevel("mail", "running", 1),
-        QueueLevel("mail", "running", 1),
-        QueueLevel("mail", "scheduled", 9),
-        QueueLevel("slow", "waiting", 2),
+        QueueGauge("mail", "queued", 3),
+        QueueGauge("mail", "running", 1),
+        QueueGauge("mail", "running", 1),
+        QueueGauge("mail", "scheduled", 9),
+        QueueGauge("slow", "waiting", 2),
     ]
     assert levels_of(found).levels == {"mail": (3, 2, 0), "slow": (0, 0, 2)}
 
 
 def test_of_many_queues_the_fullest_are_told_by_name() -> None:
-    levels = levels_of(QueueLevel(f"q{no:03}", "queued", no) for no in range(1, 151)).levels
+    levels = levels_of(QueueGauge(f"q{no:03}", "queued", no) for no in range(1, 151)).levels
     assert len(levels) == 101
     assert levels["*"] == (sum(range(1, 51)), 0, 0)
     assert levels["q150"] == (150, 0, 0)

@@ -11,10 +11,10 @@ from rota.core.monitoring.doctor_host import (
     GIB,
     MANY_DEAD,
     MIB,
-    Dead,
-    FileVitals,
-    Pulse,
-    ServerVitals,
+    DeadRows,
+    FileFacts,
+    HeartbeatSettings,
+    ServerFacts,
     Transaction,
     Versions,
     check_file,
@@ -28,8 +28,8 @@ from rota.core.workers.worker import Worker, WorkerState
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 OURS = Versions(rota="1.2", python="3.13.1", sqlite="3.54.1", zones="2026b", planned_with="2026b")
-SERVER = ServerVitals(version="18.1", major=18, size=5 * MIB, autovacuum=True)
-PULSE = Pulse(lease=timedelta(seconds=30), heartbeat=timedelta(seconds=10), deadline=timedelta(seconds=15))
+SERVER = ServerFacts(version="18.1", major=18, size=5 * MIB, autovacuum=True)
+PULSE = HeartbeatSettings(lease=timedelta(seconds=30), heartbeat=timedelta(seconds=10), deadline=timedelta(seconds=15))
 WORKER = Worker(
     id="web@aa11", name="web", host="here", pid=1, version="1.2", state=WorkerState.WORKING, queues={"default": 1},
     jobs=(), slots=10, held=0, runs=(), started_at=NOW, seen_at=NOW - timedelta(minutes=5),
@@ -59,7 +59,7 @@ def judged(check: Check, level: str, words: str) -> None:
     ],
 )
 def test_the_disk_of_a_file(room: int, size: int, wal: int, level: str) -> None:
-    judged(check_file(FileVitals(size, wal, room)), level, "in its WAL")
+    judged(check_file(FileFacts(size, wal, room)), level, "in its WAL")
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_the_disk_of_a_file(room: int, size: int, wal: int, level: str) -> None:
         ({"unvacuumed": ["rota_run"]}, PROBLEM, "off for rota_run"),
         ({"oldest": Transaction(7, "psql", "idle in transaction", timedelta(minutes=11))}, WARNING, "open for 11m0s"),
         ({"oldest": Transaction(7, "psql", "active", timedelta(minutes=9))}, OK, ""),
-        ({"dead": [Dead("rota_ready", 5, MANY_DEAD + 1)]}, WARNING, "rota_ready has 100001 dead rows"),
-        ({"dead": [Dead("rota_ready", MANY_DEAD, MANY_DEAD + 1)]}, OK, ""),
-        ({"dead": [Dead("rota_ready", 5, MANY_DEAD - 1)]}, OK, ""),
+        ({"dead": [DeadRows("rota_ready", 5, MANY_DEAD + 1)]}, WARNING, "rota_ready has 100001 dead rows"),
+        ({"dead": [DeadRows("rota_ready", MANY_DEAD, MANY_DEAD + 1)]}, OK, ""),
+        ({"dead": [DeadRows("rota_ready", 5, MANY_DEAD - 1)]}, OK, ""),
     ],
 )
 def test_what_keeps_postgres_clean(facts: dict[str, Any], level: str, words: str) -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rota.core.monitoring.error_groups import BUCKETS, DAY, Fault, checked_window, grouped
+from rota.core.monitoring.error_groups import BUCKETS, DAY, FailedRun, checked_window, grouped
 from rota.errors import Invalid
 from rota.values.instants import instant, micros_at
 
@@ -13,8 +13,8 @@ HOUR = 3_600_000_000
 SINCE, UNTIL = checked_window(None, None, NOW)
 
 
-def fault(n: int, at: int, mark: str | None = "f", job: str = "crawl", state: str = "failed") -> Fault:
-    return Fault(f"run-{n}", state, job, mark, at)
+def fault(n: int, at: int, mark: str | None = "f", job: str = "crawl", state: str = "failed") -> FailedRun:
+    return FailedRun(f"run-{n}", state, job, mark, at)
 
 
 def test_the_last_day_if_nothing_is_said() -> None:

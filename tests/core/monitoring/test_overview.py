@@ -5,7 +5,7 @@ import pytest
 
 from rota.core.ledger.explain_run import LiveWorker
 from rota.core.monitoring.counters import Counted, last_day, merged
-from rota.core.monitoring.doctor import Held, Overdue, Stuck, Symptoms
+from rota.core.monitoring.doctor import OperatorPause, OverdueSchedule, StuckRun, Symptoms
 from rota.core.monitoring.overview import LATE, Backlog, Facts, OpenBreach, attention, backlogs
 from rota.core.workers.worker import WorkerState
 
@@ -33,16 +33,19 @@ def test_nothing_is_wrong_with_a_queue_that_is_served() -> None:
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        (with_symptoms(overdue=[Overdue("s", LONG_AGO, None, None)]), ("schedule_overdue", "s")),
-        (with_symptoms(stuck=[Stuck("r", "w@1", LONG_AGO)]), ("run_stuck", "r")),
+        (with_symptoms(overdue=[OverdueSchedule("s", LONG_AGO, None, None)]), ("schedule_overdue", "s")),
+        (with_symptoms(stuck=[StuckRun("r", "w@1", LONG_AGO)]), ("run_stuck", "r")),
         (with_symptoms(signals=2), ("signals_untold", None)),
-        (msgspec.structs.replace(QUIET, lingering=[Stuck("r", "w@1", LONG_AGO)]), ("run_lingering", "r")),
+        (msgspec.structs.replace(QUIET, lingering=[StuckRun("r", "w@1", LONG_AGO)]), ("run_lingering", "r")),
         (
             msgspec.structs.replace(QUIET, breaches=[OpenBreach("job", "send", "success_every", LONG_AGO, "no run")]),
             ("expectation_breached", "job/send"),
         ),
-        (msgspec.structs.replace(QUIET, held=[Held("queue", "mail", NOW, "ada", "relay")]), ("queue_paused", "mail")),
-        (msgspec.structs.replace(QUIET, held=[Held("job", "send", NOW, None, None)]), ("job_paused", "send")),
+        (
+            msgspec.structs.replace(QUIET, held=[OperatorPause("queue", "mail", NOW, "ada", "relay")]),
+            ("queue_paused", "mail"),
+        ),
+        (msgspec.structs.replace(QUIET, held=[OperatorPause("job", "send", NOW, None, None)]), ("job_paused", "send")),
         (msgspec.structs.replace(QUIET, polls=True), ("polling", None)),
         (msgspec.structs.replace(QUIET, offset=2_000_000), ("clock", None)),
     ],
@@ -63,24 +66,24 @@ def test_a_worker_may_be_about_to_start() -> None:
 
 
 def test_what_is_paused_is_told_as_such_only() -> None:
-    held = [Held("queue", "mail", NOW, None, None), Held("job", "send", NOW, None, None)]
+    held = [OperatorPause("queue", "mail", NOW, None, None), OperatorPause("job", "send", NOW, None, None)]
     facts = msgspec.structs.replace(with_symptoms(workers=[]), held=held)
     assert kinds(facts) == [("queue_paused", "mail"), ("job_paused", "send")]
 
 
 def test_a_pause_without_a_backlog_is_nothing_to_look_at() -> None:
-    assert kinds(msgspec.structs.replace(QUIET, held=[Held("queue", "slow", NOW, None, None)])) == []
+    assert kinds(msgspec.structs.replace(QUIET, held=[OperatorPause("queue", "slow", NOW, None, None)])) == []
 
 
 def test_a_kind_is_not_shown_to_its_end() -> None:
-    many = with_symptoms(overdue=[Overdue(f"s{no}", LONG_AGO, None, None) for no in range(30)], signals=1)
+    many = with_symptoms(overdue=[OverdueSchedule(f"s{no}", LONG_AGO, None, None) for no in range(30)], signals=1)
     told, count = attention(many)
     assert (len(told), count) == (21, 31)
     assert told[-1].kind == "signals_untold"
 
 
 def test_words() -> None:
-    held = Held("queue", "mail", NOW, "ada", "the relay is down")
+    held = OperatorPause("queue", "mail", NOW, "ada", "the relay is down")
     (told,), _ = attention(msgspec.structs.replace(QUIET, held=[held]))
     assert told.text == "queue mail is paused by ada (the relay is down), and 3 runs wait"
     assert told.hint == "rota queue resume mail"

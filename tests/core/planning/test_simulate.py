@@ -16,7 +16,7 @@ from rota.core.jobs.retry import Delays, RetryPolicy
 from rota.core.limits.limits import Limit
 from rota.core.planning.overlap_and_failure import Lane, LiveRun
 from rota.core.planning.simulate import Assumptions, SimulatedEvent, Simulation, simulate
-from rota.core.planning.tick import Standing
+from rota.core.planning.tick import ScheduleState
 from rota.core.schedules.policies import FAILURE, OVERLAP, CatchUp, Failure, Overlap
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import Invalid
@@ -261,7 +261,7 @@ def test_the_sample_configuration() -> None:
         failure=Failure(mode="retry"),
         limit=Limit(max=1, when_full="skip"),
     )
-    demo = Standing("s1", "demo-task", definition, 0, 5 * SECOND)
+    demo = ScheduleState("s1", "demo-task", definition, 0, 5 * SECOND)
     simulation = simulate(demo, RetryPolicy(), 0, 60 * SECOND, lasting(8, outages=((13 * SECOND, 40 * SECOND),)))
     assert story(simulation) == [
         ("cancelled", 5, 5, 10),

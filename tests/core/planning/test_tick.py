@@ -16,7 +16,7 @@ from rota.core.calendar.triggers import after, cron, every
 from rota.core.planning import tick as ticks
 from rota.core.planning.catch_up import Gap
 from rota.core.planning.overlap_and_failure import Create, Lane, LiveRun, Skip
-from rota.core.planning.tick import Refuse, Standing, Tick, following_plan, no_limits, tick
+from rota.core.planning.tick import Refuse, ScheduleState, Tick, following_plan, no_limits, tick
 from rota.core.schedules.policies import FAILURE, OVERLAP, CatchUp, Failure, Overlap, catch_up_of
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.values.durations import parse_duration
@@ -29,7 +29,12 @@ RUNNING = LiveRun("old", begun=True, claimed=True)
 
 
 def planned_at(
-    schedule: Standing, now: int, lanes: dict[Scope, Lane] | None = None, *, refuse: Refuse = no_limits, **more: Any
+    schedule: ScheduleState,
+    now: int,
+    lanes: dict[Scope, Lane] | None = None,
+    *,
+    refuse: Refuse = no_limits,
+    **more: Any,
 ) -> Tick:
     numbers = count(1)
     lanes = {scope: Lane() for scope in schedule.definition.lanes} if lanes is None else lanes
@@ -74,7 +79,7 @@ def test_the_latest_plan_is_the_instant_floored_to_the_cadence(cadence: str, now
     step = trigger.interval // timedelta(microseconds=1)
     definition = ScheduleDefinition(job="rollup", rule=Rule(trigger=trigger), delay=timedelta(minutes=delay))
     cursor = (NOON - 3 * DAY) // step * step
-    (planned,) = planned_at(Standing("s1", "rollup", definition, cursor, cursor + step), now).planned
+    (planned,) = planned_at(ScheduleState("s1", "rollup", definition, cursor, cursor + step), now).planned
     assert planned.plan_time == (now - delay * MINUTE) // step * step
 
 
@@ -85,9 +90,9 @@ EACH_FIVE_SECONDS: dict[str, Any] = {
 }
 
 
-def each_five_seconds() -> Standing:
+def each_five_seconds() -> ScheduleState:
     definition = ScheduleDefinition(job="demo", rule=Rule(trigger=cron("*/5 * * * * *")), **EACH_FIVE_SECONDS)
-    return Standing("s1", "demo-task", definition, NOON, NOON + 5 * SECOND)
+    return ScheduleState("s1", "demo-task", definition, NOON, NOON + 5 * SECOND)
 
 
 def test_sample_if_the_last_run_is_still_going_it_is_cancelled_and_a_new_one_begins() -> None:
@@ -279,7 +284,7 @@ def test_a_virtual_year_of_outage_is_decided_in_milliseconds(policy: Any) -> Non
     definition = ScheduleDefinition(
         job="tick", rule=Rule(trigger=cron("* * * * * *", "America/New_York")), catch_up=catch_up
     )
-    real = Standing("s1", "tick", definition, NOON, NOON + SECOND)
+    real = ScheduleState("s1", "tick", definition, NOON, NOON + SECOND)
     began = perf_counter()
     assert planned_at(real, NOON + 365 * DAY).cursor == done.cursor
     assert perf_counter() - began < 1
@@ -367,7 +372,7 @@ def test_an_ordinary_fire_takes_the_short_way() -> None:
         assert created(planned_at(standing(Steady(HOUR), cursor=NOON), NOON + HOUR)) == [NOON + HOUR]
 
 
-def check_tick(done: Tick, times: Listed, schedule: Standing, horizon: int) -> None:
+def check_tick(done: Tick, times: Listed, schedule: ScheduleState, horizon: int) -> None:
     most = schedule.definition.max_runs
     assert schedule.cursor <= done.cursor <= max(schedule.cursor, horizon)
     assert most is None or done.fired <= most

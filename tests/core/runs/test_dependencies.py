@@ -11,7 +11,7 @@ from rota.core.runs.dependencies import (
     MOST_FOLLOWED,
     SUCCESS_OR_CANCEL,
     SUCCESS_OR_SKIP,
-    Need,
+    Dependency,
     followed_by,
     in_order,
     in_vain,
@@ -45,8 +45,8 @@ OTHER = "0196f0a0-0000-7000-8000-000000000002"
     ],
 )
 def test_what_people_write(item: Any, kind: int) -> None:
-    assert followed_by([item]) == (Need(ID, kind),)
-    assert new_run(WORK, OTHER, "{}", {"after": [item]}).after == (Need(ID, kind),)
+    assert followed_by([item]) == (Dependency(ID, kind),)
+    assert new_run(WORK, OTHER, "{}", {"after": [item]}).after == (Dependency(ID, kind),)
 
 
 def test_nothing_is_nothing() -> None:

@@ -9,10 +9,10 @@ import pytest
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.retry import Delays, Exponential, RetryPolicy
 from rota.core.jobs.unique import Unique
-from rota.core.runs.dependencies import Need
+from rota.core.runs.dependencies import Dependency
 from rota.core.runs.options import RUN_OPTIONS, new_run
 from rota.core.runs.run import NewRun, Overrides
-from rota.core.workers.requirements import Needs, Staff
+from rota.core.workers.requirements import Eligibility, Requirements
 from rota.errors import Invalid, JobDisabled, UnknownOption
 from rota.values.scope import Scope
 
@@ -56,10 +56,10 @@ WISHES: dict[str, tuple[Any, dict[str, Any]]] = {
     "tags": (["a", "b"], {"tags": '["a","b"]'}),
     "metadata": ({"by": "me"}, {"metadata": '{"by":"me"}'}),
     "idempotency_key": ("abc", {"key": None}),
-    "after": (["a"], {"after": (Need("a", 1),)}),
+    "after": (["a"], {"after": (Dependency("a", 1),)}),
     "ref": ("a", {"key": None}),
-    "only_workers": (["b", "a"], {"staff": Staff(Needs(only_workers=("a", "b")))}),
-    "labels": (["gpu"], {"staff": Staff(Needs(labels=("gpu",)))}),
+    "only_workers": (["b", "a"], {"staff": Eligibility(Requirements(only_workers=("a", "b")))}),
+    "labels": (["gpu"], {"staff": Eligibility(Requirements(labels=("gpu",)))}),
     "min_worker_version": ("1.4", {"overrides": '{"needs":{"min_worker_version":"1.4"}}'}),
 }
 

@@ -6,7 +6,7 @@ import pytest
 
 from rota.core.calendar.rules import Rule
 from rota.core.calendar.triggers import every
-from rota.core.schedules.revisions import Rest, Revision, rests
+from rota.core.schedules.revisions import Inactivity, Revision, rests
 from rota.core.schedules.schedule import ScheduleDefinition
 
 Facts = dict[str, Any]
@@ -63,7 +63,7 @@ def test_who_held_it_is_who_paused_it() -> None:
 
 
 def test_the_end_is_the_end_until_more_runs_are_allowed() -> None:
-    end = Rest("ended: its max_runs were 2", "actor 2", 20, ended=True)
+    end = Inactivity("ended: its max_runs were 2", "actor 2", 20, ended=True)
     found = rests(
         revisions(
             ("created", {**TWO, **ON}),
@@ -78,5 +78,5 @@ def test_the_end_is_the_end_until_more_runs_are_allowed() -> None:
         )
     )
     assert [found.pop(no) for no in (2, 3, 5, 6)] == [end] * 4
-    assert found.pop(7) == Rest("paused", "actor 6", 60)
-    assert found == {9: Rest("ended: its max_runs were 1", "actor 9", 90, ended=True)}
+    assert found.pop(7) == Inactivity("paused", "actor 6", 60)
+    assert found == {9: Inactivity("ended: its max_runs were 1", "actor 9", 90, ended=True)}

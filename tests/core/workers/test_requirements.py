@@ -1,4 +1,4 @@
-"""Needs: what people write, which worker meets it, and that the same needs are the same text."""
+"""Requirements: what people write, which worker meets it, and that the same needs are the same text."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 
 from rota.core.workers.requirements import (
     REPLICA,
-    Met,
-    Needs,
+    MetRequirements,
+    Requirements,
     labels_of,
     meets,
     merged,
@@ -36,21 +36,21 @@ def test_the_same_needs_are_one_need_in_whatever_order_they_are_written() -> Non
 @pytest.mark.parametrize(
     ("needs", "worker", "met"),
     [
-        (Needs(), Able(), True),
-        (Needs(only_workers=("gpu-1", "gpu-2")), Able(), True),
-        (Needs(only_workers=("gpu-2",)), Able(), False),
-        (Needs(labels=("gpu",)), Able(labels=("gpu",)), True),
-        (Needs(labels=("gpu", "zone=eu")), Able(labels=("gpu",)), False),
-        (Needs(labels=("zone=eu",)), Able(labels=("zone=us",)), False),
-        (Needs(labels=("zone",)), Able(labels=("zone=us",)), True),
-        (Needs(labels=("zone=eu",)), Able(labels=("zone",)), False),
-        (Needs(min_worker_version="1.4"), Able(app_version="1.4.0"), True),
-        (Needs(min_worker_version="1.9"), Able(app_version="1.10"), True),
-        (Needs(min_worker_version="1.10"), Able(app_version="1.9.9"), False),
-        (Needs(min_worker_version="1.4"), Able(app_version="nobody knows"), False),
+        (Requirements(), Able(), True),
+        (Requirements(only_workers=("gpu-1", "gpu-2")), Able(), True),
+        (Requirements(only_workers=("gpu-2",)), Able(), False),
+        (Requirements(labels=("gpu",)), Able(labels=("gpu",)), True),
+        (Requirements(labels=("gpu", "zone=eu")), Able(labels=("gpu",)), False),
+        (Requirements(labels=("zone=eu",)), Able(labels=("zone=us",)), False),
+        (Requirements(labels=("zone",)), Able(labels=("zone=us",)), True),
+        (Requirements(labels=("zone=eu",)), Able(labels=("zone",)), False),
+        (Requirements(min_worker_version="1.4"), Able(app_version="1.4.0"), True),
+        (Requirements(min_worker_version="1.9"), Able(app_version="1.10"), True),
+        (Requirements(min_worker_version="1.10"), Able(app_version="1.9.9"), False),
+        (Requirements(min_worker_version="1.4"), Able(app_version="nobody knows"), False),
     ],
 )
-def test_a_worker_meets_needs(needs: Needs, worker: Able, met: bool) -> None:
+def test_a_worker_meets_needs(needs: Requirements, worker: Able, met: bool) -> None:
     assert meets(worker, needs) is met
 
 
@@ -61,10 +61,10 @@ def test_versions_are_numbers() -> None:
 
 
 def test_what_a_run_says_comes_before_what_its_job_says() -> None:
-    job = Needs(only_workers=("a",), labels=("gpu",), min_worker_version="2")
-    assert merged(Needs(only_workers=("b",)), job) == Needs(("b",), ("gpu",), "2")
-    assert merged(Needs(anyone=True), job) == Needs((), ("gpu",), "2")
-    assert merged(Needs(), job) == job
+    job = Requirements(only_workers=("a",), labels=("gpu",), min_worker_version="2")
+    assert merged(Requirements(only_workers=("b",)), job) == Requirements(("b",), ("gpu",), "2")
+    assert merged(Requirements(anyone=True), job) == Requirements((), ("gpu",), "2")
+    assert merged(Requirements(), job) == job
 
 
 def test_labels_come_as_a_list_or_in_one_text() -> None:
@@ -90,11 +90,17 @@ def test_what_is_no_need_is_refused(options: dict[str, object]) -> None:
 
 
 def test_a_worker_asks_for_what_it_meets() -> None:
-    known = {"n1": Needs(only_workers=("gpu-1",)), "n2": Needs(only_workers=("other",)), "n3": Needs(labels=("gpu",))}
+    known = {
+        "n1": Requirements(only_workers=("gpu-1",)),
+        "n2": Requirements(only_workers=("other",)),
+        "n3": Requirements(labels=("gpu",)),
+    }
     worker = Able(labels=("gpu",))
-    assert met_by(worker, known) == Met(("n3",), ("n1",))
-    assert met_by(worker, {**known, REPLICA: Needs()}) == Met(("n3",), ("n1", "@gpu-1"), ("*", "*n1", "*n3"))
+    assert met_by(worker, known) == MetRequirements(("n3",), ("n1",))
+    assert met_by(worker, {**known, REPLICA: Requirements()}) == MetRequirements(
+        ("n3",), ("n1", "@gpu-1"), ("*", "*n1", "*n3")
+    )
 
 
 def test_needs_say_what_they_are() -> None:
-    assert str(Needs(("a", "b"), ("gpu",), "1.4")) == "only a or b, label gpu, version 1.4 or newer"
+    assert str(Requirements(("a", "b"), ("gpu",), "1.4")) == "only a or b, label gpu, version 1.4 or newer"

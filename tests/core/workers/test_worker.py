@@ -7,7 +7,7 @@ import pytest
 
 from rota.core.workers.worker import (
     SILENCE,
-    Asked,
+    OperatorRequest,
     Presence,
     WorkerSettings,
     WorkerState,
@@ -90,20 +90,20 @@ def test_settings_that_are_taken() -> None:
 
 
 def test_what_is_asked_adds_up() -> None:
-    asked = also_asked(Asked(), settings=WorkerSettings(slots=5))
+    asked = also_asked(OperatorRequest(), settings=WorkerSettings(slots=5))
     asked = also_asked(asked, WorkerState.DRAINING)
     asked = also_asked(asked, settings=WorkerSettings(poll=LEASE))
-    assert asked == Asked(WorkerState.DRAINING, WorkerSettings(slots=5, poll=LEASE))
+    assert asked == OperatorRequest(WorkerState.DRAINING, WorkerSettings(slots=5, poll=LEASE))
     assert also_asked(asked, WorkerState.DRAINING) == asked
     assert also_asked(asked, WorkerState.WORKING).settings == asked.settings
     assert read_asked(write_asked(asked)) == asked
-    assert read_asked(None) == Asked()
+    assert read_asked(None) == OperatorRequest()
 
 
 def test_a_stop_is_not_taken_back() -> None:
-    stopping = Asked(WorkerState.STOPPING)
+    stopping = OperatorRequest(WorkerState.STOPPING)
     assert also_asked(stopping, WorkerState.DRAINING) == also_asked(stopping, WorkerState.WORKING) == stopping
-    require_one_to_resume([("a", stopping), ("b", Asked(WorkerState.DRAINING))])
+    require_one_to_resume([("a", stopping), ("b", OperatorRequest(WorkerState.DRAINING))])
     with pytest.raises(Conflict, match="worker a was asked to stop"):
         require_one_to_resume([("a", stopping)])
 

@@ -16,7 +16,7 @@ import pytest
 from rota import Context, RunState, SyncContext
 from rota.core.progress.notes import Notes
 from rota.core.runs.claim import Claim
-from rota.engine.handlers.note_buffer import Notebook, Page
+from rota.engine.handlers.note_buffer import AttemptNotes, NoteBuffer
 from rota.engine.observability.log_capture import capture
 from rota.errors import Invalid, Unavailable
 from rota.store.progress.notes import NoteStore
@@ -77,7 +77,7 @@ async def test_reports_do_not_wait_for_them_for_ever(either: Harness, working: S
 
 async def test_what_is_unsent_stays_within_the_limit_of_the_log(harness: Harness) -> None:
     (claim,) = await claims_of(harness, 1)
-    page = Page(claim, 100_000, harness.clock, lambda _: None)
+    page = AttemptNotes(claim, 100_000, harness.clock, lambda _: None)
     taken: list[Notes] = []
     for number in range(40):
         for _ in range(20):
@@ -93,7 +93,7 @@ async def test_pages_are_written_in_bites(either: Harness, monkeypatch: pytest.M
     monkeypatch.setattr("rota.engine.handlers.note_buffer._BYTES", 10_000, raising=False)
     store = ShakyStore(either.store)
     claims = await claims_of(either, 6)
-    notebook = Notebook(store, 100_000, lambda *_: None)
+    notebook = NoteBuffer(store, 100_000, lambda *_: None)
     for claim in claims:
         page = notebook.page(claim)
         for _ in range(3):
@@ -109,7 +109,7 @@ async def test_what_a_bite_could_not_write_is_written_later(either: Harness, mon
     monkeypatch.setattr("rota.engine.handlers.note_buffer._BYTES", 1, raising=False)
     store = ShakyStore(either.store)
     claims = await claims_of(either, 3)
-    notebook = Notebook(store, 100_000, lambda *_: None)
+    notebook = NoteBuffer(store, 100_000, lambda *_: None)
     for claim in claims:
         notebook.page(claim).line(logging.INFO, "me", "hello")
     store.note_faults.append("refused")
@@ -124,7 +124,7 @@ async def test_one_that_cannot_be_stored_does_not_spoil_it_for_others(either: Ha
     claims = await claims_of(either, 3)
     store = ShakyStore(either.store)
     store.notes = Refusing(store, Invalid("a value cannot be stored"), claims[1].run_id)
-    notebook = Notebook(store, 100_000, lambda *_: None)
+    notebook = NoteBuffer(store, 100_000, lambda *_: None)
     for claim in claims:
         notebook.page(claim).progress(4_000, "mine")
     await notebook.flush()
@@ -135,7 +135,7 @@ async def test_one_that_cannot_be_stored_does_not_spoil_it_for_others(either: Ha
 async def test_a_logger_whose_name_is_no_text(either: Harness) -> None:
     await either.enqueue("work")
     ((_, claim),) = (await either.worker().claim()).claims.items()
-    page = Page(claim, 1_000_000, either.clock, lambda _: None)
+    page = AttemptNotes(claim, 1_000_000, either.clock, lambda _: None)
     page.line(20, "half a pair \ud800", "hello")
     assert await either.store.notes.write(page.take()) == set()
     (line,) = await either.client.logs(claim.run_id)

@@ -12,9 +12,9 @@ import pytest
 from rota import RunState
 from rota.core.progress.control_flow import Cancelled
 from rota.engine.handlers.attempt import Attempt
-from rota.engine.handlers.context_backend import WorkerDesk
+from rota.engine.handlers.context_backend import WorkerBackend
 from rota.engine.isolation.answer import answer
-from rota.engine.isolation.child_backend import Ask, Told
+from rota.engine.isolation.child_backend import ChildAnswer, ChildRequest
 from rota.errors import Invalid, LeaseLost, Unavailable
 from rota.testing import Harness
 from tests.support import isolated_jobs
@@ -51,9 +51,9 @@ class Nobody:
     ],
 )
 async def test_an_error_is_an_answer(error: BaseException, kind: str) -> None:
-    desk, attempt = cast("WorkerDesk", FailingDesk(error)), cast("Attempt", Nobody)
-    no, body = await answer(desk, attempt, msgspec.json.encode(Ask(7, "flush")))
-    told = msgspec.json.decode(body, type=Told)
+    desk, attempt = cast("WorkerBackend", FailingDesk(error)), cast("Attempt", Nobody)
+    no, body = await answer(desk, attempt, msgspec.json.encode(ChildRequest(7, "flush")))
+    told = msgspec.json.decode(body, type=ChildAnswer)
     assert (no, told.refusal, told.kind) == (7, str(error), kind)
 
 
@@ -63,7 +63,7 @@ async def test_a_bug_in_the_worker_ends_the_attempt_and_leaves_nobody_waiting(
     async def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(WorkerDesk, "open_step", broken)
+    monkeypatch.setattr(WorkerBackend, "open_step", broken)
     harness.app.job(isolation="process", max_attempts=1)(isolated_jobs.two_steps)
     run = await harness.enqueue("two_steps")
     worker = await working(harness)

@@ -10,7 +10,7 @@ import pytest
 
 from rota.core.monitoring.counters import HOUR, MINUTE, Counted, Rows
 from rota.core.states import RunState
-from rota.engine.loops.chart_recorder import Recorder
+from rota.engine.loops.chart_recorder import ChartRecorder
 from rota.engine.observability.meters import Meters
 from rota.errors import Unavailable
 from rota.store.databases.database import Tx
@@ -50,7 +50,7 @@ async def at_noon(harness: Harness) -> int:
 async def test_it_adds_to_its_minute_and_to_its_hour(either: Harness) -> None:
     noon = await at_noon(either)
     meters = Meters()
-    recorder = Recorder(either.store, meters, "a")
+    recorder = ChartRecorder(either.store, meters, "a")
     either.clock.advance("20s")
     ended(meters, 2)
     meters.lag.observe(5_000)
@@ -72,7 +72,7 @@ async def test_it_adds_to_its_minute_and_to_its_hour(either: Harness) -> None:
 async def test_who_counted_nothing_writes_nothing(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     meters = Meters()
     ended(meters)  # before its time
-    recorder = Recorder(harness.store, meters, "a")
+    recorder = ChartRecorder(harness.store, meters, "a")
     await recorder.step()
     await recorder.close()
     assert await counted(harness) == {}
@@ -81,7 +81,7 @@ async def test_who_counted_nothing_writes_nothing(harness: Harness, monkeypatch:
 async def test_processes_have_rows_of_their_own(either: Harness) -> None:
     for source in ("a", "b"):
         meters = Meters()
-        recorder = Recorder(either.store, meters, source)
+        recorder = ChartRecorder(either.store, meters, source)
         ended(meters)
         await recorder.flush()
     assert await runs(either) == {(0, "a"): {"succeeded": 1}, (0, "b"): {"succeeded": 1}}
@@ -90,7 +90,7 @@ async def test_processes_have_rows_of_their_own(either: Harness) -> None:
 async def test_an_answer_that_got_lost_counts_nothing_twice(either: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     await at_noon(either)
     meters = Meters()
-    recorder = Recorder(either.store, meters, "a")
+    recorder = ChartRecorder(either.store, meters, "a")
     record = either.store.insight.record
 
     async def lost(source: str, rows: Rows) -> None:
@@ -114,7 +114,7 @@ async def test_an_answer_that_got_lost_counts_nothing_twice(either: Harness, mon
 async def test_what_could_not_be_written_is_written_later(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     await at_noon(harness)
     meters = Meters()
-    recorder = Recorder(harness.store, meters, "a")
+    recorder = ChartRecorder(harness.store, meters, "a")
 
     async def away(*_: Any) -> None:
         raise Unavailable("away")
@@ -134,7 +134,7 @@ async def test_what_could_not_be_written_is_written_later(harness: Harness, monk
 
 async def test_an_orderly_end_writes_the_last_seconds(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     meters = Meters()
-    recorder = Recorder(harness.store, meters, "a")
+    recorder = ChartRecorder(harness.store, meters, "a")
     ended(meters)
     await recorder.close()
     assert await runs(harness) == {(0, "a"): {"succeeded": 1}}
@@ -154,7 +154,7 @@ async def test_levels_are_measured_by_whoever_comes_first(either: Harness) -> No
     for _ in range(3):
         await either.enqueue("work")
     await either.worker().claim()
-    recorders = [Recorder(either.store, Meters(), source) for source in "ab"]
+    recorders = [ChartRecorder(either.store, Meters(), source) for source in "ab"]
     either.clock.advance("10s")
     for recorder in recorders:
         await recorder.step()
@@ -173,7 +173,7 @@ async def test_levels_are_measured_by_whoever_comes_first(either: Harness) -> No
 
 async def test_old_ones_go(either: Harness) -> None:
     meters = Meters()
-    recorder = Recorder(either.store, meters, "a")
+    recorder = ChartRecorder(either.store, meters, "a")
     ended(meters)
     await recorder.flush()
     either.clock.advance("3d")

@@ -8,7 +8,7 @@ import pytest
 from rota.app import Rota
 from rota.config import Config
 from rota.core.calendar.triggers import every
-from rota.engine.loops.expectation_watcher import Watchman
+from rota.engine.loops.expectation_watcher import ExpectationWatcher
 from rota.errors import Invalid, NotExpected, UnknownJob, UnknownSchedule
 from rota.testing import Harness
 
@@ -38,7 +38,7 @@ async def test_a_late_run_is_noticed_and_its_begin_too(either: Harness, caplog: 
 
 async def test_three_watchmen(either: Harness) -> None:
     await either.declare("crawl", expect={"success_every": "1h", "start_within": "1m"})
-    watchmen = [Watchman(either.store, either.config.expect) for _ in range(3)]
+    watchmen = [ExpectationWatcher(either.store, either.config.expect) for _ in range(3)]
     await either.enqueue("crawl")
     either.clock.advance("2h")
     await asyncio.gather(*(one.step() for one in watchmen))

@@ -22,7 +22,7 @@ from rota.registry import scope_providers
 from rota.store import Store, open_database
 from rota.store.databases.database import Row
 from rota.store.planning import fast_path, make_runs
-from rota.store.planning.make_runs import Pattern
+from rota.store.planning.make_runs import RunTemplate
 from rota.store.planning.plan import Providers
 from rota.store.schedules.schedule_operations import PLANNER, Planned
 from rota.store.schedules.schedule_row import ScheduleRow
@@ -324,7 +324,7 @@ async def test_a_schedule_that_breaks_planning_is_set_aside(harness: Harness, mo
     await make_schedule(harness.store, "good", every("1m"))
     plain_facts = make_runs.plain_facts
 
-    def breaks(row: ScheduleRow, pattern: Pattern, plan_time: int) -> Row:
+    def breaks(row: ScheduleRow, pattern: RunTemplate, plan_time: int) -> Row:
         if row.name == "bad":
             raise ZeroDivisionError("nobody thought of it")
         return plain_facts(row, pattern, plan_time)

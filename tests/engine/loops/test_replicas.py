@@ -12,12 +12,12 @@ import pytest
 
 from rota import Fail, Retry, Rota, cron
 from rota.client.client import Order
-from rota.core.runs.claim import SUSPECTS, NeededRequest
+from rota.core.runs.claim import SUSPECTS, RestrictedRequest
 from rota.core.runs.run import Enqueued, RunFilter
 from rota.core.states import RunState
 from rota.core.workers.replicas import Replica
 from rota.core.workers.requirements import met_by
-from rota.engine.loops.replica_conductor import Conductor
+from rota.engine.loops.replica_conductor import ReplicaConductor
 from rota.errors import Conflict, Invalid, UnknownRun
 from rota.store import Store, open_database
 from rota.store.databases.database import Tx
@@ -713,7 +713,7 @@ async def test_while_somebody_else_gives_one_away_a_worker_comes_again(postgres_
         run = await begun(harness, replicas=2)
         info = harness.worker("a").info
         met = met_by(info, await harness.store.known_needs())
-        request = NeededRequest(info.id, "a", ("default",), {"install": 1}, 30_000_000, 1, SUSPECTS, met)
+        request = RestrictedRequest(info.id, "a", ("default",), {"install": 1}, 30_000_000, 1, SUSPECTS, met)
         first = (await replicas(harness, run))[0].run_id
         other = await asyncpg.connect(postgres_url)
         async with other.transaction():
@@ -733,7 +733,7 @@ async def test_what_was_given_away_since_the_look_counts(postgres_url: str) -> N
         run = await begun(harness, replicas=2)
         info = harness.worker("a").info
         met = met_by(info, await harness.store.known_needs())
-        request = NeededRequest(info.id, "a", ("default",), {"install": 1}, 30_000_000, 1, SUSPECTS, met)
+        request = RestrictedRequest(info.id, "a", ("default",), {"install": 1}, 30_000_000, 1, SUSPECTS, met)
         last = (await replicas(harness, run))[1].run_id
 
         async def body(tx: Tx) -> None:
@@ -769,7 +769,7 @@ async def test_a_replica_that_ends_while_it_is_looked_at_is_looked_at_again(post
 async def test_conductors_that_step_at_once_make_each_replica_once(either: Harness) -> None:
     await either.declare("install", replicas=3)
     runs = [await either.enqueue("install") for _ in range(5)]
-    conductors = [Conductor(either.store, SECOND) for _ in range(6)]
+    conductors = [ReplicaConductor(either.store, SECOND) for _ in range(6)]
     await asyncio.gather(*(conductor.step() for conductor in conductors))
     await conduct(either)
     assert [len(await replicas(either, run)) for run in runs] == [3] * 5
@@ -789,7 +789,7 @@ async def test_of_many_that_claim_at_once_no_name_gets_two_replicas_of_a_run(pos
             info = harness.worker(name).info
             met = met_by(info, known)
             for _ in range(40):
-                request = NeededRequest(info.id, name, ("default",), {"install": 1}, 30_000_000, 2, SUSPECTS, met)
+                request = RestrictedRequest(info.id, name, ("default",), {"install": 1}, 30_000_000, 2, SUSPECTS, met)
                 for found in (await store.claim_needed(request)).claims:
                     parent = (await harness.run(found.run_id)).parent_id
                     assert parent is not None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rota import Context, Follows, Order, RunState, SyncContext
-from rota.core.runs.dependencies import Related
+from rota.core.runs.dependencies import RelatedRun
 from rota.errors import Invalid, UnknownRun
 from rota.job import Job
 from rota.store.databases.foreign_connection import statements
@@ -16,7 +16,7 @@ from rota.testing import Harness
 from tests.support import isolated_jobs
 
 
-def told(parents: Sequence[Related]) -> list[list[Any]]:
+def told(parents: Sequence[RelatedRun]) -> list[list[Any]]:
     return [[parent.id, parent.job, str(parent.state), parent.result] for parent in parents]
 
 

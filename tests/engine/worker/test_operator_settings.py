@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from rota import Context, RunState
-from rota.core.workers.worker import Asked, WorkerSettings, WorkerState, write_asked
+from rota.core.workers.worker import OperatorRequest, WorkerSettings, WorkerState, write_asked
 from rota.engine.engine import Engine, worker_info
 from rota.engine.worker.heartbeat import Beat
 from rota.engine.worker.worker import Worker
@@ -38,7 +38,7 @@ def still_worker(harness: Harness, **settings: Any) -> Worker:
 
 def tell(worker: Worker, state: WorkerState = WorkerState.WORKING, **settings: Any) -> None:
     """As the heartbeat's answer does."""
-    asked = write_asked(Asked(state, WorkerSettings(**settings)))
+    asked = write_asked(OperatorRequest(state, WorkerSettings(**settings)))
     worker.heard(Beat(0.0, {}, Extended(set(), set(), asked)))
 
 
@@ -226,7 +226,11 @@ async def started(harness: Harness) -> Any:
 
 @pytest.mark.parametrize(
     "asked",
-    ["no json", '{"state": "dancing"}', write_asked(Asked(settings=WorkerSettings(heartbeat=timedelta(days=1))))],
+    [
+        "no json",
+        '{"state": "dancing"}',
+        write_asked(OperatorRequest(settings=WorkerSettings(heartbeat=timedelta(days=1)))),
+    ],
 )
 async def test_what_cannot_be_done_is_left(harness: Harness, asked: str, caplog: pytest.LogCaptureFixture) -> None:
     Gate(harness)

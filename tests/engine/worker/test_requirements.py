@@ -11,7 +11,7 @@ import pytest
 from rota import Retry, cron
 from rota.client.client import Order
 from rota.core.states import RunState
-from rota.core.workers.requirements import Needs
+from rota.core.workers.requirements import Requirements
 from rota.errors import Invalid, LeaseLost, RunIsFinal
 from rota.store import open_database
 from rota.store.databases.database import Tx
@@ -352,7 +352,7 @@ async def test_an_enqueue_keeps_the_needs_of_its_runs(postgres_url: str, monkeyp
     """The order is forced: it has looked for them, and its runs are not there yet, while they are pruned; and it
     comes while they are being pruned."""
     monkeypatch.setattr(requirements, "_MANY", 0)
-    wanted = Needs(only_workers=("a",))
+    wanted = Requirements(only_workers=("a",))
     async with Harness(url=postgres_url) as harness:
         database, other = harness.store.database, open_database(postgres_url)
         await database.transact(lambda tx: requirements.make(tx, [wanted]))

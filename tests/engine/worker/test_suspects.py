@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from rota import Outcome, RunState
-from rota.core.runs.claim import AT_ONCE, Ask, Claim, ClaimRequest
+from rota.core.runs.claim import AT_ONCE, Claim, ClaimRequest, QueueRequest
 from rota.core.runs.outcome import Report
 from rota.engine.worker.suspects import Suspects
 from rota.testing import Harness
@@ -45,8 +45,8 @@ class Life:
 
     async def claim(self) -> list[Claim]:
         worker_id, known, lease = self._facts
-        suspects = await self._suspects.claim((Ask("default", 1),), 0.0)
-        plain = ClaimRequest(worker_id, (Ask("default", 4),), known, lease, AT_ONCE)
+        suspects = await self._suspects.claim((QueueRequest("default", 1),), 0.0)
+        plain = ClaimRequest(worker_id, (QueueRequest("default", 4),), known, lease, AT_ONCE)
         return suspects + await self._store.claim(plain)
 
 

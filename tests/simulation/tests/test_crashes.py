@@ -11,8 +11,8 @@ import pytest
 from rota.core.progress.notes import Notes
 from rota.core.runs.outcome import Report
 from rota.engine.handlers import transaction
-from rota.engine.handlers.context_backend import WorkerDesk
-from rota.engine.worker.operator_settings import Orders
+from rota.engine.handlers.context_backend import WorkerBackend
+from rota.engine.worker.operator_settings import OperatorSettings
 from rota.engine.worker.reporter import Reporter
 from rota.errors import RotaError
 from rota.store.databases import held_transaction, statements
@@ -170,10 +170,10 @@ def forgets_keys(patch: pytest.MonkeyPatch) -> None:
 def does_steps_again(patch: pytest.MonkeyPatch) -> None:
     """An attempt does not ask what earlier ones have done."""
 
-    async def nothing(_: WorkerDesk) -> dict[str, str | None]:
+    async def nothing(_: WorkerBackend) -> dict[str, str | None]:
         return {}
 
-    patch.setattr(WorkerDesk, "_results_before", nothing)
+    patch.setattr(WorkerBackend, "_results_before", nothing)
 
 
 def ends_later(patch: pytest.MonkeyPatch) -> None:
@@ -187,7 +187,7 @@ def ends_later(patch: pytest.MonkeyPatch) -> None:
 
 def never_drains(patch: pytest.MonkeyPatch) -> None:
     """A worker claims whatever it was asked."""
-    patch.setattr(Orders, "may_claim", True)
+    patch.setattr(OperatorSettings, "may_claim", True)
 
 
 PLANTED = {

@@ -1,10 +1,10 @@
-"""Tokens: only their digest is kept; they expire, are revoked, and are noted."""
+"""TokensClient: only their digest is kept; they expire, are revoked, and are noted."""
 
 from datetime import timedelta
 
 import pytest
 
-from rota.client.access.tokens import Tokens
+from rota.client.access.tokens import TokensClient
 from rota.core.access.roles import Role
 from rota.errors import Conflict, Invalid, UnknownToken
 from rota.store import Store
@@ -12,11 +12,11 @@ from tests.support.clock import ManualClock
 
 
 @pytest.fixture
-def tokens(store: Store) -> Tokens:
-    return Tokens(store)
+def tokens(store: Store) -> TokensClient:
+    return TokensClient(store)
 
 
-async def test_a_token_is_good_until_it_expires(tokens: Tokens, clock: ManualClock) -> None:
+async def test_a_token_is_good_until_it_expires(tokens: TokensClient, clock: ManualClock) -> None:
     issued = await tokens.create("ci", "viewer", expires="1h")
     clock.advance(timedelta(minutes=59))
     assert (await tokens.check(issued.secret)) is not None
@@ -24,13 +24,13 @@ async def test_a_token_is_good_until_it_expires(tokens: Tokens, clock: ManualClo
     assert (await tokens.check(issued.secret)) is None
 
 
-async def test_one_without_an_end_stays_good(tokens: Tokens, clock: ManualClock) -> None:
+async def test_one_without_an_end_stays_good(tokens: TokensClient, clock: ManualClock) -> None:
     issued = await tokens.create("ci", "viewer", expires=None)
     clock.advance(timedelta(days=10_000))
     assert (await tokens.check(issued.secret)) is not None
 
 
-async def test_what_is_stored_does_not_sign_anybody_in(tokens: Tokens, store: Store) -> None:
+async def test_what_is_stored_does_not_sign_anybody_in(tokens: TokensClient, store: Store) -> None:
     issued = await tokens.create("ci", Role.ADMIN)
 
     async def everything(tx):  # type: ignore[no-untyped-def]
@@ -43,7 +43,7 @@ async def test_what_is_stored_does_not_sign_anybody_in(tokens: Tokens, store: St
         assert await tokens.check(f"rota_{issued.token.id}_{value}") is None
 
 
-async def test_a_revoked_one_is_none_and_its_sessions_end(tokens: Tokens) -> None:
+async def test_a_revoked_one_is_none_and_its_sessions_end(tokens: TokensClient) -> None:
     issued = await tokens.create("ci", "operator")
     session = await tokens.open_session(issued.token)
     assert await tokens.check_session(session) is not None
@@ -53,19 +53,19 @@ async def test_a_revoked_one_is_none_and_its_sessions_end(tokens: Tokens) -> Non
     assert await tokens.revoke(issued.token.id, actor="bob") == revoked
 
 
-async def test_a_session_ends_by_itself(tokens: Tokens, clock: ManualClock) -> None:
+async def test_a_session_ends_by_itself(tokens: TokensClient, clock: ManualClock) -> None:
     session = await tokens.open_session((await tokens.create("ci", "viewer", expires=None)).token)
     clock.advance(timedelta(hours=12))
     assert await tokens.check_session(session) is None
 
 
-async def test_a_session_ends_with_its_token(tokens: Tokens, clock: ManualClock) -> None:
+async def test_a_session_ends_with_its_token(tokens: TokensClient, clock: ManualClock) -> None:
     session = await tokens.open_session((await tokens.create("ci", "viewer", expires="1h")).token)
     clock.advance(timedelta(hours=2))
     assert await tokens.check_session(session) is None
 
 
-async def test_a_name_is_free_again_once_it_is_revoked(tokens: Tokens) -> None:
+async def test_a_name_is_free_again_once_it_is_revoked(tokens: TokensClient) -> None:
     await tokens.create("ci", "viewer")
     with pytest.raises(Conflict, match="called 'ci' already"):
         await tokens.create("ci", "viewer")
@@ -74,7 +74,7 @@ async def test_a_name_is_free_again_once_it_is_revoked(tokens: Tokens) -> None:
     assert [token.id for token in await tokens.list() if token.revoked_at is None] == [again.token.id]
 
 
-async def test_when_it_was_used_is_written_once_a_minute(tokens: Tokens, clock: ManualClock) -> None:
+async def test_when_it_was_used_is_written_once_a_minute(tokens: TokensClient, clock: ManualClock) -> None:
     issued = await tokens.create("ci", "viewer")
     await tokens.check(issued.secret)
     (first,) = await tokens.list()
@@ -89,7 +89,7 @@ async def test_when_it_was_used_is_written_once_a_minute(tokens: Tokens, clock: 
     assert used_at > first.used_at
 
 
-async def test_what_was_done_to_tokens_is_in_the_audit(tokens: Tokens, store: Store) -> None:
+async def test_what_was_done_to_tokens_is_in_the_audit(tokens: TokensClient, store: Store) -> None:
     issued = await tokens.create("ci", "viewer", actor="ada")
     await tokens.revoke("ci", actor="bob")
     told = [(event.type, event.actor) for event in await store.events.audit({"kind": "token"}, 10, None)]
@@ -97,7 +97,7 @@ async def test_what_was_done_to_tokens_is_in_the_audit(tokens: Tokens, store: St
     assert not any(issued.secret in str(event) for event in await store.events.audit({"kind": "token"}, 10, None))
 
 
-async def test_bad_wishes(tokens: Tokens) -> None:
+async def test_bad_wishes(tokens: TokensClient) -> None:
     with pytest.raises(Invalid, match="no role is called 'amdin'"):
         await tokens.create("ci", "amdin")
     with pytest.raises(Invalid, match="longer than nothing"):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from rota.errors import Invalid, Unavailable
-from rota.store.databases.batcher import Gatherer
+from rota.store.databases.batcher import Batcher
 
 
 async def test_an_item_that_comes_as_the_last_sender_ends_is_sent() -> None:
@@ -18,7 +18,7 @@ async def test_an_item_that_comes_as_the_last_sender_ends_is_sent() -> None:
         await gate.wait()
         return list(items)
 
-    gatherer = Gatherer(send)
+    gatherer = Batcher(send)
 
     async def twice(item: int) -> int:
         await gatherer.add(item)
@@ -42,7 +42,7 @@ async def test_one_that_is_refused_is_refused_alone() -> None:
             raise Invalid("bad")
         return [item.upper() for item in items]
 
-    gatherer = Gatherer(send)
+    gatherer = Batcher(send)
     answers = await asyncio.gather(
         *(gatherer.add(item) for item in ("a", "b", "bad", "c", "bad", "d")), return_exceptions=True
     )
@@ -55,7 +55,7 @@ async def test_when_the_database_is_away_all_are_told() -> None:
     async def send(items: Sequence[str]) -> list[str]:
         raise Unavailable("away")
 
-    gatherer = Gatherer(send)
+    gatherer = Batcher(send)
     with pytest.raises(Unavailable):
         await gatherer.add("a")
     with pytest.raises(Unavailable):

@@ -13,9 +13,9 @@ from functools import partial
 import pytest
 
 from rota.core.jobs.job import Retention
-from rota.core.runs.claim import AT_ONCE, PLAIN, Ask, ClaimRequest, LimitedRequest, NeededRequest
+from rota.core.runs.claim import AT_ONCE, PLAIN, ClaimRequest, LimitedRequest, QueueRequest, RestrictedRequest
 from rota.core.states import Outcome
-from rota.core.workers.requirements import Met
+from rota.core.workers.requirements import MetRequirements
 from rota.store import Store
 from rota.store.databases.pinned_plans import PINNED
 from rota.store.databases.postgres import postgres
@@ -43,18 +43,18 @@ Operation = Callable[[Store], Awaitable[object]]
 
 
 async def claim(store: Store) -> None:
-    asks = (Ask("default", FEW), Ask("nobody's", FEW))
+    asks = (QueueRequest("default", FEW), QueueRequest("nobody's", FEW))
     assert len(await store.claim(ClaimRequest(WORKER.id, asks, KNOWN, LEASE_MICROS, PLAIN))) == FEW
 
 
 async def claim_parts(store: Store) -> None:
-    request = ClaimRequest(WORKER.id, (Ask("parts", FEW),), KNOWN, LEASE_MICROS, AT_ONCE)
+    request = ClaimRequest(WORKER.id, (QueueRequest("parts", FEW),), KNOWN, LEASE_MICROS, AT_ONCE)
     assert len(await store.claim(request)) == FEW
 
 
 async def report(store: Store) -> None:
     """Half of them well, half not: these are tried again."""
-    claims = await store.claim(ClaimRequest(WORKER.id, (Ask("default", FEW),), KNOWN, LEASE_MICROS, PLAIN))
+    claims = await store.claim(ClaimRequest(WORKER.id, (QueueRequest("default", FEW),), KNOWN, LEASE_MICROS, PLAIN))
     await store.extend(WORKER, [(one.run_id, one.fence) for one in claims], LEASE_MICROS)
     told = [report_of(one, Outcome.SUCCEEDED) for one in claims[::2]]
     told += [report_of(one, Outcome.FAILED, retry_in=1_000_000) for one in claims[1::2]]
@@ -69,14 +69,14 @@ async def claim_limited(store: Store) -> None:
 
 
 async def claim_needed(store: Store) -> None:
-    met = Met((depths.NEED,))
-    request = NeededRequest(WORKER.id, "worker", ("default",), KNOWN, LEASE_MICROS, FEW, PLAIN, met)
+    met = MetRequirements((depths.NEED,))
+    request = RestrictedRequest(WORKER.id, "worker", ("default",), KNOWN, LEASE_MICROS, FEW, PLAIN, met)
     assert len((await store.claim_needed(request)).claims) == FEW
 
 
 async def claim_replicas(store: Store) -> None:
-    met = Met((), ("@worker",), ("*",))
-    request = NeededRequest(WORKER.id, "worker", ("default",), KNOWN, LEASE_MICROS, FEW, PLAIN, met)
+    met = MetRequirements((), ("@worker",), ("*",))
+    request = RestrictedRequest(WORKER.id, "worker", ("default",), KNOWN, LEASE_MICROS, FEW, PLAIN, met)
     assert len((await store.claim_needed(request)).claims) == FEW
 
 

@@ -22,7 +22,7 @@ from rota.store import Store
 from rota.store.databases.database import Row, Tx
 from rota.store.databases.postgres import postgres
 from rota.store.databases.postgres.postgres import PostgresDatabase, PostgresTx
-from rota.store.external.external import Ended, Ending, StepWord
+from rota.store.external.external import Ended, ExternalReport, StepReport
 from rota.store.limits import slots
 from rota.store.runs import enqueue as enqueues
 from rota.store.schedules import change, trigger_now
@@ -261,9 +261,9 @@ async def answer_of(act: Coroutine[Any, Any, Any]) -> Any:
 async def test_two_outsiders_end_the_same_run_otherwise(postgres_store: Store, meet: Meet) -> None:
     run_id, fence = await put_and_hand_over(postgres_store)
     outside = postgres_store.outside
-    failed = Ending(Outcome.FAILED, error=RunError("Jam", "paper"), retry=False)
+    failed = ExternalReport(Outcome.FAILED, error=RunError("Jam", "paper"), retry=False)
     answers = await meet(
-        ("lock_outside", lambda: _state(outside.finish(run_id, fence, Ending(Outcome.SUCCEEDED)))),
+        ("lock_outside", lambda: _state(outside.finish(run_id, fence, ExternalReport(Outcome.SUCCEEDED)))),
         ("lock_held", lambda: _state(outside.finish(run_id, fence, failed))),
     )
     state = await state_of(postgres_store, run_id)
@@ -279,7 +279,10 @@ async def _state(ending: Coroutine[Any, Any, Ended]) -> Any:
 async def test_an_outsider_ends_it_as_it_is_cancelled(postgres_store: Store, meet: Meet) -> None:
     run_id, fence = await put_and_hand_over(postgres_store)
     answers = await meet(
-        ("lock_outside", lambda: _state(postgres_store.outside.finish(run_id, fence, Ending(Outcome.SUCCEEDED)))),
+        (
+            "lock_outside",
+            lambda: _state(postgres_store.outside.finish(run_id, fence, ExternalReport(Outcome.SUCCEEDED))),
+        ),
         ("lock_lease", lambda: answer_of(postgres_store.cancel(run_id, None, "ann"))),
     )
     assert answers[0] is RunState.SUCCEEDED
@@ -291,7 +294,10 @@ async def test_an_outsider_ends_it_as_its_time_is_up(postgres_store: Store, cloc
     run_id, fence = await put_and_hand_over(postgres_store)
     clock.advance(2 * HOUR / 1_000_000 * SECOND)
     said, reaped = await meet(
-        ("lock_outside", lambda: _state(postgres_store.outside.finish(run_id, fence, Ending(Outcome.SUCCEEDED)))),
+        (
+            "lock_outside",
+            lambda: _state(postgres_store.outside.finish(run_id, fence, ExternalReport(Outcome.SUCCEEDED))),
+        ),
         ("lock_expired", lambda: postgres_store.reap(10)),
     )
     taken = reaped.requeued + reaped.ended
@@ -301,7 +307,7 @@ async def test_an_outsider_ends_it_as_its_time_is_up(postgres_store: Store, cloc
 async def test_it_is_handed_over_as_somebody_quick_ends_the_step(postgres_store: Store, meet: Meet) -> None:
     """Whichever comes first, nobody waits for a step that is done."""
     held = await put_and_claim(postgres_store)
-    word = StepWord("approval", StepState.SUCCEEDED, "1")
+    word = StepReport("approval", StepState.SUCCEEDED, "1")
     await meet(
         ("lock_leases", lambda: tell(postgres_store, held, Outcome.SNOOZED, wait=Wait(HOUR, "approval"))),
         ("lock_held", lambda: answer_of(postgres_store.outside.step(held.run_id, held.fence, word))),

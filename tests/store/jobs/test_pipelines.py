@@ -8,7 +8,7 @@ import pytest
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.pipelines import Part
-from rota.core.runs.claim import SUSPECTS, Ask, ClaimRequest
+from rota.core.runs.claim import SUSPECTS, ClaimRequest, QueueRequest
 from rota.core.runs.outcome import Report
 from rota.core.states import Outcome, RunState
 from rota.errors import Unavailable
@@ -138,7 +138,7 @@ async def test_an_end_and_a_loss_of_the_same_part(postgres_store: Store, clock: 
 
 
 def _asking() -> ClaimRequest:
-    return ClaimRequest("worker-9", (Ask("default", 10),), {"first": 1}, 30_000_000, SUSPECTS)
+    return ClaimRequest("worker-9", (QueueRequest("default", 10),), {"first": 1}, 30_000_000, SUSPECTS)
 
 
 async def _blocked(store: Store) -> None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from rota.core.calendar.triggers import cron, every
-from rota.core.ledger.occurrences import Again, Occurrence, Place, Wanted, place_after
+from rota.core.ledger.occurrences import Occurrence, OccurrenceQuery, PagePosition, Replacement, place_after
 from rota.core.ledger.verify import Verification
 from rota.core.states import Outcome
 from rota.store import Store
@@ -41,7 +41,7 @@ async def test_explanations_agree_with_the_ledger(store: Store, clock: ManualClo
     await life.begin()
     for _ in range(60):
         await life.step()
-    records = await store.ledger.occurrences("s", Wanted(start, clock.micros(), 10_000))
+    records = await store.ledger.occurrences("s", OccurrenceQuery(start, clock.micros(), 10_000))
     own = {(r.plan_time, r.scope) for r in records if r.plan_time is not None}
     for record in records:
         if record.kind != "paused":
@@ -82,7 +82,7 @@ def told(found: Verification) -> list[tuple[str, int | None, int | None]]:
 async def test_what_happened_is_told_in_order(store: Store, clock: ManualClock) -> None:
     start = clock.micros()
     await outage(store, clock)
-    records = await store.ledger.occurrences("s", Wanted(start, clock.micros() + 2 * MINUTE, 100))
+    records = await store.ledger.occurrences("s", OccurrenceQuery(start, clock.micros() + 2 * MINUTE, 100))
     assert [(r.kind, r.count, r.state) for r in records] == [
         ("ran", 1, "succeeded"), ("ran", 1, "succeeded"), ("missed", 49, None), ("coalesced", 10, None),
         ("ran", 1, "succeeded"), ("skipped", 1, "skipped"), ("ran", 1, "queued"), ("pending", 1, None),
@@ -93,7 +93,7 @@ async def test_what_happened_is_told_in_order(store: Store, clock: ManualClock) 
     assert records[3].to_at == instant(start + 61 * MINUTE)
     assert {r.revision for r in records} == {1}
     assert (await store.ledger.verify("s")).plan_times == 64
-    assert len(await store.ledger.occurrences("s", Wanted(start, clock.micros(), 3))) == 3
+    assert len(await store.ledger.occurrences("s", OccurrenceQuery(start, clock.micros(), 3))) == 3
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
@@ -111,13 +111,13 @@ async def test_page_after_page_tells_the_same(store: Store, clock: ManualClock, 
     clock.advance(minutes(1))
     await plan(store)
     end = clock.micros() + 2 * MINUTE
-    whole = await store.ledger.occurrences("s", Wanted(start, end, 100))
+    whole = await store.ledger.occurrences("s", OccurrenceQuery(start, end, 100))
     assert {one.kind for one in whole} == {"ran", "missed", "coalesced", "skipped", "paused", "pending"}
     found: list[Occurrence] = []
-    place: Place | None = None
+    place: PagePosition | None = None
     while True:
         past = (0, 0) if place is None else (micros_at(place.at), place.told)
-        page = await store.ledger.occurrences("s", Wanted(start, end, size, *past))
+        page = await store.ledger.occurrences("s", OccurrenceQuery(start, end, size, *past))
         found += page
         place = place_after(page, place)
         if len(page) < size:
@@ -130,10 +130,10 @@ async def test_a_pause_is_told_with_its_reason(store: Store, clock: ManualClock)
     await make_schedule(store, scopes=[("shop", "a"), ("shop", "b")])
     await store.schedules.pause("s", "moving", "me", None)
     clock.advance(minutes(10))
-    (record,) = await store.ledger.occurrences("s", Wanted(start, clock.micros(), 100))
+    (record,) = await store.ledger.occurrences("s", OccurrenceQuery(start, clock.micros(), 100))
     assert (record.kind, record.count, record.reason, record.scope) == ("paused", 10, "paused: moving", None)
     await store.schedules.resume("s", "skip", "me")
-    (record,) = await store.ledger.occurrences("s", Wanted(start, clock.micros(), 100))
+    (record,) = await store.ledger.occurrences("s", OccurrenceQuery(start, clock.micros(), 100))
     assert (record.kind, record.count, record.revision) == ("paused", 10, 2)
     assert (await store.ledger.verify("s")).ok
 
@@ -149,7 +149,7 @@ async def test_what_held_a_schedule_is_told_though_its_job_was_paused_too(store:
     clock.advance(minutes(2))
     await edit(store, "s", priority=3)
     clock.advance(minutes(2))
-    records = await store.ledger.occurrences("s", Wanted(start, clock.micros(), 100))
+    records = await store.ledger.occurrences("s", OccurrenceQuery(start, clock.micros(), 100))
     assert [(r.kind, r.count, r.reason) for r in records] == [("paused", 2, "paused: mine")] * 4
     said = "paused: mine by ann, since " + instant(start).isoformat().replace("+00:00", "Z")
     for minute in (1, 3, 5):
@@ -165,7 +165,7 @@ async def test_a_job_that_is_still_paused_holds_a_schedule_that_was_resumed(stor
     clock.advance(minutes(2))
     await store.schedules.resume("s", "skip", "ann")
     clock.advance(minutes(2))
-    records = await store.ledger.occurrences("s", Wanted(start, clock.micros(), 100))
+    records = await store.ledger.occurrences("s", OccurrenceQuery(start, clock.micros(), 100))
     assert [(r.count, r.reason) for r in records] == [(2, "paused: mine"), (2, "job paused")]
 
 
@@ -177,15 +177,15 @@ async def test_what_was_made_up_for_is_told_with_the_run_that_did(store: Store, 
         await plan(store)
     (claimed,) = await claim(store)
     await tell(store, claimed, Outcome.FAILED)
-    records = await store.ledger.occurrences("s", Wanted(start, clock.micros(), 100))
+    records = await store.ledger.occurrences("s", OccurrenceQuery(start, clock.micros(), 100))
     assert [(r.kind, r.state, r.again) for r in records] == [("ran", "failed", None), ("skipped", "skipped", None)]
     made = (await store.ledger.backfill("s", Order(start + MINUTE, clock.micros(), ran="failed"))).runs
     await finish(store, *await claim_limited(store))
     (held,) = await claim_limited(store)
     await tell(store, held, Outcome.FAILED)
     last = (await store.ledger.backfill("s", Order(start + MINUTE, clock.micros(), ran="failed"))).runs
-    again = [Again(made[0], "succeeded"), Again(last[0], "queued")]
-    records = await store.ledger.occurrences("s", Wanted(start, clock.micros(), 100))
+    again = [Replacement(made[0], "succeeded"), Replacement(last[0], "queued")]
+    records = await store.ledger.occurrences("s", OccurrenceQuery(start, clock.micros(), 100))
     assert [(r.kind, r.state, r.again) for r in records] == [
         ("ran", "failed", again[0]), ("skipped", "skipped", again[1]),
     ]  # fmt: skip
@@ -210,8 +210,8 @@ async def test_a_retry_of_a_retry_is_the_newest(store: Store, clock: ManualClock
         last = copy.id
         (claimed,) = await claim(store)
         await tell(store, claimed, Outcome.FAILED)
-    (record,) = await store.ledger.occurrences("s", Wanted(clock.micros() - MINUTE, clock.micros(), 100))
-    assert record.again == Again(last, "failed")
+    (record,) = await store.ledger.occurrences("s", OccurrenceQuery(clock.micros() - MINUTE, clock.micros(), 100))
+    assert record.again == Replacement(last, "failed")
 
 
 @pytest.mark.parametrize("limit", [100, 4, 2])
@@ -226,7 +226,7 @@ async def test_what_was_backfilled_is_no_part_of_the_pause(store: Store, clock: 
     await plan(store)
     clock.advance(minutes(10))
     await store.ledger.backfill("s", Order(start + 4 * MINUTE, start + 6 * MINUTE))
-    records = await store.ledger.occurrences("s", Wanted(start + 3 * MINUTE, clock.micros(), limit))
+    records = await store.ledger.occurrences("s", OccurrenceQuery(start + 3 * MINUTE, clock.micros(), limit))
     told_in_order = [("paused", 1, 3, 3), ("ran", 1, 4, 4), ("ran", 1, 5, 5), ("ran", 1, 6, 6), ("paused", 6, 7, 12)]
     assert [
         (r.kind, r.count, minute_of(r.plan_time or r.from_at, start), minute_of(r.plan_time or r.to_at, start))
@@ -348,11 +348,11 @@ async def test_max_runs_ends_what_it_names(store: Store, clock: ManualClock, mod
     for _ in range(5):
         clock.advance(timedelta(minutes=1))
         await plan(store)
-    whole = await store.ledger.occurrences("s", Wanted(start, clock.micros(), 100))
+    whole = await store.ledger.occurrences("s", OccurrenceQuery(start, clock.micros(), 100))
     assert [record.kind for record in whole] == ["ran", "ran"]
     await store.schedules.pause("s", None, None, None)
     clock.advance(timedelta(minutes=5))
-    assert await store.ledger.occurrences("s", Wanted(start, clock.micros(), 100)) == whole
+    assert await store.ledger.occurrences("s", OccurrenceQuery(start, clock.micros(), 100)) == whole
     await store.schedules.resume("s", mode, None)
     clock.advance(timedelta(minutes=5))
     await store.pause_job("work", None, "me")
@@ -360,7 +360,7 @@ async def test_max_runs_ends_what_it_names(store: Store, clock: ManualClock, mod
     await store.resume_job("work", mode, "me")
     clock.advance(timedelta(minutes=5))
     await plan(store)
-    assert await store.ledger.occurrences("s", Wanted(start, clock.micros(), 100)) == whole
+    assert await store.ledger.occurrences("s", OccurrenceQuery(start, clock.micros(), 100)) == whole
     found = await store.ledger.verify("s")
     assert (found.ok, found.plan_times) == (True, 2)
 
@@ -377,7 +377,7 @@ async def test_a_schedule_that_ended_goes_on_when_it_may(store: Store, clock: Ma
     await store.schedules.resume("s", "skip", "me")
     clock.advance(timedelta(minutes=2))
     await plan(store)
-    records = await store.ledger.occurrences("s", Wanted(start, clock.micros(), 100))
+    records = await store.ledger.occurrences("s", OccurrenceQuery(start, clock.micros(), 100))
     assert [(r.kind, r.count, r.reason) for r in records if r.kind != "coalesced"] == [
         ("ran", 1, None), ("paused", 3, "paused: mine"), ("ran", 1, None),
     ]  # fmt: skip

@@ -21,7 +21,7 @@ from rota.core.runs.run import RunError, RunFilter
 from rota.core.states import Outcome, RunState
 from rota.errors import Conflict
 from rota.store import Store
-from rota.store.external.external import Ending, StepWord
+from rota.store.external.external import ExternalReport, StepReport
 from rota.values.actor import POLICY
 from tests.support.accounts import rows
 from tests.support.clock import SECOND, ManualClock
@@ -121,13 +121,13 @@ class Lives:
     async def end_outside(self) -> None:
         """Also again, and otherwise."""
         outcome = self.chance.choice([Outcome.SUCCEEDED, Outcome.SUCCEEDED, Outcome.FAILED, Outcome.CANCELLED])
-        ending = Ending(outcome, result="1", error=ERROR if outcome is Outcome.FAILED else None)
+        ending = ExternalReport(outcome, result="1", error=ERROR if outcome is Outcome.FAILED else None)
         for held in self.held and self.chance.sample(self.held, 1):
             with contextlib.suppress(Conflict):
                 await self.store.outside.finish(held.run_id, held.fence, ending)
 
     async def say_outside(self) -> None:
-        word = StepWord("approval", self.chance.choice([StepState.RUNNING, StepState.SUCCEEDED]), "2")
+        word = StepReport("approval", self.chance.choice([StepState.RUNNING, StepState.SUCCEEDED]), "2")
         for held in self.held and self.chance.sample(self.held, 1):
             with contextlib.suppress(Conflict):
                 await self.store.outside.progress(held.run_id, held.fence, 30_000_000, 50, "half")

@@ -16,7 +16,7 @@ from rota.errors import LimitReached
 from rota.store import Store, open_database
 from rota.store.databases.database import Row, Tx
 from rota.store.limits import slots
-from rota.store.limits.slots import Limited
+from rota.store.limits.slots import LimitedClaims
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs import (
     LEASE,
@@ -365,7 +365,7 @@ async def test_a_claim_does_not_count_before_another_has_committed(postgres_url:
     await stores[0].enqueue([make(THREE) for _ in range(5)])
     taken, may_commit = asyncio.Event(), asyncio.Event()
 
-    async def slowly(tx: Tx) -> Limited:
+    async def slowly(tx: Tx) -> LimitedClaims:
         found = await slots.claim(
             tx, LimitedRequest("slow", "slow", ("default",), {"work": 1}, LEASE_MICROS, 2, SUSPECTS)
         )

@@ -1,4 +1,4 @@
-"""Hints for subscribers: what changed since they looked, from real commits, a look at a time."""
+"""ChangePoller for subscribers: what changed since they looked, from real commits, a look at a time."""
 
 import asyncio
 import contextlib
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from rota.client.changes import Hints
+from rota.client.changes import ChangePoller
 from rota.client.subscription import Hint, Subscription
 from rota.core.states import Outcome, RunState
 from rota.errors import Invalid, Unavailable, UnknownRun
@@ -37,8 +37,8 @@ def rest() -> Rest:
 
 
 @pytest.fixture
-async def hints(store: Store, rest: Rest) -> AsyncIterator[Hints]:
-    made = Hints(store, rest)
+async def hints(store: Store, rest: Rest) -> AsyncIterator[ChangePoller]:
+    made = ChangePoller(store, rest)
     yield made
     await made.close()
 
@@ -57,7 +57,7 @@ async def waits(subscription: Subscription) -> bool:
     return True
 
 
-async def test_first_how_it_is_then_each_change(store: Store, second: Store, hints: Hints) -> None:
+async def test_first_how_it_is_then_each_change(store: Store, second: Store, hints: ChangePoller) -> None:
     run_id = await put(store)
     topic = f"run:{run_id}"
     async with hints.subscribe([topic]) as subscription:
@@ -79,7 +79,7 @@ async def test_first_how_it_is_then_each_change(store: Store, second: Store, hin
     assert len({hint.version for hint in states}) == 4
 
 
-async def test_progress_steps_and_logs_are_changes_too(store: Store, hints: Hints) -> None:
+async def test_progress_steps_and_logs_are_changes_too(store: Store, hints: ChangePoller) -> None:
     held = await put_and_claim(store)
     async with hints.subscribe([f"run:{held.run_id}"]) as subscription:
         seen = [await next_of(subscription)]
@@ -105,7 +105,7 @@ async def write(store: Store, sql: str, run_id: str) -> None:
     await store.database.transact(body)
 
 
-async def test_what_others_do_is_no_hint(store: Store, hints: Hints) -> None:
+async def test_what_others_do_is_no_hint(store: Store, hints: ChangePoller) -> None:
     run_id = await put(store)
     async with hints.subscribe([f"run:{run_id}"]) as subscription:
         await next_of(subscription)
@@ -114,7 +114,7 @@ async def test_what_others_do_is_no_hint(store: Store, hints: Hints) -> None:
         assert await waits(subscription)
 
 
-async def test_a_slow_subscriber_gets_the_last_of_many(store: Store, hints: Hints) -> None:
+async def test_a_slow_subscriber_gets_the_last_of_many(store: Store, hints: ChangePoller) -> None:
     run_id = await put(store)
     async with hints.subscribe([f"run:{run_id}", "runs"]) as subscription:
         await next_of(subscription), await next_of(subscription)
@@ -131,7 +131,7 @@ async def test_a_slow_subscriber_gets_the_last_of_many(store: Store, hints: Hint
         assert await waits(subscription)
 
 
-async def test_coarse_topics_tell_that_something_was_written(store: Store, second: Store, hints: Hints) -> None:
+async def test_coarse_topics_tell_that_something_was_written(store: Store, second: Store, hints: ChangePoller) -> None:
     async with hints.subscribe(["runs", "schedules", "workers", "queues"]) as subscription:
         first = [await next_of(subscription) for _ in range(4)]
         await second.pause_queue("mail", None, None)
@@ -142,7 +142,7 @@ async def test_coarse_topics_tell_that_something_was_written(store: Store, secon
 
 
 async def test_a_look_at_what_nobody_wrote_reads_nothing(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    hints = Hints(sqlite_store, Rest())
+    hints = ChangePoller(sqlite_store, Rest())
     run_id = await put(sqlite_store)
     async with hints.subscribe([f"run:{run_id}", "runs"]) as subscription:
         await next_of(subscription), await next_of(subscription)
@@ -156,13 +156,13 @@ async def test_a_look_at_what_nobody_wrote_reads_nothing(sqlite_store: Store, mo
             assert not await hints.step()
 
 
-async def test_a_run_that_is_not_there(store: Store, hints: Hints) -> None:
+async def test_a_run_that_is_not_there(store: Store, hints: ChangePoller) -> None:
     nobody = new_id()
     async with hints.subscribe([f"run:{nobody}"]) as subscription:
         assert await next_of(subscription) == Hint(f"run:{nobody}", nobody, None, 0)
 
 
-async def test_one_who_comes_later_is_told_how_it_is(store: Store, hints: Hints) -> None:
+async def test_one_who_comes_later_is_told_how_it_is(store: Store, hints: ChangePoller) -> None:
     run_id = await put(store)
     async with hints.subscribe([f"run:{run_id}"]) as early:
         await next_of(early)
@@ -175,7 +175,7 @@ async def test_one_who_comes_during_a_look_is_told_by_the_next(
     sqlite_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though nothing was written since."""
-    hints = Hints(sqlite_store, Rest())
+    hints = ChangePoller(sqlite_store, Rest())
     first, other = await put(sqlite_store), await put(sqlite_store)
     late: list[Subscription] = []
     look = sqlite_store.watch.runs
@@ -193,7 +193,7 @@ async def test_one_who_comes_during_a_look_is_told_by_the_next(
         await late[0].close()
 
 
-async def test_nobody_looks_while_nobody_subscribes(store: Store, hints: Hints, rest: Rest) -> None:
+async def test_nobody_looks_while_nobody_subscribes(store: Store, hints: ChangePoller, rest: Rest) -> None:
     assert rest.found == []
     async with hints.subscribe(["runs"]) as subscription:
         await next_of(subscription)
@@ -203,7 +203,7 @@ async def test_nobody_looks_while_nobody_subscribes(store: Store, hints: Hints, 
 
 
 async def test_the_poller_survives_the_database_going_away(
-    store: Store, hints: Hints, rest: Rest, monkeypatch: pytest.MonkeyPatch
+    store: Store, hints: ChangePoller, rest: Rest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = await put_and_claim(store)
 
@@ -223,7 +223,7 @@ async def test_the_poller_survives_the_database_going_away(
         assert (await next_of(subscription)).state is RunState.SUCCEEDED
 
 
-async def test_following_a_run_to_its_end(store: Store, hints: Hints) -> None:
+async def test_following_a_run_to_its_end(store: Store, hints: ChangePoller) -> None:
     run_id = await put(store)
     states = []
     held = None
@@ -241,7 +241,7 @@ async def test_following_a_run_to_its_end(store: Store, hints: Hints) -> None:
 
 
 async def test_following_waits_for_the_database(
-    store: Store, hints: Hints, rest: Rest, monkeypatch: pytest.MonkeyPatch
+    store: Store, hints: ChangePoller, rest: Rest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = await put_and_claim(store)
     await finish(store, held)
@@ -259,7 +259,7 @@ async def test_following_waits_for_the_database(
         assert [run.state async for run in hints.follow(held.run_id)] == [RunState.SUCCEEDED]
 
 
-async def test_a_client_that_closes_ends_its_subscriptions(store: Store, hints: Hints) -> None:
+async def test_a_client_that_closes_ends_its_subscriptions(store: Store, hints: ChangePoller) -> None:
     subscription = hints.subscribe(["runs"])
     await next_of(subscription)
     await hints.close()
@@ -268,14 +268,14 @@ async def test_a_client_that_closes_ends_its_subscriptions(store: Store, hints: 
 
 
 @pytest.mark.parametrize("topics", [[], ["run"], ["run:71e1"], ["jobs"], ["run:x"], [f"run:{new_id()}", "nope"]])
-async def test_topics_that_there_are_not(store: Store, hints: Hints, topics: list[str]) -> None:
+async def test_topics_that_there_are_not(store: Store, hints: ChangePoller, topics: list[str]) -> None:
     with pytest.raises(Invalid):
         hints.subscribe(topics)
 
 
 async def test_a_commit_wakes_the_poller_without_being_asked(store: Store, second: Store) -> None:
     """The poller as it is: it rests by itself."""
-    hints = Hints(store)
+    hints = ChangePoller(store)
     run_id = await put(store)
     async with hints.subscribe([f"run:{run_id}"]) as subscription:
         await next_of(subscription)

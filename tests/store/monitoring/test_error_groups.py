@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from rota.client.monitoring.error_groups import Faults
+from rota.client.monitoring.error_groups import ErrorGroupsClient
 from rota.core.jobs.job import JobDefinition
 from rota.core.runs.error_fingerprint import stored_error
 from rota.core.runs.run import RunError
@@ -31,7 +31,7 @@ async def test_faults_are_grouped_with_what_the_newest_says(store: Store, clock:
     await tell(store, await put_and_claim(store), Outcome.SUCCEEDED)
     await tell(store, await put_and_claim(store), Outcome.CANCELLED)
     clock.advance(SECOND)
-    found = await Faults(store).groups()
+    found = await ErrorGroupsClient(store).groups()
     assert not found.truncated
     assert [(one.last_run_id, one.count, one.type, one.message) for one in found.items] == [
         (other, 1, "ValueError", "quite another"),
@@ -39,8 +39,8 @@ async def test_faults_are_grouped_with_what_the_newest_says(store: Store, clock:
     ]
     assert found.items[1].states == {"failed": 1, "timed_out": 1}
     assert found.items[1].last_at - found.items[1].first_at == SECOND
-    assert len((await Faults(store).groups(limit=1)).items) == 1
-    assert (await Faults(store).groups(limit=1)).truncated
+    assert len((await ErrorGroupsClient(store).groups(limit=1)).items) == 1
+    assert (await ErrorGroupsClient(store).groups(limit=1)).truncated
 
 
 async def test_only_of_the_time_the_job_and_the_scope_asked_for(store: Store, clock: ManualClock) -> None:
@@ -50,10 +50,10 @@ async def test_only_of_the_time_the_job_and_the_scope_asked_for(store: Store, cl
     clock.advance(SECOND)
 
     async def found(**wanted: Any) -> list[str]:
-        return [one.last_run_id for one in (await Faults(store).groups(**wanted)).items]
+        return [one.last_run_id for one in (await ErrorGroupsClient(store).groups(**wanted)).items]
 
     assert await found() == [mine]
-    assert (await Faults(store).groups()).items[0].count == 1
+    assert (await ErrorGroupsClient(store).groups()).items[0].count == 1
     assert await found(job="work") == [mine]
     assert await found(job="other") == []
     assert await found(scope=("account", "42")) == [mine]

@@ -7,10 +7,10 @@ import pytest
 
 from rota.core.calendar.triggers import once
 from rota.core.jobs.job import JobDefinition
-from rota.core.monitoring.gauges import Levels, QueueLevel
+from rota.core.monitoring.gauges import Gauges, QueueGauge
 from rota.core.states import Outcome, RunState
 from rota.core.workers.replicas import Replicas
-from rota.engine.loops.replica_conductor import Conductor
+from rota.engine.loops.replica_conductor import ReplicaConductor
 from rota.store import Store
 from rota.values.instants import instant
 from tests.support.clock import ManualClock
@@ -22,7 +22,7 @@ SILENCE = 30 * SECOND
 
 async def test_an_empty_installation(store: Store) -> None:
     states = dict.fromkeys(("active", "paused", "job_paused", "disabled", "ended"), 0)
-    assert await store.levels(SILENCE) == Levels(queues=[], schedules=states)
+    assert await store.levels(SILENCE) == Gauges(queues=[], schedules=states)
 
 
 async def test_live_runs_by_queue_and_state_and_the_age_of_the_oldest(store: Store, clock: ManualClock) -> None:
@@ -35,10 +35,10 @@ async def test_live_runs_by_queue_and_state_and_the_age_of_the_oldest(store: Sto
     await put(store, queue="mail", delay="1h")
     clock.advance(timedelta(seconds=2))
     assert (await store.levels(SILENCE)).queues == [
-        QueueLevel("default", "cancelling", 1, 7 * SECOND),
-        QueueLevel("default", "running", 1, 7 * SECOND),
-        QueueLevel("mail", "queued", 2, 7 * SECOND),
-        QueueLevel("mail", "scheduled", 1, None),
+        QueueGauge("default", "cancelling", 1, 7 * SECOND),
+        QueueGauge("default", "running", 1, 7 * SECOND),
+        QueueGauge("mail", "queued", 2, 7 * SECOND),
+        QueueGauge("mail", "scheduled", 1, None),
     ]
 
 
@@ -46,11 +46,11 @@ async def test_runs_that_wait_for_their_replicas_are_counted(store: Store, clock
     both = JobDefinition(name="work", replicas=Replicas(count=2))
     await store.save_jobs([both])
     await put(store, both)
-    await Conductor(store, timedelta(seconds=1)).step()
+    await ReplicaConductor(store, timedelta(seconds=1)).step()
     clock.advance(timedelta(seconds=3))
     assert (await store.levels(SILENCE)).queues == [
-        QueueLevel("default", "queued", 2, 3 * SECOND),
-        QueueLevel("default", "waiting", 1, 3 * SECOND),
+        QueueGauge("default", "queued", 2, 3 * SECOND),
+        QueueGauge("default", "waiting", 1, 3 * SECOND),
     ]
 
 

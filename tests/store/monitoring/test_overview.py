@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.client.monitoring.monitoring import Insight
+from rota.client.monitoring.monitoring import MonitoringClient
 from rota.config import Config
 from rota.core.calendar.triggers import cron, every
 from rota.core.jobs.job import JobDefinition
 from rota.core.monitoring.counters import HOUR as HOUR_MICROS
 from rota.core.monitoring.overview import Attention, Live, Overview
 from rota.core.workers.replicas import Replicas
-from rota.engine.loops.replica_conductor import Conductor
+from rota.engine.loops.replica_conductor import ReplicaConductor
 from rota.store import Store
 from rota.store.databases.database import Tx
 from rota.values.instants import instant
@@ -24,7 +24,7 @@ from tests.support.schedules import MINUTE, SECOND, make_schedule, plan
 
 
 async def overview(store: Store) -> Overview:
-    return await Insight(store, Config()).overview()
+    return await MonitoringClient(store, Config()).overview()
 
 
 def kinds(found: Overview) -> list[tuple[str, str | None]]:
@@ -58,7 +58,7 @@ async def test_every_live_run_is_counted_once(store: Store, clock: ManualClock) 
     stopping = await put_and_claim(store)
     await store.cancel(stopping.run_id, None, None)
     await put(store, JobDefinition(name="both", replicas=Replicas(count=2)))
-    await Conductor(store, timedelta(seconds=1)).step()
+    await ReplicaConductor(store, timedelta(seconds=1)).step()
     first = await put(store)
     await put(store, delay="1h")
     await put(store, after=[first])
@@ -167,7 +167,7 @@ async def test_the_last_day_by_whole_hours_and_what_is_before(store: Store, cloc
 
 
 async def test_an_answer_serves_everybody_for_a_while(store: Store, clock: ManualClock) -> None:
-    insight = Insight(store, Config())
+    insight = MonitoringClient(store, Config())
     first = await insight.overview()
     await put(store)
     assert await insight.overview() is first
@@ -189,7 +189,7 @@ async def test_what_is_asked_is_found_by_indexes(store: Store) -> None:
 
 
 async def test_since_when_the_oldest_of_each_queue_waits(store: Store, clock: ManualClock) -> None:
-    insight = Insight(store, Config())
+    insight = MonitoringClient(store, Config())
     first = clock.micros()
     await put(store)
     await put(store, queue="mail")

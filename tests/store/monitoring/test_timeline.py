@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rota.client.monitoring.monitoring import Insight
+from rota.client.monitoring.monitoring import MonitoringClient
 from rota.config import Config
 from rota.core.calendar.triggers import every
 from rota.core.jobs.job import JobDefinition
@@ -22,7 +22,7 @@ LATER = timedelta(seconds=10)
 
 
 async def lanes(store: Store, by: str, until: datetime | None = None, limit: int = 500) -> list[Lane]:
-    return list((await Insight(store, Config()).timeline(None, until, by=by, limit=limit)).lanes)
+    return list((await MonitoringClient(store, Config()).timeline(None, until, by=by, limit=limit)).lanes)
 
 
 def told(lane: Lane) -> list[tuple[int, str, bool]]:
@@ -62,7 +62,7 @@ async def test_only_what_went_on_in_that_time(store: Store, clock: ManualClock) 
         assert await tell(store, held, Outcome.SUCCEEDED, busy=10_000_000)
         clock.advance(minutes(10))
     now = clock.micros()
-    insight = Insight(store, Config())
+    insight = MonitoringClient(store, Config())
     (lane,) = (await insight.timeline(instant(now - 1_209_000_000), instant(now - 600_000_000), by="job")).lanes
     assert len(lane.attempts) == 1
     assert (await insight.timeline(instant(now - 500_000_000), by="job")).lanes == []
@@ -86,7 +86,7 @@ async def test_schedules_and_what_is_to_come(store: Store, clock: ManualClock) -
 async def test_what_is_to_come_tomorrow(store: Store, clock: ManualClock) -> None:
     await make_schedule(store, "s", every("1m"))
     tomorrow = instant(clock.micros()) + timedelta(days=1)
-    found = await Insight(store, Config()).timeline(tomorrow, tomorrow + minutes(3), by="schedule")
+    found = await MonitoringClient(store, Config()).timeline(tomorrow, tomorrow + minutes(3), by="schedule")
     (lane,) = found.lanes
     assert len(lane.coming) in (3, 4)
     assert all(tomorrow <= at <= tomorrow + minutes(3) for at in lane.coming)
@@ -97,7 +97,7 @@ async def test_not_all_are_looked_at(store: Store, clock: ManualClock, monkeypat
         held = await put_and_claim(store)
         clock.advance(LATER)
         assert await tell(store, held, Outcome.SUCCEEDED)
-    insight = Insight(store, Config())
+    insight = MonitoringClient(store, Config())
     cut = await insight.timeline(by="job", limit=3)
     assert (len(cut.lanes[0].attempts), cut.truncated) == (3, True)
     whole = await insight.timeline(by="job", limit=4)

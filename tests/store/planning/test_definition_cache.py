@@ -15,7 +15,7 @@ from rota.errors import RotaError
 from rota.store import Store
 from rota.store.databases.database import Row, Tx
 from rota.store.planning import definition_cache, due, fast_path
-from rota.store.planning.definition_cache import Saying, Sayings, read_unknown
+from rota.store.planning.definition_cache import CachedDefinition, DefinitionCache, read_unknown
 from rota.store.planning.due import plan_due
 from rota.store.schedules import change
 from rota.store.schedules.change import Change
@@ -187,7 +187,7 @@ async def test_what_comes_is_read_once_and_before_its_time(
     read: list[int] = []
     saying = definition_cache._saying
 
-    def counted(row: Row) -> Saying:
+    def counted(row: Row) -> CachedDefinition:
         read.append(row[3])
         return saying(row)
 
@@ -233,9 +233,9 @@ async def test_a_provider_and_a_delay_are_no_matter(store: Store, clock: ManualC
 
 def test_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(definition_cache, "_MOST", 10)
-    known = Sayings()
+    known = DefinitionCache()
     for first in range(0, 100, 4):
-        known.keep([Saying((str(n), 1, 0), (n,)) for n in range(first, first + 4)])
+        known.keep([CachedDefinition((str(n), 1, 0), (n,)) for n in range(first, first + 4)])
         assert len(known) <= 10
     assert ("99", 1, 0) in known
     assert ("80", 1, 0) not in known

@@ -14,7 +14,7 @@ from rota.core.jobs.job import JobDefinition
 from rota.core.schedules.schedule import define
 from rota.engine.loops.declare import CODE, declare_schedules
 from rota.errors import Conflict, DuplicateSchedule
-from rota.registry.schedules import Declared, declared
+from rota.registry.schedules import DeclaredSchedule, declared
 from rota.store import Store
 from rota.store.planning import plan as plans
 from rota.store.planning.lanes import read_lanes
@@ -151,7 +151,7 @@ async def test_a_schedule_taken_from_a_paused_job_goes_on(store: Store, clock: M
     assert await plan(store) == 1, "its job is not paused"
 
 
-async def declarations(step: str = "1m", count: int = 5) -> list[Declared]:
+async def declarations(step: str = "1m", count: int = 5) -> list[DeclaredSchedule]:
     return [
         declared(f"s{number}", define(WORK, every(step), OPTIONS, name=f"s{number}", now=0)) for number in range(count)
     ]

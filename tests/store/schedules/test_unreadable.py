@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from rota.client.monitoring.monitoring import Insight
+from rota.client.monitoring.monitoring import MonitoringClient
 from rota.config import Config
 from rota.core.calendar.triggers import cron
 from rota.core.jobs.job import JobDefinition
@@ -38,7 +38,7 @@ async def written_by_a_newer_one(store: Store, what: str) -> None:
 @pytest.mark.parametrize("what", NEWER)
 async def test_the_others_are_shown(store: Store, clock: ManualClock, what: str) -> None:
     await written_by_a_newer_one(store, what)
-    insight = Insight(store, Config())
+    insight = MonitoringClient(store, Config())
     assert "good" in [fire.schedule for fire in (await insight.overview()).next_fires]
     until = instant(clock.micros()) + timedelta(minutes=5)
     coming = {lane.name: len(lane.coming) for lane in (await insight.timeline(None, until, by="schedule")).lanes}

@@ -11,7 +11,7 @@ from rota.errors import SchemaOutdated
 from rota.store import Store, open_database, open_store
 from rota.store.databases.statements import SQLITE, Dialect, Migration, migrations, schema_version
 from rota.store.schema import migrate
-from rota.store.schema.compatibility import StillAtWork
+from rota.store.schema.compatibility import WorkersAlive
 from tests.support.clock import MINUTE, ManualClock
 
 NEWEST = schema_version()
@@ -89,7 +89,7 @@ async def test_workers_that_would_be_left_behind_are_told_of_before_the_first_st
     await store.workers.beat(somebody("first"))
     await store.workers.beat(somebody("second"))
     narrow = msgspec.structs.replace(LATER, serves=NEWEST + 1)
-    with pytest.raises(StillAtWork, match=r"first, second[\s\S]*rota workers drain first"):
+    with pytest.raises(WorkersAlive, match=r"first, second[\s\S]*rota workers drain first"):
         await migrate_to(store, ADDS, narrow)
     assert await migrate.check(store.database) == (NEWEST, NEWEST)
 
@@ -112,7 +112,7 @@ async def test_a_worker_that_does_not_say_is_taken_for_the_oldest(store: Store) 
     await store.workers.beat(somebody())
     await store.database.transact(lambda tx: tx.script("update rota_worker set schema = null"))
     own = msgspec.structs.replace(ADDS, serves=NEWEST - 1)
-    with pytest.raises(StillAtWork):
+    with pytest.raises(WorkersAlive):
         await migrate_to(store, own)
     served = msgspec.structs.replace(ADDS, serves=await migrate.oldest_served(store.database))
     assert await migrate_to(store, served) == ["adds"]
@@ -131,7 +131,7 @@ async def test_a_database_older_than_this_rule_knows_its_workers(new_database_ur
         sql = "insert into rota_worker values ('old@1', 'old', 'here', 1, '0.1', '[]', '[]', 1, :now, :now)"
         await store.database.transact(lambda tx: tx.fetch_sql(sql))
         until(3)
-        with pytest.raises(StillAtWork, match="old"):
+        with pytest.raises(WorkersAlive, match="old"):
             await store.migrate()
         clock.advance(MINUTE)
         assert await store.migrate() == ["control"]

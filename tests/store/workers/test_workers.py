@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from rota.core.workers.worker import Asked, Pace, WorkerInfo, WorkerSettings, WorkerState, read_asked
+from rota.core.workers.worker import OperatorRequest, Pace, WorkerInfo, WorkerSettings, WorkerState, read_asked
 from rota.errors import AmbiguousWorker, Conflict, Invalid, UnknownWorker
 from rota.store import Store
 from rota.store.runs.prune import drop_silent_workers
@@ -22,7 +22,7 @@ def worker(id: str = "web@1", **facts: object) -> WorkerInfo:
     return msgspec.structs.replace(WORKER, **{**named, **facts})
 
 
-async def beat(store: Store, one: WorkerInfo) -> Asked | None:
+async def beat(store: Store, one: WorkerInfo) -> OperatorRequest | None:
     """What it hears."""
     asked = (await store.extend(one, [], LEASE_MICROS)).asked
     return None if asked is None else read_asked(asked)
@@ -75,9 +75,9 @@ async def test_one_that_is_silent_for_longer_than_its_lease_is_gone(store: Store
 async def test_it_hears_what_is_asked_with_every_heartbeat(store: Store, second: Store) -> None:
     await beat(store, worker())
     (asked,) = await second.workers.ask("web", "cli:ada", state=WorkerState.DRAINING)
-    assert (asked.asked, asked.asked_by) == (Asked(WorkerState.DRAINING), "cli:ada")
+    assert (asked.asked, asked.asked_by) == (OperatorRequest(WorkerState.DRAINING), "cli:ada")
     for _ in range(2):  # an answer may get lost
-        assert await beat(store, worker()) == Asked(WorkerState.DRAINING)
+        assert await beat(store, worker()) == OperatorRequest(WorkerState.DRAINING)
 
 
 async def test_it_hears_it_together_with_what_became_of_its_leases(store: Store) -> None:
@@ -86,7 +86,7 @@ async def test_it_hears_it_together_with_what_became_of_its_leases(store: Store)
     await beat(store, worker())
     await store.workers.ask("web", None, state=WorkerState.STOPPING)
     extended = await store.extend(worker(), [(held.run_id, held.fence)], LEASE_MICROS)
-    assert read_asked(extended.asked) == Asked(WorkerState.STOPPING)
+    assert read_asked(extended.asked) == OperatorRequest(WorkerState.STOPPING)
     assert extended.lost == set()
 
 
@@ -96,11 +96,11 @@ async def test_what_is_asked_adds_up(store: Store) -> None:
     await store.workers.ask("web", "bob", settings=WorkerSettings(queues={"a": 2, "b": 1}))
     await store.workers.ask("web", "bob", state=WorkerState.DRAINING)
     await store.workers.ask("web", "eve", state=WorkerState.DRAINING)  # nothing new: not hers
-    expected = Asked(WorkerState.DRAINING, WorkerSettings(slots=3, queues={"a": 2, "b": 1}))
+    expected = OperatorRequest(WorkerState.DRAINING, WorkerSettings(slots=3, queues={"a": 2, "b": 1}))
     assert await beat(store, worker()) == expected
     assert (await store.workers.list("web@1"))[0].asked_by == "bob"
     await store.workers.ask("web", None, state=WorkerState.WORKING)
-    assert await beat(store, worker()) == Asked(settings=expected.settings)
+    assert await beat(store, worker()) == OperatorRequest(settings=expected.settings)
 
 
 async def test_a_name_means_all_of_that_name_and_nobody_else(store: Store) -> None:
@@ -110,8 +110,8 @@ async def test_a_name_means_all_of_that_name_and_nobody_else(store: Store) -> No
     assert [one.id for one in asked] == ["web@1", "web@2"]
     assert await beat(store, worker("mail@1")) is None
     await store.workers.ask("web@2", None, state=WorkerState.WORKING)
-    assert await beat(store, worker("web@1")) == Asked(WorkerState.DRAINING)
-    assert await beat(store, worker("web@2")) == Asked()
+    assert await beat(store, worker("web@1")) == OperatorRequest(WorkerState.DRAINING)
+    assert await beat(store, worker("web@2")) == OperatorRequest()
 
 
 async def test_the_next_process_of_the_name_is_asked_nothing(store: Store) -> None:
@@ -146,7 +146,7 @@ async def test_a_stop_is_not_taken_back(store: Store) -> None:
         await beat(store, worker(id))
     await store.workers.ask("web@1", None, state=WorkerState.STOPPING)
     await store.workers.ask("web", None, state=WorkerState.WORKING)
-    assert await beat(store, worker("web@1")) == Asked(WorkerState.STOPPING)
+    assert await beat(store, worker("web@1")) == OperatorRequest(WorkerState.STOPPING)
     with pytest.raises(Conflict, match="was asked to stop"):
         await store.workers.ask("web@1", None, state=WorkerState.WORKING)
 
@@ -159,9 +159,9 @@ async def test_one_that_was_forgotten_returns_with_what_it_was_asked(store: Stor
     await store.database.transact(drop_silent_workers)
     assert await store.workers.list() == []
     drained = worker(asked=heard, state=WorkerState.DRAINING)
-    assert await beat(store, drained) == Asked(WorkerState.DRAINING)
+    assert await beat(store, drained) == OperatorRequest(WorkerState.DRAINING)
     await store.workers.ask("web", None, state=WorkerState.WORKING)
-    assert await beat(store, drained) == Asked()
+    assert await beat(store, drained) == OperatorRequest()
 
 
 async def test_a_row_of_an_older_program_is_shown(store: Store) -> None:

@@ -6,7 +6,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rota.api.auth.identity import ANYBODY, COOKIE, Doorkeeper, caller_of, session_of
+from rota.api.auth.identity import ANYBODY, COOKIE, Authenticator, caller_of, session_of
 from rota.api.docs.examples import IDENTITY
 from rota.api.operations.operation import operation
 from rota.api.operations.request import client_of, json_body, shaped
@@ -38,7 +38,7 @@ async def signed_in(request: Request, text: str) -> tuple[Identity, str | None]:
     """Who that is, and the text of a new session; none where nobody has to sign in."""
     if not request.app.state.rota.config.auth:
         return ANYBODY, None
-    keeper: Doorkeeper = request.app.state.doorkeeper
+    keeper: Authenticator = request.app.state.doorkeeper
     client = await client_of(request)
     identity = await keeper.identify(("bearer", text), caller_of(request), client)
     token = await client.tokens.check(text)

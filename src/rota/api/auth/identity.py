@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from starlette.requests import Request
 
-from rota.api.auth.jwt import Vouched, looks_like_jwt
+from rota.api.auth.jwt import JwtVerifier, looks_like_jwt
 from rota.api.http.proxies import THROUGH
 from rota.api.http.rejection import WrongOrigin
 from rota.api.operations.request import ASKS, client_of
@@ -35,7 +35,7 @@ async def identify(request: Request) -> Identity:
     if not request.app.state.rota.config.auth:
         found: Identity | None = ANYBODY
     else:
-        keeper: Doorkeeper = request.app.state.doorkeeper
+        keeper: Authenticator = request.app.state.doorkeeper
         given = _given(request)
         if given is not None and given[0] == "cookie":
             _require_own_page(request)
@@ -75,7 +75,7 @@ def caller_of(request: Request) -> Caller:
     return Caller(request.client.host if request.client else "", request.scope.get(THROUGH))
 
 
-class Tries:
+class FailedTries:
     """Wrong tokens by address: ten within a minute, and nobody there is listened to until the first is a minute old."""
 
     def __init__(self, monotonic: Callable[[], float], most: int = _TRIES) -> None:
@@ -104,17 +104,17 @@ class Tries:
         return failed
 
 
-class Doorkeeper:
+class Authenticator:
     """Knows who was good a moment ago: a token is looked up every other second, not for every request."""
 
-    def __init__(self, monotonic: Callable[[], float], vouched: Vouched | None = None) -> None:
+    def __init__(self, monotonic: Callable[[], float], vouched: JwtVerifier | None = None) -> None:
         """`vouched` reads the tokens of others, if they are let in."""
         self._now = monotonic
         self._vouched = vouched
         self._known: dict[tuple[str, str], tuple[float, Identity]] = {}
-        self._tries = Tries(monotonic)
+        self._tries = FailedTries(monotonic)
         # Whoever may say who calls may say a new one each time; and a proxy has more than one caller.
-        self._through = Tries(monotonic, _TRIES_THROUGH)
+        self._through = FailedTries(monotonic, _TRIES_THROUGH)
 
     async def identify(self, given: tuple[str, str], caller: Caller, client: Client) -> Identity | None:
         """None: a session that has ended. Whoever says it wrongly is told so."""

@@ -34,7 +34,7 @@ def looks_like_jwt(text: str) -> bool:
     return text.count(".") == 2
 
 
-class Vouched:
+class JwtVerifier:
     """Reads tokens of others. The algorithm chooses the key, so that a public key never serves as a secret."""
 
     def __init__(self, config: Config) -> None:
@@ -106,8 +106,8 @@ class Vouched:
             raise Forbidden(f"claim {self._config.jwt_scope_claim!r} of this token must be kind/id") from None
 
 
-def vouched(config: Config) -> Vouched | None:
-    return Vouched(config) if config.jwt_secret or config.jwt_jwks else None
+def vouched(config: Config) -> JwtVerifier | None:
+    return JwtVerifier(config) if config.jwt_secret or config.jwt_jwks else None
 
 
 def _header(text: str) -> Mapping[str, Any]:

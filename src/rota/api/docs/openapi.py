@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute
 
 from rota.api.operations.operation import Operation, operation
-from rota.api.operations.query import Nothing
+from rota.api.operations.query import NoQuery
 from rota.api.operations.response import answer, at
 from rota.api.operations.routing import Declared, declared, walk
 from rota.core.runs.search import LONGEST_VALUE
@@ -141,7 +141,7 @@ def _path_parameters(path: str) -> list[dict[str, Any]]:
 
 
 def _query_parameters(one: Operation, schemas: _Schemas) -> list[dict[str, Any]]:
-    if one.query is None or one.query is Nothing:
+    if one.query is None or one.query is NoQuery:
         return []
     properties, required = schemas.fields(one.query)
     return [
@@ -160,7 +160,7 @@ def _open_parameter(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _asked(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Nothing can be null behind a question mark, and a text there is a name unless it says otherwise."""
+    """NoQuery can be null behind a question mark, and a text there is a name unless it says otherwise."""
     parts = [dict(part) for part in schema.get("anyOf", [schema]) if part != {"type": "null"}]
     found = parts[0] if len(parts) == 1 else {"anyOf": parts}
     if found.get("type") == "string" and not {"format", "enum"} & found.keys():

@@ -12,7 +12,7 @@ from rota.api.operations.operation import operation
 from rota.api.operations.request import client_of, json_body, shaped
 from rota.api.operations.response import answer
 from rota.api.operations.routing import declared
-from rota.client.external.external import Outside
+from rota.client.external.external import ExternalClient
 from rota.core.access.roles import Role
 from rota.core.external.external import MOST_LINES_AT_ONCE, Heartbeat
 from rota.core.progress.steps import StepState
@@ -73,19 +73,19 @@ class FailBody(FenceBody, kw_only=True):
     after: str | None = None
 
 
-class RunStands(msgspec.Struct):
+class RunStateAnswer(msgspec.Struct):
     """What that made of the run."""
 
     state: RunState
 
 
-class StepStands(msgspec.Struct):
+class StepStateAnswer(msgspec.Struct):
     """The state that the step is in."""
 
     state: StepState
 
 
-async def _outside(request: Request) -> tuple[Outside, str]:
+async def _outside(request: Request) -> tuple[ExternalClient, str]:
     return (await client_of(request)).outside, request.path_params["id"]
 
 
@@ -114,7 +114,7 @@ async def tell_progress(request: Request) -> Response:
 @operation(
     Role.WORKER,
     body=StepBody,
-    answers=StepStands,
+    answers=StepStateAnswer,
     takes={"fence": 1, "id": "fetch", "state": "succeeded", "result": {"items": 25}},
     gives={"state": "succeeded"},
 )
@@ -124,7 +124,7 @@ async def record_step(request: Request) -> Response:
     outside, run_id = await _outside(request)
     error = _error(body.error)
     return answer(
-        StepStands(await outside.step(run_id, body.fence, body.id, body.state, result=body.result, error=error))
+        StepStateAnswer(await outside.step(run_id, body.fence, body.id, body.state, result=body.result, error=error))
     )
 
 
@@ -141,7 +141,7 @@ async def add_lines(request: Request) -> Response:
 @operation(
     Role.WORKER,
     body=CompleteBody,
-    answers=RunStands,
+    answers=RunStateAnswer,
     takes={"fence": 1, "result": {"label": "cat"}},
     gives={"state": "succeeded"},
 )
@@ -149,13 +149,13 @@ async def complete_run(request: Request) -> Response:
     """It is done; of a run that waits for a step, that step. Said again, it gets the first answer."""
     body = shaped(await json_body(request), CompleteBody)
     outside, run_id = await _outside(request)
-    return answer(RunStands(await outside.complete(run_id, body.fence, body.result)))
+    return answer(RunStateAnswer(await outside.complete(run_id, body.fence, body.result)))
 
 
 @operation(
     Role.WORKER,
     body=FailBody,
-    answers=RunStands,
+    answers=RunStateAnswer,
     takes={"fence": 1, "error": {"message": "no paper", "code": "printer"}, "after": "5m"},
     gives={"state": "scheduled"},
 )
@@ -165,15 +165,15 @@ async def fail_run(request: Request) -> Response:
     outside, run_id = await _outside(request)
     error = _error(body.error)
     assert error is not None
-    return answer(RunStands(await outside.fail(run_id, body.fence, error, retry=body.retry, after=body.after)))
+    return answer(RunStateAnswer(await outside.fail(run_id, body.fence, error, retry=body.retry, after=body.after)))
 
 
-@operation(Role.WORKER, body=FenceBody, answers=RunStands, takes={"fence": 1}, gives={"state": "cancelled"})
+@operation(Role.WORKER, body=FenceBody, answers=RunStateAnswer, takes={"fence": 1}, gives={"state": "cancelled"})
 async def stopped_run(request: Request) -> Response:
     """It has stopped, because it was asked to."""
     body = shaped(await json_body(request), FenceBody)
     outside, run_id = await _outside(request)
-    return answer(RunStands(await outside.cancelled(run_id, body.fence)))
+    return answer(RunStateAnswer(await outside.cancelled(run_id, body.fence)))
 
 
 def _error(given: str | ErrorBody | None) -> str | dict[str, Any] | None:

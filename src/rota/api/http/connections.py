@@ -16,7 +16,7 @@ _LARGEST_HEAD = 65_536
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
-class Patient(HttpToolsProtocol):
+class DeadlineProtocol(HttpToolsProtocol):
     """uvicorn's own has no end to its patience: whoever sends a byte a minute would keep a connection for days, and
     one header could grow until memory is full."""
 

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from rota.api.auth.identity import SAFE_METHODS, asked_by
 from rota.api.http.headers import Answer
 from rota.api.http.problems import http_problem, problem, unexpected
-from rota.api.http.proxies import Front, named_callers
+from rota.api.http.proxies import ProxyHeaders, named_callers
 from rota.api.http.rejection import NotLocal, WrongHost, WrongOrigin
 from rota.api.operations.response import mounted_at
 from rota.api.operations.routing import with_slashes_kept
@@ -36,7 +36,7 @@ Given = Mapping[bytes, bytes]
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, hosts: frozenset[str], front: Front, *, local: bool = False) -> None:
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], front: ProxyHeaders, *, local: bool = False) -> None:
         """`hosts`: by which names it may be called, besides those of this machine. `local`: by nobody elsewhere."""
         self._app = app
         self._hosts = hosts

@@ -44,7 +44,7 @@ class _Told(msgspec.Struct, frozen=True):
 _NOTHING = _Told()
 
 
-class Front:
+class ProxyHeaders:
     def __init__(self, config: Config, own: Collection[str] = ()) -> None:
         """`own`: what the addresses of the server itself begin with."""
         self._trusted = networks_of(config.trusted_proxies)

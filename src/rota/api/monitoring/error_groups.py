@@ -19,7 +19,7 @@ from rota.api.operations.response import answer
 from rota.api.operations.routing import declared
 from rota.api.operations.run_filter import scope_of, scope_seen
 from rota.core.access.roles import Role
-from rota.core.monitoring.error_groups import FaultGroup, FaultGroups
+from rota.core.monitoring.error_groups import ErrorGroup, ErrorGroups
 
 
 class ErrorsQuery(msgspec.Struct, kw_only=True):
@@ -32,7 +32,7 @@ class ErrorsQuery(msgspec.Struct, kw_only=True):
     limit: Limit = 50
 
 
-@operation(Role.VIEWER, query=ErrorsQuery, answers=FaultGroups, gives=FAULTS)
+@operation(Role.VIEWER, query=ErrorsQuery, answers=ErrorGroups, gives=FAULTS)
 async def list_errors(request: Request) -> Response:
     """Runs that failed, timed out or expired, grouped by job and fingerprint; the group that was seen last comes first.
 
@@ -52,7 +52,7 @@ async def list_errors(request: Request) -> Response:
     return answer(msgspec.structs.replace(found, items=await _discreet(request, found.items)))
 
 
-async def _discreet(request: Request, groups: Sequence[FaultGroup]) -> list[FaultGroup]:
+async def _discreet(request: Request, groups: Sequence[ErrorGroup]) -> list[ErrorGroup]:
     """What the newest run of each says, as it is shown to whoever asks. One that was pruned meanwhile says nothing."""
     newest = [group.last_run_id for group in groups]
     found = await (await client_of(request)).get_many(newest, gone_ok=True)

@@ -7,7 +7,7 @@ import binascii
 from datetime import datetime
 from uuid import UUID
 
-from rota.core.ledger.occurrences import Place, read_place, written_place
+from rota.core.ledger.occurrences import PagePosition, read_place, written_place
 from rota.errors import Invalid
 
 
@@ -46,11 +46,11 @@ def number_before(cursor: str | None) -> int | None:
     return int(cursor)
 
 
-def cursor_at(from_at: datetime, to_at: datetime, place: Place) -> str:
+def cursor_at(from_at: datetime, to_at: datetime, place: PagePosition) -> str:
     return cursor_of_name(written_place(from_at, to_at, place))
 
 
-def place_of(cursor: str) -> tuple[datetime, datetime, Place]:
+def place_of(cursor: str) -> tuple[datetime, datetime, PagePosition]:
     try:
         return read_place(name_after(cursor) or "")
     except (ValueError, OverflowError):

@@ -10,7 +10,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rota.api.operations.query import Nothing
+from rota.api.operations.query import NoQuery
 from rota.core.access.roles import Role
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -28,7 +28,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     role: Role | None
     summary: str
     description: str = ""
-    query: type[msgspec.Struct] | None = Nothing
+    query: type[msgspec.Struct] | None = NoQuery
     body: Any = None
     body_optional: bool = False
     answers: Any = None

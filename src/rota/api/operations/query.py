@@ -26,7 +26,7 @@ _KEY = "rota.query"
 _NUMBER = re.compile(r"[-+.\deE_]+", re.ASCII)
 
 
-class Nothing(msgspec.Struct, forbid_unknown_fields=True):
+class NoQuery(msgspec.Struct, forbid_unknown_fields=True):
     """No parameters at all."""
 
 

@@ -58,7 +58,7 @@ class Declared(Route):
             raise Forbidden(f"{identity.actor} is for the runs of {of} only, which this is not about")
 
 
-class Quick(Router):
+class FastRouter(Router):
     """An address without names in it is looked up; only others are tried route by route."""
 
     def __init__(self, routes: Iterable[BaseRoute]) -> None:

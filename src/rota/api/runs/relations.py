@@ -17,7 +17,7 @@ from rota.api.operations.response import answer, page
 from rota.api.operations.routing import declared
 from rota.api.runs.runs import run_of
 from rota.core.access.roles import Role
-from rota.core.runs.dependencies import Related
+from rota.core.runs.dependencies import RelatedRun
 from rota.core.runs.run import Run
 from rota.core.workers.replicas import Replica
 
@@ -28,7 +28,7 @@ class RestrictBody(msgspec.Struct, forbid_unknown_fields=True):
     only_workers: Annotated[list[str], msgspec.Meta(max_length=500)] | None
 
 
-@operation(Role.VIEWER, answers=Related, lists=True, gives=RELATED)
+@operation(Role.VIEWER, answers=RelatedRun, lists=True, gives=RELATED)
 async def list_parents(request: Request) -> Response:
     """The runs that a run follows, in the order given."""
     client = await client_of(request)
@@ -36,7 +36,7 @@ async def list_parents(request: Request) -> Response:
     return answer(page(await client.parents(run.id)))
 
 
-@operation(Role.VIEWER, answers=Related, lists=True, gives=RELATED)
+@operation(Role.VIEWER, answers=RelatedRun, lists=True, gives=RELATED)
 async def list_children(request: Request) -> Response:
     """The runs that follow a run, the oldest first."""
     client = await client_of(request)

@@ -21,7 +21,7 @@ from rota.api.schedules.schedules import PreviewQuery
 from rota.core.access.roles import Role
 from rota.core.ledger.verify import Verification
 from rota.core.schedules.diff import Difference
-from rota.core.schedules.preview import Foreseen
+from rota.core.schedules.preview import DocumentPreview
 from rota.errors import BadPayload
 
 _MOST = 10_000
@@ -71,7 +71,7 @@ def _place(error: BadPayload, documents: Sequence[dict[str, Any]]) -> str:
     Role.VIEWER,
     query=PreviewQuery,
     body=dict[str, Any],
-    answers=Foreseen,
+    answers=DocumentPreview,
     takes={"cron": "0 9 * * MON-FRI", "timezone": "Europe/Berlin"},
     gives={"rule": "weekdays at 09:00, Europe/Berlin", "timezone": "Europe/Berlin", "fires": [FIRE], "problems": []},
 )

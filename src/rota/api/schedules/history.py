@@ -23,7 +23,7 @@ from rota.core.access.roles import Role
 from rota.core.ledger.audit import Event
 from rota.core.ledger.backfill import Backfill
 from rota.core.ledger.explain_plan_time import Explanation
-from rota.core.ledger.occurrences import Occurrence, Place, place_after
+from rota.core.ledger.occurrences import Occurrence, PagePosition, place_after
 from rota.values.durations import worded
 
 _DAY = timedelta(days=1)
@@ -64,7 +64,7 @@ async def list_occurrences(request: Request) -> Response:
     return answer(page(found, None if place is None else cursor_at(from_at or to_at - _DAY, to_at, place)))
 
 
-async def _looked_at(client: Client, query: OccurrenceQuery) -> tuple[datetime | None, datetime, Place | None]:
+async def _looked_at(client: Client, query: OccurrenceQuery) -> tuple[datetime | None, datetime, PagePosition | None]:
     if query.cursor is not None:
         return place_of(query.cursor)
     to_at = query.to_at or await client.time()

@@ -27,7 +27,7 @@ from rota.client.client import Client
 from rota.core.access.roles import Role
 from rota.core.calendar.describe import describe
 from rota.core.monitoring.recent_runs import MOST_RECENT
-from rota.core.planning.simulation_report import Simulated, WhatIf
+from rota.core.planning.simulation_report import SimulationOptions, SimulationReport
 from rota.core.runs.redaction import concealed
 from rota.core.runs.run import Run
 from rota.core.schedules.documents import document_of, merged, parse
@@ -306,7 +306,7 @@ async def preview_schedule(request: Request) -> Response:
     Role.VIEWER,
     body=SimulateBody,
     body_optional=True,
-    answers=Simulated,
+    answers=SimulationReport,
     takes={"span": "1d", "duration": "20m", "changes": {"overlap": "queue_all"}},
 )
 async def simulate_schedule(request: Request) -> Response:
@@ -317,7 +317,7 @@ async def simulate_schedule(request: Request) -> Response:
     old = await client.schedules.get(name)
     parsed = parse(merged(document_of(name, old.definition), body.changes))
     options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
-    what_if = WhatIf(
+    what_if = SimulationOptions(
         duration=body.duration, fail_every=body.fail_every, outages=tuple(body.outages), workers=body.workers
     )
     with payload_at("$.changes.payload"):

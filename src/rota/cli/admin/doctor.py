@@ -26,7 +26,7 @@ from rota.core.monitoring.doctor import (
     check_symptoms,
 )
 from rota.core.monitoring.doctor_host import (
-    Pulse,
+    HeartbeatSettings,
     Versions,
     check_file,
     check_server,
@@ -115,7 +115,9 @@ async def _checks(store: Store, config: Config, schedule: str | None, *, everyth
     for check in await _surroundings(store, workers):
         yield check
     yield check_clock(await _offset(store))
-    yield check_settings(Pulse(lease=config.lease, heartbeat=config.heartbeat, deadline=config.deadline), workers)
+    yield check_settings(
+        HeartbeatSettings(lease=config.lease, heartbeat=config.heartbeat, deadline=config.deadline), workers
+    )
     yield await _hints(store)
     yield check_workers(workers, instant(await store.now()))
     stuck_for = config.lease + config.reaper

@@ -12,7 +12,7 @@ from rota.cli.options import examples, instant_of, scope_of, shared
 from rota.cli.terminal.format import Cell, Columns, age_cell, chart, text_cell
 from rota.cli.terminal.output import on_terminal, print_json, print_rows
 from rota.client.client import Client
-from rota.core.monitoring.error_groups import MOST_GROUPS, FaultGroup
+from rota.core.monitoring.error_groups import MOST_GROUPS, ErrorGroup
 from rota.values.durations import parse_duration
 
 _COLUMNS = Columns(
@@ -57,7 +57,7 @@ def _instant(text: str, until: datetime) -> datetime:
     return instant_of(text) if "T" in text or text.count("-") > 1 else until - parse_duration(text)
 
 
-def _row(group: FaultGroup, now: datetime) -> list[Cell]:
+def _row(group: ErrorGroup, now: datetime) -> list[Cell]:
     said = ": ".join(part for part in (group.type, group.message) if part)
     return [
         text_cell(group.fingerprint),

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from rota.cli.terminal.format import Cell, one_line, state_cell, visible
-from rota.cli.terminal.progress import Look, bar, busy_with, percent, step_row
+from rota.cli.terminal.progress import RunSnapshot, bar, busy_with, percent, step_row
 from rota.cli.terminal.run_format import error_line
 from rota.cli.terminal.tables import terminal
 from rota.core.progress.steps import Step, StepState
@@ -30,7 +30,7 @@ class Screen:
     def __init__(self) -> None:
         self._console = terminal()
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
-        self._last: Look | None = None
+        self._last: RunSnapshot | None = None
 
     def __enter__(self) -> Self:
         self._live.start()
@@ -43,13 +43,13 @@ class Screen:
         if self._last:
             self._console.print(_frame(self._last, len(self._last.progress.steps)))
 
-    def show(self, look: Look) -> None:
+    def show(self, look: RunSnapshot) -> None:
         self._last = look
         room = max(3, self._console.height - _OTHER_LINES - len(look.attempts[-3:]))
         self._live.update(_frame(look, room), refresh=True)
 
 
-def _frame(look: Look, room: int) -> Group:
+def _frame(look: RunSnapshot, room: int) -> Group:
     run, said = look.run, look.progress
     state = state_cell(run.state)
     head = _line((state.shown or "", f"bold {state.style}"), (run.job, "bold"), (run.id, "dim"))
@@ -60,13 +60,13 @@ def _frame(look: Look, room: int) -> Group:
     return Group(head, far, tries, *_attempts(look), *_steps(said.steps, look, room))
 
 
-def _words(look: Look) -> str:
+def _words(look: RunSnapshot) -> str:
     if look.run.state is RunState.SCHEDULED and look.run.run_at > look.at:
         return f"due {age(look.run.run_at, look.at)}"
     return busy_with(look.progress, look.run.state)
 
 
-def _attempts(look: Look) -> list[Text]:
+def _attempts(look: RunSnapshot) -> list[Text]:
     """What went wrong before."""
     gone = [attempt for attempt in look.attempts if attempt.outcome and attempt.error]
     return [
@@ -76,7 +76,7 @@ def _attempts(look: Look) -> list[Text]:
     ]
 
 
-def _steps(steps: Sequence[Step], look: Look, room: int) -> list[Text]:
+def _steps(steps: Sequence[Step], look: RunSnapshot, room: int) -> list[Text]:
     """As many as there is room for, from about the first that is not over."""
     if not steps:
         return []

@@ -26,7 +26,7 @@ _COLOURS = {"debug": "bright_black", "warning": "yellow", "error": "red", "criti
 _MARGIN = " " * 24
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class LogOptions(msgspec.Struct, frozen=True):
     attempt: int | None
     level: str
     tail: int | None
@@ -59,15 +59,15 @@ def logs(id: str, database: str | None, as_json: bool, **given: object) -> None:
     In a pipe a line has its time, level, attempt, logger and text; with --json it is one JSON object.
     ID is the beginning or the end of an id, or all of it.
     """
-    wanted = msgspec.convert(given, Wanted)
-    line_of = _json_line if as_json else Painter() if on_terminal() else _plain_line
+    wanted = msgspec.convert(given, LogOptions)
+    line_of = _json_line if as_json else LogPrinter() if on_terminal() else _plain_line
     with only_looking() if wanted.follow else nullcontext():
         count = ask(database, lambda client: _tell(client, id, wanted, line_of))
     if not count and on_terminal() and not as_json:
         emit("nothing was logged")
 
 
-async def _tell(client: Client, id: str, wanted: Wanted, line_of: Callable[[LogLine], str]) -> int:
+async def _tell(client: Client, id: str, wanted: LogOptions, line_of: Callable[[LogLine], str]) -> int:
     """How many lines there were, or were read."""
     count = 0
     async for line in _lines(client, id, wanted):
@@ -77,7 +77,7 @@ async def _tell(client: Client, id: str, wanted: Wanted, line_of: Callable[[LogL
     return count
 
 
-async def _lines(client: Client, id: str, wanted: Wanted) -> AsyncIterator[LogLine]:
+async def _lines(client: Client, id: str, wanted: LogOptions) -> AsyncIterator[LogLine]:
     patience = Patience()
     last: deque[LogLine] = deque(maxlen=wanted.tail)
     run = await patience.ask(lambda: client.get(id))
@@ -113,7 +113,7 @@ def _plain_line(line: LogLine) -> str:
     return "\t".join(one_field(field) for field in fields)
 
 
-class Painter:
+class LogPrinter:
     """For people: the attempt and the day above, time and level beside what was said."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from rota.cli.runs.run_control import COMMANDS
 from rota.cli.runs.steps import steps
 from rota.cli.runs.watch import watch
 from rota.cli.terminal.output import on_terminal, plain_value, print_facts, print_json, print_rows
-from rota.cli.terminal.progress import STEP_COLUMNS, Look, look_around, progress_facts, related_facts, step_row
+from rota.cli.terminal.progress import STEP_COLUMNS, RunSnapshot, look_around, progress_facts, related_facts, step_row
 from rota.cli.terminal.run_filter import filter_of, filters
 from rota.cli.terminal.run_format import (
     ATTEMPT_COLUMNS,
@@ -82,7 +82,7 @@ def show(id: str, database: str | None, as_json: bool) -> None:
     ID is the beginning or the end of an id, or all of it.
     """
 
-    async def question(client: Client) -> tuple[Look, Sequence[Replica]]:
+    async def question(client: Client) -> tuple[RunSnapshot, Sequence[Replica]]:
         seen = await look_around(client, id)
         return seen, await client.replicas(seen.run.id)
 

@@ -15,7 +15,7 @@ from rota.cli.options import examples, streamed
 from rota.cli.terminal.format import one_field, rfc3339
 from rota.cli.terminal.output import can_redraw, emit, is_read, json_text
 from rota.cli.terminal.poll import Patience
-from rota.cli.terminal.progress import Look, busy_with, look
+from rota.cli.terminal.progress import RunSnapshot, busy_with, look
 from rota.cli.terminal.wait import exit_code_of, only_looking, outcome_of, print_outcome
 from rota.client.client import Client
 from rota.errors import StillRunning
@@ -30,14 +30,14 @@ class ReaderGone(Exception):
     """Nobody reads what is printed any more."""
 
 
-class Shower(Protocol):
-    def show(self, look: Look) -> None: ...
+class RunPrinter(Protocol):
+    def show(self, look: RunSnapshot) -> None: ...
 
 
 class Lines:
     """One line for each change."""
 
-    def __init__(self, line_of: Callable[[Look], str]) -> None:
+    def __init__(self, line_of: Callable[[RunSnapshot], str]) -> None:
         self._line_of = line_of
         self._told: object = None
 
@@ -49,7 +49,7 @@ class Lines:
     ) -> None:
         """Nothing to clean up."""
 
-    def show(self, look: Look) -> None:
+    def show(self, look: RunSnapshot) -> None:
         told = look.told
         is_news, self._told = told != self._told, told
         if not (emit(self._line_of(look)) if is_news else is_read()):
@@ -87,7 +87,9 @@ def watch(id: str, timeout: str | None, database: str | None, as_json: bool) -> 
     return exit_code_of(last.run)
 
 
-async def _watch(client: Client, id: str, seconds: float | None, opening: AbstractContextManager[Shower]) -> Look:
+async def _watch(
+    client: Client, id: str, seconds: float | None, opening: AbstractContextManager[RunPrinter]
+) -> RunSnapshot:
     patience = Patience()
     seen = await patience.ask(lambda: look(client, id))
     run_id = seen.run.id
@@ -104,7 +106,7 @@ async def _watch(client: Client, id: str, seconds: float | None, opening: Abstra
             raise StillRunning(run_id, seen.run.state) from None
 
 
-def _shower(*, drawn: bool, as_json: bool) -> AbstractContextManager[Shower]:
+def _shower(*, drawn: bool, as_json: bool) -> AbstractContextManager[RunPrinter]:
     if drawn:
         from rota.cli.runs.live import Screen
 
@@ -112,11 +114,11 @@ def _shower(*, drawn: bool, as_json: bool) -> AbstractContextManager[Shower]:
     return Lines(_json_line if as_json else _plain_line)
 
 
-def _json_line(look: Look) -> str:
+def _json_line(look: RunSnapshot) -> str:
     return json_text(look.document())
 
 
-def _plain_line(look: Look) -> str:
+def _plain_line(look: RunSnapshot) -> str:
     run, said = look.run, look.progress
     percentage = "" if said.percentage is None else f"{said.percentage:g}"
     words = outcome_of(run) if run.state.is_final else busy_with(said, run.state)

@@ -26,18 +26,20 @@ LONGEST_PAGE = 10_000
 _DAY, _SHORTEST, _NEXT = timedelta(days=1), timedelta(seconds=1), timedelta(microseconds=1)
 
 
-class Recalled(msgspec.Struct, frozen=True):
+class RecentOccurrences(msgspec.Struct, frozen=True):
     """In the order of plan times; `truncated` if there are older ones in the time that was asked for."""
 
     items: Sequence[Occurrence]
     truncated: bool
 
 
-async def recall(client: Client, name: str, from_at: datetime | None, to_at: datetime | None, limit: int) -> Recalled:
+async def recall(
+    client: Client, name: str, from_at: datetime | None, to_at: datetime | None, limit: int
+) -> RecentOccurrences:
     end = to_at or await client.time()
     found = await _Past(client, name, limit).newest(from_at or end - _DAY, end, limit + 1)
     kept = found[-limit:]
-    return Recalled([await _as_it_went(client, one, found) for one in kept], len(found) > limit)
+    return RecentOccurrences([await _as_it_went(client, one, found) for one in kept], len(found) > limit)
 
 
 class _Past(msgspec.Struct, frozen=True):
@@ -114,7 +116,7 @@ def occurrences(
     are shown; among those the oldest is the first.
     """
 
-    async def question(client: Client) -> tuple[Schedule, Recalled]:
+    async def question(client: Client) -> tuple[Schedule, RecentOccurrences]:
         return await client.schedules.get(name), await recall(client, name, from_at, to_at, limit)
 
     schedule, found = ask(database, question)

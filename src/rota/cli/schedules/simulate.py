@@ -15,7 +15,7 @@ from rota.cli.terminal.format import Cell, Columns, rfc3339, span_cell, text_cel
 from rota.cli.terminal.output import emit, on_terminal, print_json, print_rows
 from rota.client.client import Client
 from rota.core.calendar.describe import describe
-from rota.core.planning.simulation_report import Simulated, SimulatedRun, WhatIf
+from rota.core.planning.simulation_report import SimulatedRun, SimulationOptions, SimulationReport
 from rota.core.schedules.documents import document_of, merged, parse
 from rota.core.schedules.preview import zone_of
 from rota.core.schedules.schedule import SCHEDULE_OPTIONS, ScheduleDefinition
@@ -96,7 +96,7 @@ def simulate(name: str, length: str, start: datetime | None, database: str | Non
 
     async def question(client: Client) -> Any:
         schedule = await client.schedules.get(name)
-        what_if = WhatIf(**assumed, outages=tuple(map(_outage, outages)))
+        what_if = SimulationOptions(**assumed, outages=tuple(map(_outage, outages)))
         parsed = parse(merged(document_of(name, schedule.definition), changes))
         options = {**dict.fromkeys(SCHEDULE_OPTIONS), **parsed.options}
         found = await client.schedules.simulate(name, length, what_if, start=start, trigger=parsed.trigger, **options)
@@ -120,7 +120,7 @@ def simulate(name: str, length: str, start: datetime | None, database: str | Non
         click.echo(f"note: these are the first {len(found.events)}; --json also counts the others", err=True)
 
 
-def _cut_short(found: Simulated, length: str) -> str:
+def _cut_short(found: SimulationReport, length: str) -> str:
     decided = sum(found.counts.values()) - found.counts.get("failed", 0)
     until = rfc3339(found.until_at)
     words = f"{length} has more in it than a simulation decides: it ends at {until}, after {decided} plan times"
@@ -148,14 +148,14 @@ def _outage(text: str) -> tuple[str, str]:
     return begin, end
 
 
-def _plain(found: Simulated) -> dict[str, Any]:
+def _plain(found: SimulationReport) -> dict[str, Any]:
     return {
         "from": found.from_at, "until": found.until_at, "truncated": found.truncated, "counts": found.counts,
         "events": found.events, "events_truncated": found.events_truncated,
     }  # fmt: skip
 
 
-def _shown(found: Simulated) -> tuple[SimulatedRun, ...]:
+def _shown(found: SimulationReport) -> tuple[SimulatedRun, ...]:
     return found.events[:_MOST_SHOWN] if on_terminal() else found.events
 
 
@@ -180,7 +180,7 @@ def _why(event: SimulatedRun) -> str | None:
     return f"{reach}: {event.reason}" if event.reason else f"{reach}, by the run that follows"
 
 
-def _print_summary(found: Simulated) -> None:
+def _print_summary(found: SimulationReport) -> None:
     counts = ", ".join(f"{kind} {count}" for kind, count in found.counts.items() if count)
     emit(f"\n{counts or 'nothing'}, from {rfc3339(found.from_at)} until {rfc3339(found.until_at)}")
     if len(found.events) > _MOST_SHOWN:

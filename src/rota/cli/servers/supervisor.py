@@ -24,7 +24,7 @@ log = logging.getLogger("rota.supervisor")
 
 async def supervise(commands: Sequence[Sequence[str]]) -> int:
     """Keep one process for each command until a signal; the worst of their exit codes."""
-    crew = Crew()
+    crew = Supervisor()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, crew.stop, number)
@@ -32,7 +32,7 @@ async def supervise(commands: Sequence[Sequence[str]]) -> int:
     return max(await asyncio.gather(*(crew.keep(command) for command in commands)))
 
 
-class Crew:
+class Supervisor:
     def __init__(self) -> None:
         self._children: set[Process] = set()
         self._stopping = asyncio.Event()

@@ -25,7 +25,7 @@ from rota.process import EndWithin, run_loop
 log = logging.getLogger("rota.worker")
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """One worker process; the supervisor hands it to its children as flags."""
 
     target: str
@@ -126,7 +126,7 @@ def worker(processes: int, with_parent: bool, **given: Any) -> int:
 
     SIGTERM, Ctrl-C or `rota workers stop` stops claiming and lets runs end; a second signal stops at once.
     """
-    wanted = Wanted(**given)
+    wanted = WorkerOptions(**given)
     require_database(wanted.database)
     log_to_stderr(wanted.log_level, load_config({"log_format": wanted.log_format}).log_format)
     if processes > 1:
@@ -140,7 +140,7 @@ def worker(processes: int, with_parent: bool, **given: Any) -> int:
     return work(wanted)
 
 
-def work(wanted: Wanted) -> int:
+def work(wanted: WorkerOptions) -> int:
     from rota.server import serve
 
     app = load_app(wanted.target)

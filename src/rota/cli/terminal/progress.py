@@ -13,7 +13,7 @@ from rota.cli.terminal.run_format import error_line
 from rota.client.client import Client
 from rota.core.progress.notes import Progress, progress_of
 from rota.core.progress.steps import Step, StepState
-from rota.core.runs.dependencies import Related
+from rota.core.runs.dependencies import RelatedRun
 from rota.core.runs.run import Attempt, Run, RunError
 from rota.core.states import RunState
 
@@ -26,15 +26,15 @@ _FULL, _EMPTY = "█", "░"
 _WORKING = (RunState.RUNNING, RunState.CANCELLING)
 
 
-class Look(msgspec.Struct, frozen=True):
+class RunSnapshot(msgspec.Struct, frozen=True):
     """A run with all that it says of itself, at one time."""
 
     run: Run
     progress: Progress
     attempts: Sequence[Attempt]
     at: datetime
-    parents: Sequence[Related] = ()
-    children: Sequence[Related] = ()
+    parents: Sequence[RelatedRun] = ()
+    children: Sequence[RelatedRun] = ()
 
     @property
     def told(self) -> object:
@@ -52,30 +52,30 @@ class Look(msgspec.Struct, frozen=True):
         return {**plain_value(run), **related, "attempts": plain_value(self.attempts)}
 
 
-async def look(client: Client, id: str) -> Look:
+async def look(client: Client, id: str) -> RunSnapshot:
     """The run first: what is read after its end is all there will ever be."""
     run = await client.get(id)
     said = progress_of(run.progress, await client.steps(run.id), run.state)
-    return Look(run, said, await client.attempts(run.id), await client.time())
+    return RunSnapshot(run, said, await client.attempts(run.id), await client.time())
 
 
-async def look_around(client: Client, id: str) -> Look:
+async def look_around(client: Client, id: str) -> RunSnapshot:
     """With the runs that it follows, and those that follow it."""
     seen = await look(client, id)
     parents, children = await client.parents(seen.run.id), await client.children(seen.run.id)
     return msgspec.structs.replace(seen, parents=parents, children=children)
 
 
-def _told(run: Related) -> dict[str, object]:
+def _told(run: RelatedRun) -> dict[str, object]:
     """Without its result, which is its own."""
     return {"id": run.id, "job": run.job, "state": run.state, "on": run.on, "otherwise": run.otherwise}
 
 
-def related_facts(seen: Look) -> list[tuple[str, Cell]]:
+def related_facts(seen: RunSnapshot) -> list[tuple[str, Cell]]:
     return [("after", _runs_cell(seen.parents)), ("followed_by", _runs_cell(seen.children))]
 
 
-def _runs_cell(runs: Sequence[Related]) -> Cell:
+def _runs_cell(runs: Sequence[RelatedRun]) -> Cell:
     """In a pipe their ids; for people a line for each."""
     lines = [f"{run.id}  {run.state or 'pruned'}  {run.job or ''}".rstrip() for run in runs]
     return Cell(", ".join(run.id for run in runs), "\n".join(lines))
@@ -100,7 +100,7 @@ def busy_with(progress: Progress, state: RunState) -> str:
     return ": ".join(part for part in (names, summary) if part)
 
 
-def progress_facts(seen: Look) -> list[tuple[str, Cell]]:
+def progress_facts(seen: RunSnapshot) -> list[tuple[str, Cell]]:
     """In a pipe the steps are a fact; a person gets a table of them."""
     said = seen.progress
     percentage = "" if said.percentage is None else f"{said.percentage:g}"

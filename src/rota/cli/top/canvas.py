@@ -9,7 +9,7 @@ import msgspec
 from rich.text import Text
 
 from rota.cli.terminal.format import chart, one_line
-from rota.cli.top.data import LOOKED_BACK, Glance
+from rota.cli.top.data import LOOKED_BACK, Snapshot
 from rota.cli.top.keys import PANES, View
 from rota.cli.top.panes import PARTS, drawn
 from rota.core.monitoring.doctor import many
@@ -50,7 +50,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     away: str | None = None
 
 
-def picture(seen: Glance, now: datetime, view: View, frame: Frame, width: int, height: int) -> list[Text]:
+def picture(seen: Snapshot, now: datetime, view: View, frame: Frame, width: int, height: int) -> list[Text]:
     """Never more lines than `height`, none wider than `width`."""
     head, foot = _head(seen, now, view, frame, width), _foot(view, seen, width)
     room = max(0, height - len(head) - 1)
@@ -58,7 +58,7 @@ def picture(seen: Glance, now: datetime, view: View, frame: Frame, width: int, h
     return _fitted([*head, *body[:room], *[Text()] * (room - len(body)), foot], width, height)
 
 
-def whole_picture(seen: Glance, now: datetime, frame: Frame, width: int) -> list[Text]:
+def whole_picture(seen: Snapshot, now: datetime, frame: Frame, width: int) -> list[Text]:
     """For once, and not for a screen: as many lines as there are, up to ten of each part."""
     view = View(pane="")
     parts = [drawn(name, seen, now, view, width, _AT_ONCE) for name in PANES]
@@ -89,7 +89,7 @@ def _fitted(lines: list[Text], width: int, height: int | None) -> list[Text]:
     return lines if height is None else lines[: max(1, height)]
 
 
-def _head(seen: Glance, now: datetime, view: View, frame: Frame, width: int) -> list[Text]:
+def _head(seen: Snapshot, now: datetime, view: View, frame: Frame, width: int) -> list[Text]:
     title = Text(f"rota top  {one_line(frame.where)}", style="bold")
     lines = [_ends(title, _status(now, view, frame), width), _levels(seen.overview, now), *_rates(seen, width)]
     return lines if view.pane == "" else [*lines, Text()]
@@ -131,7 +131,7 @@ def _worried(count: int) -> str:
     return "bold yellow" if count else "dim"
 
 
-def _rates(seen: Glance, width: int) -> list[Text]:
+def _rates(seen: Snapshot, width: int) -> list[Text]:
     """By outcome, a bar for a minute, or for some where there is no room; those that never came are left out."""
     buckets = seen.series.buckets[-int(LOOKED_BACK.total_seconds() // 60) :]
     counts = [
@@ -154,7 +154,7 @@ def gathered(counts: Sequence[int], most: int) -> list[int]:
     return [sum(counts[max(0, end - each) : end]) for end in range(len(counts), 0, -each)][::-1]
 
 
-def _foot(view: View, seen: Glance, width: int) -> Text:
+def _foot(view: View, seen: Snapshot, width: int) -> Text:
     return _question(view) or Text(_KEYS if width >= len(_KEYS) else "q quit  ? help", style="dim")
 
 
@@ -164,7 +164,7 @@ def _question(view: View) -> Text | None:
     return Text(one_line(view.said), style="bold") if view.said else None
 
 
-def _body(seen: Glance, now: datetime, view: View, width: int, room: int) -> list[Text]:
+def _body(seen: Snapshot, now: datetime, view: View, width: int, room: int) -> list[Text]:
     if width < _SIDE_BY_SIDE:
         return _column(PANES, seen, now, view, width, room)
     wanted = len(PARTS["attention"].items(seen))
@@ -186,7 +186,7 @@ def _beside(left: list[Text], right: list[Text], left_width: int) -> list[Text]:
 
 
 def _column(
-    names: Sequence[str], seen: Glance, now: datetime, view: View, width: int, room: int, *, spaced: bool = False
+    names: Sequence[str], seen: Snapshot, now: datetime, view: View, width: int, room: int, *, spaced: bool = False
 ) -> list[Text]:
     wanted = {name: len(PARTS[name].items(seen)) for name in names}
     lines: list[Text] = []

@@ -36,7 +36,7 @@ class QueueNow(msgspec.Struct, frozen=True, kw_only=True):
     oldest_at: datetime | None = None
 
 
-class Glance(msgspec.Struct, frozen=True, kw_only=True):
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """`runs` go on, the oldest first; `failures` are the newest."""
 
     overview: Overview
@@ -50,13 +50,13 @@ class Glance(msgspec.Struct, frozen=True, kw_only=True):
         return {"at": self.overview.at, **msgspec.structs.asdict(self)}
 
 
-async def glance(client: Client) -> Glance:
+async def glance(client: Client) -> Snapshot:
     """One question after the other: whoever only looks on should not take many connections."""
     overview = await client.insight.overview()
     series = await client.insight.series(overview.at - LOOKED_BACK, step="1m")
     going_on = await client.page(_GOING_ON, limit=_MOST_RUNS)
     went_wrong = await client.page(_WENT_WRONG, limit=_MOST_FAILURES)
-    return Glance(
+    return Snapshot(
         overview=overview,
         series=series,
         runs=await _with_progress(

@@ -14,7 +14,7 @@ _MOVES = {"j": 1, "down": 1, "k": -1, "up": -1, "pagedown": 10, "pageup": -10, "
 _CHOOSE = "choose a run first, with j and k"
 
 
-class Wish(msgspec.Struct, frozen=True):
+class Action(msgspec.Struct, frozen=True):
     """Something to be done: `quit`, `cancel` or `retry`; the latter two to a run, of a job of that `name`."""
 
     verb: str
@@ -44,7 +44,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     chosen: Mapping[str, str] = {}
     paused: bool = False
     helping: bool = False
-    asking: Wish | None = None
+    asking: Action | None = None
     shown: str | None = None
     offset: int = 0
     said: str = ""
@@ -58,13 +58,13 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         return next((place for place, row in enumerate(rows) if row.id == wanted), None)
 
 
-def pressed(view: View, key: str, rows: Sequence[Row]) -> tuple[View, Wish | None]:
+def pressed(view: View, key: str, rows: Sequence[Row]) -> tuple[View, Action | None]:
     """`rows` of the part that is looked at."""
     if view.asking is not None:
         return view.changed(asking=None, said=""), view.asking if key in ("y", "Y") else None
     view = view.changed(said="")
     if key == "q":
-        return (view, Wish("quit")) if not (view.shown or view.helping) else (_back(view), None)
+        return (view, Action("quit")) if not (view.shown or view.helping) else (_back(view), None)
     if view.helping or key == "escape":
         return _back(view), None
     if key in ("?", "h"):
@@ -97,7 +97,7 @@ def _moved(view: View, by: int, rows: Sequence[Row]) -> View:
     return view.changed(chosen={**view.chosen, view.pane: rows[after].id})
 
 
-def _of_a_run(view: View, key: str, rows: Sequence[Row]) -> tuple[View, Wish | None]:
+def _of_a_run(view: View, key: str, rows: Sequence[Row]) -> tuple[View, Action | None]:
     if key not in ("c", "r", "enter"):
         return view, None
     if view.shown and key == "enter":
@@ -110,5 +110,5 @@ def _of_a_run(view: View, key: str, rows: Sequence[Row]) -> tuple[View, Wish | N
         return view.changed(shown=run, offset=0), None
     name = next((row.name for row in rows if row.id == run), "")
     if key == "c":
-        return view.changed(asking=Wish("cancel", run, name)), None
-    return view, Wish("retry", run, name)
+        return view.changed(asking=Action("cancel", run, name)), None
+    return view, Action("retry", run, name)

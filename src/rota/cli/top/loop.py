@@ -12,11 +12,11 @@ import msgspec
 
 from rota.cli.connect import actor
 from rota.cli.terminal.format import short_id
-from rota.cli.terminal.progress import Look, look_around
+from rota.cli.terminal.progress import RunSnapshot, look_around
 from rota.cli.terminal.tables import terminal
 from rota.cli.top.canvas import Frame, picture, run_picture
-from rota.cli.top.data import SHORTEST, Glance, glance
-from rota.cli.top.keys import View, Wish, pressed
+from rota.cli.top.data import SHORTEST, Snapshot, glance
+from rota.cli.top.keys import Action, View, pressed
 from rota.cli.top.panes import rows_of
 from rota.cli.top.run_page import run_lines
 from rota.cli.top.screen import FullScreen
@@ -28,15 +28,15 @@ _TICK = 1.0
 _SILENCE = 3.0
 
 
-class Overseer:
+class TopLoop:
     def __init__(self, client: Client, where: str, every: timedelta, screen: FullScreen) -> None:
         self._client = client
         self._screen = screen
         self._where = where
         self._every = every
         self._view = View()
-        self._seen: Glance | None = None
-        self._run: Look | None = None
+        self._seen: Snapshot | None = None
+        self._run: RunSnapshot | None = None
         self._asked_at = self._seen_at = 0.0
         self._trouble: str | None = None
         self._draw_again = asyncio.Event()
@@ -103,7 +103,7 @@ class Overseer:
         self._run = await self._shown_run()
         self._seen, self._seen_at = seen, loop.time()
 
-    async def _shown_run(self) -> Look | None:
+    async def _shown_run(self) -> RunSnapshot | None:
         id = self._view.shown
         if id is None:
             return None
@@ -127,7 +127,7 @@ class Overseer:
             lines = run_picture(told, self._view, frame, width, height)
         self._screen.draw(lines)
 
-    def _now(self, seen: Glance) -> datetime:
+    def _now(self, seen: Snapshot) -> datetime:
         """By the clock of the database, as long as it is heard of."""
         if self._view.paused:
             return seen.overview.at
@@ -158,7 +158,7 @@ class Overseer:
         self._code = code
         self._draw_again.set()
 
-    async def _do(self, wish: Wish) -> None:
+    async def _do(self, wish: Action) -> None:
         try:
             said = await (self._cancel(wish.run) if wish.verb == "cancel" else self._retry(wish.run))
         except RotaError as error:

@@ -22,9 +22,9 @@ from rota.cli.terminal.format import (
 from rota.cli.terminal.progress import bar, busy_with, percent
 from rota.cli.terminal.run_format import error_line
 from rota.cli.terminal.tables import lines_of
-from rota.cli.top.data import Glance, QueueNow
+from rota.cli.top.data import QueueNow, Snapshot
 from rota.cli.top.keys import Row, View
-from rota.core.monitoring.overview import Attention, NextFire
+from rota.core.monitoring.overview import Attention, NextRun
 from rota.core.progress.notes import progress_of
 from rota.core.runs.run import Run
 from rota.core.workers.worker import Worker
@@ -44,18 +44,18 @@ class Pane(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     columns: Columns
     none: str
-    items: Callable[[Glance], Sequence[Any]]
+    items: Callable[[Snapshot], Sequence[Any]]
     row: Callable[[Any], Row]
     cells: Callable[[Any, datetime], list[Cell]]
-    count: Callable[[Glance], int] | None = None
+    count: Callable[[Snapshot], int] | None = None
 
 
-def rows_of(pane: str, seen: Glance) -> list[Row]:
+def rows_of(pane: str, seen: Snapshot) -> list[Row]:
     part = PARTS[pane]
     return [part.row(item) for item in part.items(seen)]
 
 
-def drawn(name: str, seen: Glance, now: datetime, view: View, width: int, room: int) -> list[Text]:
+def drawn(name: str, seen: Snapshot, now: datetime, view: View, width: int, room: int) -> list[Text]:
     """A line for the title, and up to `room` more: those around the chosen row."""
     pane, here = PARTS[name], view.pane == name
     items = pane.items(seen)
@@ -107,7 +107,7 @@ def _cut(line: Text, width: int, *, pad: bool = False) -> Text:
     return line
 
 
-def _begun(seen: Glance) -> int:
+def _begun(seen: Snapshot) -> int:
     live = seen.overview.live
     return max(len(seen.runs), live.running + live.waiting + live.cancelling)
 
@@ -153,7 +153,7 @@ def _worker_cells(one: Worker, now: datetime) -> list[Cell]:
     return [text_cell(one.id), worker_state_cell(one.state), full, age_cell(one.seen_at, now), queues]
 
 
-def _fire_cells(one: NextFire, now: datetime) -> list[Cell]:
+def _fire_cells(one: NextRun, now: datetime) -> list[Cell]:
     left = one.at - now
     due = Cell("", f"in {span(left)}") if left.total_seconds() > 0 else Cell("", f"due {span(-left)}", "yellow")
     return [text_cell(one.schedule), due, text_cell(one.job), text_cell(one.rule)]

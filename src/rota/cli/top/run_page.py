@@ -8,12 +8,12 @@ from rich.console import Console
 from rich.text import Text
 
 from rota.cli.terminal.format import Cell, Columns, visible
-from rota.cli.terminal.progress import STEP_COLUMNS, Look, progress_facts, related_facts, step_row
+from rota.cli.terminal.progress import STEP_COLUMNS, RunSnapshot, progress_facts, related_facts, step_row
 from rota.cli.terminal.run_format import ATTEMPT_COLUMNS, attempt_row, run_facts
 from rota.cli.terminal.tables import lines_of
 
 
-def run_lines(seen: Look, console: Console, width: int) -> list[Text]:
+def run_lines(seen: RunSnapshot, console: Console, width: int) -> list[Text]:
     facts = [*run_facts(seen.run, seen.at), *related_facts(seen), *progress_facts(seen)]
     steps = [step_row(step, seen.at) for step in seen.progress.steps]
     attempts = [attempt_row(attempt, seen.at) for attempt in seen.attempts]

@@ -9,7 +9,7 @@ import click
 from rota.cli.connect import ask, server_of, without_password
 from rota.cli.options import examples, shared
 from rota.cli.terminal.output import can_redraw, emit, print_json
-from rota.cli.top.data import SHORTEST, Glance, glance
+from rota.cli.top.data import SHORTEST, Snapshot, glance
 from rota.client.client import Client
 from rota.config import load_config
 from rota.errors import Invalid
@@ -49,7 +49,7 @@ def _where(database: str | None) -> str:
     return server_of(database) or without_password(load_config({"database_url": database}).database_url)
 
 
-def _print(seen: Glance, where: str) -> None:
+def _print(seen: Snapshot, where: str) -> None:
     from rota.cli.terminal.tables import terminal
     from rota.cli.top.canvas import Frame, whole_picture
 
@@ -61,12 +61,12 @@ def _print(seen: Glance, where: str) -> None:
 
 
 def _stay(database: str | None, every: timedelta) -> int:
-    from rota.cli.top.loop import Overseer
+    from rota.cli.top.loop import TopLoop
     from rota.cli.top.screen import FullScreen
 
     where = _where(database)
 
     async def stay(client: Client) -> int:
-        return await Overseer(client, where, every, FullScreen()).stay()
+        return await TopLoop(client, where, every, FullScreen()).stay()
 
     return ask(database, stay)

@@ -14,7 +14,7 @@ from rota.cli.terminal.confirm import require_consent, yes_option
 from rota.cli.terminal.format import Cell, Columns, age_cell, instant_cell, span_cell, text_cell, worker_state_cell
 from rota.cli.terminal.output import print_facts, print_json, print_rows
 from rota.client.client import Client
-from rota.core.workers.worker import Asked, Worker, WorkerRun, WorkerState
+from rota.core.workers.worker import OperatorRequest, Worker, WorkerRun, WorkerState
 from rota.values.durations import format_duration
 
 _COLUMNS = Columns(
@@ -187,7 +187,7 @@ def _queues_cell(queues: dict[str, int]) -> Cell:
     return Cell(",".join(f"{queue}:{weight}" if weighed else queue for queue, weight in queues.items()))
 
 
-def _asked_cell(asked: Asked | None) -> Cell:
+def _asked_cell(asked: OperatorRequest | None) -> Cell:
     if asked is None:
         return Cell("")
     settings = asked.settings

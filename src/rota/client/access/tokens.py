@@ -10,7 +10,7 @@ from rota.core.access.roles import Issued, Role, Token, credential_of, digest_of
 from rota.core.runs.options import scope_of
 from rota.errors import Invalid
 from rota.store import Store
-from rota.store.access.tokens import Found, NewToken
+from rota.store.access.tokens import NewToken, TokenRow
 from rota.values.actor import checked_actor
 from rota.values.durations import Duration, in_micros, parse_duration
 from rota.values.names import checked_name
@@ -20,7 +20,7 @@ _LIFE = timedelta(days=90)
 _SESSION = timedelta(hours=12)
 
 
-class Tokens:
+class TokensClient:
     def __init__(self, store: Store) -> None:
         self._store = store
 
@@ -75,7 +75,7 @@ class Tokens:
         """End a session."""
         await self._store.tokens.close_session(digest_of(text))
 
-    async def _noted(self, found: Found | None) -> Token | None:
+    async def _noted(self, found: TokenRow | None) -> Token | None:
         if found is None:
             return None
         if found.stale:

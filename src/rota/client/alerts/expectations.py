@@ -12,7 +12,7 @@ from rota.store import Store
 from rota.values.actor import checked_actor
 
 
-class Expecting:
+class ExpectationsClient:
     """`kind` is "job" or "schedule", `name` that of one. A watchman looks after all of them every `ROTA_EXPECT`."""
 
     def __init__(self, store: Store, job: Callable[[str], Awaitable[JobDefinition]]) -> None:

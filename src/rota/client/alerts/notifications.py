@@ -16,7 +16,7 @@ from rota.values.json import Json
 from rota.values.names import checked_name
 
 
-class Notifications:
+class NotificationsClient:
     """Who is told of what; in force at once, everywhere. Secrets go in and do not come out again."""
 
     def __init__(self, store: Store, config: Config) -> None:

@@ -28,16 +28,16 @@ from rota.core.external.external import (
 from rota.core.jobs.pipelines import steps_within
 from rota.core.progress.notes import hundredths
 from rota.core.progress.steps import RECORDED, StepState
-from rota.core.runs.claim import SUSPECTS, Ask, Claim, ClaimRequest, LimitedRequest, NeededRequest
+from rota.core.runs.claim import SUSPECTS, Claim, ClaimRequest, LimitedRequest, QueueRequest, RestrictedRequest
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import RunError
 from rota.core.states import Outcome, RunState
-from rota.core.workers.requirements import Met, labels_of, met_by
+from rota.core.workers.requirements import MetRequirements, labels_of, met_by
 from rota.core.workers.worker import Pace, WorkerInfo
 from rota.engine.observability.meters import Meters
 from rota.errors import BadDuration, BadPayload, Invalid, LeaseLost, UnknownJob
 from rota.store import Store
-from rota.store.external.external import Ending, Pulse, StepWord
+from rota.store.external.external import ExternalReport, HeartbeatAnswer, StepReport
 from rota.values import json
 from rota.values.durations import Duration, in_micros, parse_duration
 from rota.values.instants import instant, maybe_instant
@@ -50,7 +50,7 @@ T = TypeVar("T")
 Held = Iterable[tuple[str, int]]
 
 
-class Looking(msgspec.Struct, frozen=True):
+class ExternalWorker(msgspec.Struct, frozen=True):
     """What somebody looks for. `jobs` None: whatever is done outside."""
 
     info: WorkerInfo
@@ -59,7 +59,7 @@ class Looking(msgspec.Struct, frozen=True):
     lease: timedelta
 
 
-class Outside:
+class ExternalClient:
     """Every act but a claim is about one run, under its fence; a stale one raises `LeaseLost`, and changes nothing."""
 
     def __init__(self, store: Store, config: Config, meters: Meters) -> None:
@@ -117,7 +117,7 @@ class Outside:
 
     def _looking(
         self, worker: str, queues: tuple[str, ...], jobs: Sequence[str] | None, most: int, lease: timedelta
-    ) -> Looking:
+    ) -> ExternalWorker:
         who = identity_of(worker, self._boot)
         info = WorkerInfo(
             id=who.id,
@@ -130,9 +130,9 @@ class Outside:
             slots=checked_most(most),
             pace=Pace(heartbeat=lease / 3, poll=self._config.poll, lease=lease),
         )
-        return Looking(info, None if jobs is None else names_told(jobs, "job"), most, lease)
+        return ExternalWorker(info, None if jobs is None else names_told(jobs, "job"), most, lease)
 
-    async def _known(self, wanted: Looking) -> dict[str, int]:
+    async def _known(self, wanted: ExternalWorker) -> dict[str, int]:
         """Python workers know their jobs; here the database does."""
         external = await self._store.outside.external_jobs()
         if wanted.jobs is None:
@@ -147,7 +147,7 @@ class Outside:
             raise UnknownJob(job, external)
         raise Invalid(f"job {job!r} is not done outside", hint="workers of ours have its code")
 
-    async def _look(self, wanted: Looking, known: Mapping[str, int]) -> list[Claim]:
+    async def _look(self, wanted: ExternalWorker, known: Mapping[str, int]) -> list[Claim]:
         """Those with needs, under limits and without either go first in turn, so that none waits for ever."""
         met = met_by(wanted.info, await self._store.known_needs())
         looks = [self._claim_needed, self._claim_limited, self._claim_plain]
@@ -159,23 +159,29 @@ class Outside:
         self._meters.claimed(found, self._store.clock.monotonic())
         return found
 
-    async def _claim_needed(self, wanted: Looking, known: Mapping[str, int], most: int, met: Met) -> list[Claim]:
+    async def _claim_needed(
+        self, wanted: ExternalWorker, known: Mapping[str, int], most: int, met: MetRequirements
+    ) -> list[Claim]:
         if not met:
             return []
         info, lease = wanted.info, in_micros(wanted.lease)
-        request = NeededRequest(info.id, info.name, info.queues, known, lease, most, SUSPECTS, met)
+        request = RestrictedRequest(info.id, info.name, info.queues, known, lease, most, SUSPECTS, met)
         return (await self._store.claim_needed(request)).claims
 
-    async def _claim_plain(self, wanted: Looking, known: Mapping[str, int], most: int, _: Met) -> list[Claim]:
+    async def _claim_plain(
+        self, wanted: ExternalWorker, known: Mapping[str, int], most: int, _: MetRequirements
+    ) -> list[Claim]:
         found: list[Claim] = []
         for queue in wanted.info.queues:
             if len(found) < most:
-                asks = (Ask(queue, most - len(found)),)
+                asks = (QueueRequest(queue, most - len(found)),)
                 request = ClaimRequest(wanted.info.id, asks, known, in_micros(wanted.lease), SUSPECTS)
                 found += await self._store.claim(request)
         return found
 
-    async def _claim_limited(self, wanted: Looking, known: Mapping[str, int], most: int, met: Met) -> list[Claim]:
+    async def _claim_limited(
+        self, wanted: ExternalWorker, known: Mapping[str, int], most: int, met: MetRequirements
+    ) -> list[Claim]:
         info, lease = wanted.info, in_micros(wanted.lease)
         request = LimitedRequest(info.id, info.name, info.queues, known, lease, most, SUSPECTS, met)
         return (await self._store.claim_limited(request)).claims
@@ -232,7 +238,7 @@ class Outside:
             raise Invalid(f"a step is {', '.join(sorted(RECORDED))}, not {state!r:.40}")
         whose, stands = checked_run(run_id, fence), StepState(state)
         text = self._json(result) if stands is StepState.SUCCEEDED else None
-        word = StepWord(id, stands, text, None if error is None else checked_error(error))
+        word = StepReport(id, stands, text, None if error is None else checked_error(error))
         return await self._fenced(self._store.outside.step(*whose, word))
 
     async def logs(
@@ -251,7 +257,7 @@ class Outside:
         What this makes of the run is the answer; said again, it is the first one.
         """
         text = None if result is None else self._json(result)
-        return await self._finish(run_id, fence, Ending(Outcome.SUCCEEDED, result=text))
+        return await self._finish(run_id, fence, ExternalReport(Outcome.SUCCEEDED, result=text))
 
     async def fail(
         self,
@@ -268,14 +274,14 @@ class Outside:
         except BadDuration as refused:
             raise refused.within("after") from None
         return await self._finish(
-            run_id, fence, Ending(Outcome.FAILED, error=checked_error(error), retry=retry, after=rest)
+            run_id, fence, ExternalReport(Outcome.FAILED, error=checked_error(error), retry=retry, after=rest)
         )
 
     async def cancelled(self, run_id: str, fence: int) -> RunState:
         """It has stopped, because it was asked to."""
-        return await self._finish(run_id, fence, Ending(Outcome.CANCELLED))
+        return await self._finish(run_id, fence, ExternalReport(Outcome.CANCELLED))
 
-    async def _finish(self, run_id: str, fence: int, ending: Ending) -> RunState:
+    async def _finish(self, run_id: str, fence: int, ending: ExternalReport) -> RunState:
         ended = await self._fenced(self._store.outside.finish(*checked_run(run_id, fence), ending))
         if ended.report is not None and ended.reported is not None:
             self._meters.reported([ended.report], ended.reported)
@@ -306,7 +312,7 @@ def _described(info: WorkerInfo, given: Mapping[str, Any]) -> WorkerInfo:
     return msgspec.structs.replace(info, labels=labels_of(given.get("labels")), app_version=version or "")
 
 
-def _heard(pulse: Pulse) -> Heartbeat:
+def _heard(pulse: HeartbeatAnswer) -> Heartbeat:
     return Heartbeat(pulse.cancelling, instant(pulse.until))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rota.client.schedules.definition import Defining
+from rota.client.schedules.definition import DefinitionVerbs
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.secrets import masked
 from rota.core.runs.options import Order
@@ -31,10 +31,12 @@ RunOf = Callable[[JobDefinition, Order, str], NewRun]
 """Prepares a run, under that id, of a job that is stored."""
 
 
-class DataJobs:
+class DataJobsClient:
     """Workers hear of it with their next poll. What is answered has its secrets masked."""
 
-    def __init__(self, store: Store, registry: Registry, schedules: Defining, run_of: RunOf, meters: Meters) -> None:
+    def __init__(
+        self, store: Store, registry: Registry, schedules: DefinitionVerbs, run_of: RunOf, meters: Meters
+    ) -> None:
         self._store = store
         self._registry = registry
         self._schedules = schedules

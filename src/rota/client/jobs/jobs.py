@@ -18,7 +18,7 @@ from rota.values.actor import checked_actor
 from rota.values.names import checked_name
 
 
-class Governing:
+class JobVerbs:
     """Of a job by its name, of a queue by its own."""
 
     store: Store

@@ -12,7 +12,7 @@ from rota.values.actor import checked_actor
 _SOMEBODY = "operator"
 
 
-class Quotas:
+class QuotasClient:
     """`kind` and `id` name a scope; without an id, each scope of that kind that has no quota of its own is meant."""
 
     def __init__(self, store: Store) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from rota.core.monitoring.error_groups import MOST_GROUPS, FaultGroups, checked_window, grouped
+from rota.core.monitoring.error_groups import MOST_GROUPS, ErrorGroups, checked_window, grouped
 from rota.core.runs.options import scope_of
 from rota.errors import Invalid
 from rota.store import Store
@@ -12,7 +12,7 @@ from rota.values.instants import instant
 from rota.values.scope import Scope
 
 
-class Faults:
+class ErrorGroupsClient:
     def __init__(self, store: Store) -> None:
         self._store = store
 
@@ -24,7 +24,7 @@ class Faults:
         job: str | None = None,
         scope: Scope | tuple[str, str] | None = None,
         limit: int = 50,
-    ) -> FaultGroups:
+    ) -> ErrorGroups:
         """Runs that failed, timed out or expired within the last day, or the time given, by job and fingerprint.
 
         The one that was seen last comes first. Of all faults there are, the newest 10 000 are looked at.
@@ -43,4 +43,4 @@ class Faults:
             if group.last_run_id in newest
         ]
         cut = truncated or len(groups) > limit
-        return FaultGroups(items=told, since=instant(begin), until=instant(end), truncated=cut)
+        return ErrorGroups(items=told, since=instant(begin), until=instant(end), truncated=cut)

@@ -12,7 +12,7 @@ from rota.core.monitoring.charts import Series, series_of, stretch_of
 from rota.core.monitoring.overview import Overview, attention
 from rota.core.monitoring.timeline import Timeline, asked_of, timeline_of
 from rota.store import Store
-from rota.store.monitoring.overview import Seen
+from rota.store.monitoring.overview import OverviewFacts
 from rota.values.clock import HostClock
 from rota.values.durations import Duration, in_micros
 from rota.values.instants import micros_at
@@ -21,7 +21,7 @@ _FRESH = 0.2  # less than a page waits until it asks again: else it would be tol
 _SLACK = 1_000_000
 
 
-class Insight:
+class MonitoringClient:
     def __init__(self, store: Store, config: Config) -> None:
         self._store = store
         self._silence = in_micros(config.lease)
@@ -76,7 +76,7 @@ class Insight:
         offset = _certain_offset(before, micros_at(seen.overview.at), clock.micros())
         return self._judged(seen, offset if isinstance(clock, HostClock) else 0)
 
-    def _judged(self, seen: Seen, offset: int) -> Overview:
+    def _judged(self, seen: OverviewFacts, offset: int) -> Overview:
         facts = msgspec.structs.replace(seen.facts, polls=self._store.database.polls, offset=offset)
         told, count = attention(facts)
         return msgspec.structs.replace(seen.overview, attention=told, attention_count=count)

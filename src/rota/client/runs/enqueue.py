@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from rota.client.jobs.jobs import Governing
+from rota.client.jobs.jobs import JobVerbs
 from rota.core.jobs.job import JobDefinition
-from rota.core.runs.dependencies import Need, link, parts_of, places_of
+from rota.core.runs.dependencies import Dependency, link, parts_of, places_of
 from rota.core.runs.options import Order, carrying, gates_of, new_run, scope_of
 from rota.core.runs.run import Enqueued, NewRun, Run
 from rota.core.states import RunState
@@ -18,7 +18,7 @@ from rota.errors import Forbidden
 from rota.observability import tracing
 from rota.registry.data_jobs import KINDS
 from rota.registry.signature import check_schema
-from rota.store.databases.batcher import Gatherer
+from rota.store.databases.batcher import Batcher
 from rota.values import json
 from rota.values.instants import instant
 from rota.values.json import Limits
@@ -44,8 +44,8 @@ async def linked(
     return [replace(run, id=ids[place], after=_after(links.follows[place], ids)) for place, run in enumerate(runs)]
 
 
-def _after(follows: Mapping[int | str, int], ids: Mapping[int, str]) -> tuple[Need, ...]:
-    return tuple(Need(ids[whom] if isinstance(whom, int) else whom, kind) for whom, kind in follows.items())
+def _after(follows: Mapping[int | str, int], ids: Mapping[int, str]) -> tuple[Dependency, ...]:
+    return tuple(Dependency(ids[whom] if isinstance(whom, int) else whom, kind) for whom, kind in follows.items())
 
 
 _decoded = msgspec.json.Decoder().decode
@@ -124,11 +124,11 @@ def all_as_made(placed: Iterable[tuple[NewRun, Enqueued]]) -> list[Run | None]:
 _NONE: tuple[None, None] = None, None
 
 
-class Placing(Governing):
+class EnqueueVerbs(JobVerbs):
     scope: Scope | None
     _limits: Limits
     _traced: bool
-    _gatherer: Gatherer[NewRun, Enqueued]
+    _gatherer: Batcher[NewRun, Enqueued]
     _models: dict[str, tuple[JobDefinition, NewRun]]
     """By job, the last run without options: the next one differs in little."""
 

@@ -20,7 +20,7 @@ MOST_PREVIEWED = 1_000
 _TRIES = 5
 
 
-class Defining(ABC):
+class DefinitionVerbs(ABC):
     """Payloads are checked by the code of their job where that is known, else by its schema."""
 
     def __init__(

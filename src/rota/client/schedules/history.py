@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from rota.core.ledger.audit import Event
 from rota.core.ledger.backfill import RAN, Backfill
 from rota.core.ledger.explain_plan_time import Explanation
-from rota.core.ledger.occurrences import Occurrence, Place, Wanted
+from rota.core.ledger.occurrences import Occurrence, OccurrenceQuery, PagePosition
 from rota.core.ledger.verify import Verification
 from rota.core.monitoring.recent_runs import Recent, checked_recent
 from rota.errors import Invalid, did_you_mean
@@ -22,7 +22,7 @@ MOST_OCCURRENCES = 10_000
 _DAY = timedelta(days=1)
 
 
-class Accounts:
+class HistoryVerbs:
     """Of one schedule, by its name; the times given need a zone."""
 
     _store: Store
@@ -35,7 +35,7 @@ class Accounts:
         to_at: datetime | None = None,
         *,
         limit: int = 100,
-        after: Place | None = None,
+        after: PagePosition | None = None,
     ) -> Sequence[Occurrence]:
         """What became of each plan time, the oldest first: of the last day, unless told otherwise.
 
@@ -48,11 +48,11 @@ class Accounts:
         if first > last:
             raise Invalid("from is after to")
         if after is None:
-            return await self._store.ledger.occurrences(name, Wanted(first, last, limit))
+            return await self._store.ledger.occurrences(name, OccurrenceQuery(first, last, limit))
         if from_at is None or to_at is None:
             raise Invalid("after needs from_at and to_at", hint="give those of the page before")
         return await self._store.ledger.occurrences(
-            name, Wanted(first, last, limit, _micros(after.at, "after"), after.told)
+            name, OccurrenceQuery(first, last, limit, _micros(after.at, "after"), after.told)
         )
 
     async def recent(self, names: Sequence[str], limit: int = 30) -> Mapping[str, Recent]:

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from rota.client.schedules.definition import MOST_LISTED, MOST_PREVIEWED, Defining, require_limit
-from rota.client.schedules.history import Accounts
+from rota.client.schedules.definition import MOST_LISTED, MOST_PREVIEWED, DefinitionVerbs, require_limit
+from rota.client.schedules.history import HistoryVerbs
 from rota.client.schedules.simulate import applied, drafted, simulated, standing_at
 from rota.config import Config
 from rota.core.calendar.triggers import Trigger
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.status import resume_mode
-from rota.core.planning.simulation_report import Simulated, WhatIf
+from rota.core.planning.simulation_report import SimulationOptions, SimulationReport
 from rota.core.runs.options import request_hold, scope_of
 from rota.core.schedules.diff import Difference
 from rota.core.schedules.documents import parse
-from rota.core.schedules.preview import Fire, Foreseen, foresee, named, upcoming, wrong
+from rota.core.schedules.preview import DocumentPreview, Fire, foresee, named, upcoming, wrong
 from rota.core.schedules.schedule import Schedule, ScheduleDefinition, checked_state
 from rota.errors import Conflict, Invalid, NotFound, UnknownSchedule
 from rota.registry.jobs import Registry
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 _LONGEST_REST = timedelta(days=36_525)
 
 
-class Schedules(Accounts, Defining):
-    """Schedules by name; what is changed here takes effect within a second, on every planner."""
+class SchedulesClient(HistoryVerbs, DefinitionVerbs):
+    """SchedulesClient by name; what is changed here takes effect within a second, on every planner."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class Schedules(Accounts, Defining):
 
     async def preview_document(
         self, document: Mapping[str, Any], count: int = 10, *, after: datetime | None = None
-    ) -> Foreseen:
+    ) -> DocumentPreview:
         """When a schedule that is still being written would fire, and what is wrong with it; nothing is stored."""
         require_limit(count, MOST_PREVIEWED, "count")
         seen = foresee(document, await self._store.now() if after is None else micros_at(after), count)
@@ -176,18 +176,18 @@ class Schedules(Accounts, Defining):
         self,
         name: str,
         span: Duration = "1d",
-        what_if: WhatIf | None = None,
+        what_if: SimulationOptions | None = None,
         *,
         start: datetime | None = None,
         trigger: Trigger | None = None,
         **options: Any,
-    ) -> Simulated:
+    ) -> SimulationReport:
         """What it would do in `span` from `start` (now), with another trigger or other options; nothing is stored."""
         schedule = await self.get(name)
         definition = await self._changed(schedule, None, trigger, options)
         at = await self._store.now() if start is None else micros_at(start)
         standing = standing_at(schedule, definition, at, now=start is None)
-        return simulated(standing, await self._job(definition.job), span, what_if or WhatIf())
+        return simulated(standing, await self._job(definition.job), span, what_if or SimulationOptions())
 
     async def plan_documents(self, documents: Iterable[Mapping[str, Any]], owner: str) -> Sequence[Difference]:
         """What `apply_documents` would change: schedules made, changed, and those of this owner that are gone."""
@@ -196,9 +196,9 @@ class Schedules(Accounts, Defining):
     async def apply_documents(
         self, documents: Iterable[Mapping[str, Any]], owner: str, *, actor: str | None = None
     ) -> Sequence[Difference]:
-        """Schedules as these documents say, each kept under `owner`; those of other owners are a Conflict.
+        """SchedulesClient as these documents say, each kept under `owner`; those of other owners are a Conflict.
 
-        Schedules of this owner that no document names are deleted. Pauses stay as they are.
+        SchedulesClient of this owner that no document names are deleted. Pauses stay as they are.
         """
         draft = await drafted(self, self._store, documents, owner)
         for name in draft.changing:

@@ -11,8 +11,8 @@ import msgspec
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.retry import RetryPolicy, retry_policy
 from rota.core.planning.simulate import Assumptions, SimulatedEvent, simulate
-from rota.core.planning.simulation_report import Simulated, SimulatedRun, WhatIf, outage_of
-from rota.core.planning.tick import Standing
+from rota.core.planning.simulation_report import SimulatedRun, SimulationOptions, SimulationReport, outage_of
+from rota.core.planning.tick import ScheduleState
 from rota.core.schedules import documents as written
 from rota.core.schedules.diff import CHANGE, CREATE, DELETE, Difference, check_names, checked_owner, differences
 from rota.core.schedules.schedule import Schedule, ScheduleDefinition
@@ -23,23 +23,25 @@ from rota.values.durations import Duration, in_micros, parse_duration
 from rota.values.instants import instant, micros_at
 
 if TYPE_CHECKING:
-    from rota.client.schedules.schedules import Schedules
+    from rota.client.schedules.schedules import SchedulesClient
 
 _PAGE = 1_000
 _LONGEST = timedelta(days=3_660)
 _MOST_EVENTS = 1_000
 
 
-def standing_at(schedule: Schedule, definition: ScheduleDefinition, start: int, *, now: bool) -> Standing:
+def standing_at(schedule: Schedule, definition: ScheduleDefinition, start: int, *, now: bool) -> ScheduleState:
     """What waits for the end of its last run goes on, `now`, at the plan time that is known already."""
     times = definition.times(schedule.name)
     first = times.next(start) if definition.follows is None else times.next_allowed(start)
     if definition.follows is not None and now and definition.rule == schedule.definition.rule and schedule.next_plan:
         first = max(first or start, micros_at(schedule.next_plan))
-    return Standing(schedule.id, schedule.name, definition, start, first, schedule.fired)
+    return ScheduleState(schedule.id, schedule.name, definition, start, first, schedule.fired)
 
 
-def simulated(standing: Standing, job: JobDefinition, span: Duration, what_if: WhatIf) -> Simulated:
+def simulated(
+    standing: ScheduleState, job: JobDefinition, span: Duration, what_if: SimulationOptions
+) -> SimulationReport:
     """From where it stands."""
     start, definition = standing.cursor, standing.definition
     length = parse_duration(span)
@@ -56,7 +58,7 @@ def simulated(standing: Standing, job: JobDefinition, span: Duration, what_if: W
     )
     until = start + in_micros(length)
     found = simulate(standing, _retry(job, definition), start, until, assuming, limit=_MOST_EVENTS)
-    return Simulated(
+    return SimulationReport(
         from_at=instant(start),
         until_at=instant(found.until),
         counts=found.counts,
@@ -85,7 +87,7 @@ def _event(event: SimulatedEvent) -> SimulatedRun:
     )
 
 
-class Draft(msgspec.Struct, frozen=True):
+class DocumentPlan(msgspec.Struct, frozen=True):
     """Documents compared with what the database has: `definitions` are those to store."""
 
     owner: str
@@ -97,7 +99,9 @@ class Draft(msgspec.Struct, frozen=True):
         return [one.name for one in self.differences if one.kind in (CREATE, CHANGE)]
 
 
-async def drafted(schedules: Schedules, store: Store, documents: Iterable[Mapping[str, Any]], owner: str) -> Draft:
+async def drafted(
+    schedules: SchedulesClient, store: Store, documents: Iterable[Mapping[str, Any]], owner: str
+) -> DocumentPlan:
     """Everything is checked; nothing is written."""
     owner = checked_owner(owner)
     parsed = [written.parse(document) for document in documents]
@@ -106,7 +110,7 @@ async def drafted(schedules: Schedules, store: Store, documents: Iterable[Mappin
     existing = {schedule.name: schedule for schedule in await _all_of(schedules, owner)}
     for name in await store.schedules.declared([name for name in wanted if name not in existing]):
         existing[name] = await schedules.get(name)
-    return Draft(owner, differences(wanted, list(existing.values()), owner, await store.now()), wanted)
+    return DocumentPlan(owner, differences(wanted, list(existing.values()), owner, await store.now()), wanted)
 
 
 async def _naming(name: str, defining: Awaitable[ScheduleDefinition]) -> ScheduleDefinition:
@@ -119,7 +123,7 @@ async def _naming(name: str, defining: Awaitable[ScheduleDefinition]) -> Schedul
         raise
 
 
-async def _all_of(schedules: Schedules, owner: str) -> Sequence[Schedule]:
+async def _all_of(schedules: SchedulesClient, owner: str) -> Sequence[Schedule]:
     found: list[Schedule] = []
     page = await schedules.list(owner=owner, limit=_PAGE)
     while page:
@@ -128,7 +132,7 @@ async def _all_of(schedules: Schedules, owner: str) -> Sequence[Schedule]:
     return found
 
 
-async def applied(store: Store, draft: Draft, actor: str | None) -> None:
+async def applied(store: Store, draft: DocumentPlan, actor: str | None) -> None:
     """One transaction for each schedule. What was cut short is finished by applying it again."""
     acts: dict[str, Callable[[str], Awaitable[object]]] = {
         CREATE: lambda name: _create(store, draft, name, actor),
@@ -144,7 +148,7 @@ async def applied(store: Store, draft: Draft, actor: str | None) -> None:
             await acts[difference.kind](difference.name)
 
 
-async def _create(store: Store, draft: Draft, name: str, actor: str | None) -> None:
+async def _create(store: Store, draft: DocumentPlan, name: str, actor: str | None) -> None:
     try:
         await store.schedules.create(name, draft.definitions[name], draft.owner, actor=actor)
     except DuplicateSchedule:

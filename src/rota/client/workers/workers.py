@@ -10,7 +10,7 @@ from rota.values.actor import checked_actor
 from rota.values.durations import Duration
 
 
-class Workers:
+class WorkersClient:
     """`who` is a worker's id, the unique beginning of one, or a name: then all workers of that name are meant.
 
     They hear of what is asked with their next heartbeat, and it holds as long as their process lives.

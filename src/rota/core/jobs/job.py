@@ -15,7 +15,7 @@ from rota.core.jobs.unique import Unique
 from rota.core.limits.limits import Limit
 from rota.core.progress.steps import StepDefinition
 from rota.core.workers.replicas import Replicas
-from rota.core.workers.requirements import Needs
+from rota.core.workers.requirements import Requirements
 from rota.values.json import Json
 
 MIN_PRIORITY, MAX_PRIORITY = -1000, 1000
@@ -53,7 +53,7 @@ class JobDefinition(msgspec.Struct, frozen=True, kw_only=True):
     unique: Unique | None = None
     limits: tuple[Limit, ...] = ()
     steps: tuple[StepDefinition, ...] = ()
-    needs: Needs = Needs()
+    needs: Requirements = Requirements()
     replicas: Replicas | None = None
     expect: Expectations | None = None
     enabled: bool = True

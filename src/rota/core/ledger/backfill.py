@@ -41,7 +41,7 @@ class Backfill(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
 
 
-class Missing(msgspec.Struct, frozen=True):
+class MissingPlanTime(msgspec.Struct, frozen=True):
     """A plan time that is to get a run; `instead_of` is the one that it had."""
 
     scope: Scope
@@ -50,7 +50,7 @@ class Missing(msgspec.Struct, frozen=True):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    missing: list[Missing]
+    missing: list[MissingPlanTime]
     already: int
     known: int
 
@@ -69,13 +69,13 @@ def choose(
         for at in plan_times:
             run = lane.runs.get(at)
             if run is not None and _again(newest.get(run.id, run.state), ran):
-                missing.append(Missing(scope, at, run.id))
+                missing.append(MissingPlanTime(scope, at, run.id))
             elif run is not None or _holds(lane.covers, at):
                 already += 1
             elif not _holds(lane.missed, at) and _holds(lane.known, at):
                 known += 1
             else:
-                missing.append(Missing(scope, at))
+                missing.append(MissingPlanTime(scope, at))
     missing.sort(key=lambda one: one.plan_time)
     return Choice(missing, already, known)
 
@@ -126,7 +126,9 @@ def cut(found: Range, times: Times, made: Sequence[int]) -> list[Range]:
     ]
 
 
-def cut_all(history: History, ranges: Iterable[Range], made: Iterable[Missing]) -> Iterator[tuple[Range, list[Range]]]:
+def cut_all(
+    history: History, ranges: Iterable[Range], made: Iterable[MissingPlanTime]
+) -> Iterator[tuple[Range, list[Range]]]:
     """Missed ranges that are touched, each with what is left of it: of all scopes if these were alike, else of each."""
     by_scope: dict[Scope, list[int]] = {}
     for one in made:

@@ -13,7 +13,7 @@ RAN, MISSED = "ran", "missed"
 """The reasons of pruned ranges."""
 
 
-class Gone(msgspec.Struct, frozen=True):
+class ForgottenRun(msgspec.Struct, frozen=True):
     """A run of a plan time, about to be forgotten, with the plan times that it covers."""
 
     schedule_id: str
@@ -32,7 +32,7 @@ def short_reason(reason: str | None) -> str:
     return words[0] if words else "policy"
 
 
-def range_of_gone(run: Gone, reason: str) -> Range:
+def range_of_gone(run: ForgottenRun, reason: str) -> Range:
     """`reason` is that of a pruned range; a skipped run has its own."""
     skipped = run.state == "skipped"
     first = run.plan_time if run.covers_from is None else run.covers_from

@@ -14,9 +14,9 @@ from rota.core.calendar.rules import Rule
 from rota.core.ledger.occurrences import PlannedRun
 from rota.core.ledger.verify import UNNAMED, History, Range, Stretch
 from rota.core.planning.overlap_and_failure import Create, Lane, Skip, decide
-from rota.core.planning.tick import Standing, eligible
+from rota.core.planning.tick import ScheduleState, eligible
 from rota.core.runs.run import RunError
-from rota.core.schedules.revisions import Rest
+from rota.core.schedules.revisions import Inactivity
 from rota.core.schedules.schedule import Schedule
 from rota.core.states import RunState
 from rota.values.actor import is_policy
@@ -37,7 +37,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     facts: dict[str, Json]
 
 
-class Told(msgspec.Struct, frozen=True):
+class PlanTimeRun(msgspec.Struct, frozen=True):
     """A run of the plan time that is asked for; `error`: of its last attempt."""
 
     run: PlannedRun
@@ -55,7 +55,7 @@ class PlanTimeFacts(msgspec.Struct, frozen=True, kw_only=True):
     now: int
     schedule: Schedule
     history: History
-    runs: Sequence[Told]
+    runs: Sequence[PlanTimeRun]
     covering: Sequence[PlannedRun]
     ranges: Sequence[Range]
     lanes: Mapping[Scope, Lane]
@@ -65,10 +65,10 @@ class PlanTimeFacts(msgspec.Struct, frozen=True, kw_only=True):
     planners: int
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> ScheduleState:
         own = self.schedule
         plan = None if own.next_plan is None else micros_at(own.next_plan)
-        return Standing(own.id, own.name, own.definition, micros_at(own.cursor_at), plan, own.fired)
+        return ScheduleState(own.id, own.name, own.definition, micros_at(own.cursor_at), plan, own.fired)
 
 
 def newest_plan(history: History, schedule: Schedule, last_run: int | None, now: int) -> int | None:
@@ -115,7 +115,7 @@ def _ran(facts: PlanTimeFacts) -> Explanation:
     return _told("skipped" if skipped else "ran", facts, words, runs=told)
 
 
-def _run_words(found: Told, now: int) -> str:
+def _run_words(found: PlanTimeRun, now: int) -> str:
     run, scope = found.run, _for(found.run.scope)
     again = "" if run.again is None else f" Run {run.again.run_id}, made in its place, is {run.again.state}."
     if run.state == "skipped":
@@ -130,7 +130,7 @@ def _run_words(found: Told, now: int) -> str:
     return f"{words}.{again}"
 
 
-def _why_so(found: Told) -> str:
+def _why_so(found: PlanTimeRun) -> str:
     run, error = found.run, found.error
     if run.state in (RunState.CANCELLING, RunState.CANCELLED):
         by = f" by {found.cancelled_by}" if found.cancelled_by and not is_policy(found.cancelled_by) else ""
@@ -141,7 +141,7 @@ def _why_so(found: Told) -> str:
     return f"{':' if ended else '; its last attempt ended with'} {error.type}: {error.message}"
 
 
-def _run_facts(found: Told) -> dict[str, Json]:
+def _run_facts(found: PlanTimeRun) -> dict[str, Json]:
     run = found.run
     late = None if found.started_at is None else max(0, found.started_at - run.plan_time) // 1_000
     return {
@@ -232,7 +232,7 @@ def _resting(facts: PlanTimeFacts, stretch: Stretch) -> Explanation:
     return _told("paused", facts, words, reason=rest.reason, by=rest.by, since=_at(rest.since))
 
 
-def _after_its_end(facts: PlanTimeFacts, rest: Rest) -> Explanation:
+def _after_its_end(facts: PlanTimeFacts, rest: Inactivity) -> Explanation:
     stretch = facts.history.at(facts.at)
     definition = facts.schedule.definition if stretch is None else stretch.revision.definition
     had = "the only run" if definition.max_runs == 1 else f"the last of the {definition.max_runs} runs"

@@ -15,7 +15,7 @@ from rota.core.runs.run import Attempt, Run
 from rota.core.schedules.job_triggers import because, cause_of
 from rota.core.states import RunState
 from rota.core.workers.replicas import Replica
-from rota.core.workers.requirements import NOTHING, Needs, meets
+from rota.core.workers.requirements import NOTHING, Requirements, meets
 from rota.core.workers.worker import WorkerState, name_of
 from rota.values.durations import age, span
 
@@ -95,7 +95,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     cancel_until: datetime | None = None
     shielded: bool = False
     step: str | None = None
-    needs: Needs = NOTHING
+    needs: Requirements = NOTHING
     replicas: Sequence[Replica] = ()
     for_worker: str | None = None
     part: PartFacts | None = None

@@ -16,7 +16,7 @@ _MOST_TOLD = 1_000_000  # of one plan time: one for each scope
 KINDS = ("ran", "skipped", "coalesced", "missed", "paused", "pruned", "pending")
 
 
-class Again(msgspec.Struct, frozen=True):
+class Replacement(msgspec.Struct, frozen=True):
     """The newest run that was made in place of one that did not succeed, by a retry or a backfill."""
 
     run_id: str
@@ -39,7 +39,7 @@ class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
     state: str | None = None
     reason: str | None = None
     revision: int | None = None
-    again: Again | None = None
+    again: Replacement | None = None
 
 
 class PlannedRun(msgspec.Struct, frozen=True):
@@ -52,40 +52,40 @@ class PlannedRun(msgspec.Struct, frozen=True):
     covered: int
     state: str
     reason: str | None
-    again: Again | None = None
+    again: Replacement | None = None
 
     @property
     def was_vain(self) -> bool:
         return self.state != RunState.SUCCEEDED and RunState(self.state).is_final
 
 
-class Place(msgspec.Struct, frozen=True):
+class PagePosition(msgspec.Struct, frozen=True):
     """How far a page came: `at` is where its last one begins, `told` how many are told that begin there."""
 
     at: datetime
     told: int
 
 
-def place_after(found: Sequence[Occurrence], before: Place | None = None) -> Place | None:
+def place_after(found: Sequence[Occurrence], before: PagePosition | None = None) -> PagePosition | None:
     """Where the next page goes on; `before` is where this one began."""
     if not found:
         return before
     at = _beginning(found[-1])
     told = sum(_beginning(one) == at for one in found)
-    return Place(at, told + before.told if before is not None and before.at == at else told)
+    return PagePosition(at, told + before.told if before is not None and before.at == at else told)
 
 
-def written_place(from_at: datetime, to_at: datetime, place: Place) -> str:
+def written_place(from_at: datetime, to_at: datetime, place: PagePosition) -> str:
     """With the time that is looked at: a page of the last day goes on in the same day."""
     return f"{micros_at(from_at)} {micros_at(to_at)} {micros_at(place.at)} {place.told}"
 
 
-def read_place(text: str) -> tuple[datetime, datetime, Place]:
+def read_place(text: str) -> tuple[datetime, datetime, PagePosition]:
     """What is none is a ValueError or an OverflowError."""
     from_at, to_at, at, told = map(int, text.split(" "))
     if not 0 <= told <= _MOST_TOLD:
         raise ValueError(told)
-    return instant(from_at), instant(to_at), Place(instant(at), told)
+    return instant(from_at), instant(to_at), PagePosition(instant(at), told)
 
 
 def _beginning(one: Occurrence) -> datetime:
@@ -94,7 +94,7 @@ def _beginning(one: Occurrence) -> datetime:
     return at
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class OccurrenceQuery(msgspec.Struct, frozen=True):
     """Of what is from `past` on, `told` are known: they count for the limit, and are left out."""
 
     from_at: int
@@ -108,7 +108,7 @@ class Wanted(msgspec.Struct, frozen=True):
         return self.limit + self.told
 
 
-def resting(history: History, wanted: Wanted, *, now: int, active: bool) -> list[Stretch]:
+def resting(history: History, wanted: OccurrenceQuery, *, now: int, active: bool) -> list[Stretch]:
     """Those in which it was held, as far as they are wanted: what they name has runs only by a backfill."""
     end = history.cursor if active else max(history.cursor, now)
     return [
@@ -125,7 +125,7 @@ def resting(history: History, wanted: Wanted, *, now: int, active: bool) -> list
 
 def occurrences(
     history: History,
-    wanted: Wanted,
+    wanted: OccurrenceQuery,
     runs: Iterable[PlannedRun],
     ranges: Iterable[Range],
     held: Iterable[tuple[Stretch, Sequence[tuple[Scope, int]]]],
@@ -224,7 +224,7 @@ def _paused(history: History, stretch: Stretch, runs: Sequence[tuple[Scope, int]
 
 
 def _pending(
-    history: History, wanted: Wanted, room: int | None, next_plan: int | None
+    history: History, wanted: OccurrenceQuery, room: int | None, next_plan: int | None
 ) -> Iterator[tuple[int, Occurrence]]:
     revision = history.revisions[-1]
     if revision.definition.follows is not None:
@@ -236,7 +236,7 @@ def _pending(
             yield at, Occurrence(kind="pending", plan_time=instant(at), revision=revision.no)
 
 
-def _following(history: History, wanted: Wanted, room: int | None) -> Iterator[int]:
+def _following(history: History, wanted: OccurrenceQuery, room: int | None) -> Iterator[int]:
     """Not more than are wanted, nor more than may still get a run."""
     times = history.revisions[-1].definition.times(history.name)
     start = max(history.cursor, wanted.from_at - 1, wanted.past - 1)

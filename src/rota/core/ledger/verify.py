@@ -11,7 +11,7 @@ import msgspec
 
 from rota.core.calendar.rules import Rule, Times
 from rota.core.calendar.triggers import Cron, Either
-from rota.core.schedules.revisions import Rest, Revision, rests
+from rota.core.schedules.revisions import Inactivity, Revision, rests
 from rota.values.instants import instant
 from rota.values.scope import Scope
 
@@ -113,7 +113,7 @@ class History(msgspec.Struct, frozen=True, dict=True):
         return tuple(self.up_to(self.cursor))
 
     @cached_property
-    def rests(self) -> dict[int, Rest]:
+    def rests(self) -> dict[int, Inactivity]:
         """What held the schedule in each revision that was not active, by its number."""
         return rests(self.revisions)
 

@@ -95,7 +95,7 @@ class Gate(msgspec.Struct, frozen=True, gc=False):
         return self.when_full != "queue" or self.max_queued is not None
 
 
-class Gated(msgspec.Struct, frozen=True):
+class LimitedRun(msgspec.Struct, frozen=True):
     """A run about to be put under its limits; a `pipeline` is claimed by the names of other jobs than its own."""
 
     id: str
@@ -245,7 +245,7 @@ class Admit(msgspec.Struct, frozen=True):
     stops: tuple[tuple[str, int], ...] = ()
 
 
-class Turn(msgspec.Struct, frozen=True):
+class Rejection(msgspec.Struct, frozen=True):
     """It is one too many: skipped, or refused if whoever wants it can be told."""
 
     gate: Gate
@@ -259,7 +259,7 @@ class Turn(msgspec.Struct, frozen=True):
         return f"limit {self.gate.key!r} is full: {self.gate.measure}{waiting}"
 
 
-def admission(gates: Sequence[Gate], live: Mapping[str, int]) -> Admit | Turn:
+def admission(gates: Sequence[Gate], live: Mapping[str, int]) -> Admit | Rejection:
     """`live`: how many runs are under each limit and not final; those asked to stop do not count.
 
     Under a rate: how many have not begun, or have and count still. Without a limit at once: how many have not begun."""
@@ -269,9 +269,9 @@ def admission(gates: Sequence[Gate], live: Mapping[str, int]) -> Admit | Turn:
         if gate.when_full == "cancel_oldest" and count >= gate.max:
             stops.append((gate.key, count - gate.max + 1))
         elif gate.when_full in ("skip", "reject") and count >= gate.max:
-            return Turn(gate, refused=gate.when_full == "reject")
+            return Rejection(gate, refused=gate.when_full == "reject")
         elif gate.max_queued is not None and count >= gate.max % UNLIMITED + gate.max_queued:
-            return Turn(gate, refused=True)
+            return Rejection(gate, refused=True)
     return Admit(tuple(stops))
 
 
@@ -283,7 +283,7 @@ class Candidate(msgspec.Struct, frozen=True):
     wider: tuple[str, ...] = ()
 
 
-class HandedOut(msgspec.Struct, frozen=True):
+class SlotGrant(msgspec.Struct, frozen=True):
     """`full`: limits without a free slot left. `blocked`: limit → the wider one that its next run waits for.
     `left`: how much is free of each."""
 
@@ -293,8 +293,8 @@ class HandedOut(msgspec.Struct, frozen=True):
     left: dict[str, int] = {}
 
 
-def hand_out(waiting: Mapping[str, Sequence[Candidate]], free: Mapping[str, int], slots: int) -> HandedOut:
-    """Turn by turn: one run of each limit, in the order given, then a second one of each, while there are slots.
+def hand_out(waiting: Mapping[str, Sequence[Candidate]], free: Mapping[str, int], slots: int) -> SlotGrant:
+    """Rejection by turn: one run of each limit, in the order given, then a second one of each, while there are slots.
 
     `free` has the limits whose row is locked: a wider one that is not there is somebody else's at this moment, and the
     run is left for the next look.
@@ -313,7 +313,7 @@ def hand_out(waiting: Mapping[str, Sequence[Candidate]], free: Mapping[str, int]
     full = {key for key in waiting if left.get(key, 0) <= 0}
     over = served | full
     blocked_by = {key: by for key, by in blocked.items() if by is not None and key not in over}
-    return HandedOut(taken, full, blocked_by, left)
+    return SlotGrant(taken, full, blocked_by, left)
 
 
 def _next(

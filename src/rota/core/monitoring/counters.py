@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from rota.core.monitoring.gauges import QueueLevel
+from rota.core.monitoring.gauges import QueueGauge
 from rota.core.monitoring.statistics import success_rate
 
 K = TypeVar("K", str, int)
@@ -105,7 +105,7 @@ def newest(rows: Rows) -> Rows:
     return {(span, at): counted for (span, at), counted in rows.items() if last[span] == at}
 
 
-def levels_of(found: Iterable[QueueLevel]) -> Counted:
+def levels_of(found: Iterable[QueueGauge]) -> Counted:
     """The fullest queues by name, all others together."""
     counts: dict[str, list[int]] = {}
     for level in found:

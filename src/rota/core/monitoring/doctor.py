@@ -31,20 +31,20 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     facts: dict[str, Any] = {}
 
 
-class Overdue(msgspec.Struct, frozen=True):
+class OverdueSchedule(msgspec.Struct, frozen=True):
     name: str
     next_at: int
     trouble: str | None
     provider: str | None
 
 
-class Stuck(msgspec.Struct, frozen=True):
+class StuckRun(msgspec.Struct, frozen=True):
     run_id: str
     worker_id: str
     expires_at: int
 
 
-class Held(msgspec.Struct, frozen=True):
+class OperatorPause(msgspec.Struct, frozen=True):
     """What an operator has paused: a job or a queue."""
 
     kind: str
@@ -61,11 +61,11 @@ class Symptoms(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     now: int
-    overdue: Sequence[Overdue] = ()
-    stuck: Sequence[Stuck] = ()
+    overdue: Sequence[OverdueSchedule] = ()
+    stuck: Sequence[StuckRun] = ()
     queues: dict[str, int] = {}
     jobs: dict[str, int] = {}
-    held: Sequence[Held] = ()
+    held: Sequence[OperatorPause] = ()
     workers: Sequence[LiveWorker] = ()
     orphaned_waits: int = 0
     orphaned_limits: int = 0
@@ -94,7 +94,7 @@ def _overdue(found: Symptoms) -> Check:
     return Check(name="schedules", level=PROBLEM, words=words, hint=planner_hint(found), facts=facts)
 
 
-def why_overdue(one: Overdue, found: Symptoms) -> str:
+def why_overdue(one: OverdueSchedule, found: Symptoms) -> str:
     """For how long, and why."""
     late = span(instant(found.now) - instant(one.next_at))
     why = one.trouble or (f"no process with scope provider {one.provider!r} plans" if one.provider else "nobody plans")
@@ -151,13 +151,13 @@ def _jobs(found: Symptoms) -> Check:
     return Check(name="jobs", level=PROBLEM, words=f"no live worker knows: {told}", hint=JOBS_HINT, facts=left)
 
 
-def held_words(one: Held, count: int) -> str:
+def held_words(one: OperatorPause, count: int) -> str:
     by = f" by {one.by}" if one.by else ""
     why = f" ({one.reason})" if one.reason else ""
     return f"{one.kind} {one.name} is paused{by}{why}, and {many(count, 'run waits', 'runs wait')}"
 
 
-def resume_hint(one: Held) -> str:
+def resume_hint(one: OperatorPause) -> str:
     return f"rota {one.kind} resume {one.name}"
 
 

@@ -26,7 +26,7 @@ _NOVEMBER = 11
 _SHOWN = 5
 
 
-class FileVitals(msgspec.Struct, frozen=True):
+class FileFacts(msgspec.Struct, frozen=True):
     """Of an SQLite file, in bytes; `room`: on its disk, for this user."""
 
     size: int
@@ -43,13 +43,13 @@ class Transaction(msgspec.Struct, frozen=True):
     age: timedelta
 
 
-class Dead(msgspec.Struct, frozen=True):
+class DeadRows(msgspec.Struct, frozen=True):
     table: str
     live: int
     dead: int
 
 
-class ServerVitals(msgspec.Struct, frozen=True, kw_only=True):
+class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Of a PostgreSQL server and our database there. `unvacuumed`: tables that are left out of it."""
 
     version: str
@@ -58,7 +58,7 @@ class ServerVitals(msgspec.Struct, frozen=True, kw_only=True):
     autovacuum: bool
     unvacuumed: Sequence[str] = ()
     oldest: Transaction | None = None
-    dead: Sequence[Dead] = ()
+    dead: Sequence[DeadRows] = ()
 
 
 class Versions(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
     planned_with: str | None = None
 
 
-class Pulse(msgspec.Struct, frozen=True, kw_only=True):
+class HeartbeatSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How often a worker should be heard of, by the settings of whoever asks."""
 
     lease: timedelta
@@ -80,7 +80,7 @@ class Pulse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_versions(
-    ours: Versions, workers: Sequence[Worker], server: ServerVitals | None, now: datetime
+    ours: Versions, workers: Sequence[Worker], server: ServerFacts | None, now: datetime
 ) -> Iterator[Check]:
     """The database's first: of all versions it is the one that can damage something."""
     yield _sqlite_version(ours) if server is None else _postgres_version(server, now)
@@ -100,7 +100,7 @@ def version_of(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".") if part.isdecimal())
 
 
-def _postgres_version(server: ServerVitals, now: datetime) -> Check:
+def _postgres_version(server: ServerFacts, now: datetime) -> Check:
     facts = {"version": server.version}
     if server.major < OLDEST_POSTGRES:
         words = f"PostgreSQL {server.version} is too old for rota's statements"
@@ -131,7 +131,7 @@ def _zone_data(ours: Versions) -> Check:
     return Check(name="zones", level=WARNING, words=words, hint=hint, facts=facts)
 
 
-def check_file(file: FileVitals) -> Check:
+def check_file(file: FileFacts) -> Check:
     words = f"{size(file.size)} in the file, {size(file.wal)} in its WAL, room for {size(file.room)} more"
     facts = {"size": file.size, "wal": file.wal, "room": file.room}
     if file.room < LITTLE_ROOM:
@@ -144,13 +144,13 @@ def check_file(file: FileVitals) -> Check:
     return Check(name="disk", level=OK, words=words, facts=facts)
 
 
-def check_server(server: ServerVitals) -> Iterator[Check]:
+def check_server(server: ServerFacts) -> Iterator[Check]:
     words = f"{size(server.size)} in the database; the room left is known to its server only"
     yield Check(name="disk", level=OK, words=words, facts={"size": server.size})
     yield _vacuum(server)
 
 
-def _vacuum(server: ServerVitals) -> Check:
+def _vacuum(server: ServerFacts) -> Check:
     facts = {"dead": {one.table: one.dead for one in server.dead}}
     if not server.autovacuum or server.unvacuumed:
         where = "the server" if not server.autovacuum else ", ".join(server.unvacuumed[:_SHOWN])
@@ -185,7 +185,7 @@ def check_workers(workers: Sequence[Worker], now: datetime) -> Check:
     return Check(name="workers", level=WARNING, words=words, hint=hint, facts=facts)
 
 
-def check_settings(pulse: Pulse, workers: Sequence[Worker]) -> Check:
+def check_settings(pulse: HeartbeatSettings, workers: Sequence[Worker]) -> Check:
     """That a lease is three heartbeats long at least is refused when settings are read; others may have others."""
     told = f"lease {format_duration(pulse.lease)}, heartbeat {format_duration(pulse.heartbeat)}"
     slow = [one for one in workers if one.heartbeat is not None and 3 * one.heartbeat > pulse.lease]

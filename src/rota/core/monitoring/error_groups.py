@@ -17,7 +17,7 @@ MOST_GROUPS = 500
 DAY = timedelta(days=1)
 
 
-class Fault(msgspec.Struct, frozen=True):
+class FailedRun(msgspec.Struct, frozen=True):
     """A run that failed, timed out or expired, and when, in microseconds."""
 
     run_id: str
@@ -27,7 +27,7 @@ class Fault(msgspec.Struct, frozen=True):
     at: int
 
 
-class FaultGroup(msgspec.Struct, frozen=True, kw_only=True):
+class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Faults of one job that are the same. `type` and `message` are those of the newest; `states` how many ended in
     which; `histogram` how many in each of 24 equal parts of the time asked for. Errors from before there were
     fingerprints have none, and are one group."""
@@ -43,15 +43,15 @@ class FaultGroup(msgspec.Struct, frozen=True, kw_only=True):
     states: dict[str, int]
     histogram: Sequence[int]
 
-    def said_by(self, error: RunError | None, reason: str | None) -> FaultGroup:
+    def said_by(self, error: RunError | None, reason: str | None) -> ErrorGroup:
         said = reason if error is None else error.message
         return msgspec.structs.replace(self, type=None if error is None else error.type, message=said)
 
 
-class FaultGroups(msgspec.Struct, frozen=True, kw_only=True):
+class ErrorGroups(msgspec.Struct, frozen=True, kw_only=True):
     """The one that was seen last comes first. `truncated`: there were more faults than are looked at."""
 
-    items: Sequence[FaultGroup]
+    items: Sequence[ErrorGroup]
     since: datetime
     until: datetime
     truncated: bool
@@ -69,20 +69,20 @@ def checked_window(since: datetime | None, until: datetime | None, now: datetime
     return begin, end
 
 
-def grouped(faults: Iterable[Fault], since: int, until: int) -> list[FaultGroup]:
-    groups: dict[tuple[str, str | None], list[Fault]] = {}
+def grouped(faults: Iterable[FailedRun], since: int, until: int) -> list[ErrorGroup]:
+    groups: dict[tuple[str, str | None], list[FailedRun]] = {}
     for fault in faults:
         groups.setdefault((fault.job, fault.fingerprint), []).append(fault)
     found = [_group(sorted(same, key=lambda one: (one.at, one.run_id)), since, until) for same in groups.values()]
     return sorted(found, key=lambda group: (group.last_at, group.last_run_id), reverse=True)
 
 
-def _group(same: Sequence[Fault], since: int, until: int) -> FaultGroup:
+def _group(same: Sequence[FailedRun], since: int, until: int) -> ErrorGroup:
     histogram, states = [0] * BUCKETS, dict.fromkeys(RunState, 0)
     for fault in same:
         histogram[(fault.at - since) * BUCKETS // (until - since)] += 1
         states[RunState(fault.state)] += 1
-    return FaultGroup(
+    return ErrorGroup(
         fingerprint=same[0].fingerprint,
         job=same[0].job,
         type=None,

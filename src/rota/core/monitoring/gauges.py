@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 
-class QueueLevel(msgspec.Struct, frozen=True):
+class QueueGauge(msgspec.Struct, frozen=True):
     """`oldest`: microseconds since the oldest was due, or claimed; None where nothing waits to begin."""
 
     name: str
@@ -16,13 +16,13 @@ class QueueLevel(msgspec.Struct, frozen=True):
     oldest: int | None = None
 
 
-class Levels(msgspec.Struct, frozen=True, kw_only=True):
+class Gauges(msgspec.Struct, frozen=True, kw_only=True):
     """`schedules` by state: active, paused, disabled. `overdue` ones are due for a while and were not planned.
 
     `breached`: (kind, subject, what) of expectations that are not met.
     """
 
-    queues: Sequence[QueueLevel] = ()
+    queues: Sequence[QueueGauge] = ()
     workers_alive: int = 0
     workers_silent: int = 0
     slots: int = 0

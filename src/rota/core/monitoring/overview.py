@@ -13,8 +13,8 @@ from rota.core.monitoring.doctor import (
     MESSENGER_HINT,
     OK,
     REAPER_HINT,
-    Held,
-    Stuck,
+    OperatorPause,
+    StuckRun,
     Symptoms,
     check_clock,
     held_words,
@@ -71,7 +71,7 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
     hint: str | None = None
 
 
-class NextFire(msgspec.Struct, frozen=True, kw_only=True):
+class NextRun(msgspec.Struct, frozen=True, kw_only=True):
     schedule: str
     job: str
     at: datetime
@@ -90,7 +90,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     schedules: dict[str, int]
     attention: Sequence[Attention] = ()
     attention_count: int = 0
-    next_fires: Sequence[NextFire] = ()
+    next_fires: Sequence[NextRun] = ()
 
 
 class Backlog(msgspec.Struct, frozen=True):
@@ -119,8 +119,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     symptoms: Symptoms
     backlog: Sequence[Backlog] = ()
-    held: Sequence[Held] = ()
-    lingering: Sequence[Stuck] = ()
+    held: Sequence[OperatorPause] = ()
+    lingering: Sequence[StuckRun] = ()
     breaches: Sequence[OpenBreach] = ()
     polls: bool = False
     offset: int = 0

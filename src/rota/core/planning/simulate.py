@@ -12,8 +12,8 @@ import msgspec
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.retry import RetryPolicy, TryAgain, after_failure
 from rota.core.planning.overlap_and_failure import Create, Lane
-from rota.core.planning.simulated_limits import Places
-from rota.core.planning.tick import Planned, Standing, following_plan, tick
+from rota.core.planning.simulated_limits import SimulatedLimits
+from rota.core.planning.tick import Planned, ScheduleState, following_plan, tick
 from rota.errors import Invalid
 from rota.values.durations import in_micros
 from rota.values.scope import Scope
@@ -92,7 +92,7 @@ class Simulation(msgspec.Struct, frozen=True):
 
 
 def simulate(
-    standing: Standing,
+    standing: ScheduleState,
     retry: RetryPolicy,
     start: int,
     until: int,
@@ -132,7 +132,7 @@ class _Run:
     place: int | None = None
 
 
-def _one_at_a_time(standing: Standing) -> Standing:
+def _one_at_a_time(standing: ScheduleState) -> ScheduleState:
     """As planning does it where limits or keys decide: each decision sees what came of the one before it."""
     policy = standing.definition.catch_up
     if policy.mode != "all":
@@ -145,7 +145,7 @@ class _World:
 
     def __init__(
         self,
-        standing: Standing,
+        standing: ScheduleState,
         retry: RetryPolicy,
         assuming: Assumptions,
         lanes: Mapping[Scope, Lane],
@@ -154,7 +154,7 @@ class _World:
         self.events: list[SimulatedEvent] = []
         self.more = False
         self.counts = dict.fromkeys(KINDS, 0)
-        self._places = Places(standing, assuming.job)
+        self._places = SimulatedLimits(standing, assuming.job)
         self._standing = _one_at_a_time(standing) if self._places.decides else standing
         self._stoppable = assuming.job is None or assuming.job.cancel.supported
         self._retry = retry

@@ -11,9 +11,9 @@ import msgspec
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.payload_template import check_template, filled
 from rota.core.jobs.unique import KeyHold
-from rota.core.limits.limits import UNLIMITED, Gate, Turn, admission
+from rota.core.limits.limits import UNLIMITED, Gate, Rejection, admission
 from rota.core.planning.overlap_and_failure import Create
-from rota.core.planning.tick import Standing
+from rota.core.planning.tick import ScheduleState
 from rota.core.runs.options import gates_of, key_holds, with_limits_of_schedule
 from rota.errors import DuplicateRun, NotRepeatable
 from rota.values.scope import Scope
@@ -35,10 +35,10 @@ class _Held(msgspec.Struct, frozen=True):
     done: bool = False
 
 
-class Places:
+class SimulatedLimits:
     """What the database would know of runs that wait or run. `decides`: it has a say in what a plan time gets."""
 
-    def __init__(self, standing: Standing, job: JobDefinition | None) -> None:
+    def __init__(self, standing: ScheduleState, job: JobDefinition | None) -> None:
         self._standing, self._job = standing, job
         definition = standing.definition
         self._templated = check_template(definition.payload, after=definition.awaited is not None)
@@ -95,7 +95,7 @@ class Places:
         """
         gates = self._gates(scope, plan_time, create)
         answer = admission(gates, {gate.key: self._counted(gate, create, now) for gate in gates if gate.decides})
-        if isinstance(answer, Turn):
+        if isinstance(answer, Rejection):
             return answer.reason
         if self._keyed and (reason := self._take_keys(run_id, scope, plan_time, create, now)) is not None:
             return reason

@@ -19,7 +19,7 @@ Moment = datetime | str
 """An instant; as a text, also so long after the beginning: `+1h`."""
 
 
-class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
+class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a simulation takes for granted: how long runs last, which fail, and when no planner is there."""
 
     duration: Duration = "1s"
@@ -60,7 +60,7 @@ class SimulatedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     to_at: datetime | None = None
 
 
-class Simulated(msgspec.Struct, frozen=True, kw_only=True):
+class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
     """`counts` are of everything until `until_at`.
 
     `truncated`: there was too much to decide, and `until_at` is earlier than asked for. `events_truncated`: there are

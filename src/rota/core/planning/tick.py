@@ -21,7 +21,7 @@ WELL = Lane()
 PLAIN = Create()
 
 
-class Standing(msgspec.Struct, frozen=True, gc=False):
+class ScheduleState(msgspec.Struct, frozen=True, gc=False):
     """Where a schedule stands: all that planning has to know of it, besides its lanes.
 
     `next_plan` is the first plan time after the cursor, `fired` how many plan times got a run, skipped ones included.
@@ -43,11 +43,11 @@ class Standing(msgspec.Struct, frozen=True, gc=False):
         most = self.definition.max_runs
         return None if most is None else max(0, most - self.fired)
 
-    def catching_up(self, policy: CatchUp) -> Standing:
+    def catching_up(self, policy: CatchUp) -> ScheduleState:
         """The same under another catch-up policy, as for what a pause held back."""
         return msgspec.structs.replace(self, definition=msgspec.structs.replace(self.definition, catch_up=policy))
 
-    def queueing(self) -> Standing:
+    def queueing(self) -> ScheduleState:
         """The same, with plan times that wait for each other."""
         overlap = Overlap(mode="queue_all")
         return msgspec.structs.replace(self, definition=msgspec.structs.replace(self.definition, overlap=overlap))
@@ -94,7 +94,7 @@ def no_limits(_scope: Scope, _plan_time: int, _create: Create) -> str | None:
 
 
 def tick(
-    standing: Standing,
+    standing: ScheduleState,
     lanes: Mapping[Scope, Lane],
     now: int,
     *,
@@ -169,7 +169,7 @@ def ordinary(definition: ScheduleDefinition, times: Times, plan_time: int | None
 
 
 def _ordinary(
-    standing: Standing, scope: Scope, lane: Lane, horizon: int, new_id: Callable[[], str], refuse: Refuse
+    standing: ScheduleState, scope: Scope, lane: Lane, horizon: int, new_id: Callable[[], str], refuse: Refuse
 ) -> Tick | None:
     """An ordinary fire in one go: the same as the steps that decide everything."""
     if lane is not WELL and lane != WELL:
@@ -185,7 +185,7 @@ def _ordinary(
     return Tick((planned,), (), after, fire.plan_time, fire.next_plan, fire.next_at, standing.fired + 1)
 
 
-def _due(standing: Standing, catch_up: CatchUp, horizon: int) -> Due:
+def _due(standing: ScheduleState, catch_up: CatchUp, horizon: int) -> Due:
     first = standing.next_plan
     if first is None or first > horizon or standing.room == 0:
         return Due((), standing.cursor)
@@ -207,7 +207,7 @@ class _Turn:
 
     def __init__(
         self,
-        standing: Standing,
+        standing: ScheduleState,
         lanes: dict[Scope, Lane],
         now: int,
         new_id: Callable[[], str],
@@ -253,7 +253,7 @@ def after_decision(lane: Lane, run_id: str, decision: Create | Skip) -> Lane:
     return msgspec.structs.replace(lane, skips=lane.skips + 1) if decision.failure else lane
 
 
-def eligible(standing: Standing, scope: Scope, plan_time: int) -> int:
+def eligible(standing: ScheduleState, scope: Scope, plan_time: int) -> int:
     """Never before; the same on every planner."""
     definition = standing.definition
     at = plan_time + definition.delay_micros
@@ -264,7 +264,9 @@ def eligible(standing: Standing, scope: Scope, plan_time: int) -> int:
     return at + int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest()) % (span + 1)
 
 
-def _followed(standing: Standing, turn: _Turn, due: Due, cursor: int, fired: int, pause: str | None, now: int) -> Tick:
+def _followed(
+    standing: ScheduleState, turn: _Turn, due: Due, cursor: int, fired: int, pause: str | None, now: int
+) -> Tick:
     """The next plan time is named by the end of the run just planned, or of the one that was in its way."""
     if not turn.planned:
         over = standing.room == 0
@@ -278,7 +280,7 @@ def _followed(standing: Standing, turn: _Turn, due: Due, cursor: int, fired: int
     return Tick(tuple(turn.planned), due.missed, turn.lanes, cursor, next_plan, next_at, fired, pause, awaits)
 
 
-def following_plan(standing: Standing, ended_at: int) -> int | None:
+def following_plan(standing: ScheduleState, ended_at: int) -> int | None:
     """The plan time that the end of a run names: whole seconds, never early."""
     follows = standing.definition.follows
     assert follows is not None

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from rota.core.workers.requirements import Met
+from rota.core.workers.requirements import MetRequirements
 
 NIL_ID, LAST_ID = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
@@ -29,7 +29,7 @@ START = Watermark()
 PLAIN, AT_ONCE, SUSPECTS = 0, 1, 2
 
 
-class Ask(msgspec.Struct, frozen=True):
+class QueueRequest(msgspec.Struct, frozen=True):
     queue: str
     wanted: int
     after: Watermark = START
@@ -43,7 +43,7 @@ class ClaimRequest(msgspec.Struct, frozen=True):
     """
 
     worker_id: str
-    asks: tuple[Ask, ...]
+    asks: tuple[QueueRequest, ...]
     known: Mapping[str, int]
     lease: int
     solo: int
@@ -62,10 +62,10 @@ class LimitedRequest(msgspec.Struct, frozen=True):
     lease: int
     slots: int
     solo: int
-    met: Met = Met()
+    met: MetRequirements = MetRequirements()
 
 
-class NeededRequest(msgspec.Struct, frozen=True):
+class RestrictedRequest(msgspec.Struct, frozen=True):
     """For runs with needs, and for replicas: no more than there are free `slots`; none of these is but a look.
 
     `name` is the worker's, which it may share with others. Of `SUSPECTS` it brings one at most.
@@ -78,7 +78,7 @@ class NeededRequest(msgspec.Struct, frozen=True):
     lease: int
     slots: int
     solo: int
-    met: Met
+    met: MetRequirements
 
 
 class Candidate(msgspec.Struct, frozen=True, order=True):
@@ -92,7 +92,7 @@ class Candidate(msgspec.Struct, frozen=True, order=True):
     parent_id: str | None = None
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class WaitingRun(msgspec.Struct, frozen=True):
     """A run that waits under a limit, its narrowest; `is_open`: a replica that is nobody's yet."""
 
     key: str

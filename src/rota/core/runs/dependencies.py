@@ -45,14 +45,14 @@ class Follows(msgspec.Struct, frozen=True):
 AfterOption = Sequence[str | Identified | Follows | Mapping[str, Any]]
 
 
-class Need(msgspec.Struct, frozen=True):
+class Dependency(msgspec.Struct, frozen=True):
     """One predecessor of a new run; `run` is a ref or the part of an id until the call is linked, then a whole id."""
 
     run: str
     kind: int
 
 
-class Related(msgspec.Struct, frozen=True, kw_only=True):
+class RelatedRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run that another has followed, or that follows it. Pruned since, it has no `job` and no `state`."""
 
     id: str
@@ -63,7 +63,7 @@ class Related(msgspec.Struct, frozen=True, kw_only=True):
     otherwise: str
 
 
-class Vain(msgspec.Struct, frozen=True):
+class Unmet(msgspec.Struct, frozen=True):
     """A run that will not begin, because of `after` and how that ended."""
 
     run: str
@@ -71,7 +71,7 @@ class Vain(msgspec.Struct, frozen=True):
     reason: str
 
 
-def followed_by(value: object) -> tuple[Need, ...]:
+def followed_by(value: object) -> tuple[Dependency, ...]:
     """What people write as `after`."""
     if value is None:
         return ()
@@ -85,17 +85,17 @@ def followed_by(value: object) -> tuple[Need, ...]:
     return tuple(_need(item) for item in value)
 
 
-def _need(item: object) -> Need:
+def _need(item: object) -> Dependency:
     if isinstance(item, Follows):
-        return Need(_run_of(item.run), _kind(item.on, item.otherwise))
+        return Dependency(_run_of(item.run), _kind(item.on, item.otherwise))
     if isinstance(item, Mapping):
         for name in item:
             if name not in Follows.__struct_fields__:
                 raise UnknownOption(str(name), Follows.__struct_fields__, where="after")
         if "run" not in item:
             raise Invalid("an item of after names no run", hint='{"run": …, "on": "success", "otherwise": "skip"}')
-        return Need(_run_of(item["run"]), _kind(item.get("on", "success"), item.get("otherwise", "skip")))
-    return Need(_run_of(item), SUCCESS_OR_SKIP)
+        return Dependency(_run_of(item["run"]), _kind(item.get("on", "success"), item.get("otherwise", "skip")))
+    return Dependency(_run_of(item), SUCCESS_OR_SKIP)
 
 
 def _run_of(item: object) -> str:
@@ -134,7 +134,7 @@ def places_of(refs: Iterable[str | None]) -> dict[str, int]:
     return places
 
 
-def parts_of(afters: Iterable[Sequence[Need]], places: Mapping[str, int], *, whole: bool = False) -> list[str]:
+def parts_of(afters: Iterable[Sequence[Dependency]], places: Mapping[str, int], *, whole: bool = False) -> list[str]:
     """What is no ref must be an id, or a part of one; those to be looked for, of which `whole` ones may be some."""
     named = {need.run for needs in afters for need in needs} - places.keys()
     for name in named:
@@ -148,7 +148,7 @@ def is_whole(id: str) -> bool:
     return _WHOLE_ID.fullmatch(id) is not None
 
 
-class Linked(msgspec.Struct, frozen=True):
+class DependencyGraph(msgspec.Struct, frozen=True):
     """The runs of one call by their places: in which order they can be, and whom each follows: a place or an id."""
 
     order: Sequence[int]
@@ -156,7 +156,9 @@ class Linked(msgspec.Struct, frozen=True):
     """With the kind of each."""
 
 
-def link(afters: Sequence[Sequence[Need]], places: Mapping[str, int], found: Mapping[str, str]) -> Linked:
+def link(
+    afters: Sequence[Sequence[Dependency]], places: Mapping[str, int], found: Mapping[str, str]
+) -> DependencyGraph:
     """`found`: the ids that parts of them stand for. Refuses rings."""
     follows: list[dict[int | str, int]] = []
     for needs in afters:
@@ -168,7 +170,7 @@ def link(afters: Sequence[Sequence[Need]], places: Mapping[str, int], found: Map
         follows.append(known)
     names = {place: ref for ref, place in places.items()}
     within = [[whom for whom in known if isinstance(whom, int)] for known in follows]
-    return Linked(in_order(within, lambda place: names[place]), follows)
+    return DependencyGraph(in_order(within, lambda place: names[place]), follows)
 
 
 class _Name(Protocol):
@@ -235,7 +237,7 @@ Edge = tuple[str, str, int]
 """(run, whom it follows, kind)"""
 
 
-def in_vain(failed: Sequence[Edge], states: Mapping[str, str | None], beyond: Iterable[Edge]) -> list[Vain]:
+def in_vain(failed: Sequence[Edge], states: Mapping[str, str | None], beyond: Iterable[Edge]) -> list[Unmet]:
     """Runs that end because of others, these first. `failed` follow what has ended (`states`), `beyond` follow them.
 
     Only edges that need a success. A run that follows several of them ends because of the first.
@@ -243,12 +245,12 @@ def in_vain(failed: Sequence[Edge], states: Mapping[str, str | None], beyond: It
     followers: dict[str, list[Edge]] = {}
     for edge in sorted(beyond):
         followers.setdefault(edge[1], []).append(edge)
-    ends: dict[str, Vain] = {}
+    ends: dict[str, Unmet] = {}
     waiting = sorted(failed)
     for run, after, kind in waiting:  # grows as it goes
         if run not in ends:
             state = RunState.SKIPPED if kind == SUCCESS_OR_SKIP else RunState.CANCELLED
             how = ends[after].state.value if after in ends else states.get(after)
-            ends[run] = Vain(run, state, f"run {after} {_ENDED.get(how or '', 'is gone')}")
+            ends[run] = Unmet(run, state, f"run {after} {_ENDED.get(how or '', 'is gone')}")
             waiting += followers.get(run, ())
     return list(ends.values())

@@ -22,9 +22,9 @@ from rota.core.jobs.unique import (
     unique_key,
 )
 from rota.core.limits.limits import Gate, gate_of, narrowest_first, rate_prefixes
-from rota.core.runs.dependencies import AfterOption, Need, checked_ref, followed_by
+from rota.core.runs.dependencies import AfterOption, Dependency, checked_ref, followed_by
 from rota.core.runs.run import NewRun, Overrides
-from rota.core.workers.requirements import Needs, Staff, merged, needs_of
+from rota.core.workers.requirements import Eligibility, Requirements, merged, needs_of
 from rota.errors import Invalid, JobDisabled, UnknownOption, did_you_mean
 from rota.values import json
 from rota.values.durations import Duration, format_duration, in_micros, parse_duration
@@ -103,7 +103,7 @@ def new_run(
     )
 
 
-def _after(options: Mapping[str, Any], holds: Iterable[KeyHold]) -> tuple[Need, ...]:
+def _after(options: Mapping[str, Any], holds: Iterable[KeyHold]) -> tuple[Dependency, ...]:
     if options.get("ref") is not None:
         checked_ref(options["ref"])
     after = followed_by(options.get("after"))
@@ -114,11 +114,11 @@ def _after(options: Mapping[str, Any], holds: Iterable[KeyHold]) -> tuple[Need, 
     return after
 
 
-def staff_of(definition: JobDefinition, own: Needs) -> Staff | None:
+def staff_of(definition: JobDefinition, own: Requirements) -> Eligibility | None:
     """`own` are the needs that were given for this run."""
     needs = merged(own, definition.needs) if own else definition.needs
     conducts = definition.replicas is not None
-    return Staff(needs, conducts) if needs or conducts else None
+    return Eligibility(needs, conducts) if needs or conducts else None
 
 
 def carrying(run: NewRun, traceparent: str | None) -> NewRun:

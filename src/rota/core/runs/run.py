@@ -12,9 +12,9 @@ from rota.core.jobs.retry import RetryPolicy
 from rota.core.jobs.unique import KeyHold, Unique
 from rota.core.limits.limits import Gate
 from rota.core.progress.notes import Progress
-from rota.core.runs.dependencies import Need
+from rota.core.runs.dependencies import Dependency
 from rota.core.states import Outcome, RunState
-from rota.core.workers.requirements import Needs, Staff
+from rota.core.workers.requirements import Eligibility, Requirements
 from rota.values.instants import instant
 from rota.values.json import Json
 from rota.values.scope import Scope
@@ -26,7 +26,7 @@ class Overrides(msgspec.Struct, frozen=True, omit_defaults=True):
     retry: RetryPolicy | None = None
     timeout: timedelta | None = None
     unique: Unique | bool | None = None
-    needs: Needs | None = None
+    needs: Requirements | None = None
     pipeline: bool | None = None
 
 
@@ -61,8 +61,8 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     gates: tuple[Gate, ...] = ()
     like: NewRun | None = None
     actor: str | None = None
-    after: tuple[Need, ...] = ()
-    staff: Staff | None = None
+    after: tuple[Dependency, ...] = ()
+    staff: Eligibility | None = None
     pipeline: Pipeline | None = None
     droppable: bool = False
 

@@ -61,7 +61,7 @@ UNNAMED = "new"
 _OF_WHOM = re.compile(r"schedule '[^']*' ?:? *|a schedule:? *")
 
 
-class Wrong(msgspec.Struct, frozen=True, kw_only=True):
+class DocumentProblem(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that keeps a document from being a schedule. `key` is that of the document, where one is at fault."""
 
     code: str
@@ -70,13 +70,13 @@ class Wrong(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None = None
 
 
-class Foreseen(msgspec.Struct, frozen=True, kw_only=True):
+class DocumentPreview(msgspec.Struct, frozen=True, kw_only=True):
     """`rule` is in words, and None while it makes no sense. Without `problems`, it could be stored as it is."""
 
     rule: str | None = None
     timezone: str = "UTC"
     fires: tuple[Fire, ...] = ()
-    problems: tuple[Wrong, ...] = ()
+    problems: tuple[DocumentProblem, ...] = ()
 
 
 def named(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def named(document: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": UNNAMED, **given}
 
 
-def foresee(document: Mapping[str, Any], after: int, count: int) -> Foreseen:
+def foresee(document: Mapping[str, Any], after: int, count: int) -> DocumentPreview:
     """Only of what decides when it fires; the rest may be missing."""
     given = named(document)
     try:
@@ -94,17 +94,17 @@ def foresee(document: Mapping[str, Any], after: int, count: int) -> Foreseen:
         rules.check(rule, parsed.name, after)
         delay = parse_duration(given.get("delay", "0s"), "delay")
     except RotaError as error:
-        return Foreseen(problems=(wrong(error, given),))
+        return DocumentPreview(problems=(wrong(error, given),))
     definition = ScheduleDefinition(job=UNNAMED, rule=rule, delay=delay)
-    return Foreseen(
+    return DocumentPreview(
         rule=describe(rule, None if given["name"] == UNNAMED else parsed.name),
         timezone=zone_of(definition),
         fires=tuple(upcoming(definition, parsed.name, after, count)),
     )
 
 
-def wrong(error: RotaError, document: Mapping[str, Any]) -> Wrong:
-    return Wrong(code=error.code, detail=error.message, hint=error.hint, key=_key(error, document))
+def wrong(error: RotaError, document: Mapping[str, Any]) -> DocumentProblem:
+    return DocumentProblem(code=error.code, detail=error.message, hint=error.hint, key=_key(error, document))
 
 
 def _key(error: RotaError, document: Mapping[str, Any]) -> str | None:

@@ -29,7 +29,7 @@ class Revision(msgspec.Struct, frozen=True):
     made_at: int = 0
 
 
-class Rest(msgspec.Struct, frozen=True):
+class Inactivity(msgspec.Struct, frozen=True):
     """What held a schedule, by whom and since when. `ended`: it had all its runs, and names no plan times any more."""
 
     reason: str
@@ -38,7 +38,7 @@ class Rest(msgspec.Struct, frozen=True):
     ended: bool = False
 
 
-def rests(revisions: Iterable[Revision]) -> dict[int, Rest]:
+def rests(revisions: Iterable[Revision]) -> dict[int, Inactivity]:
     """What held each revision that was not active, by its number.
 
     What was done to the schedule, such as an edit or a pause of its job, does not tell: something else may have held it
@@ -56,14 +56,14 @@ class _Holds(msgspec.Struct):
     """All that holds a schedule, as one revision follows the other; `spent` are the max_runs that it has had."""
 
     job: str = ""
-    off: Rest | None = None
-    own: Rest | None = None
-    by_job: Rest | None = None
-    end: Rest | None = None
+    off: Inactivity | None = None
+    own: Inactivity | None = None
+    by_job: Inactivity | None = None
+    end: Inactivity | None = None
     spent: int = 0
 
     @property
-    def strongest(self) -> Rest:
+    def strongest(self) -> Inactivity:
         """In the order in which `explain` tells of them."""
         found = self.end or self.off or self.own or self.by_job
         assert found is not None
@@ -103,12 +103,12 @@ class _Holds(msgspec.Struct):
         if most is None or revision.definition.job != self.job:
             self.by_job = _rest(revision, JOB_PAUSED)
         else:
-            self.end = Rest(f"ended: its max_runs were {most}", revision.actor, revision.valid_from, ended=True)
+            self.end = Inactivity(f"ended: its max_runs were {most}", revision.actor, revision.valid_from, ended=True)
             self.spent = most
 
 
-def _rest(revision: Revision, reason: str, before: Rest | None = None) -> Rest:
-    return Rest(reason, revision.actor, revision.valid_from if before is None else before.since)
+def _rest(revision: Revision, reason: str, before: Inactivity | None = None) -> Inactivity:
+    return Inactivity(reason, revision.actor, revision.valid_from if before is None else before.since)
 
 
 def first_cursor(definition: ScheduleDefinition, name: str, now: int) -> int:

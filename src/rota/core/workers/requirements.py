@@ -1,4 +1,4 @@
-"""Needs: which workers may have a run, by name, label and version; and which needs a worker meets."""
+"""Requirements: which workers may have a run, by name, label and version; and which needs a worker meets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST = 100
 _DOTTED = re.compile(r"\d{1,9}(\.\d{1,9})*")
 
 
-class Needs(msgspec.Struct, frozen=True, omit_defaults=True):
+class Requirements(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a worker has to be: one of these names, with all of these labels, of this version or a newer one.
 
     `anyone`: a run may be done by workers of any name, whatever its job says.
@@ -43,13 +43,13 @@ class Needs(msgspec.Struct, frozen=True, omit_defaults=True):
         return ", ".join(words)
 
 
-NOTHING = Needs()
+NOTHING = Requirements()
 
 
-class Staff(msgspec.Struct, frozen=True):
+class Eligibility(msgspec.Struct, frozen=True):
     """Who does a run, if not anybody: workers that meet its needs; `conducts`: several, each a replica of it."""
 
-    needs: Needs
+    needs: Requirements
     conducts: bool = False
 
     @property
@@ -57,7 +57,7 @@ class Staff(msgspec.Struct, frozen=True):
         return (CONDUCTS if self.conducts else "") + (need_id(self.needs) if self.needs else "")
 
 
-class Capable(Protocol):
+class WorkerTraits(Protocol):
     """Whatever says of a worker what needs ask for."""
 
     @property
@@ -70,7 +70,7 @@ class Capable(Protocol):
     def app_version(self) -> str: ...
 
 
-def needs_of(options: Mapping[str, Any]) -> Needs:
+def needs_of(options: Mapping[str, Any]) -> Requirements:
     """What people write, in an order of its own: the same needs are the same text."""
     if options.keys().isdisjoint(NEED_OPTIONS):
         return NOTHING
@@ -78,7 +78,7 @@ def needs_of(options: Mapping[str, Any]) -> Needs:
     least = given["min_worker_version"]
     if least is not None and (not isinstance(least, str) or not _DOTTED.fullmatch(least)):
         raise Invalid(f"min_worker_version must be numbers with dots between them, not {least!r:.80}", hint='"1.4"')
-    return Needs(
+    return Requirements(
         only_workers=_names(given["only_workers"], "only_workers"),
         labels=labels_of(given["labels"]),
         min_worker_version=least,
@@ -113,28 +113,28 @@ def _names(value: object, what: str) -> tuple[str, ...]:
     return tuple(sorted({checked_name(name, f"a name in {what}") for name in value}))
 
 
-def merged(own: Needs, job: Needs) -> Needs:
+def merged(own: Requirements, job: Requirements) -> Requirements:
     """Those of a run: what it says itself, else what its job says."""
-    return Needs(
+    return Requirements(
         () if own.anyone else own.only_workers or job.only_workers,
         own.labels or job.labels,
         own.min_worker_version or job.min_worker_version,
     )
 
 
-def need_id(needs: Needs) -> str:
+def need_id(needs: Requirements) -> str:
     return hashlib.sha256(need_text(needs).encode()).hexdigest()[:20]
 
 
-def need_text(needs: Needs) -> str:
+def need_text(needs: Requirements) -> str:
     return msgspec.json.encode(needs, order="deterministic").decode()
 
 
-def read_needs(text: str | None) -> Needs:
-    return msgspec.json.decode(text, type=Needs) if text else Needs()
+def read_needs(text: str | None) -> Requirements:
+    return msgspec.json.decode(text, type=Requirements) if text else Requirements()
 
 
-def meets(worker: Capable, needs: Needs) -> bool:
+def meets(worker: WorkerTraits, needs: Requirements) -> bool:
     if needs.only_workers and worker.name not in needs.only_workers:
         return False
     if not all(_has(worker.labels, label) for label in needs.labels):
@@ -156,7 +156,7 @@ def version_of(text: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-class Met(msgspec.Struct, frozen=True):
+class MetRequirements(msgspec.Struct, frozen=True):
     """The needs that a worker meets, as it asks for them: `named` are those that name it, `open_to` those of replicas
     which nobody has yet."""
 
@@ -177,13 +177,13 @@ class Met(msgspec.Struct, frozen=True):
         return (*self.all, *self.open_to)
 
 
-def met_by(worker: Capable, known: Mapping[str, Needs]) -> Met:
+def met_by(worker: WorkerTraits, known: Mapping[str, Requirements]) -> MetRequirements:
     """Of all needs that there are, by id; the id of those of replicas that need nothing is their mark alone."""
     met = [id for id, needs in known.items() if id != REPLICA and meets(worker, needs)]
     named = [id for id in met if known[id].only_workers]
     if REPLICA not in known:
-        return Met(tuple(id for id in met if id not in named), tuple(named))
-    return Met(
+        return MetRequirements(tuple(id for id in met if id not in named), tuple(named))
+    return MetRequirements(
         tuple(id for id in met if id not in named),
         (*named, f"{OF_WORKER}{worker.name}"),
         (REPLICA, *(f"{REPLICA}{id}" for id in met)),

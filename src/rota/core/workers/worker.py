@@ -64,7 +64,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     poll: timedelta | None = None
 
 
-class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
+class OperatorRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """All that operators ask of a worker, not the last wish only: hearing it twice, or late, changes nothing."""
 
     state: WorkerState = WorkerState.WORKING
@@ -98,7 +98,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     seen_at: datetime
     heartbeat: timedelta | None
     poll: timedelta | None
-    asked: Asked | None
+    asked: OperatorRequest | None
     asked_by: str | None
     labels: tuple[str, ...] = ()
     app_version: str = ""
@@ -177,7 +177,9 @@ def require_heartbeat_within(lease: timedelta | None, settings: WorkerSettings) 
         raise Invalid(told, hint="one lost heartbeat must not cost a lease")
 
 
-def also_asked(before: Asked, state: WorkerState | None = None, settings: WorkerSettings | None = None) -> Asked:
+def also_asked(
+    before: OperatorRequest, state: WorkerState | None = None, settings: WorkerSettings | None = None
+) -> OperatorRequest:
     """What is asked now, beside what was asked before. Who was asked to stop may have begun to: that is not undone."""
     if state is not None and before.state is not WorkerState.STOPPING:
         before = msgspec.structs.replace(before, state=state)
@@ -187,17 +189,17 @@ def also_asked(before: Asked, state: WorkerState | None = None, settings: Worker
     return before
 
 
-def require_one_to_resume(asked: Sequence[tuple[str, Asked]]) -> None:
+def require_one_to_resume(asked: Sequence[tuple[str, OperatorRequest]]) -> None:
     if asked and all(one.state is WorkerState.STOPPING for _, one in asked):
         hint = "start another one"
         raise Conflict(f"worker {asked[0][0]} was asked to stop, which cannot be taken back", hint=hint)
 
 
-def read_asked(text: str | None) -> Asked:
-    return Asked() if text is None else msgspec.json.decode(text, type=Asked)
+def read_asked(text: str | None) -> OperatorRequest:
+    return OperatorRequest() if text is None else msgspec.json.decode(text, type=OperatorRequest)
 
 
-def write_asked(asked: Asked) -> str:
+def write_asked(asked: OperatorRequest) -> str:
     return msgspec.json.encode(asked, order="deterministic").decode()
 
 

@@ -39,7 +39,7 @@ from rota.values.durations import in_micros
 from rota.values.json import Limits
 
 if TYPE_CHECKING:
-    from rota.engine.handlers.context_backend import WorkerDesk
+    from rota.engine.handlers.context_backend import WorkerBackend
 
 
 class UnreadablePayload(Fail):
@@ -76,7 +76,7 @@ class Attempt(Standing):
         self.reported = False
         self.finished = False
         self.overdue: StepDefinition | None = None
-        self.desk: WorkerDesk | None = None
+        self.desk: WorkerBackend | None = None
         self.measures: Measures | None = None
 
     def after(self, seconds: float, act: Callable[..., None], *arguments: object) -> None:

@@ -18,10 +18,10 @@ from rota.core.runs.run import Measures
 from rota.core.workers.worker import WorkerInfo
 from rota.engine.handlers.attempt import Attempt, UnreadablePayload
 from rota.engine.handlers.context import context_for
-from rota.engine.handlers.context_backend import WorkerDesk
+from rota.engine.handlers.context_backend import WorkerBackend
 from rota.engine.handlers.current_run import current_run
 from rota.engine.handlers.local_retry import repeated, timed
-from rota.engine.handlers.note_buffer import Notebook
+from rota.engine.handlers.note_buffer import NoteBuffer
 from rota.engine.handlers.shield import Guard
 from rota.engine.handlers.threads import HandlerThreads
 from rota.engine.isolation.answer import answer, take_words
@@ -51,7 +51,7 @@ class Host(Guard, Protocol):
 
 
 class Calls:
-    def __init__(self, store: Store, worker: WorkerInfo, limits: Limits, notebook: Notebook, host: Host) -> None:
+    def __init__(self, store: Store, worker: WorkerInfo, limits: Limits, notebook: NoteBuffer, host: Host) -> None:
         self.store = store
         self.limits = limits
         self.notebook = notebook
@@ -104,11 +104,11 @@ class Calls:
             return await handler.call(**arguments)
         return await self.in_thread(attempt, partial(timed, attempt, partial(_complete, handler.call, arguments)))
 
-    def desk(self, attempt: Attempt) -> WorkerDesk:
+    def desk(self, attempt: Attempt) -> WorkerBackend:
         """Made when it is first needed, perhaps by two threads at once: most handlers say nothing."""
         if attempt.desk is None:
             with self._making:
-                attempt.desk = attempt.desk or WorkerDesk(attempt, self)
+                attempt.desk = attempt.desk or WorkerBackend(attempt, self)
             if attempt.reported:  # by what it left behind
                 attempt.desk.close()
         return attempt.desk

@@ -17,7 +17,7 @@ import msgspec
 from rota.core.progress.control_flow import Cancelled, Fail, HandedOver, step_timed_out
 from rota.core.progress.notes import LONGEST_SUMMARY, hundredths, storable
 from rota.core.runs.claim import Claim
-from rota.core.runs.dependencies import Related
+from rota.core.runs.dependencies import RelatedRun
 from rota.engine.handlers.track import BREATH, Breath, Items, Tracked
 from rota.engine.handlers.transaction import SyncTransaction, Transaction
 from rota.errors import BadPayload, Invalid, LeaseLost
@@ -55,7 +55,7 @@ class Opened(msgspec.Struct, frozen=True):
     shielded: bool = False
 
 
-class Desk(Protocol):
+class ContextBackend(Protocol):
     """Where a handler's words arrive, wherever it runs. `stops_threads`: with the whole process, if need be."""
 
     stops_threads: bool
@@ -76,7 +76,7 @@ class Desk(Protocol):
     def give_up_step(self, id: str) -> None:
         """Likewise, without waiting for it."""
 
-    async def parents(self) -> Sequence[Related]: ...
+    async def parents(self) -> Sequence[RelatedRun]: ...
 
     async def in_thread(self, call: Callable[[], Any]) -> Any: ...
 
@@ -94,7 +94,12 @@ class RunContext:
     __slots__ = ("_claim", "_desk", "_renew", "_standing", "worker_id")
 
     def __init__(
-        self, claim: Claim, worker_id: str, standing: Standing, desk: Desk, renew: Callable[[], None] | None = None
+        self,
+        claim: Claim,
+        worker_id: str,
+        standing: Standing,
+        desk: ContextBackend,
+        renew: Callable[[], None] | None = None,
     ) -> None:
         self.worker_id = worker_id
         self._claim = claim
@@ -275,7 +280,7 @@ class Context(RunContext):
         value = await self._desk.in_thread(call) if threaded else call()
         return await value if inspect.isawaitable(value) else value
 
-    async def parents(self) -> Sequence[Related]:
+    async def parents(self) -> Sequence[RelatedRun]:
         """The runs that this one was to come after, in the order given: id, job, state, result."""
         return await self._desk.parents()
 
@@ -345,7 +350,7 @@ class SyncContext(RunContext):
         self.checkpoint()
         return result
 
-    def parents(self) -> Sequence[Related]:
+    def parents(self) -> Sequence[RelatedRun]:
         """The runs that this one was to come after, in the order given: id, job, state, result."""
         return self._desk.wait(self._desk.parents())
 

@@ -13,12 +13,12 @@ from rota.core.jobs.pipelines import steps_within, within
 from rota.core.progress.control_flow import Snooze
 from rota.core.progress.notes import Notes, StepNote
 from rota.core.progress.steps import MOST_STEPS, StepDefinition, StepState, definition_of, number_of
-from rota.core.runs.dependencies import Related
+from rota.core.runs.dependencies import RelatedRun
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import RunError
 from rota.engine.handlers.context import Opened, stored
 from rota.engine.handlers.describe_error import error_of
-from rota.engine.handlers.note_buffer import Notebook
+from rota.engine.handlers.note_buffer import NoteBuffer
 from rota.engine.handlers.shield import Guard, Shield
 from rota.engine.handlers.transaction import SyncTransaction, Transaction, sync_transaction, transaction
 from rota.errors import Invalid, LeaseLost, StepTwice, Unavailable
@@ -33,11 +33,11 @@ T = TypeVar("T")
 _REST_AFTER_TROUBLE = 0.5
 
 
-class Floor(Guard, Protocol):
+class BackendHost(Guard, Protocol):
     """What a desk needs of the worker that it stands in."""
 
     store: Store
-    notebook: Notebook
+    notebook: NoteBuffer
     limits: Limits
 
     async def in_thread(self, attempt: Attempt, call: Callable[[], Any]) -> Any: ...
@@ -59,12 +59,12 @@ class _Open(msgspec.Struct):
     summary: str | None = None
 
 
-class WorkerDesk:
+class WorkerBackend:
     """Lives on its worker's event loop; only `progress`, `skip_step`, `say` and `wait` are for other threads."""
 
     stops_threads = False
 
-    def __init__(self, attempt: Attempt, floor: Floor) -> None:
+    def __init__(self, attempt: Attempt, floor: BackendHost) -> None:
         self._attempt = attempt
         self._claim = attempt.claim
         self._floor = floor
@@ -94,7 +94,7 @@ class WorkerDesk:
     def wait(self, act: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(act, self._floor.notebook.loop).result()
 
-    async def parents(self) -> Sequence[Related]:
+    async def parents(self) -> Sequence[RelatedRun]:
         return await self._surely(lambda: self._floor.store.dependencies.parents(self._claim.run_id))
 
     async def in_thread(self, call: Callable[[], Any]) -> Any:

@@ -25,7 +25,7 @@ from rota.core.progress.notes import (
 from rota.core.runs.claim import Claim
 from rota.errors import RotaError, Unavailable
 from rota.store import Store
-from rota.store.databases.batcher import Gatherer
+from rota.store.databases.batcher import Batcher
 from rota.values.clock import Clock
 
 T = TypeVar("T")
@@ -109,10 +109,10 @@ class Log:
         return tuple(drops)
 
 
-class Page:
+class AttemptNotes:
     """One attempt's. Handlers write on it from any thread."""
 
-    def __init__(self, claim: Claim, log_limit: int, clock: Clock, changed: Callable[[Page], None]) -> None:
+    def __init__(self, claim: Claim, log_limit: int, clock: Clock, changed: Callable[[AttemptNotes], None]) -> None:
         self.run_id, self.fence, self.attempt = claim.run_id, claim.fence, claim.attempt
         self._clock = clock
         self._changed = changed
@@ -212,7 +212,7 @@ class Page:
         self._changed(self)
 
 
-class Notebook:
+class NoteBuffer:
     """All pages of a worker. `lost` is told of attempts whose lease is gone."""
 
     def __init__(self, store: Store, log_limit: int, lost: Callable[[str, int], None]) -> None:
@@ -221,15 +221,15 @@ class Notebook:
         self._store = store
         self._log_limit = log_limit
         self._lost = lost
-        self._dirty: set[Page] = set()
+        self._dirty: set[AttemptNotes] = set()
         self._lock = threading.Lock()
         self._wake = asyncio.Event()
         self._writing = asyncio.Lock()
-        self._ends: Gatherer[StepNote, bool] = Gatherer(self._write_steps)
+        self._ends: Batcher[StepNote, bool] = Batcher(self._write_steps)
         self._seen_to: set[asyncio.Task[Any]] = set()
 
-    def page(self, claim: Claim) -> Page:
-        return Page(claim, self._log_limit, self._store.clock, self._changed)
+    def page(self, claim: Claim) -> AttemptNotes:
+        return AttemptNotes(claim, self._log_limit, self._store.clock, self._changed)
 
     async def write_step(self, note: StepNote) -> bool:
         """At once, together with those that come at the same time. False: its lease is gone."""
@@ -247,7 +247,7 @@ class Notebook:
         task.add_done_callback(_look_at)
         return task
 
-    def _changed(self, page: Page) -> None:
+    def _changed(self, page: AttemptNotes) -> None:
         with self._lock:
             is_new = page not in self._dirty
             self._dirty.add(page)
@@ -285,9 +285,9 @@ class Notebook:
                 for page in left:
                     self._changed(page)
 
-    async def _write_some(self, pages: Sequence[Page]) -> int:
+    async def _write_some(self, pages: Sequence[AttemptNotes]) -> int:
         """As many as one statement can take well; how many that were."""
-        taken: dict[Page, Notes] = {}
+        taken: dict[AttemptNotes, Notes] = {}
         size = 0
         for page in pages:
             notes = taken[page] = page.take()
@@ -302,7 +302,7 @@ class Notebook:
             raise
         return len(taken)
 
-    async def _write(self, taken: dict[Page, Notes]) -> None:
+    async def _write(self, taken: dict[AttemptNotes, Notes]) -> None:
         try:
             gone = await self._store.notes.write(_together(taken.values()))
         except Unavailable:

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota.core.progress.control_flow import Cancelled
-from rota.engine.isolation.child_backend import Ask, Said, Told, described, refusal_of
+from rota.engine.isolation.child_backend import ChildAnswer, ChildNotes, ChildRequest, described, refusal_of
 from rota.errors import Invalid, RotaError
 
 if TYPE_CHECKING:
     from rota.engine.handlers.attempt import Attempt
-    from rota.engine.handlers.context_backend import WorkerDesk
+    from rota.engine.handlers.context_backend import WorkerBackend
 
 
 log = logging.getLogger("rota.worker")
 
 
-def take_words(desk: WorkerDesk, body: bytes) -> None:
-    said = msgspec.json.decode(body, type=Said)
+def take_words(desk: WorkerBackend, body: bytes) -> None:
+    said = msgspec.json.decode(body, type=ChildNotes)
     for age, level, logger, text in said.lines:
         desk.say(level, logger, text, age=age / 1_000_000)
     if said.progress is not None:
@@ -32,8 +32,8 @@ def take_words(desk: WorkerDesk, body: bytes) -> None:
             desk.say(30, "rota", str(error))  # told too late for its handler to hear
 
 
-async def answer(desk: WorkerDesk, attempt: Attempt, body: bytes) -> tuple[int, bytes]:
-    ask = msgspec.json.decode(body, type=Ask)
+async def answer(desk: WorkerBackend, attempt: Attempt, body: bytes) -> tuple[int, bytes]:
+    ask = msgspec.json.decode(body, type=ChildRequest)
     try:
         told = await _answer(desk, attempt, ask)
     except (RotaError, Cancelled) as error:
@@ -44,10 +44,10 @@ async def answer(desk: WorkerDesk, attempt: Attempt, body: bytes) -> tuple[int, 
     return ask.no, msgspec.json.encode(told)
 
 
-async def _answer(desk: WorkerDesk, attempt: Attempt, ask: Ask) -> Told:
+async def _answer(desk: WorkerBackend, attempt: Attempt, ask: ChildRequest) -> ChildAnswer:
     match ask.verb:
         case "open_step":
-            return Told(opened=await desk.open_step(ask.id, interruptible=ask.interruptible))
+            return ChildAnswer(opened=await desk.open_step(ask.id, interruptible=ask.interruptible))
         case "close_step":
             await desk.keep_result(ask.id, ask.text or "null")
         case "leave_step":
@@ -59,9 +59,9 @@ async def _answer(desk: WorkerDesk, attempt: Attempt, ask: Ask) -> Told:
         case "flush":
             await desk.flush()
         case "last_words":
-            return Told(notes=desk.last_words())
+            return ChildAnswer(notes=desk.last_words())
         case "parents":
-            return Told(parents=list(await desk.parents()))
+            return ChildAnswer(parents=list(await desk.parents()))
         case "finished":
             desk.finish()
-    return Told()
+    return ChildAnswer()

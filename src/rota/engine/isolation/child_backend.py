@@ -14,7 +14,7 @@ import msgspec
 from rota.core.progress.control_flow import Cancelled, Snooze
 from rota.core.progress.notes import LONGEST_LINE, LONGEST_LOGGER, Notes, RawLine, storable
 from rota.core.runs.claim import Claim
-from rota.core.runs.dependencies import Related
+from rota.core.runs.dependencies import RelatedRun
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import Measures, RunError
 from rota.core.states import Outcome
@@ -36,7 +36,7 @@ _MOST_LINES = 10_000
 _MOST_THREADS = 100
 
 
-class Said(msgspec.Struct, omit_defaults=True):
+class ChildNotes(msgspec.Struct, omit_defaults=True):
     """What a handler said since the last time; of its steps and itself, only the last word. Ages in microseconds."""
 
     progress: tuple[int | None, str | None] | None = None
@@ -44,7 +44,7 @@ class Said(msgspec.Struct, omit_defaults=True):
     lines: list[RawLine] = []
 
 
-class Ask(msgspec.Struct):
+class ChildRequest(msgspec.Struct):
     """Something that a handler waits for. `text` is JSON: a result, or an error."""
 
     no: int
@@ -54,17 +54,17 @@ class Ask(msgspec.Struct):
     interruptible: bool = False
 
 
-class Told(msgspec.Struct):
+class ChildAnswer(msgspec.Struct):
     """The answer, or why there is none."""
 
     opened: Opened | None = None
     notes: Notes | None = None
-    parents: list[Related] = []
+    parents: list[RelatedRun] = []
     refusal: str | None = None
     kind: str = ""
 
 
-class ChildDesk:
+class ChildBackend:
     stops_threads = True
 
     def __init__(self, link: Link, claim: Claim, standing: Standing, limits: Limits, database_url: str | None) -> None:
@@ -74,7 +74,7 @@ class ChildDesk:
         self._limits = limits
         self._database_url = database_url
         self._began = time.monotonic()
-        self._said = Said()
+        self._said = ChildNotes()
         self._lines: list[tuple[float, int, str, str]] = []
         self._lock = threading.Lock()
         self._sending_now = threading.Lock()
@@ -125,11 +125,11 @@ class ChildDesk:
         with self._sending_now:
             self._sent_at = time.monotonic()
             with self._lock:
-                said, self._said = self._said, Said()
+                said, self._said = self._said, ChildNotes()
                 lines, self._lines = self._lines, []
             now = time.monotonic()
             said.lines = [(int((now - at) * 1_000_000), level, name, text) for at, level, name, text in lines]
-            if said != Said():
+            if said != ChildNotes():
                 self._link.send("said", msgspec.json.encode(said))
 
     def close(self) -> None:
@@ -172,7 +172,7 @@ class ChildDesk:
     def give_up_step(self, id: str) -> None:
         """The answer is nobody's."""
         self._send()
-        self._link.send("ask", msgspec.json.encode(Ask(0, "give_up_step", id)))
+        self._link.send("ask", msgspec.json.encode(ChildRequest(0, "give_up_step", id)))
         self._lower(id)
 
     def _lower(self, id: str) -> None:
@@ -186,9 +186,11 @@ class ChildDesk:
         finally:
             self._lower(id)
 
-    async def _ask(self, verb: str, id: str = "", text: str | None = None, *, interruptible: bool = False) -> Told:
+    async def _ask(
+        self, verb: str, id: str = "", text: str | None = None, *, interruptible: bool = False
+    ) -> ChildAnswer:
         self._send()  # what was said before comes first
-        ask = Ask(self._link.next_no(), verb, id, text, interruptible)
+        ask = ChildRequest(self._link.next_no(), verb, id, text, interruptible)
         body = msgspec.json.encode(ask)
         try:
             asyncio.get_running_loop()
@@ -196,12 +198,12 @@ class ChildDesk:
             answer = self._link.ask(ask.no, body)
         else:
             answer = await asyncio.to_thread(self._link.ask, ask.no, body)
-        told = msgspec.json.decode(answer, type=Told)
+        told = msgspec.json.decode(answer, type=ChildAnswer)
         if told.refusal is not None:
             raise self._refused(told)
         return told
 
-    def _refused(self, told: Told) -> BaseException:
+    def _refused(self, told: ChildAnswer) -> BaseException:
         message = told.refusal or ""
         match told.kind:
             case "LeaseLost":
@@ -213,7 +215,7 @@ class ChildDesk:
             case _:
                 return Unavailable(message)
 
-    async def parents(self) -> Sequence[Related]:
+    async def parents(self) -> Sequence[RelatedRun]:
         return (await self._ask("parents")).parents
 
     def wait(self, act: Coroutine[Any, Any, T]) -> T:
@@ -266,11 +268,11 @@ class ChildDesk:
             yield tx
 
 
-def refusal_of(error: BaseException) -> Told:
+def refusal_of(error: BaseException) -> ChildAnswer:
     """In the parent: as the child can raise it again."""
     kinds = (LeaseLost, Cancelled, Invalid, Unavailable)
     kind = next((kind.__name__ for kind in kinds if isinstance(error, kind)), "")
-    return Told(refusal=str(error), kind=kind)
+    return ChildAnswer(refusal=str(error), kind=kind)
 
 
 def described(text: str | None) -> RunError | None:

@@ -109,7 +109,7 @@ class Link:
             self._callbacks = []
 
 
-class Wire:
+class ParentSocket:
     """The socket to the parent, read by a thread of its own so that a busy handler can be told to stop."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -210,7 +210,7 @@ def _set_up(setup: Setup) -> None:
         os.environ["PYTHONPATH"] = setup.pythonpath
 
 
-def serve(wire: Wire, invoke: str) -> None:
+def serve(wire: ParentSocket, invoke: str) -> None:
     while True:
         link, call = wire.calls.get()
         answer = execute(call, link, wire, invoke)
@@ -219,7 +219,7 @@ def serve(wire: Wire, invoke: str) -> None:
         wire.send(answer)
 
 
-def execute(call: ProcessCall, link: Link, wire: Wire, invoke: str) -> Answer:
+def execute(call: ProcessCall, link: Link, wire: ParentSocket, invoke: str) -> Answer:
     usage: Usage | None = None
     try:
         run = cast("Callable[[object, bytes, bytes, Link], bytes]", find(*invoke.split(":")))
@@ -366,7 +366,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _keep_running)
     forking = Forking(sock)
     os.register_at_fork(before=forking.before, after_in_parent=forking.in_parent, after_in_child=forking.in_child)
-    wire = Wire(sock)
+    wire = ParentSocket(sock)
     threading.Thread(target=wire.read, name="rota-wire", daemon=True).start()
     serve(wire, options.invoke)
 

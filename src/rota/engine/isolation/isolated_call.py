@@ -18,7 +18,7 @@ from rota.core.runs.run import RunError
 from rota.engine.handlers.attempt import RaisedElsewhere, UnreadablePayload
 from rota.engine.handlers.context import RunContext, Standing, context_for
 from rota.engine.handlers.current_run import current_run, current_worker
-from rota.engine.isolation.child_backend import ChildDesk
+from rota.engine.isolation.child_backend import ChildBackend
 from rota.engine.isolation.child_main import Link
 from rota.engine.isolation.protocol import Death, ProcessCall
 from rota.engine.isolation.rlimits import told
@@ -32,7 +32,7 @@ from rota.values.json import Limits
 _SIGNALS = (Retry, Fail, Snooze, Cancelled, StepTimedOut, HandedOver)
 
 
-class Passport(msgspec.Struct, frozen=True):
+class CallInfo(msgspec.Struct, frozen=True):
     """What the child needs to know to build the handler's context."""
 
     claim: Claim
@@ -50,7 +50,7 @@ def call_of(
         qualname=fn.__qualname__,
         main_path=_main_path() if fn.__module__ == "__main__" else None,
         payload=claim.payload.encode(),
-        context=msgspec.json.encode(Passport(claim, worker_id, limits.max_bytes, database_url)),
+        context=msgspec.json.encode(CallInfo(claim, worker_id, limits.max_bytes, database_url)),
         cpu_limit=cpu_limit.total_seconds() if cpu_limit is not None else None,
         memory_limit=handler.definition.memory_limit,
     )
@@ -71,13 +71,13 @@ def _payload_type(fn: Callable[..., Any]) -> PayloadType:
 def invoke(target: object, payload: bytes, context: bytes, link: Link) -> bytes:
     """Runs in the child: the result as JSON."""
     assert callable(target)
-    passport = msgspec.json.decode(context, type=Passport)
+    passport = msgspec.json.decode(context, type=CallInfo)
     standing = Standing()
     link.on_cancel(lambda: setattr(standing, "cancelled", True))
     link.on_shutdown = lambda: setattr(standing, "shutting_down", True)
     kind = _payload_type(target)
     limits = Limits(passport.max_result)
-    desk = ChildDesk(link, passport.claim, standing, limits, passport.database_url)
+    desk = ChildBackend(link, passport.claim, standing, limits, passport.database_url)
     capture.install()
     speaking, running = speaker.set((desk, None)), current_run.set(passport.claim)
     working = current_worker.set(passport.worker_id)

@@ -27,7 +27,7 @@ from rota.core.jobs.webhook_signature import signing_headers
 from rota.core.progress.control_flow import Fail, NotBefore, Retry
 from rota.core.runs.claim import Claim
 from rota.engine.handlers.current_run import claimed_run
-from rota.engine.jobs.http_client import CONNECTION_FAILED, Answer, NotSent, Outlet, way_out
+from rota.engine.jobs.http_client import CONNECTION_FAILED, Answer, HttpClient, NotSent, way_out
 from rota.errors import Invalid
 from rota.values.instants import maybe_instant
 from rota.values.json import Limits
@@ -51,7 +51,7 @@ class HttpJob:
         async with way_out() as way:
             return await self._send(way, claimed_run(), payload)
 
-    async def _send(self, way: Outlet, claim: Claim, payload: str) -> dict[str, Any]:
+    async def _send(self, way: HttpClient, claim: Claim, payload: str) -> dict[str, Any]:
         begins = time.perf_counter()
         try:
             sending = self._filled(claim, payload)
@@ -74,7 +74,7 @@ class HttpJob:
             headers.update(signing_headers(request.secret, claim.idempotency_key, now, sending.body or b""))
         return sending
 
-    async def _follow(self, way: Outlet, sending: Filled) -> Answer:
+    async def _follow(self, way: HttpClient, sending: Filled) -> Answer:
         method, url, headers, body = self._request.method, sending.url, sending.headers, sending.body
         for _ in range(MOST_REDIRECTS + 1):
             answer = await self._ask(way, method, url, headers, body)
@@ -95,7 +95,7 @@ class HttpJob:
         except (Invalid, ValueError) as error:
             raise Fail(f"{self._name(url)}: redirected elsewhere: {error}", code="bad_redirect") from None
 
-    async def _ask(self, way: Outlet, method: str, url: str, headers: dict[str, str], body: bytes | None) -> Answer:
+    async def _ask(self, way: HttpClient, method: str, url: str, headers: dict[str, str], body: bytes | None) -> Answer:
         cap = min(self._request.max_response, max(0, way.room - _AROUND_BODY))
         try:
             return await way.ask(method, url, headers, body, cap)

@@ -73,7 +73,7 @@ def can_send() -> bool:
     return importlib.util.find_spec("aiohttp") is not None
 
 
-class Outlet:
+class HttpClient:
     """Made when it is first used. `room`: the largest answer that can be kept, in bytes."""
 
     def __init__(self, allowed: Sequence[Network], room: int) -> None:
@@ -135,18 +135,18 @@ class Outlet:
             self._session = None
 
 
-outlet: ContextVar[Outlet | None] = ContextVar("rota_outlet", default=None)
+outlet: ContextVar[HttpClient | None] = ContextVar("rota_outlet", default=None)
 """That of the worker, in the context that all its attempts are begun with."""
 
 
 @asynccontextmanager
-async def way_out(allowed: Sequence[Network] = ()) -> AsyncIterator[Outlet]:
+async def way_out(allowed: Sequence[Network] = ()) -> AsyncIterator[HttpClient]:
     """The worker's; where there is none, one of our own, to these networks besides public addresses."""
     way = outlet.get()
     if way is not None:
         yield way
         return
-    own = Outlet(allowed, Limits().max_bytes)
+    own = HttpClient(allowed, Limits().max_bytes)
     try:
         yield own
     finally:

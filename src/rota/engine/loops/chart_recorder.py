@@ -15,7 +15,7 @@ _INTERVAL = timedelta(seconds=10)
 _LAST_WORDS = 1.0
 
 
-class Recorder:
+class ChartRecorder:
     """What it writes is all that was counted of a minute and of an hour, under a name that no other process has: it may
     be written again and again. Who counted nothing writes nothing."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from rota.core.alerts.notifications import Notification
 from rota.core.limits.quotas import Quota
 from rota.errors import BadTrigger, DuplicateSchedule, FollowingRing, UnknownSchedule
-from rota.registry.schedules import Declared, ScopeProvider
+from rota.registry.schedules import DeclaredSchedule, ScopeProvider
 from rota.registry.scope_providers import warn_of_unknown
 from rota.store import Store
 from rota.store.schedules.change import Change
@@ -19,7 +19,7 @@ CODE = "code"
 
 
 async def declare_schedules(
-    store: Store, declared: Iterable[Declared], providers: Mapping[str, ScopeProvider] | None = None
+    store: Store, declared: Iterable[DeclaredSchedule], providers: Mapping[str, ScopeProvider] | None = None
 ) -> None:
     """New ones are made, changed declarations are applied. What an operator changed since, or paused, stays so."""
     wanted = {one.name: one for one in declared}
@@ -46,7 +46,7 @@ async def declare_quotas(store: Store, declared: Mapping[str, Quota]) -> None:
         await store.quotas.put(kind, "", quota, CODE)
 
 
-async def _change(store: Store, one: Declared, change: Change) -> None:
+async def _change(store: Store, one: DeclaredSchedule, change: Change) -> None:
     try:
         await store.schedules.declare(one.name, one.definition, change)
     except FollowingRing as error:
@@ -55,7 +55,7 @@ async def _change(store: Store, one: Declared, change: Change) -> None:
         await _create(store, one)
 
 
-async def _create(store: Store, one: Declared) -> None:
+async def _create(store: Store, one: DeclaredSchedule) -> None:
     try:
         await store.schedules.create(one.name, one.definition, CODE, declared=one.fingerprint, actor=CODE)
     except DuplicateSchedule:

@@ -10,7 +10,7 @@ from rota.store import Store
 log = logging.getLogger("rota.watchman")
 
 
-class Watchman:
+class ExpectationWatcher:
     """All that it goes by is in the database: what it did not see itself is noticed at the next look."""
 
     def __init__(self, store: Store, interval: timedelta) -> None:

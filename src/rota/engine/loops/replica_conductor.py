@@ -10,7 +10,7 @@ from rota.store import Store
 _WATCHING = 1.0
 
 
-class Conductor:
+class ReplicaConductor:
     """Rests until the next run is due; woken by hints, since a replica's end may be what another waits for."""
 
     def __init__(self, store: Store, poll: timedelta, meters: Meters | None = None) -> None:

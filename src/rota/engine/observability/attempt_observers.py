@@ -13,7 +13,7 @@ from rota.engine.handlers.current_run import RunFields
 from rota.errors import RotaError
 from rota.observability import tracing
 from rota.store import Store
-from rota.store.databases.batcher import Gatherer
+from rota.store.databases.batcher import Batcher
 
 log = logging.getLogger("rota.run")
 
@@ -25,7 +25,7 @@ def watched(call: Call, store: Store, config: Config) -> Call:
     if config.log_runs:
         call = _logged(call, store.clock.monotonic)
     if config.tracing and tracing.turn_on():
-        call = _traced(call, Gatherer(store.metadata_of))
+        call = _traced(call, Batcher(store.metadata_of))
     return call
 
 
@@ -49,7 +49,7 @@ def _logged(call: Call, monotonic: Callable[[], float]) -> Call:
     return logged
 
 
-def _traced(call: Call, metadata: Gatherer[str, str | None]) -> Call:
+def _traced(call: Call, metadata: Batcher[str, str | None]) -> Call:
     async def traced(attempt: Attempt) -> object:
         claim = attempt.claim
         attributes = {**RunFields(claim), "queue": claim.queue}
@@ -59,7 +59,7 @@ def _traced(call: Call, metadata: Gatherer[str, str | None]) -> Call:
     return traced
 
 
-async def _traceparent(run_id: str, metadata: Gatherer[str, str | None]) -> str | None:
+async def _traceparent(run_id: str, metadata: Batcher[str, str | None]) -> str | None:
     """Left by whoever enqueued the run, if that was traced. An attempt does not fail for want of it."""
     try:
         text = await metadata.add(run_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rota.core.monitoring.counters import Counted
-from rota.core.monitoring.gauges import Levels
+from rota.core.monitoring.gauges import Gauges
 from rota.core.monitoring.statistics import bucket_bounds
 from rota.core.planning.tally import MISSED, SKIPPED, Tally
 from rota.core.runs.claim import Claim
@@ -195,7 +195,7 @@ class Meters:
         runs = {state.value: int(ended.value) for state, ended in self.runs.items() if ended.value}
         return Counted(runs=runs, durations=durations, lag=self.lag.counted())
 
-    def text(self, levels: Levels | None) -> str:
+    def text(self, levels: Gauges | None) -> str:
         """With the gauges of the database, or with word that it did not answer."""
         for family in (
             self._depth,
@@ -212,7 +212,7 @@ class Meters:
             self._show(levels)
         return self.metrics.text()
 
-    def _show(self, levels: Levels) -> None:
+    def _show(self, levels: Gauges) -> None:
         for queue in levels.queues:
             self._depth(queue.name, queue.state).set(queue.runs)
             if queue.oldest is not None:

@@ -13,7 +13,7 @@ _QUIET = 60.0
 _MOST = 20
 
 
-class Complaints:
+class RepeatedErrors:
     """Of one thing that is tried until it works. A database away for an hour must not fill the disk with logs."""
 
     def __init__(self, log: logging.Logger, what: str, clock: Clock) -> None:

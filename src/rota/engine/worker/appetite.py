@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from rota.core.jobs.job import JobDefinition
-from rota.core.runs.claim import START, Ask, Claim, Watermark, busy_of, shares, still_owed
+from rota.core.runs.claim import START, Claim, QueueRequest, Watermark, busy_of, shares, still_owed
 
 _MOST_BUFFERED = 3_000
 LARGEST_CLAIM = 2_000
@@ -48,7 +48,7 @@ def solo_every(definitions: Iterable[JobDefinition]) -> float:
     return _SOLO_EVERY if any(definition.on_lost == "fail" for definition in definitions) else _SOLO_BY_OTHERS
 
 
-class Lookout:
+class ClaimPositions:
     """Where in each queue to look next, and which queues had something lately; `weights` only if they differ."""
 
     def __init__(self, queues: list[str], weights: Mapping[str, int] | None = None) -> None:
@@ -62,7 +62,7 @@ class Lookout:
         self._rescan_at = 0.0
         self._rescan_every = _RESCAN
 
-    def asks(self, wanted: int, now: float) -> tuple[Ask, ...]:
+    def asks(self, wanted: int, now: float) -> tuple[QueueRequest, ...]:
         """A higher priority enqueued meanwhile is seen at the next rescan from the start."""
         if now >= self._rescan_at:
             self._marks.clear()
@@ -74,17 +74,17 @@ class Lookout:
         split = shares(wanted, in_turn, self._hungry, self._weights, self._owed)
         if self._weights:
             self._owed = still_owed(split, busy_of(in_turn, self._hungry), self._weights, self._owed)
-        return tuple(Ask(queue, count, self._marks.get(queue, START)) for queue, count in split.items())
+        return tuple(QueueRequest(queue, count, self._marks.get(queue, START)) for queue, count in split.items())
 
-    def looks(self, free: int) -> tuple[Ask, ...]:
+    def looks(self, free: int) -> tuple[QueueRequest, ...]:
         """One place in each queue, from its start; with fewer places than queues, each has its turn."""
         if free <= 0:
             return ()
         queues = self.queues[self._turn :] + self.queues[: self._turn]
         self._turn = (self._turn + 1) % max(1, len(queues))
-        return tuple(Ask(queue, 1) for queue in queues[:free])
+        return tuple(QueueRequest(queue, 1) for queue in queues[:free])
 
-    def learn(self, asks: tuple[Ask, ...], claims: list[Claim], took: float) -> bool:
+    def learn(self, asks: tuple[QueueRequest, ...], claims: list[Claim], took: float) -> bool:
         """True when all queues were looked through from their start and had no more."""
         from_start = all(ask.after == START for ask in asks)
         short = True

@@ -16,8 +16,8 @@ from rota.core.workers.worker import WorkerInfo
 from rota.engine.handlers.attempt import Attempt, Reports
 from rota.engine.handlers.call import Calls
 from rota.engine.handlers.current_run import worker_context
-from rota.engine.handlers.note_buffer import Notebook
-from rota.engine.jobs.http_client import Outlet, outlet
+from rota.engine.handlers.note_buffer import NoteBuffer
+from rota.engine.jobs.http_client import HttpClient, outlet
 from rota.engine.observability.attempt_observers import watched
 from rota.registry.jobs import Handler
 from rota.store import Store
@@ -42,7 +42,7 @@ class Employer(Protocol):
 
 class Executor:
     def __init__(
-        self, store: Store, info: WorkerInfo, config: Config, notebook: Notebook, reports: Reports, employer: Employer
+        self, store: Store, info: WorkerInfo, config: Config, notebook: NoteBuffer, reports: Reports, employer: Employer
     ) -> None:
         self.active: dict[str, Attempt] = {}
         self.success = reports.succeeded
@@ -51,7 +51,7 @@ class Executor:
         self._employer = employer
         self._calls = Calls(store, info, Limits(config.max_payload), notebook, self)
         self._call = watched(self._calls.call, store, config)
-        self._outlet = Outlet(networks_of(config.http_allow), config.max_payload)
+        self._outlet = HttpClient(networks_of(config.http_allow), config.max_payload)
         self._context = worker_context(info.id)
         self._context.run(outlet.set, self._outlet)
         self._loop = asyncio.get_running_loop()

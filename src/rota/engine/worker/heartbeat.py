@@ -13,7 +13,7 @@ import msgspec
 
 from rota.core.workers.worker import WorkerInfo
 from rota.engine.observability.meters import Meters
-from rota.engine.observability.repeated_errors import Complaints
+from rota.engine.observability.repeated_errors import RepeatedErrors
 from rota.store import Extended, Store
 from rota.values.durations import in_micros
 
@@ -102,7 +102,7 @@ class HeartbeatThread:
         """Until it is stopped, on the event loop that is to do it."""
         self._loop, self._now = asyncio.get_running_loop(), asyncio.Event()
         store = self._parent.twin()
-        complaints = Complaints(log, "heartbeat", store.clock)
+        complaints = RepeatedErrors(log, "heartbeat", store.clock)
         while not self._stopping:
             rest = self._interval
             try:

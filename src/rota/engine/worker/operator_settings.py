@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import msgspec
 
 from rota.config import Config
-from rota.core.workers.worker import Asked, Pace, WorkerInfo, WorkerSettings, WorkerState, read_asked, uneven
-from rota.engine.worker.appetite import Lookout
+from rota.core.workers.worker import OperatorRequest, Pace, WorkerInfo, WorkerSettings, WorkerState, read_asked, uneven
+from rota.engine.worker.appetite import ClaimPositions
 from rota.errors import Invalid
 
 log = logging.getLogger("rota.worker")
@@ -21,7 +21,7 @@ _SAID = {
 }
 
 
-class Orders:
+class OperatorSettings:
     """The one place where a worker's `info` and `config` change. Claims and heartbeats look here each time, so what
     is asked holds from the next one on, and no attempt that runs is affected."""
 
@@ -33,7 +33,7 @@ class Orders:
         self._settings = WorkerSettings()
         self.config = config
         self.info = msgspec.structs.replace(info, pace=_pace(config))
-        self.lookout = Lookout(list(info.queues), info.weights)
+        self.lookout = ClaimPositions(list(info.queues), info.weights)
 
     @property
     def may_claim(self) -> bool:
@@ -52,7 +52,7 @@ class Orders:
         """One more queue and its jobs, as if it had been started so; operators who named queues keep theirs."""
         self._started_as = _with(self._started_as, (queue,), jobs)
         self.info = _with(self.info, (queue,) if self._settings.queues is None else (), jobs)
-        self.lookout = Lookout(list(self.info.queues), self.info.weights)
+        self.lookout = ClaimPositions(list(self.info.queues), self.info.weights)
 
     def know(self, jobs: tuple[str, ...]) -> WorkerInfo:
         """Which jobs it can run now."""
@@ -71,7 +71,7 @@ class Orders:
             return False
         return True
 
-    def _apply(self, wanted: Asked, text: str) -> None:
+    def _apply(self, wanted: OperatorRequest, text: str) -> None:
         settings, before = wanted.settings, self.info
         given = {"concurrency": settings.slots, "heartbeat": settings.heartbeat, "poll": settings.poll}
         changes = {name: value for name, value in given.items() if value is not None}
@@ -87,7 +87,7 @@ class Orders:
             asked=text,
         )
         if (self.info.queues, self.info.weights) != (before.queues, before.weights):
-            self.lookout = Lookout(list(self.info.queues), self.info.weights)
+            self.lookout = ClaimPositions(list(self.info.queues), self.info.weights)
         if self.info.state is not before.state:
             log.info("%s", _SAID[self.info.state])
         if settings != self._settings:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rota.core.runs.claim import Claim, NeededRequest
-from rota.core.workers.requirements import Met, met_by
+from rota.core.runs.claim import Claim, RestrictedRequest
+from rota.core.workers.requirements import MetRequirements, met_by
 from rota.core.workers.worker import WorkerInfo
 from rota.store import Store
 
 _LOOK_EVERY = 0.2
 
 
-class NeededRuns:
+class RestrictedClaims:
     """`waits`: one was seen while the buffer held others, which is let run dry. `more`: all free slots were taken.
     `missed`: somebody else was at one at that moment, so that it is worth another look soon."""
 
@@ -21,7 +21,7 @@ class NeededRuns:
         self._lease = lease
         self._look_at = 0.0
         self._ids: frozenset[str] = frozenset()
-        self.met = Met()
+        self.met = MetRequirements()
         self.waits = False
         self.more = False
         self.missed = False
@@ -39,7 +39,7 @@ class NeededRuns:
         if not self.met:
             self.waits = self.more = self.missed = False
             return []
-        request = NeededRequest(info.id, info.name, info.queues, jobs, self._lease, max(0, slots), solo, self.met)
+        request = RestrictedRequest(info.id, info.name, info.queues, jobs, self._lease, max(0, slots), solo, self.met)
         found = await self._store.claim_needed(request)
         self.waits = found.waiting and slots <= 0
         self.more = found.waiting and slots > 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rota.core.runs.claim import AT_ONCE, SUSPECTS, Ask, Claim, ClaimRequest
+from rota.core.runs.claim import AT_ONCE, SUSPECTS, Claim, ClaimRequest, QueueRequest
 from rota.core.runs.outcome import Report
 from rota.core.states import Outcome
 from rota.store import Store
@@ -35,7 +35,7 @@ class Suspects:
         """Whether to look even though there is other work."""
         return self._held is None and now >= self._look_at
 
-    async def claim(self, asks: tuple[Ask, ...], now: float) -> list[Claim]:
+    async def claim(self, asks: tuple[QueueRequest, ...], now: float) -> list[Claim]:
         """The first run of each of some queues, whatever it is, but one suspect at most.
 
         A lost run keeps its place, and ordinary claims pass it over: sooner or later it is the first.

@@ -15,18 +15,18 @@ from rota.core.states import Outcome
 from rota.core.workers.worker import WorkerInfo
 from rota.engine.handlers.attempt import Attempt, Reports, describe
 from rota.engine.handlers.current_run import RunFields
-from rota.engine.handlers.note_buffer import Notebook
+from rota.engine.handlers.note_buffer import NoteBuffer
 from rota.engine.observability.log_capture import capture
 from rota.engine.observability.meters import Meters
-from rota.engine.observability.repeated_errors import Complaints
+from rota.engine.observability.repeated_errors import RepeatedErrors
 from rota.engine.worker.appetite import LARGEST_CLAIM, Rate, buffer_target, solo_every
 from rota.engine.worker.buffer import Buffer
 from rota.engine.worker.executor import Executor
 from rota.engine.worker.heartbeat import Beat, HeartbeatThread
 from rota.engine.worker.known_jobs import KnownJobs
-from rota.engine.worker.operator_settings import Orders
+from rota.engine.worker.operator_settings import OperatorSettings
 from rota.engine.worker.reporter import Reporter
-from rota.engine.worker.restricted_claims import NeededRuns
+from rota.engine.worker.restricted_claims import RestrictedClaims
 from rota.engine.worker.suspects import Suspects
 from rota.errors import RotaError
 from rota.registry.jobs import Registry
@@ -56,14 +56,14 @@ class Worker:
     ) -> None:
         self.held: dict[str, int] = {}
         self._store = store
-        self._orders = Orders(info, config)
+        self._orders = OperatorSettings(info, config)
         self._jobs = KnownJobs(store, registry, config)
         self._known = self._jobs.known
         self.info, self._config = self._orders.know(tuple(self._known)), config
         self.asked_to_stop: Callable[[], None] = lambda: None
         self.rate_shut: Callable[[], None] = lambda: None
         self._clock = store.clock
-        self._complaints = Complaints(log, "claiming", self._clock)
+        self._complaints = RepeatedErrors(log, "claiming", self._clock)
         self._solo_every = solo_every(self._jobs.definitions())
         self._buffer = Buffer()
         self._rate = Rate()
@@ -72,7 +72,7 @@ class Worker:
         self._doubt_until = 0.0
         self._solo_at = 0.0
         self._suspects = Suspects(store, info.id, self._known, in_micros(config.lease))
-        self._needed = NeededRuns(store, in_micros(config.lease))
+        self._needed = RestrictedClaims(store, in_micros(config.lease))
         self._limited_at = 0.0
         self._limited_waits = False
         self._cancels_at = 0.0
@@ -80,7 +80,7 @@ class Worker:
         self._renewed_at = self._clock.monotonic()
         self._reports = Reports(self._clock, Limits(config.max_payload))
         self._meters = meters or Meters()
-        self._notebook = Notebook(store, config.log_limit, self._refused)
+        self._notebook = NoteBuffer(store, config.log_limit, self._refused)
         self._reporter = Reporter(
             store, lambda told: self._release(told.run_id, told.fence), self._meters, self._notebook.flush
         )

@@ -12,7 +12,7 @@ from rota.remote.transport import Transport, path_of
 from rota.values.durations import worded
 
 
-class RemoteExpecting:
+class RemoteExpectations:
     """`kind` is "job" or "schedule", `name` that of one. A watchman looks after all of them every `ROTA_EXPECT`."""
 
     def __init__(self, transport: Transport) -> None:

@@ -35,7 +35,7 @@ class _StepStands(msgspec.Struct):
     state: StepState
 
 
-class RemoteOutside:
+class RemoteExternal:
     """Every act but a claim is about one run, under its fence; a stale one raises `LeaseLost`, and changes nothing.
 
     What is said under a fence can be said again: it is, if the server is away for a moment.

@@ -33,7 +33,7 @@ class _Queue(msgspec.Struct):
     paused: Pause | None
 
 
-class RemoteGoverning:
+class RemoteJobs:
     """Of a job by its name, of a queue by its own."""
 
     _transport: Transport

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from rota.core.monitoring.error_groups import FaultGroups
+from rota.core.monitoring.error_groups import ErrorGroups
 from rota.core.runs.options import scope_of
 from rota.remote.decode import read
 from rota.remote.transport import Transport, path_of
 from rota.values.scope import Scope
 
 
-class RemoteFaults:
+class RemoteErrorGroups:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
@@ -23,7 +23,7 @@ class RemoteFaults:
         job: str | None = None,
         scope: Scope | tuple[str, str] | None = None,
         limit: int = 50,
-    ) -> FaultGroups:
+    ) -> ErrorGroups:
         """Runs that failed, timed out or expired within the last day, or the time given, by job and fingerprint.
 
         The one that was seen last comes first. Of all faults there are, the newest 10 000 are looked at.
@@ -36,4 +36,4 @@ class RemoteFaults:
             "scope": None if wanted is None else f"{wanted.kind}/{wanted.id}",
             "limit": limit,
         }
-        return read((await self._transport.ask("GET", path_of("errors"), query)).body, FaultGroups)
+        return read((await self._transport.ask("GET", path_of("errors"), query)).body, ErrorGroups)

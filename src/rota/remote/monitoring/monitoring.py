@@ -26,7 +26,7 @@ class _Queue(msgspec.Struct):
     oldest_at: datetime | None = None
 
 
-class RemoteInsight:
+class RemoteMonitoring:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 

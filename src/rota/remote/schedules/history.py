@@ -10,7 +10,7 @@ from typing import Any
 from rota.core.ledger.audit import Event
 from rota.core.ledger.backfill import RAN, Backfill
 from rota.core.ledger.explain_plan_time import Explanation
-from rota.core.ledger.occurrences import Occurrence, Place, written_place
+from rota.core.ledger.occurrences import Occurrence, PagePosition, written_place
 from rota.core.ledger.verify import Verification
 from rota.core.monitoring.recent_runs import Recent, checked_recent
 from rota.core.schedules.documents import written_instant
@@ -22,7 +22,7 @@ from rota.remote.transport import Transport, path_of
 _AT_ONCE = 8
 
 
-class RemoteAccounts:
+class RemoteHistory:
     """Of one schedule, by its name; the times given need a zone."""
 
     _transport: Transport
@@ -37,7 +37,7 @@ class RemoteAccounts:
         to_at: datetime | None = None,
         *,
         limit: int = 100,
-        after: Place | None = None,
+        after: PagePosition | None = None,
     ) -> Sequence[Occurrence]:
         """What became of each plan time, the oldest first: of the last day, unless told otherwise.
 

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from rota.client.schedules.definition import MOST_LISTED, MOST_PREVIEWED, Defining, require_limit
+from rota.client.schedules.definition import MOST_LISTED, MOST_PREVIEWED, DefinitionVerbs, require_limit
 from rota.core.calendar.triggers import Trigger
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.status import resume_mode
-from rota.core.planning.simulation_report import Simulated, WhatIf
+from rota.core.planning.simulation_report import SimulationOptions, SimulationReport
 from rota.core.runs.bulk import BulkResult
 from rota.core.runs.options import scope_of
 from rota.core.runs.run import Run
 from rota.core.schedules.diff import Difference
 from rota.core.schedules.documents import document_of, written_instant
-from rota.core.schedules.preview import Fire, Foreseen, zone_of
+from rota.core.schedules.preview import DocumentPreview, Fire, zone_of
 from rota.core.schedules.schedule import SCHEDULE_OPTIONS, Schedule, ScheduleDefinition, checked_state
 from rota.errors import ChangedMeanwhile, Invalid
 from rota.remote.decode import items, localized, read, schedule_of
 from rota.remote.encode import cursor_of_name, duration
 from rota.remote.problems import Problem, raised
-from rota.remote.schedules.history import RemoteAccounts
+from rota.remote.schedules.history import RemoteHistory
 from rota.remote.transport import Transport, once, path_of
 from rota.values.durations import Duration
 from rota.values.instants import micros_at
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _PAGE = 500
 
 
-class RemoteSchedules(RemoteAccounts, Defining):
+class RemoteSchedules(RemoteHistory, DefinitionVerbs):
     """Schedules by name; what is changed here takes effect within a second, on every planner."""
 
     def __init__(
@@ -178,27 +178,27 @@ class RemoteSchedules(RemoteAccounts, Defining):
 
     async def preview_document(
         self, document: Mapping[str, Any], count: int = 10, *, after: datetime | None = None
-    ) -> Foreseen:
+    ) -> DocumentPreview:
         """When a schedule that is still being written would fire, and what is wrong with it; nothing is stored."""
         require_limit(count, MOST_PREVIEWED, "count")
         query = {"n": count, "after": after}
-        seen = read(await self._send("POST", path_of("schedules:preview"), document, query), Foreseen)
+        seen = read(await self._send("POST", path_of("schedules:preview"), document, query), DocumentPreview)
         return replace(seen, fires=tuple(localized(fire, seen.timezone) for fire in seen.fires))
 
     async def simulate(
         self,
         name: str,
         span: Duration = "1d",
-        what_if: WhatIf | None = None,
+        what_if: SimulationOptions | None = None,
         *,
         start: datetime | None = None,
         trigger: Trigger | None = None,
         **options: Any,
-    ) -> Simulated:
+    ) -> SimulationReport:
         """What it would do in `span` from `start` (now), with another trigger or other options; nothing is stored."""
         changed = await self._changed(await self.get(name), None, trigger, options)
         document = document_of(name, changed)
-        assumed = what_if or WhatIf()
+        assumed = what_if or SimulationOptions()
         body = {
             "span": duration(span),
             "start": start,
@@ -208,7 +208,7 @@ class RemoteSchedules(RemoteAccounts, Defining):
             "workers": assumed.workers,
             "changes": {**dict.fromkeys(SCHEDULE_OPTIONS), **document},
         }
-        return read(await self._send("POST", path_of("schedules", name, "simulate"), body), Simulated)
+        return read(await self._send("POST", path_of("schedules", name, "simulate"), body), SimulationReport)
 
     async def plan_documents(self, documents: Iterable[Mapping[str, Any]], owner: str) -> Sequence[Difference]:
         """What `apply_documents` would change: schedules made, changed, and those of this owner that are gone."""

@@ -24,7 +24,7 @@ class NewToken(msgspec.Struct, frozen=True, kw_only=True):
     life: int | None  # microseconds
 
 
-class Found(msgspec.Struct, frozen=True):
+class TokenRow(msgspec.Struct, frozen=True):
     """`stale`: that it is in use should be written down again."""
 
     token: Token
@@ -84,17 +84,17 @@ class TokenStore:
 
         return await self._database.transact(body)
 
-    async def find(self, credential: Credential) -> Found | None:
+    async def find(self, credential: Credential) -> TokenRow | None:
         """If it is good now."""
 
-        async def body(tx: Tx) -> Found | None:
+        async def body(tx: Tx) -> TokenRow | None:
             rows = await tx.fetch("token_of", id=credential.id, stale=_STALE)
             return _found(rows[0]) if rows and credential.fits(rows[0][11]) else None
 
         return await self._database.read(body)
 
-    async def find_session(self, digest: str) -> Found | None:
-        async def body(tx: Tx) -> Found | None:
+    async def find_session(self, digest: str) -> TokenRow | None:
+        async def body(tx: Tx) -> TokenRow | None:
             rows = await tx.fetch("token_of_session", digest=digest, stale=_STALE)
             return _found(rows[0]) if rows else None
 
@@ -114,9 +114,9 @@ class TokenStore:
         await self._database.transact(lambda tx: tx.fetch("drop_session", digest=digest))
 
 
-def _found(row: Row) -> Found | None:
+def _found(row: Row) -> TokenRow | None:
     good, stale = row[12:14]
-    return Found(_token(row), bool(stale)) if good else None
+    return TokenRow(_token(row), bool(stale)) if good else None
 
 
 def _token(row: Row) -> Token:

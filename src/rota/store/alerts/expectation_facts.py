@@ -30,7 +30,7 @@ _MORE, _SUCCESSES = 50, 5
 _NEVER = 0
 
 
-class Watched(msgspec.Struct, frozen=True):
+class ExpectationRow(msgspec.Struct, frozen=True):
     """An expectation's row. `facts` are missing while it rests; `gone`: there is no such schedule any more."""
 
     subject: Subject
@@ -53,7 +53,7 @@ class _Schedule(msgspec.Struct, frozen=True):
     overdue_since: int | None
 
 
-async def observe(tx: Tx, rows: Sequence[Row], now: int) -> list[Watched]:
+async def observe(tx: Tx, rows: Sequence[Row], now: int) -> list[ExpectationRow]:
     """Rows of `expectations`; all of it as of one instant, if the transaction has such a snapshot."""
     watched = [*await _jobs(tx, rows, now), *await _schedules(tx, rows, now)]
     return sorted(watched, key=lambda one: (one.subject.kind, one.subject.name))
@@ -68,13 +68,13 @@ async def awake(tx: Tx, rows: Sequence[Row]) -> set[tuple[str, str]]:
     return found | {("schedule", one.name) for one in known if one.active}
 
 
-async def _jobs(tx: Tx, rows: Sequence[Row], now: int) -> list[Watched]:
+async def _jobs(tx: Tx, rows: Sequence[Row], now: int) -> list[ExpectationRow]:
     mine = [(row[1], row) for row in rows if row[0] == "job"]
     paused = {row[0] for row in await tx.fetch("paused_of_jobs", [(name,) for name, _ in mine])} if mine else set()
     found = []
     for name, (_, _, text, owner, since, rests) in mine:
         facts = None if rests or name in paused else Facts(since=since)
-        found.append(Watched(Subject("job", name, name), decoded(text), owner, since, facts))
+        found.append(ExpectationRow(Subject("job", name, name), decoded(text), owner, since, facts))
     awake = {one.subject.name: one.expect for one in found if one.facts is not None}
     waiting = await _late(tx, "late_to_begin", [(job, now, it.start_within) for job, it in awake.items()])
     live = await _late(tx, "late_to_end", [(job, now, it.finish_within) for job, it in awake.items()])
@@ -151,7 +151,7 @@ def _in_order(rows: Iterable[Row], count: int) -> list[End]:
     return [End(at, state == RunState.SUCCEEDED) for at, _, state in newest[:count]]
 
 
-async def _schedules(tx: Tx, rows: Sequence[Row], now: int) -> list[Watched]:
+async def _schedules(tx: Tx, rows: Sequence[Row], now: int) -> list[ExpectationRow]:
     mine = [row for row in rows if row[0] == "schedule"]
     if not mine:
         return []
@@ -162,13 +162,13 @@ async def _schedules(tx: Tx, rows: Sequence[Row], now: int) -> list[Watched]:
     for _, name, text, owner, since, _ in mine:
         one, expect = known.get(name), decoded(text)
         if one is None:
-            found.append(Watched(Subject("schedule", name, ""), expect, owner, since, gone=True))
+            found.append(ExpectationRow(Subject("schedule", name, ""), expect, owner, since, gone=True))
             continue
         facts = None
         if one.active:
             facts = _live_facts(one, [row for row in opened if str(row[0]) == one.id], since, now)
             facts = await _with_ends(tx, one, expect, facts)
-        found.append(Watched(Subject("schedule", name, one.job, one.id), expect, owner, since, facts))
+        found.append(ExpectationRow(Subject("schedule", name, one.job, one.id), expect, owner, since, facts))
     return found
 
 

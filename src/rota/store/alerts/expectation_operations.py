@@ -12,7 +12,7 @@ from rota.core.alerts.expectations import Breach, Breached, Expected, breaches, 
 from rota.errors import UnknownSchedule
 from rota.store.alerts import expectation_facts, expectations
 from rota.store.alerts.emit_signal import MESSENGER
-from rota.store.alerts.expectation_facts import Watched
+from rota.store.alerts.expectation_facts import ExpectationRow
 from rota.store.alerts.expectations import Subject
 from rota.store.databases.database import Database, Row, Tx
 from rota.store.ledger import audit
@@ -128,7 +128,7 @@ async def _settled(tx: Tx, kind: str, name: str) -> Change | None:
     return Change(subject, opened, met, told or told_end)
 
 
-def _whats(watched: Watched, now: int) -> set[str]:
+def _whats(watched: ExpectationRow, now: int) -> set[str]:
     if watched.facts is None:
         return set()
     return {breach.what for breach in breaches(watched.expect, watched.facts, now)}

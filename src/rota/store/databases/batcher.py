@@ -17,7 +17,7 @@ _BATCH = 1_000
 _AT_ONCE = 2
 
 
-class Gatherer(Generic[Item, Answer]):
+class Batcher(Generic[Item, Answer]):
     """Alone, an item goes out at once; under load, batches grow by themselves. Each item is answered on its own."""
 
     def __init__(self, send: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from rota.core.runs.claim import Candidate, Claim, ClaimRequest, LimitedRequest, NeededRequest, Waiting
+from rota.core.runs.claim import Candidate, Claim, ClaimRequest, LimitedRequest, RestrictedRequest, WaitingRun
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import NewRun
 from rota.errors import Conflict
@@ -83,15 +83,15 @@ class HotForms(Protocol):
     async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
         """Limits to see to, locked, least recently served first."""
 
-    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[Waiting]:
+    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[WaitingRun]:
         """Of each limit up to so many runs, locked, in their order: key and run."""
 
-    async def take(self, request: LimitedRequest | NeededRequest, run_ids: Sequence[str]) -> list[Claim]: ...
+    async def take(self, request: LimitedRequest | RestrictedRequest, run_ids: Sequence[str]) -> list[Claim]: ...
 
-    async def needed(self, request: NeededRequest, wanted: int) -> list[Candidate]:
+    async def needed(self, request: RestrictedRequest, wanted: int) -> list[Candidate]:
         """Runs whose needs the worker meets, locked; replicas that are its own among them."""
 
-    async def open_replicas(self, request: NeededRequest, wanted: int) -> list[Candidate]:
+    async def open_replicas(self, request: RestrictedRequest, wanted: int) -> list[Candidate]:
         """One replica, that nobody has yet, of each run of which it has none. Not locked."""
 
 

@@ -20,7 +20,7 @@ from rota.core.workers.worker import Pace, WorkerInfo, WorkerState, read_asked
 from rota.errors import AlreadyReported, Invalid, LeaseLost, NotAsked, NotHandedOver, UnknownRun
 from rota.store.databases.database import Database, Tx
 from rota.store.external import handover
-from rota.store.external.handover import Held
+from rota.store.external.handover import HeldRun
 from rota.store.progress import notes
 from rota.store.runs import report as reports
 from rota.store.runs.report import Reported
@@ -34,7 +34,7 @@ _NOT_OPENED = (None, None, None, None)
 _SAID_BY_THEM = (Outcome.SUCCEEDED, Outcome.FAILED, Outcome.CANCELLED)
 
 
-class Ending(msgspec.Struct, frozen=True):
+class ExternalReport(msgspec.Struct, frozen=True):
     """What somebody says of a run that is in their hands; `retry` and `after` of a failure."""
 
     outcome: Outcome
@@ -52,14 +52,14 @@ class Ended(msgspec.Struct, frozen=True):
     reported: Reported | None = None
 
 
-class Pulse(msgspec.Struct, frozen=True):
+class HeartbeatAnswer(msgspec.Struct, frozen=True):
     """`until` (µs): the end of the lease, or the deadline."""
 
     cancelling: bool
     until: int
 
 
-class StepWord(msgspec.Struct, frozen=True):
+class StepReport(msgspec.Struct, frozen=True):
     """What is said of a step; `result` is JSON."""
 
     id: str
@@ -68,7 +68,7 @@ class StepWord(msgspec.Struct, frozen=True):
     error: RunError | None = None
 
 
-class OutsideStore:
+class ExternalStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -102,14 +102,16 @@ class OutsideStore:
 
         return await self._database.read(body)
 
-    async def beat(self, run_id: str, fence: int, lease: int) -> Pulse:
+    async def beat(self, run_id: str, fence: int, lease: int) -> HeartbeatAnswer:
         """`lease` (µs) for those that did not say how long theirs is. A deadline stays where it is."""
         return await self._database.transact(lambda tx: _beat(tx, run_id, fence, lease))
 
-    async def progress(self, run_id: str, fence: int, lease: int, done: int | None, summary: str | None) -> Pulse:
+    async def progress(
+        self, run_id: str, fence: int, lease: int, done: int | None, summary: str | None
+    ) -> HeartbeatAnswer:
         """What is not said stays as it was said."""
 
-        async def body(tx: Tx) -> Pulse:
+        async def body(tx: Tx) -> HeartbeatAnswer:
             pulse = await _beat(tx, run_id, fence, lease)
             for old_done, old_summary in await tx.fetch("said_progress", id=run_id, fence=fence):
                 note = ProgressNote(run_id, fence, old_done if done is None else done, summary or old_summary)
@@ -121,7 +123,7 @@ class OutsideStore:
 
         return await self._database.transact(body)
 
-    async def step(self, run_id: str, fence: int, given: StepWord) -> StepState:
+    async def step(self, run_id: str, fence: int, given: StepReport) -> StepState:
         """The state that the step is in: what is recorded as done stays so. One that is waited for ends the wait."""
 
         async def body(tx: Tx) -> tuple[StepState, set[str]]:
@@ -137,7 +139,7 @@ class OutsideStore:
             if word.id not in opened and len(opened) >= MOST_STEPS:
                 raise Invalid(f"a run has at most {MOST_STEPS} steps")
             if held.waits and held.step == word.id and word.state is StepState.SUCCEEDED:
-                _, reported = await _end(tx, held, Ending(Outcome.SUCCEEDED, word.result))
+                _, reported = await _end(tx, held, ExternalReport(Outcome.SUCCEEDED, word.result))
                 return StepState.SUCCEEDED, reported.queues
             note = _step_note(held, word, opened, await _stored(tx, run_id, word.error))
             await notes.write(tx, Notes(steps=(note,)))
@@ -166,7 +168,7 @@ class OutsideStore:
 
         await self._database.transact(body)
 
-    async def finish(self, run_id: str, fence: int, ending: Ending) -> Ended:
+    async def finish(self, run_id: str, fence: int, ending: ExternalReport) -> Ended:
         """Said again, it gets the first answer; said otherwise, it is refused."""
 
         async def body(tx: Tx) -> Ended:
@@ -186,7 +188,7 @@ class OutsideStore:
         return ended
 
 
-async def _lock(tx: Tx, run_id: str, fence: int) -> Held:
+async def _lock(tx: Tx, run_id: str, fence: int) -> HeldRun:
     held = await handover.lock(tx, run_id, fence)
     if held is None:
         raise await _stale(tx, run_id, fence)
@@ -198,19 +200,19 @@ async def _stale(tx: Tx, run_id: str, fence: int) -> LeaseLost | UnknownRun:
     return LeaseLost(run_id, fence, rows[0][2]) if rows else UnknownRun(run_id)
 
 
-async def _beat(tx: Tx, run_id: str, fence: int, lease: int) -> Pulse:
+async def _beat(tx: Tx, run_id: str, fence: int, lease: int) -> HeartbeatAnswer:
     for worker_id, settings in await tx.fetch("pace_of_lease", id=run_id, fence=fence):
         length = in_micros(msgspec.json.decode(settings, type=Pace).lease) if settings else lease
         for until, cancelling in await tx.fetch("beat", id=run_id, fence=fence, lease=length):
             await tx.fetch("seen_worker", id=worker_id)
-            return Pulse(bool(cancelling), until)
+            return HeartbeatAnswer(bool(cancelling), until)
     for until, cancelling in await tx.fetch("beat_outside", id=run_id, fence=fence):
-        return Pulse(bool(cancelling), until)
+        return HeartbeatAnswer(bool(cancelling), until)
     raise await _stale(tx, run_id, fence)
 
 
 def _step_note(
-    held: Held, word: StepWord, opened: Mapping[str, Sequence[object]], error: str | None = None
+    held: HeldRun, word: StepReport, opened: Mapping[str, Sequence[object]], error: str | None = None
 ) -> StepNote:
     lease = held.lease
     no, _, fence, age = opened.get(word.id, _NOT_OPENED)
@@ -237,7 +239,7 @@ async def _stored(tx: Tx, run_id: str, error: RunError | None) -> str | None:
     return stored_error(error, telling=without_secrets(error.message, payload))
 
 
-async def _end(tx: Tx, held: Held, ending: Ending) -> tuple[Report, Reported]:
+async def _end(tx: Tx, held: HeldRun, ending: ExternalReport) -> tuple[Report, Reported]:
     """As the end of any lease; of a step that was waited for, its end, and the run is queued again."""
     lease = held.lease
     if held.waits:
@@ -249,7 +251,7 @@ async def _end(tx: Tx, held: Held, ending: Ending) -> tuple[Report, Reported]:
         report = msgspec.structs.replace(report, retry_in=held.rest_before_retry(ending.after))
     if held.step is not None and ending.outcome is Outcome.SUCCEEDED:
         opened = {id: rest for id, *rest in await tx.fetch("opened_steps", id=lease.run_id)}
-        word = StepWord(held.step, StepState.SUCCEEDED, ending.result or "null")
+        word = StepReport(held.step, StepState.SUCCEEDED, ending.result or "null")
         await notes.write(tx, Notes(steps=(_step_note(held, word, opened),)))
         report = Report(lease.run_id, lease.fence, Outcome.SNOOZED, held.busy, retry_in=0)
     return report, await reports.report(tx, [report])

@@ -22,7 +22,7 @@ from rota.values.durations import format_duration, in_micros
 _LEASE_FACTS = 9
 
 
-class Held(msgspec.Struct, frozen=True):
+class HeldRun(msgspec.Struct, frozen=True):
     """A run in somebody's hands, its row locked. `busy`: for how long (µs); `waits`: no lease, it was handed over.
 
     `part`: the step of a pipeline; the definition is then that of its job.
@@ -87,7 +87,7 @@ async def handed_over_before(tx: Tx, reports: Sequence[Report]) -> set[tuple[str
     return {(str(id), fence) for id, fence in await tx.fetch("handed_over_before", told)} if told else set()
 
 
-async def lock(tx: Tx, run_id: str, fence: int) -> Held | None:
+async def lock(tx: Tx, run_id: str, fence: int) -> HeldRun | None:
     """Wherever it is. Between the two looks its handler may have handed it over, but nobody hands it back."""
     for statement, waits in (("lock_fenced", False), ("lock_outside", True)):
         for row in await tx.fetch(statement, id=run_id, fence=fence):
@@ -95,7 +95,7 @@ async def lock(tx: Tx, run_id: str, fence: int) -> Held | None:
     return None
 
 
-async def lease_again(tx: Tx, held: Held) -> None:
+async def lease_again(tx: Tx, held: HeldRun) -> None:
     """For the rest of this transaction, in which it ends as any lease does."""
     await tx.fetch("lease_again", id=held.lease.run_id, fence=held.lease.fence)
     await tx.fetch("drop_outside", [(held.lease.run_id, held.lease.fence)])
@@ -111,7 +111,7 @@ async def take_overdue(tx: Tx, limit: int) -> list[tuple[Lease, Report]]:
     return [(held.lease, _overdue(held, limit, stopped=stopped)) for held, limit, stopped in taken]
 
 
-def _overdue(held: Held, limit: timedelta, *, stopped: bool) -> Report:
+def _overdue(held: HeldRun, limit: timedelta, *, stopped: bool) -> Report:
     lease = held.lease
     if stopped:
         words = "the run was asked to stop, and nobody outside said within its grace that it has"
@@ -127,7 +127,7 @@ def _overdue(held: Held, limit: timedelta, *, stopped: bool) -> Report:
     )
 
 
-def _what(held: Held) -> str:
+def _what(held: HeldRun) -> str:
     return "it" if held.step is None else f"step {held.step!r}"
 
 
@@ -135,8 +135,8 @@ def _error(kind: str, message: str, code: str) -> str:
     return stored_error(RunError(type=kind, message=message, code=code))
 
 
-def _held(row: Row, *, waits: bool) -> Held:
+def _held(row: Row, *, waits: bool) -> HeldRun:
     lease = Lease(str(row[0]), *row[1:_LEASE_FACTS])
     job, overrides, definition, busy, step, part = row[_LEASE_FACTS:]
     known = msgspec.json.decode(definition, type=JobDefinition) if definition else JobDefinition(name=job)
-    return Held(lease, job, overrides, known, max(0, int(busy)), step, waits, part)
+    return HeldRun(lease, job, overrides, known, max(0, int(busy)), step, waits, part)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from rota.core.jobs.pipelines import Pipeline, is_pipeline, payload_of
-from rota.core.runs.claim import Claim, ClaimRequest, LimitedRequest, NeededRequest
+from rota.core.runs.claim import Claim, ClaimRequest, LimitedRequest, RestrictedRequest
 from rota.core.runs.error_fingerprint import stored_error
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import RunError
@@ -16,22 +16,22 @@ from rota.errors import Invalid
 from rota.store.databases.database import Row, Tx
 from rota.store.jobs import pipeline_stages
 from rota.store.limits import slots
-from rota.store.limits.slots import Limited
+from rota.store.limits.slots import LimitedClaims
 from rota.store.runs import report as reports
 from rota.store.workers import requirements
-from rota.store.workers.requirements import Needed
+from rota.store.workers.requirements import RestrictedClaims
 
 
 async def claim(tx: Tx, request: ClaimRequest) -> list[Claim]:
     return await parts(tx, await tx.hot.claim(request))
 
 
-async def claim_limited(tx: Tx, request: LimitedRequest) -> Limited:
+async def claim_limited(tx: Tx, request: LimitedRequest) -> LimitedClaims:
     found = await slots.claim(tx, request)
     return msgspec.structs.replace(found, claims=await parts(tx, found.claims)) if found.claims else found
 
 
-async def claim_needed(tx: Tx, request: NeededRequest) -> Needed:
+async def claim_needed(tx: Tx, request: RestrictedRequest) -> RestrictedClaims:
     found = await requirements.claim(tx, request)
     return msgspec.structs.replace(found, claims=await parts(tx, found.claims)) if found.claims else found
 

@@ -9,9 +9,18 @@ import msgspec
 
 from rota.core.jobs.payload_template import filled
 from rota.core.ledger.audit import BACKFILLED
-from rota.core.ledger.backfill import MOST_LOOKED_AT, MOST_RUNS, SAMPLE, Backfill, Choice, Missing, choose, cut_all
+from rota.core.ledger.backfill import (
+    MOST_LOOKED_AT,
+    MOST_RUNS,
+    SAMPLE,
+    Backfill,
+    Choice,
+    MissingPlanTime,
+    choose,
+    cut_all,
+)
 from rota.core.ledger.verify import BACKFILL, History, Range
-from rota.core.limits.limits import Gate, Gated
+from rota.core.limits.limits import Gate, LimitedRun
 from rota.core.runs.options import gates_of, key_holds, with_limits_of_schedule
 from rota.core.runs.run import NewRun
 from rota.errors import Invalid, JobDisabled, UnknownJob
@@ -19,7 +28,7 @@ from rota.store.databases.database import Row, Tx
 from rota.store.ledger import audit
 from rota.store.ledger.occurrences import history_of, planned_run, range_of, range_row
 from rota.store.limits import admit, quotas
-from rota.store.planning.make_runs import Pattern, patterns_of, put_in_place
+from rota.store.planning.make_runs import RunTemplate, patterns_of, put_in_place
 from rota.store.planning.plan import NewId
 from rota.store.planning.scope_spans import open_scopes
 from rota.store.runs import enqueue, waits
@@ -89,7 +98,7 @@ async def _note(tx: Tx, row: ScheduleRow, order: Order, count: int, rested: int 
     await audit.note(tx, "schedule", row.name, BACKFILLED, order.actor, told)
 
 
-async def _pattern(tx: Tx, row: ScheduleRow) -> Pattern:
+async def _pattern(tx: Tx, row: ScheduleRow) -> RunTemplate:
     (pattern,) = await patterns_of(tx, [row.text])
     if isinstance(pattern, str):
         raise UnknownJob(row.definition.job)
@@ -178,12 +187,12 @@ async def is_done(tx: Tx, done: Backfill) -> bool:
 async def _make(
     tx: Tx,
     row: ScheduleRow,
-    pattern: Pattern,
+    pattern: RunTemplate,
     order: Order,
-    missing: Sequence[Missing],
+    missing: Sequence[MissingPlanTime],
     new_id: NewId,
     queues: set[str],
-) -> dict[str, Missing]:
+) -> dict[str, MissingPlanTime]:
     """By their ids; without those that a key of another run makes needless."""
     assert pattern.model is not None
     shape = _shape(pattern.model, order.actor)
@@ -192,7 +201,7 @@ async def _make(
     own = () if conducts else (Gate(f"backfill:{row.id}", order.concurrency),)
     under = await quotas.under(tx, {one.scope for one in missing})
     gated = {
-        id: Gated(
+        id: LimitedRun(
             id, shape.job, (*own, *_gates(row, pattern, one, text), *under.get(one.scope, ())), bool(shape.pipeline)
         )
         for id, (one, text) in runs.items()
@@ -217,16 +226,16 @@ def _turns(ids: Sequence[str], concurrency: int) -> Iterator[tuple[str, str]]:
     return zip(ids[concurrency:], ids, strict=False)
 
 
-def _limit_key(run: Gated) -> str | None:
+def _limit_key(run: LimitedRun) -> str | None:
     return run.gates[0].key if run.gates else None
 
 
-def _gates(row: ScheduleRow, pattern: Pattern, one: Missing, payload: str) -> tuple[Gate, ...]:
+def _gates(row: ScheduleRow, pattern: RunTemplate, one: MissingPlanTime, payload: str) -> tuple[Gate, ...]:
     """In the order of those that planning gives: of a key, the schedule's, the job's."""
     return with_limits_of_schedule(gates_of(pattern.job, one.scope, payload), pattern.definition.gates(row.id))
 
 
-def _keyed(shape: NewRun, pattern: Pattern, run: Gated, one: Missing, payload: str) -> NewRun:
+def _keyed(shape: NewRun, pattern: RunTemplate, run: LimitedRun, one: MissingPlanTime, payload: str) -> NewRun:
     """With all that a run which it replaces gets of it."""
     holds = key_holds(pattern.job, one.scope, None, payload, {})
     return msgspec.structs.replace(
@@ -247,13 +256,13 @@ def _shape(model: NewRun, actor: str | None) -> NewRun:
     )
 
 
-def _payload(pattern: Pattern, name: str, one: Missing) -> str:
+def _payload(pattern: RunTemplate, name: str, one: MissingPlanTime) -> str:
     if not pattern.templated:
         return pattern.payload
     return msgspec.json.encode(filled(pattern.definition.payload, name, one.scope, one.plan_time)).decode()
 
 
-def _run_row(shape: NewRun, schedule_id: str, id: str, one: Missing, payload: str) -> Row:
+def _run_row(shape: NewRun, schedule_id: str, id: str, one: MissingPlanTime, payload: str) -> Row:
     return (
         id,
         shape.job,
@@ -275,7 +284,7 @@ def _run_row(shape: NewRun, schedule_id: str, id: str, one: Missing, payload: st
     )
 
 
-async def _cut(tx: Tx, history: History, ranges: Iterable[Range], made: Sequence[Missing]) -> None:
+async def _cut(tx: Tx, history: History, ranges: Iterable[Range], made: Sequence[MissingPlanTime]) -> None:
     gone, left = [], []
     for found, pieces in cut_all(history, ranges, made):
         gone.append(range_row(history.id, found)[:-1])

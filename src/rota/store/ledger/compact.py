@@ -8,7 +8,7 @@ from datetime import timedelta
 from rota.core.calendar.zones import tzdata_version
 from rota.core.jobs.job import Retention
 from rota.core.ledger.backfill import of_scope
-from rota.core.ledger.compact import MISSED, RAN, Gone, joined, range_of_gone
+from rota.core.ledger.compact import MISSED, RAN, ForgottenRun, joined, range_of_gone
 from rota.core.ledger.verify import UNNAMED, History, Range
 from rota.core.schedules.revisions import Revision
 from rota.store.databases.database import Row, Tx, Work
@@ -24,7 +24,7 @@ _TABLES = ("rota_revision", "rota_range", "rota_scope_span", "rota_lane", "rota_
 async def fold_runs(tx: Tx, dropped: Iterable[Row]) -> None:
     """Runs that were deleted in this transaction, as far as they belonged to plan times."""
     gone = [
-        Gone(str(id), Scope(kind, name), plan_time, covers_from, covered or 0, state, reason, bool(backfilled))
+        ForgottenRun(str(id), Scope(kind, name), plan_time, covers_from, covered or 0, state, reason, bool(backfilled))
         for id, kind, name, plan_time, covers_from, covered, state, reason, backfilled, retry_of in dropped
         if id is not None and plan_time is not None and retry_of is None
     ]
@@ -35,7 +35,7 @@ async def fold_runs(tx: Tx, dropped: Iterable[Row]) -> None:
     await _extend(tx, [(run.schedule_id, range_of_gone(run, _reason(run, histories))) for run in gone])
 
 
-def _reason(run: Gone, histories: dict[str, History]) -> str:
+def _reason(run: ForgottenRun, histories: dict[str, History]) -> str:
     named = not run.backfilled or histories[run.schedule_id].names(run.scope, run.plan_time)
     return RAN if named else UNNAMED
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.core.ledger.explain_plan_time import Explanation, PlanTimeFacts, Told, explain_plan_time, newest_plan
+from rota.core.ledger.explain_plan_time import Explanation, PlanTimeFacts, PlanTimeRun, explain_plan_time, newest_plan
 from rota.core.ledger.explain_run import LimitFacts, LiveWorker, Paused, RunFacts, explain_run
 from rota.core.ledger.occurrences import PlannedRun
 from rota.core.planning.overlap_and_failure import Lane
@@ -64,9 +64,9 @@ async def explain_schedule(tx: Tx, name: str, at: int | None, silence: int) -> E
     )
 
 
-def _told(run: PlannedRun, more: Row) -> Told:
+def _told(run: PlannedRun, more: Row) -> PlanTimeRun:
     run_at, started_at, finished_at, cancelled_by, error = more
-    return Told(run, run_at, started_at, finished_at, cancelled_by, read.error_of(error))
+    return PlanTimeRun(run, run_at, started_at, finished_at, cancelled_by, read.error_of(error))
 
 
 async def _last_run(tx: Tx, row: ScheduleRow) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rota.core.ledger.backfill import Backfill
 from rota.core.ledger.explain_plan_time import Explanation
-from rota.core.ledger.occurrences import Occurrence, Wanted
+from rota.core.ledger.occurrences import Occurrence, OccurrenceQuery
 from rota.core.ledger.verify import Verification
 from rota.core.monitoring.doctor import Symptoms
 from rota.store.databases.database import Database, Tx
@@ -20,7 +20,7 @@ class LedgerStore:
         self._database = database
         self._new_id = new_id
 
-    async def occurrences(self, name: str, wanted: Wanted) -> list[Occurrence]:
+    async def occurrences(self, name: str, wanted: OccurrenceQuery) -> list[Occurrence]:
         return await self._database.read(lambda tx: occurrences.read_occurrences(tx, name, wanted))
 
     async def verify(self, name: str, *, thorough: bool = True) -> Verification:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from rota.core.calendar.zones import tzdata_version
-from rota.core.ledger.occurrences import Again, Occurrence, PlannedRun, Wanted, occurrences, resting
+from rota.core.ledger.occurrences import Occurrence, OccurrenceQuery, PlannedRun, Replacement, occurrences, resting
 from rota.core.ledger.verify import (
     Finding,
     History,
@@ -76,7 +76,7 @@ def range_row(id: str, found: Range) -> tuple[object, ...]:
     return (id, found.from_at, found.to_at, kind, name, found.kind, found.reason, found.count)
 
 
-async def read_occurrences(tx: Tx, name: str, wanted: Wanted) -> list[Occurrence]:
+async def read_occurrences(tx: Tx, name: str, wanted: OccurrenceQuery) -> list[Occurrence]:
     await snapshot(tx)
     row = await row_of(tx, name)
     history = await history_of(tx, row)
@@ -112,13 +112,13 @@ def planned_run(row: Row) -> PlannedRun:
 
 async def with_retries(tx: Tx, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
     """Those that did not succeed with what was made in their place, and in place of that, if it did not either."""
-    newest: dict[str, Again] = {}
+    newest: dict[str, Replacement] = {}
     origins = {run.id: run.id for run in runs if run.was_vain}
     while origins:
         made = [(str(of), str(id), state) for of, id, state in await tx.fetch("made_again", [(id,) for id in origins])]
         for of, id, state in made:
             if origins[of] not in newest or newest[origins[of]].run_id < id:
-                newest[origins[of]] = Again(id, state)
+                newest[origins[of]] = Replacement(id, state)
         origins = {id: origins[of] for of, id, _ in made}
     return [msgspec.structs.replace(run, again=newest.get(run.id)) for run in runs]
 

@@ -11,8 +11,8 @@ from rota.core.jobs.job import JobDefinition
 from rota.core.limits.limits import (
     UNLIMITED,
     Gate,
-    Gated,
-    Turn,
+    LimitedRun,
+    Rejection,
     admission,
     is_quota,
     job_key,
@@ -39,21 +39,21 @@ _NOBODY: Displaced = {}
 
 
 class Admitted(msgspec.Struct, frozen=True):
-    run: Gated
+    run: LimitedRun
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    run: Gated
+    run: LimitedRun
     reason: str
 
 
 class Refused(msgspec.Struct, frozen=True):
-    run: Gated
+    run: LimitedRun
     gate: Gate
     reason: str
 
 
-async def lock(tx: Tx, runs: Sequence[Gated], followed: Iterable[str] = ()) -> None:
+async def lock(tx: Tx, runs: Sequence[LimitedRun], followed: Iterable[str] = ()) -> None:
     """Lock the limits that have a say in an enqueue: all at once and in the order of keys, so that none deadlock.
 
     Before that the runs that will have to give way, and those that are `followed`: whoever ends one holds it, and comes
@@ -67,7 +67,7 @@ async def lock(tx: Tx, runs: Sequence[Gated], followed: Iterable[str] = ()) -> N
         await tx.fetch("lock_limits", [(key,) for key in sorted(gates)])
 
 
-async def _giving_way(tx: Tx, runs: Sequence[Gated]) -> list[str]:
+async def _giving_way(tx: Tx, runs: Sequence[LimitedRun]) -> list[str]:
     """As it looks now. Under the lock it may be others: these are stopped if nobody has them at that moment."""
     coming = Counter(gate for run in runs for gate in run.gates if gate.when_full == "cancel_oldest")
     live = await _live(tx, coming) if coming else {}
@@ -81,7 +81,7 @@ async def _giving_way(tx: Tx, runs: Sequence[Gated]) -> list[str]:
 
 async def admit(
     tx: Tx,
-    runs: Sequence[Gated],
+    runs: Sequence[LimitedRun],
     *,
     refuse: bool,
     locked: bool = False,
@@ -105,7 +105,7 @@ async def admit(
         # Whoever makes way counts no more, though it may not have stopped yet: whether its slot is free, a claim sees.
         left = Counter(key for run_id in displaced.get(run.id, ()) for key in places.get(run_id, ()))
         decision = admission(run.gates, {gate.key: live.get(gate.key, 0) - left[gate.key] for gate in run.gates})
-        if isinstance(decision, Turn):
+        if isinstance(decision, Rejection):
             refused = refuse and decision.refused
             answers.append(Refused(run, decision.gate, decision.reason) if refused else Skipped(run, decision.reason))
             continue
@@ -167,21 +167,21 @@ async def _stop(
     return there
 
 
-async def install(tx: Tx, runs: Iterable[Gated]) -> None:
+async def install(tx: Tx, runs: Iterable[LimitedRun]) -> None:
     """Put admitted runs, whose rows are there, under their limits."""
     runs = list(runs)
     await place(tx, runs)
     await open_for(tx, runs)
 
 
-async def place(tx: Tx, runs: Iterable[Gated]) -> None:
+async def place(tx: Tx, runs: Iterable[LimitedRun]) -> None:
     """They count from now on; that somebody waits, their limits do not know before `open_for`."""
     gates = [(run.id, gate.key, place, gate.max, gate.period) for run in runs for place, gate in enumerate(run.gates)]
     if gates:
         await tx.fetch("insert_gates", gates)
 
 
-async def open_for(tx: Tx, runs: Iterable[Gated]) -> None:
+async def open_for(tx: Tx, runs: Iterable[LimitedRun]) -> None:
     """Once in a transaction: the limits are locked in the order of keys."""
     await open_gates(tx, [(place, run.claimed_as, gate) for run in runs for place, gate in enumerate(run.gates)])
 

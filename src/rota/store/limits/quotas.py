@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import msgspec
 
-from rota.core.limits.limits import UNLIMITED, Gate, Gated, is_quota
+from rota.core.limits.limits import UNLIMITED, Gate, LimitedRun, is_quota
 from rota.core.limits.quotas import Quota, QuotaOf, described, prefixes, scope_of_key
 from rota.core.runs.claim import NIL_ID
 from rota.core.runs.run import NewRun
@@ -152,14 +152,14 @@ async def _settle_runs(tx: Tx, kind: str, id: str, after: str) -> str | None:
     for run_id, key, most, period in await tx.fetch("gates_of_runs", rows):
         there.setdefault(str(run_id), []).append(Gate(key, most, period=period))
     wanted = await under(tx, {scope for _, scope in runs.values()})
-    changed: list[Gated] = []
+    changed: list[LimitedRun] = []
     for run_id, (job, scope) in runs.items():
         if run_id not in ready and run_id not in fences:  # it has ended meanwhile, or conducts: its replicas are asked
             continue
         narrow = [gate for gate in there.get(run_id, ()) if not is_quota(gate.key)]
         gates = (*narrow, *wanted.get(scope, ()))
         if _differ(gates, there.get(run_id, []), ready.get(run_id)):
-            changed.append(Gated(run_id, job, gates))
+            changed.append(LimitedRun(run_id, job, gates))
     if changed:
         await _put_under(tx, changed, ready, fences)
     return max(runs) if len(live) >= _BITE else None
@@ -192,7 +192,9 @@ def _limits(gate: Gate) -> tuple[str, int, int | None]:
     return gate.key, gate.max, gate.period
 
 
-async def _put_under(tx: Tx, runs: Sequence[Gated], ready: Mapping[str, _Found], fences: Mapping[str, int]) -> None:
+async def _put_under(
+    tx: Tx, runs: Sequence[LimitedRun], ready: Mapping[str, _Found], fences: Mapping[str, int]
+) -> None:
     await tx.fetch("drop_gates", [(run.id,) for run in runs])
     held: list[Row] = [
         (run.id, gate.key, place, gate.max, gate.period, fences.get(run.id))

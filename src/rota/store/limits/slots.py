@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import msgspec
 
-from rota.core.limits.limits import Candidate, HandedOut, hand_out
-from rota.core.runs.claim import NIL_ID, SUSPECTS, Claim, LimitedRequest, Waiting
+from rota.core.limits.limits import Candidate, SlotGrant, hand_out
+from rota.core.runs.claim import NIL_ID, SUSPECTS, Claim, LimitedRequest, WaitingRun
 from rota.store.databases.database import Row, Tx
 from rota.store.databases.pinned_plans import last_of, walk_indexes
 from rota.store.limits import rates
@@ -27,7 +27,7 @@ _REMEMBERED = 10_000
 _UNUSED = in_micros(timedelta(minutes=1))
 
 
-class Limited(msgspec.Struct, frozen=True):
+class LimitedClaims(msgspec.Struct, frozen=True):
     """What a look for limited runs brought; `waiting`: there was one, or a limit to see to.
 
     `shut`: a rate is, until its time comes. `emptied`: limits that it shut because nobody waits under them, as far as
@@ -40,7 +40,7 @@ class Limited(msgspec.Struct, frozen=True):
     emptied: tuple[str, ...] = ()
 
 
-async def claim(tx: Tx, request: LimitedRequest) -> Limited:
+async def claim(tx: Tx, request: LimitedRequest) -> LimitedClaims:
     """Key first: lock a few limits, count their slots, take as many of their runs as are free.
 
     Every lock is taken only if nobody else has it, so that claims do not wait, and cannot deadlock; but for a limit
@@ -48,7 +48,7 @@ async def claim(tx: Tx, request: LimitedRequest) -> Limited:
     """
     keys = await tx.hot.open_keys(request, request.slots + _MORE_KEYS if request.slots else 1)
     if not keys or not request.slots:
-        return Limited([], bool(keys))
+        return LimitedClaims([], bool(keys))
     counted: dict[str, Counted] = {}
     free = await _free(tx, keys, counted)
     asked = {key: min(free[key], request.slots) for key in keys if free[key] > 0}
@@ -68,7 +68,7 @@ async def claim(tx: Tx, request: LimitedRequest) -> Limited:
             await rates.note(tx, begun, counted, claims[0].run_id)
     full = {key: one for key, one in counted.items() if handed.left[key] <= 0}
     emptied = await _leave_open_or_shut(tx, keys, waiting, handed, await rates.opening(tx, full) if full else {})
-    return Limited(claims, True, bool(full), tuple(emptied))
+    return LimitedClaims(claims, True, bool(full), tuple(emptied))
 
 
 async def _lock_wider(tx: Tx, keys: set[str], waiting: dict[str, list[Candidate]]) -> dict[str, Allowed]:
@@ -117,14 +117,14 @@ async def _candidates(
     return waiting
 
 
-def _one_suspect(found: Sequence[Waiting]) -> list[tuple[str, str]]:
+def _one_suspect(found: Sequence[WaitingRun]) -> list[tuple[str, str]]:
     """All that are beyond suspicion, and the first that is not."""
     first = next((one.run_id for one in found if one.solo == SUSPECTS), None)
     return [(one.key, one.run_id) for one in found if one.solo != SUSPECTS or one.run_id == first]
 
 
 async def _leave_open_or_shut(
-    tx: Tx, keys: Iterable[str], waiting: dict[str, list[Candidate]], handed: HandedOut, opening: dict[str, int]
+    tx: Tx, keys: Iterable[str], waiting: dict[str, list[Candidate]], handed: SlotGrant, opening: dict[str, int]
 ) -> list[str]:
     """`opening`: when rates without a free place have one again. Those under which nobody waits."""
     served = {candidate.key for candidate in handed.taken}
@@ -178,7 +178,7 @@ async def open_limits(tx: Tx, freed: Sequence[Row]) -> set[str]:
     return {queue for pair in queues for queue in pair if queue is not None}
 
 
-class Places(msgspec.Struct, frozen=True):
+class SweepPosition(msgspec.Struct, frozen=True):
     """How far a look for what is astray has come, in each of the tables that it goes through."""
 
     gates: str = NIL_ID
@@ -187,10 +187,10 @@ class Places(msgspec.Struct, frozen=True):
     waiting: str = NIL_ID
 
 
-START = Places()
+START = SweepPosition()
 
 
-class Astray(msgspec.Struct, frozen=True):
+class Strays(msgspec.Struct, frozen=True):
     """What fell between two transactions, or was left by somebody who did not know of it.
 
     `looked_to`: very many may wait, so they are looked at in turn; the next look goes on from there.
@@ -202,13 +202,13 @@ class Astray(msgspec.Struct, frozen=True):
     unused: list[Row]
     awaited: dict[str, str | None]
     idle: list[str]
-    looked_to: Places
+    looked_to: SweepPosition
 
     def __bool__(self) -> bool:
         return any((self.ended, self.again, self.forgotten, self.unused, self.awaited, self.idle))
 
 
-class Emptied:
+class ShutLimits:
     """Limits that this process has shut because nobody waited. An enqueue that was not yet seen would wait until it is
     their turn; so they are looked at next, and once more in case it was slow to commit."""
 
@@ -226,7 +226,7 @@ class Emptied:
         return [(key,) for key in keys]
 
 
-async def look_astray(tx: Tx, after: Places = START, emptied: Sequence[Row] = ()) -> Astray:
+async def look_astray(tx: Tx, after: SweepPosition = START, emptied: Sequence[Row] = ()) -> Strays:
     await walk_indexes(tx)
     met = {row[0] for row in await tx.fetch("emptied_too_soon", emptied)} if emptied else set()
     held = await tx.fetch("stale_gates", limit=_BITE)
@@ -235,14 +235,14 @@ async def look_astray(tx: Tx, after: Places = START, emptied: Sequence[Row] = ()
     awaited = await tx.fetch("awaited_after", after=after.awaited, limit=_BITE)
     waiting = await tx.fetch("waiting_after", after=after.waiting, limit=_BITE)
     over = {str(id) for id, _, live in held if not live} | {str(id) for id, live in gates if not live}
-    return Astray(
+    return Strays(
         ended=sorted(over),
         again=sorted({(str(id), fence) for id, fence, live in held if live}),
         forgotten=[(key,) for key in sorted(met | {key for key, forgotten, _ in limits if forgotten})],
         unused=[(key,) for key, _, unused in limits if unused],
         awaited={str(id): state for id, state, ended in awaited if ended},
         idle=[str(id) for id, awaits in waiting if not awaits],
-        looked_to=Places(
+        looked_to=SweepPosition(
             last_of(gates, _BITE) or START.gates,
             last_of(limits, _LIMITS) or START.limits,
             last_of(awaited, _BITE) or START.awaited,
@@ -251,7 +251,7 @@ async def look_astray(tx: Tx, after: Places = START, emptied: Sequence[Row] = ()
     )
 
 
-async def tidy(tx: Tx, found: Astray) -> set[str]:
+async def tidy(tx: Tx, found: Strays) -> set[str]:
     """Put right what is astray; returns the queues where runs may go on."""
     freed = await leave(tx, ended=found.ended, again=found.again)
     queues = await open_limits(tx, [*freed, *((row[0], _WHATEVER) for row in found.forgotten)])

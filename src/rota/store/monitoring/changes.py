@@ -11,7 +11,7 @@ from rota.core.states import RunState
 from rota.store.databases.database import Database
 
 
-class Seen(msgspec.Struct, frozen=True):
+class RunVersion(msgspec.Struct, frozen=True):
     """A run's state, and a number that is another one whenever it changed, went on, or said something."""
 
     state: RunState
@@ -29,10 +29,12 @@ class Watch:
             return version
         return (await self._database.glance(lambda tx: tx.fetch("change_mark")))[0][0]
 
-    async def runs(self, run_ids: Iterable[str]) -> dict[str, Seen]:
+    async def runs(self, run_ids: Iterable[str]) -> dict[str, RunVersion]:
         """Those of them that there are."""
         rows = [(run_id,) for run_id in run_ids]
         if not rows:
             return {}
         found = await self._database.glance(lambda tx: tx.fetch("watched_runs", rows))
-        return {str(id): Seen(RunState(state), crc32(repr((state, *facts)).encode())) for id, state, *facts in found}
+        return {
+            str(id): RunVersion(RunState(state), crc32(repr((state, *facts)).encode())) for id, state, *facts in found
+        }

@@ -9,7 +9,7 @@ import msgspec
 
 from rota.core.monitoring.charts import MINUTES_KEPT
 from rota.core.monitoring.counters import SPANS, Counted, Rows, levels_of
-from rota.core.monitoring.gauges import QueueLevel
+from rota.core.monitoring.gauges import QueueGauge
 from rota.store.databases.database import Row, Tx, Work
 from rota.values.durations import in_micros
 
@@ -39,7 +39,7 @@ async def begin_measuring(tx: Tx, now: int) -> list[tuple[int, int]]:
 
 async def measured(tx: Tx) -> Counted:
     rows = await tx.fetch("measure_queues")
-    return levels_of(QueueLevel(queue, state, int(runs)) for queue, state, runs in rows)
+    return levels_of(QueueGauge(queue, state, int(runs)) for queue, state, runs in rows)
 
 
 async def between(tx: Tx, span: int, first: int, last: int) -> list[tuple[int, str]]:

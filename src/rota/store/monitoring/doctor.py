@@ -9,8 +9,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rota.core.monitoring.doctor import Held, Overdue, Stuck, Symptoms
-from rota.core.monitoring.doctor_host import Dead, FileVitals, ServerVitals, Transaction
+from rota.core.monitoring.doctor import OperatorPause, OverdueSchedule, StuckRun, Symptoms
+from rota.core.monitoring.doctor_host import DeadRows, FileFacts, ServerFacts, Transaction
 from rota.store.databases.database import Database, Tx
 from rota.store.ledger.explain import live_workers
 from rota.store.ledger.occurrences import snapshot
@@ -36,11 +36,11 @@ async def symptoms(tx: Tx, silence: int, stuck_for: int) -> Symptoms:
     ((signals,),) = await tx.fetch("untold_signals", late=_UNTOLD)
     return Symptoms(
         now=int(now),
-        overdue=[Overdue(*row) for row in overdue],
-        stuck=[Stuck(str(run_id), worker_id, expires_at) for run_id, worker_id, expires_at in stuck],
+        overdue=[OverdueSchedule(*row) for row in overdue],
+        stuck=[StuckRun(str(run_id), worker_id, expires_at) for run_id, worker_id, expires_at in stuck],
         queues={queue: int(count) for queue, count in await tx.fetch("claimable_by_queue")},
         jobs={job: int(count) for job, count in await tx.fetch("claimable_by_job")},
-        held=[Held(*row) for row in await tx.fetch("all_pauses", limit=_MOST)],
+        held=[OperatorPause(*row) for row in await tx.fetch("all_pauses", limit=_MOST)],
         workers=await live_workers(tx, silence),
         orphaned_waits=int(waits),
         orphaned_limits=int(limits),
@@ -65,13 +65,13 @@ async def planned_with(database: Database) -> str | None:
     return await database.read(body)
 
 
-async def file_vitals(database: SqliteDatabase) -> FileVitals:
+async def file_vitals(database: SqliteDatabase) -> FileFacts:
     return await asyncio.to_thread(_measured, database.path)
 
 
-def _measured(name: str) -> FileVitals:
+def _measured(name: str) -> FileFacts:
     path = Path(os.path.realpath(name))
-    return FileVitals(_size(path), _size(path.with_name(f"{path.name}-wal")), shutil.disk_usage(path.parent).free)
+    return FileFacts(_size(path), _size(path.with_name(f"{path.name}-wal")), shutil.disk_usage(path.parent).free)
 
 
 def _size(path: Path) -> int:
@@ -82,18 +82,18 @@ def _size(path: Path) -> int:
         return 0
 
 
-async def server_vitals(database: Database) -> ServerVitals:
-    async def body(tx: Tx) -> ServerVitals:
+async def server_vitals(database: Database) -> ServerFacts:
+    async def body(tx: Tx) -> ServerFacts:
         ((version, number, size, autovacuum),) = await tx.fetch("server_vitals")
         transactions = await tx.fetch("oldest_transaction")
-        return ServerVitals(
+        return ServerFacts(
             version=str(version).partition(" ")[0],
             major=int(number) // 10_000,
             size=int(size),
             autovacuum=autovacuum == "on",
             unvacuumed=[str(table) for (table,) in await tx.fetch("unvacuumed_tables")],
             oldest=next((_transaction(*row) for row in transactions), None),
-            dead=[Dead(str(table), int(live), int(dead)) for table, live, dead in await tx.fetch("dead_rows")],
+            dead=[DeadRows(str(table), int(live), int(dead)) for table, live, dead in await tx.fetch("dead_rows")],
         )
 
     return await database.read(body)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.core.monitoring.error_groups import Fault
+from rota.core.monitoring.error_groups import FailedRun
 from rota.core.runs.claim import LAST_ID, NIL_ID
 from rota.store.databases.database import Database, Tx
 from rota.store.runs import read
@@ -12,25 +12,25 @@ _MOST = 10_000
 _MOST_LOOKS = 10
 
 
-class FaultStore:
+class ErrorGroupStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def between(
         self, since: int, until: int, job: str | None, scope: Scope | None, most: int = _MOST
-    ) -> tuple[list[Fault], bool]:
+    ) -> tuple[list[FailedRun], bool]:
         """Those that ended in this time, of the newest `most`; and whether there may be others.
 
         Of one scope, the newest `most` of its own: faults of others must not push them out. So it looks further, but
         not for ever.
         """
 
-        async def body(tx: Tx) -> tuple[list[Fault], bool]:
-            found: list[Fault] = []
+        async def body(tx: Tx) -> tuple[list[FailedRun], bool]:
+            found: list[FailedRun] = []
             looked_to = LAST_ID
             for _ in range(1 if scope is None else _MOST_LOOKS):
                 rows = await tx.fetch("newest_faults", first=NIL_ID, last=looked_to, most=most + 1)
-                faults = [Fault(str(row[0]), *row[1:]) for row in rows[:most] if since <= row[4] < until]
+                faults = [FailedRun(str(row[0]), *row[1:]) for row in rows[:most] if since <= row[4] < until]
                 faults = [fault for fault in faults if job in (None, fault.job)]
                 found += faults if scope is None else await _of_scope(tx, faults, scope)
                 if len(rows) <= most and len(found) <= most:
@@ -43,6 +43,6 @@ class FaultStore:
         return await self._database.read(body)
 
 
-async def _of_scope(tx: Tx, faults: list[Fault], scope: Scope) -> list[Fault]:
+async def _of_scope(tx: Tx, faults: list[FailedRun], scope: Scope) -> list[FailedRun]:
     mine = await read.of_scope(tx, [fault.run_id for fault in faults], scope)
     return [fault for fault in faults if fault.run_id in mine]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.core.monitoring.gauges import Levels, QueueLevel
+from rota.core.monitoring.gauges import Gauges, QueueGauge
 from rota.store.databases.database import Tx
 
 MOST = 1_000_000
@@ -12,15 +12,15 @@ _MOST_BREACHES = 200
 _STATES = ("active", "paused", "job_paused", "disabled", "ended")
 
 
-async def levels(tx: Tx, silence: int) -> Levels:
+async def levels(tx: Tx, silence: int) -> Gauges:
     """`silence`: how long a living worker may be silent."""
     queues = await tx.fetch("queue_levels", most=MOST)
     ((alive, silent, slots),) = await tx.fetch("worker_levels", silence=silence)
     ((overdue,),) = await tx.fetch("count_overdue", late=_LATE, most=MOST)
     breached = await tx.fetch("breach_levels", most=_MOST_BREACHES)
-    return Levels(
+    return Gauges(
         queues=[
-            QueueLevel(queue, state, int(runs), None if state == "scheduled" else int(oldest))
+            QueueGauge(queue, state, int(runs), None if state == "scheduled" else int(oldest))
             for queue, state, runs, oldest in queues
         ],
         workers_alive=int(alive),

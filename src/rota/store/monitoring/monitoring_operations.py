@@ -10,16 +10,16 @@ from rota.core.monitoring.recent_runs import Recent
 from rota.core.monitoring.timeline import Asked
 from rota.store.databases.database import Database
 from rota.store.monitoring import counters, overview, recent_runs, timeline
-from rota.store.monitoring.overview import Seen
-from rota.store.monitoring.timeline import Found
+from rota.store.monitoring.overview import OverviewFacts
+from rota.store.monitoring.timeline import TimelineRows
 from rota.values.instants import instant
 
 
-class InsightStore:
+class MonitoringStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def overview(self, silence: int, stuck_for: int) -> Seen:
+    async def overview(self, silence: int, stuck_for: int) -> OverviewFacts:
         return await self._database.read(lambda tx: overview.seen(tx, silence, stuck_for))
 
     async def recent(self, names: Sequence[str], limit: int) -> dict[str, Recent]:
@@ -51,5 +51,5 @@ class InsightStore:
         """What was counted by the minute (60) or by the hour (3600) that began then or later, and before `last`."""
         return await self._database.read(lambda tx: counters.between(tx, span, first, last))
 
-    async def timeline(self, asked: Asked) -> Found:
+    async def timeline(self, asked: Asked) -> TimelineRows:
         return await self._database.read(lambda tx: timeline.found(tx, asked, self._database.clock))

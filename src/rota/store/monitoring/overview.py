@@ -8,14 +8,14 @@ import msgspec
 
 from rota.core.calendar.describe import describe
 from rota.core.monitoring.counters import HOUR, Counted, last_day
-from rota.core.monitoring.doctor import Held, Overdue, Stuck, Symptoms
+from rota.core.monitoring.doctor import OperatorPause, OverdueSchedule, StuckRun, Symptoms
 from rota.core.monitoring.overview import (
     LATE,
     Backlog,
     Facts,
     Late,
     Live,
-    NextFire,
+    NextRun,
     OpenBreach,
     Overview,
     WorkerCounts,
@@ -39,14 +39,14 @@ _UNTOLD = 60_000_000
 _DAY = 24 * HOUR
 
 
-class Seen(msgspec.Struct, frozen=True):
+class OverviewFacts(msgspec.Struct, frozen=True):
     """All but what needs attention, and the facts that tell that."""
 
     overview: Overview
     facts: Facts
 
 
-async def seen(tx: Tx, silence: int, stuck_for: int) -> Seen:
+async def seen(tx: Tx, silence: int, stuck_for: int) -> OverviewFacts:
     """`silence`: how long a living worker may be silent; `stuck_for`: how long ago a lease must have ended."""
     await snapshot(tx)
     ((now,),) = await tx.fetch("now")
@@ -75,7 +75,7 @@ async def seen(tx: Tx, silence: int, stuck_for: int) -> Seen:
         schedules=schedules,
         next_fires=await _next_fires(tx),
     )
-    return Seen(overview, await _facts(tx, int(now), backlog, silence, stuck_for))
+    return OverviewFacts(overview, await _facts(tx, int(now), backlog, silence, stuck_for))
 
 
 def _backlog(queue: str, job: str, runs: int, oldest: int, late: int) -> Backlog:
@@ -88,7 +88,7 @@ async def _counted(tx: Tx, now: int) -> list[Counted]:
     return [msgspec.json.decode(row[0], type=Counted) for row in rows]
 
 
-async def _next_fires(tx: Tx) -> list[NextFire]:
+async def _next_fires(tx: Tx) -> list[NextRun]:
     fires = []
     for name, job, text, next_plan in await tx.fetch("next_fires", late=LATE, limit=_FIRES):
         try:
@@ -96,7 +96,7 @@ async def _next_fires(tx: Tx) -> list[NextFire]:
             rule, zone = describe(definition.rule, name), zone_of(definition)
         except (BadTrigger, UnreadableSchedule):  # a newer rota's; the others are shown
             continue
-        fires.append(NextFire(schedule=name, job=job, at=instant(next_plan), zone=zone, rule=rule))
+        fires.append(NextRun(schedule=name, job=job, at=instant(next_plan), zone=zone, rule=rule))
     return fires
 
 
@@ -104,8 +104,8 @@ async def _facts(tx: Tx, now: int, backlog: Sequence[Backlog], silence: int, stu
     ((signals,),) = await tx.fetch("untold_signals", late=_UNTOLD)
     symptoms = Symptoms(
         now=now,
-        overdue=[Overdue(*row) for row in await tx.fetch("overdue_schedules", late=LATE, limit=_LISTED)],
-        stuck=[Stuck(str(id), *rest) for id, *rest in await tx.fetch("stuck_leases", late=stuck_for, limit=_LISTED)],
+        overdue=[OverdueSchedule(*row) for row in await tx.fetch("overdue_schedules", late=LATE, limit=_LISTED)],
+        stuck=[StuckRun(str(id), *rest) for id, *rest in await tx.fetch("stuck_leases", late=stuck_for, limit=_LISTED)],
         queues={queue: runs for queue, (runs, _) in backlogs(backlog, "queue").items()},
         jobs={job: runs for job, (runs, _) in backlogs(backlog, "job").items()},
         workers=await live_workers(tx, silence),
@@ -115,8 +115,8 @@ async def _facts(tx: Tx, now: int, backlog: Sequence[Backlog], silence: int, stu
     return Facts(
         symptoms=symptoms,
         backlog=backlog,
-        held=[Held(*row) for row in await tx.fetch("all_pauses", limit=_LISTED)],
-        lingering=[Stuck(str(id), *rest) for id, *rest in lingering],
+        held=[OperatorPause(*row) for row in await tx.fetch("all_pauses", limit=_LISTED)],
+        lingering=[StuckRun(str(id), *rest) for id, *rest in lingering],
         breaches=[_breach(*row) for row in await tx.fetch("newest_breaches", limit=_LISTED)],
     )
 

@@ -24,7 +24,7 @@ _SKEW = in_micros(timedelta(minutes=10))
 """Ids tell the time of the host that made them: so far apart from the database's, at most."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class TimelineRows(msgspec.Struct, frozen=True):
     """`more`: there are older runs that were not looked at."""
 
     bars: list[Bar]
@@ -32,7 +32,7 @@ class Found(msgspec.Struct, frozen=True):
     more: bool
 
 
-async def found(tx: Tx, asked: Asked, clock: Clock) -> Found:
+async def found(tx: Tx, asked: Asked, clock: Clock) -> TimelineRows:
     await snapshot(tx)
     await walk_indexes(tx, in_order=True)
     between = _between(asked, clock)
@@ -46,7 +46,7 @@ async def found(tx: Tx, asked: Asked, clock: Clock) -> Found:
     rows += await tx.fetch("succeeded_between", **between, **wanted, looked=LOOKED_AT)
     rows += await tx.fetch("attempts_between", **between, **wanted, looked=LOOKED_AT)
     more = [await tx.fetch(one, **between, looked=LOOKED_AT) for one in ("more_runs", "more_attempts")]
-    return Found([_bar(row) for row in rows], await _upcoming(tx, asked), any(more))
+    return TimelineRows([_bar(row) for row in rows], await _upcoming(tx, asked), any(more))
 
 
 def _between(asked: Asked, clock: Clock) -> dict[str, object]:

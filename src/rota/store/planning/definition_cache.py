@@ -19,7 +19,7 @@ Said = Mapping[Mark, Row]
 NOTHING_SAID: Said = {}
 
 
-class Saying(msgspec.Struct, frozen=True, gc=False):
+class CachedDefinition(msgspec.Struct, frozen=True, gc=False):
     mark: Mark
     said: Row
 
@@ -32,15 +32,15 @@ class Saying(msgspec.Struct, frozen=True, gc=False):
         return str(self.said[3])
 
 
-Read = Mapping[int, Saying]
+Read = Mapping[int, CachedDefinition]
 """What was not known, by the numbers of their cursors."""
 NOTHING_READ: Read = {}
 
 
-class Sayings(dict[Mark, Row]):
+class DefinitionCache(dict[Mark, Row]):
     """Those that were read last. Only what was committed is kept: else another change could get the same mark."""
 
-    def keep(self, sayings: Iterable[Saying]) -> None:
+    def keep(self, sayings: Iterable[CachedDefinition]) -> None:
         self.update((one.mark, one.said) for one in sayings)
         if len(self) > _MOST:
             for mark in list(self)[: len(self) - _MOST // 2]:
@@ -69,10 +69,10 @@ def schedule_rows(marked: Sequence[Row], said: Sequence[Row | None], read: Read)
     return rows
 
 
-def _saying(row: Row) -> Saying:
+def _saying(row: Row) -> CachedDefinition:
     id, said_times, said_at, no, _, name, text, *others = row
     said = (no, id, name, _shared(text), *others)
-    return Saying((id, said_times, said_at), said)
+    return CachedDefinition((id, said_times, said_at), said)
 
 
 @lru_cache(maxsize=_MOST)

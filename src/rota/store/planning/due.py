@@ -11,7 +11,7 @@ from rota.errors import RotaError, UnreadableSchedule
 from rota.store.databases.database import Tx
 from rota.store.planning.definition_cache import NOTHING_SAID, Read, Said, known_of, read_unknown, schedule_rows
 from rota.store.planning.fast_path import rehearse
-from rota.store.planning.make_runs import Pattern, patterns_of
+from rota.store.planning.make_runs import RunTemplate, patterns_of
 from rota.store.planning.plan import MOST_RUNS, REST_AFTER_TROUBLE, NewId, Planning, Providers, plan_rows
 from rota.store.schedules import change
 from rota.store.schedules.schedule_row import ScheduleRow, decoded
@@ -83,7 +83,7 @@ async def read_ahead(tx: Tx, after: Position, until: int, limit: int, known: Sai
     patterns = await patterns_of(tx, [saying.text for saying in read.values()])
     plans = {row[0]: row[5] for row in coming}
     for (no, saying), pattern in zip(read.items(), patterns, strict=True):
-        if isinstance(pattern, Pattern):
+        if isinstance(pattern, RunTemplate):
             rehearse(pattern, saying.name, plans[no])
     return read, (coming[-1][4], coming[-1][0]) if len(coming) == limit else None
 

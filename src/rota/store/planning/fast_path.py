@@ -1,4 +1,4 @@
-"""Ordinary fires, from the row of a schedule to those of its run: no policy, limit or other run has a say in them."""
+"""FastFire fires, from the row of a schedule to those of its run: no policy, limit or other run has a say in them."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from rota.store.databases.columns import Column, Columns, column
 from rota.store.databases.database import Tx
 from rota.store.limits.quotas import Under
 from rota.store.planning.lanes import AllLanes
-from rota.store.planning.make_runs import Pattern, plain_facts, plain_ready, plain_runs
+from rota.store.planning.make_runs import RunTemplate, plain_facts, plain_ready, plain_runs
 from rota.store.schedules.schedule_row import ScheduleRow
 
 
-class Known(msgspec.Struct, frozen=True, gc=False):
+class DueSchedule(msgspec.Struct, frozen=True, gc=False):
     """A schedule that is due, and what its runs are like. Thousands of tuples that outlive a few collections of garbage
     would bring about one of everything there is, right when there is the least time for it.
     """
 
     row: ScheduleRow
-    pattern: Pattern
+    pattern: RunTemplate
 
 
 Decided = dict[tuple[int, int | None], Fire | None]
 """By pattern and plan time."""
 
 
-class Ordinary(msgspec.Struct, frozen=True, gc=False):
+class FastFire(msgspec.Struct, frozen=True, gc=False):
     row: ScheduleRow
-    pattern: Pattern
+    pattern: RunTemplate
     fire: Fire
 
 
 def ordinary_fires(
-    known: Sequence[Known], lanes: AllLanes, under: Under, now: int
-) -> tuple[list[Ordinary], list[Known]]:
+    known: Sequence[DueSchedule], lanes: AllLanes, under: Under, now: int
+) -> tuple[list[FastFire], list[DueSchedule]]:
     """Those of a batch that are ordinary, and the others, of which everything has to be asked."""
-    tzdata, fires, others = tzdata_version(), list[Ordinary](), list[Known]()
+    tzdata, fires, others = tzdata_version(), list[FastFire](), list[DueSchedule]()
     decided: Decided = {}
     for one in known:
         row, pattern, fire = one.row, one.pattern, None
@@ -51,11 +51,11 @@ def ordinary_fires(
         if fire is None or (under and pattern.definition.lanes[0] in under):
             others.append(one)
         else:
-            fires.append(Ordinary(row, pattern, fire))
+            fires.append(FastFire(row, pattern, fire))
     return fires, others
 
 
-def _fire(row: ScheduleRow, pattern: Pattern, now: int, decided: Decided) -> Fire | None:
+def _fire(row: ScheduleRow, pattern: RunTemplate, now: int, decided: Decided) -> Fire | None:
     """Thousands that are due together may say the same."""
     definition = pattern.definition
     try:
@@ -70,7 +70,7 @@ def _fire(row: ScheduleRow, pattern: Pattern, now: int, decided: Decided) -> Fir
         return None
 
 
-def rehearse(pattern: Pattern, name: str, plan_time: int | None) -> None:
+def rehearse(pattern: RunTemplate, name: str, plan_time: int | None) -> None:
     """Asks for what an ordinary fire will: all of it is kept where it is found."""
     with suppress(Exception):  # whatever is wrong with it is told when it is planned, and is in nobody's way before
         if pattern.is_plain and plan_time is not None:
@@ -79,7 +79,7 @@ def rehearse(pattern: Pattern, name: str, plan_time: int | None) -> None:
 
 
 async def make_ordinary(
-    tx: Tx, fires: Sequence[Ordinary], now: int, new_id: Callable[[], str], queues: set[str]
+    tx: Tx, fires: Sequence[FastFire], now: int, new_id: Callable[[], str], queues: set[str]
 ) -> Tally:
     ids = [new_id() for _ in fires]
     ats = [_eligible(one) for one in fires]
@@ -104,12 +104,12 @@ async def make_ordinary(
     return tally
 
 
-def _eligible(one: Ordinary) -> int:
+def _eligible(one: FastFire) -> int:
     definition, fire = one.pattern.definition, one.fire
     return eligible(one.row.standing, definition.lanes[0], fire.plan_time) if definition.jitter else fire.eligible_at
 
 
-def _advanced(fires: Sequence[Ordinary], ids: Sequence[str], plans: Column, there: set[str] | None) -> Columns:
+def _advanced(fires: Sequence[FastFire], ids: Sequence[str], plans: Column, there: set[str] | None) -> Columns:
     opened = plans if there is None else [plan if id in there else None for id, plan in zip(ids, plans, strict=True)]
     following = [one.fire.next_plan for one in fires], [one.fire.next_at for one in fires]
     return Columns(

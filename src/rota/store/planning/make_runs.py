@@ -11,9 +11,9 @@ import msgspec
 from rota.core.calendar.rules import Times
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.payload_template import check_template, filled
-from rota.core.limits.limits import Gate, Gated
+from rota.core.limits.limits import Gate, LimitedRun
 from rota.core.planning.overlap_and_failure import Create, Skip
-from rota.core.planning.tick import PLAIN, Planned, Standing, Tick
+from rota.core.planning.tick import PLAIN, Planned, ScheduleState, Tick
 from rota.core.runs.options import gates_of, key_holds, new_run, with_limits_of_schedule
 from rota.core.runs.run import NewRun
 from rota.core.schedules.schedule import ScheduleDefinition
@@ -40,7 +40,7 @@ _LIVE = (None, None, None, None, None)
 Place = tuple[str, int, int, str, int]
 
 
-class Pattern(msgspec.Struct, frozen=True, gc=False):
+class RunTemplate(msgspec.Struct, frozen=True, gc=False):
     """What the runs of a schedule have in common; `model` is None when the job takes no runs, and `reason` says why.
 
     Thousands of them are remembered, so it is nothing that the collector of garbage has to go through, and what every
@@ -91,21 +91,21 @@ class Pattern(msgspec.Struct, frozen=True, gc=False):
         return msgspec.json.encode(value).decode()
 
 
-class Work(msgspec.Struct, gc=False):
+class PlannedSchedule(msgspec.Struct, gc=False):
     """One schedule in a planning transaction."""
 
     row: ScheduleRow
-    standing: Standing
-    pattern: Pattern
+    standing: ScheduleState
+    pattern: RunTemplate
     lanes: Lanes
     tick: Tick
 
 
-Pair = tuple[Work, Planned]
+Pair = tuple[PlannedSchedule, Planned]
 
 
 @lru_cache(maxsize=20_000)
-def _pattern(text: str, job_text: str) -> Pattern:
+def _pattern(text: str, job_text: str) -> RunTemplate:
     definition, job = decoded(text), _job(job_text)
     templated = check_template(definition.payload, after=definition.awaited is not None)
     payload = msgspec.json.encode(definition.payload).decode()
@@ -115,7 +115,7 @@ def _pattern(text: str, job_text: str) -> Pattern:
     limited = bool(job.limits) or definition.limit is not None or definition.rate is not None
     keyed = job.unique is not None or not job.repeatable
     plain = model is not None and model.staff is None and model.pipeline is None
-    return Pattern(
+    return RunTemplate(
         definition,
         job,
         model,
@@ -172,9 +172,9 @@ def _model(job_text: str, options: bytes) -> NewRun:
     return new_run(_job(job_text), "", "{}", msgspec.json.decode(options))
 
 
-async def patterns_of(tx: Tx, texts: Sequence[str]) -> list[Pattern | str]:
+async def patterns_of(tx: Tx, texts: Sequence[str]) -> list[RunTemplate | str]:
     """One for each definition; a text says why there is none. Many schedules may have the same."""
-    found: dict[str, Pattern | str] = {}
+    found: dict[str, RunTemplate | str] = {}
     job_of: dict[str, str] = {}
     for text in set(texts):
         try:
@@ -222,7 +222,7 @@ async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, queues: set[str], u
 
 
 async def put_in_place(
-    tx: Tx, runs: Sequence[tuple[str, NewRun | None]], gated: Iterable[Gated], queues: set[str]
+    tx: Tx, runs: Sequence[tuple[str, NewRun | None]], gated: Iterable[LimitedRun], queues: set[str]
 ) -> None:
     """New runs, made after a model, that are ready: who does them, as several or in parts, and under which limits."""
     staffed = [(id, model.staff) for id, model in runs if model is not None and model.staff]
@@ -234,7 +234,7 @@ async def put_in_place(
         await admit.install(tx, under_limits)
 
 
-def lane_run(work: Work, planned: Planned) -> Row:
+def lane_run(work: PlannedSchedule, planned: Planned) -> Row:
     return work.row.id, planned.scope.kind, planned.scope.id, planned.run_id
 
 
@@ -242,7 +242,7 @@ def creates_run(planned: Planned) -> bool:
     return isinstance(planned.decision, Create)
 
 
-def _gates(work: Work, planned: Planned, under: Under) -> tuple[Gate, ...]:
+def _gates(work: PlannedSchedule, planned: Planned, under: Under) -> tuple[Gate, ...]:
     """Narrowest first: those of a key, the schedule's, the job's, the scope's."""
     if not isinstance(planned.decision, Create):
         return ()
@@ -252,8 +252,8 @@ def _gates(work: Work, planned: Planned, under: Under) -> tuple[Gate, ...]:
     return (*with_limits_of_schedule(found, own), *under.get(planned.scope, ()))
 
 
-def _gated(work: Work, planned: Planned, gates: tuple[Gate, ...]) -> Gated:
-    return Gated(planned.run_id, work.pattern.job.name, gates, bool(work.pattern.job.pipeline))
+def _gated(work: PlannedSchedule, planned: Planned, gates: tuple[Gate, ...]) -> LimitedRun:
+    return LimitedRun(planned.run_id, work.pattern.job.name, gates, bool(work.pattern.job.pipeline))
 
 
 async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, ...]], queues: set[str]) -> list[Pair]:
@@ -287,7 +287,7 @@ async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, 
     return [(work, _skipped(one, reasons.get(one.run_id))) for work, one in pairs] if reasons else list(pairs)
 
 
-def _keyed_run(work: Work, planned: Planned, gates: tuple[Gate, ...]) -> NewRun:
+def _keyed_run(work: PlannedSchedule, planned: Planned, gates: tuple[Gate, ...]) -> NewRun:
     """With all that a run which it replaces gets of it; the model's limits are those of no payload and no scope."""
     model, job = work.pattern.model, work.pattern.job
     assert model is not None
@@ -300,7 +300,7 @@ def _skipped(planned: Planned, reason: str | None) -> Planned:
     return planned if reason is None else msgspec.structs.replace(planned, decision=Skip(reason))
 
 
-async def _lock(tx: Tx, pairs: Sequence[Pair], decided: Sequence[Gated]) -> None:
+async def _lock(tx: Tx, pairs: Sequence[Pair], decided: Sequence[LimitedRun]) -> None:
     """Everybody else's runs that this will touch, in one go and in order, because a batch that ends meanwhile does the
     same: with those that a limit lets give way. Then the limits."""
     coming = {planned.run_id for _, planned in pairs}
@@ -351,7 +351,7 @@ def _heir(decision: Create, needless: tuple[str, Create]) -> Create:
     )
 
 
-def _run_row(work: Work, planned: Planned, now: int) -> Row:
+def _run_row(work: PlannedSchedule, planned: Planned, now: int) -> Row:
     decision = planned.decision
     attempts = decision.attempt if isinstance(decision, Create) and decision.single else None
     return (
@@ -373,7 +373,7 @@ def plain_runs(ids: Column, facts: Sequence[Row], now: int, ats: Column, schedul
     return Columns(len(ids), [ids, *columns_of(facts), (now,), column(ats), schedules, column(plans), *nothing])
 
 
-def plain_facts(row: ScheduleRow, pattern: Pattern, plan_time: int) -> Row:
+def plain_facts(row: ScheduleRow, pattern: RunTemplate, plan_time: int) -> Row:
     """With the one scope of its schedule."""
     if not pattern.templated:
         return pattern.usual_facts
@@ -381,11 +381,11 @@ def plain_facts(row: ScheduleRow, pattern: Pattern, plan_time: int) -> Row:
     return pattern.facts(scope, pattern.payload_for(row.name, scope, plan_time))
 
 
-def _payload(work: Work, planned: Planned) -> str:
+def _payload(work: PlannedSchedule, planned: Planned) -> str:
     return work.pattern.payload_for(work.row.name, planned.scope, planned.plan_time)
 
 
-def _ready_row(work: Work, planned: Planned, now: int, waiting: set[str], gates: tuple[Gate, ...]) -> Row:
+def _ready_row(work: PlannedSchedule, planned: Planned, now: int, waiting: set[str], gates: tuple[Gate, ...]) -> Row:
     decision, at = planned.decision, planned.eligible_at
     assert isinstance(decision, Create)
     due = at <= now

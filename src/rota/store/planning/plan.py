@@ -10,7 +10,7 @@ from rota.core.calendar.zones import tzdata_version
 from rota.core.ledger.verify import is_zoned
 from rota.core.planning.overlap_and_failure import Create, Skip
 from rota.core.planning.tally import Tally, skip_kind
-from rota.core.planning.tick import Standing, following_plan, tick
+from rota.core.planning.tick import ScheduleState, following_plan, tick
 from rota.core.schedules.policies import CatchUp
 from rota.errors import RotaError
 from rota.store.alerts.emit_signal import tell_missed
@@ -18,9 +18,9 @@ from rota.store.databases.database import Row, Tx
 from rota.store.limits import quotas
 from rota.store.limits.quotas import Under
 from rota.store.planning.definition_cache import NOTHING_READ, Read
-from rota.store.planning.fast_path import Known, make_ordinary, ordinary_fires
+from rota.store.planning.fast_path import DueSchedule, make_ordinary, ordinary_fires
 from rota.store.planning.lanes import Lanes, changed_lanes, read_lanes
-from rota.store.planning.make_runs import Pair, Pattern, Work, lane_run, make_runs, patterns_of
+from rota.store.planning.make_runs import Pair, PlannedSchedule, RunTemplate, lane_run, make_runs, patterns_of
 from rota.store.planning.scope_spans import newcomers_of, note_spans
 from rota.store.schedules.schedule_row import ScheduleRow
 from rota.values.scope import Scope
@@ -90,7 +90,7 @@ async def plan_rows(
         except RotaError as error:  # such as a time zone that this program does not know
             troubled.append((row.cursor_no, str(error), REST_AFTER_TROUBLE))
         else:
-            works.append(Work(row, standing, pattern, known, decided))
+            works.append(PlannedSchedule(row, standing, pattern, known, decided))
             runs += len(decided.planned)
             if runs >= MOST_RUNS:  # the rest stays due
                 break
@@ -104,18 +104,18 @@ async def plan_rows(
     return Planning(len(works) + len(fires), runs, queues, planning.tally.plus(tally))
 
 
-async def _known(tx: Tx, rows: Sequence[ScheduleRow]) -> tuple[list[Known], list[Row]]:
+async def _known(tx: Tx, rows: Sequence[ScheduleRow]) -> tuple[list[DueSchedule], list[Row]]:
     """With what their runs are like; and trouble to note of those of which that cannot be told."""
-    patterns, troubled = list[Known](), list[Row]()
+    patterns, troubled = list[DueSchedule](), list[Row]()
     for row, pattern in zip(rows, await patterns_of(tx, [row.text for row in rows]), strict=True):
-        if isinstance(pattern, Pattern):
-            patterns.append(Known(row, pattern))
+        if isinstance(pattern, RunTemplate):
+            patterns.append(DueSchedule(row, pattern))
         else:
             troubled.append((row.cursor_no, pattern, REST_AFTER_TROUBLE))
     return patterns, troubled
 
 
-def _scopes_of(one: Known, providers: Providers) -> tuple[Scope, ...]:
+def _scopes_of(one: DueSchedule, providers: Providers) -> tuple[Scope, ...]:
     return providers[one.row.provider] if one.row.provider else one.pattern.definition.lanes
 
 
@@ -123,7 +123,7 @@ def _decide(under: Under, scopes: Iterable[Scope]) -> bool:
     return bool(under) and any(gate.decides for scope in scopes for gate in under.get(scope, ()))
 
 
-def _under(standing: Standing, catch_up: CatchUp | None, scopes: int, *, one_at_a_time: bool) -> Standing:
+def _under(standing: ScheduleState, catch_up: CatchUp | None, scopes: int, *, one_at_a_time: bool) -> ScheduleState:
     """No more plan times than one transaction holds; one, where each decision has to see what the database said to
     the one before it.
     """
@@ -138,9 +138,11 @@ def _under(standing: Standing, catch_up: CatchUp | None, scopes: int, *, one_at_
     return standing if policy is standing.definition.catch_up else standing.catching_up(policy)
 
 
-def _up_to_date(row: ScheduleRow, pattern: Pattern, lanes: Lanes, ended: Mapping[str, int], now: int) -> Standing:
+def _up_to_date(
+    row: ScheduleRow, pattern: RunTemplate, lanes: Lanes, ended: Mapping[str, int], now: int
+) -> ScheduleState:
     """With the plan time that the end of the awaited run names, and with the zones as they are known now."""
-    standing = Standing(row.id, row.name, pattern.definition, row.cursor_at, row.next_plan, row.fired)
+    standing = ScheduleState(row.id, row.name, pattern.definition, row.cursor_at, row.next_plan, row.fired)
     if pattern.definition.follows is not None:
         if row.awaits is None:
             return standing
@@ -152,7 +154,7 @@ def _up_to_date(row: ScheduleRow, pattern: Pattern, lanes: Lanes, ended: Mapping
     return standing
 
 
-async def _apply(tx: Tx, works: Sequence[Work], now: int, providers: Providers, under: Under) -> Planning:
+async def _apply(tx: Tx, works: Sequence[PlannedSchedule], now: int, providers: Providers, under: Under) -> Planning:
     runs = [(work, planned) for work in works for planned in work.tick.planned]
     queues: set[str] = set()
     made = await make_runs(tx, runs, now, queues, under) if runs else []
@@ -181,7 +183,7 @@ async def _apply(tx: Tx, works: Sequence[Work], now: int, providers: Providers, 
     return Planning(len(works), len(runs), queues, _tally(works, made, now, under))
 
 
-def _tally(works: Sequence[Work], made: Sequence[Pair], now: int, under: Under) -> Tally:
+def _tally(works: Sequence[PlannedSchedule], made: Sequence[Pair], now: int, under: Under) -> Tally:
     """What a tick wanted to run and was not made, a limit, a key or a later plan time did not let be."""
     tally, there = Tally(), {planned.run_id for _, planned in made}
     for work in works:
@@ -199,29 +201,29 @@ def _tally(works: Sequence[Work], made: Sequence[Pair], now: int, under: Under) 
     return tally
 
 
-def _superseded(work: Work, run_id: str) -> bool:
+def _superseded(work: PlannedSchedule, run_id: str) -> bool:
     return any(run_id in one.decision.supersedes for one in work.tick.planned if isinstance(one.decision, Create))
 
 
-def _is_alone(work: Work) -> bool:
+def _is_alone(work: PlannedSchedule) -> bool:
     """Whether the plan time of its new run is enough to find it again: another one has no such place."""
     return len(work.tick.planned) == 1 and work.lanes.open_plan is None and work.row.provider is None
 
 
-def _waits_for(work: Work) -> str | None:
+def _waits_for(work: PlannedSchedule) -> str | None:
     """The run whose end names the next plan time: the one just planned, or the one that is awaited still."""
     if work.tick.planned or work.row.awaits is None:
         return work.tick.awaits
     return work.row.awaits if work.standing.next_plan is None else None
 
 
-def _advanced(work: Work, opened: Mapping[int, int], tzdata: str) -> Row:
+def _advanced(work: PlannedSchedule, opened: Mapping[int, int], tzdata: str) -> Row:
     no, done = work.row.cursor_no, work.tick
     open_plan = opened.get(no, work.lanes.open_plan)
     return (no, done.cursor, done.next_plan, done.next_at, open_plan, done.fired, _waits_for(work), tzdata)
 
 
-async def _note_changes(tx: Tx, work: Work) -> None:
+async def _note_changes(tx: Tx, work: PlannedSchedule) -> None:
     """What planning itself changes about a schedule is a revision like any other."""
     row, revision, tzdata = work.row, work.row.revision, tzdata_version()
     if row.tzdata != tzdata and is_zoned(row.definition.rule):
@@ -239,7 +241,7 @@ async def _note_changes(tx: Tx, work: Work) -> None:
         await tx.fetch("revise_schedule", id=row.id, revision=revision)
 
 
-async def _revise(tx: Tx, work: Work, no: int, valid_from: int, *, active: int, note: str) -> None:
+async def _revise(tx: Tx, work: PlannedSchedule, no: int, valid_from: int, *, active: int, note: str) -> None:
     await tx.fetch(
         "insert_revision",
         id=work.row.id,

@@ -19,7 +19,7 @@ PROMOTED_FROM = "promoted_from"
 """The setting by which a database that was filled by a promotion knows which one that was."""
 
 
-class Mark(msgspec.Struct, frozen=True):
+class PromotionMark(msgspec.Struct, frozen=True):
     """`leaving`: the file is frozen while it is copied; `left`: it is history; `arriving`: half-filled."""
 
     kind: Literal["leaving", "left", "arriving"]
@@ -39,14 +39,14 @@ async def has_migrations(tx: Tx) -> bool:
     return bool((await tx.fetch_sql(catalogue))[0][0])
 
 
-async def mark_of(tx: Tx) -> Mark | None:
+async def mark_of(tx: Tx) -> PromotionMark | None:
     if not await has_migrations(tx):
         return None
     rows = await tx.fetch_sql("select name from rota_migration where version = :version", version=MARK)
-    return msgspec.json.decode(rows[0][0], type=Mark) if rows else None
+    return msgspec.json.decode(rows[0][0], type=PromotionMark) if rows else None
 
 
-async def set_mark(tx: Tx, mark: Mark) -> None:
+async def set_mark(tx: Tx, mark: PromotionMark) -> None:
     await clear_mark(tx)
     await tx.fetch_sql(
         "insert into rota_migration (version, name, applied_at) values (:version, :name, :now)",

@@ -11,13 +11,13 @@ from rota.store.databases.database import Row, Tx
 from rota.store.databases.sqlite.connection_thread import FROZEN
 from rota.store.databases.sqlite.sqlite import SqliteTx
 from rota.store.promotion.catalogue import Key, Table, catalogue_of, quoted
-from rota.store.promotion.mark import Mark, clear_mark, mark_of, set_mark
+from rota.store.promotion.mark import PromotionMark, clear_mark, mark_of, set_mark
 from rota.store.workers.workers import list_workers
 
 _SHOWN = 3
 
 
-class StillInUse(Conflict):
+class FileInUse(Conflict):
     """Somebody works on the file; it can be waited for."""
 
 
@@ -28,13 +28,13 @@ async def require_idle(tx: Tx) -> None:
         names = ", ".join(alive[:_SHOWN]) + (", …" if len(alive) > _SHOWN else "")
         stop = f"`rota workers drain {alive[0]}` lets it finish what it has, `rota workers stop {alive[0]}` ends it"
         hint = f"{stop}; --wait 5m waits for that"
-        raise StillInUse(f"workers are at work on this database: {names}", hint=hint)
+        raise FileInUse(f"workers are at work on this database: {names}", hint=hint)
     ((leases, last),) = await tx.fetch_sql(
         "select count(*), (max(expires_at) - :now) / 1000000 + 1 from rota_lease where expires_at > :now"
     )
     if leases:
         hint = "their worker did not hand them back; wait until they have expired: --wait 5m"
-        raise StillInUse(f"runs are still leased: {leases}, the last for {last} s", hint=hint)
+        raise FileInUse(f"runs are still leased: {leases}, the last for {last} s", hint=hint)
 
 
 async def require_storable(tx: Tx) -> None:
@@ -52,14 +52,14 @@ async def require_storable(tx: Tx) -> None:
                 )
 
 
-async def freeze(tx: Tx, id: str, place: str) -> Mark:
+async def freeze(tx: Tx, id: str, place: str) -> PromotionMark:
     """From here on nobody writes to the file, whatever has it open: a row after its table was copied would be lost."""
     found = await mark_of(tx)
     if found is not None:
         return found
     await require_idle(tx)
     await require_storable(tx)
-    mark = Mark("leaving", id, place)
+    mark = PromotionMark("leaving", id, place)
     await set_mark(tx, mark)
     words = f"{FROZEN}{place}".replace("'", "''")
     for name in (await catalogue_of(tx)).tables:
@@ -78,9 +78,9 @@ async def thaw(tx: Tx) -> None:
     await clear_mark(tx)
 
 
-async def leave(tx: Tx, mark: Mark) -> None:
+async def leave(tx: Tx, mark: PromotionMark) -> None:
     """It stays frozen, and says where everything is."""
-    await set_mark(tx, Mark("left", mark.id, mark.place))
+    await set_mark(tx, PromotionMark("left", mark.id, mark.place))
 
 
 async def bite(tx: Tx, table: Table, after: Key | None, rows: int, size: int) -> list[Row]:

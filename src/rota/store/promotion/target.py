@@ -11,13 +11,13 @@ from rota.errors import Conflict
 from rota.store.databases.database import Row, Tx
 from rota.store.databases.postgres.postgres import PostgresTx
 from rota.store.promotion.catalogue import Key, Table, catalogue_of, counts_of, identities_of, quoted
-from rota.store.promotion.mark import PROMOTED_FROM, Mark, clear_mark, mark_of, set_mark
+from rota.store.promotion.mark import PROMOTED_FROM, PromotionMark, clear_mark, mark_of, set_mark
 
 _SHOWN = 3
 _NOTES = "create table rota_promotion (name text primary key, reached text, done smallint not null default 0)"
 
 
-class Reached(msgspec.Struct, frozen=True):
+class TableProgress(msgspec.Struct, frozen=True):
     """How far a table is: the key of its last row that arrived, and whether there are no more."""
 
     key: Key | None = None
@@ -39,7 +39,7 @@ async def require_empty(tx: Tx) -> None:
         raise Conflict(f"the database to promote to holds rows already: {some}", hint=hint)
 
 
-async def begin(tx: Tx, mark: Mark) -> None:
+async def begin(tx: Tx, mark: PromotionMark) -> None:
     """Nobody uses it before it is whole."""
     found = await mark_of(tx)
     if found is not None and found.id == mark.id:
@@ -49,18 +49,18 @@ async def begin(tx: Tx, mark: Mark) -> None:
     await tx.script(_NOTES)
 
 
-async def reached(tx: Tx) -> dict[str, Reached]:
+async def reached(tx: Tx) -> dict[str, TableProgress]:
     rows = await tx.fetch_sql("select name, reached, done from rota_promotion")
-    return {name: Reached(_key(text), bool(done)) for name, text, done in rows}
+    return {name: TableProgress(_key(text), bool(done)) for name, text, done in rows}
 
 
-async def append(tx: Tx, table: Table, before: Reached, rows: Sequence[Row]) -> Reached:
+async def append(tx: Tx, table: Table, before: TableProgress, rows: Sequence[Row]) -> TableProgress:
     """The rows and the note of it, in one transaction. Repeated after an unknown outcome, it finds the note."""
-    after = Reached(table.key_of(rows[-1])) if rows else Reached(before.key, done=True)
+    after = TableProgress(table.key_of(rows[-1])) if rows else TableProgress(before.key, done=True)
     await tx.fetch_sql("insert into rota_promotion (name) values (:name) on conflict do nothing", name=table.name)
     note = "select reached, done from rota_promotion where name = :name for update"
     ((text, done),) = await tx.fetch_sql(note, name=table.name)
-    found = Reached(_key(text), bool(done))
+    found = TableProgress(_key(text), bool(done))
     if found == after:
         return after
     if found != before:
@@ -89,7 +89,7 @@ async def settle(tx: Tx) -> None:
     await tx.script(f"analyze {', '.join((await catalogue_of(tx)).tables)}")
 
 
-async def complete(tx: Tx, mark: Mark) -> None:
+async def complete(tx: Tx, mark: PromotionMark) -> None:
     """From here on it is a database like any other, which knows where it came from."""
     if await filled_by(tx) == mark.id:
         return

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from rota.core.runs.dependencies import ANY_END, Edge, Related, in_order, is_met, written
+from rota.core.runs.dependencies import ANY_END, Edge, RelatedRun, in_order, is_met, written
 from rota.core.runs.run import Enqueued, NewRun
 from rota.core.states import RunState
 from rota.errors import UnknownRun
@@ -96,27 +96,27 @@ class DependencyStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def parents(self, run_id: str) -> list[Related]:
+    async def parents(self, run_id: str) -> list[RelatedRun]:
         """Whom it has followed, in the order given."""
 
-        async def body(tx: Tx) -> list[Related]:
+        async def body(tx: Tx) -> list[RelatedRun]:
             return [_related(row) for row in await tx.fetch("parents", id=run_id)]
 
         return await self._database.read(body)
 
-    async def children(self, run_id: str) -> list[Related]:
+    async def children(self, run_id: str) -> list[RelatedRun]:
         """Who follows it, the oldest first."""
 
-        async def body(tx: Tx) -> list[Related]:
+        async def body(tx: Tx) -> list[RelatedRun]:
             return [_related(row) for row in await tx.fetch("children", id=run_id, limit=MOST_CHILDREN)]
 
         return await self._database.read(body)
 
 
-def _related(row: Row) -> Related:
+def _related(row: Row) -> RelatedRun:
     id, job, state, result, kind = row
     on, otherwise = written(kind)
-    return Related(
+    return RelatedRun(
         id=str(id),
         job=job,
         state=None if state is None else RunState(state),

@@ -9,7 +9,7 @@ import msgspec
 from rota.core.jobs.pipelines import is_pipeline
 from rota.core.jobs.unique import KeyHold
 from rota.core.ledger.audit import REPLACED, RETRIED
-from rota.core.limits.limits import Gated, is_quota
+from rota.core.limits.limits import LimitedRun, is_quota
 from rota.core.runs.run import Enqueued, NewRun
 from rota.core.states import has_begun
 from rota.errors import DuplicateRun, KeyReused, LimitReached, NotRepeatable, QuotaExceeded, UnknownJob
@@ -32,10 +32,10 @@ def where_of(run: NewRun) -> str | None:
     return None if is_pipeline(run.overrides) else run.queue
 
 
-class Left(msgspec.Struct):
+class AfterEnqueue(msgspec.Struct):
     """To be done at the end: limits of runs that came under them are opened, and whoever is to be told is hinted."""
 
-    placed: list[Gated] = []
+    placed: list[LimitedRun] = []
     hints: set[str] = set()
 
 
@@ -54,7 +54,7 @@ async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints:
     if followed:
         await dependencies.lock(tx, followed)
     keyed = [run for run in runs if run.holds]
-    left = Left()
+    left = AfterEnqueue()
     answers = await (_enqueue_keyed(tx, runs, keyed, left) if keyed else _insert(tx, runs, left))
     if any(run.after for run in runs):
         left.hints |= await dependencies.attach(tx, runs, answers)
@@ -78,7 +78,7 @@ async def hold_jobs(tx: Tx, runs: Sequence[NewRun]) -> None:
             raise UnknownJob(name)
 
 
-async def _enqueue_keyed(tx: Tx, runs: Sequence[NewRun], keyed: Sequence[NewRun], left: Left) -> list[Enqueued]:
+async def _enqueue_keyed(tx: Tx, runs: Sequence[NewRun], keyed: Sequence[NewRun], left: AfterEnqueue) -> list[Enqueued]:
     fresh = await _lock_keys(tx, keyed)
     answers = {answer.id: answer for answer in await _insert(tx, [run for run in runs if not run.holds], left)}
     for run in keyed:
@@ -86,14 +86,14 @@ async def _enqueue_keyed(tx: Tx, runs: Sequence[NewRun], keyed: Sequence[NewRun]
     return [answers[run.id] for run in runs]
 
 
-async def _insert(tx: Tx, runs: Sequence[NewRun], left: Left) -> list[Enqueued]:
+async def _insert(tx: Tx, runs: Sequence[NewRun], left: AfterEnqueue) -> list[Enqueued]:
     """What is to be done at the end, and all at once, is `left`."""
     if any(run.gates for run in runs):
         return await _insert_gated(tx, runs, left)
     return await _insert_plain(tx, runs)
 
 
-async def _insert_gated(tx: Tx, runs: Sequence[NewRun], left: Left) -> list[Enqueued]:
+async def _insert_gated(tx: Tx, runs: Sequence[NewRun], left: AfterEnqueue) -> list[Enqueued]:
     gated = [_gated(run) for run in runs if run.gates]
     decided = [run for run in gated if run.decided]
     if decided and await tx.fetch("which_exist", [(run.id,) for run in decided]):
@@ -120,8 +120,8 @@ async def _insert_gated(tx: Tx, runs: Sequence[NewRun], left: Left) -> list[Enqu
     return answers
 
 
-def _gated(run: NewRun) -> Gated:
-    return Gated(run.id, run.job, run.gates, is_pipeline(run.overrides))
+def _gated(run: NewRun) -> LimitedRun:
+    return LimitedRun(run.id, run.job, run.gates, is_pipeline(run.overrides))
 
 
 async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
@@ -180,7 +180,7 @@ _ALONE = Beside()
 
 
 async def _first_met(
-    tx: Tx, run: NewRun, fresh: dict[str, str], left: Left, beside: Beside = _ALONE
+    tx: Tx, run: NewRun, fresh: dict[str, str], left: AfterEnqueue, beside: Beside = _ALONE
 ) -> Enqueued | None:
     """The run that holds one of its keys; None if all are held for it now."""
     for place, hold in enumerate(run.holds):
@@ -210,7 +210,7 @@ class Keys:
         self._kept: set[str] = set()
         self._others = set(self._runs)
         self._waiting = set(self._runs)
-        self._left = Left()
+        self._left = AfterEnqueue()
 
     async def lock(self) -> None:
         if self._runs:
@@ -250,7 +250,7 @@ async def take_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
     return reasons
 
 
-async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, left: Left, beside: Beside) -> Enqueued | None:
+async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, left: AfterEnqueue, beside: Beside) -> Enqueued | None:
     """None when the key is now held for `run`; otherwise what the caller gets instead."""
     # A statement of its own: the one that waited for the lock saw the old holder's run, not the new one's.
     found = await tx.fetch("key_holder", key=hold.key)
@@ -283,7 +283,7 @@ async def _passes_on(tx: Tx, hold: KeyHold, holder: str) -> bool:
     return not hold.once or bool(await tx.fetch("lock_ready", id=holder))
 
 
-async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, left: Left | None) -> Enqueued:
+async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, left: AfterEnqueue | None) -> Enqueued:
     """`left`: where the holder goes if it is live and comes under other limits."""
     if hold.once:
         raise NotRepeatable(run.job, holder)
@@ -298,7 +298,7 @@ async def _meet_holder(tx: Tx, run: NewRun, hold: KeyHold, holder: str, left: Le
     return Enqueued(holder, False)
 
 
-async def _replace(tx: Tx, run: NewRun, holder: str, was: Row, left: Left) -> None:
+async def _replace(tx: Tx, run: NewRun, holder: str, was: Row, left: AfterEnqueue) -> None:
     values = {
         "id": holder,
         "queue": run.queue,
@@ -322,7 +322,7 @@ async def _replace(tx: Tx, run: NewRun, holder: str, was: Row, left: Left) -> No
     }
     await audit.note_once(tx, "run", holder, REPLACED, run.actor, change, fence=fence)
     await tx.fetch("drop_gates", [(holder,)])
-    replaced = Gated(holder, run.job, run.gates)
+    replaced = LimitedRun(holder, run.job, run.gates)
     await admit.place(tx, [replaced])
     left.placed.append(replaced)
     await tx.fetch(

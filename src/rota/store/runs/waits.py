@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from rota.core.ledger.audit import RELEASED
-from rota.core.runs.dependencies import ORDER, REPLICA, Edge, Vain, in_vain, is_met
+from rota.core.runs.dependencies import ORDER, REPLICA, Edge, Unmet, in_vain, is_met
 from rota.core.states import RunState
 from rota.store.alerts import emit_signal
 from rota.store.databases.database import Row, Tx
@@ -89,7 +89,7 @@ async def _end_in_vain(
     return {one.run: one.state.value for one in vain}
 
 
-async def _note_vain(tx: Tx, vain: Sequence[Vain], fences: Mapping[str, int]) -> None:
+async def _note_vain(tx: Tx, vain: Sequence[Unmet], fences: Mapping[str, int]) -> None:
     for state in (RunState.SKIPPED, RunState.CANCELLED):
         change = {"from": RunState.SCHEDULED, "to": state}
         those = [one for one in vain if one.state is state]

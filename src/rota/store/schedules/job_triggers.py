@@ -18,7 +18,7 @@ from rota.errors import FollowingRing, UnreadableSchedule
 from rota.store.databases.database import Tx
 from rota.store.limits import quotas
 from rota.store.planning.lanes import Lanes, changed_lanes, read_lanes
-from rota.store.planning.make_runs import Pair, Pattern, Work, lane_run, make_runs, patterns_of
+from rota.store.planning.make_runs import Pair, PlannedSchedule, RunTemplate, lane_run, make_runs, patterns_of
 from rota.store.planning.plan import REST_AFTER_TROUBLE, NewId
 from rota.store.schedules.schedule_row import ScheduleRow, schedule_row
 from rota.values.scope import Scope
@@ -102,7 +102,7 @@ async def _turn(tx: Tx, rows: Sequence[ScheduleRow], new_id: NewId) -> _Turn:
     """What cannot be read, or has no job, is noted as the schedule's trouble, and is in nobody's way."""
     patterns, troubled = {}, []
     for row, pattern in zip(rows, await patterns_of(tx, [row.text for row in rows]), strict=True):
-        if isinstance(pattern, Pattern):
+        if isinstance(pattern, RunTemplate):
             patterns[row.id] = pattern
         else:
             troubled.append((row.cursor_no, pattern, REST_AFTER_TROUBLE))
@@ -120,7 +120,7 @@ class _Turn:
     def __init__(
         self,
         rows: Mapping[str, ScheduleRow],
-        patterns: Mapping[str, Pattern],
+        patterns: Mapping[str, RunTemplate],
         lanes: Mapping[str, Lanes],
         now: int,
         new_id: NewId,
@@ -155,7 +155,7 @@ class _Turn:
             lanes[scope] = after_decision(lanes[scope], run_id, decision)
             pattern = _filled(self.patterns[id], row.name, scope, signal, ended)
             tick = Tick((planned,), (), lanes, row.cursor_at, None, None, row.fired)
-            self.pairs.append((Work(row, row.standing, pattern, known, tick), planned))
+            self.pairs.append((PlannedSchedule(row, row.standing, pattern, known, tick), planned))
         self.fired[id] += 1
 
     def _decision(self, row: ScheduleRow, lane: Lane, signal: Signal) -> Create | Skip:
@@ -180,7 +180,7 @@ def _resting(row: ScheduleRow) -> str | None:
     return f"job {row.definition.job!r} is paused" if row.job_paused else None
 
 
-def _filled(pattern: Pattern, name: str, scope: Scope, signal: Signal, ended: Ended) -> Pattern:
+def _filled(pattern: RunTemplate, name: str, scope: Scope, signal: Signal, ended: Ended) -> RunTemplate:
     """What the run has of the one that it follows, filled in at once: what came from there is not looked at again."""
     changes: dict[str, Any] = {"templated": False}
     if pattern.templated:

@@ -17,7 +17,7 @@ from rota.core.schedules.schedule import Schedule, ScheduleDefinition
 from rota.store.databases.database import Database, Row, Tx, Work
 from rota.store.databases.statements import SQLITE
 from rota.store.planning import due
-from rota.store.planning.definition_cache import Sayings
+from rota.store.planning.definition_cache import DefinitionCache
 from rota.store.planning.due import Look
 from rota.store.planning.plan import NOTHING, NewId, Planning, Providers
 from rota.store.runs import idempotency
@@ -59,7 +59,7 @@ class ScheduleStore:
         self._database = database
         self._new_id = new_id
         self._looks: dict[tuple[tuple[str, ...], bool], tuple[object, Look]] = {}
-        self._sayings = Sayings()
+        self._sayings = DefinitionCache()
         self._read_ahead: due.Position = (0, 0)
         self.writers = 1 if database.dialect is SQLITE else 2
         """How many planning transactions are worth being under way together: SQLite has one writer."""

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import msgspec
 
-from rota.core.planning.tick import Standing
+from rota.core.planning.tick import ScheduleState
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import UnreadableSchedule
 from rota.store.databases.database import Row
@@ -73,8 +73,8 @@ class ScheduleRow(msgspec.Struct, frozen=True, gc=False):
         return self.active and self.standing.room != 0
 
     @property
-    def standing(self) -> Standing:
-        return Standing(self.id, self.name, self.definition, self.cursor_at, self.next_plan, self.fired)
+    def standing(self) -> ScheduleState:
+        return ScheduleState(self.id, self.name, self.definition, self.cursor_at, self.next_plan, self.fired)
 
 
 def schedule_row(row: Row) -> ScheduleRow:

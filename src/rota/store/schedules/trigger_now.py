@@ -14,7 +14,7 @@ from rota.store.ledger import audit
 from rota.store.limits import quotas
 from rota.store.limits.admit import SUPERSEDED
 from rota.store.planning.lanes import changed_lanes, read_lanes
-from rota.store.planning.make_runs import Work, lane_run, make_runs, patterns_of
+from rota.store.planning.make_runs import PlannedSchedule, lane_run, make_runs, patterns_of
 from rota.store.planning.plan import NewId, Planning
 from rota.store.planning.scope_spans import open_scopes
 from rota.store.schedules.schedule_row import ScheduleRow
@@ -41,7 +41,7 @@ async def trigger(
         planned.append(Planned(new_id(), one, now, now, decision, by_hand=True))
         after[one] = after_decision(after[one], planned[-1].run_id, decision)
     tick = Tick(tuple(planned), (), after, row.cursor_at, row.next_plan, None, row.fired)
-    work = Work(row, row.standing, pattern, lanes, tick)
+    work = PlannedSchedule(row, row.standing, pattern, lanes, tick)
     queues: set[str] = set()
     made = await make_runs(tx, [(work, one) for one in planned], int(now), queues, await quotas.under(tx, scopes))
     await tx.fetch("insert_lane_runs", [lane_run(*pair) for pair in made])

@@ -17,7 +17,7 @@ _PACED_SINCE = 3  # workers say how long their lease is
 _SHOWN = 3
 
 
-class StillAtWork(Conflict):
+class WorkersAlive(Conflict):
     """Workers are alive that cannot work with what a migration leaves."""
 
     def __init__(self, migration: Migration, names: list[str]) -> None:
@@ -53,7 +53,7 @@ async def make_way(tx: Tx, found: int, migration: Migration, *, force: bool) -> 
     """Nobody is at work who could not go on after this migration; or all of those are asked to stop."""
     left = [] if migration.serves <= await oldest_served(tx, found) else await _left_behind(tx, found, migration)
     if left and not force:
-        raise StillAtWork(migration, [name for _, name in left])
+        raise WorkersAlive(migration, [name for _, name in left])
     if left and found >= _SAYS_SINCE:
         await ask_workers(tx, [id for id, _ in left], f"migration {migration.version}", WorkerState.STOPPING, None)
 

@@ -9,7 +9,7 @@ import msgspec
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.ledger.audit import CONDUCTS
-from rota.core.limits.limits import Gated
+from rota.core.limits.limits import LimitedRun
 from rota.core.runs.claim import NIL_ID
 from rota.core.runs.error_fingerprint import stored_error
 from rota.core.runs.run import RunError
@@ -36,7 +36,7 @@ _WATCHED = 100
 _ONE = Replicas(count=1)
 
 
-class Conducted(msgspec.Struct, frozen=True):
+class ConductResult(msgspec.Struct, frozen=True):
     """What a step did, and how soon the next run to conduct is due (µs): it was, if it waits for workers.
 
     `ended`: how runs ended by it, replicas among them.
@@ -59,7 +59,7 @@ class _Parent(msgspec.Struct, frozen=True):
     scope: Scope
 
 
-class ConductStore:
+class ReplicaStore:
     """Any number of processes may do all of this at once: a run that one of them is at, the others pass over."""
 
     def __init__(self, database: Database, new_id: Callable[[], str]) -> None:
@@ -67,7 +67,7 @@ class ConductStore:
         self._new_id = new_id
         self._looked_to = NIL_ID
 
-    async def step(self, *, absent: bool) -> Conducted:
+    async def step(self, *, absent: bool) -> ConductResult:
         """`absent`: look, too, for replicas whose worker is gone."""
         next_in, looks, conducts = await self._database.glance(_work)
         ended: list[RunState] = []
@@ -76,7 +76,7 @@ class ConductStore:
             count += await self._look(ended)
         if absent and conducts:
             count += await self._give_up_absent(ended)
-        return Conducted(count, next_in, ended)
+        return ConductResult(count, next_in, ended)
 
     async def replicas(self, run_id: str) -> list[Replica]:
         return await self._database.read(lambda tx: replicas.of_run(tx, run_id))
@@ -138,7 +138,7 @@ async def _begin_some(tx: Tx, after: tuple[int, str], new_id: Callable[[], str],
     jobs: dict[str, JobDefinition | None] = {}
     alive: list[Worker] | None = None
     count = 0
-    made: list[Gated] = []
+    made: list[LimitedRun] = []
     for run_id, fence, attempt, _, job, queue, *scope in due:
         if job not in jobs:
             jobs[job] = await read.job(tx, job)
@@ -164,7 +164,7 @@ async def _fit(tx: Tx, run_id: str, job: str, queue: str, alive: Sequence[Worker
     return sorted({one.name for one in alive if queue in one.queues and job in one.jobs and meets(one, wanted)})
 
 
-async def _begin(tx: Tx, parent: _Parent, more: More, new_id: Callable[[], str]) -> list[Gated]:
+async def _begin(tx: Tx, parent: _Parent, more: More, new_id: Callable[[], str]) -> list[LimitedRun]:
     await tx.fetch("drop_ready", id=parent.id)
     await tx.fetch("drop_gates", [(parent.id,)])  # it waited, as one run; from now on its replicas do
     policy = msgspec.json.encode(parent.policy).decode()
@@ -176,7 +176,7 @@ async def _begin(tx: Tx, parent: _Parent, more: More, new_id: Callable[[], str])
     return made
 
 
-async def _make(tx: Tx, parent: _Parent, more: More, new_id: Callable[[], str]) -> list[Gated]:
+async def _make(tx: Tx, parent: _Parent, more: More, new_id: Callable[[], str]) -> list[LimitedRun]:
     """Replicas are what runs: each is under the quota of its scope. They were asked for with their parent, so that none
     is refused because too many wait. Returns those for which limits are to be opened, all of a transaction at once."""
     bound = bool(more.workers)
@@ -187,7 +187,7 @@ async def _make(tx: Tx, parent: _Parent, more: More, new_id: Callable[[], str]) 
     await tx.fetch("insert_replicas", [(parent.id, id, worker, int(bound)) for id, worker in made])
     await tx.fetch("insert_replica_waits", [(parent.id, id) for id, _ in made])
     await tx.fetch("insert_replica_readies", [(*one, gates[0].key if gates else None) for one in made])
-    gated = [Gated(id, parent.job, gates) for id, _ in made] if gates else []
+    gated = [LimitedRun(id, parent.job, gates) for id, _ in made] if gates else []
     await admit.place(tx, gated)
     return gated
 
@@ -197,7 +197,7 @@ async def _look_at_some(tx: Tx, new_id: Callable[[], str], queues: set[str]) -> 
     needless: list[tuple[str, str]] = []
     settled: list[Row] = []
     ended: list[RunState] = []
-    made: list[Gated] = []
+    made: list[LimitedRun] = []
     for parent in found:
         # A statement of its own: the one that waited for the lock may not see what its last holder did.
         there = await replicas.of_run(tx, parent.id)

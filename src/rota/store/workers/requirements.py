@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from rota.core.runs.claim import SUSPECTS, Candidate, Claim, NeededRequest
-from rota.core.workers.requirements import NOTHING, Needs, Staff, need_id, need_text, read_needs
+from rota.core.runs.claim import SUSPECTS, Candidate, Claim, RestrictedRequest
+from rota.core.workers.requirements import NOTHING, Eligibility, Requirements, need_id, need_text, read_needs
 from rota.store.databases.database import Row, Tx
 from rota.store.workers import replicas
 
@@ -15,7 +15,7 @@ _MANY = 200
 _BITE = 500
 
 
-class Needed(msgspec.Struct, frozen=True):
+class RestrictedClaims(msgspec.Struct, frozen=True):
     """What a look for runs with needs brought; `waiting`: there may be more of them; `missed`: somebody else was at
     some of them at that moment."""
 
@@ -24,12 +24,12 @@ class Needed(msgspec.Struct, frozen=True):
     missed: bool = False
 
 
-async def known(tx: Tx) -> dict[str, Needs]:
+async def known(tx: Tx) -> dict[str, Requirements]:
     """All needs that there are, by id."""
     return {id: read_needs(definition) for id, definition in await tx.fetch("known_needs")}
 
 
-async def assign(tx: Tx, runs: Iterable[tuple[str, Staff]]) -> None:
+async def assign(tx: Tx, runs: Iterable[tuple[str, Eligibility]]) -> None:
     """These runs, whose rows are there, wait for workers of that kind."""
     staffed = list(runs)
     await make(tx, (staff.needs for _, staff in staffed))
@@ -38,7 +38,7 @@ async def assign(tx: Tx, runs: Iterable[tuple[str, Staff]]) -> None:
     await tx.fetch("hold_for_needs", marks)
 
 
-async def make(tx: Tx, needs: Iterable[Needs]) -> None:
+async def make(tx: Tx, needs: Iterable[Requirements]) -> None:
     """Each is there once, before a run has it."""
     await keep(tx, {need_id(one): need_text(one) for one in needs if one != NOTHING})
 
@@ -61,7 +61,7 @@ async def any_unused(tx: Tx) -> bool:
 
 
 async def _unused(tx: Tx) -> Sequence[Row]:
-    """Needs of runs that are all over, one bite; none while there are few that differ: they are nobody's trouble."""
+    """Return some requirements whose runs are all over; none while few differ, since those cost nothing."""
     return await tx.fetch("unused_needs", many=_MANY, limit=_BITE)
 
 
@@ -72,23 +72,23 @@ async def drop_unused(tx: Tx) -> int:
     return len(await tx.fetch("drop_needs", still)) if still else 0
 
 
-async def needs_of_run(tx: Tx, run_id: str) -> Needs:
+async def needs_of_run(tx: Tx, run_id: str) -> Requirements:
     rows = await tx.fetch("needs_of_run", id=run_id)
     return read_needs(rows[0][5]) if rows else NOTHING
 
 
-async def claim(tx: Tx, request: NeededRequest) -> Needed:
+async def claim(tx: Tx, request: RestrictedRequest) -> RestrictedClaims:
     """Every lock is taken only if nobody else has it, so that claims do not wait."""
     wanted = max(1, request.slots)
     found = await tx.hot.needed(request, wanted) if request.met.all else []
     found += await tx.hot.open_replicas(request, wanted) if request.met.open_to else []
     if not found or not request.slots:
-        return Needed([], bool(found))
+        return RestrictedClaims([], bool(found))
     first = _one_suspect(sorted(found))[: request.slots]
     chosen = await replicas.reserve(tx, first, request.name)
     claims = await tx.hot.take(request, [one.run_id for one in chosen]) if chosen else []
     mine = [msgspec.structs.replace(one, limited=False) for one in claims]
-    return Needed(mine, len(found) >= request.slots, len(mine) < len(first))
+    return RestrictedClaims(mine, len(found) >= request.slots, len(mine) < len(first))
 
 
 def _one_suspect(found: Sequence[Candidate]) -> list[Candidate]:

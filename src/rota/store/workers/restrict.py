@@ -9,7 +9,7 @@ import msgspec
 from rota.core.jobs.job import JobDefinition
 from rota.core.ledger.audit import RESTRICTED
 from rota.core.runs.run import Overrides
-from rota.core.workers.requirements import CONDUCTS, NOTHING, REPLICA, Needs, Staff, merged
+from rota.core.workers.requirements import CONDUCTS, NOTHING, REPLICA, Eligibility, Requirements, merged
 from rota.core.workers.worker import name_of
 from rota.errors import Conflict, RunIsFinal, Unavailable, UnknownRun
 from rota.store.databases.database import Tx
@@ -20,7 +20,7 @@ from rota.store.workers.replica_parents import CONDUCTING
 
 _TRIES = 5
 
-Marked = Mapping[str, Staff]
+Marked = Mapping[str, Eligibility]
 """Live runs, and who does them from now on."""
 
 
@@ -48,16 +48,18 @@ async def restrict(tx: Tx, run_id: str, only_workers: tuple[str, ...], actor: st
     await audit.note(tx, "run", run_id, RESTRICTED, actor, told, fence=fence)
 
 
-def _staff(own: Needs, definition: JobDefinition | None, mark: str | None) -> Staff:
+def _staff(own: Requirements, definition: JobDefinition | None, mark: str | None) -> Eligibility:
     """Whether it conducts was decided when it was enqueued."""
-    return Staff(merged(own, definition.needs if definition else NOTHING), bool(mark) and str(mark)[0] == CONDUCTS)
+    return Eligibility(
+        merged(own, definition.needs if definition else NOTHING), bool(mark) and str(mark)[0] == CONDUCTS
+    )
 
 
 async def declare(tx: Tx, definition: JobDefinition) -> set[str]:
     """A job's runs that live, and say nothing of their own, need what it says now. Returns their queues."""
     queues: set[str] = set()
-    changes: dict[str, Staff] = {}
-    need = Staff(definition.needs).mark or None
+    changes: dict[str, Eligibility] = {}
+    need = Eligibility(definition.needs).mark or None
     for run_id, text, mark, queue in await tx.fetch("live_with_needs", job=definition.name, need=need):
         own = (msgspec.json.decode(text, type=Overrides) if text else Overrides()).needs
         staff = _staff(own or NOTHING, definition, mark)
@@ -95,7 +97,7 @@ async def change(tx: Tx, staff: Marked, queues: set[str]) -> int:
     raise Unavailable(f"run {min(left)} kept changing while it was being restricted", hint="try again")
 
 
-def _may_have(worker_id: str, wanted: Needs) -> bool:
+def _may_have(worker_id: str, wanted: Requirements) -> bool:
     """Labels and versions are looked at when a run is claimed; what runs, runs on."""
     return not wanted.only_workers or name_of(worker_id) in wanted.only_workers
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from rota.core.workers.worker import (
-    Asked,
+    OperatorRequest,
     Pace,
     Presence,
     Worker,
@@ -144,7 +144,7 @@ def _worker(row: Row, held: Sequence[Row], now: int) -> Worker:
         seen_at=instant(seen_at),
         heartbeat=pace.heartbeat if pace else None,
         poll=pace.poll if pace else None,
-        asked=None if asked is None or (wish := read_asked(asked)) == Asked() else wish,
+        asked=None if asked is None or (wish := read_asked(asked)) == OperatorRequest() else wish,
         asked_by=by,
         labels=_read(labels, tuple[str, ...]) if labels else (),
         app_version=version if app_version is None else app_version,

@@ -10,7 +10,7 @@ from rota.client.client import MOST_LISTED
 from rota.core.runs.run import Run, RunFilter
 from rota.errors import Invalid
 from rota.job import Job
-from rota.testing.assertions.match_run import Likeness
+from rota.testing.assertions.match_run import RunMatcher
 from rota.testing.inline.inline_mode import InlineRun, inlined_of
 
 _MOST_SHOWN = 10
@@ -28,7 +28,7 @@ def assert_enqueued(
     The error shows what was enqueued, and how the nearest of it differs. Values that a keyword cannot name go into a
     mapping: `assert_enqueued(order, {"count": 3})`. Anything that compares will do: `unittest.mock.ANY`.
     """
-    wanted = Likeness(job, _together(job, payload, count, values))
+    wanted = RunMatcher(job, _together(job, payload, count, values))
     runs = _newest_first(job)
     like = [run for run in runs if not wanted.differences(run)]
     if like and count in (None, len(like)):
@@ -42,7 +42,7 @@ def assert_enqueued(
 
 def assert_not_enqueued(job: Job[..., Any], payload: Mapping[str, Any] | None = None, /, **values: Any) -> None:
     """That no run of `job` has these values in its payload: `assert_not_enqueued(welcome, user="bob")`."""
-    wanted = Likeness(job, {**(payload or {}), **values})
+    wanted = RunMatcher(job, {**(payload or {}), **values})
     runs = _newest_first(job)
     if like := [run for run in runs if not wanted.differences(run)]:
         raise AssertionError(f"{job.name!r} was enqueued {_times(len(like))}{wanted.words}{_instead(wanted, runs)}")
@@ -69,7 +69,7 @@ def _newest_first(job: Job[..., Any]) -> Sequence[Run | InlineRun]:
     return own or job.app.blocking.list(limit=MOST_LISTED)
 
 
-def _instead(wanted: Likeness, runs: Sequence[Run | InlineRun]) -> str:
+def _instead(wanted: RunMatcher, runs: Sequence[Run | InlineRun]) -> str:
     """What was enqueued, each with what is different about it, and which of it comes nearest."""
     own = [run for run in runs if run.job == wanted.job.name]
     if not own:
@@ -86,7 +86,7 @@ def _instead(wanted: Likeness, runs: Sequence[Run | InlineRun]) -> str:
     return "\n".join([f". It was enqueued {_times(len(own))}, newest first:", *lines])
 
 
-def _line(wanted: Likeness, run: Run | InlineRun, nearest: Run | InlineRun | None) -> str:
+def _line(wanted: RunMatcher, run: Run | InlineRun, nearest: Run | InlineRun | None) -> str:
     found = "; ".join(wanted.differences(run)) or "as asked for"
     return f"  {run.payload}: {'nearest: ' if run is nearest else ''}{found}"
 

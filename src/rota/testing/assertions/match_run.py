@@ -38,7 +38,7 @@ _COMPARED: Mapping[str, tuple[Callable[[NewRun], Any], Callable[[Run], Any]]] = 
 """What of a run's options can be looked for: how it is said, and how a stored run tells it."""
 
 
-class Likeness:
+class RunMatcher:
     """Made from a job, with options or without, and some values of its payload."""
 
     def __init__(self, job: Job[..., Any], values: Mapping[str, Any]) -> None:

@@ -20,11 +20,11 @@ from rota.core.runs.run import Attempt, Enqueued, Run, RunFilter
 from rota.core.states import RunState
 from rota.engine.engine import worker_info
 from rota.engine.loops.declare import declare_schedules
-from rota.engine.loops.expectation_watcher import Watchman
+from rota.engine.loops.expectation_watcher import ExpectationWatcher
 from rota.engine.loops.janitor import Janitor
 from rota.engine.loops.planner import Planner
 from rota.engine.loops.promoter import Promoter
-from rota.engine.loops.replica_conductor import Conductor
+from rota.engine.loops.replica_conductor import ReplicaConductor
 from rota.engine.observability.meters import Meters
 from rota.engine.worker.heartbeat import Heartbeat
 from rota.errors import Invalid
@@ -60,7 +60,7 @@ _BATCH = 500
 _SECOND = timedelta(seconds=1)
 
 
-class HastyReaper:
+class EagerReaper:
     """The reaper without the real one's caution: under a clock moved by hand, nobody was merely cut off."""
 
     def __init__(self, store: Store, interval: timedelta, meters: Meters | None = None) -> None:
@@ -95,12 +95,12 @@ class Harness:
 
     client: Client
     store: Store
-    reaper: HastyReaper
+    reaper: EagerReaper
     planner: Planner
     promoter: Promoter
-    conductor: Conductor
+    conductor: ReplicaConductor
     janitor: Janitor
-    watchman: Watchman
+    watchman: ExpectationWatcher
 
     def __init__(
         self, app: Rota | None = None, url: str | None = None, clock: ManualClock | None = None, **settings: Any
@@ -157,12 +157,12 @@ class Harness:
             self.client = await self.app.connect()
             self.store = self.client.store
             config, meters = self.config, self.app.meters
-            self.reaper = HastyReaper(self.store, config.reaper, meters)
+            self.reaper = EagerReaper(self.store, config.reaper, meters)
             self.planner = Planner(self.store, self.app.registry.schedules.providers, config.poll, meters)
             self.promoter = Promoter(self.store, config.poll, meters)
-            self.conductor = Conductor(self.store, config.poll, meters)
+            self.conductor = ReplicaConductor(self.store, config.poll, meters)
             self.janitor = Janitor(self.store, config.janitor, meters)
-            self.watchman = Watchman(self.store, config.expect)
+            self.watchman = ExpectationWatcher(self.store, config.expect)
             await self.store.save_jobs(self.app.registry.definitions())
             declared = self.app.registry.schedules
             await declare_schedules(self.store, declared, declared.providers)
@@ -290,7 +290,7 @@ class Harness:
 
         async def taken_away() -> None:
             client = await self._open()
-            await HastyReaper(client.store, lease).step()
+            await EagerReaper(client.store, lease).step()
             worker.hear(await Heartbeat(client.store, worker.info, held, lease).step())
             await client.close()
 

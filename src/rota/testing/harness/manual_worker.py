@@ -12,7 +12,7 @@ from rota.core.jobs.pipelines import within
 from rota.core.progress.control_flow import HandedOver
 from rota.core.progress.notes import LogNote, Notes, ProgressNote, StepNote, encoded, hundredths
 from rota.core.progress.steps import StepState
-from rota.core.runs.claim import PLAIN, SUSPECTS, Ask, Claim, ClaimRequest, LimitedRequest, NeededRequest
+from rota.core.runs.claim import PLAIN, SUSPECTS, Claim, ClaimRequest, LimitedRequest, QueueRequest, RestrictedRequest
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import Enqueued, Run
 from rota.core.states import Outcome
@@ -55,7 +55,7 @@ class HandWorker:
     async def claim(self, wanted: int = 1, *, queues: Iterable[str] | None = None, solo: bool = True) -> HandWorker:
         """Claim up to `wanted` runs from each queue, and as many under limits, and as many with needs; returns itself.
         `claims` tells what."""
-        asks = tuple(Ask(queue, wanted) for queue in (self.info.queues if queues is None else queues))
+        asks = tuple(QueueRequest(queue, wanted) for queue in (self.info.queues if queues is None else queues))
         known = self._registry.known()
         found = await self._store.claim(ClaimRequest(self.id, asks, known, self._lease, SUSPECTS if solo else PLAIN))
         if solo:
@@ -65,7 +65,7 @@ class HandWorker:
             limited = LimitedRequest(*who, queues, known, self._lease, wanted, SUSPECTS, met)
             found += (await self._store.claim_limited(limited)).claims
             if met:
-                needed = NeededRequest(*who, queues, known, self._lease, wanted, SUSPECTS, met)
+                needed = RestrictedRequest(*who, queues, known, self._lease, wanted, SUSPECTS, met)
                 found += (await self._store.claim_needed(needed)).claims
         for claim in found:
             handler = self._registry.for_run(claim.job, claim.job_version)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from rota.core.progress.steps import StepDefinition, definition_of
-from rota.core.runs.dependencies import Related
+from rota.core.runs.dependencies import RelatedRun
 from rota.engine.handlers.context import Opened, stored
 from rota.engine.handlers.transaction import SyncTransaction, Transaction
 from rota.errors import Invalid, StepTwice, Unavailable
@@ -20,12 +20,12 @@ from rota.values.json import Limits
 T = TypeVar("T")
 
 
-class InlineDesk:
+class InlineBackend:
     """As strict as the real one."""
 
     stops_threads = False
 
-    def __init__(self, declared: Sequence[StepDefinition], limits: Limits, parents: Sequence[Related] = ()) -> None:
+    def __init__(self, declared: Sequence[StepDefinition], limits: Limits, parents: Sequence[RelatedRun] = ()) -> None:
         self._declared = declared
         self._parents = parents
         self._limits = limits
@@ -62,7 +62,7 @@ class InlineDesk:
         self._open.discard(id)
         self._seen.discard(id)
 
-    async def parents(self) -> Sequence[Related]:
+    async def parents(self) -> Sequence[RelatedRun]:
         return self._parents
 
     async def in_thread(self, call: Callable[[], Any]) -> Any:

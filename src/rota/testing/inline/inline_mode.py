@@ -20,7 +20,7 @@ from rota.client.client import Client, Order
 from rota.client.runs.enqueue import linked
 from rota.core.progress.control_flow import Cancelled, HandedOver
 from rota.core.runs.claim import Claim
-from rota.core.runs.dependencies import Need, Related, in_vain, is_met, written
+from rota.core.runs.dependencies import Dependency, RelatedRun, in_vain, is_met, written
 from rota.core.runs.options import new_run
 from rota.core.runs.run import Enqueued, NewRun
 from rota.core.states import RunState
@@ -30,8 +30,8 @@ from rota.errors import Unavailable, UnknownRun
 from rota.registry.jobs import Handler
 from rota.store import Store, new_id
 from rota.store.databases.database import drive
-from rota.testing.inline.inline_backend import InlineDesk
-from rota.testing.inline.no_database import AbsentDatabase
+from rota.testing.inline.inline_backend import InlineBackend
+from rota.testing.inline.no_database import NoDatabase
 from rota.values import json
 from rota.values.json import Limits
 
@@ -124,12 +124,12 @@ class Inlined:
             if run.skipped is None:
                 yield run, partial(self._call, one, [_related(earlier[n.run], n) for n in new.after])
 
-    def _call(self, one: _Prepared, parents: Sequence[Related]) -> Any:
+    def _call(self, one: _Prepared, parents: Sequence[RelatedRun]) -> Any:
         payload = one.handler.payload
         arguments = payload.arguments(one.new.payload)
         claim = _claim(one.new)
         if payload.wants_context:
-            desk = InlineDesk(one.handler.definition.steps, self._limits, parents)
+            desk = InlineBackend(one.handler.definition.steps, self._limits, parents)
             arguments[payload.wants_context] = context_for(one.handler.is_async)(claim, "inline", Standing(), desk)
         current_run.set(claim)
         return one.handler.call(**arguments)
@@ -157,9 +157,9 @@ class _Prepared(msgspec.Struct, frozen=True):
     new: NewRun
 
 
-def _related(run: InlineRun, need: Need) -> Related:
+def _related(run: InlineRun, need: Dependency) -> RelatedRun:
     on, otherwise = written(need.kind)
-    return Related(id=run.id, job=run.job, state=run.state, result=run.result, on=on, otherwise=otherwise)
+    return RelatedRun(id=run.id, job=run.job, state=run.state, result=run.result, on=on, otherwise=otherwise)
 
 
 def _claim(run: NewRun) -> Claim:
@@ -197,7 +197,7 @@ def _complete(coroutine: Coroutine[Any, Any, T]) -> T:
 
 class _InlineClient(Client):
     def __init__(self, app: Rota, inlined: Inlined) -> None:
-        super().__init__(Store(AbsentDatabase()), app.registry, app.config)
+        super().__init__(Store(NoDatabase()), app.registry, app.config)
         self._inlined = inlined
 
     async def enqueue(self, order: Order) -> Enqueued:

@@ -15,7 +15,7 @@ from rota.values.clock import Clock, HostClock
 T = TypeVar("T")
 
 
-class AbsentDatabase:
+class NoDatabase:
     def __init__(self) -> None:
         self.dialect = SQLITE
         self.clock: Clock = HostClock()

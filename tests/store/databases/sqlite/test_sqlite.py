@@ -358,7 +358,7 @@ def test_who_finds_the_file_locked_looks_often_and_gives_up_at_last(monkeypatch:
         now += seconds
 
     monkeypatch.setattr(sqlite, "time", SimpleNamespace(monotonic=lambda: now, sleep=sleep))
-    patience = sqlite.Patience()
+    patience = sqlite.BusyWait()
     for _ in range(2):
         began, tries = now, 0
         while patience(tries):

@@ -17,7 +17,7 @@ from rota.store.databases.database import Hint, HotForms, Row, Work
 from rota.store.databases.pinned_plans import PINNED, UNCOMPILED
 from rota.store.databases.postgres.notify import Listener, Notifier
 from rota.store.databases.postgres.postgres_hot import PostgresHotForms
-from rota.store.databases.postgres.stuck_connections import Silence
+from rota.store.databases.postgres.stuck_connections import StuckConnections
 from rota.store.databases.statements import POSTGRES, Statement, compile_sql, compile_statement
 from rota.values.clock import Clock, HostClock
 
@@ -130,7 +130,9 @@ class PostgresDatabase:
         self._notifier = Notifier(self._send_notification)
         self._listener: Listener | None = None
         self._aside: PostgresDatabase | None = None
-        self._silence = None if self._pooled else Silence(self.connect)  # a pooler's processes are not ours to ask for
+        self._silence = (
+            None if self._pooled else StuckConnections(self.connect)
+        )  # a pooler's processes are not ours to ask for
 
     async def connect(self) -> Connection:
         limit = self.deadline.total_seconds()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 from msgspec.structs import asdict, astuple
 
-from rota.core.runs.claim import Candidate, Claim, ClaimRequest, LimitedRequest, NeededRequest, Waiting
+from rota.core.runs.claim import Candidate, Claim, ClaimRequest, LimitedRequest, RestrictedRequest, WaitingRun
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import NewRun
 from rota.store.databases.columns import Column, Columns
@@ -109,25 +109,25 @@ class PostgresHotForms:
         values = {**_wanted(request), "needs": list(request.met.under_limits), "name": request.name}
         return allowed(await self._tx.fetch("open_keys", limit=limit, idle=_EMPTY_FOR, **values))
 
-    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[Waiting]:
+    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[WaitingRun]:
         values = {**_wanted(request), "needs": list(request.met.under_limits), "name": request.name}
         rows = await self._tx.fetch("limited_candidates", keys=list(asked), wanted=list(asked.values()), **values)
-        return [Waiting(key, str(id), solo, bool(is_open)) for key, id, solo, is_open in rows]
+        return [WaitingRun(key, str(id), solo, bool(is_open)) for key, id, solo, is_open in rows]
 
-    async def take(self, request: LimitedRequest | NeededRequest, run_ids: Sequence[str]) -> list[Claim]:
+    async def take(self, request: LimitedRequest | RestrictedRequest, run_ids: Sequence[str]) -> list[Claim]:
         ids = [(id,) for id in run_ids]
         rows = await self._tx.fetch("take_limited", ids, worker_id=request.worker_id, lease=request.lease)
         claims = {str(row[0]): Claim(*(str(row[0]), *row[1:], True)) for row in rows}
         return [claims[id] for id in run_ids if id in claims]
 
-    async def needed(self, request: NeededRequest, wanted: int) -> list[Candidate]:
+    async def needed(self, request: RestrictedRequest, wanted: int) -> list[Candidate]:
         met = request.met
         places = [0] * len(met.named) + [1] * len(met.plain)
         values = {**_wanted(request), "needs": list(met.all), "places": places, "wanted": wanted}
         rows = await self._tx.fetch("needed_candidates", **values)
         return [Candidate(rank, place, at, str(id), solo) for id, rank, place, at, solo in rows]
 
-    async def open_replicas(self, request: NeededRequest, wanted: int) -> list[Candidate]:
+    async def open_replicas(self, request: RestrictedRequest, wanted: int) -> list[Candidate]:
         values = {**_wanted(request), "needs": list(request.met.open_to), "name": request.name, "wanted": wanted}
         rows = await self._tx.fetch("open_replicas", walk=_REPLICAS + wanted, **values)
         return [Candidate(rank, place, at, str(id), solo, str(up)) for id, rank, place, at, solo, up in rows]
@@ -142,7 +142,7 @@ def _in_order(claims: list[Claim], queues: Sequence[str]) -> list[Claim]:
     return claims
 
 
-def _wanted(request: LimitedRequest | NeededRequest) -> dict[str, object]:
+def _wanted(request: LimitedRequest | RestrictedRequest) -> dict[str, object]:
     known = request.known
     return {
         "queues": list(request.queues),

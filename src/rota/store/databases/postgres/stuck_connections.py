@@ -27,7 +27,7 @@ where pid = any($1::int[]) and datname = current_database() and usename = curren
 """
 
 
-class Silence:
+class StuckConnections:
     """Calls say when they begin and end. One that the server knows nothing of loses its connection at once."""
 
     def __init__(self, connect: Callable[[], Awaitable[Connection]]) -> None:

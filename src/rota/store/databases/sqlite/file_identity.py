@@ -121,11 +121,13 @@ class OpenFile:
         what = self._difference()
         return what is None or (what == _LOG_DELETED and identity(self._log) is None)
 
-    def part(self) -> Left:
+    def part(self) -> ReplacedFile:
         """What is to be known of it when the path is opened again; a log beside another file is set aside."""
         was_deleted = self._file is not None and not _has_name(self._file)
         file = None if was_deleted else self._opened  # its number may be another file's as soon as it is closed
-        left = Left(self.path, file, FormerLog(self._log, self._opened_log), self._opened_index, self.was_overwritten)
+        left = ReplacedFile(
+            self.path, file, FormerLog(self._log, self._opened_log), self._opened_index, self.was_overwritten
+        )
         # Under the lock of all that have the former file open: of two, the second would set aside what is new.
         if left.is_beside_another:
             with suppress(apsw.BusyError), self.locks.writing():
@@ -160,7 +162,7 @@ class FormerLog:
         return self._opened is not None and identity(self._path) == self._opened
 
 
-class Left(NamedTuple):
+class ReplacedFile(NamedTuple):
     """What was open, and is no longer what the path leads to."""
 
     path: str
@@ -188,14 +190,14 @@ class Left(NamedTuple):
                 os.unlink(f"{self.path}-shm")
 
 
-class Openings:
+class OpenFiles:
     """All that this process has open of one path."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._files: dict[OpenFile, Callable[[], None]] = {}
         self._changed = threading.Condition()
-        self._left: Left | None = None
+        self._left: ReplacedFile | None = None
         self._contents: Contents | None = None
 
     def open(
@@ -267,12 +269,12 @@ class Openings:
             return False
 
 
-_all_openings: dict[str, Openings] = {}
+_all_openings: dict[str, OpenFiles] = {}
 
 
-def openings_of(path: str) -> Openings:
+def openings_of(path: str) -> OpenFiles:
     """`path` is absolute."""
-    return _all_openings.setdefault(path, Openings(path))
+    return _all_openings.setdefault(path, OpenFiles(path))
 
 
 def _in_child() -> None:

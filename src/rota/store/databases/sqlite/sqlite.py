@@ -39,7 +39,7 @@ _WORTH_A_CHECKPOINT = 1_000
 _LONG_LOG = 16_000  # pages: carried over although somebody waits, because there was no rest for long
 
 
-class Patience:
+class BusyWait:
     """Of who finds the file locked. SQLite's own looks ten times a second in the end: while others write without rest,
     it may miss each of their short gaps for as long as it waits.
     """
@@ -277,7 +277,7 @@ class _Connections:
             connection.execute(pragmas).fetchall()
             return connection
 
-        patience, openings = Patience(), openings_of(self._path)
+        patience, openings = BusyWait(), openings_of(self._path)
         openings.wait_for_others()
         file = openings.open(connect, patience, drop)
         return SqliteTx(file.connection, self._clock, file)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import msgspec
 
-from rota.core.runs.claim import Candidate, Claim, ClaimRequest, LimitedRequest, NeededRequest, Waiting
+from rota.core.runs.claim import Candidate, Claim, ClaimRequest, LimitedRequest, RestrictedRequest, WaitingRun
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import NewRun
 from rota.store.alerts import emit_signal
@@ -118,7 +118,7 @@ class SqliteHotForms:
         rows = await self._tx.fetch("open_keys", **values)
         return allowed(rows)
 
-    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[Waiting]:
+    async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[WaitingRun]:
         jobs, queues = await self._not_paused(request.known, request.queues)
         known = msgspec.json.encode(jobs).decode()
         found: list[tuple[int, int, str, str, int, int]] = []
@@ -128,15 +128,15 @@ class SqliteHotForms:
                 values = {"key": key, "queue": queue, "wanted": wanted, "known": known, "solo": request.solo}
                 rows = await self._tx.fetch("limited_candidates", needs=needs, name=request.name, **values)
                 found += [(rank, run_at, id, key, solo, is_open) for id, rank, run_at, solo, is_open in rows]
-        return [Waiting(key, id, solo, bool(is_open)) for _, _, id, key, solo, is_open in sorted(found)]
+        return [WaitingRun(key, id, solo, bool(is_open)) for _, _, id, key, solo, is_open in sorted(found)]
 
-    async def take(self, request: LimitedRequest | NeededRequest, run_ids: Sequence[str]) -> list[Claim]:
+    async def take(self, request: LimitedRequest | RestrictedRequest, run_ids: Sequence[str]) -> list[Claim]:
         ((claims,),) = await self._tx.fetch("limited_claims", ids=msgspec.json.encode(run_ids).decode())
         await self._tx.fetch("lease", claims=claims, worker_id=request.worker_id, lease=request.lease)
         await self._tx.fetch("take", claims=claims)
         return [Claim(*(*row, True)) for row in _decode_rows(claims)]
 
-    async def needed(self, request: NeededRequest, wanted: int) -> list[Candidate]:
+    async def needed(self, request: RestrictedRequest, wanted: int) -> list[Candidate]:
         jobs, queues = await self._not_paused(request.known, request.queues)
         named, found = set(request.met.named), list[Candidate]()
         values: dict[str, object] = {"known": _json(jobs), "solo": request.solo, "wanted": wanted}
@@ -146,7 +146,7 @@ class SqliteHotForms:
                 found += [Candidate(rank, int(need not in named), at, id, solo) for id, rank, at, solo in rows]
         return sorted(found)[:wanted]
 
-    async def open_replicas(self, request: NeededRequest, wanted: int) -> list[Candidate]:
+    async def open_replicas(self, request: RestrictedRequest, wanted: int) -> list[Candidate]:
         jobs, queues = await self._not_paused(request.known, request.queues)
         values: dict[str, object] = {"known": _json(jobs), "queues": _json(queues), "solo": request.solo}
         needs = _json(request.met.open_to)
