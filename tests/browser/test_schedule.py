@@ -60,7 +60,7 @@ async def test_the_ledger_tells_what_had_no_run_and_why(old: Dashboard, page: Pa
 
 
 async def test_what_if_runs_took_longer(old: Dashboard, page: Page) -> None:
-    await page.goto(f"{old.url}/schedules/news?tab=what-if")
+    await page.goto(f"{old.url}/schedules/news?tab=simulate")
     await page.get_by_label("Look ahead").select_option("7d")
     await page.get_by_label("Runs take").fill("9h")
     await page.get_by_label("Overlap").select_option("allow")

@@ -178,7 +178,7 @@ async def test_nothing_keeps_anybody_out(old: Dashboard, new_page: NewPage, sche
         "/schedules": "tbody tr[data-key]",
         "/schedules/news": ".schedules-calendar",
         "/schedules/news?tab=ledger&span=30": "tbody tr[data-key]",
-        "/schedules/news?tab=what-if": "form",
+        "/schedules/news?tab=simulate": "form",
         "/schedules/nightly/edit": ".schedules-said",
     }
     for width in (1280, 360):

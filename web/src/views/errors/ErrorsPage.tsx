@@ -6,8 +6,8 @@ import type { FaultGroup, FaultGroups } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { useParameter } from "../../router";
 import { Button, Card, EmptyState, PageHeader, ProblemNotice, shapeOf, useNow } from "../../ui";
-import { BulkDialog } from "../runs/Bulk";
-import { ErrorTable } from "./ErrorTable";
+import { BulkDialog } from "../runs/list/BulkDialog";
+import { GroupTable } from "./GroupTable";
 import "./errors.css";
 import { keyOf, tokensOf } from "./groups";
 import { errorsWords, viewName } from "./words";
@@ -57,7 +57,7 @@ export function ErrorsPage({ params }: { params: Record<string, string> }) {
             </div>
           </div>
         ) : (
-          <ErrorTable found={groups.data} opened={shown} onOpen={open} onRetry={setRetrying} />
+          <GroupTable found={groups.data} opened={shown} onOpen={open} onRetry={setRetrying} />
         )}
       </Card>}
       {retrying && <BulkDialog action="retry" tokens={tokensOf(retrying)} onClose={() => setRetrying(null)} onDone={() => undefined} />}

@@ -4,7 +4,7 @@ import type { Overview } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { Card, EmptyState, PageHeader, ProblemNotice } from "../../ui";
 import { AttentionCard } from "./AttentionCard";
-import { FiresCard } from "./FiresCard";
+import { NextRunsCard } from "./NextRunsCard";
 import { History, RangeSwitch, Throughput, usePast } from "./History";
 import { OverviewTiles } from "./OverviewTiles";
 import "./overview.css";
@@ -50,7 +50,7 @@ export function OverviewPage() {
           <AttentionCard overview={found} />
           <Throughput past={past} />
         </div>
-        <FiresCard fires={found?.next_fires} />
+        <NextRunsCard fires={found?.next_fires} />
       </div>
       <History past={past} />
     </>

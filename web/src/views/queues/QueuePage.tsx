@@ -5,8 +5,11 @@ import type { Queue, Worker } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { Link, withSearch } from "../../router";
 import { Card, Command, DataTable, PageHeader, ProblemNotice, Tile, Time, type Column } from "../../ui";
-import { Slots, WorkerBadge } from "../workers/parts";
-import { Oldest, QueueBadge, runsOf, Switch, useQueues, useServing } from "./parts";
+import { Slots, WorkerBadge } from "../workers/cells";
+import { useQueues, useServing } from "./hooks";
+import { runsOf } from "./links";
+import { PauseButton } from "./PauseButton";
+import { Oldest, QueueBadge } from "./QueueBadge";
 import { queuesWords, viewName } from "./words";
 import "../workers/workers.css";
 import "./queues.css";
@@ -36,7 +39,7 @@ export function QueuePage({ params }: { params: Record<string, string> }) {
           <>
             <Link className="button" to={withSearch("/audit", { kind: "queue", subject: name })}>{t.history}</Link>
             <Link className="button" to={runsOf(name)}>{t.toRuns}</Link>
-            {may && queue && <Switch queue={queue} />}
+            {may && queue && <PauseButton queue={queue} />}
           </>
         }
       />

@@ -7,8 +7,8 @@ import { useWords } from "../../i18n";
 import { Link, withSearch } from "../../router";
 import { Card, CopyButton, Duration, Facts, PageHeader, ProblemNotice, Time } from "../../ui";
 import { format } from "../runs/search";
-import { WorkerActions } from "./Actions";
-import { QueueNames, Slots, useAsked, WorkerBadge } from "./parts";
+import { WorkerActions } from "./WorkerActions";
+import { QueueNames, Slots, useAsked, WorkerBadge } from "./cells";
 import { viewName, workersWords } from "./words";
 import "./workers.css";
 

@@ -5,8 +5,8 @@ import type { Worker } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { Link } from "../../router";
 import { Card, DataTable, EmptyState, PageHeader, ProblemNotice, Time, type Column } from "../../ui";
-import { WorkerMenu } from "./Actions";
-import { QueueNames, Slots, useAsked, WorkerBadge } from "./parts";
+import { WorkerMenu } from "./WorkerActions";
+import { QueueNames, Slots, useAsked, WorkerBadge } from "./cells";
 import { viewName, workersWords } from "./words";
 import "./workers.css";
 
