@@ -1,4 +1,4 @@
-/** Everything that views are made of. */
+/** All components that views use. */
 export * from "./data/Badge";
 export * from "./forms/Button";
 export * from "./charts/Charts";

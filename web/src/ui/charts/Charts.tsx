@@ -1,4 +1,4 @@
-/** Small drawings of many numbers: outcomes in a row, a line without axes. */
+/** Small charts: outcome strip, sparkline and progress bar. */
 import { useWords } from "../../i18n";
 import { common } from "../../i18n/common";
 import { shapeOf, toneOf, type Shown, type Tone } from "../data/Badge";
@@ -8,7 +8,7 @@ export interface StripItem {
   title?: string;
 }
 
-/** The last outcomes, the newest on the right; each has its shape, so that colour is not all there is. */
+/** Strip of the last outcomes, newest on the right. Each outcome has a shape, so that colour is not the only difference. */
 export function OutcomeStrip({ items, most = 30 }: { items: StripItem[]; most?: number }) {
   const t = useWords(common);
   const shown = items.slice(-most);

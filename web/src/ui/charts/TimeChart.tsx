@@ -1,4 +1,4 @@
-/** Numbers over time, drawn with uPlot; the same numbers as a table for those who would rather read them. */
+/** Time series chart, drawn with uPlot. A table shows the same numbers. */
 import { useEffect, useRef, useState } from "react";
 import UPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -13,26 +13,26 @@ export interface Series {
   name: string;
   values: (number | null)[];
   tone: Tone;
-  /** Dashes tell lines of the same colour apart. */
+  /** Draw a dashed line, so that colour is not the only difference. */
   dashed?: boolean;
-  /** Filled down to zero. */
+  /** Fill the area down to zero. */
   area?: boolean;
 }
 
 interface TimeChartProps {
   label: string;
-  /** Seconds since 1970, growing. */
+  /** Unix timestamps in seconds, ascending. */
   times: number[];
   series: Series[];
   height?: number;
   format?: (value: number) => string;
   zone?: string | null;
-  /** Stacked: each on top of the ones before it. */
+  /** Stack each series on the previous ones. */
   stacked?: boolean;
 }
 
 const colour = (name: string) => {
-  // Through a canvas' own words: `light-dark()` is resolved for elements only.
+  // Browsers resolve `light-dark()` for elements only, so a probe element reads the colour for the canvas.
   const probe = document.createElement("span");
   probe.style.color = `var(${name})`;
   document.body.append(probe);
@@ -44,7 +44,7 @@ const colour = (name: string) => {
 const plain = (value: number) => value.toLocaleString();
 const translucent = (stroke: string) => stroke.replace(/^rgb\((.*)\)$/, "rgba($1, 0.14)");
 
-/** A value between two gaps is no line, but a point. */
+/** Draw a value between two gaps as a point: it has no neighbour to draw a line to. */
 const lonely = (plot: UPlot, index: number): number[] => {
   const values = plot.data[index]!;
   const found: number[] = [];
@@ -197,7 +197,7 @@ export function TimeChart({ label, times, series, height = 180, format = plain, 
   );
 }
 
-/** Hours of the day; where a day begins, its date below. */
+/** Format axis labels as hours, with the date below the first hour of a day. */
 function ticks(seconds: number[], step: number, locale: string, timeZone: string | undefined): string[] {
   const day = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", timeZone });
   const hour = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit", second: step < 60 ? "2-digit" : undefined, hourCycle: "h23", timeZone });

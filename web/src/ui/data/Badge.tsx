@@ -1,4 +1,4 @@
-/** A state: a shape, a word and a colour; any one of them is enough. */
+/** State badge: shape, word and colour. Each of them identifies the state alone. */
 import type { Outcome, RunState } from "../../api/schema";
 import { common } from "../../i18n/common";
 import { useWords } from "../../i18n";
@@ -42,7 +42,7 @@ const lookOf = (state: Shown): RunState => (state in AS_STATES ? AS_STATES[state
 export const toneOf = (state: Shown): Tone => TONES[lookOf(state)] ?? "idle";
 export const shapeOf = (state: Shown): string => SHAPES[lookOf(state)] ?? SHAPES.queued;
 
-/** `word`: what it is called here, if that is not the state's own name. */
+/** Badge of a run state. `word` replaces the name of the state. */
 export function StateBadge({ state, filled = false, word }: { state: Shown; filled?: boolean; word?: string }) {
   const t = useWords(common);
   return (
@@ -55,7 +55,7 @@ export function StateBadge({ state, filled = false, word }: { state: Shown; fill
   );
 }
 
-/** A word with a tone, for what is no run's state: `paused`, `alive`. Without a shape the word alone must do. */
+/** Badge for anything that is not a run state: `paused`, `alive`. The shape is optional. */
 export function Badge({ tone = "idle", shape, children }: { tone?: Tone; shape?: Shown; children: string }) {
   return (
     <span className={`badge filled tone-${tone}`}>

@@ -1,6 +1,6 @@
-/** A real table: sorted by its headers where that makes sense, walked with j and k, opened with Enter, chosen with x.
+/** Data table: sortable headers, j and k move, Enter opens a row, x selects it.
  *
- * Rows keep their place while the pointer is over them: what changed is drawn in place, what is new waits until it left.
+ * Rows keep their place while the pointer is over the table: changes are drawn in place, and new rows wait until the pointer leaves.
  */
 import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { useWords } from "../../i18n";
@@ -14,11 +14,11 @@ export interface Column<T> {
   name: string;
   cell: (row: T) => ReactNode;
   number?: boolean;
-  /** `low`: not on a phone; `lowest`: not on a small screen. */
+  /** `low` hides the column on phones, `lowest` on small screens too. */
   priority?: "low" | "lowest";
-  /** Cuts off what is too long; takes the room that is left. */
+  /** Clip long content; the column takes the remaining width. */
   clip?: boolean;
-  /** The first column names the row: a <th>. */
+  /** Sort key; makes the column header sortable. The first column is the row header (<th>). */
   sortBy?: (row: T) => string | number | null | undefined;
   width?: string;
 }
@@ -28,16 +28,16 @@ interface DataTableProps<T> {
   columns: Column<T>[];
   rows: T[] | undefined;
   rowKey: (row: T) => string;
-  /** Where Enter and a click lead. */
+  /** Address that Enter and a click open. */
   to?: (row: T) => string;
   chosen?: ReadonlySet<string>;
   onChoose?: (chosen: Set<string>) => void;
   nameOf?: (row: T) => string;
   empty?: ReactNode;
-  /** How many rows are drawn while the first ones are on their way. */
+  /** Number of placeholder rows while the first page loads. */
   expected?: number;
   footer?: ReactNode;
-  /** What is shown answers another question; the right rows are on their way. */
+  /** The rows belong to the previous query; the new ones are loading. */
   old?: boolean;
 }
 
@@ -156,7 +156,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
   );
 }
 
-/** Only what has to be scrolled can be focused for it. */
+/** Scrollable wrapper, focusable only if it is too narrow for the table. */
 function Wrap({ children }: { children: ReactNode }) {
   const box = useRef<HTMLDivElement>(null);
   const [wide, setWide] = useState(false);
@@ -222,7 +222,7 @@ function sorted<T>(rows: T[] | undefined, columns: Column<T>[], sorting: Sorting
   });
 }
 
-/** The rows as they are; while the pointer is over them, in the order they had, without those that came since. */
+/** Return the rows; while the pointer is over the table, in their previous order and without new ones. */
 function useStill<T>(rows: T[] | undefined, rowKey: (row: T) => string, hold: boolean): T[] | undefined {
   const order = useRef<string[]>([]);
   return useMemo(() => {
@@ -230,14 +230,14 @@ function useStill<T>(rows: T[] | undefined, rowKey: (row: T) => string, hold: bo
     const keys = rows.map(rowKey);
     const byKey = new Map(rows.map((row, index) => [keys[index]!, row]));
     const stays = order.current.filter((key) => byKey.has(key));
-    // Another list altogether is no change of this one.
+    // A different list replaces the rows at once.
     if (!hold || !stays.length || stays.length < order.current.length / 2) {
       order.current = keys;
       return rows;
     }
     const last = keys.indexOf(stays[stays.length - 1]!);
     const known = new Set(stays);
-    const below = keys.slice(last + 1).filter((key) => !known.has(key)); // more of them, asked for
+    const below = keys.slice(last + 1).filter((key) => !known.has(key)); // the next page, requested by the user
     order.current = [...stays, ...below];
     return order.current.map((key) => byKey.get(key)!);
     // eslint-disable-next-line
@@ -251,7 +251,7 @@ interface MoreProps {
   onMore: () => void;
 }
 
-/** Below a list that comes by the page. */
+/** Footer of a paged list. */
 export function Pagination({ count, hasMore, loading, onMore }: MoreProps) {
   const t = useWords(common);
   return (

@@ -1,4 +1,4 @@
-/** A JSON value to look through: whole numbers exact, secrets as hidden as the server sent them. */
+/** JSON viewer. Integers are exact, and secrets stay hidden as the server sent them. */
 import { useState } from "react";
 import { writeJson } from "../../api/json";
 import { useWords } from "../../i18n";

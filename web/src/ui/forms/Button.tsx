@@ -1,4 +1,4 @@
-/** Buttons; a `danger` one does what cannot be undone. */
+/** Buttons. `danger` marks an action that cannot be undone. */
 import { useState, type ButtonHTMLAttributes } from "react";
 import { useWords } from "../../i18n";
 import { common } from "../../i18n/common";
@@ -9,7 +9,7 @@ export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   icon?: IconName;
   small?: boolean;
   busy?: boolean;
-  /** Its name, if it shows an icon only. */
+  /** Accessible name of an icon-only button. */
   label?: string;
 }
 
@@ -34,7 +34,7 @@ export function CopyButton({ text, label }: { text: string; label?: string }) {
   return <Button look="plain" small icon={copied ? "check" : "copy"} label={copied ? t.copied : (label ?? t.copy)} onClick={() => void copy()} />;
 }
 
-/** A line to type in a terminal. */
+/** Terminal command with a copy button. */
 export function Command({ text }: { text: string }) {
   return (
     <div className="command">

@@ -1,4 +1,4 @@
-/** Fields of forms: a name, what goes in, and what is wrong with it. */
+/** Form fields: a label, an input and an error message. */
 import { useId, type ReactElement, type ReactNode, cloneElement } from "react";
 import { Icon } from "../icons";
 
@@ -9,7 +9,7 @@ interface FieldProps {
   children: ReactElement<{ id?: string; "aria-describedby"?: string; "aria-invalid"?: boolean; className?: string }>;
 }
 
-/** Around one `<input>`, `<select>` or `<textarea>`. */
+/** Label, hint and error of one `<input>`, `<select>` or `<textarea>`. */
 export function Field({ name, hint, wrong, children }: FieldProps) {
   const id = useId();
   return (
@@ -35,7 +35,7 @@ interface SearchBoxProps {
   onChange: (value: string) => void;
   onEnter?: (value: string) => void;
   placeholder?: string;
-  /** The key that leads here: the first search box of a page that names it gets it. */
+  /** Shortcut key that focuses this box. The first search box of a page with that key wins. */
   shortcut?: string;
 }
 
@@ -68,7 +68,7 @@ export interface Chip {
   value?: string;
 }
 
-/** What narrows a list down; each can be taken away. */
+/** Active filters as chips, each with a button to remove it. */
 export function FilterChips({ chips, onRemove, removeLabel }: { chips: Chip[]; onRemove: (id: string) => void; removeLabel: (name: string) => string }) {
   if (!chips.length) return null;
   return (
@@ -85,7 +85,7 @@ export function FilterChips({ chips, onRemove, removeLabel }: { chips: Chip[]; o
   );
 }
 
-/** Some of several, each on or off. */
+/** Toggle buttons for a choice of several values. */
 export function ChoiceChips<T extends string>({ choices, chosen, onChange, label }: { choices: { id: T; name: ReactNode }[]; chosen: readonly T[]; onChange: (chosen: T[]) => void; label: string }) {
   return (
     <div className="chips" role="group" aria-label={label}>

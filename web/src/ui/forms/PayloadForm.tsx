@@ -1,4 +1,4 @@
-/** A payload: fields drawn from the job's JSON Schema, or the JSON itself where the schema says too little. */
+/** Payload form: fields from the job's JSON Schema, or plain JSON if the schema is too complex. */
 import { useState } from "react";
 import { parseJson, writeJson } from "../../api/json";
 import { useWords, words } from "../../i18n";
@@ -21,25 +21,25 @@ export interface JsonSchema {
 
 const formWords = words({
   en: {
-    asJson: "Write it as JSON",
-    asForm: "Fill in fields",
+    asJson: "Edit as JSON",
+    asForm: "Edit as form",
     payload: "Payload",
-    notJson: "This is no JSON",
-    notObject: "A payload is a JSON object",
-    unset: "not given",
-    needed: "needed",
-    asDefault: (value: string) => `${value} if not given`,
+    notJson: "This is not JSON",
+    notObject: "A payload must be a JSON object",
+    unset: "not set",
+    required: "required",
+    asDefault: (value: string) => `default ${value}`,
     json: "JSON",
   },
   zh: {
-    asJson: "用 JSON 编写",
-    asForm: "填写字段",
+    asJson: "以 JSON 编辑",
+    asForm: "以表单编辑",
     payload: "载荷",
     notJson: "这不是 JSON",
-    notObject: "载荷是一个 JSON 对象",
+    notObject: "载荷必须是 JSON 对象",
     unset: "未填写",
-    needed: "必填",
-    asDefault: (value: string) => `未填写时为 ${value}`,
+    required: "必填",
+    asDefault: (value: string) => `默认值 ${value}`,
     json: "JSON",
   },
 });
@@ -49,13 +49,13 @@ type Payload = Record<string, unknown>;
 interface PayloadFormProps {
   schema: JsonSchema | null | undefined;
   value: Payload;
-  /** Called with null while what is written is no payload. */
+  /** Called with null while the input is not a valid payload. */
   onChange: (payload: Payload | null) => void;
-  /** Where the server found something wrong: the pointer of a problem, `#/payload/name`. */
+  /** Error from the server, located by its JSON pointer: `#/payload/name`. */
   wrong?: { pointer?: string; detail: string } | null;
 }
 
-/** A key that changes starts it anew: give it the job's name. */
+/** Form for one job's payload. Set `key` to the job's name, so that another job resets the form. */
 export function PayloadForm({ schema, value, onChange, wrong }: PayloadFormProps) {
   const t = useWords(formWords);
   const fields = Object.entries(schema?.properties ?? {});
@@ -72,7 +72,7 @@ export function PayloadForm({ schema, value, onChange, wrong }: PayloadFormProps
             key={name}
             name={name}
             schema={part}
-            needed={schema?.required?.includes(name) ?? false}
+            required={schema?.required?.includes(name) ?? false}
             value={value[name]}
             wrong={place === name || place.startsWith(`${name}/`) ? wrong!.detail : null}
             onChange={(next) => {
@@ -127,23 +127,23 @@ function read(text: string): unknown {
 interface PropertyProps {
   name: string;
   schema: JsonSchema;
-  needed: boolean;
+  required: boolean;
   value: unknown;
   wrong: string | null;
   onChange: (value: unknown) => void;
 }
 
-/** The one kind of value that a schema allows besides null; nothing if it is not so simple. */
+/** Return the schema of the only type that is allowed besides null; otherwise the schema itself. */
 function kindOf(schema: JsonSchema): JsonSchema {
   const some = schema.anyOf?.filter((part) => part.type !== "null");
   if (some?.length === 1) return { ...some[0], default: schema.default, description: schema.description };
   return schema;
 }
 
-function Property({ name, schema: given, needed, value, wrong, onChange }: PropertyProps) {
+function Property({ name, schema: given, required, value, wrong, onChange }: PropertyProps) {
   const t = useWords(formWords);
   const schema = kindOf(given);
-  const hint = [schema.description, needed ? t.needed : schema.default !== undefined ? t.asDefault(writeJson(schema.default)) : null].filter(Boolean).join(" · ");
+  const hint = [schema.description, required ? t.required : schema.default !== undefined ? t.asDefault(writeJson(schema.default)) : null].filter(Boolean).join(" · ");
   const about = { name, hint: hint || undefined, wrong };
   if (schema.enum) {
     return (
@@ -163,7 +163,7 @@ function Property({ name, schema: given, needed, value, wrong, onChange }: Prope
     case "string":
       return (
         <Field {...about}>
-          <input value={value === undefined ? "" : String(value)} onChange={(event) => onChange(event.target.value || (needed ? "" : undefined))} />
+          <input value={value === undefined ? "" : String(value)} onChange={(event) => onChange(event.target.value || (required ? "" : undefined))} />
         </Field>
       );
     case "boolean":
@@ -188,7 +188,7 @@ interface JsonFieldProps {
   numeric: boolean;
 }
 
-/** Numbers, lists and the rest as JSON: so that no number loses a digit. */
+/** Parse numbers, lists and objects as JSON, so that no number loses a digit. */
 function JsonField({ about, value, onChange, numeric }: JsonFieldProps) {
   const t = useWords(formWords);
   const [text, setText] = useState(value === undefined ? "" : writeJson(value));
@@ -197,7 +197,7 @@ function JsonField({ about, value, onChange, numeric }: JsonFieldProps) {
     setText(next);
     const found = next.trim() ? read(next) : undefined;
     setBad(!!next.trim() && found === undefined);
-    onChange(next.trim() && found === undefined ? next : found); // the server says what is wrong with a text there
+    onChange(next.trim() && found === undefined ? next : found); // let the server report the type error
   };
   return (
     <Field {...about} wrong={bad ? t.notJson : about.wrong}>

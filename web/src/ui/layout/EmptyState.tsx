@@ -1,4 +1,4 @@
-/** Why there is nothing here, and what to do next. */
+/** Empty state: the reason and the next step. */
 import type { ReactNode } from "react";
 import { Command } from "../forms/Button";
 

@@ -1,4 +1,4 @@
-/** What went wrong, in the place where it did; the rest of the page stays. */
+/** Error message in place; the rest of the page stays. */
 import type { Problem } from "../../api/problem";
 import { useWords } from "../../i18n";
 import { common } from "../../i18n/common";

@@ -1,10 +1,10 @@
-/** The name of a page, what it is about, and what can be done with it. */
+/** Page header: title, description and actions. */
 import { useEffect, type ReactNode } from "react";
 import { Link } from "../../router";
 
 interface PageHeaderProps {
   title: string;
-  /** Instead of the title's text, where more than a text is shown. */
+  /** Heading to show instead of the plain title. */
   heading?: ReactNode;
   about?: ReactNode;
   back?: { to: string; name: string };
@@ -31,7 +31,7 @@ export function PageHeader({ title, heading, about, back, actions }: PageHeaderP
   );
 }
 
-/** A part of a page with a name. */
+/** Section of a page with a title. */
 export function Card({ title, actions, children, bare = false }: { title?: ReactNode; actions?: ReactNode; children: ReactNode; bare?: boolean }) {
   return (
     <section className="card">
@@ -46,7 +46,7 @@ export function Card({ title, actions, children, bare = false }: { title?: React
   );
 }
 
-/** Names and what they are, in two columns. */
+/** List of names and values in two columns. */
 export function Facts({ items }: { items: ([name: string, value: ReactNode] | false | null | undefined)[] }) {
   return (
     <dl className="facts">

@@ -1,4 +1,4 @@
-/** Parts of a page of which one is shown; which one is in the address. */
+/** Tabs. The address holds the selected one. */
 import type { ReactNode } from "react";
 import { Tab, TabList, TabPanel, Tabs as AriaTabs } from "react-aria-components";
 import { useParameter } from "../../router";

@@ -1,4 +1,4 @@
-/** One number that matters, and the way to the rows behind it. */
+/** Tile with one number and a link to its rows. */
 import type { ReactNode } from "react";
 import { Link } from "../../router";
 import type { Tone } from "../data/Badge";

@@ -1,4 +1,4 @@
-/** Dialogs: one that asks before something is done names the object, how many, and what follows from it. */
+/** Dialogs. A confirmation names the object, the count and the consequence. */
 import type { ReactNode } from "react";
 import { Dialog as AriaDialog, Heading, Modal, ModalOverlay } from "react-aria-components";
 import type { Problem } from "../../api/problem";
@@ -12,7 +12,7 @@ interface DialogProps {
   open: boolean;
   onClose: () => void;
   wide?: boolean;
-  /** It asks something that should be answered: a click beside it does not close it. */
+  /** Ask for an answer: a click outside does not close the dialog. */
   alert?: boolean;
   children: ReactNode;
 }
@@ -35,9 +35,9 @@ interface ConfirmProps {
   title: string;
   open: boolean;
   onClose: () => void;
-  /** What follows: `Handlers that run are asked to stop…` */
+  /** Consequence of the action: `Running handlers are asked to stop…` */
   consequence: ReactNode;
-  /** What the button says: `Cancel 3 runs`. */
+  /** Label of the confirm button: `Cancel 3 runs`. */
   action: string;
   onConfirm: () => void;
   danger?: boolean;

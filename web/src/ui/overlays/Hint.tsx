@@ -1,4 +1,4 @@
-/** More words about a button, on hover and on focus. */
+/** Tooltip of a button, on hover and focus. */
 import type { ReactNode } from "react";
 import { Button, Tooltip, TooltipTrigger, type ButtonProps } from "react-aria-components";
 

@@ -1,4 +1,4 @@
-/** A button that opens a list of things to do, or to choose one of. */
+/** Button that opens a menu of actions or choices. */
 import { Button as AriaButton, Menu as AriaMenu, MenuItem, MenuTrigger, Popover } from "react-aria-components";
 import { Icon, type IconName } from "../icons";
 
@@ -12,11 +12,11 @@ export interface MenuEntry {
 interface MenuProps {
   label: string;
   icon?: IconName;
-  /** What the button shows besides the icon. */
+  /** Text of the button, next to the icon. */
   text?: string;
   entries: MenuEntry[];
   onAction: (id: string) => void;
-  /** The one that holds, if it is a choice. */
+  /** Id of the selected entry, if the menu is a choice. */
   chosen?: string;
   className?: string;
 }

@@ -1,4 +1,4 @@
-/** Short words about what was done, with a way back where there is one. */
+/** Short messages about a finished action, with undo where possible. */
 import { createContext, useCallback, useContext, useMemo, useState, type ReactNode } from "react";
 import { problemOf } from "../../api/problem";
 import { useWords } from "../../i18n";
@@ -9,7 +9,7 @@ import { Button } from "../forms/Button";
 export interface Toast {
   text: string;
   tone?: Tone;
-  /** Puts it back as it was. */
+  /** Undo the action. */
   undo?: () => void;
 }
 
@@ -19,7 +19,7 @@ interface Shown extends Toast {
 
 interface Toaster {
   say: (toast: Toast | string) => void;
-  /** For what a command threw. */
+  /** Show the error that a command threw. */
   complain: (error: unknown) => void;
 }
 

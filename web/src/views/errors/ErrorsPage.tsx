@@ -1,4 +1,4 @@
-/** What went wrong, grouped: two thousand failures are three errors. */
+/** Errors page: failed runs in error groups. */
 import { useState } from "react";
 import type { Page } from "../../api/client";
 import { useGet } from "../../api/hooks";
@@ -27,7 +27,7 @@ export function ErrorsPage({ params }: { params: Record<string, string> }) {
   const [opened, open] = useParameter("open");
   const [retrying, setRetrying] = useState<FaultGroup | null>(null);
   const range: Range = chosen !== null && chosen in RANGES ? (chosen as Range) : USUAL;
-  // To the minute, so that the question stays the same for a while.
+  // Round to the minute, so that the query key stays the same.
   const since = Math.floor(useNow() / 60_000) * 60_000 - RANGES[range];
   const question = { since: new Date(since).toISOString(), job, limit: MOST };
   const groups = useGet<FaultGroups>("runs", "/errors", question, { keep: true, rest: 250, every: 30_000 });

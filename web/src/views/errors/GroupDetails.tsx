@@ -1,4 +1,4 @@
-/** One group, opened: when its runs went wrong, how they ended, and the newest error with its own frames first. */
+/** Details of an error group: runs over time, outcomes and the newest error. */
 import { useMemo } from "react";
 import { useGet } from "../../api/hooks";
 import type { FaultGroup, Run } from "../../api/schema";

@@ -1,4 +1,4 @@
-/** Groups of errors, each with its runs over time; opened, it shows the newest of them. */
+/** Table of error groups. An expanded group shows its newest run. */
 import { Fragment, useEffect, useMemo, useRef, useState } from "react";
 import { useMay } from "../../api/hooks";
 import type { FaultGroup, FaultGroups } from "../../api/schema";
@@ -100,7 +100,7 @@ export function GroupTable({ found, opened, onOpen, onRetry }: TableProps) {
   );
 }
 
-/** How many columns there are: fewer on a small screen, and one that spans more than there are would make more. */
+/** Return the number of visible columns. A larger colspan would add columns on small screens. */
 function useSpanned(may: boolean): number {
   const [phone, small] = useMemo(() => ["(max-width: 40rem)", "(max-width: 60rem)"].map((query) => window.matchMedia(query)), []);
   const [, changed] = useState(0);

@@ -1,4 +1,4 @@
-/** What can be done to a job as a whole. */
+/** Actions on a job. */
 import { useState } from "react";
 import { api, part } from "../../api/client";
 import { useCommand } from "../../api/hooks";

@@ -1,4 +1,4 @@
-/** Every job: how it stands, and how it went so far. */
+/** List of jobs with their state and statistics. */
 import { useEffect, useRef, useState } from "react";
 import { part, type Page } from "../../api/client";
 import { useGet, useMay } from "../../api/hooks";
@@ -77,7 +77,7 @@ export function Rate({ share }: { share: number | null }) {
   return <span className={tone ? `jobs-rate tone-${tone}` : undefined}>{percent(share)}</span>;
 }
 
-/** Asked for when the row comes into sight: a thousand jobs are a thousand questions. */
+/** Load statistics when the row becomes visible: each job is one request. */
 function Stat({ job, of }: { job: Job; of: (stats: JobStats) => React.ReactNode }) {
   const here = useRef<HTMLSpanElement>(null);
   const [seen, setSeen] = useState(false);

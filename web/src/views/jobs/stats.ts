@@ -4,7 +4,7 @@ import { useGet } from "../../api/hooks";
 import type { JobStats } from "../../api/schema";
 import { duration, type Tone } from "../../ui";
 
-/** Of all its runs that ever ended; asked for again now and then, because each job is a question. */
+/** Statistics of all finished runs. Polled, because each job is one request. */
 export function useStats(job: string, seen = true) {
   return useGet<JobStats>(null, `/jobs/${part(job)}/stats`, {}, { enabled: seen, every: 10_000 });
 }

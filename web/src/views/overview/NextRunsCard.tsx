@@ -1,4 +1,4 @@
-/** What schedules will do next, counted down. */
+/** Next runs of all schedules, with countdowns. */
 import { part } from "../../api/client";
 import type { NextFire } from "../../api/schema";
 import { useWords } from "../../i18n";

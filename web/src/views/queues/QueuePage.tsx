@@ -1,4 +1,4 @@
-/** One queue: what is in it, who takes from it, and why it stands still if it does. */
+/** Page of one queue: its runs, its workers, and why it is stopped. */
 import { part, type Page } from "../../api/client";
 import { useGet, useMay } from "../../api/hooks";
 import type { Queue, Worker } from "../../api/schema";
@@ -103,5 +103,5 @@ function Serving({ name, workers }: { name: string; workers: Worker[] }) {
   );
 }
 
-/** A name as it can be typed into a terminal. */
+/** Quote a name for the shell. */
 const shellWord = (text: string) => (/^[\w.@%+:,/-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`);

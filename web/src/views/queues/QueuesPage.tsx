@@ -1,4 +1,4 @@
-/** Where runs wait: how many, since when, and whether anybody takes them. */
+/** List of queues: waiting runs, longest wait and workers. */
 import { part } from "../../api/client";
 import { useMay } from "../../api/hooks";
 import type { Queue } from "../../api/schema";

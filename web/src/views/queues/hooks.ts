@@ -7,7 +7,7 @@ export function useQueues() {
   return useGet<Page<Queue>>("queues", "/queues", {}, { rest: 300 });
 }
 
-/** Alive, and with this queue among theirs. */
+/** Return a function that lists the live workers of a queue. */
 export function useServing(): ((queue: string) => Worker[]) | undefined {
   const workers = useGet<Page<Worker>>("workers", "/workers", {}, { every: 10_000, rest: 1_000 });
   const alive = workers.data?.items.filter((worker) => worker.state === "working" || worker.state === "draining");

@@ -1,4 +1,4 @@
-/** The next plan times, with what daylight saving does to them. */
+/** Table of the next plan times, with marks for clock changes. */
 import type { Fire } from "../../api/schema";
 import { useLocale, useWords } from "../../i18n";
 import { common } from "../../i18n/common";

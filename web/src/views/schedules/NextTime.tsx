@@ -5,7 +5,7 @@ import { Time, relative, useAbsolute, useNow } from "../../ui";
 import type { Schedule } from "./types";
 import { schedulesWords } from "./words";
 
-/** `17 Nov, 09:00 CET`, in the schedule's own zone, whatever the switch says. */
+/** Format `17 Nov, 09:00 CET` in the schedule's zone, whatever zone is selected. */
 function useInZone(zone: string): (at: string) => string {
   const locale = useLocale();
   const format = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone: zone, timeZoneName: "short" });

@@ -1,4 +1,4 @@
-/** The same attempts as a table, for those who would rather read them. */
+/** Table of the attempts in the timeline. */
 import { useMemo } from "react";
 import type { TimelineAttempt } from "../../api/schema";
 import { useWords } from "../../i18n";

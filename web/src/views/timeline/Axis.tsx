@@ -1,4 +1,4 @@
-/** Around the bars: the axis above them, the lines behind them, and what is told of the one that is pointed at. */
+/** Axis, grid lines and details popup of the timeline. */
 import { useCallback, useMemo } from "react";
 import { useLocale, useWords } from "../../i18n";
 import { common } from "../../i18n/common";

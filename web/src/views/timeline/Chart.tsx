@@ -1,4 +1,4 @@
-/** The timeline itself: lanes of bars over a range of time, moved with pointer, wheel and keys. */
+/** Timeline chart: lanes of bars, moved with pointer, wheel and keys. */
 import { memo, useMemo, useRef, useState, type KeyboardEvent, type MouseEvent, type PointerEvent } from "react";
 import { useWords } from "../../i18n";
 import { href, Link, navigate } from "../../router";
@@ -38,7 +38,7 @@ export function TimelineChart({ by, rows, range, still, onPoint }: ChartProps) {
   const found = useMemo(() => find(lanes, here), [lanes, here]);
   const { from, to, span, now } = range;
   const x = (at: number) => ((at - from) / span) * width;
-  // Drawn from a fixed instant on, and a bit more than is seen: to move it, it needs not be drawn again.
+  // Draw from a fixed instant and beyond the visible range, so that panning needs no redraw.
   const base = Math.floor(from / (span / 4)) * (span / 4);
   const attempts = useMemo(() => rows.reduce((total, row) => total + row.bars.length, 0), [rows]);
 
@@ -134,7 +134,7 @@ const Names = memo(function Names({ lanes, by }: { lanes: Placed[]; by: By }) {
 
 const isMild = (by: By) => by !== "schedule";
 
-/** Where Enter and a click lead. */
+/** Address that Enter and a click open. */
 const placeOf = (item: Item, by: By) => ("bar" in item ? `/runs/${item.bar.attempt.run_id}` : laneLink(by, item.row.name));
 
 function find(lanes: Placed[], key: string | null): Item | null {

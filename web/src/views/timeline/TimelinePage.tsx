@@ -1,4 +1,4 @@
-/** When things ran, how long, what overlapped, and what is to come. */
+/** Timeline page: attempts over time, overlaps and planned runs. */
 import { useMemo, useState } from "react";
 import { useGet } from "../../api/hooks";
 import type { Timeline } from "../../api/schema";
@@ -15,7 +15,7 @@ import "./timeline.css";
 import { timelineWords, viewName } from "./words";
 
 const MOST = 5_000;
-/** With more than that, every change would be a large answer: they are asked for less often. */
+/** Above this count an answer is large, so changes are requested less often. */
 const MANY = 1_000;
 const SELDOM = 4_000;
 const SPANS = [900, 3_600, 21_600, 86_400] as const;

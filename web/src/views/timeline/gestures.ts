@@ -1,8 +1,8 @@
-/** Pointer, wheel and window: what moves the timeline, and how much of it is in sight. */
+/** Pointer and wheel input of the timeline, and its visible size. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState, type PointerEvent, type RefObject } from "react";
 import type { TimeRange } from "./range";
 
-/** Drawn along with the pointer; what was moved is no click. */
+/** Drag to pan. A drag does not count as a click. */
 export function useDrag(box: RefObject<HTMLDivElement | null>, range: TimeRange, width: number) {
   const from = useRef<{ id: number; x: number; moved: boolean } | null>(null);
   const wasMoved = useRef(false);
@@ -36,7 +36,7 @@ export function useDrag(box: RefObject<HTMLDivElement | null>, range: TimeRange,
   };
 }
 
-/** With Ctrl it zooms, with Shift or sideways it moves; the plain wheel is the page's. */
+/** Zoom with Ctrl + wheel, pan with Shift + wheel or sideways. The plain wheel scrolls the page. */
 export function useWheel(box: RefObject<HTMLDivElement | null>, range: TimeRange): void {
   const latest = useRef(range);
   latest.current = range;
@@ -79,7 +79,7 @@ export function useNarrow(): boolean {
   return narrow;
 }
 
-/** Which part of the lanes the window shows, to a hundred pixels. */
+/** Return the visible part of the lanes, rounded to 100 pixels to limit redraws. */
 export function useSight(box: RefObject<HTMLDivElement | null>): [number, number] {
   const [sight, setSight] = useState<[number, number]>([0, 2_000]);
   useEffect(() => {

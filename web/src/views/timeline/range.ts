@@ -1,4 +1,4 @@
-/** Which range of time is shown: it follows the present until somebody moves it. Kept in the address. */
+/** Time range of the timeline. It follows the current time until somebody moves it. The address holds it. */
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { navigate, usePlace, withSearch } from "../../router";
 import { useNow } from "../../ui";
@@ -7,13 +7,13 @@ const SECOND = 1_000;
 const USUAL = 3_600 * SECOND;
 const SHORTEST = 10 * SECOND;
 const LONGEST = 31 * 86_400 * SECOND;
-/** So much of what is shown is still to come. */
+/** Share of the range that lies in the future. */
 const AHEAD = 0.15;
 const REST = 250;
 
 interface Chosen {
   span: number;
-  /** Where it ends; `null` follows the present. */
+  /** End of the range; `null` follows the current time. */
   to: number | null;
 }
 
@@ -23,9 +23,9 @@ export interface TimeRange {
   span: number;
   now: number;
   following: boolean;
-  /** `at`: the share of the width that stays where it is. */
+  /** `at` is the fixed point, as a share of the width. */
   zoom: (factor: number, at?: number) => void;
-  /** By so much of what is shown. */
+  /** Move by this share of the range. */
   pan: (share: number) => void;
   show: (span: number) => void;
   follow: () => void;
@@ -44,7 +44,7 @@ const written = ({ span, to }: Chosen) => ({
   to: to === null ? null : new Date(Math.round(to / SECOND) * SECOND).toISOString().replace(".000Z", "Z"),
 });
 
-/** `still`: somebody points at something, which must not move meanwhile. */
+/** Return the time range. `still` freezes it while the pointer is over an item. */
 export function useTimeRange(still: boolean): TimeRange {
   const { search, path } = usePlace();
   const [chosen, setChosen] = useState(() => read(search));
@@ -54,7 +54,7 @@ export function useTimeRange(still: boolean): TimeRange {
     const there = read(search);
     const told = JSON.stringify(written(there));
     if (told === own.current) return;
-    own.current = told; // somebody went back, or followed a link
+    own.current = told; // the user went back, or followed a link
     setChosen(there);
   }, [search]);
   useEffect(() => {
@@ -101,7 +101,7 @@ export function useTimeRange(still: boolean): TimeRange {
   );
 }
 
-/** What to ask for: half as much more on each side, and the same for a while, however it is moved. */
+/** Return the range to request: half a span more on each side, rounded, so that small moves need no new request. */
 export function asked(from: number, span: number): { from: string; to: string } {
   const step = Math.max(SECOND, span / 4);
   const first = Math.floor((from - span / 2) / step) * step;
@@ -110,7 +110,7 @@ export function asked(from: number, span: number): { from: string; to: string } 
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800].map((each) => each * SECOND);
 
-/** Instants for the axis, on whole hours and days of the zone that is shown. */
+/** Return the ticks of the axis, on whole hours and days of the shown zone. */
 export function ticks(from: number, to: number, most: number, zone: string | undefined): { times: number[]; step: number } {
   const step = STEPS.find((each) => (to - from) / each <= most) ?? STEPS[STEPS.length - 1]!;
   const offset = offsetOf(from, zone);

@@ -1,4 +1,4 @@
-/** What of a worker can be changed while it works. */
+/** Dialog for the settings of a running worker. */
 import { useState } from "react";
 import { api, part, type Page } from "../../api/client";
 import { useCommand } from "../../api/hooks";
@@ -13,7 +13,7 @@ const written = (queues: Record<string, number>) =>
     .map(([name, weight]) => (weight === 1 ? name : `${name}=${weight}`))
     .join(" ");
 
-/** `default mail=3`, or nothing if that cannot be. */
+/** Parse `default mail=3`; return null if it is not valid. */
 function queuesOf(text: string): Record<string, number> | null {
   const found: Record<string, number> = {};
   for (const word of text.split(/[\s,]+/).filter(Boolean)) {

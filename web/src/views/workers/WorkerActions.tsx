@@ -1,4 +1,4 @@
-/** What can be asked of a worker. It hears of it with its next heartbeat. */
+/** Actions on a worker. It receives them with its next heartbeat. */
 import { useState } from "react";
 import { api, part, type Page } from "../../api/client";
 import { useCommand } from "../../api/hooks";
@@ -11,7 +11,7 @@ import { workersWords } from "./words";
 type Verb = "drain" | "resume" | "stop";
 type Asking = "drain" | "stop" | "settings";
 
-/** Asked to drain, it may be asked to go on before it has heard of it. */
+/** A worker can be resumed before it has received the request to drain. */
 const rests = (worker: Worker) => worker.state === "draining" || worker.asked?.state === "draining";
 
 function useVerb(worker: Worker) {

@@ -1,4 +1,4 @@
-/** One worker: what it is, what it holds, what it knows. */
+/** Page of one worker: facts, current runs and known jobs. */
 import { part } from "../../api/client";
 import { useGet, useMay } from "../../api/hooks";
 import type { Problem } from "../../api/problem";

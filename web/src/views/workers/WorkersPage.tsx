@@ -1,4 +1,4 @@
-/** Who works: where, at what, how full; and what is asked of them. */
+/** List of workers: host, queues, slots and pending requests. */
 import { part, type Page } from "../../api/client";
 import { useGet, useMay } from "../../api/hooks";
 import type { Worker } from "../../api/schema";

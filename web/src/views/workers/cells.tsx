@@ -1,4 +1,4 @@
-/** What both pages show of a worker. */
+/** Cells of a worker for the list and the page. */
 import type { Worker, WorkerState } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { Link } from "../../router";
@@ -23,7 +23,7 @@ export function WorkerBadge({ state }: { state: WorkerState }) {
   );
 }
 
-/** How many of its slots are taken, as a number and a bar. */
+/** Used slots as a number and a bar. */
 export function Slots({ worker }: { worker: Worker }) {
   const t = useWords(workersWords);
   const share = worker.slots ? Math.min(100, (worker.held / worker.slots) * 100) : 0;
@@ -54,7 +54,7 @@ export function QueueNames({ queues }: { queues: Record<string, number> }) {
   );
 }
 
-/** What is asked of it and not done yet. */
+/** Return the pending request to a worker, in words. */
 export function useAsked(worker: Worker): string | null {
   const t = useWords(workersWords);
   const wanted = worker.asked?.state;

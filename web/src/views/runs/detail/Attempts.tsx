@@ -1,4 +1,4 @@
-/** Each try of a run: who, when, under which fence, how it ended, what it cost. */
+/** Table of a run's attempts: worker, time, fence, outcome and metrics. */
 import type { Problem } from "../../../api/problem";
 import type { Attempt, Run } from "../../../api/schema";
 import { useWords } from "../../../i18n";

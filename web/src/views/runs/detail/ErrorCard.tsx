@@ -1,4 +1,4 @@
-/** What went wrong, the frames of one's own code first. */
+/** Error of a run, with the frames of the user's code first. */
 import { useMemo } from "react";
 import type { Run, RunError } from "../../../api/schema";
 import { useWords } from "../../../i18n";
@@ -18,7 +18,7 @@ interface Frame {
 const FRAME = /^ {2}File "(.*)", line (\d+)(?:, in (.*))?\n((?: {4}.*\n?)*)/gm;
 const FOREIGN = /[\\/](?:site|dist)-packages[\\/]|[\\/]lib[\\/]python3|^<frozen|[\\/]rota[\\/]engine[\\/]/;
 
-/** Innermost first: that is where it happened. */
+/** Return the user's frames, innermost first, because the error happened there. */
 function ownFrames(traceback: string): Frame[] {
   const all = [...traceback.matchAll(FRAME)].map(([, file, line, name, code]) => ({ file: file!, line: line!, name: name ?? "", code: (code ?? "").split("\n")[0]!.trim() }));
   return all.filter((frame) => !FOREIGN.test(frame.file)).reverse();

@@ -1,4 +1,4 @@
-/** Every change of a run's state, the oldest first. */
+/** Table of a run's events, oldest first. */
 import type { Problem } from "../../../api/problem";
 import type { Event } from "../../../api/schema";
 import { writeJson } from "../../../api/json";

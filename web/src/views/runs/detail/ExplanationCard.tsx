@@ -1,4 +1,4 @@
-/** Why a run is as it is, in the server's own sentences; and how far a cancel has come. */
+/** Explanation of a run's state in the server's sentences, and the progress of a cancellation. */
 import type { Event, Explanation, Run } from "../../../api/schema";
 import { useWords } from "../../../i18n";
 import { Card, Time, useAbsolute } from "../../../ui";
@@ -6,7 +6,7 @@ import { runsWords } from "../words";
 
 const INSTANT = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
 
-/** With its instants as everywhere else on the page. */
+/** Sentence with its timestamps in the shown time zone. */
 export function Sentence({ text }: { text: string }) {
   const absolute = useAbsolute();
   return <>{text.replace(INSTANT, (found) => absolute(found))}</>;

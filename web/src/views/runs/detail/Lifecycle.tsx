@@ -1,4 +1,4 @@
-/** From enqueued to ended: when, and how long each part took. */
+/** Lifecycle of a run from enqueued to finished, with the duration of each phase. */
 import type { ReactNode } from "react";
 import type { Run } from "../../../api/schema";
 import { useWords } from "../../../i18n";

@@ -1,4 +1,4 @@
-/** What a run logs, as it does. */
+/** Live log of a run. */
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import { api, apiUrl } from "../../../api/client";
 import { problemOf, type Problem } from "../../../api/problem";
@@ -16,7 +16,7 @@ interface Followed {
   problem: Problem | null;
 }
 
-/** The last lines, and while the run goes on and somebody looks, those to come. */
+/** Load the last lines, and follow new ones while the run is active and the page is visible. */
 function useLog(run: Run): Followed {
   const [lines, setLines] = useState<LogLine[] | null>(null);
   const [following, setFollowing] = useState(false);

@@ -1,4 +1,4 @@
-/** The runs around a run: those it follows, those that follow it, and its replicas. */
+/** Related runs: parents, children and replicas. */
 import type { ReactNode } from "react";
 import { useGet } from "../../../api/hooks";
 import type { Page } from "../../../api/client";
@@ -10,7 +10,7 @@ import { runsWords } from "../words";
 
 export function RelatedRuns({ run }: { run: Run }) {
   const t = useWords(runsWords);
-  // Theirs are other topics than this run's: any run that changes may be one of them.
+  // Listen to all runs: a change of a related run is not announced on this run's topic.
   const how = { rest: 2_000 };
   const parents = useGet<Page<Related>>("runs", `/runs/${run.id}/parents`, {}, how);
   const children = useGet<Page<Related>>("runs", `/runs/${run.id}/children`, {}, how);

@@ -1,4 +1,4 @@
-/** What can be done with a run. */
+/** Actions on a run. */
 import { useState } from "react";
 import { api } from "../../../api/client";
 import { useCommand } from "../../../api/hooks";

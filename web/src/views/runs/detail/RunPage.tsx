@@ -1,4 +1,4 @@
-/** One run: what it is, how far it is, what became of it, and why. */
+/** Page of one run: state, progress, result and explanation. */
 import { useEffect } from "react";
 import { useGet, useMay } from "../../../api/hooks";
 import type { Page } from "../../../api/client";
@@ -30,10 +30,10 @@ export function RunPage({ params }: { params: Record<string, string> }) {
   const t = useWords(runsWords);
   const run = useGet<Run>(whole ? `run:${id}` : null, `/runs/${encodeURIComponent(id)}`);
   useEffect(() => {
-    // Shortened ids are fine to write; hints and links want the whole one.
+    // Replace a shortened id by the full one, which links and live updates require.
     if (run.data && run.data.id !== id) navigate(`/runs/${run.data.id}`, { replace: true });
   }, [run.data, id]);
-  if (run.data) return <Known run={run.data} stale={run.error} />;
+  if (run.data) return <LoadedRun run={run.data} stale={run.error} />;
   return (
     <>
       <PageHeader title={run.error?.status === 404 ? t.notFound : t.run} back={{ to: "/runs", name: t.back }} about={<code>{id}</code>} />
@@ -42,7 +42,7 @@ export function RunPage({ params }: { params: Record<string, string> }) {
   );
 }
 
-function Known({ run, stale }: { run: Run; stale: Problem | null }) {
+function LoadedRun({ run, stale }: { run: Run; stale: Problem | null }) {
   const t = useWords(runsWords);
   const may = useMay("operator");
   const attempts = useGet<Page<Attempt>>(`run:${run.id}`, `/runs/${run.id}/attempts`);

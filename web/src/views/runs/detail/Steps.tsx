@@ -1,4 +1,4 @@
-/** The steps of a run as bars over time: which took how long, and which overlap. */
+/** Steps of a run as bars over time. */
 import type { Run, Step } from "../../../api/schema";
 import { useWords } from "../../../i18n";
 import { duration, FINAL, StateBadge, useNow, type Shown } from "../../../ui";

@@ -1,4 +1,4 @@
-/** The same thing done to many runs: how many first, then how far, then what became of it. */
+/** Dialog for an action on many runs: count, progress and result. */
 import { useRef, useState } from "react";
 import { useQueryClient } from "@tanstack/react-query";
 import { api, type Parameters } from "../../../api/client";
@@ -8,12 +8,12 @@ import type { BulkResult, Counted, Refused, RunState } from "../../../api/schema
 import { useWords } from "../../../i18n";
 import { Button, Dialog, Field, ProblemNotice, ProgressBar } from "../../../ui";
 import { common } from "../../../i18n/common";
-import { filterOf, format, LIVE, meaning, statesOf, UNHAPPY, type Token } from "../search";
+import { filterOf, format, LIVE, toQuery, statesOf, RETRYABLE, type Token } from "../search";
 import { runsWords } from "../words";
 
 export interface BulkAction {
   action: "retry" | "cancel";
-  /** These, or all that match. */
+  /** Ids of the runs; without them, all runs that match `tokens`. */
   ids?: string[];
   tokens?: Token[];
 }
@@ -24,11 +24,11 @@ interface Going {
   over: boolean;
 }
 
-/** Narrowed to what the action can be done to, so that the count is what will happen. */
+/** Narrow the filter to the states that the action accepts, so that the count is accurate. */
 function target({ action, tokens = [] }: BulkAction): Parameters {
-  const { query } = meaning(tokens);
+  const { query } = toQuery(tokens);
   const asked = statesOf(tokens);
-  const possible: RunState[] = action === "cancel" ? LIVE : UNHAPPY;
+  const possible: RunState[] = action === "cancel" ? LIVE : RETRYABLE;
   const wanted = asked.length ? asked.filter((state) => (action === "cancel" ? LIVE.includes(state) : !LIVE.includes(state))) : possible;
   return { ...query, state: wanted.length ? wanted : possible.slice(0, 0), ...(action === "retry" ? { retried: "false" } : {}) };
 }
@@ -70,7 +70,7 @@ export function BulkDialog(props: BulkAction & { onClose: () => void; onDone: ()
   return (
     <Dialog title={action === "retry" ? t.retryTitle(written) : t.cancelTitle(written)} open onClose={close} alert={!!going && !going.over}>
       {going ? (
-        <Progressing action={action} going={going} />
+        <Progress action={action} going={going} />
       ) : (
         <>
           <p>{action === "retry" ? t.retryAbout : t.cancelAbout}</p>
@@ -125,7 +125,7 @@ function Buttons({ action, written, going, ready, onBegin, onClose }: ButtonsPro
   );
 }
 
-function Progressing({ action, going }: { action: "retry" | "cancel"; going: Going }) {
+function Progress({ action, going }: { action: "retry" | "cancel"; going: Going }) {
   const t = useWords(runsWords);
   const { result, matched, over } = going;
   const refused = result.refused.reduce((sum, one) => sum + one.count, 0);
@@ -155,7 +155,7 @@ async function* atOnce(action: string, filter: Parameters, reason: string, count
   const body = {
     action,
     filter: filterOf(filter),
-    // No more than was said; without a whole count there is nothing to compare with.
+    // Let the server refuse if more runs match now. An inexact count cannot be compared.
     expected: counted.exact ? counted.count : undefined,
     reason: reason || undefined,
   };

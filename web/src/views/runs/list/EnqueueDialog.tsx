@@ -1,4 +1,4 @@
-/** A run of any job, with the payload that it wants. */
+/** Dialog to enqueue a run of any job. */
 import { useState } from "react";
 import { api, type Page } from "../../../api/client";
 import { useCommand, useGet } from "../../../api/hooks";

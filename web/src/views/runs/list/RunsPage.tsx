@@ -1,4 +1,4 @@
-/** All runs, newest first: searched, chosen, acted upon. */
+/** List of runs, newest first, with search, selection and bulk actions. */
 import { useEffect, useMemo, useState } from "react";
 import { useGet, useMay, usePages } from "../../../api/hooks";
 import type { Page } from "../../../api/client";
@@ -10,7 +10,7 @@ import { Button, Card, ChoiceChips, DataTable, EmptyState, FilterChips, Menu, Pa
 import { BulkDialog, type BulkAction } from "./BulkDialog";
 import { useColumns } from "./columns";
 import { EnqueueDialog } from "./EnqueueDialog";
-import { format, meaning, parse, statesOf, withStates, withToken, type Token } from "../search";
+import { format, toQuery, parse, statesOf, withStates, withToken, type Token } from "../search";
 import { runsWords, viewName } from "../words";
 import "./runs.css";
 
@@ -22,7 +22,7 @@ export function RunsPage() {
   const may = useMay("operator");
   const [q, setQ] = useParameter("q");
   const tokens = useMemo(() => parse(q ?? ""), [q]);
-  const { query, wrong } = useMemo(() => meaning(tokens), [tokens]);
+  const { query, wrong } = useMemo(() => toQuery(tokens), [tokens]);
   const runs = usePages<Run>("runs", "/runs", { ...query, limit: 50 }, { enabled: !wrong, keep: true });
   const [chosen, setChosen] = useState<Set<string>>(new Set());
   const [bulk, setBulk] = useState<BulkAction | null>(null);
@@ -107,7 +107,7 @@ function Search({ q, onSearch }: { q: string; onSearch: (text: string) => void }
   useEffect(() => setText(q), [q]);
   useEffect(() => {
     if (rested === text && rested.trim() !== q && !/[:"]$/.test(rested)) onSearch(rested.trim());
-    // Only what was typed searches; what the chips changed is in the address already.
+    // Search only for typed text: changes by the chips are in the address already.
     // eslint-disable-next-line
   }, [rested]);
   return (
@@ -122,7 +122,7 @@ function Search({ q, onSearch }: { q: string; onSearch: (text: string) => void }
   );
 }
 
-/** The tokens that no other control shows. */
+/** Chips for the tokens that no other control shows. */
 function Chips({ tokens, onChange }: { tokens: Token[]; onChange: (tokens: Token[]) => void }) {
   const t = useWords(runsWords);
   const both = useWords(common);

@@ -1,4 +1,4 @@
-/** What a row of the list says about a run. */
+/** Columns of the list of runs. */
 import { writeJson } from "../../../api/json";
 import type { Run } from "../../../api/schema";
 import { useWords } from "../../../i18n";
@@ -46,7 +46,7 @@ function Took({ run }: { run: Run }) {
   return <Duration from={run.started_at} to={run.finished_at} />;
 }
 
-/** What matters most about it in one line. */
+/** The most important detail in one line: error, progress, reason or payload. */
 function Details({ run }: { run: Run }) {
   const t = useWords(runsWords);
   if (run.error && run.state !== "succeeded") {

@@ -1,4 +1,4 @@
-/** Runs for plan times of the past: a range, how many that would be, then the runs. */
+/** Dialog for a backfill: choose a range, count, then create the runs. */
 import { useState } from "react";
 import { api, part } from "../../../api/client";
 import { useCommand } from "../../../api/hooks";
@@ -13,7 +13,7 @@ import type { Schedule } from "../types";
 
 const RAN = ["none", "failed", "all"] as const;
 
-/** As `<input type="datetime-local">` writes it, in this browser's zone. */
+/** Format for `<input type="datetime-local">`, in the browser's zone. */
 function local(at: Date): string {
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }

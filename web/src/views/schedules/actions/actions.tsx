@@ -1,4 +1,4 @@
-/** What is done to one schedule, wherever it is shown: each command, and the dialog that asks before it. */
+/** Actions on one schedule, with their confirmation dialogs. */
 import { useState, type ReactNode } from "react";
 import { api, part } from "../../../api/client";
 import { useCommand, useMay } from "../../../api/hooks";
@@ -14,12 +14,12 @@ import { schedulesWords } from "../words";
 export type Asked = "pause" | "resume" | "disable" | "delete" | "force" | "backfill";
 
 export interface Acting {
-  /** Asks first where that is called for. */
+  /** Run an action, after a confirmation where one is required. */
   act: (action: string, schedule: Schedule) => void;
   busy: boolean;
-  /** What can be done to it now, by whoever is signed in. */
+  /** Menu entries that the user may run on the schedule now. */
   entries: (schedule: Schedule) => MenuEntry[];
-  /** To be drawn once, anywhere. */
+  /** Open dialog; render it once. */
   dialogs: ReactNode;
 }
 

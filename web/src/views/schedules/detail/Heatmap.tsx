@@ -1,4 +1,4 @@
-/** The calendar of outcomes: a cell for each day, or each hour of schedules that fire often. */
+/** Heatmap of outcomes: a cell per day, or per hour for frequent schedules. */
 import { useMemo, useState } from "react";
 import type { Page } from "../../../api/client";
 import { useGet } from "../../../api/hooks";
@@ -17,7 +17,7 @@ const MOST_DAYS = 91;
 const TONES: Record<Outcome, Tone> = { good: "good", bad: "bad", missed: "warn", skipped: "idle", covered: "idle", paused: "idle", pruned: "idle", other: "idle", live: "busy" };
 const SHAPES: Record<Outcome, Shown> = { good: "succeeded", bad: "failed", missed: "expired", skipped: "skipped", covered: "queued", paused: "waiting", pruned: "cancelled", other: "cancelled", live: "running" };
 
-/** As much as one answer can hold: the plan times of so many days. */
+/** Return the number of days whose plan times fit into one answer. */
 export function reach(fires: Fire[] | undefined, lanes: number): number {
   const last = fires?.[fires.length - 1];
   if (!fires || fires.length < 2 || !last) return MOST_DAYS;
@@ -33,7 +33,7 @@ export function Heatmap({ schedule, fires }: { schedule: Schedule; fires: Fire[]
   const far = reach(fires, lanes);
   const hourly = far < 4;
   const days = hourly ? Math.min(2, far) : Math.floor(far);
-  // Whole minutes, so that the question stays the same for a while.
+  // Round to the minute, so that the query key stays the same.
   const [now] = useState(() => Math.floor(Date.now() / 60_000) * 60_000);
   const from = now - days * DAY;
   const found = useGet<Page<Occurrence>>("schedules", `${schedulePath(schedule.name)}/occurrences`, { from: new Date(from).toISOString(), limit: MOST }, { enabled: !!fires, keep: true, rest: 5_000 });
@@ -106,7 +106,7 @@ function Calendar({ cells, hourly, label }: { cells: Cell[] | null; hourly: bool
   );
 }
 
-/** 5 January 1970 was a Monday. */
+/** Names of the weekdays. 5 January 1970 was a Monday. */
 function Weekdays() {
   const format = new Intl.DateTimeFormat(useLocale(), { weekday: "short", timeZone: "UTC" });
   return (
@@ -119,7 +119,7 @@ function Weekdays() {
   );
 }
 
-/** Days in columns that begin with a Monday; days before the first are drawn empty. */
+/** Split days into weeks that begin on Monday; days before the first are empty. */
 function weeksOf(days: string[]): string[][] {
   const weeks: string[][] = [];
   for (const day of days) {

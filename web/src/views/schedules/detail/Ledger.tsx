@@ -1,4 +1,4 @@
-/** What became of each plan time, the newest first; each can be explained. */
+/** Ledger: the outcome of each plan time, newest first, with an explanation. */
 import { useMemo, useState } from "react";
 import type { Page } from "../../../api/client";
 import { useGet } from "../../../api/hooks";
@@ -23,7 +23,7 @@ const LOOKS: Record<Exclude<Kind, "ran" | "skipped">, [Tone, Shown]> = {
 const MOST = 10_000;
 const STEP = 100;
 
-/** The shortest time in which it fires often enough to be worth looking at. */
+/** Return the shortest span with about 20 plan times. */
 function usualSpan(fires: Fire[] | undefined): string {
   const last = fires?.[fires.length - 1];
   if (!fires || fires.length < 2 || !last) return "30";
@@ -107,12 +107,12 @@ function useLedgerColumns(schedule: Schedule, explain: (at: string) => void): Co
     { id: "reason", name: t.reason, cell: (one) => <span className="hostile quiet">{one.reason?.replaceAll("_", " ") ?? ""}</span>, priority: "low" },
     { id: "run", name: t.run, cell: (one) => one.run_id && <Link to={`/runs/${one.run_id}`} className="mono" title={one.run_id}>{one.run_id.slice(-8)}</Link>, priority: "lowest" },
     {
-      id: "why",
-      name: t.why,
+      id: "explain",
+      name: t.explain,
       width: "5rem",
       cell: (one) => (
-        <Button small look="plain" aria-label={t.whyOf(absolute(instantOf(one)))} onClick={() => explain(instantOf(one))}>
-          {t.why}
+        <Button small look="plain" aria-label={t.explainTime(absolute(instantOf(one)))} onClick={() => explain(instantOf(one))}>
+          {t.explain}
         </Button>
       ),
     },
@@ -137,7 +137,7 @@ function ExplainDialog({ schedule, at, close }: { schedule: Schedule; at: string
   const absolute = useAbsolute(schedule.timezone);
   const found = useGet<Explanation>("schedules", `${schedulePath(schedule.name)}/explain`, { at }, { rest: 2_000 });
   return (
-    <Dialog title={t.whyOf(absolute(at))} open onClose={close}>
+    <Dialog title={t.explainTime(absolute(at))} open onClose={close}>
       {found.error && <ProblemNotice problem={found.error} />}
       <div className="stack hostile">
         {found.data ? found.data.words.map((words) => <p key={words}>{words.replace(INSTANT, (instant) => absolute(instant))}</p>) : !found.error && <span className="skeleton" style={{ width: "80%" }} />}

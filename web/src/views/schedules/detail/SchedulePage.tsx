@@ -1,4 +1,4 @@
-/** One schedule: when it fires, what became of it, what it would do, and what was done to it. */
+/** Page of one schedule: next runs, ledger, simulation, events and definition. */
 import type { ReactNode } from "react";
 import { writeJson } from "../../../api/json";
 import type { Page } from "../../../api/client";

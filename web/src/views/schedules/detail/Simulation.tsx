@@ -1,4 +1,4 @@
-/** What a schedule would do, beside what it does: other policies, runs that take longer, runs that fail. */
+/** Simulation of a schedule with other policies, longer runs or failures, compared with the current policies. */
 import { useState } from "react";
 import { api } from "../../../api/client";
 import { useCommand } from "../../../api/hooks";
@@ -27,7 +27,7 @@ interface Both {
   other: Simulated;
 }
 
-/** Whole seconds, as people write them. */
+/** Format whole seconds as `90s` or `2m`. */
 function written(milliseconds: number | null | undefined): string {
   const seconds = Math.max(1, Math.round((milliseconds ?? 1_000) / 1_000));
   return seconds % 60 ? `${seconds}s` : `${seconds / 60}m`;
@@ -49,7 +49,7 @@ export function Simulation({ schedule }: { schedule: Schedule }) {
   });
   return (
     <div className="schedules-halves">
-      <Card title={t.whatIf}>
+      <Card title={t.simulate}>
         <form
           className="stack"
           onSubmit={(event) => {

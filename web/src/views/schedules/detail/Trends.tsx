@@ -1,4 +1,4 @@
-/** How long its last runs took, and how late they began. */
+/** Charts of duration and lateness of recent runs. */
 import { useMemo } from "react";
 import { useWords } from "../../../i18n";
 import { Card, TimeChart, duration } from "../../../ui";
@@ -16,7 +16,7 @@ export function Trends({ schedule }: { schedule: Schedule }) {
   const t = useWords(detailWords);
   const { recent } = schedule;
   const { times, points } = useMemo(() => {
-    // One point for each plan time: of several scopes, the slowest.
+    // One point per plan time: the slowest of several scopes.
     const byTime = new Map<number, Point>();
     for (const run of recent ?? []) {
       if (run.duration_ms === null && run.lateness_ms === null) continue;

@@ -1,8 +1,8 @@
-/** Occurrences counted by day or by hour, for the calendar of outcomes. */
+/** Cells of the heatmap: outcomes counted by day or hour. */
 import type { Occurrence } from "../../../api/schema";
 
 export const OUTCOMES = ["bad", "missed", "skipped", "other", "paused", "covered", "pruned", "live", "good"] as const;
-/** In the order in which one of them decides how a cell looks. */
+/** Outcomes by severity: the first one present decides the look of a cell. */
 export type Outcome = (typeof OUTCOMES)[number];
 export type Counts = Partial<Record<Outcome, number>>;
 
@@ -28,7 +28,7 @@ export function outcomeOf({ kind, state }: Occurrence): Outcome {
   return kind === "skipped" || kind === "missed" || kind === "paused" || kind === "pruned" ? kind : kind === "coalesced" ? "covered" : "live";
 }
 
-/** Keys of instants in a zone. Formatting is slow, and no zone changes within a quarter of an hour. */
+/** Return a function from an instant to its cell key. It caches per quarter hour, because formatting is slow and zone offsets change only on quarters. */
 export function keysIn(zone: string | undefined, hourly: boolean): (at: number) => string {
   const format = new Intl.DateTimeFormat("en-CA", { year: "numeric", month: "2-digit", day: "2-digit", ...(hourly ? { hour: "2-digit", hourCycle: "h23" } : {}), timeZone: zone });
   const known = new Map<number, string>();
@@ -40,10 +40,10 @@ export function keysIn(zone: string | undefined, hourly: boolean): (at: number) 
   };
 }
 
-/** Every cell from `from` to `to`, also those without anything in them. */
+/** Return every cell from `from` to `to`, including empty ones. */
 export function cellsOf(occurrences: Occurrence[], from: number, to: number, zone: string | undefined, hourly: boolean): Cell[] {
   const keyOf = keysIn(zone, hourly);
-  const step = hourly ? HOUR : DAY / 2; // no day is shorter than half of one
+  const step = hourly ? HOUR : DAY / 2; // half a day, so that no short day is skipped
   const cells = new Map<string, Cell>();
   const at = (instant: number) => {
     const key = keyOf(instant);
@@ -68,7 +68,7 @@ export function cellsOf(occurrences: Occurrence[], from: number, to: number, zon
   return [...cells.values()];
 }
 
-/** So many plan times between two of them, as if at even distances. */
+/** Spread a count evenly over a range, because the exact plan times are unknown. */
 function spread(first: string, last: string, count: number, add: (at: number, count: number) => void, from: number, to: number): void {
   const [begin, end] = [Date.parse(first), Date.parse(last)];
   const pieces = Math.min(count, 5_000);

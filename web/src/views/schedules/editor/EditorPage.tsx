@@ -1,4 +1,4 @@
-/** Making a schedule and changing one: fields or JSON, told in words while it is written, compared before it is saved. */
+/** Editor of a schedule: form or JSON, with a live preview and a review before saving. */
 import { useEffect, useMemo, useState } from "react";
 import { api, type Page } from "../../../api/client";
 import { useCommand, useGet } from "../../../api/hooks";
@@ -13,7 +13,7 @@ import { cleaned, differences, isReady, keyOf, told, type Form } from "./form";
 import { Choice, Text } from "./inputs";
 import { schedulePath } from "../links";
 import { PolicyFields, RunFields } from "./PolicyFields";
-import { Meanwhile, ReviewDialog } from "./Review";
+import { ConflictNotice, ReviewDialog } from "./Review";
 import "../schedules.css";
 import { TriggerFields } from "./TriggerFields";
 import type { Document, Schedule } from "../types";
@@ -48,7 +48,7 @@ export function EditPage({ params }: { params: Record<string, string> }) {
   const [stored, setStored] = useState<Stored | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   useEffect(() => {
-    // Asked once: what somebody types must not change under their hands.
+    // Load once: a reload would overwrite what the user types.
     load(name).then(setStored, (error: unknown) => setProblem(problemOf(error)));
   }, [name]);
   if (stored) return <Editor stored={stored} first={stored.schedule.definition} />;
@@ -122,7 +122,7 @@ function Editor({ stored: first, first: begun }: { stored: Stored | null; first:
   };
   const title = stored ? t.editTitle(name) : t.newTitle;
   const owner = stored?.schedule.owner;
-  const declared = owner && owner !== "api" && !owner.startsWith("job:"); // made by hand, with its job or without
+  const declared = owner && owner !== "api" && !owner.startsWith("job:"); // created by hand, with its job or alone
   return (
     <>
       <PageHeader
@@ -144,7 +144,7 @@ function Editor({ stored: first, first: begun }: { stored: Stored | null; first:
         }
       />
       {refused && <ProblemNotice problem={refused} />}
-      {newer && <Meanwhile theirs={differences(base, newer.schedule.definition)} mine={new Set(changes.map(({ key }) => key))} keep={() => rebase(true)} take={() => rebase(false)} />}
+      {newer && <ConflictNotice theirs={differences(base, newer.schedule.definition)} mine={new Set(changes.map(({ key }) => key))} keep={() => rebase(true)} take={() => rebase(false)} />}
       <div className="schedules-columns" key={stored?.etag}>
         {whole ? <WholeDocument document={document} onChange={(next) => { setBroken(!next); if (next) { setRefused(null); setDocument(next); } }} /> : <Fields form={form} named={!!stored} />}
         <Preview document={document} preview={preview} />
@@ -213,7 +213,7 @@ function Fields({ form, named }: { form: Form; named: boolean }) {
   );
 }
 
-/** `payload at $.user.age: …` says where. */
+/** Convert the path in `payload at $.user.age: …` to a JSON pointer. */
 function pointerIn(detail: string): string | undefined {
   const path = /payload at \$([^:]*):/.exec(detail)?.[1];
   return path === undefined ? undefined : `#${path.replace(/\.([^.[]+)|\[['"]?([^\]'"]+)['"]?\]/g, (_, name: string, other: string) => `/${name ?? other}`)}`;

@@ -1,9 +1,9 @@
-/** Policies in plain words, and the limits and options of its runs. */
+/** Form fields of the policies, limits and run options. */
 import { useWords } from "../../../i18n";
 import { Field } from "../../../ui";
 import { editorWords } from "./words";
 import { withMode, withPart, type Form } from "./form";
-import { Choice, Lines, Text, Whole } from "./inputs";
+import { Choice, Lines, Text, Integer } from "./inputs";
 import { CATCH_UPS, FAILURES, FULLS, OVERLAPS } from "../modes";
 import { modeOf, policyWords } from "../policies";
 
@@ -13,7 +13,7 @@ interface ModeProps {
   name: string;
   usual: string;
   choices: readonly (readonly [id: string, name: string])[];
-  /** Fields that belong to a mode. */
+  /** Additional fields of each mode. */
   parts: Record<string, readonly (readonly [field: string, name: string, usual: string])[]>;
 }
 
@@ -82,10 +82,10 @@ export function PolicyFields({ form }: { form: Form }) {
       <div className="schedules-fields">
         <Text form={form} k="delay" name={t.delay} placeholder="0s" />
         <Text form={form} k="jitter" name={t.jitter} placeholder="0s" />
-        <Whole form={form} k="max_concurrency" name={t.max_concurrency} placeholder={t.noLimit} />
+        <Integer form={form} k="max_concurrency" name={t.max_concurrency} placeholder={t.noLimit} />
         {form.document.max_concurrency !== undefined && <Choice form={form} k="when_full" name={t.when_full} usual="queue" choices={FULLS.map((mode) => [mode, p[`full_${mode}`]])} />}
         <Text form={form} k="rate" name={t.rate} hint={t.rateHint} placeholder={t.noLimit} />
-        <Whole form={form} k="max_runs" name={t.max_runs} placeholder={t.noLimit} />
+        <Integer form={form} k="max_runs" name={t.max_runs} placeholder={t.noLimit} />
       </div>
     </div>
   );
@@ -98,9 +98,9 @@ export function RunFields({ form }: { form: Form }) {
     <div className="stack">
       <div className="schedules-fields">
         <Text form={form} k="queue" name={t.queue} placeholder={t.jobs} />
-        <Whole form={form} k="priority" name={t.priority} placeholder={t.jobs} />
+        <Integer form={form} k="priority" name={t.priority} placeholder={t.jobs} />
         <Text form={form} k="timeout" name={t.timeout} placeholder={t.jobs} />
-        <Whole form={form} k="max_attempts" name={t.max_attempts} placeholder={t.jobs} />
+        <Integer form={form} k="max_attempts" name={t.max_attempts} placeholder={t.jobs} />
         <Field name={t.tags} hint={t.tagsHint} wrong={form.wrong("tags")}>
           <input value={Array.isArray(tags) ? tags.join(",") : ""} onChange={(event) => form.set({ tags: event.target.value ? event.target.value.split(",").map((tag) => tag.trimStart()) : undefined })} />
         </Field>

@@ -1,4 +1,4 @@
-/** What was written so far, in words: the rule, the next fires, and what is wrong. */
+/** Preview of the edited schedule: rule in words, next runs and errors. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { api } from "../../../api/client";
 import { writeJson } from "../../../api/json";
@@ -13,7 +13,7 @@ import { policyWords, sentences } from "../policies";
 import { useRule } from "../rules";
 import type { Document } from "../types";
 
-/** Asked a moment after the last key. */
+/** Query the preview after a short pause in typing. */
 export function usePreview(document: Document): Foreseen | undefined {
   const text = useRested(writeJson(cleaned(document)), 250);
   return useQuery<Foreseen, Problem>({
@@ -32,7 +32,7 @@ export function Preview({ document, preview }: { document: Document; preview: Fo
   const shown = isReady(document) ? preview : undefined;
   return (
     <div className="stack schedules-echo">
-      <Card title={t.echo}>
+      <Card title={t.summary}>
         <div role="status" className="stack" aria-live="polite">
           {shown?.rule ? (
             <>
@@ -44,7 +44,7 @@ export function Preview({ document, preview }: { document: Document; preview: Fo
               </ul>
             </>
           ) : (
-            !shown?.problems.length && <p className="quiet">{t.echoWaits}</p>
+            !shown?.problems.length && <p className="quiet">{t.noSummary}</p>
           )}
           {shown?.problems.map((problem) => (
             <div key={problem.detail} className="notice tone-warn">

@@ -1,4 +1,4 @@
-/** What would change, before it does; and what somebody else changed meanwhile. */
+/** Review of changes before saving, and the notice about concurrent changes. */
 import type { Problem } from "../../../api/problem";
 import { useWords } from "../../../i18n";
 import { common } from "../../../i18n/common";
@@ -62,14 +62,14 @@ export function ReviewDialog({ title, action, changes, busy, problem, close, con
   );
 }
 
-interface MeanwhileProps {
+interface ConflictProps {
   theirs: Difference[];
   mine: ReadonlySet<string>;
   keep: () => void;
   take: () => void;
 }
 
-export function Meanwhile({ theirs, mine, keep, take }: MeanwhileProps) {
+export function ConflictNotice({ theirs, mine, keep, take }: ConflictProps) {
   const t = useWords(editorWords);
   return (
     <div className="notice tone-warn schedules-meanwhile" role="alert">

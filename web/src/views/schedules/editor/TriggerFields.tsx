@@ -1,11 +1,11 @@
-/** When it fires: one kind of trigger, and what bounds it. */
+/** Form fields of the trigger and its bounds. */
 import { useMemo, useState } from "react";
 import { parseJson, writeJson } from "../../../api/json";
 import { useWords } from "../../../i18n";
 import { Field } from "../../../ui";
 import { editorWords } from "./words";
 import { kindOf, TRIGGERS, withKind, type Form, type Kind } from "./form";
-import { Choice, Lines, Moment, Text } from "./inputs";
+import { Choice, Lines, DateTime, Text } from "./inputs";
 
 export function TriggerFields({ form, jobs }: { form: Form; jobs: string[] }) {
   const t = useWords(editorWords);
@@ -22,12 +22,12 @@ export function TriggerFields({ form, jobs }: { form: Form; jobs: string[] }) {
           ))}
         </select>
       </Field>
-      <Own kind={kind} form={form} jobs={jobs} />
+      <TriggerInputs kind={kind} form={form} jobs={jobs} />
       <details open={bounded || undefined}>
         <summary>{t.bounds}</summary>
         <div className="schedules-fields">
-          <Moment form={form} k="start_at" name={t.start_at} hint={t.browserZone} />
-          <Moment form={form} k="end_at" name={t.end_at} />
+          <DateTime form={form} k="start_at" name={t.start_at} hint={t.browserZone} />
+          <DateTime form={form} k="end_at" name={t.end_at} />
           <Lines form={form} k="windows" name={t.windows} hint={t.windowsHint} />
           <Lines form={form} k="exclude" name={t.exclude} hint={t.excludeHint} />
           {kind !== "cron" && <Zone form={form} />}
@@ -37,7 +37,7 @@ export function TriggerFields({ form, jobs }: { form: Form; jobs: string[] }) {
   );
 }
 
-function Own({ kind, form, jobs }: { kind: Kind; form: Form; jobs: string[] }) {
+function TriggerInputs({ kind, form, jobs }: { kind: Kind; form: Form; jobs: string[] }) {
   const t = useWords(editorWords);
   switch (kind) {
     case "cron":
@@ -59,7 +59,7 @@ function Own({ kind, form, jobs }: { kind: Kind; form: Form; jobs: string[] }) {
       return (
         <div className="schedules-fields">
           <Text form={form} k="every" name={t.every} hint={t.everyHint} placeholder="30m" />
-          <Moment form={form} k="anchor" name={t.anchor} hint={t.browserZone} />
+          <DateTime form={form} k="anchor" name={t.anchor} hint={t.browserZone} />
         </div>
       );
     case "after":
@@ -72,7 +72,7 @@ function Own({ kind, form, jobs }: { kind: Kind; form: Form; jobs: string[] }) {
         </div>
       );
     case "once":
-      return <Moment form={form} k="once" name={t.once} hint={t.browserZone} />;
+      return <DateTime form={form} k="once" name={t.once} hint={t.browserZone} />;
     default:
       return <EitherField form={form} />;
   }

@@ -1,4 +1,4 @@
-/** A document that is being written: its fields, what is wrong with them, and how it differs from another. */
+/** State of the schedule form: fields, errors and differences. */
 import { writeJson } from "../../../api/json";
 import type { Problem } from "../../../api/problem";
 import { modeOf } from "../policies";
@@ -9,32 +9,28 @@ export type Kind = (typeof TRIGGERS)[number];
 const DETAILS = ["gap", "fold", "anchor", "on"];
 const KEYS = [...TRIGGERS, ...DETAILS, "name", "job", "timezone", "payload", "scopes", "delay", "jitter", "catch_up", "overlap", "failure", "max_concurrency", "when_full", "max_queued", "rate", "max_runs", "expect", "start_at", "end_at", "windows", "exclude", "enabled", "description", "queue", "priority", "timeout", "max_attempts", "backoff", "tags", "metadata"];
 
-export interface Wrongs {
-  [key: string]: string | undefined;
-}
-
 export interface Form {
   document: Document;
-  /** `undefined` takes it out: then it is as by default. */
+  /** Set keys; `undefined` removes a key, which restores its default. */
   set: (changes: Document) => void;
   wrong: (key: string) => string | null;
 }
 
 export const kindOf = (document: Document): Kind => TRIGGERS.find((kind) => document[kind] !== undefined) ?? "cron";
 
-/** Another trigger, without what belonged to the one before. */
+/** Return the changes that switch to another trigger and remove the keys of the previous one. */
 export function withKind(document: Document, kind: Kind): Document {
   const gone = Object.fromEntries([...TRIGGERS, ...DETAILS].map((key) => [key, undefined]));
   return { ...gone, [kind]: kind === "either" ? [] : "", ...(kind === "cron" ? {} : { timezone: document.windows || document.exclude ? document.timezone : undefined }) };
 }
 
-/** What is to be sent: without what was left empty. */
+/** Return the document to send, without empty values. */
 export function cleaned(document: Document): Document {
   const lists = ["windows", "exclude", "tags", "scopes"];
   const tidied = Object.entries(document).map(([key, value]) => {
     if (!lists.includes(key) || !Array.isArray(value)) return [key, value] as const;
     const some = value.map((one) => (typeof one === "string" ? one.trim() : (one as unknown))).filter((one) => one !== "");
-    // A word alone is the name of a provider of scopes.
+    // A single word is the name of a scope provider.
     return [key, key === "scopes" && some.length === 1 && typeof some[0] === "string" && !some[0].includes("/") ? some[0] : some] as const;
   });
   return Object.fromEntries(tidied.filter(([, value]) => value !== undefined && value !== "" && !(Array.isArray(value) && !value.length)));
@@ -45,7 +41,7 @@ export const isReady = (document: Document) => {
   return trigger !== undefined && trigger !== "" && !(Array.isArray(trigger) && !trigger.length);
 };
 
-/** The policy with another mode; a mode alone is a word. */
+/** Return the policy with another mode. A mode without options is a plain string. */
 export function withMode(value: unknown, mode: string, usual: string): unknown {
   return mode === usual || modeOf(value, usual).mode === mode ? (mode === usual ? undefined : value) : mode;
 }
@@ -73,7 +69,7 @@ export function differences(before: Document, after: Document): Difference[] {
 
 export const written = (value: unknown) => (value === undefined ? "" : typeof value === "string" ? value : writeJson(value, 2));
 
-/** The field that a refusal is about: where it points, or what its sentence begins with. */
+/** Return the field that an error is about, from its pointer or the first word of its message. */
 export function keyOf(problem: Problem): string | null {
   if (problem.code === "bad-payload") return "payload";
   const pointed = problem.pointer?.replace(/^#\//, "").split("/")[0];
@@ -83,10 +79,10 @@ export function keyOf(problem: Problem): string | null {
   return told?.[told.length - 1] ?? (problem.code === "duplicate-schedule" ? "name" : problem.code === "unknown-job" ? "job" : null);
 }
 
-/** The sentence alone, where the field says whom it is about. */
+/** Remove the schedule and field names from an error message, for display at the field. */
 export const told = (detail: string) => detail.replace(/^(?:schedule '[^']*'|a schedule) ?:? */, "").replace(/^[a-z_]+: (?=.)/, "");
 
-/** As `<input type="datetime-local">` writes it, and back. */
+/** Convert an instant for `<input type="datetime-local">`, and back. */
 export const localOf = (value: unknown): string => {
   const at = typeof value === "string" && value ? new Date(value) : null;
   return at && !Number.isNaN(at.getTime()) ? new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16) : "";

@@ -1,4 +1,4 @@
-/** Inputs of the editor: each writes one key of the document. */
+/** Inputs of the editor. Each one edits one key of the document. */
 import type { ReactNode } from "react";
 import { Field } from "../../../ui";
 import { instantOf, localOf, type Form } from "./form";
@@ -28,7 +28,7 @@ export function Text({ form, k, name, hint, placeholder, mono, list }: InputProp
   );
 }
 
-export function Whole({ form, k, name, hint, placeholder }: InputProps) {
+export function Integer({ form, k, name, hint, placeholder }: InputProps) {
   const value = form.document[k];
   return (
     <Field name={name} hint={hint} wrong={form.wrong(k)}>
@@ -37,7 +37,7 @@ export function Whole({ form, k, name, hint, placeholder }: InputProps) {
   );
 }
 
-export function Moment({ form, k, name, hint }: InputProps) {
+export function DateTime({ form, k, name, hint }: InputProps) {
   return (
     <Field name={name} hint={hint} wrong={form.wrong(k)}>
       <input type="datetime-local" value={localOf(form.document[k])} onChange={(event) => form.set({ [k]: instantOf(event.target.value) ?? (k === "once" ? "" : undefined) })} />

@@ -1,4 +1,4 @@
-/** The same done to many schedules: those chosen, or all that match. */
+/** Dialog for an action on many schedules: the selected ones, or all that match. */
 import { useEffect, useState } from "react";
 import { useQueryClient } from "@tanstack/react-query";
 import { api, type Page, type Parameters } from "../../../api/client";
@@ -15,7 +15,7 @@ export type BulkAct = "pause" | "resume" | "enable" | "disable";
 const PAGE = 500;
 const BITE = 100;
 
-/** The names of all that match, page by page. */
+/** Load the names of all matching schedules, page by page. */
 async function named(filter: Parameters, signal: AbortSignal): Promise<string[]> {
   const found: string[] = [];
   let cursor: string | null = null;
@@ -40,7 +40,7 @@ function sum(before: BulkResult, after: BulkResult): BulkResult {
 
 interface BulkProps {
   action: BulkAct;
-  /** Without names, all that match the filter. */
+  /** Names of the schedules; null for all that match the filter. */
   names: string[] | null;
   filter: Parameters;
   close: () => void;

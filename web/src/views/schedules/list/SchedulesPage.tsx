@@ -1,4 +1,4 @@
-/** All schedules: when next, did it run, how long; found by name, job and state. */
+/** List of schedules, filtered by name, job and state. */
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { Page, Parameters } from "../../../api/client";
 import { useGet, useMay, usePages } from "../../../api/hooks";
@@ -25,7 +25,7 @@ export function SchedulesPage() {
   const [state, setState] = useParameter("state");
   const filter = useMemo<Parameters>(() => ({ text, job, state }), [text, job, state]);
   const narrowed = !!(text || job || state);
-  const loaded = useRef(0); // many pages are asked less often
+  const loaded = useRef(0); // reload many pages less often
   const schedules = usePages<Schedule>("schedules", "/schedules", { ...filter, recent: 30, limit: PAGE }, { keep: true, rest: loaded.current > 2 * PAGE ? 3_000 : 0 });
   loaded.current = schedules.items?.length ?? 0;
   const [chosen, setChosen] = useState<Set<string>>(new Set());

@@ -12,7 +12,7 @@ import { ScheduleBadge } from "../ScheduleBadge";
 import type { RecentRun, Schedule } from "../types";
 import { schedulesWords } from "../words";
 
-/** On while it is planned. */
+/** Switch that pauses, resumes or enables a schedule. */
 export function Toggle({ schedule, acting, may }: { schedule: Schedule; acting: Acting; may: boolean }) {
   const t = useWords(schedulesWords);
   const on = schedule.state === "active" || schedule.state === "job paused";
