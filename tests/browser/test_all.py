@@ -1,4 +1,4 @@
-"""What holds for every view: both themes, both languages, wide and narrow, by keyboard, whatever things are called."""
+"""Test what holds for every view: themes, languages, widths, keyboard and names that contain markup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit: who did what to whom, and what exactly."""
+"""Test the audit log and its filters."""
 
 from playwright.async_api import Locator, Page, expect
 

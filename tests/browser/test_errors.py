@@ -1,4 +1,4 @@
-"""Errors in groups: what went wrong how often, the newest of each, and all of them retried."""
+"""Test error groups: counts, the newest run of each, and retry of a group."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""Jobs: how each stands and went, what it declares, and what is done to it as a whole."""
+"""Test jobs: state, statistics, definition and actions."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The first page: whether anything is wrong, and the way to what it is."""
+"""Test the overview: key numbers, problems, next runs and charts."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""Queues: how full they are, whether anybody takes from them, and the switch."""
+"""Test queues: counts, workers, pause and resume."""
 
 import re
 import time

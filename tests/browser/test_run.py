@@ -1,4 +1,4 @@
-"""One run: what it is, how far it is, what became of it, and what can be done with it."""
+"""Test the page of one run: state, progress, result and actions."""
 
 import re
 

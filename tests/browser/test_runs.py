@@ -1,4 +1,4 @@
-"""The list of runs: searched, chosen, acted upon, and always up to date."""
+"""Test the list of runs: search, selection, bulk actions and live updates."""
 
 import asyncio
 import json
@@ -121,7 +121,7 @@ async def test_by_keyboard_alone(dashboard: Dashboard, page: Page) -> None:
     await expect(page).to_have_url(f"{dashboard.url}/runs/{second}")
 
 
-async def test_those_chosen_are_cancelled(dashboard: Dashboard, page: Page) -> None:
+async def test_selected_runs_are_cancelled(dashboard: Dashboard, page: Page) -> None:
     ids = [await dashboard.enqueue("hello") for _ in range(3)]
     await dashboard.client.cancel(ids[1])
     await page.goto(f"{dashboard.url}/runs")
@@ -137,7 +137,7 @@ async def test_those_chosen_are_cancelled(dashboard: Dashboard, page: Page) -> N
     assert (run.state, run.reason, run.cancelled_by) == ("cancelled", "a mistake", "api")
 
 
-async def test_all_that_match_are_retried(dashboard: Dashboard, page: Page) -> None:
+async def test_all_matching_runs_are_retried(dashboard: Dashboard, page: Page) -> None:
     await dashboard.work()
     for number in range(4):
         await dashboard.done("crawl", url=f"page {number}")

@@ -1,4 +1,4 @@
-"""One schedule: when it fires, what became of it, what it would do, and what is done to it."""
+"""Test the page of one schedule: next runs, ledger, simulation, events and actions."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
@@ -59,7 +59,7 @@ async def test_the_ledger_tells_what_had_no_run_and_why(old: Dashboard, page: Pa
     await expect(page.get_by_text("the other side is being moved").first).to_be_visible()
 
 
-async def test_what_if_runs_took_longer(old: Dashboard, page: Page) -> None:
+async def test_longer_runs_are_simulated(old: Dashboard, page: Page) -> None:
     await page.goto(f"{old.url}/schedules/news?tab=simulate")
     await page.get_by_label("Simulated time").select_option("7d")
     await page.get_by_label("Run duration").fill("9h")
@@ -78,7 +78,7 @@ async def test_it_is_switched_off_and_on_and_deleted(dashboard: Dashboard, page:
     await schedules.create(HOSTILE, "hello", every("1h"), description=HOSTILE)
     await page.goto(f"{dashboard.url}/schedules")
     await page.get_by_role("link", name=HOSTILE, exact=True).click()
-    more = page.get_by_role("button", name=f"More for {HOSTILE}")
+    more = page.get_by_role("button", name=f"More actions for {HOSTILE}")
     await more.click()
     await page.get_by_role("menuitem", name="Disable").click()
     await page.get_by_role("alertdialog").get_by_role("button", name="Disable").click()
@@ -109,7 +109,7 @@ async def test_a_backfill_counts_before_it_makes_runs(sqlite_url: str, page: Pag
     await past.store.close()
     async with served(Rota(sqlite_url)) as dashboard:
         await page.goto(f"{dashboard.url}/schedules/news")
-        await page.get_by_role("button", name="More for news").click()
+        await page.get_by_role("button", name="More actions for news").click()
         await page.get_by_role("menuitem", name="Backfill…").click()
         dialog = page.get_by_role("dialog", name="Backfill news")
         before = await dashboard.client.list(RunFilter(schedule="news"))

@@ -1,4 +1,4 @@
-"""Making and changing schedules: told in words while one types, and compared before they are saved."""
+"""Test the schedule editor: preview, review and concurrent changes."""
 
 from playwright.async_api import Page, expect
 

@@ -1,4 +1,4 @@
-"""The list of schedules: what it tells, how it is narrowed down, and what is done from it."""
+"""Test the list of schedules: content, filters and actions."""
 
 import asyncio
 import time
@@ -110,7 +110,7 @@ async def test_it_runs_now_and_asks_where_the_policy_forbids_it(dashboard: Dashb
     assert len(await dashboard.client.list(RunFilter(schedule="news"))) == 2
 
 
-async def test_the_same_is_done_to_those_chosen_and_to_all_that_match(dashboard: Dashboard, page: Page) -> None:
+async def test_bulk_actions_apply_to_selected_and_to_all_matching(dashboard: Dashboard, page: Page) -> None:
     for number in range(70):
         await dashboard.client.schedules.create(f"s{number:03}", "hello", every("1h"))
     await page.goto(f"{dashboard.url}/schedules")

@@ -1,4 +1,4 @@
-"""The frame around every view: where it leads, what it remembers, who may see it."""
+"""Test the frame around every view: navigation, preferences and roles."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Signing in: with a token, again when the session has ended, and what a role lets one see."""
+"""Test sign-in: with a token, after an expired session, and by role."""
 
 import re
 

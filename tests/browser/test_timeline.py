@@ -1,4 +1,4 @@
-"""The timeline: what ran when, what overlapped, and what is to come."""
+"""Test the timeline: attempts, overlaps and planned runs."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Workers: who is there, how full they are, and what is asked of them."""
+"""Test workers: state, slots, settings and requests."""
 
 import re
 import time

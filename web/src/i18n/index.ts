@@ -10,7 +10,7 @@ export interface Words<T extends Dictionary> {
   zh: Translated<T>;
 }
 
-/** `words({ en: { title: "Runs", chosen: (n: number) => `${n} chosen` }, zh: { … } })` */
+/** `words({ en: { title: "Runs", selected: (n: number) => `${n} selected` }, zh: { … } })` */
 export function words<T extends Dictionary>(both: { en: T; zh: Translated<T> }): Words<T> {
   return both;
 }

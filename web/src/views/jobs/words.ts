@@ -34,7 +34,7 @@ export const jobsWords = words({
     reasonHint: "Shown to everyone.",
     pauseTitle: (name: string) => `Pause ${name}?`,
     pauseAbout: (waiting: number) =>
-      `No run of it starts, and its schedules are paused, until you resume it${waiting ? `; ${waiting === 1 ? "1 run is" : `${waiting} runs are`} waiting now` : ""}. Running runs continue.`,
+      `No run of this job starts, and its schedules are paused, until you resume it${waiting ? `; ${waiting === 1 ? "1 run is" : `${waiting} runs are`} waiting now` : ""}. Runs in progress continue.`,
     pauseDone: (name: string) => `${name} is paused`,
     resumeTitle: (name: string) => `Resume ${name}?`,
     resumeAbout: "Waiting runs may start, and its schedules resume. Choose what happens to the plan times missed during the pause.",
@@ -45,7 +45,7 @@ export const jobsWords = words({
     resumeDone: (name: string) => `${name} is resumed`,
     cancelTitle: (name: string) => `Cancel all runs of ${name}?`,
     cancelAbout: (live: number) =>
-      `Its schedules are disabled. ${live === 0 ? "No run of it is active now." : live === 1 ? "Its 1 active run is cancelled; if it is running, it is asked to stop." : `Its ${live} active runs are cancelled; those that are running are asked to stop.`} You have to enable each schedule again.`,
+      `Its schedules are disabled. ${live === 0 ? "No run is active now." : live === 1 ? "Its 1 active run is cancelled; if it is running, it is asked to stop." : `Its ${live} active runs are cancelled; those that are running are asked to stop.`} You have to enable each schedule again.`,
     cancelAction: "Cancel all",
     cancelDone: (count: number) => (count === 1 ? "1 run cancelled" : `${count} runs cancelled`),
     retryTitle: (name: string) => `Retry the newest run of ${name}?`,

@@ -21,7 +21,7 @@ export const queuesWords = words({
     reasonHint: "Shown to everyone.",
     pauseTitle: (name: string) => `Pause queue ${name}?`,
     pauseAbout: (queued: number) =>
-      `Workers claim no runs from it until you resume it${queued ? `; ${queued === 1 ? "1 run is" : `${queued} runs are`} waiting now` : ""}. Running runs continue.`,
+      `Workers claim no runs from it until you resume it${queued ? `; ${queued === 1 ? "1 run is" : `${queued} runs are`} waiting now` : ""}. Runs in progress continue.`,
     pauseDone: (name: string) => `Queue ${name} is paused`,
     resumeDone: (name: string) => `Queue ${name} is resumed`,
     pausedBy: (by: string) => `Paused by ${by}`,

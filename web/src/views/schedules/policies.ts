@@ -24,7 +24,7 @@ export const policyWords = words({
     overlap_queue_one: "One run waits while another is active. Further plan times are skipped.",
     overlap_queue_all: "Runs wait for each other.",
     late_none: (grace: string) => `A plan time that is more than ${grace} late is missed.`,
-    late_latest: (window: string) => `If several are due, only the newest runs. It covers the others of the last ${window}.`,
+    late_latest: (window: string) => `If several are due, only the newest one runs. It covers the others of the last ${window}.`,
     late_all: (window: string, keep: string) => `If several are due, all run, oldest first: at most the newest ${keep} of the last ${window}.`,
     failure_run_new: "After a failure, the next plan time runs as usual.",
     failure_skip: "After a failure, one plan time is skipped.",
