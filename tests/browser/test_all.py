@@ -1,4 +1,4 @@
-"""What holds for every view: both themes, both languages, wide and narrow, by keyboard, whatever things are called."""
+"""Test what holds for every view: themes, languages, widths, keyboard and names that contain markup."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_the_shell_by_keyboard_alone(dashboard: Dashboard, page: Page) -> 
     await page.goto(f"{dashboard.url}/jobs")
     await ready(page)
     await page.keyboard.press("Tab")
-    skip = page.get_by_role("link", name="Skip to the content")
+    skip = page.get_by_role("link", name="Skip to content")
     await expect(skip).to_be_focused()
     await expect(skip).to_be_in_viewport()
     seen = []
@@ -92,7 +92,7 @@ async def test_the_shell_by_keyboard_alone(dashboard: Dashboard, page: Page) -> 
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", level=1)).to_have_text(seen[-1])
     await page.keyboard.press("?")
-    await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     await page.keyboard.press("Escape")
     await page.evaluate(_GO, "/jobs")
     await page.keyboard.press("/")

@@ -1,4 +1,4 @@
-"""The audit: who did what to whom, and what exactly."""
+"""Test the audit log and its filters."""
 
 from playwright.async_api import Locator, Page, expect
 
@@ -23,10 +23,10 @@ async def test_it_tells_who_did_what_to_whom(dashboard: Dashboard, page: Page) -
     await rows(page).first.get_by_role("button", name="ann").click()
     await expect(rows(page)).to_have_count(2)
     await expect(page).to_have_url(f"{dashboard.url}/audit?actor=ann")
-    await page.get_by_role("button", name="Kind: Everything").click()
+    await page.get_by_role("button", name="Kind: All kinds").click()
     await page.get_by_role("menuitemradio", name="run", exact=True).click()
     await expect(rows(page)).to_have_count(1)
-    await page.get_by_role("button", name="Show everything").click()
+    await page.get_by_role("button", name="Clear filters").click()
     await expect(rows(page)).to_have_count(3)
     await page.get_by_role("searchbox", name="Subject").fill("mail")
     await page.keyboard.press("Enter")
@@ -49,6 +49,6 @@ async def test_it_comes_by_the_page_and_keeps_up(dashboard: Dashboard, page: Pag
 
 async def test_empty_it_says_why(dashboard: Dashboard, page: Page) -> None:
     await page.goto(f"{dashboard.url}/audit")
-    await expect(page.get_by_text("Nobody has done anything yet")).to_be_visible()
+    await expect(page.get_by_text("No actions yet")).to_be_visible()
     await page.goto(f"{dashboard.url}/audit?actor=nobody")
-    await expect(page.get_by_text("Nothing matches")).to_be_visible()
+    await expect(page.get_by_text("No matching entries")).to_be_visible()

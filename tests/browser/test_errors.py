@@ -1,4 +1,4 @@
-"""Errors in groups: what went wrong how often, the newest of each, and all of them retried."""
+"""Test error groups: counts, the newest run of each, and retry of a group."""
 
 import re
 import time
@@ -14,8 +14,8 @@ from tests.browser.past import HOSTILE
 
 async def test_where_nothing_went_wrong_it_says_so(dashboard: Dashboard, page: Page) -> None:
     await page.goto(f"{dashboard.url}/errors")
-    await expect(page.get_by_role("heading", name="No errors in this time")).to_be_visible()
-    await page.get_by_role("button", name="Look at the last 7 d").click()
+    await expect(page.get_by_role("heading", name="No errors in this time range")).to_be_visible()
+    await page.get_by_role("button", name="Show the last 7 d").click()
     await expect(page).to_have_url(re.compile("range=7d"))
     await page.get_by_role("button", name="1 h").click()
     await expect(page).to_have_url(re.compile("range=1h"))
@@ -26,7 +26,7 @@ async def test_failures_are_grouped_opened_and_followed(dashboard: Dashboard, pa
     runs = [await dashboard.done("crawl", url=f"https://example.com/{number}") for number in range(3)]
     await dashboard.done("refuse")
     await page.goto(f"{dashboard.url}/errors")
-    await expect(page.get_by_text("4 runs that failed, timed out or expired, for 2 reasons")).to_be_visible()
+    await expect(page.get_by_text("4 runs failed, timed out or expired, in 2 error groups")).to_be_visible()
     crawl = page.locator("tr[data-key]", has_text="NoSuchPage")
     await expect(crawl.get_by_role("cell", name="3", exact=True)).to_be_visible()
     took = []
@@ -43,7 +43,7 @@ async def test_failures_are_grouped_opened_and_followed(dashboard: Dashboard, pa
     await expect(opened.locator(".run-frames").get_by_text("raise NoSuchPage")).to_be_visible()
     await expect(opened.get_by_role("link", name=f"…{runs[-1][-12:]}")).to_have_count(0)  # there is a newer one
     await expect(page).to_have_url(re.compile("open="))
-    await opened.get_by_role("button", name="As a table").click()
+    await opened.get_by_role("button", name="Show as table").click()
     await expect(opened.get_by_role("table").get_by_role("row")).to_have_count(25)
     await page.reload()
     await expect(opened.locator(".run-frames").get_by_text("raise NoSuchPage")).to_be_visible()
@@ -60,7 +60,7 @@ async def test_a_group_is_retried(dashboard: Dashboard, page: Page) -> None:
         await dashboard.done("crawl", url=f"https://example.com/{number}")
     await dashboard.done("refuse")
     await page.goto(f"{dashboard.url}/errors")
-    await page.get_by_role("button", name="Retry all: NoSuchPage of crawl").click()
+    await page.get_by_role("button", name="Retry all: NoSuchPage in crawl").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("job:crawl")
     await dialog.get_by_role("button", name="Retry 3").click()

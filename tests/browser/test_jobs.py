@@ -1,4 +1,4 @@
-"""Jobs: how each stands and went, what it declares, and what is done to it as a whole."""
+"""Test jobs: state, statistics, definition and actions."""
 
 import re
 
@@ -42,7 +42,7 @@ async def test_one_is_paused_and_resumed(dashboard: Dashboard, page: Page) -> No
     assert (status.state, status.pause_reason, status.paused_by) == ("paused", "the site is down", "api")
     await page.get_by_role("button", name="Resume").click()
     dialog = page.get_by_role("alertdialog", name="Resume hello?")
-    await dialog.get_by_label("Plan times of the pause").select_option("latest")
+    await dialog.get_by_label("Missed plan times").select_option("latest")
     await dialog.get_by_role("button", name="Resume").click()
     await expect(page.get_by_text("the site is down")).to_have_count(0)
     assert (await dashboard.client.job_status("hello")).state == "scheduled"
@@ -57,9 +57,9 @@ async def test_one_is_run_now_and_all_of_it_cancelled(dashboard: Dashboard, page
     await expect(page.get_by_role("heading", level=1)).to_contain_text("queued")
     await page.goto(f"{dashboard.url}/jobs")
     await row(page, "hello").get_by_role("button", name="Actions: hello").click()
-    await page.get_by_role("menuitem", name="Cancel all of it").click()
-    dialog = page.get_by_role("alertdialog", name="Cancel all of hello?")
-    await expect(dialog).to_contain_text("its 1 live run is cancelled")
+    await page.get_by_role("menuitem", name="Cancel all runs").click()
+    dialog = page.get_by_role("alertdialog", name="Cancel all runs of hello?")
+    await expect(dialog).to_contain_text("Its 1 active run is cancelled")
     await dialog.get_by_role("button", name="Cancel all").click()
     await expect(row(page, "hello")).to_contain_text("cancelled")
     (run,) = await dashboard.client.list(RunFilter(job="hello"))
@@ -71,13 +71,13 @@ async def test_the_newest_run_is_retried(dashboard: Dashboard, page: Page) -> No
     failed = await dashboard.done("crawl", url="nowhere")
     await page.goto(f"{dashboard.url}/jobs/crawl")
     await page.get_by_role("button", name="Actions: crawl").click()
-    await page.get_by_role("menuitem", name="Retry the newest run").click()
-    await page.get_by_role("alertdialog").get_by_role("button", name="Retry the newest run").click()
+    await page.get_by_role("menuitem", name="Retry newest run").click()
+    await page.get_by_role("alertdialog").get_by_role("button", name="Retry newest run").click()
     await expect(page).to_have_url(re.compile("/runs/"))
     newest = await dashboard.client.get(page.url.rpartition("/")[2])
     assert (newest.job, newest.retry_of) == ("crawl", failed)
     await page.goto(f"{dashboard.url}/jobs/hello")
     await page.get_by_role("button", name="Actions: hello").click()
-    await page.get_by_role("menuitem", name="Retry the newest run").click()
-    await page.get_by_role("alertdialog").get_by_role("button", name="Retry the newest run").click()
-    await expect(page.get_by_role("alert")).to_contain_text("That did not work")
+    await page.get_by_role("menuitem", name="Retry newest run").click()
+    await page.get_by_role("alertdialog").get_by_role("button", name="Retry newest run").click()
+    await expect(page.get_by_role("alert")).to_contain_text("The request failed")

@@ -1,4 +1,4 @@
-"""The first page: whether anything is wrong, and the way to what it is."""
+"""Test the overview: key numbers, problems, next runs and charts."""
 
 import re
 import time
@@ -18,7 +18,7 @@ AGO = datetime.now(UTC) - timedelta(minutes=5)
 
 async def test_a_database_that_nobody_used_says_what_to_do(dashboard: Dashboard, page: Page) -> None:
     await page.goto(dashboard.url)
-    await expect(page.get_by_role("heading", name="Nothing has run here yet")).to_be_visible()
+    await expect(page.get_by_role("heading", name="This database is empty")).to_be_visible()
     await expect(page.locator(".command code").first).to_have_text("rota dev")
     assert await hurdles(page) == []
     await dashboard.enqueue("hello")  # what the page shows is not left standing
@@ -43,7 +43,7 @@ async def test_numbers_lead_to_their_rows(dashboard: Dashboard, page: Page) -> N
         "Workers alive": "/workers",
     }.items():
         assert await page.get_by_role("link", name=re.compile(f"^{name}")).get_attribute("href") == address
-    await page.get_by_role("table", name="Next fires").get_by_role("link", name="often").click()
+    await page.get_by_role("table", name="Next runs").get_by_role("link", name="often").click()
     await expect(page).to_have_url(re.compile("/schedules/often$"))
     await page.go_back()
     await running.focus()
@@ -56,7 +56,7 @@ async def test_it_counts_down_and_up_while_it_is_looked_at(dashboard: Dashboard,
     soon = datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=30)
     await dashboard.client.schedules.create("soon", "hello", once(soon))
     await page.goto(dashboard.url)
-    left = page.get_by_role("table", name="Next fires").locator("time")
+    left = page.get_by_role("table", name="Next runs").locator("time")
     before, box = await left.inner_text(), await left.bounding_box()
     assert re.fullmatch(r"(29|30)m \d\ds", before)
     queued, took = page.get_by_role("link", name=re.compile("^Queued")), []
@@ -100,13 +100,13 @@ async def test_charts_of_an_hour_a_day_and_a_week(dashboard: Dashboard, page: Pa
     await ended.hover(position={"x": 300, "y": 120})
     await expect(ended.locator(".pointed")).to_contain_text("succeeded")
     for name, column in {
-        "Runs that ended": "failed",
+        "Finished runs": "failed",
         "Queue depth": "running",
         "Duration": "p95",
         "Lateness": "p50",
     }.items():
         chart = page.get_by_role("figure", name=name)
-        await chart.get_by_role("button", name="As a table").click()
+        await chart.get_by_role("button", name="Show as table").click()
         await expect(chart.get_by_role("table").get_by_role("columnheader", name=column)).to_be_visible()
         await expect(chart.get_by_role("row")).to_have_count(85)
     await page.reload()

@@ -1,4 +1,4 @@
-"""The first look is quick however many runs there are; `python -m benchmarks paint` looks at a million."""
+"""Test that the first paint is quick with many runs; `python -m benchmarks paint` uses a million."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Behind a proxy that does TLS and shows the dashboard below a path."""
+"""Test the dashboard behind a TLS proxy and below a path."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Queues: how full they are, whether anybody takes from them, and the switch."""
+"""Test queues: counts, workers, pause and resume."""
 
 import re
 import time
@@ -26,7 +26,7 @@ async def test_they_say_what_waits_and_whether_anybody_takes_it(dashboard: Dashb
     await row(page, "mail").get_by_role("link", name="mail").click()
     await expect(page.get_by_text("No worker serves this queue")).to_be_visible()
     await expect(page.get_by_text("rota worker MODULE:APP --queues mail")).to_be_visible()
-    await page.get_by_role("link", name="Its runs").click()
+    await page.get_by_role("link", name="Show runs").click()
     await expect(page.get_by_role("table", name="Runs").locator("tbody tr")).to_have_count(2)
 
 
@@ -36,7 +36,7 @@ async def test_one_is_paused_with_a_reason_and_resumed(dashboard: Dashboard, pag
     await page.goto(f"{dashboard.url}/queues")
     await row(page, "default").get_by_role("button", name="Pause default").click()
     dialog = page.get_by_role("alertdialog", name="Pause queue default?")
-    await expect(dialog).to_contain_text("1 run waits there now")
+    await expect(dialog).to_contain_text("1 run is waiting now")
     await dialog.get_by_label("Reason").fill("the relay is down")
     await dialog.get_by_role("button", name="Pause").click()
     await expect(row(page, "default")).to_contain_text("Paused by api: the relay is down")

@@ -1,4 +1,4 @@
-"""One run: what it is, how far it is, what became of it, and what can be done with it."""
+"""Test the page of one run: state, progress, result and actions."""
 
 import re
 
@@ -20,7 +20,7 @@ async def test_one_that_succeeded(dashboard: Dashboard, page: Page) -> None:
     await expect(steps.first).to_contain_text("succeeded")
     await expect(page.get_by_role("log")).to_contain_text("page 2 is here")
     await expect(page.get_by_role("group", name="Result")).to_contain_text("12345678901234567890")
-    await expect(page.get_by_role("heading", name="Why is it so?").locator("../..")).to_contain_text("It succeeded at")
+    await expect(page.get_by_role("heading", name="Explain").locator("../..")).to_contain_text("It succeeded at")
     await page.get_by_role("tab", name="Events").click()
     await expect(page.get_by_role("table", name="Events").locator("tbody tr")).to_have_count(3)
     await page.get_by_role("tab", name="Attempts").click()
@@ -39,7 +39,7 @@ async def test_one_that_failed_shows_own_code_first(dashboard: Dashboard, page: 
     await expect(page.get_by_role("list", name="Your code").get_by_role("listitem").first).to_contain_text(
         "crawl browser/jobs.py"
     )
-    await page.get_by_text("The whole traceback").click()
+    await page.get_by_text("Full traceback").click()
     await expect(page.get_by_text("Traceback (most recent call last)")).to_be_visible()
     await page.get_by_role("link", name="Runs with this error").click()
     await expect(page.get_by_role("table", name="Runs").locator(f'tr[data-key="{run_id}"]')).to_be_visible()
@@ -66,7 +66,7 @@ async def test_a_cancel_says_how_far_it_is(dashboard: Dashboard, page: Page) -> 
     await page.goto(f"{dashboard.url}/runs/{run_id}")
     await expect(page.locator("h1 [data-state]")).to_have_attribute("data-state", "running")
     await dashboard.client.cancel(run_id, reason="now", actor="cli:ann")
-    phase = page.get_by_role("status").filter(has_text="Asked to stop")
+    phase = page.get_by_role("status").filter(has_text="Stop requested")
     await expect(phase).to_contain_text("cli:ann")
     await expect(phase).to_contain_text("If it does not stop, it ends at")
     await expect(page.get_by_role("button", name="Cancel")).to_be_disabled()
@@ -89,7 +89,7 @@ async def test_a_retry_is_a_new_run_that_may_keep_steps(dashboard: Dashboard, pa
     await page.keyboard.press("r")
     dialog = page.get_by_role("alertdialog", name="Retry this run of index?")
     assert await hurdles(page) == []
-    await dialog.get_by_label("Keep what finished steps did").check()
+    await dialog.get_by_label("Keep results of finished steps").check()
     await dialog.get_by_role("button", name="Retry").click()
     await expect(page).not_to_have_url(f"{dashboard.url}/runs/{run_id}")
     await expect(page.get_by_role("link", name=f"…{run_id[-12:]}").first).to_be_visible()
@@ -109,7 +109,7 @@ async def test_those_around_it(dashboard: Dashboard, page: Page) -> None:
 
 async def test_one_that_is_not_there(dashboard: Dashboard, page: Page) -> None:
     await page.goto(f"{dashboard.url}/runs/01a1e462-2641-73e0-be10-000000000000")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("There is no such run")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Run not found")
     await expect(page.get_by_role("alert")).to_contain_text("there is no run")
 
 

@@ -1,4 +1,4 @@
-"""One schedule: when it fires, what became of it, what it would do, and what is done to it."""
+"""Test the page of one schedule: next runs, ledger, simulation, events and actions."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
@@ -23,21 +23,21 @@ async def test_it_tells_all_about_it(old: Dashboard, page: Page) -> None:
     await page.goto(f"{old.url}/schedules/news")
     await expect(page.get_by_role("heading", level=1)).to_contain_text("news")
     await expect(page.get_by_text("What is new, four times a day.")).to_be_visible()
-    await expect(page.get_by_role("table", name="Next fires").locator("tbody tr")).to_have_count(20)
+    await expect(page.get_by_role("table", name="Next runs").locator("tbody tr")).to_have_count(20)
     await expect(page.get_by_text("A plan time that is more than 8h late is missed.")).to_be_visible()
     calendar = page.get_by_role("img", name="Outcomes of the last 91 days")
     assert "succeeded" in str(await calendar.get_attribute("aria-label"))
     assert "missed" in str(await calendar.get_attribute("aria-label"))
-    await page.get_by_role("button", name="As a table").first.click()
+    await page.get_by_role("button", name="Show as table").first.click()
     days = page.get_by_role("table", name="Outcomes of the last 91 days").locator("tbody tr")
     assert 10 <= await days.count() <= 14
-    await page.get_by_role("figure", name="Duration").get_by_role("button", name="As a table").click()
+    await page.get_by_role("figure", name="Duration").get_by_role("button", name="Show as table").click()
     await expect(page.get_by_role("table", name="Duration")).to_contain_text("s")
 
 
 async def test_jumps_of_the_clocks_are_marked(old: Dashboard, page: Page) -> None:
     await page.goto(f"{old.url}/schedules/spring")
-    jump = page.get_by_role("table", name="Next fires").locator("tr", has_text=f"{coming_summer_time():%d %b}")
+    jump = page.get_by_role("table", name="Next runs").locator("tr", has_text=f"{coming_summer_time():%d %b}")
     await expect(jump).to_contain_text("time skipped")
     await expect(jump).to_contain_text("03:00 CEST")
 
@@ -49,7 +49,7 @@ async def test_the_ledger_tells_what_had_no_run_and_why(old: Dashboard, page: Pa
     await page.get_by_role("button", name="missed", exact=True).click()
     await expect(page).to_have_url(f"{old.url}/schedules/news?tab=ledger&span=30&kind=missed")
     await expect(ledger).to_contain_text("plan times")
-    await ledger.get_by_role("button", name="Why").first.click()
+    await ledger.get_by_role("button", name="Explain").first.click()
     await expect(page.get_by_role("dialog")).to_contain_text("missed")
     await page.keyboard.press("Escape")
     await page.goto(f"{old.url}/schedules/rests?tab=ledger&span=30&kind=paused")
@@ -59,17 +59,17 @@ async def test_the_ledger_tells_what_had_no_run_and_why(old: Dashboard, page: Pa
     await expect(page.get_by_text("the other side is being moved").first).to_be_visible()
 
 
-async def test_what_if_runs_took_longer(old: Dashboard, page: Page) -> None:
-    await page.goto(f"{old.url}/schedules/news?tab=what-if")
-    await page.get_by_label("Look ahead").select_option("7d")
-    await page.get_by_label("Runs take").fill("9h")
+async def test_longer_runs_are_simulated(old: Dashboard, page: Page) -> None:
+    await page.goto(f"{old.url}/schedules/news?tab=simulate")
+    await page.get_by_label("Simulated time").select_option("7d")
+    await page.get_by_label("Run duration").fill("9h")
     await page.get_by_label("Overlap").select_option("allow")
-    await page.get_by_role("button", name="Try it out").click()
+    await page.get_by_role("button", name="Simulate").click()
     result = page.get_by_role("table", name="Result")
     await expect(result.locator("tr", has_text="runs")).to_have_text("runs1428")
     await expect(result.locator("tr", has_text="skipped")).to_have_text("skipped140")
-    await page.get_by_label("Runs take").fill("soon")
-    await page.get_by_role("button", name="Try it out").click()
+    await page.get_by_label("Run duration").fill("soon")
+    await page.get_by_role("button", name="Simulate").click()
     await expect(page.get_by_role("alert")).to_contain_text("is not a duration")
 
 
@@ -78,7 +78,7 @@ async def test_it_is_switched_off_and_on_and_deleted(dashboard: Dashboard, page:
     await schedules.create(HOSTILE, "hello", every("1h"), description=HOSTILE)
     await page.goto(f"{dashboard.url}/schedules")
     await page.get_by_role("link", name=HOSTILE, exact=True).click()
-    more = page.get_by_role("button", name=f"More for {HOSTILE}")
+    more = page.get_by_role("button", name=f"More actions for {HOSTILE}")
     await more.click()
     await page.get_by_role("menuitem", name="Disable").click()
     await page.get_by_role("alertdialog").get_by_role("button", name="Disable").click()
@@ -88,17 +88,17 @@ async def test_it_is_switched_off_and_on_and_deleted(dashboard: Dashboard, page:
     await page.get_by_role("menuitem", name="Enable").click()
     await expect(page.locator("h1")).to_contain_text("active")
     await page.get_by_role("button", name="Run now").click()
-    await expect(page.get_by_text(f"{HOSTILE} runs")).to_be_visible()
+    await expect(page.get_by_text(f"{HOSTILE} started")).to_be_visible()
     await more.click()
     await page.get_by_role("menuitem", name="Delete…").click()
     dialog = page.get_by_role("alertdialog", name=f"Delete {HOSTILE}?")
     await expect(dialog).to_contain_text("Its runs stay")
-    await dialog.get_by_role("button", name="Delete the schedule").click()
-    await expect(page.get_by_text("There are no schedules yet")).to_be_visible()
+    await dialog.get_by_role("button", name="Delete schedule").click()
+    await expect(page.get_by_text("No schedules yet")).to_be_visible()
     assert await schedules.list() == []
     assert len(await dashboard.client.list(RunFilter())) == 1
     await page.go_back()
-    await expect(page.get_by_text("There is no such schedule")).to_be_visible()
+    await expect(page.get_by_text("Schedule not found")).to_be_visible()
 
 
 async def test_a_backfill_counts_before_it_makes_runs(sqlite_url: str, page: Page) -> None:
@@ -109,17 +109,17 @@ async def test_a_backfill_counts_before_it_makes_runs(sqlite_url: str, page: Pag
     await past.store.close()
     async with served(Rota(sqlite_url)) as dashboard:
         await page.goto(f"{dashboard.url}/schedules/news")
-        await page.get_by_role("button", name="More for news").click()
+        await page.get_by_role("button", name="More actions for news").click()
         await page.get_by_role("menuitem", name="Backfill…").click()
         dialog = page.get_by_role("dialog", name="Backfill news")
         before = await dashboard.client.list(RunFilter(schedule="news"))
         start = datetime.now(ZoneInfo("Europe/Berlin")) - timedelta(hours=5)  # the browser's zone
         await dialog.get_by_label("From").fill(f"{start:%Y-%m-%dT%H:%M}")
-        await dialog.get_by_role("button", name="Count first").click()
-        await expect(dialog.get_by_role("status")).to_contain_text("runs would be made")
+        await dialog.get_by_role("button", name="Count").click()
+        await expect(dialog.get_by_role("status")).to_contain_text("runs would be created")
         assert await dashboard.client.list(RunFilter(schedule="news")) == before
-        await dialog.get_by_role("button", name="Make").click()
-        await expect(dialog.get_by_role("status")).to_contain_text("runs are made")
+        await dialog.get_by_role("button", name="Create").click()
+        await expect(dialog.get_by_role("status")).to_contain_text("runs created")
         made = len(await dashboard.client.list(RunFilter(schedule="news"))) - len(before)
         assert 4 <= made <= 6
-        await expect(dialog.get_by_role("status")).to_contain_text(f"{made} runs are made")
+        await expect(dialog.get_by_role("status")).to_contain_text(f"{made} runs created")

@@ -1,4 +1,4 @@
-"""The list of schedules: what it tells, how it is narrowed down, and what is done from it."""
+"""Test the list of schedules: content, filters and actions."""
 
 import asyncio
 import time
@@ -36,7 +36,7 @@ async def state(dashboard: Dashboard, name: str) -> str:
 
 async def test_where_there_are_none_it_says_what_to_do(dashboard: Dashboard, page: Page) -> None:
     await page.goto(f"{dashboard.url}/schedules")
-    await expect(page.get_by_text("There are no schedules yet")).to_be_visible()
+    await expect(page.get_by_text("No schedules yet")).to_be_visible()
     await expect(page.get_by_text("rota schedule add nightly")).to_be_visible()
     await page.goto(f"{dashboard.url}/schedules?state=paused")
     await expect(page.get_by_text("No schedule matches")).to_be_visible()
@@ -53,7 +53,7 @@ async def test_it_tells_next_last_and_how_it_went(old: Dashboard, page: Page) ->
     await expect(report.get_by_role("img", name="outcome")).to_be_visible()
     await expect(row(page, "rests")).to_contain_text("paused")
     await expect(row(page, "over")).to_contain_text("ended")
-    await expect(row(page, "off")).to_contain_text("not yet")
+    await expect(row(page, "off")).to_contain_text("no runs yet")
     await expect(row(page, "told")).to_contain_text("when a run ends")
     await expect(page.get_by_role("link", name=HOSTILE, exact=True)).to_be_visible()
     assert await page.locator("main img").count() == 0
@@ -90,10 +90,10 @@ async def test_a_switch_pauses_with_a_reason_and_resumes(dashboard: Dashboard, p
     await page.get_by_role("button", name="Undo").click()
     await expect(page.get_by_role("switch", name="news is active: pause")).to_be_visible()
     await dashboard.client.schedules.pause("news")
-    await page.get_by_role("switch", name="news rests: resume").click()
-    await page.get_by_label("Run the newest of them").check()
+    await page.get_by_role("switch", name="news is inactive: resume").click()
+    await page.get_by_label("Run the latest one").check()
     await page.get_by_role("alertdialog").get_by_role("button", name="Resume").click()
-    await expect(page.get_by_text("news goes on")).to_be_visible()
+    await expect(page.get_by_text("news is resumed")).to_be_visible()
     assert await state(dashboard, "news") == "active"
 
 
@@ -101,7 +101,7 @@ async def test_it_runs_now_and_asks_where_the_policy_forbids_it(dashboard: Dashb
     await dashboard.client.schedules.create("news", "hello", every("1h"))
     await page.goto(f"{dashboard.url}/schedules")
     await page.get_by_role("button", name="Run news now").click()
-    await expect(page.get_by_text("news runs")).to_be_visible()
+    await expect(page.get_by_text("news started")).to_be_visible()
     assert len(await dashboard.client.list(RunFilter(schedule="news"))) == 1
     await page.get_by_role("button", name="Run news now").click()
     dialog = page.get_by_role("alertdialog", name="Run news anyway?")
@@ -110,7 +110,7 @@ async def test_it_runs_now_and_asks_where_the_policy_forbids_it(dashboard: Dashb
     assert len(await dashboard.client.list(RunFilter(schedule="news"))) == 2
 
 
-async def test_the_same_is_done_to_those_chosen_and_to_all_that_match(dashboard: Dashboard, page: Page) -> None:
+async def test_bulk_actions_apply_to_selected_and_to_all_matching(dashboard: Dashboard, page: Page) -> None:
     for number in range(70):
         await dashboard.client.schedules.create(f"s{number:03}", "hello", every("1h"))
     await page.goto(f"{dashboard.url}/schedules")
@@ -118,8 +118,8 @@ async def test_the_same_is_done_to_those_chosen_and_to_all_that_match(dashboard:
     await page.get_by_role("button", name="Show more").click()
     await expect(rows(page)).to_have_count(70)
     for name in ("s001", "s003"):
-        await page.get_by_label(f"Choose {name}").check()
-    await page.get_by_role("button", name="Act on: 2 chosen").click()
+        await page.get_by_label(f"Select {name}").check()
+    await page.get_by_role("button", name="Actions for: 2 selected").click()
     await page.get_by_role("menuitem", name="Pause").click()
     dialog = page.get_by_role("alertdialog", name="Pause 2 schedules?")
     await dialog.get_by_label("Reason").fill("a storm")
@@ -129,7 +129,7 @@ async def test_the_same_is_done_to_those_chosen_and_to_all_that_match(dashboard:
     await page.get_by_role("button", name="Close").click()
     await page.get_by_label("Find by name").fill("s06")
     await expect(rows(page)).to_have_count(10)
-    await page.get_by_role("button", name="Act on: All that match").click()
+    await page.get_by_role("button", name="Actions for: All matching").click()
     await page.get_by_role("menuitem", name="Disable").click()
     await page.get_by_role("alertdialog", name="Disable 10 schedules?").get_by_role("button", name="Disable").click()
     await expect(page.get_by_text("10 of 10 done")).to_be_visible()
@@ -156,11 +156,11 @@ async def test_changes_are_there_at_once(dashboard: Dashboard, page: Page) -> No
 async def test_it_is_walked_by_keyboard(old: Dashboard, page: Page) -> None:
     await page.goto(f"{old.url}/schedules")
     await expect(rows(page)).to_have_count(11)
-    await expect(page.get_by_label("Choose morning-report")).to_be_enabled()  # it is known who may do so
+    await expect(page.get_by_label("Select morning-report")).to_be_enabled()  # it is known who may do so
     await page.keyboard.press("j")
     await page.keyboard.press("j")
     await page.keyboard.press("x")
-    await expect(page.get_by_label("Choose morning-report")).to_be_checked()
+    await expect(page.get_by_label("Select morning-report")).to_be_checked()
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", level=1)).to_contain_text("morning-report")
     await expect(page.get_by_role("button", name="Pause")).to_be_visible()
@@ -178,7 +178,7 @@ async def test_nothing_keeps_anybody_out(old: Dashboard, new_page: NewPage, sche
         "/schedules": "tbody tr[data-key]",
         "/schedules/news": ".schedules-calendar",
         "/schedules/news?tab=ledger&span=30": "tbody tr[data-key]",
-        "/schedules/news?tab=what-if": "form",
+        "/schedules/news?tab=simulate": "form",
         "/schedules/nightly/edit": ".schedules-said",
     }
     for width in (1280, 360):

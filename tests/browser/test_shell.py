@@ -1,4 +1,4 @@
-"""The frame around every view: where it leads, what it remembers, who may see it."""
+"""Test the frame around every view: navigation, preferences and roles."""
 
 import re
 
@@ -36,7 +36,7 @@ async def test_it_is_live(dashboard: Dashboard, page: Page) -> None:
 
 async def test_theme_language_and_zone_are_remembered(dashboard: Dashboard, page: Page) -> None:
     await page.goto(dashboard.url)
-    await page.get_by_role("button", name="Theme: As the system").click()
+    await page.get_by_role("button", name="Theme: System").click()
     await page.get_by_role("menuitemradio", name="Dark").click()
     await page.get_by_role("button", name="Language: English").click()
     await page.get_by_role("menuitemradio", name="中文").click()
@@ -62,7 +62,7 @@ async def test_keys_are_explained(dashboard: Dashboard, page: Page) -> None:
     await page.goto(dashboard.url)
     await expect(page.get_by_role("heading", level=1)).to_be_visible()
     await page.keyboard.press("?")
-    await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     await page.keyboard.press("Escape")
     await expect(page.get_by_role("dialog")).to_have_count(0)
     await page.keyboard.press("/")
@@ -72,7 +72,7 @@ async def test_keys_are_explained(dashboard: Dashboard, page: Page) -> None:
 async def test_an_address_that_is_none(dashboard: Dashboard, page: Page) -> None:
     await page.goto(f"{dashboard.url}/schedules/a/edit")
     await expect(page.get_by_role("heading", level=1)).to_have_text("Edit a")
-    await expect(page.get_by_text("There is no such schedule")).to_be_visible()
+    await expect(page.get_by_text("Schedule not found")).to_be_visible()
     assert (await page.request.get(f"{dashboard.url}/nothing")).status == 404
 
 
@@ -91,7 +91,7 @@ async def test_whoever_is_not_known_signs_in(sqlite_url: str, page: Page) -> Non
         await page.goto(f"{dashboard.url}/workers")
         await page.get_by_label("Token").fill("rota_wrong_token")
         await page.get_by_role("button", name="Sign in").click()
-        await expect(page.get_by_role("alert")).to_contain_text("unknown, revoked, or has expired")
+        await expect(page.get_by_role("alert")).to_contain_text("unknown, revoked or expired")
         assert await hurdles(page) == []
         await page.get_by_label("Token").fill(token)
         await page.get_by_role("button", name="Sign in").click()
@@ -143,7 +143,7 @@ async def test_while_nobody_looks_nothing_is_asked(dashboard: Dashboard, page: P
 
 async def test_it_can_be_stopped(dashboard: Dashboard, page: Page) -> None:
     await page.goto(f"{dashboard.url}/runs")
-    await expect(page.get_by_text("Nothing has run yet")).to_be_visible()
+    await expect(page.get_by_text("No runs yet")).to_be_visible()
     await page.get_by_role("button", name="live").click()
     await expect(page.locator(".live")).to_have_text("off")
     await dashboard.enqueue("hello")

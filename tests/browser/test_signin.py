@@ -1,4 +1,4 @@
-"""Signing in: with a token, again when the session has ended, and what a role lets one see."""
+"""Test sign-in: with a token, after an expired session, and by role."""
 
 import re
 
@@ -48,7 +48,7 @@ async def test_whoever_guesses_has_to_wait(sqlite_url: str, new_page: NewPage) -
         await page.goto(dashboard.url)
         await page.get_by_label("Token").fill("rota_wrong_token")
         await page.get_by_role("button", name="Sign in").click()
-        await expect(page.get_by_role("alert")).to_have_text("This token is unknown, revoked, or has expired.")
+        await expect(page.get_by_role("alert")).to_have_text("This token is unknown, revoked or expired.")
         for _ in range(9):
             await page.request.post(f"{dashboard.url}/api/v1/session", data={"token": "rota_wrong_token"})
         await page.get_by_role("button", name="Sign in").click()

@@ -1,4 +1,4 @@
-"""The timeline: what ran when, what overlapped, and what is to come."""
+"""Test the timeline: attempts, overlaps and planned runs."""
 
 import json
 import re
@@ -17,8 +17,8 @@ from tests.browser.past import HOSTILE
 
 async def test_where_nothing_ran_it_says_what_to_do(dashboard: Dashboard, page: Page) -> None:
     await page.goto(f"{dashboard.url}/timeline")
-    await expect(page.get_by_role("heading", name="No attempt in this time")).to_be_visible()
-    await page.get_by_role("button", name="Show lanes by job").click()
+    await expect(page.get_by_role("heading", name="No attempts in this time range")).to_be_visible()
+    await page.get_by_role("button", name="Group by job").click()
     await expect(page).to_have_url(re.compile("by=job"))
     await expect(page.locator(".command code")).to_have_text("rota run add hello")
 
@@ -86,7 +86,7 @@ async def test_it_is_moved_with_wheel_pointer_and_buttons(dashboard: Dashboard, 
     await page.mouse.wheel(0, 300)
     await page.keyboard.up("Control")
     await expect(page).to_have_url(re.compile("span=97.."))
-    await page.get_by_role("group", name="Time shown").get_by_role("button", name="15 min").click()
+    await page.get_by_role("group", name="Time range").get_by_role("button", name="15 min").click()
     await expect(page).to_have_url(re.compile("span=900"))
     await page.get_by_role("button", name="Now").click()
     await expect(page.get_by_role("button", name="Now")).to_be_disabled()
@@ -106,10 +106,10 @@ async def test_the_same_as_a_table(dashboard: Dashboard, page: Page) -> None:
     await dashboard.work()
     run_id = await dashboard.done("crawl", url=HOSTILE)
     await page.goto(f"{dashboard.url}/timeline?by=queue")
-    await page.get_by_role("button", name="As a table").click()
+    await page.get_by_role("button", name="Show as table").click()
     row = page.get_by_role("row", name=re.compile("crawl"))
     await expect(row).to_contain_text("failed")
-    await page.get_by_role("group", name="Lanes by").get_by_role("button", name="Worker").click()
+    await page.get_by_role("group", name="Group by").get_by_role("button", name="Worker").click()
     await expect(page).to_have_url(re.compile("by=worker"))
     await row.get_by_role("link").first.click()
     await expect(page).to_have_url(re.compile(f"/runs/{run_id}$"))
@@ -148,7 +148,7 @@ async def test_five_thousand_attempts_of_which_those_in_sight_are_drawn(dashboar
     bars = page.locator("[data-run]")
     await expect(bars.first).to_be_attached()
     assert 0 < await bars.count() < 1_500
-    await expect(page.get_by_text("Not all attempts are here")).to_be_visible()
+    await expect(page.get_by_text("There are too many attempts")).to_be_visible()
     await page.get_by_role("application").focus()
     took = await page.evaluate("""async () => {
         const plot = document.activeElement, begun = performance.now();

@@ -1,4 +1,4 @@
-"""Workers: who is there, how full they are, and what is asked of them."""
+"""Test workers: state, slots, settings and requests."""
 
 import re
 import time
@@ -16,7 +16,7 @@ def row(page: Page, worker_id: str) -> Locator:
 
 async def test_without_any_it_says_how_to_start_one(dashboard: Dashboard, page: Page) -> None:
     await page.goto(f"{dashboard.url}/workers")
-    await expect(page.get_by_text("No worker was heard of within a day")).to_be_visible()
+    await expect(page.get_by_text("No workers in the last 24 hours")).to_be_visible()
     await expect(page.get_by_text("rota worker MODULE:APP")).to_be_visible()
 
 
@@ -26,16 +26,16 @@ async def test_they_are_listed_and_one_is_looked_at(dashboard: Dashboard, page: 
     await dashboard.work()
     run_id = await dashboard.enqueue("endless")
     await page.goto(f"{dashboard.url}/workers")
-    await expect(page.get_by_text(re.compile(r"2 alive · 1 gone · 1 of \d+ slots taken"))).to_be_visible()
+    await expect(page.get_by_text(re.compile(r"2 alive · 1 gone · 1 of \d+ slots used"))).to_be_visible()
     await expect(row(page, quiet)).to_contain_text("mail ×3")
     await expect(row(page, gone)).to_contain_text("gone")
     await expect(row(page, gone).get_by_role("button")).to_have_count(0)
     holder = (await dashboard.client.get(run_id)).worker_id
     assert holder is not None
     await row(page, holder).get_by_role("link").first.click()
-    held = page.get_by_role("table", name="Runs it holds")
+    held = page.get_by_role("table", name="Current runs")
     await expect(held).to_contain_text("endless")
-    await page.get_by_role("link", name="All its runs").click()
+    await page.get_by_role("link", name="All runs").click()
     await expect(page.get_by_role("table", name="Runs").locator(f'tr[data-key="{run_id}"]')).to_be_visible()
 
 
@@ -48,7 +48,7 @@ async def test_one_is_drained_and_goes_on(dashboard: Dashboard, page: Page) -> N
     await row(page, worker.id).get_by_role("button", name="Actions").click()
     await page.get_by_role("menuitem", name="Drain").click()
     dialog = page.get_by_role("alertdialog", name=f"Drain {worker.name}?")
-    await expect(dialog).to_contain_text("it holds no run")
+    await expect(dialog).to_contain_text("It holds no run")
     await dialog.get_by_role("button", name="Drain").click()
     await expect(row(page, worker.id)).to_contain_text("draining")
     (drained,) = await dashboard.client.workers.list()
@@ -64,7 +64,7 @@ async def test_its_settings_are_changed(dashboard: Dashboard, page: Page) -> Non
     dialog = page.get_by_role("dialog", name="Settings of quiet-1")
     await expect(dialog.get_by_role("button", name="Save")).to_be_disabled()
     await dialog.get_by_label("Slots").fill("many")
-    await expect(dialog.get_by_role("alert")).to_have_text("A whole number from 1 to 10,000")
+    await expect(dialog.get_by_role("alert")).to_have_text("Enter a whole number from 1 to 10,000")
     await dialog.get_by_label("Slots").fill("50")
     await dialog.get_by_label("Queues").fill("default mail=3")
     await dialog.get_by_role("button", name="Save").click()
@@ -79,18 +79,18 @@ async def test_one_is_stopped(dashboard: Dashboard, page: Page) -> None:
     await page.goto(f"{dashboard.url}/workers/{worker_id}")
     await page.get_by_role("button", name="Stop").click()
     await page.get_by_role("alertdialog", name="Stop quiet-1?").get_by_role("button", name="Stop").click()
-    await expect(page.get_by_text("Asked to stop by api; it has not heard of it yet.")).to_be_visible()
+    await expect(page.get_by_text("Asked to stop by api. The worker has not received the request yet.")).to_be_visible()
     (worker,) = await dashboard.client.workers.list()
     assert worker.asked is not None
     assert worker.asked.state is WorkerState.STOPPING
-    await page.get_by_role("link", name="What was done to it").click()
+    await page.get_by_role("link", name="Audit log").click()
     await expect(page.get_by_role("table", name="Audit").locator("tbody tr")).to_have_count(1)
 
 
 async def test_a_new_one_is_there_at_once(dashboard: Dashboard, page: Page) -> None:
     await page.goto(f"{dashboard.url}/workers")
     await expect(page.locator(".live")).to_have_text("live")
-    await expect(page.get_by_text("No worker was heard of")).to_be_visible()
+    await expect(page.get_by_text("No workers in the last")).to_be_visible()
     took = []
     for number in range(3):
         await page.wait_for_timeout(400)

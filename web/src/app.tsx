@@ -1,4 +1,4 @@
-/** The dashboard put together. */
+/** Root of the dashboard. */
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
 import { signedIn, whenSignedOut } from "./api/client";
@@ -35,14 +35,14 @@ export function App() {
   return (
     <QueryClientProvider client={queries}>
       <PreferencesProvider>
-        <Door queries={queries} />
+        <SignInGate queries={queries} />
       </PreferencesProvider>
     </QueryClientProvider>
   );
 }
 
-/** Whoever is not known is asked first; whose session ended meanwhile, above the page, which stays as it was. */
-function Door({ queries }: { queries: QueryClient }) {
+/** Show the sign-in form instead of the page; after an expired session, above the page, so that typed input stays. */
+function SignInGate({ queries }: { queries: QueryClient }) {
   const t = useWords(shellWords);
   const [signedOut, setSignedOut] = useState(false);
   const [entered, setEntered] = useState(false);

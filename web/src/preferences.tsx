@@ -1,4 +1,4 @@
-/** What a person chose here: theme, language and zone; kept in this browser. */
+/** User preferences (theme, language, time zone), stored in the browser. */
 import { createContext, useCallback, useContext, useEffect, useMemo, useState, type ReactNode } from "react";
 
 export type Theme = "system" | "light" | "dark";
@@ -35,7 +35,7 @@ function keep(preferences: Preferences): void {
   try {
     localStorage.setItem(KEY, JSON.stringify(preferences));
   } catch {
-    // A browser that keeps nothing still shows everything.
+    // The dashboard works without storage.
   }
 }
 
@@ -66,4 +66,4 @@ export function usePreferences(): Chosen {
   return useContext(PreferencesContext)!;
 }
 
-apply(kept()); // before anything is drawn
+apply(kept()); // before the first paint

@@ -1,4 +1,4 @@
-/** Which page an address means, and how to get to another without loading the page again. */
+/** Client-side router. */
 import {
   createContext,
   useCallback,
@@ -16,7 +16,7 @@ import {
 const BASE = new URL(document.baseURI).pathname.replace(/\/$/, "");
 const CHANGED = "rota:moved";
 
-/** The address below the mount, as the browser shows it: `/runs?state=failed`. */
+/** Return the current address below the mount: `/runs?state=failed`. */
 function here(): string {
   const { pathname, search } = window.location;
   return (pathname.startsWith(BASE) ? pathname.slice(BASE.length) : pathname || "/") + search || "/";
@@ -31,7 +31,7 @@ function listen(listener: () => void): () => void {
   };
 }
 
-/** `path` (below the mount) as an address for `href`. */
+/** Return the `href` of a path below the mount. */
 export function href(path: string): string {
   return BASE + path;
 }
@@ -57,7 +57,7 @@ export function usePlace(): Place {
   }, [address]);
 }
 
-/** One parameter of the address as state: `const [job, setJob] = useParameter("job")`. */
+/** Use one query parameter as state: `const [job, setJob] = useParameter("job")`. */
 export function useParameter(name: string): [string | null, (value: string | null, how?: { replace?: boolean }) => void] {
   const { search } = usePlace();
   const set = useCallback(
@@ -98,7 +98,7 @@ export function Link({ to, onClick, ...rest }: LinkProps) {
 }
 
 export interface Route {
-  /** `/runs/:id`: parts with a colon are given to the page, decoded. */
+  /** Path such as `/runs/:id`. Segments with a colon are passed to the page, decoded. */
   path: string;
   page: ComponentType<{ params: Record<string, string> }>;
 }
@@ -135,7 +135,7 @@ export function Routes({ routes, missing }: { routes: Route[]; missing: ReactNod
   }, [routes, path]);
   const first = useRef(true);
   useEffect(() => {
-    // On another page one begins with what it is about; on the first with the way past the rail.
+    // Focus the content after navigation. On the first page, leave the focus before the skip link.
     if (!first.current) document.getElementById("main")?.focus({ preventScroll: true });
     first.current = false;
   }, [path]);

@@ -1,4 +1,4 @@
-/** The one way to ask the API. */
+/** HTTP client of the API. */
 import { parseJson, writeJson } from "./json";
 import { Problem, type ProblemFacts } from "./problem";
 
@@ -10,7 +10,7 @@ export interface Page<T> {
   next_cursor: string | null;
 }
 
-/** What came with an answer: its `ETag` is the revision to send with `ifMatch`. */
+/** Answer with its `ETag`, the revision to send with `ifMatch`. */
 export interface Answer<T> {
   value: T;
   etag: string | null;
@@ -28,7 +28,7 @@ export interface Ask {
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** Below the mount, wherever that is: the page's <base> knows. */
+/** Return the address of an API path below the mount, which the page's <base> names. */
 export function apiUrl(path: string, query: Parameters = {}): string {
   const url = new URL(`api/v1${path}`, document.baseURI);
   for (const [name, value] of Object.entries(query)) {
@@ -39,12 +39,12 @@ export function apiUrl(path: string, query: Parameters = {}): string {
   return url.href;
 }
 
-/** A name as a part of an address. */
+/** Encode a name as one segment of a path. */
 export const part = encodeURIComponent;
 
 const onUnauthorized = new Set<() => void>();
 
-/** Calls `listener` whenever the API does not know who asks. */
+/** Call `listener` whenever the API answers 401. */
 export function whenSignedOut(listener: () => void): () => void {
   onUnauthorized.add(listener);
   return () => onUnauthorized.delete(listener);
@@ -52,7 +52,7 @@ export function whenSignedOut(listener: () => void): () => void {
 
 const onSignedIn = new Set<() => void>();
 
-/** Calls `listener` when somebody has signed in again, while the page stayed. */
+/** Call `listener` when the user has signed in again on the same page. */
 export function whenSignedIn(listener: () => void): () => void {
   onSignedIn.add(listener);
   return () => onSignedIn.delete(listener);
@@ -94,7 +94,7 @@ async function refusal(response: Response): Promise<Problem> {
     const facts = parseJson(await response.text()) as ProblemFacts;
     if (typeof facts.code === "string") return new Problem(facts, id, after);
   } catch {
-    // Not one of ours: something in between answered.
+    // Not a problem document: a proxy answered.
   }
   return new Problem({ status: response.status, code: "unexpected", detail: `the server answered ${response.status}` }, id, after);
 }
@@ -115,13 +115,13 @@ export const api = {
   patch: <T>(path: string, body: unknown, ask?: Ask) => call<T>("PATCH", path, { ...ask, body }),
   delete: <T>(path: string, ask?: Ask) => call<T>("DELETE", path, ask),
 
-  /** With the revision that it has. */
+  /** GET with the revision (`ETag`) of the answer. */
   async getWithEtag<T>(path: string, query?: Parameters, signal?: AbortSignal): Promise<Answer<T>> {
     const response = await send("GET", path, { query, signal });
     return { value: await valued<T>(response), etag: response.headers.get("etag") };
   },
 
-  /** Line by line, as they come (NDJSON). A line that is a problem is thrown. */
+  /** Stream NDJSON lines. A line that is a problem is thrown. */
   async *lines(path: string, body: unknown, signal?: AbortSignal): AsyncGenerator<unknown> {
     const response = await send("POST", path, { body, accept: "application/x-ndjson", signal });
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();

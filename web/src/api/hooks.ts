@@ -1,4 +1,4 @@
-/** Questions and commands as hooks. A query's key begins with the topic that makes it old: see live.tsx. */
+/** Hooks for queries and commands. A query key begins with the topic that invalidates it: see live.tsx. */
 import {
   keepPreviousData,
   useInfiniteQuery,
@@ -14,15 +14,15 @@ import type { Identity } from "./schema";
 
 export interface Asking {
   enabled?: boolean;
-  /** While the parameters change, what was there stays, until the new is here. */
+  /** Keep the previous answer while new parameters load. */
   keep?: boolean;
-  /** For what costs more: at most once in so many milliseconds, however often it changes. */
+  /** Minimum milliseconds between two requests, for expensive queries. */
   rest?: number;
-  /** Also every so many milliseconds, for what changes with time alone. */
+  /** Poll interval in milliseconds, for data that changes with time alone. */
   every?: number;
 }
 
-/** `useGet<Run>("run:…", "/runs/…")`: asked now, and again whenever something of that topic changed; `null`: only now. */
+/** Query an address now and after each change of the topic: `useGet<Run>("run:…", "/runs/…")`. With topic `null`, only once. */
 export function useGet<T>(
   topic: Topic | null,
   path: string,
@@ -40,7 +40,7 @@ export function useGet<T>(
   });
 }
 
-/** A list by its cursor: `items` of all pages so far, `more()` for the next. */
+/** Query a paged list: `items` of all loaded pages, `more()` for the next one. */
 export function usePages<T>(topic: Topic, path: string, query: Parameters = {}, asking: Asking = {}) {
   useLive(topic);
   const result = useInfiniteQuery<Page<T>, Problem, { pages: Page<T>[] }, unknown[], string | null>({
@@ -64,7 +64,7 @@ export function usePages<T>(topic: Topic, path: string, query: Parameters = {}, 
   };
 }
 
-/** A command; what belongs to the topics is asked again when it is done. */
+/** Run a command, then reload the queries of the topics. */
 export function useCommand<A, T>(act: (argument: A) => Promise<T>, ...topics: Topic[]) {
   const queries = useQueryClient();
   return useMutation<T, Problem, A>({
@@ -85,7 +85,7 @@ export function useWhoAmI(): UseQueryResult<Identity, Problem> {
 
 export const useIdentity = (): Identity | undefined => useWhoAmI().data;
 
-/** Whether who is signed in may; buttons that would only be refused are not shown. */
+/** Return whether the user has a role. Views hide buttons that the server would refuse. */
 export function useMay(role: "operator" | "admin"): boolean {
   const identity = useIdentity();
   return identity !== undefined && RANKS[identity.role] >= RANKS[role];

@@ -1,4 +1,4 @@
-/** JSON without loss: integers that a number cannot hold become a BigInt, and are written as they were. */
+/** Lossless JSON: integers beyond the range of a number become a BigInt. */
 
 const MAYBE_LARGE = /\d{16}/;
 
@@ -10,11 +10,11 @@ const exact: Reviver = (_key, value, context) =>
     : value;
 
 export function parseJson(text: string): unknown {
-  // Asking about every value is slow, and large numbers are rare.
+  // A reviver is slow, and large numbers are rare, so use it only if the text contains one.
   return MAYBE_LARGE.test(text) ? JSON.parse(text, exact as (key: string, value: unknown) => unknown) : JSON.parse(text);
 }
 
-/** As JSON.stringify, with BigInts as numbers; `indent` spaces on each level. */
+/** Like JSON.stringify, with BigInts written as numbers and `indent` spaces per level. */
 export function writeJson(value: unknown, indent = 0): string {
   return write(value, indent, "\n");
 }

@@ -1,7 +1,7 @@
-/** What changed, as the server tells it: queries whose key begins with a topic are asked again.
+/** Live updates: a change that the server announces reloads the queries of its topic.
  *
- * One stream for the whole page, for the topics that what is shown asks for; closed while nobody looks. When the stream
- * fails, everything is asked again every five seconds instead.
+ * One event stream per page covers the topics of the visible components. It is closed while the page is hidden. When the
+ * stream fails, all queries are reloaded every five seconds instead.
  */
 import { useQueryClient, type Query, type QueryClient } from "@tanstack/react-query";
 import { createContext, useContext, useEffect, useMemo, useState, type ReactNode } from "react";
@@ -89,7 +89,7 @@ class Live {
     const topics = [...this.wanted.keys()].sort().join(",");
     if (!this.running || !this.on || document.hidden) {
       this.close();
-      this.old.clear(); // everything is asked again when somebody looks
+      this.old.clear(); // all queries are reloaded when the page becomes visible
       this.stale = true;
       this.say(this.on ? "paused" : "off");
       return;
@@ -120,7 +120,7 @@ class Live {
     source.addEventListener("reset", () => this.everything());
     source.addEventListener("error", () => {
       this.poll();
-      if (source.readyState !== EventSource.CLOSED) return; // a browser connects again by itself
+      if (source.readyState !== EventSource.CLOSED) return; // the browser reconnects by itself
       window.clearTimeout(this.retry);
       this.retry = window.setTimeout(() => {
         this.connected = "";
@@ -156,7 +156,7 @@ class Live {
       this.flushing = undefined;
       this.lastFlush = performance.now();
       for (const query of [...this.old]) {
-        // What is being asked at this moment may have been read before the change: it is asked again afterwards.
+        // A request in flight may have been read before the change, so reload it afterwards.
         if (query.state.fetchStatus !== "idle" || Date.now() - query.state.dataUpdatedAt < restOf(query)) continue;
         this.old.delete(query);
         void this.queries.invalidateQueries({ queryKey: query.queryKey, exact: true });
@@ -166,7 +166,7 @@ class Live {
   }
 }
 
-/** Questions that cost more are asked less often: see `Asking.rest`. */
+/** Limit the rate of expensive queries: see `Asking.rest`. */
 function restOf(query: Query): number {
   return Number(query.meta?.rest ?? 0);
 }
@@ -180,14 +180,14 @@ export function LiveProvider({ children }: { children: ReactNode }) {
   return <LiveContext value={live}>{children}</LiveContext>;
 }
 
-/** While the caller is shown, its topics are listened to: queries with keys `[topic, …]` keep up by themselves. */
+/** Listen to topics while the caller is mounted. Queries with keys `[topic, …]` reload by themselves. */
 export function useLive(...topics: Topic[]): void {
   const live = useContext(LiveContext);
   const key = topics.join(",");
   useEffect(() => live?.want(key.split(",").filter(Boolean) as Topic[]), [live, key]);
 }
 
-/** How the page learns of changes at the moment, and the switch for it. */
+/** Return the state of live updates, and the switch for it. */
 export function useLiveState(): [LiveState, () => void] {
   const live = useContext(LiveContext)!;
   const [state, setState] = useState(live.state);

@@ -1,4 +1,4 @@
-/** What the API refuses, or why it could not be asked: RFC 9457, typed. Decide by `code`. */
+/** Errors of the API (RFC 9457), including failed connections. Decide by `code`. */
 
 export interface ProblemFacts {
   status: number;
@@ -15,7 +15,7 @@ export class Problem extends Error {
   readonly hint: string | undefined;
   readonly pointer: string | undefined;
   readonly requestId: string | undefined;
-  /** Not before so many seconds from now. */
+  /** Seconds to wait before a retry. */
   readonly retryAfter: number | undefined;
 
   constructor(facts: ProblemFacts, requestId?: string, retryAfter?: number) {
@@ -30,13 +30,13 @@ export class Problem extends Error {
     this.retryAfter = retryAfter;
   }
 
-  /** No answer at all: the server, or the way to it, is down. */
+  /** There was no answer: the server or the network is down. */
   get away(): boolean {
     return this.status === 0;
   }
 }
 
-/** Whatever was thrown, as a problem. */
+/** Convert anything thrown to a `Problem`. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
   return new Problem({ status: 0, code: "unexpected", detail: error instanceof Error ? error.message : String(error) });

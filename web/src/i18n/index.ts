@@ -1,4 +1,4 @@
-/** Words in every language that there is, next to the view that says them. A key that one language lacks is no program. */
+/** Translations, stored next to the view that uses them. A missing key does not compile. */
 import { usePreferences } from "../preferences";
 
 type Word = string | ((...values: never[]) => string);
@@ -10,7 +10,7 @@ export interface Words<T extends Dictionary> {
   zh: Translated<T>;
 }
 
-/** `words({ en: { title: "Runs", chosen: (n: number) => `${n} chosen` }, zh: { … } })` */
+/** `words({ en: { title: "Runs", selected: (n: number) => `${n} selected` }, zh: { … } })` */
 export function words<T extends Dictionary>(both: { en: T; zh: Translated<T> }): Words<T> {
   return both;
 }
@@ -20,7 +20,7 @@ export function useWords<T extends Dictionary>(both: Words<T>): Translated<T> {
   return language === "zh" ? both.zh : (both.en as Translated<T>);
 }
 
-/** For `Intl`. */
+/** Return the locale for `Intl`. */
 export function useLocale(): string {
   const { language } = usePreferences();
   return language === "zh" ? "zh-CN" : navigator.languages.find((name) => /^en\b/i.test(name)) ?? "en-GB";

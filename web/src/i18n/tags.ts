@@ -1,5 +1,5 @@
-/** Under the POSIX locale, Chromium says that its language is `en-US@posix`. `Intl` throws at that, and so would whatever
- * asks it with the browser's own words, libraries as they are loaded among them: so this comes before all others. */
+/** Replace invalid language tags of the browser. Under the POSIX locale, Chromium reports `en-US@posix`, and `Intl` throws.
+ * Libraries call `Intl` while they load, so this module is imported first. */
 const isTag = (name: string) => {
   try {
     return Intl.getCanonicalLocales(name).length > 0;

@@ -1,4 +1,4 @@
-/** A view that breaks takes nothing else with it. */
+/** Error boundary: a view that crashes leaves the rest intact. */
 import { Component, type ReactNode } from "react";
 import { useWords } from "../i18n";
 import { Button } from "../ui";

@@ -1,4 +1,4 @@
-/** Which keys there are. */
+/** List of keyboard shortcuts. */
 import { useWords } from "../i18n";
 import { Dialog } from "../ui";
 import { shellWords } from "./words";

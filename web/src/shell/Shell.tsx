@@ -1,4 +1,4 @@
-/** The frame around every view: where one is, where one can go, and how the page keeps up. */
+/** Frame around every view: navigation, search, live switch and settings. */
 import { useEffect, useRef, useState, type ReactNode } from "react";
 import { useWhoAmI } from "../api/hooks";
 import { api } from "../api/client";
@@ -50,7 +50,7 @@ function Rail() {
   const { path } = usePlace();
   const rail = useRef<HTMLElement>(null);
   useEffect(() => {
-    // On a phone the rail is a bar that may be wider than the screen. Elsewhere Tab would go on from what is scrolled to.
+    // On a phone the navigation may be wider than the screen. Do this only there: otherwise Tab would continue from the scrolled link.
     const bar = rail.current;
     if (!bar || [bar, ...bar.children].every((part) => part.scrollWidth <= part.clientWidth)) return;
     bar.querySelector('[aria-current="page"]')?.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -178,7 +178,7 @@ function LanguageSwitch() {
   );
 }
 
-/** Who one is; and on a phone, where there is no room for them, the switches as well. */
+/** Account menu. On a phone it also holds the settings, which have no room in the bar. */
 function Account() {
   const t = useWords(shellWords);
   const { data: identity, error } = useWhoAmI();
@@ -190,7 +190,7 @@ function Account() {
     else if (kind === "language") choose({ language: value as Language });
     else if (kind === "out") void signOut().catch(toasts.complain);
   };
-  // A token that may not look at anything is still one to sign out of.
+  // Show the menu even if the token may see nothing, so that the user can sign out.
   if (!identity && error?.status !== 403) return null;
   const named = identity?.actor !== "api";
   const entries = [

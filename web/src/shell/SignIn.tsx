@@ -1,4 +1,4 @@
-/** Who are you? A token is exchanged for a session's cookie, which no script can read. */
+/** Sign-in form. It exchanges a token for a session cookie that scripts cannot read. */
 import { useEffect, useState, type FormEvent } from "react";
 import { api } from "../api/client";
 import { problemOf, type Problem } from "../api/problem";

@@ -1,4 +1,4 @@
-/** Times as people read them: how long ago, in which zone, how long it took. */
+/** Times for people: relative times, time zones and durations. */
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { useLocale, useWords } from "../i18n";
 import { common } from "../i18n/common";
@@ -23,7 +23,7 @@ function onSecond(listener: () => void): () => void {
   };
 }
 
-/** Now, to the second; whoever asks is drawn again when it changes. */
+/** Return the current time, and render again every second. */
 export function useNow(): number {
   return useSyncExternalStore(onSecond, () => second) * 1000;
 }
@@ -39,7 +39,7 @@ export function relative(at: number, now: number, locale: string, justNow: strin
   const away = at - now;
   for (const [unit, size] of UNITS) {
     if (Math.abs(away) >= size) {
-      // "5s ago" fits where "5 sec ago", as other kinds of English have it, does not.
+      // Use en-US for the short "5s ago": other English locales write "5 sec ago".
       return new Intl.RelativeTimeFormat(locale.startsWith("en") ? "en-US" : locale, { style: "narrow", numeric: "always" }).format(Math.trunc(away / size), unit);
     }
   }
@@ -60,7 +60,7 @@ export function duration(milliseconds: number): string {
   return `${Math.floor(seconds / 86_400)}d ${Math.floor((seconds % 86_400) / 3_600)}h`;
 }
 
-/** The zone that is shown; `own` is that of the schedule, if it is about one. */
+/** Return the shown time zone. `own` is the zone of the schedule, if there is one. */
 export function useZone(own?: string | null): string | undefined {
   const { zone } = usePreferences();
   if (zone === "utc") return "UTC";
@@ -86,13 +86,13 @@ export function useAbsolute(own?: string | null): (at: string | number | Date) =
 
 interface TimeProps {
   at: string | null | undefined;
-  /** That of the schedule, for "schedule" in the zone switch. */
+  /** Zone of the schedule, for the setting "schedule". */
   zone?: string | null;
-  /** `both`: the absolute time with the relative one behind it. */
+  /** `both` shows the absolute time, then the relative one. */
   show?: "relative" | "absolute" | "both";
 }
 
-/** How long ago or until; the absolute time with its zone is its title. */
+/** Relative time. The title holds the absolute time with its zone. */
 export function Time({ at, zone, show = "relative" }: TimeProps) {
   const now = useNow();
   const locale = useLocale();
@@ -116,19 +116,19 @@ export function Time({ at, zone, show = "relative" }: TimeProps) {
   );
 }
 
-/** From `from` to `to`; without a `to`, it goes on. */
+/** Duration from `from` to `to`. Without `to`, it counts up. */
 export function Duration({ from, to }: { from: string | null | undefined; to?: string | null }) {
   if (!from) return <span className="quiet">–</span>;
   return to ? <span>{duration(Date.parse(to) - Date.parse(from))}</span> : <Going from={Date.parse(from)} />;
 }
 
 function Going({ from }: { from: number }) {
-  const [offset] = useState(() => Math.min(0, Date.now() - from)); // a server whose clock is ahead
+  const [offset] = useState(() => Math.min(0, Date.now() - from)); // correct a server clock that is ahead
   const now = useNow();
   return <span>{duration(now - from - offset)}</span>;
 }
 
-/** Until then, second by second. */
+/** Countdown in seconds. */
 export function Countdown({ to }: { to: string }) {
   const now = useNow();
   const t = useWords(common);
@@ -136,7 +136,7 @@ export function Countdown({ to }: { to: string }) {
   return <span>{left > 0 ? duration(Math.ceil(left / 1000) * 1000).replace(".0s", "s") : t.now}</span>;
 }
 
-/** A value that follows another after it has rested: what is typed, before it is asked. */
+/** Return a value after it has not changed for a while, so that typing does not send a request per key. */
 export function useRested<T>(value: T, milliseconds = 250): T {
   const [rested, setRested] = useState(value);
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** Small drawings, 16 × 16, in the colour of the text around them. */
+/** Icons, 16 × 16, in the colour of the surrounding text. */
 import type { ReactNode } from "react";
 
 const PATHS = {

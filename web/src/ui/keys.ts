@@ -1,4 +1,4 @@
-/** Keys that work everywhere on a page, unless somebody is typing or a dialog is open. */
+/** Page-wide keyboard shortcuts. They are off while somebody types or a dialog is open. */
 import { useLayoutEffect, useRef } from "react";
 
 export type Keys = Record<string, (event: KeyboardEvent) => void>;
@@ -12,7 +12,7 @@ export function useKeys(keys: Keys): void {
   const latest = useRef(keys);
   latest.current = keys;
   useLayoutEffect(() => {
-    // Before anything is painted: what can be seen can be reached by keys.
+    // Register before the first paint, so that shortcuts work as soon as the page is visible.
     const pressed = (event: KeyboardEvent) => {
       if (event.metaKey || event.ctrlKey || event.altKey || event.defaultPrevented || busy(event.target)) return;
       if (document.querySelector('[role="dialog"], [role="alertdialog"], [role="menu"]')) return;

@@ -1,4 +1,4 @@
-/** The views, in the order of the rail. */
+/** All views, in the order of the navigation. */
 import audit from "./audit";
 import errors from "./errors";
 import jobs from "./jobs";

@@ -1,4 +1,4 @@
-/** What a view tells the shell about itself. */
+/** Description of a view for the shell. */
 import type { Words } from "../i18n";
 import type { Route } from "../router";
 import type { IconName } from "../ui/icons";
@@ -6,8 +6,8 @@ import type { IconName } from "../ui/icons";
 export interface View {
   id: string;
   icon: IconName;
-  /** As the rail calls it. */
+  /** Name in the navigation. */
   name: Words<{ name: string }>;
-  /** The first is where the rail leads. */
+  /** The navigation links to the first route. */
   routes: [Route, ...Route[]];
 }

@@ -1,4 +1,4 @@
-/** What people and policies did, the newest first; which of it is in the address. */
+/** Audit log, newest first. The address holds the filters. */
 import { useEffect, useState } from "react";
 import { part } from "../../api/client";
 import { usePages } from "../../api/hooks";
@@ -21,7 +21,7 @@ export function AuditPage() {
   const [subject] = useParameter("subject");
   const [actor] = useParameter("actor");
   const filtered = !!(kind || subject || actor);
-  // Any write is told of as a change of runs.
+  // Every write is announced on the topic `runs`, so it covers all kinds.
   const events = usePages<Event>("runs", "/audit", { kind, subject, actor, limit: 50 }, { keep: true, rest: 300 });
   const columns: Column<Event>[] = [
     { id: "at", name: t.when, cell: (event) => <Time at={event.at} />, width: "6rem" },
@@ -133,7 +133,7 @@ function Who({ actor }: { actor: string | null }) {
   );
 }
 
-/** In one line, and as a whole when it is opened. */
+/** Details in one line; expanded on click. */
 function Details({ event }: { event: Event }) {
   const t = useWords(auditWords);
   const both = useWords(common);

@@ -1,4 +1,4 @@
-/** What went wrong, grouped: two thousand failures are three errors. */
+/** Errors page: failed runs in error groups. */
 import { useState } from "react";
 import type { Page } from "../../api/client";
 import { useGet } from "../../api/hooks";
@@ -6,8 +6,8 @@ import type { FaultGroup, FaultGroups } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { useParameter } from "../../router";
 import { Button, Card, EmptyState, PageHeader, ProblemNotice, shapeOf, useNow } from "../../ui";
-import { BulkDialog } from "../runs/Bulk";
-import { ErrorTable } from "./ErrorTable";
+import { BulkDialog } from "../runs/list/BulkDialog";
+import { GroupTable } from "./GroupTable";
 import "./errors.css";
 import { keyOf, tokensOf } from "./groups";
 import { errorsWords, viewName } from "./words";
@@ -27,7 +27,7 @@ export function ErrorsPage({ params }: { params: Record<string, string> }) {
   const [opened, open] = useParameter("open");
   const [retrying, setRetrying] = useState<FaultGroup | null>(null);
   const range: Range = chosen !== null && chosen in RANGES ? (chosen as Range) : USUAL;
-  // To the minute, so that the question stays the same for a while.
+  // Round to the minute, so that the query key stays the same.
   const since = Math.floor(useNow() / 60_000) * 60_000 - RANGES[range];
   const question = { since: new Date(since).toISOString(), job, limit: MOST };
   const groups = useGet<FaultGroups>("runs", "/errors", question, { keep: true, rest: 250, every: 30_000 });
@@ -57,7 +57,7 @@ export function ErrorsPage({ params }: { params: Record<string, string> }) {
             </div>
           </div>
         ) : (
-          <ErrorTable found={groups.data} opened={shown} onOpen={open} onRetry={setRetrying} />
+          <GroupTable found={groups.data} opened={shown} onOpen={open} onRetry={setRetrying} />
         )}
       </Card>}
       {retrying && <BulkDialog action="retry" tokens={tokensOf(retrying)} onClose={() => setRetrying(null)} onDone={() => undefined} />}

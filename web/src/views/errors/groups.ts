@@ -1,4 +1,4 @@
-/** What a group of errors is called, and how its runs are found. */
+/** Keys and run filters of error groups. */
 import type { FaultGroup, RunState } from "../../api/schema";
 import { withSearch } from "../../router";
 import { format, type Token } from "../runs/search";
@@ -7,7 +7,7 @@ export const keyOf = ({ job, fingerprint }: FaultGroup) => `${fingerprint ?? ""}
 
 export const statesOf = (group: FaultGroup) => Object.entries(group.states) as [RunState, number][];
 
-/** As the search box of runs says it. */
+/** Return the search tokens that find the runs of a group. */
 export function tokensOf(group: FaultGroup): Token[] {
   const { job, fingerprint } = group;
   return [
@@ -19,7 +19,7 @@ export function tokensOf(group: FaultGroup): Token[] {
 
 export const runsOf = (group: FaultGroup) => withSearch("/runs", { q: format(tokensOf(group)) });
 
-/** In the order they had, as long as somebody points at them; those that are new below. */
+/** Keep the previous order, with new groups at the end, so that nothing moves under the pointer. */
 export function inOrder(groups: FaultGroup[], before: string[]): FaultGroup[] {
   const byKey = new Map(groups.map((group) => [keyOf(group), group]));
   const kept = before.filter((key) => byKey.has(key));

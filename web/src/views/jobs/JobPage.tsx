@@ -1,4 +1,4 @@
-/** One job: how it stands, how it went, what it declares. */
+/** Page of one job: state, statistics and definition. */
 import { part, type Page } from "../../api/client";
 import { useGet, useMay } from "../../api/hooks";
 import { writeJson } from "../../api/json";
@@ -7,8 +7,10 @@ import type { JobStats, Run } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { Link, withSearch } from "../../router";
 import { Card, DataTable, Duration, Facts, JsonTree, PageHeader, ProblemNotice, StateBadge, Tile, Time, type Column, type JsonSchema, type Shown } from "../../ui";
-import { JobActions } from "./Actions";
-import { JobBadge, percent, rateTone, runsOf, span, useStats } from "./parts";
+import { JobActions } from "./JobActions";
+import { JobBadge } from "./JobBadge";
+import { runsOf } from "./links";
+import { percent, rateTone, span, useStats } from "./stats";
 import type { Job } from "./types";
 import { jobsWords, viewName } from "./words";
 import "./jobs.css";
@@ -144,7 +146,7 @@ function Schedules({ job }: { job: Job }) {
   );
 }
 
-/** Its fields; what no table can say is in the schema itself. */
+/** Table of payload fields. The full schema is shown below, because a table cannot show all of it. */
 function Payload({ schema }: { schema: JsonSchema | null }) {
   const t = useWords(jobsWords);
   const fields = Object.entries(schema?.properties ?? {});
@@ -157,7 +159,7 @@ function Payload({ schema }: { schema: JsonSchema | null }) {
             <tr>
               <th scope="col">{t.field}</th>
               <th scope="col">{t.type}</th>
-              <th scope="col">{t.needed}</th>
+              <th scope="col">{t.required}</th>
             </tr>
           </thead>
           <tbody>
@@ -189,11 +191,11 @@ function typeName(field: JsonSchema): string {
   return type === "array" && items?.type ? `array of ${typeName(items)}` : type;
 }
 
-const SHOWN_ELSEWHERE = ["name", "status", "payload_schema", "description"];
+const SHOWN_ABOVE = ["name", "status", "payload_schema", "description"];
 
 function Declared({ job }: { job: Job }) {
   const t = useWords(jobsWords) as unknown as Record<string, string> & ReturnType<typeof useWords<typeof jobsWords.en>>;
-  const all = Object.fromEntries(Object.entries(job).filter(([name]) => !SHOWN_ELSEWHERE.includes(name)));
+  const all = Object.fromEntries(Object.entries(job).filter(([name]) => !SHOWN_ABOVE.includes(name)));
   const { keep, keep_for } = job.retention;
   return (
     <Card title={t.declared}>

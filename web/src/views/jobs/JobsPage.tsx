@@ -1,4 +1,4 @@
-/** Every job: how it stands, and how it went so far. */
+/** List of jobs with their state and statistics. */
 import { useEffect, useRef, useState } from "react";
 import { part, type Page } from "../../api/client";
 import { useGet, useMay } from "../../api/hooks";
@@ -6,8 +6,9 @@ import type { JobStats } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { Link, useParameter } from "../../router";
 import { Card, DataTable, EmptyState, PageHeader, ProblemNotice, SearchBox, Time, type Column } from "../../ui";
-import { JobMenu } from "./Actions";
-import { JobBadge, percent, rateTone, span, useStats } from "./parts";
+import { JobMenu } from "./JobActions";
+import { JobBadge } from "./JobBadge";
+import { percent, rateTone, span, useStats } from "./stats";
 import type { Job } from "./types";
 import { jobsWords, viewName } from "./words";
 import "./jobs.css";
@@ -76,7 +77,7 @@ export function Rate({ share }: { share: number | null }) {
   return <span className={tone ? `jobs-rate tone-${tone}` : undefined}>{percent(share)}</span>;
 }
 
-/** Asked for when the row comes into sight: a thousand jobs are a thousand questions. */
+/** Load statistics when the row becomes visible: each job is one request. */
 function Stat({ job, of }: { job: Job; of: (stats: JobStats) => React.ReactNode }) {
   const here = useRef<HTMLSpanElement>(null);
   const [seen, setSeen] = useState(false);

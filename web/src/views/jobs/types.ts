@@ -1,4 +1,4 @@
-/** A job as the API tells it; its schema calls that an object only. */
+/** Type of a job in the API, whose schema only says `object`. */
 import type { JobStatus } from "../../api/schema";
 import type { JsonSchema } from "../../ui";
 

@@ -1,4 +1,4 @@
-/** What somebody should look at, the gravest first: what it is, since when, and what to do about it. */
+/** Problems that need attention, most severe first: what, since when, and what to do. */
 import type { Attention, Overview } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { Link } from "../../router";
@@ -6,7 +6,7 @@ import { Card, CopyButton, Duration, shapeOf } from "../../ui";
 import { linkOf } from "./links";
 import { overviewWords } from "./words";
 
-/** What only makes things slower, or was wanted by somebody. */
+/** Kinds that slow things down or are intended; shown as warnings. */
 const MILD = new Set(["queue_paused", "job_paused", "polling", "clock", "signals_untold"]);
 
 export function AttentionCard({ overview }: { overview: Overview | undefined }) {
@@ -70,7 +70,7 @@ function Item({ item }: { item: Attention }) {
   );
 }
 
-/** What can be typed is easily copied. */
+/** Hint text; a command gets a copy button. */
 function Advice({ text }: { text: string }) {
   if (!text.startsWith("rota ")) return <p className="quiet hostile">{text}</p>;
   return (

@@ -1,4 +1,4 @@
-/** How it was: charts of the last hour, day or week, with a table behind each. */
+/** Charts of the last hour, day or week, each with a table. */
 import { useMemo, type ReactNode } from "react";
 import { useGet } from "../../api/hooks";
 import type { Problem } from "../../api/problem";
@@ -16,10 +16,10 @@ const RANGES = {
   "7d": { length: 7 * 24 * 60 * MINUTE, step: 120 * MINUTE, name: "2h" },
 };
 type Range = keyof typeof RANGES;
-/** As often as processes write down what they counted. */
+/** Interval at which processes store their counts. */
 const OFTEN = 10_000;
 
-/** Which one is in the address, and the buttons to choose another. */
+/** Return the selected time range, which the address holds. */
 export function useRange(): Range {
   const [chosen] = useParameter("range");
   return chosen !== null && chosen in RANGES ? (chosen as Range) : "1h";
@@ -41,7 +41,7 @@ export function RangeSwitch() {
 }
 
 export interface Past {
-  /** As the API names the step. */
+  /** Name of the step in the API. */
   step: string;
   times: number[] | undefined;
   buckets: Bucket[];
@@ -52,7 +52,7 @@ export interface Past {
 
 export function usePast(): Past {
   const { length, step, name } = RANGES[useRange()];
-  // The address of the question changes once in a step, not with every look at the clock.
+  // Round to a step, so that the query key changes once per step and not every second.
   const from = Math.floor(useNow() / step) * step - length + step;
   const series = useGet<Counted>(null, "/series", { from: new Date(from).toISOString(), step: name }, { keep: true, every: OFTEN });
   const buckets = series.data?.buckets;

@@ -1,16 +1,16 @@
-/** Is anything wrong right now? How full it is, what needs attention, what comes next, and how it was. */
+/** Overview page: current load, problems, next runs and history. */
 import { useGet } from "../../api/hooks";
 import type { Overview } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { Card, EmptyState, PageHeader, ProblemNotice } from "../../ui";
 import { AttentionCard } from "./AttentionCard";
-import { FiresCard } from "./FiresCard";
+import { NextRunsCard } from "./NextRunsCard";
 import { History, RangeSwitch, Throughput, usePast } from "./History";
 import { OverviewTiles } from "./OverviewTiles";
 import "./overview.css";
 import { overviewWords, viewName } from "./words";
 
-/** So long, at least, the server gives the same answer. */
+/** The server caches its answer for this long. */
 const FRESH = 250;
 
 export function OverviewPage() {
@@ -50,7 +50,7 @@ export function OverviewPage() {
           <AttentionCard overview={found} />
           <Throughput past={past} />
         </div>
-        <FiresCard fires={found?.next_fires} />
+        <NextRunsCard fires={found?.next_fires} />
       </div>
       <History past={past} />
     </>
@@ -59,7 +59,7 @@ export function OverviewPage() {
 
 const none = (counts: Record<string, number>) => Object.values(counts).every((count) => !count);
 
-/** Nobody has ever used this database. */
+/** Return whether the database was never used. */
 function untouched({ live, last_day, schedules, workers, attention_count }: Overview): boolean {
   const { running, cancelling, queued, scheduled, waiting } = live;
   return (

@@ -1,4 +1,4 @@
-/** The six numbers that tell whether anything is wrong, each the way to the rows behind it. */
+/** Six key numbers, each with a link to its rows. */
 import type { Overview } from "../../api/schema";
 import { useLocale, useWords } from "../../i18n";
 import { Duration, Tile } from "../../ui";
@@ -73,7 +73,7 @@ export function OverviewTiles({ overview }: { overview: Overview | undefined }) 
   );
 }
 
-/** Never 100 % as long as one failed. */
+/** Round down, so that one failure never shows as 100 %. */
 function percentage(share: number, locale: string): string {
   const digits = share > 0.99 && share < 1 ? 2 : 1;
   const cut = Math.floor(share * 100 * 10 ** digits) / 10 ** digits;

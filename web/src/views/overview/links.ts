@@ -1,4 +1,4 @@
-/** Where the rows behind a number or a name are. */
+/** Addresses of the rows behind a number or a name. */
 import { part } from "../../api/client";
 import type { Attention } from "../../api/schema";
 import { withSearch } from "../../router";
@@ -6,7 +6,7 @@ import { format } from "../runs/search";
 
 export const runsWith = (...terms: string[]) => withSearch("/runs", { q: terms.join(" ") });
 
-/** One word of the search box. */
+/** Format one token of the search box. */
 const term = (name: string, value: string) => format([{ name, value }]);
 
 export function linkOf({ kind, subject }: Attention): string | null {

@@ -1,12 +1,15 @@
-/** One queue: what is in it, who takes from it, and why it stands still if it does. */
+/** Page of one queue: its runs, its workers, and why it is stopped. */
 import { part, type Page } from "../../api/client";
 import { useGet, useMay } from "../../api/hooks";
 import type { Queue, Worker } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { Link, withSearch } from "../../router";
 import { Card, Command, DataTable, PageHeader, ProblemNotice, Tile, Time, type Column } from "../../ui";
-import { Slots, WorkerBadge } from "../workers/parts";
-import { Oldest, QueueBadge, runsOf, Switch, useQueues, useServing } from "./parts";
+import { Slots, WorkerBadge } from "../workers/cells";
+import { useQueues, useServing } from "./hooks";
+import { runsOf } from "./links";
+import { PauseButton } from "./PauseButton";
+import { Oldest, QueueBadge } from "./QueueBadge";
 import { queuesWords, viewName } from "./words";
 import "../workers/workers.css";
 import "./queues.css";
@@ -36,7 +39,7 @@ export function QueuePage({ params }: { params: Record<string, string> }) {
           <>
             <Link className="button" to={withSearch("/audit", { kind: "queue", subject: name })}>{t.history}</Link>
             <Link className="button" to={runsOf(name)}>{t.toRuns}</Link>
-            {may && queue && <Switch queue={queue} />}
+            {may && queue && <PauseButton queue={queue} />}
           </>
         }
       />
@@ -100,5 +103,5 @@ function Serving({ name, workers }: { name: string; workers: Worker[] }) {
   );
 }
 
-/** A name as it can be typed into a terminal. */
+/** Quote a name for the shell. */
 const shellWord = (text: string) => (/^[\w.@%+:,/-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`);

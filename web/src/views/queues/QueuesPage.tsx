@@ -1,11 +1,14 @@
-/** Where runs wait: how many, since when, and whether anybody takes them. */
+/** List of queues: waiting runs, longest wait and workers. */
 import { part } from "../../api/client";
 import { useMay } from "../../api/hooks";
 import type { Queue } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { Link } from "../../router";
 import { Card, DataTable, EmptyState, PageHeader, ProblemNotice, type Column } from "../../ui";
-import { Oldest, QueueBadge, runsOf, Switch, useQueues, useServing } from "./parts";
+import { useQueues, useServing } from "./hooks";
+import { runsOf } from "./links";
+import { PauseButton } from "./PauseButton";
+import { Oldest, QueueBadge } from "./QueueBadge";
 import { queuesWords, viewName } from "./words";
 import "./queues.css";
 
@@ -32,7 +35,7 @@ export function QueuesPage() {
     count("running", t.running, "low"),
     { id: "oldest", name: t.oldest, cell: (queue) => <Oldest queue={queue} />, number: true, priority: "low", sortBy: (queue) => queue.oldest_at && -Date.parse(queue.oldest_at) },
     { id: "workers", name: t.workers, cell: (queue) => serving?.(queue.queue).length, number: true, priority: "low" },
-    ...(may ? [{ id: "actions", name: t.actions, cell: (queue: Queue) => <Switch queue={queue} small />, number: true, priority: "low" as const }] : []),
+    ...(may ? [{ id: "actions", name: t.actions, cell: (queue: Queue) => <PauseButton queue={queue} small />, number: true, priority: "low" as const }] : []),
   ];
   return (
     <>

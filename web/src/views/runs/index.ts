@@ -1,6 +1,6 @@
 import type { View } from "../view";
-import { RunPage } from "./RunPage";
-import { RunsPage } from "./RunsPage";
+import { RunPage } from "./detail/RunPage";
+import { RunsPage } from "./list/RunsPage";
 import { viewName } from "./words";
 
 const view: View = {

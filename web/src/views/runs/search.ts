@@ -1,10 +1,10 @@
-/** The search box's language: `state:failed job:crawl since:2h "hung up"` and back, and what it means for the API. */
+/** Search syntax: `state:failed job:crawl since:2h "hung up"`. Parse it, format it and convert it to API parameters. */
 import type { Parameters } from "../../api/client";
 import type { RunState } from "../../api/schema";
 import { STATES } from "../../ui";
 
 export interface Token {
-  /** Nothing for words that stand alone. */
+  /** Null for plain words. */
   name: string | null;
   value: string;
 }
@@ -14,7 +14,7 @@ const TOKEN = /(?:([\w.-]+):)?(?:"((?:[^"\\]|\\.)*)"|(\S+))/g;
 const SPAN = /^(\d+(?:\.\d+)?)(s|m|h|d|w)$/;
 const SECONDS: Record<string, number> = { s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 };
 export const LIVE: RunState[] = ["scheduled", "queued", "running", "waiting", "cancelling"];
-export const UNHAPPY: RunState[] = ["failed", "timed_out", "expired", "cancelled"];
+export const RETRYABLE: RunState[] = ["failed", "timed_out", "expired", "cancelled"];
 
 const known = (name: string) => NAMES.includes(name) || /^payload\.[\w.-]+$/.test(name);
 
@@ -40,20 +40,20 @@ export function withStates(tokens: Token[], states: RunState[]): Token[] {
   return [...states.map((value) => ({ name: "state", value })), ...tokens.filter((token) => token.name !== "state")];
 }
 
-/** One value for a name; without one, none. */
+/** Set the token of a name, or remove it if the value is null. */
 export function withToken(tokens: Token[], name: string, value: string | null): Token[] {
   const rest = tokens.filter((token) => token.name !== name);
   return value ? [...rest, { name, value }] : rest;
 }
 
-export interface Meant {
-  /** For GET /runs and GET /runs:count. */
+export interface ParsedSearch {
+  /** Parameters for GET /runs and GET /runs:count. */
   query: Parameters;
-  /** The token that means nothing. */
+  /** First token that is not valid. */
   wrong: Token | null;
 }
 
-export function meaning(tokens: Token[], now = Date.now()): Meant {
+export function toQuery(tokens: Token[], now = Date.now()): ParsedSearch {
   const query: Record<string, string | string[]> = {};
   let wrong: Token | null = null;
   const words: string[] = [];
@@ -73,7 +73,7 @@ export function meaning(tokens: Token[], now = Date.now()): Meant {
   return { query, wrong };
 }
 
-/** `2h` is so long ago; anything else is a time as people write it. To the minute, so that a question stays the same. */
+/** Parse `2h` (ago) or a time. Round to the minute, so that the query key stays the same. */
 function instant(text: string, now: number): string | null {
   const span = SPAN.exec(text);
   if (span) {
@@ -84,7 +84,7 @@ function instant(text: string, now: number): string | null {
   return Number.isNaN(at) ? null : new Date(at).toISOString();
 }
 
-/** The same filter for a body: `/runs:bulk` has the words of the list. */
+/** Convert the query to the filter in the body of `/runs:bulk`. */
 export function filterOf(query: Parameters): Record<string, unknown> {
   return Object.fromEntries(Object.entries(query).map(([name, value]) => [name, name === "retried" ? value === "true" : value]));
 }

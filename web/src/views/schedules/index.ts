@@ -1,7 +1,7 @@
 import type { View } from "../view";
-import { EditPage, NewPage } from "./EditorPage";
-import { SchedulePage } from "./SchedulePage";
-import { SchedulesPage } from "./SchedulesPage";
+import { EditPage, NewPage } from "./editor/EditorPage";
+import { SchedulePage } from "./detail/SchedulePage";
+import { SchedulesPage } from "./list/SchedulesPage";
 import { viewName } from "./words";
 
 const view: View = {

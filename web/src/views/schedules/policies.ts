@@ -1,10 +1,10 @@
-/** Policies of a schedule: which differ from the usual, and each in a sentence. */
+/** Policies of a schedule as sentences and as badges. */
 import { useWords, words } from "../../i18n";
 import type { Document } from "./types";
 
 type Mode = { mode: string } & Record<string, unknown>;
 
-/** A policy is a mode, or an object with more. */
+/** Return the policy as an object: it is a mode or an object with options. */
 export function modeOf(value: unknown, usual: string): Mode {
   if (value !== null && typeof value === "object" && "mode" in value) return value as Mode;
   return { mode: typeof value === "string" ? value : usual };
@@ -16,30 +16,30 @@ export const policyWords = words({
     catch_up: "Late",
     failure: "Failure",
     limit: "Limit",
-    more: "Also",
-    overlap_skip: "While a run is going on, plan times are skipped.",
-    overlap_allow: "Runs may overlap; only limits hold them back.",
+    more: "Other",
+    overlap_skip: "While a run is active, plan times are skipped.",
+    overlap_allow: "Runs may overlap, within the limits.",
     overlap_cancel_previous: "A new run stops the one before it.",
-    overlap_parallel: "Runs overlap, whatever the job's own limit.",
-    overlap_queue_one: "One run waits while another is going on; further plan times are skipped.",
+    overlap_parallel: "Runs may overlap, regardless of the job's limit.",
+    overlap_queue_one: "One run waits while another is active. Further plan times are skipped.",
     overlap_queue_all: "Runs wait for each other.",
     late_none: (grace: string) => `A plan time that is more than ${grace} late is missed.`,
-    late_latest: (window: string) => `Of several that are due, the newest runs and covers the others of the last ${window}.`,
-    late_all: (window: string, keep: string) => `Of several that are due, each runs, oldest first: the newest ${keep} of the last ${window}.`,
-    failure_run_new: "After a failure the next plan time runs as usual.",
-    failure_skip: "After a failure one plan time is skipped.",
-    failure_retry: "After a failure the next plan time is one more attempt of the same work.",
-    failure_backoff: "After failures plan times are skipped for a growing time.",
-    failure_half_open: (threshold: string, cooldown: string) => `After ${threshold} failures in a row one probe runs per ${cooldown}; the rest is skipped.`,
+    late_latest: (window: string) => `If several are due, only the newest one runs. It covers the others of the last ${window}.`,
+    late_all: (window: string, keep: string) => `If several are due, all run, oldest first: at most the newest ${keep} of the last ${window}.`,
+    failure_run_new: "After a failure, the next plan time runs as usual.",
+    failure_skip: "After a failure, one plan time is skipped.",
+    failure_retry: "After a failure, the next plan time is another attempt of the same work.",
+    failure_backoff: "After failures, plan times are skipped for increasing periods.",
+    failure_half_open: (threshold: string, cooldown: string) => `After ${threshold} failures in a row, one probe runs per ${cooldown}. Other plan times are skipped.`,
     failure_pause: "A failure pauses the schedule.",
-    atOnce: (max: string, full: string) => `${max} at once; one more ${full}.`,
+    atOnce: (max: string, full: string) => `At most ${max} at once; another run ${full}.`,
     full_queue: "waits",
     full_skip: "is skipped",
     full_reject: "is refused",
     full_cancel_oldest: "stops the oldest",
-    rate: (rate: string) => `At most ${rate} begin.`,
+    rate: (rate: string) => `At most ${rate} start.`,
     delay: (span: string) => `Runs start ${span} after their plan time.`,
-    jitter: (span: string) => `Up to ${span} later, each plan time its own.`,
+    jitter: (span: string) => `Runs start up to ${span} later, by a fixed amount per plan time.`,
     maxRuns: (count: string) => `It ends after ${count} plan times.`,
     badge_overlap: (mode: string) => `overlap ${mode}`,
     badge_late: (mode: string) => `catch-up ${mode}`,
@@ -72,7 +72,7 @@ export const policyWords = words({
     catch_up: "迟到",
     failure: "失败",
     limit: "限制",
-    more: "另外",
+    more: "其他",
     overlap_skip: "前一次还在运行时，跳过新的计划时间。",
     overlap_allow: "允许重叠，只受限制约束。",
     overlap_cancel_previous: "新的运行会停止前一次。",
@@ -130,7 +130,7 @@ type Said = ReturnType<typeof useWords<(typeof policyWords)["en"]>>;
 const usualOverlap = (document: Document) =>
   modeOf(document.catch_up, "latest").mode === "all" || document.following !== undefined ? "queue_all" : "skip";
 
-/** A mode as it is called in a line of few words. */
+/** Return the short name of a mode. */
 export const modeWord = (mode: string, t: Said): string => {
   const found = (t as Record<string, unknown>)[`mode_${mode}`];
   return typeof found === "string" ? found : mode;
@@ -141,7 +141,7 @@ const word = (t: Said, key: string): string => {
   return typeof found === "string" ? found : key;
 };
 
-/** Each policy in a sentence, with its name. */
+/** Return each policy's name with a sentence. */
 export function sentences(document: Document, t: Said): [name: string, sentence: string][] {
   const overlap = modeOf(document.overlap, usualOverlap(document));
   const late = modeOf(document.catch_up, "latest");
@@ -170,7 +170,7 @@ export function sentences(document: Document, t: Said): [name: string, sentence:
   return said;
 }
 
-/** Only what is not as by default, short. */
+/** Return short badges for the policies that differ from the default. */
 export function badges(document: Document, t: Said): string[] {
   const { scopes } = document;
   return [

@@ -1,9 +1,9 @@
-/** A schedule's rule: in words of the language that is shown, and as it was written. */
+/** Rule of a schedule, in the shown language and as written. */
 import { useLocale } from "../../i18n";
 import { usePreferences } from "../../preferences";
 import type { Document, Schedule } from "./types";
 
-/** `cron 0 9 * * MON-FRI`, `every 30m`: what somebody typed. */
+/** Return the expression as typed: `0 9 * * MON-FRI`, `every 30m`. */
 export function expressionOf(document: Document): string {
   const { cron, every, after, following, once, either } = document;
   if (typeof cron === "string") return cron;
@@ -19,7 +19,7 @@ const DAYS = ["周日", "周一", "周二", "周三", "周四", "周五", "周�
 const UNITS: Record<string, string> = { ms: "毫秒", s: "秒", m: "分钟", h: "小时", d: "天" };
 const NAMES: Record<string, number> = { SUN: 0, MON: 1, TUE: 2, WED: 3, THU: 4, FRI: 5, SAT: 6 };
 
-/** The common expressions in Chinese; null for others, which are shown as they are. */
+/** Translate common expressions to Chinese; return null for others. */
 function chineseCron(expression: string): string | null {
   const nick: Record<string, string> = { "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *" };
   const fields = (nick[expression] ?? expression).trim().split(/\s+/);
@@ -67,7 +67,7 @@ function chinese(document: Document, zone: string, instant: (at: string) => stri
   return parts.every(Boolean) ? parts.join("，或") : null;
 }
 
-/** The rule in words. The server's are English; bounds and windows of a rule are only told there. */
+/** Return the rule in words. The server writes English; the Chinese text omits bounds and windows. */
 export function useRule(): (schedule: Pick<Schedule, "rule" | "definition" | "timezone">) => string {
   const { language } = usePreferences();
   const locale = useLocale();

@@ -1,9 +1,9 @@
-/** Schedules as the API tells them. */
+/** Types of schedules in the API. */
 import type { RunState } from "../../api/schema";
 
 export type ScheduleState = "active" | "paused" | "job paused" | "disabled" | "ended";
 
-/** What would make it, as in `schedules.toml`; only what is not as by default. */
+/** Definition as in `schedules.toml`, without default values. */
 export type Document = Record<string, unknown> & { job?: string };
 
 export interface RecentRun {
@@ -35,11 +35,11 @@ export interface Schedule {
   trouble: string | null;
   created_at: string;
   updated_at: string;
-  /** In English words. */
+  /** Rule in English. */
   rule: string;
   timezone: string;
   definition: Document;
-  /** With `recent=`, the oldest first. */
+  /** Recent runs, oldest first; only with `recent=`. */
   recent?: RecentRun[];
   p50_duration_ms?: number | null;
   p95_duration_ms?: number | null;

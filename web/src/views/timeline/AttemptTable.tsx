@@ -1,13 +1,13 @@
-/** The same attempts as a table, for those who would rather read them. */
+/** Table of the attempts in the timeline. */
 import { useMemo } from "react";
 import type { TimelineAttempt } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { Link } from "../../router";
 import { DataTable, Duration, StateBadge, Time, type Column } from "../../ui";
-import { RunLink } from "../runs/columns";
+import { RunLink } from "../runs/RunLink";
 import type { Bar, Row } from "./lanes";
 import { laneLink, type By } from "./links";
-import type { Stretch } from "./stretch";
+import type { TimeRange } from "./range";
 import { timelineWords } from "./words";
 
 interface Line extends Bar {
@@ -16,7 +16,7 @@ interface Line extends Bar {
 
 const MOST = 500;
 
-export function AttemptTable({ by, rows, stretch: { from, to } }: { by: By; rows: Row[]; stretch: Stretch }) {
+export function AttemptTable({ by, rows, range: { from, to } }: { by: By; rows: Row[]; range: TimeRange }) {
   const t = useWords(timelineWords);
   const lines = useMemo(
     () =>

@@ -1,19 +1,19 @@
-/** The timeline itself: lanes of bars over a stretch of time, moved with pointer, wheel and keys. */
+/** Timeline chart: lanes of bars, moved with pointer, wheel and keys. */
 import { memo, useMemo, useRef, useState, type KeyboardEvent, type MouseEvent, type PointerEvent } from "react";
 import { useWords } from "../../i18n";
 import { href, Link, navigate } from "../../router";
-import { Axis, Details, Grid } from "./Frame";
+import { Axis, Details, Grid } from "./Axis";
 import { LaneDrawing } from "./LaneDrawing";
 import { inOrder, itemsOf, placed, startOf, TRACK, type Item, type Placed, type Row, type Sizes } from "./lanes";
 import { laneLink, type By } from "./links";
-import { useDrag, useNarrow, useSight, useWheel, useWidth } from "./moving";
-import type { Stretch } from "./stretch";
+import { useDrag, useNarrow, useSight, useWheel, useWidth } from "./gestures";
+import type { TimeRange } from "./range";
 import { timelineWords } from "./words";
 
 interface ChartProps {
   by: By;
   rows: Row[];
-  stretch: Stretch;
+  range: TimeRange;
   still: boolean;
   onPoint: (pointing: boolean) => void;
 }
@@ -24,7 +24,7 @@ const NEAR = 7;
 const BEYOND = 400;
 const DRAWN = 1.25;
 
-export function TimelineChart({ by, rows, stretch, still, onPoint }: ChartProps) {
+export function TimelineChart({ by, rows, range, still, onPoint }: ChartProps) {
   const t = useWords(timelineWords);
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
@@ -36,15 +36,15 @@ export function TimelineChart({ by, rows, stretch, still, onPoint }: ChartProps)
   const [top, bottom] = useSight(box);
   const [here, setHere] = useState<string | null>(null);
   const found = useMemo(() => find(lanes, here), [lanes, here]);
-  const { from, to, span, now } = stretch;
+  const { from, to, span, now } = range;
   const x = (at: number) => ((at - from) / span) * width;
-  // Drawn from a fixed instant on, and a bit more than is seen: to move it, it needs not be drawn again.
+  // Draw from a fixed instant and beyond the visible range, so that panning needs no redraw.
   const base = Math.floor(from / (span / 4)) * (span / 4);
   const attempts = useMemo(() => rows.reduce((total, row) => total + row.bars.length, 0), [rows]);
 
-  const drag = useDrag(box, stretch, width);
-  useWheel(box, stretch);
-  const keys = useWalk({ lanes, found, stretch, setHere, by });
+  const drag = useDrag(box, range, width);
+  useWheel(box, range);
+  const keys = useWalk({ lanes, found, range, setHere, by });
 
   const hit = (event: { clientX: number; clientY: number }): Item | null => {
     const area = box.current!.getBoundingClientRect();
@@ -63,7 +63,7 @@ export function TimelineChart({ by, rows, stretch, still, onPoint }: ChartProps)
   };
   return (
     <div className="timeline-body" onPointerEnter={() => onPoint(true)} onPointerLeave={() => onPoint(false)}>
-      <Axis stretch={stretch} width={width} />
+      <Axis range={range} width={width} />
       <Names lanes={lanes} by={by} />
       <div
         ref={box}
@@ -84,7 +84,7 @@ export function TimelineChart({ by, rows, stretch, still, onPoint }: ChartProps)
         onBlur={() => setHere(null)}
       >
         <svg width={width} height={height} aria-hidden="true">
-          <Grid lanes={lanes} stretch={stretch} width={width} height={height} />
+          <Grid lanes={lanes} range={range} width={width} height={height} />
           <g transform={`translate(${x(base)})`}>
             {lanes
               .filter((row) => row.top + row.height > top - BEYOND && row.top < bottom + BEYOND)
@@ -134,7 +134,7 @@ const Names = memo(function Names({ lanes, by }: { lanes: Placed[]; by: By }) {
 
 const isMild = (by: By) => by !== "schedule";
 
-/** Where Enter and a click lead. */
+/** Address that Enter and a click open. */
 const placeOf = (item: Item, by: By) => ("bar" in item ? `/runs/${item.bar.attempt.run_id}` : laneLink(by, item.row.name));
 
 function find(lanes: Placed[], key: string | null): Item | null {
@@ -165,13 +165,13 @@ function under(lanes: Placed[], left: number, top: number, x: (at: number) => nu
 interface Walk {
   lanes: Placed[];
   found: Item | null;
-  stretch: Stretch;
+  range: TimeRange;
   setHere: (key: string | null) => void;
   by: By;
 }
 
-function useWalk({ lanes, found, stretch, setHere, by }: Walk) {
-  const inSight = (row: Placed) => itemsOf(row).filter((item) => ("bar" in item ? item.bar.end : item.at) >= stretch.from && startOf(item) <= stretch.to);
+function useWalk({ lanes, found, range, setHere, by }: Walk) {
+  const inSight = (row: Placed) => itemsOf(row).filter((item) => ("bar" in item ? item.bar.end : item.at) >= range.from && startOf(item) <= range.to);
   const nearest = (row: Placed | undefined, at: number) => {
     const away = (item: Item) => Math.abs(startOf(item) - at);
     const item = (row ? inSight(row) : []).reduce<Item | null>((best, each) => (!best || away(each) < away(best) ? each : best), null);
@@ -181,7 +181,7 @@ function useWalk({ lanes, found, stretch, setHere, by }: Walk) {
   const across = (by: 1 | -1) => {
     const at = found ? lanes.findIndex((row) => row.name === found.row.name) : by === 1 ? -1 : lanes.length;
     for (let index = at + by; index >= 0 && index < lanes.length; index += by) {
-      if (nearest(lanes[index], found ? startOf(found) : stretch.now)) return;
+      if (nearest(lanes[index], found ? startOf(found) : range.now)) return;
     }
   };
   const along = (by: 1 | -1) => {
@@ -193,14 +193,14 @@ function useWalk({ lanes, found, stretch, setHere, by }: Walk) {
   return (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const acts: Record<string, () => void> = {
-      ArrowLeft: () => (event.shiftKey ? stretch.pan(-0.25) : along(-1)),
-      ArrowRight: () => (event.shiftKey ? stretch.pan(0.25) : along(1)),
+      ArrowLeft: () => (event.shiftKey ? range.pan(-0.25) : along(-1)),
+      ArrowRight: () => (event.shiftKey ? range.pan(0.25) : along(1)),
       ArrowUp: () => across(-1),
       ArrowDown: () => across(1),
-      "+": () => stretch.zoom(0.5),
-      "=": () => stretch.zoom(0.5),
-      "-": () => stretch.zoom(2),
-      "0": () => stretch.follow(),
+      "+": () => range.zoom(0.5),
+      "=": () => range.zoom(0.5),
+      "-": () => range.zoom(2),
+      "0": () => range.follow(),
       Enter: () => found && navigate(placeOf(found, by)),
       Escape: () => setHere(null),
     };

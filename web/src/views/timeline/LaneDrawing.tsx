@@ -1,4 +1,4 @@
-/** The drawing of one lane: bars, what is to come, and where attempts overlap. Only what is in sight is drawn. */
+/** One lane: bars, planned runs and overlaps. Only the visible part is drawn. */
 import { memo } from "react";
 import { shapeOf, toneOf } from "../../ui";
 import { apart, comingKey, TRACK, visible, type Bar, type Placed } from "./lanes";
@@ -8,11 +8,11 @@ interface LaneProps {
   from: number;
   to: number;
   width: number;
-  /** Where bars end that go on; Infinity if none does. */
+  /** End of the bars that are still running; Infinity if there are none. */
   now: number;
-  /** The key of what is pointed at or walked to. */
+  /** Key of the item under the pointer or the keyboard focus. */
   here: string | null;
-  /** Overlapping is nothing unusual here. */
+  /** Do not mark overlaps: they are normal in this grouping. */
   mild: boolean;
 }
 
@@ -53,7 +53,7 @@ interface BarProps {
   here: boolean;
 }
 
-/** Wide enough, its shape stands in it; else what went wrong is its shape alone, and what was neither good nor bad is low. */
+/** Draw one attempt. A wide bar contains its shape; a narrow failure is drawn as its shape alone, and a narrow neutral outcome as a low bar. */
 function BarDrawing({ bar, left, right, y, width, here }: BarProps) {
   const start = Math.max(left, -8);
   const length = Math.max(3, Math.min(right, width + 8) - start);

@@ -1,4 +1,4 @@
-/** When things ran, how long, what overlapped, and what is to come. */
+/** Timeline page: attempts over time, overlaps and planned runs. */
 import { useMemo, useState } from "react";
 import { useGet } from "../../api/hooks";
 import type { Timeline } from "../../api/schema";
@@ -10,12 +10,12 @@ import { AttemptTable } from "./AttemptTable";
 import { TimelineChart } from "./Chart";
 import { rowsOf } from "./lanes";
 import { BY, type By } from "./links";
-import { asked, useStretch, type Stretch } from "./stretch";
+import { asked, useTimeRange, type TimeRange } from "./range";
 import "./timeline.css";
 import { timelineWords, viewName } from "./words";
 
 const MOST = 5_000;
-/** With more than that, every change would be a large answer: they are asked for less often. */
+/** Above this count an answer is large, so changes are requested less often. */
 const MANY = 1_000;
 const SELDOM = 4_000;
 const SPANS = [900, 3_600, 21_600, 86_400] as const;
@@ -28,8 +28,8 @@ export function TimelinePage() {
   const by: By = BY.find((each) => each === chosen) ?? "schedule";
   const [still, setStill] = useState(false);
   const [many, setMany] = useState(false);
-  const stretch = useStretch(still);
-  const question = { ...asked(stretch.from, stretch.span), by, limit: MOST };
+  const range = useTimeRange(still);
+  const question = { ...asked(range.from, range.span), by, limit: MOST };
   const timeline = useGet<Timeline>("runs", "/timeline", question, { keep: true, rest: many ? SELDOM : 0, every: 10_000 });
   const found = timeline.data?.by === by ? timeline.data : undefined;
   const rows = useMemo(() => found && rowsOf(found), [found]);
@@ -50,7 +50,7 @@ export function TimelinePage() {
       />
       {timeline.error && <ProblemNotice problem={timeline.error} onRetry={() => void timeline.refetch()} />}
       <Card bare>
-        <Controls stretch={stretch} />
+        <Controls range={range} />
         {found?.truncated && <p className="timeline-truncated tone-warn">{t.truncated}</p>}
         {!rows ? (
           <div className="timeline-waiting" aria-busy={!timeline.error}>
@@ -68,10 +68,10 @@ export function TimelinePage() {
             )}
           </>
         ) : table ? (
-          <AttemptTable by={by} rows={rows} stretch={stretch} />
+          <AttemptTable by={by} rows={rows} range={range} />
         ) : (
           <>
-            <TimelineChart by={by} rows={rows} stretch={stretch} still={still} onPoint={setStill} />
+            <TimelineChart by={by} rows={rows} range={range} still={still} onPoint={setStill} />
             <Legend />
           </>
         )}
@@ -100,9 +100,9 @@ function Switch<T extends string>({ label, choices, names, chosen, onChoose }: S
   );
 }
 
-function Controls({ stretch }: { stretch: Stretch }) {
+function Controls({ range }: { range: TimeRange }) {
   const t = useWords(timelineWords);
-  const seconds = Math.round(stretch.span / 1_000);
+  const seconds = Math.round(range.span / 1_000);
   const spans = SPANS.map(String) as `${(typeof SPANS)[number]}`[];
   return (
     <div className="timeline-controls">
@@ -111,22 +111,22 @@ function Controls({ stretch }: { stretch: Stretch }) {
         choices={spans}
         names={t}
         chosen={spans.find((each) => Number(each) === seconds) ?? null}
-        onChoose={(next) => stretch.show(Number(next) * 1_000)}
+        onChoose={(next) => range.show(Number(next) * 1_000)}
       />
       <div className="row">
-        <Button small look="plain" icon="plus" label={t.zoomIn} onClick={() => stretch.zoom(0.5)} />
-        <Button small look="plain" label={t.zoomOut} onClick={() => stretch.zoom(2)} className="icon">
+        <Button small look="plain" icon="plus" label={t.zoomIn} onClick={() => range.zoom(0.5)} />
+        <Button small look="plain" label={t.zoomOut} onClick={() => range.zoom(2)} className="icon">
           <svg viewBox="0 0 16 16" fill="none" stroke="currentColor" strokeWidth="1.4" strokeLinecap="round" aria-hidden="true">
             <path d="M3 8h10" />
           </svg>
         </Button>
-        <Button small look="plain" label={t.earlier} onClick={() => stretch.pan(-0.5)} className="icon timeline-earlier">
+        <Button small look="plain" label={t.earlier} onClick={() => range.pan(-0.5)} className="icon timeline-earlier">
           <svg viewBox="0 0 16 16" fill="none" stroke="currentColor" strokeWidth="1.4" strokeLinecap="round" strokeLinejoin="round" aria-hidden="true">
             <path d="M10 4 6 8l4 4" />
           </svg>
         </Button>
-        <Button small look="plain" icon="right" label={t.later} onClick={() => stretch.pan(0.5)} />
-        <Button small onClick={stretch.follow} disabled={stretch.following} title={stretch.following ? t.following : undefined}>
+        <Button small look="plain" icon="right" label={t.later} onClick={() => range.pan(0.5)} />
+        <Button small onClick={range.follow} disabled={range.following} title={range.following ? t.following : undefined}>
           {t.toNow}
         </Button>
       </div>

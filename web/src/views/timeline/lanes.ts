@@ -1,4 +1,4 @@
-/** Attempts as bars: which of them go on at once, and where each has room. */
+/** Layout of attempts as bars: which of them overlap, and the row of each. */
 import type { Lane, Timeline, TimelineAttempt } from "../../api/schema";
 import type { Shown } from "../../ui";
 
@@ -7,7 +7,7 @@ export interface Bar {
   attempt: TimelineAttempt;
   state: Shown;
   start: number;
-  /** Infinity while it goes on. */
+  /** Infinity while it runs. */
   end: number;
   track: number;
 }
@@ -17,7 +17,7 @@ export interface Row {
   bars: Bar[];
   coming: number[];
   tracks: number;
-  /** When more than one went on. */
+  /** Times with more than one running attempt. */
   overlaps: [from: number, to: number][];
 }
 
@@ -57,7 +57,7 @@ function rowOf(lane: Lane): Row {
   return { name: lane.name, bars, coming: lane.coming.map((at) => Date.parse(at)), tracks: Math.max(1, ends.length), overlaps };
 }
 
-/** In the order they had, as long as somebody points at them; those that are new below. */
+/** Keep the previous order, with new lanes at the end, so that nothing moves under the pointer. */
 export function inOrder(rows: Row[], before: Row[]): Row[] {
   const left = new Map(rows.map((row) => [row.name, row]));
   const kept = before.flatMap(({ name, tracks }) => {
@@ -71,12 +71,12 @@ export function inOrder(rows: Row[], before: Row[]): Row[] {
 export interface Placed extends Row {
   top: number;
   height: number;
-  /** From its top to its first bar. */
+  /** Distance from the top to the first bar. */
   head: number;
 }
 
 export interface Sizes {
-  /** Above the bars: on a phone the lane's name is there. */
+  /** Space above the bars: on a phone it holds the lane's name. */
   head: number;
   foot: number;
   least: number;
@@ -93,7 +93,7 @@ export function placed(rows: Row[], { head, foot, least }: Sizes): { rows: Place
   return { rows: found, height: top };
 }
 
-/** Of bars that would be drawn on the same spot in the same colour, one; what went wrong last, so that it is seen. */
+/** Keep one of the bars with the same position and colour. Failures come last, so that they are drawn on top. */
 export function visible(bars: Bar[], from: number, to: number, perPixel: number, tone: (state: Shown) => string): Bar[] {
   const seen = new Set<string>();
   const shown: Bar[] = [];
@@ -111,7 +111,7 @@ export function visible(bars: Bar[], from: number, to: number, perPixel: number,
   return shown.sort((a, b) => rank(a) - rank(b));
 }
 
-/** Of instants that are closer than that to each other, the first. */
+/** Drop each instant that is closer than `least` to the previous one. */
 export function apart(times: number[], from: number, to: number, least: number): number[] {
   let last = -Infinity;
   return times.filter((at) => {
@@ -121,14 +121,14 @@ export function apart(times: number[], from: number, to: number, least: number):
   });
 }
 
-/** What can be pointed at: an attempt, or a fire to come. */
+/** Item that can be selected: an attempt or a planned run. */
 export type Item = { row: Placed; key: string; bar: Bar } | { row: Placed; key: string; at: number };
 
 export const startOf = (item: Item) => ("bar" in item ? item.bar.start : item.at);
 
 export const comingKey = (lane: string, at: number) => `coming ${at} ${lane}`;
 
-/** By their time. */
+/** Return the items of a lane, sorted by time. */
 export const itemsOf = (row: Placed): Item[] => [
   ...row.bars.map((bar) => ({ row, key: bar.key, bar })),
   ...row.coming.map((at) => ({ row, key: comingKey(row.name, at), at })),

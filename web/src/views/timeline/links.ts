@@ -1,4 +1,4 @@
-/** Where the name of a lane leads. */
+/** Address of a lane's subject. */
 import { part } from "../../api/client";
 import { withSearch } from "../../router";
 import { format } from "../runs/search";

@@ -1,4 +1,4 @@
-/** One worker: what it is, what it holds, what it knows. */
+/** Page of one worker: facts, current runs and known jobs. */
 import { part } from "../../api/client";
 import { useGet, useMay } from "../../api/hooks";
 import type { Problem } from "../../api/problem";
@@ -7,8 +7,8 @@ import { useWords } from "../../i18n";
 import { Link, withSearch } from "../../router";
 import { Card, CopyButton, Duration, Facts, PageHeader, ProblemNotice, Time } from "../../ui";
 import { format } from "../runs/search";
-import { WorkerActions } from "./Actions";
-import { QueueNames, Slots, useAsked, WorkerBadge } from "./parts";
+import { WorkerActions } from "./WorkerActions";
+import { QueueNames, Slots, useAsked, WorkerBadge } from "./cells";
 import { viewName, workersWords } from "./words";
 import "./workers.css";
 

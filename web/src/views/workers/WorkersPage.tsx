@@ -1,12 +1,12 @@
-/** Who works: where, at what, how full; and what is asked of them. */
+/** List of workers: host, queues, slots and pending requests. */
 import { part, type Page } from "../../api/client";
 import { useGet, useMay } from "../../api/hooks";
 import type { Worker } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { Link } from "../../router";
 import { Card, DataTable, EmptyState, PageHeader, ProblemNotice, Time, type Column } from "../../ui";
-import { WorkerMenu } from "./Actions";
-import { QueueNames, Slots, useAsked, WorkerBadge } from "./parts";
+import { WorkerMenu } from "./WorkerActions";
+import { QueueNames, Slots, useAsked, WorkerBadge } from "./cells";
 import { viewName, workersWords } from "./words";
 import "./workers.css";
 

@@ -1,0 +1,210 @@
+/** List of runs, newest first, with search, selection and bulk actions. */
+import { useEffect, useMemo, useState } from "react";
+import { useGet, useMay, usePages } from "../../../api/hooks";
+import type { Page } from "../../../api/client";
+import type { Run, RunState } from "../../../api/schema";
+import { useWords } from "../../../i18n";
+import { common } from "../../../i18n/common";
+import { navigate, useParameter } from "../../../router";
+import { Button, Card, ChoiceChips, DataTable, EmptyState, FilterChips, Menu, PageHeader, Pagination, ProblemNotice, SearchBox, STATES, StateBadge, useKeys, useRested } from "../../../ui";
+import { BulkDialog, type BulkAction } from "./BulkDialog";
+import { useColumns } from "./columns";
+import { EnqueueDialog } from "./EnqueueDialog";
+import { format, toQuery, parse, statesOf, withStates, withToken, type Token } from "../search";
+import { runsWords, viewName } from "../words";
+import "./runs.css";
+
+const HEX_ID = /^[0-9a-f]{8}-?[0-9a-f-]{4,28}$/i;
+
+export function RunsPage() {
+  const t = useWords(runsWords);
+  const name = useWords(viewName).name;
+  const may = useMay("operator");
+  const [q, setQ] = useParameter("q");
+  const tokens = useMemo(() => parse(q ?? ""), [q]);
+  const { query, wrong } = useMemo(() => toQuery(tokens), [tokens]);
+  const runs = usePages<Run>("runs", "/runs", { ...query, limit: 50 }, { enabled: !wrong, keep: true });
+  const [chosen, setChosen] = useState<Set<string>>(new Set());
+  const [bulk, setBulk] = useState<BulkAction | null>(null);
+  const [enqueueing, setEnqueueing] = useState(false);
+  const columns = useColumns();
+  const change = (next: Token[]) => setQ(format(next) || null);
+
+  useEffect(() => setChosen(new Set()), [q]);
+  const act = (action: "retry" | "cancel") => chosen.size && may && setBulk({ action, ids: [...chosen] });
+  useKeys({ r: () => act("retry"), c: () => act("cancel") });
+
+  return (
+    <>
+      <PageHeader
+        title={name}
+        actions={
+          may && (
+            <Button look="primary" icon="plus" onClick={() => setEnqueueing(true)}>
+              {t.enqueue}
+            </Button>
+          )
+        }
+      />
+      <div className="runs-filters">
+        <div className="runs-search">
+          <Search q={q ?? ""} onSearch={(text) => setQ(text || null)} />
+          <JobMenu tokens={tokens} onChange={change} />
+        </div>
+        {wrong && (
+          <p className="runs-wrong" role="alert">
+            {wrong.name === "state" ? t.wrongState(wrong.value) : t.wrongTime(wrong.value)}
+          </p>
+        )}
+        <div className="runs-states">
+          <ChoiceChips<RunState>
+            label={t.states}
+            choices={STATES.map((id) => ({ id, name: <StateBadge state={id} /> }))}
+            chosen={statesOf(tokens)}
+            onChange={(states) => change(withStates(tokens, states))}
+          />
+        </div>
+        <Chips tokens={tokens} onChange={change} />
+      </div>
+      {runs.problem && <ProblemNotice problem={runs.problem} onRetry={runs.again} />}
+      {may && (
+        <ActionBar
+          chosen={chosen.size}
+          any={!!runs.items?.length}
+          onChosen={act}
+          onNone={() => setChosen(new Set())}
+          onAll={(action) => setBulk({ action, tokens })}
+        />
+      )}
+      {!(runs.problem && !runs.items) && (
+        <Card bare>
+          <DataTable
+            label={name}
+            columns={columns}
+            rows={wrong ? [] : runs.items}
+            rowKey={(run) => run.id}
+            nameOf={(run) => `${run.job} ${run.id}`}
+            to={(run) => `/runs/${run.id}`}
+            chosen={chosen}
+            onChoose={may ? setChosen : undefined}
+            expected={12}
+            old={runs.old}
+            empty={<Empty filtered={tokens.length > 0} />}
+            footer={runs.items && <Pagination count={runs.items.length} hasMore={!!runs.hasMore} loading={runs.loadingMore} onMore={runs.more} />}
+          />
+        </Card>
+      )}
+      {bulk && <BulkDialog {...bulk} onClose={() => setBulk(null)} onDone={() => setChosen(new Set())} />}
+      {enqueueing && <EnqueueDialog job={tokens.find((token) => token.name === "job")?.value} onClose={() => setEnqueueing(false)} />}
+    </>
+  );
+}
+
+function Search({ q, onSearch }: { q: string; onSearch: (text: string) => void }) {
+  const t = useWords(runsWords);
+  const [text, setText] = useState(q);
+  const rested = useRested(text, 500);
+  useEffect(() => setText(q), [q]);
+  useEffect(() => {
+    if (rested === text && rested.trim() !== q && !/[:"]$/.test(rested)) onSearch(rested.trim());
+    // Search only for typed text: changes by the chips are in the address already.
+    // eslint-disable-next-line
+  }, [rested]);
+  return (
+    <SearchBox
+      label={t.search}
+      placeholder={t.placeholder}
+      value={text}
+      onChange={setText}
+      onEnter={() => (HEX_ID.test(text.trim()) ? navigate(`/runs/${text.trim()}`) : onSearch(text.trim()))}
+      shortcut="/"
+    />
+  );
+}
+
+/** Chips for the tokens that no other control shows. */
+function Chips({ tokens, onChange }: { tokens: Token[]; onChange: (tokens: Token[]) => void }) {
+  const t = useWords(runsWords);
+  const both = useWords(common);
+  const shown = tokens.map((token, index) => ({ token, index })).filter(({ token }) => token.name !== "state" && token.name !== "job");
+  return (
+    <FilterChips
+      chips={shown.map(({ token, index }) => ({ id: String(index), name: token.name ?? t.errorHas, value: token.value }))}
+      removeLabel={both.remove}
+      onRemove={(id) => onChange(tokens.filter((_, index) => String(index) !== id))}
+    />
+  );
+}
+
+function JobMenu({ tokens, onChange }: { tokens: Token[]; onChange: (tokens: Token[]) => void }) {
+  const t = useWords(runsWords);
+  const jobs = useGet<Page<{ name: string }>>(null, "/jobs");
+  const chosen = tokens.find((token) => token.name === "job")?.value ?? "";
+  if (!jobs.data?.items.length) return null;
+  return (
+    <Menu
+      label={`${t.job}: ${chosen || t.anyJob}`}
+      text={chosen || t.anyJob}
+      className="button"
+      icon="chevron"
+      chosen={chosen || "*"}
+      entries={[{ id: "*", name: t.anyJob }, ...jobs.data.items.map((job) => ({ id: job.name, name: job.name }))]}
+      onAction={(id) => onChange(withToken(tokens, "job", id === "*" ? null : id))}
+    />
+  );
+}
+
+interface ActionBarProps {
+  chosen: number;
+  any: boolean;
+  onChosen: (action: "retry" | "cancel") => void;
+  onNone: () => void;
+  onAll: (action: "retry" | "cancel") => void;
+}
+
+function ActionBar({ chosen, any, onChosen, onNone, onAll }: ActionBarProps) {
+  const t = useWords(runsWords);
+  return (
+    <div className="row spread runs-bar">
+      {chosen ? (
+        <span className="row">
+          <strong>{t.chosen(chosen)}</strong>
+          <Button small icon="retry" onClick={() => onChosen("retry")}>
+            {t.retry}
+          </Button>
+          <Button small icon="cancel" look="danger" onClick={() => onChosen("cancel")}>
+            {t.cancel}
+          </Button>
+          <Button small look="plain" onClick={onNone}>
+            {t.unchoose}
+          </Button>
+        </span>
+      ) : (
+        <span className="quiet">{t.about}</span>
+      )}
+      {any && (
+        <Menu
+          label={t.allMatching}
+          text={`${t.allMatching} …`}
+          className="button small"
+          entries={[
+            { id: "retry", name: t.retryAll },
+            { id: "cancel", name: t.cancelAll, danger: true },
+          ]}
+          onAction={(id) => onAll(id as "retry" | "cancel")}
+        />
+      )}
+    </div>
+  );
+}
+
+function Empty({ filtered }: { filtered: boolean }) {
+  const t = useWords(runsWords);
+  return filtered ? (
+    <EmptyState title={t.noMatchTitle}>{t.noMatchAbout}</EmptyState>
+  ) : (
+    <EmptyState title={t.emptyTitle} command="rota run add hello --wait">
+      {t.emptyAbout}
+    </EmptyState>
+  );
+}

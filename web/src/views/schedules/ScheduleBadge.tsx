@@ -1,0 +1,17 @@
+/** The state of a schedule as a badge. */
+import { useWords } from "../../i18n";
+import { Badge, type Tone } from "../../ui";
+import type { ScheduleState } from "./types";
+import { schedulesWords } from "./words";
+
+const TONES: Record<ScheduleState, Tone> = { active: "good", paused: "warn", "job paused": "warn", disabled: "idle", ended: "idle" };
+const SHAPES = { active: "running", paused: "waiting", "job paused": "waiting", disabled: "cancelled", ended: "skipped" } as const;
+
+export function ScheduleBadge({ state }: { state: ScheduleState }) {
+  const t = useWords(schedulesWords);
+  return (
+    <Badge tone={TONES[state]} shape={SHAPES[state]}>
+      {t[state]}
+    </Badge>
+  );
+}

@@ -1,0 +1,65 @@
+/** Preview of the edited schedule: rule in words, next runs and errors. */
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { api } from "../../../api/client";
+import { writeJson } from "../../../api/json";
+import type { Problem } from "../../../api/problem";
+import type { Foreseen } from "../../../api/schema";
+import { useWords } from "../../../i18n";
+import { Card, useRested } from "../../../ui";
+import { editorWords } from "./words";
+import { NextRuns } from "../NextRuns";
+import { cleaned, isReady } from "./form";
+import { policyWords, sentences } from "../policies";
+import { useRule } from "../rules";
+import type { Document } from "../types";
+
+/** Query the preview after a short pause in typing. */
+export function usePreview(document: Document): Foreseen | undefined {
+  const text = useRested(writeJson(cleaned(document)), 250);
+  return useQuery<Foreseen, Problem>({
+    queryKey: ["schedules:preview", text],
+    queryFn: ({ signal }) => api.post<Foreseen>("/schedules:preview", cleaned(document), { query: { n: 10 }, signal }),
+    enabled: isReady(document),
+    placeholderData: keepPreviousData,
+    staleTime: 30_000,
+  }).data;
+}
+
+export function Preview({ document, preview }: { document: Document; preview: Foreseen | undefined }) {
+  const t = useWords(editorWords);
+  const p = useWords(policyWords);
+  const rule = useRule();
+  const shown = isReady(document) ? preview : undefined;
+  return (
+    <div className="stack schedules-echo">
+      <Card title={t.summary}>
+        <div role="status" className="stack" aria-live="polite">
+          {shown?.rule ? (
+            <>
+              <p className="schedules-said hostile">{rule({ rule: shown.rule, definition: document, timezone: shown.timezone })}</p>
+              <ul className="schedules-sentences quiet">
+                {sentences(cleaned(document), p).map(([name, sentence]) => (
+                  <li key={name}>{sentence}</li>
+                ))}
+              </ul>
+            </>
+          ) : (
+            !shown?.problems.length && <p className="quiet">{t.noSummary}</p>
+          )}
+          {shown?.problems.map((problem) => (
+            <div key={problem.detail} className="notice tone-warn">
+              <strong>{t.wrong}</strong>
+              <span>{problem.detail.replace(/^schedule '[^']*': /, "")}</span>
+              {problem.hint && <span className="quiet">{problem.hint}</span>}
+            </div>
+          ))}
+        </div>
+      </Card>
+      {shown?.rule && (
+        <Card title={t.fires} bare>
+          {shown.fires.length ? <NextRuns fires={shown.fires} zone={shown.timezone} scrolls /> : <p className="inside quiet">{t.noFires}</p>}
+        </Card>
+      )}
+    </div>
+  );
+}
