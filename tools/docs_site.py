@@ -96,8 +96,8 @@ def write(path: Path, content: bytes) -> None:
 
 def sources() -> list[Path]:
     """Every page of docs/, and those beside it that the navigation names."""
-    outside = [DOCS / name for name in leaves(settings()["nav"]) if name.startswith("../")]
-    return [*sorted(DOCS.rglob("*.md")), *[path.resolve() for path in outside]]
+    external = [DOCS / name for name in leaves(settings()["nav"]) if name.startswith("../")]
+    return [*sorted(DOCS.rglob("*.md")), *[path.resolve() for path in external]]
 
 
 def place(source: Path) -> str:

@@ -88,7 +88,7 @@ async def _past(client: Client) -> None:
     for span, length in SPANS.items():
         for back in range(1, 86_400 // span + 1):
             rows[span, now // length * length - back * length] = _counted(back * span / 14_400, span // 60)
-    await client.store.insight.record("past", rows)
+    await client.store.monitoring.record("past", rows)
 
 
 def _counted(phase: float, minutes: int) -> Counted:

@@ -132,7 +132,7 @@ class Rota(ScriptRunner):
     ) -> Job[..., Any]:
         """Declare a job that is done outside: `app.external("label-images", {"type": "object", …}, timeout="1h")`.
 
-        No worker of ours claims it; whoever does, does so with `client.outside`, or over REST.
+        No worker of ours claims it; whoever does, does so with `client.external`, or over REST.
         """
         return self._without_function(name, EXTERNAL, {**options, "payload_schema": payload_schema})
 

@@ -187,12 +187,12 @@ async def test_a_job_known_only_to_the_database(app: Rota, crawl: Crawl, sqlite_
     client = await app.connect()
     await client.store.save_jobs(app.registry.definitions())
     stranger = Rota(sqlite_url)
-    outside = await stranger.connect()
-    made = await outside.enqueue(Order("crawl", {"url": "a"}))
+    external = await stranger.connect()
+    made = await external.enqueue(Order("crawl", {"url": "a"}))
     assert (await client.get(made.id)).max_attempts == 5
     for arguments in ({"url": 5}, {}, {"url": "a", "x": 1}, {"url": "\ud800"}, {"url": "a", "depth": float("nan")}):
         with pytest.raises(BadPayload):
-            await outside.enqueue(Order("crawl", arguments))
+            await external.enqueue(Order("crawl", arguments))
     assert len(await client.list()) == 1
     await stranger.aclose()
     await app.aclose()

@@ -18,7 +18,7 @@ async def count_a_week(client: Client) -> None:
         for back in range(min(1_500, 7 * 86_400 // span)):
             phase = back * span / 14_400
             rows[span, now // length * length - back * length] = _counted(phase, span // 60)
-    await client.store.insight.record("past", rows)
+    await client.store.monitoring.record("past", rows)
 
 
 def _counted(phase: float, scale: int) -> Counted:

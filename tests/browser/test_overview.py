@@ -79,14 +79,14 @@ async def test_what_needs_attention_says_why_and_leads_there(dashboard: Dashboar
     await dashboard.enqueue("hello", {"queue": "mail", "run_at": AGO})
     await dashboard.client.pause_queue("mail")
     await page.goto(dashboard.url)
-    needs = page.get_by_role("list", name="Needs attention")
-    unserved = needs.locator('[data-kind="queue_unserved"]')
+    requirements = page.get_by_role("list", name="Needs attention")
+    unserved = requirements.locator('[data-kind="queue_unserved"]')
     await expect(unserved).to_contain_text(f"no live worker takes from queue {HOSTILE}, where 1 run waits")
     await expect(unserved.locator("code")).to_contain_text("rota worker")
-    await expect(needs.locator('[data-kind="queue_paused"] code')).to_have_text("rota queue resume mail")
+    await expect(requirements.locator('[data-kind="queue_paused"] code')).to_have_text("rota queue resume mail")
     await expect(page.get_by_role("link", name=re.compile("^Late now"))).to_contain_text("2 runs")
     assert await page.locator("img").count() == 0
-    await needs.get_by_role("link", name="Paused queue").click()
+    await requirements.get_by_role("link", name="Paused queue").click()
     await expect(page).to_have_url(re.compile("/queues/mail$"))
 
 

@@ -307,7 +307,7 @@ def test_every_command_there_is(app: Rota, site: Site, rota: Rotas, tmp_path: Pa
         words[name] = rota("run", "add", job).stdout.strip()
     drain(app)
     client = connect(site.url)
-    assert len(client.outside.claim("scanner", max=2)) == 2
+    assert len(client.external.claim("scanner", max=2)) == 2
     client.close()
     words["greet"] = rota("run", "add", "greet").stdout.strip()
     tried: set[str] = set()

@@ -79,17 +79,17 @@ async def test_quotas_notifications_and_jobs_that_are_data_have_trails() -> None
     async with Harness() as harness:
         client = harness.client
         for _ in range(2):  # done again, it changes nothing
-            await client.quotas.set("tenant", "a", max_concurrency=2, actor="ann")
-        await client.quotas.set("tenant", max_queued=9)
-        await client.quotas.drop("tenant", "a", actor="bob")
+            await client.quotas.update("tenant", "a", max_concurrency=2, actor="ann")
+        await client.quotas.update("tenant", max_queued=9)
+        await client.quotas.delete("tenant", "a", actor="bob")
         last, of_all, first = await client.audit(kind="quota")
         assert (first.subject, first.type, first.actor) == ("tenant/a", "set", "ann")
         assert first.details["max_concurrency"] == 2
         assert (of_all.subject, of_all.type) == ("tenant", "set")
         assert (last.subject, last.type, last.actor) == ("tenant/a", "dropped", "bob")
-        await client.notifications.add("ops", to="https://example.com/?token=hunter2", secret="hunter2", actor="ann")
-        await client.notifications.change("ops", on=["success"], actor="bob")
-        await client.notifications.drop("ops", actor="carl")
+        await client.notifications.create("ops", to="https://example.com/?token=hunter2", secret="hunter2", actor="ann")
+        await client.notifications.update("ops", on=["success"], actor="bob")
+        await client.notifications.delete("ops", actor="carl")
         trail = await client.audit(kind="notification", subject="ops")
         assert [(event.type, event.actor) for event in trail] == [
             ("dropped", "carl"),
@@ -97,9 +97,9 @@ async def test_quotas_notifications_and_jobs_that_are_data_have_trails() -> None
             ("added", "ann"),
         ]
         assert "hunter2" not in repr(trail)
-        await client.data_jobs.add("ping", "http", url="https://example.com", actor="ann")
-        await client.data_jobs.change("ping", timeout="1s", actor="bob")
-        await client.data_jobs.drop("ping", actor="carl")
+        await client.data_jobs.create("ping", "http", url="https://example.com", actor="ann")
+        await client.data_jobs.update("ping", timeout="1s", actor="bob")
+        await client.data_jobs.delete("ping", actor="carl")
         trail = await client.audit(kind="job", subject="ping")
         assert [(event.type, event.actor) for event in trail] == [
             ("dropped", "carl"),

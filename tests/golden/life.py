@@ -78,7 +78,7 @@ def chapter_of_control(app: Rota) -> None:
 def chapter_of_work_elsewhere(app: Rota) -> None:
     @app.job
     async def approve(ctx: Context) -> None:
-        await ctx.wait_for_outside("2d")
+        await ctx.wait_for_external("2d")
 
     @app.job(replicas=2)
     def twice() -> None: ...
@@ -150,8 +150,8 @@ async def work_elsewhere(harness: Harness) -> None:
     await harness.enqueue("weigh")
     await harness.enqueue("weigh")
     await harness.drain()
-    (claim,) = await client.outside.claim("scales", jobs=["weigh"])
-    await client.outside.complete(claim.run_id, claim.fence, result={"kg": 3})
+    (claim,) = await client.external.claim("scales", jobs=["weigh"])
+    await client.external.complete(claim.run_id, claim.fence, result={"kg": 3})
     first = await harness.enqueue("upload", {"delay": "10m"}, name="first")
     await harness.enqueue("upload", {"after": [first.id]}, name="follower")
     await harness.enqueue("upload", {"labels": ["gpu"]}, name="for some workers only")
@@ -164,9 +164,9 @@ async def with_strangers(harness: Harness, name: str = "dash") -> None:
     client = harness.client
     await client.tokens.create(name, "viewer")
     await client.tokens.create(f"{name} of a shop", "enqueue", scope=("shop", "a"))
-    await client.quotas.set("shop", "a", max_concurrency=5)
-    await client.expectations.set("schedule", "nightly", success_every="25h")
-    await client.notifications.add(f"pager of {name}", to="https://example.com/hook", on=["missed"])
+    await client.quotas.update("shop", "a", max_concurrency=5)
+    await client.expectations.update("schedule", "nightly", success_every="25h")
+    await client.notifications.create(f"pager of {name}", to="https://example.com/hook", on=["missed"])
     await harness.watchman.step()
 
 

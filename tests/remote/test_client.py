@@ -157,7 +157,7 @@ async def furnish(app: Rota, client: Client) -> dict[str, str]:
         id="web-1@abc", name="web-1", host="h", pid=7, version="1", queues=("slow",), jobs=("rest",), slots=3
     )
     await client.store.workers.beat(info)
-    await client.workers.set("web-1", slots=4, heartbeat="500ms", queues={"slow": 2, "fast": 1}, actor="me")
+    await client.workers.update("web-1", slots=4, heartbeat="500ms", queues={"slow": 2, "fast": 1}, actor="me")
     return ids
 
 

@@ -97,38 +97,38 @@ async def commands(client: Client) -> list[Any]:
     }
     hook = "https://example.com/hook?token=hunter2"
     return [
-        await quotas.set("tenant", max_concurrency=5, actor="api"),
-        await quotas.set("tenant", "a/42", max_queued=7, rate=(10, timedelta(minutes=1)), actor="api"),
-        await quotas.set("tenant", "a/42", rate="20/1h", actor="api"),
+        await quotas.update("tenant", max_concurrency=5, actor="api"),
+        await quotas.update("tenant", "a/42", max_queued=7, rate=(10, timedelta(minutes=1)), actor="api"),
+        await quotas.update("tenant", "a/42", rate="20/1h", actor="api"),
         await quotas.get("tenant", "a/42"),
         await quotas.get("tenant"),
-        await quotas.ls(),
-        await done(quotas.drop("tenant", "a/42", actor="api")),
-        await quotas.ls(),
-        await expected.set("job", "rest", start_within=timedelta(minutes=5), min_success_rate="95%", actor="api"),
-        await expected.set("job", "rest", start_within=None, success_every="25h", actor="api"),
+        await quotas.list(),
+        await done(quotas.delete("tenant", "a/42", actor="api")),
+        await quotas.list(),
+        await expected.update("job", "rest", start_within=timedelta(minutes=5), min_success_rate="95%", actor="api"),
+        await expected.update("job", "rest", start_within=None, success_every="25h", actor="api"),
         await expected.get("job", "rest"),
         await expected.find("job", "label"),
         await expected.list(),
         await expected.list(breached=True),
-        await expected.drop("job", "rest", actor="api"),
-        await expected.drop("job", "rest", actor="api"),
-        await told.add(
+        await expected.delete("job", "rest", actor="api"),
+        await expected.delete("job", "rest", actor="api"),
+        await told.create(
             "ops", to=hook, on=("failure", "missed"), jobs=["rest"], secret="s3cret", owner="cli", actor="api"
         ),
-        await told.add("mail", to="mailto:ops@example.com", actor="api"),
-        await told.change("ops", enabled=False, actor="api"),
-        await told.change("ops", jobs=None, at_most=3, actor="api"),
+        await told.create("mail", to="mailto:ops@example.com", actor="api"),
+        await told.update("ops", enabled=False, actor="api"),
+        await told.update("ops", jobs=None, at_most=3, actor="api"),
         await told.get("ops"),
-        await done(told.drop("mail", actor="api")),
+        await done(told.delete("mail", actor="api")),
         await told.list(),
-        await jobs.add("ping", "http", url=hook, owner="cli", actor="api", **options),
-        await jobs.add("ping", "http", url=hook, owner="cli", actor="api", **options),
-        await jobs.change("ping", backoff=Delays((timedelta(seconds=5),)), timeout=None, expected=1, actor="api"),
-        await jobs.add("backup", "command", argv=["pg_dump"], env={"PGPASSWORD": "hunter2"}, actor="api"),
-        await jobs.add("review", "external", payload_schema={"type": "object"}, actor="api"),
+        await jobs.create("ping", "http", url=hook, owner="cli", actor="api", **options),
+        await jobs.create("ping", "http", url=hook, owner="cli", actor="api", **options),
+        await jobs.update("ping", backoff=Delays((timedelta(seconds=5),)), timeout=None, expected=1, actor="api"),
+        await jobs.create("backup", "command", argv=["pg_dump"], env={"PGPASSWORD": "hunter2"}, actor="api"),
+        await jobs.create("review", "external", payload_schema={"type": "object"}, actor="api"),
         await client.enqueue(Order("review", {})),
-        await done(jobs.drop("review", force=True, actor="api")),
+        await done(jobs.delete("review", force=True, actor="api")),
         await client.jobs(),
         [(event.type, event.subject, event.actor) for event in await client.audit(limit=100)],
     ]
@@ -157,36 +157,36 @@ async def test_every_command_does_the_same(sqlite_url: str, tmp_path: Any) -> No
 
 REFUSALS: list[tuple[type[RotaError], Verb]] = [
     (UnknownQuota, lambda client: client.quotas.get("tenant", "7")),
-    (UnknownQuota, lambda client: client.quotas.drop("tenant")),
-    (Invalid, lambda client: client.quotas.set("tenant")),
-    (Invalid, lambda client: client.quotas.set("tenant", rate="often")),
-    (Invalid, lambda client: client.quotas.set("global", max_queued=1)),
+    (UnknownQuota, lambda client: client.quotas.delete("tenant")),
+    (Invalid, lambda client: client.quotas.update("tenant")),
+    (Invalid, lambda client: client.quotas.update("tenant", rate="often")),
+    (Invalid, lambda client: client.quotas.update("global", max_queued=1)),
     (NotExpected, lambda client: client.expectations.get("job", "rest")),
-    (UnknownJob, lambda client: client.expectations.drop("job", "rset")),
-    (UnknownJob, lambda client: client.expectations.set("job", "rset", start_within="5m")),
-    (Invalid, lambda client: client.expectations.set("queue", "rest", start_within="5m")),
-    (Invalid, lambda client: client.expectations.set("job", "rest", min_success_rate=7.0)),
+    (UnknownJob, lambda client: client.expectations.delete("job", "rset")),
+    (UnknownJob, lambda client: client.expectations.update("job", "rset", start_within="5m")),
+    (Invalid, lambda client: client.expectations.update("queue", "rest", start_within="5m")),
+    (Invalid, lambda client: client.expectations.update("job", "rest", min_success_rate=7.0)),
     (UnknownNotification, lambda client: client.notifications.get("ops")),
-    (UnknownNotification, lambda client: client.notifications.change("ops", enabled=False)),
-    (UnknownNotification, lambda client: client.notifications.drop("ops")),
+    (UnknownNotification, lambda client: client.notifications.update("ops", enabled=False)),
+    (UnknownNotification, lambda client: client.notifications.delete("ops")),
     (UnknownNotification, lambda client: client.notifications.test("ops")),
-    (Invalid, lambda client: client.notifications.add("ops", to="nowhere")),
-    (UnknownOption, lambda client: client.notifications.add("ops", too="https://example.com")),
-    (UnknownJob, lambda client: client.data_jobs.change("ping", priority=1)),
-    (UnknownJob, lambda client: client.data_jobs.drop("ping")),
-    (Conflict, lambda client: client.data_jobs.add("rest", "external")),
-    (Conflict, lambda client: client.data_jobs.change("rest", priority=1)),
-    (Invalid, lambda client: client.data_jobs.add("ping", "htpt", url="https://example.com")),
-    (UnknownOption, lambda client: client.data_jobs.add("ping", "http", url="https://example.com", argv=["x"])),
-    (Invalid, lambda client: client.outside.claim("w", max=0)),
-    (Invalid, lambda client: client.outside.claim("w", wait="1h")),
-    (Invalid, lambda client: client.outside.claim("w", jobs=["rest"])),
-    (UnknownJob, lambda client: client.outside.claim("w", jobs=["lable"])),
-    (UnknownRun, lambda client: client.outside.heartbeat("a3", 1)),
-    (UnknownRun, lambda client: client.outside.complete(MISSING, 1)),
-    (Invalid, lambda client: client.outside.complete(MISSING, 0)),
-    (Invalid, lambda client: client.outside.fail(MISSING, 1, "")),
-    (Invalid, lambda client: client.outside.fail(MISSING, 1, "x", after="soon")),
+    (Invalid, lambda client: client.notifications.create("ops", to="nowhere")),
+    (UnknownOption, lambda client: client.notifications.create("ops", too="https://example.com")),
+    (UnknownJob, lambda client: client.data_jobs.update("ping", priority=1)),
+    (UnknownJob, lambda client: client.data_jobs.delete("ping")),
+    (Conflict, lambda client: client.data_jobs.create("rest", "external")),
+    (Conflict, lambda client: client.data_jobs.update("rest", priority=1)),
+    (Invalid, lambda client: client.data_jobs.create("ping", "htpt", url="https://example.com")),
+    (UnknownOption, lambda client: client.data_jobs.create("ping", "http", url="https://example.com", argv=["x"])),
+    (Invalid, lambda client: client.external.claim("w", max=0)),
+    (Invalid, lambda client: client.external.claim("w", wait="1h")),
+    (Invalid, lambda client: client.external.claim("w", jobs=["rest"])),
+    (UnknownJob, lambda client: client.external.claim("w", jobs=["lable"])),
+    (UnknownRun, lambda client: client.external.heartbeat("a3", 1)),
+    (UnknownRun, lambda client: client.external.complete(MISSING, 1)),
+    (Invalid, lambda client: client.external.complete(MISSING, 0)),
+    (Invalid, lambda client: client.external.fail(MISSING, 1, "")),
+    (Invalid, lambda client: client.external.fail(MISSING, 1, "x", after="soon")),
 ]
 
 
@@ -201,15 +201,15 @@ async def test_refusals_are_the_same(app: Rota, far: RemoteClient) -> None:
 
 
 async def test_a_job_that_somebody_else_changed_is_left_alone(far: RemoteClient) -> None:
-    await far.data_jobs.add("ping", "http", url="https://example.com")
-    assert (await far.data_jobs.change("ping", priority=1, expected=1)).version == 2
+    await far.data_jobs.create("ping", "http", url="https://example.com")
+    assert (await far.data_jobs.update("ping", priority=1, expected=1)).version == 2
     with pytest.raises(ChangedMeanwhile):
-        await far.data_jobs.change("ping", priority=2, expected=1)
+        await far.data_jobs.update("ping", priority=2, expected=1)
 
 
 async def test_a_notification_is_tried_out_from_the_server(far: RemoteClient) -> None:
     async with hook() as receiver:
-        await far.notifications.add("hook", to=receiver.url)
+        await far.notifications.create("hook", to=receiver.url)
         assert (await far.notifications.test("hook"))["status"] == 200
         ((_, body),) = receiver.came
         assert msgspec.json.decode(body)["type"] == "test"
@@ -224,33 +224,33 @@ async def until_promoted(app: Rota, look: Callable[[], Awaitable[list[Assignment
 
 async def test_work_outside_is_claimed_told_of_and_ended(app: Rota, far: RemoteClient) -> None:
     made = await far.enqueue(Order("label", {"image": "cat.png"}))
-    outside = far.outside
-    assert await outside.claim("w", queues=["other"]) == []
-    (run,) = await outside.claim("w", jobs=["label"], lease="90s", held=[], labels=["gpu"], version="1.2")
+    external = far.external
+    assert await external.claim("w", queues=["other"]) == []
+    (run,) = await external.claim("w", jobs=["label"], lease="90s", held=[], labels=["gpu"], version="1.2")
     assert (run.run_id, run.payload, run.attempt) == (made.id, {"image": "cat.png"}, 1)
-    assert not (await outside.heartbeat(run.run_id, run.fence)).cancelling
-    await outside.progress(run.run_id, run.fence, 40, "looking")
-    assert await outside.step(run.run_id, run.fence, "look", "succeeded", result={"n": 1}) is StepState.SUCCEEDED
+    assert not (await external.heartbeat(run.run_id, run.fence)).cancelling
+    await external.progress(run.run_id, run.fence, 40, "looking")
+    assert await external.step(run.run_id, run.fence, "look", "succeeded", result={"n": 1}) is StepState.SUCCEEDED
     for _ in range(2):
-        await outside.logs(run.run_id, run.fence, ["one", {"text": "two", "level": "error"}], no=1)
+        await external.logs(run.run_id, run.fence, ["one", {"text": "two", "level": "error"}], no=1)
     assert [line.text for line in await far.logs(run.run_id)] == ["one", "two"]
     error = RunError("Blurred", "too dark", code="E7")
-    assert await outside.step(run.run_id, run.fence, "see", "failed", error=error) is StepState.FAILED
-    assert await outside.fail(run.run_id, run.fence, error, after=timedelta(milliseconds=1)) is RunState.SCHEDULED
-    (again,) = await until_promoted(app, lambda: outside.claim("w", jobs="label"))
+    assert await external.step(run.run_id, run.fence, "see", "failed", error=error) is StepState.FAILED
+    assert await external.fail(run.run_id, run.fence, error, after=timedelta(milliseconds=1)) is RunState.SCHEDULED
+    (again,) = await until_promoted(app, lambda: external.claim("w", jobs="label"))
     assert (again.attempt, again.steps) == (2, {"look": {"n": 1}})
     for call in (
-        outside.heartbeat(run.run_id, run.fence),
-        outside.progress(run.run_id, run.fence, 50),
-        outside.step(run.run_id, run.fence, "look", "failed", error="x"),
-        outside.logs(run.run_id, run.fence, "late"),
-        outside.complete(run.run_id, run.fence, 7),
-        outside.cancelled(run.run_id, run.fence),
+        external.heartbeat(run.run_id, run.fence),
+        external.progress(run.run_id, run.fence, 50),
+        external.step(run.run_id, run.fence, "look", "failed", error="x"),
+        external.logs(run.run_id, run.fence, "late"),
+        external.complete(run.run_id, run.fence, 7),
+        external.cancelled(run.run_id, run.fence),
     ):
         with pytest.raises((LeaseLost, AlreadyReported)):
             await call
-    assert await outside.complete(again.run_id, again.fence, {"label": "cat"}) is RunState.SUCCEEDED
-    assert await outside.complete(again.run_id, again.fence, {"label": "cat"}) is RunState.SUCCEEDED
+    assert await external.complete(again.run_id, again.fence, {"label": "cat"}) is RunState.SUCCEEDED
+    assert await external.complete(again.run_id, again.fence, {"label": "cat"}) is RunState.SUCCEEDED
     done = await far.get(run.run_id)
     assert (done.result, done.attempt) == ({"label": "cat"}, 2)
     (attempt, _) = await far.attempts(run.run_id)
@@ -261,7 +261,7 @@ async def test_work_outside_is_claimed_told_of_and_ended(app: Rota, far: RemoteC
 
 async def test_a_claim_waits_longer_than_a_call_may_take(app: Rota, site: Site) -> None:
     async with RemoteClient(site.url, timeout="700ms") as client:
-        waiting = asyncio.create_task(client.outside.claim("w", wait="20s"))
+        waiting = asyncio.create_task(client.external.claim("w", wait="20s"))
         await asyncio.sleep(1.2)
         assert not waiting.done()
         made = await client.enqueue(Order("label", {}))
@@ -270,7 +270,7 @@ async def test_a_claim_waits_longer_than_a_call_may_take(app: Rota, site: Site) 
 
 async def test_what_a_lost_answer_claimed_is_given_back(far: RemoteClient) -> None:
     await far.enqueue(Order("label", {}))
-    (lost,) = await far.outside.claim("w")
-    assert await far.outside.claim("other") == []
-    (found,) = await far.outside.claim("w", held=[])
+    (lost,) = await far.external.claim("w")
+    assert await far.external.claim("other") == []
+    (found,) = await far.external.claim("w", held=[])
     assert (found.run_id, found.attempt) == (lost.run_id, 1)

@@ -186,9 +186,9 @@ def test_both_clients_have_the_same_verbs_for_workers() -> None:
 
 
 def test_what_those_outside_may_say_is_documented() -> None:
-    assert unnamed("outside.md", (f"`{verb}(" for verb in public(ExternalClient))) == []
+    assert unnamed("external.md", (f"`{verb}(" for verb in public(ExternalClient))) == []
     assert (
-        unnamed("outside.md", (f"`{name}`" for kind in (Assignment, Heartbeat) for name in kind.__struct_fields__))
+        unnamed("external.md", (f"`{name}`" for kind in (Assignment, Heartbeat) for name in kind.__struct_fields__))
         == []
     )
     assert set(public(ExternalClient)) == set(public(BlockingExternal))

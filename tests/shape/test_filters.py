@@ -34,7 +34,7 @@ LISTS = ["/api/v1/runs", "/api/v1/runs:count", "/api/v1/jobs/{name}/runs", "/api
 FIELDS = RunFilter.__struct_fields__
 
 
-def outside(name: str) -> str:
+def external(name: str) -> str:
     return NAMED.get(name, name)
 
 
@@ -48,7 +48,7 @@ def test_the_words_of_the_issue_are_all_there() -> None:
 
 
 def test_rest_has_no_others() -> None:
-    assert set(RunQuery.__struct_fields__) == {outside(name) for name in FIELDS}
+    assert set(RunQuery.__struct_fields__) == {external(name) for name in FIELDS}
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def document() -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_it_is_a_parameter_of_every_list(name: str, document: dict[str, Any]) -> None:
-    wanted = "payload.{path}" if name == "payload" else outside(name)
+    wanted = "payload.{path}" if name == "payload" else external(name)
     for path in LISTS:
         assert wanted in [one["name"] for one in document["paths"][path]["get"]["parameters"]], path
 
@@ -66,14 +66,14 @@ def test_it_is_a_parameter_of_every_list(name: str, document: dict[str, Any]) ->
 @pytest.mark.parametrize("name", FIELDS)
 def test_it_is_a_field_of_bulk_commands(name: str) -> None:
     body = msgspec.json.encode({"action": "retry", "filter": filter_of(sample(name))})
-    default = getattr(RunQuery(), outside(name))
-    assert getattr(msgspec.json.decode(body, type=RunsBulkBody).filter, outside(name)) != default
+    default = getattr(RunQuery(), external(name))
+    assert getattr(msgspec.json.decode(body, type=RunsBulkBody).filter, external(name)) != default
 
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_it_is_asked_for_over_http(name: str) -> None:
     given = query_of(sample(name))
-    assert [one for one in given if one.partition(".")[0] == outside(name)]
+    assert [one for one in given if one.partition(".")[0] == external(name)]
     assert all(isinstance(value, str | bool | datetime | list) for value in given.values())
 
 
@@ -81,7 +81,7 @@ def test_it_is_asked_for_over_http(name: str) -> None:
 @pytest.mark.parametrize("name", FIELDS)
 def test_it_is_an_option(command: click.Command, name: str) -> None:
     options = {one.name: one.opts for one in command.params}
-    assert f"--{outside(name).replace('_', '-')}" in options[name]
+    assert f"--{external(name).replace('_', '-')}" in options[name]
 
 
 def test_options_become_filters() -> None:
@@ -95,5 +95,7 @@ def test_options_become_filters() -> None:
 @pytest.mark.parametrize("name", FIELDS)
 @pytest.mark.parametrize("page", ["rest.md", "cli.md", "python.md"])
 def test_it_is_documented(name: str, page: str) -> None:
-    word = {"cli.md": f"`--{outside(name).replace('_', '-')}", "python.md": f"`{name}`"}.get(page, f"`{outside(name)}")
+    word = {"cli.md": f"`--{external(name).replace('_', '-')}", "python.md": f"`{name}`"}.get(
+        page, f"`{external(name)}"
+    )
     assert word in (ROOT / "docs" / page).read_text(encoding="utf-8")

@@ -176,8 +176,8 @@ def results_of_parents_at_once(ctx: SyncContext) -> list[object]:
 
 
 async def hand_over(ctx: Context) -> object:
-    return await ctx.wait_for_outside("2h", step="approval")
+    return await ctx.wait_for_external("2h", step="approval")
 
 
 def hand_over_plainly(ctx: SyncContext) -> object:
-    return ctx.wait_for_outside("2h", step="approval")
+    return ctx.wait_for_external("2h", step="approval")

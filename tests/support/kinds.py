@@ -37,7 +37,7 @@ class Life:
 
     async def live(self) -> None:
         """What is left alone in the end comes last: time that passes would take it away."""
-        await self.harness.client.quotas.set(*SCOPE, max_concurrency=1_000)
+        await self.harness.client.quotas.update(*SCOPE, max_concurrency=1_000)
         self.harness.app.external("outside", SCHEMA, timeout="1h")
         for name in ("first", "second"):
             await self.harness.declare(name, queue="parts")
@@ -104,12 +104,12 @@ class Life:
 
     async def _elsewhere(self) -> None:
         """Claimed, and ended, by somebody outside, and left to them."""
-        harness, outside = self.harness, self.harness.client.outside
+        harness, external = self.harness, self.harness.client.external
         for _ in range(4):
             await harness.enqueue("outside")
-        one, two, three, _ = await outside.claim("somebody", max=4)
-        await outside.complete(one.run_id, one.fence, {"n": 1})
-        await outside.fail(two.run_id, two.fence, {"message": "no"}, retry=False)
+        one, two, three, _ = await external.claim("somebody", max=4)
+        await external.complete(one.run_id, one.fence, {"n": 1})
+        await external.fail(two.run_id, two.fence, {"message": "no"}, retry=False)
         await harness.client.cancel(three.run_id)
 
 
@@ -156,13 +156,13 @@ async def _cancelled(life: Life, worker: HandWorker, run: str) -> None:
 
 async def _ended_outside(life: Life, worker: HandWorker, _: str) -> None:
     for run_id in worker.claims:
-        await worker.wait_for_outside("1h", run=run_id)
-        await life.harness.client.outside.complete(run_id, worker.fence(run_id), {"n": 1})
+        await worker.wait_for_external("1h", run=run_id)
+        await life.harness.client.external.complete(run_id, worker.fence(run_id), {"n": 1})
 
 
 async def _given_up_outside(life: Life, worker: HandWorker, _: str) -> None:
     for run_id in worker.claims:
-        await worker.wait_for_outside("1s", run=run_id)
+        await worker.wait_for_external("1s", run=run_id)
     life.harness.clock.advance(2 * SECOND)
     await life.harness.reaper.step()
 
@@ -194,7 +194,7 @@ async def _handed_back(life: Life, worker: HandWorker, _: str) -> None:
 
 async def _waiting_outside(life: Life, worker: HandWorker, _: str) -> None:
     for run_id in worker.claims:
-        await worker.wait_for_outside("1h", run=run_id)
+        await worker.wait_for_external("1h", run=run_id)
 
 
 ENDS: tuple[End, ...] = (

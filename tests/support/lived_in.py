@@ -43,7 +43,7 @@ def make_app(did: list[str]) -> Rota:
 
     @app.job
     async def approve(ctx: Context) -> None:
-        await ctx.wait_for_outside("2d")
+        await ctx.wait_for_external("2d")
 
     app.schedule("minutely", "upload", every("1m"), payload={"name": "at {plan_time}"}, catch_up="all")
     app.schedule("shops", "upload", every("5m"), scopes=[("shop", "a"), ("shop", "b")], payload={"name": "{scope.id}"})
@@ -61,10 +61,10 @@ async def live(harness: Harness) -> dict[str, Any]:
     await harness.enqueue("upload", name="done")
     for job in ("broken", "stepped", "approve"):
         await harness.enqueue(job)
-    await client.quotas.set("shop", "a", max_concurrency=5)
+    await client.quotas.update("shop", "a", max_concurrency=5)
     await client.tokens.create("dash", "viewer")
-    await client.notifications.add("pager", to="https://example.com/hook", on=["missed"])
-    await client.expectations.set("schedule", "nightly", success_every="25h")
+    await client.notifications.create("pager", to="https://example.com/hook", on=["missed"])
+    await client.expectations.update("schedule", "nightly", success_every="25h")
     await client.schedules.pause("shops", reason="holiday")
     await client.pause_queue("mail", reason="full")
     for _ in range(3):

@@ -87,12 +87,12 @@ class BlockingClient:
         self.workers = BlockingWorkers(self._call)
         self.tokens = BlockingTokens(self._call)
         self.quotas = BlockingQuotas(self._call)
-        self.outside = BlockingExternal(self._call)
+        self.external = BlockingExternal(self._call)
         self.expectations = BlockingExpectations(self._call)
-        self.faults = BlockingErrorGroups(self._call)
+        self.error_groups = BlockingErrorGroups(self._call)
         self.notifications = BlockingNotifications(self._call)
         self.data_jobs = BlockingDataJobs(self._call)
-        self.insight = BlockingMonitoring(self._call)
+        self.monitoring = BlockingMonitoring(self._call)
 
     def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         async def connected() -> T:

@@ -118,37 +118,37 @@ class BlockingSchedules:
 
 
 class BlockingExternal:
-    """`client.outside`, likewise."""
+    """`client.external`, likewise."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
 
     def claim(self, worker: str, **wanted: Any) -> list[Assignment]:
-        return self._call(lambda client: client.outside.claim(worker, **wanted))
+        return self._call(lambda client: client.external.claim(worker, **wanted))
 
     def hand_back(self, claimed: Iterable[Assignment]) -> None:
-        return self._call(lambda client: client.outside.hand_back(claimed))
+        return self._call(lambda client: client.external.hand_back(claimed))
 
     def heartbeat(self, run_id: str, fence: int) -> Heartbeat:
-        return self._call(lambda client: client.outside.heartbeat(run_id, fence))
+        return self._call(lambda client: client.external.heartbeat(run_id, fence))
 
     def progress(self, run_id: str, fence: int, percent: float | None = None, summary: str | None = None) -> Heartbeat:
-        return self._call(lambda client: client.outside.progress(run_id, fence, percent, summary))
+        return self._call(lambda client: client.external.progress(run_id, fence, percent, summary))
 
     def step(self, run_id: str, fence: int, id: str, state: str, **said: Any) -> StepState:
-        return self._call(lambda client: client.outside.step(run_id, fence, id, state, **said))
+        return self._call(lambda client: client.external.step(run_id, fence, id, state, **said))
 
     def logs(self, run_id: str, fence: int, lines: Iterable[str | Mapping[str, Any]], *, no: int | None = None) -> None:
-        return self._call(lambda client: client.outside.logs(run_id, fence, lines, no=no))
+        return self._call(lambda client: client.external.logs(run_id, fence, lines, no=no))
 
     def complete(self, run_id: str, fence: int, result: Any = None) -> RunState:
-        return self._call(lambda client: client.outside.complete(run_id, fence, result))
+        return self._call(lambda client: client.external.complete(run_id, fence, result))
 
     def fail(self, run_id: str, fence: int, error: str | RunError | Mapping[str, Any], **how: Any) -> RunState:
-        return self._call(lambda client: client.outside.fail(run_id, fence, error, **how))
+        return self._call(lambda client: client.external.fail(run_id, fence, error, **how))
 
     def cancelled(self, run_id: str, fence: int) -> RunState:
-        return self._call(lambda client: client.outside.cancelled(run_id, fence))
+        return self._call(lambda client: client.external.cancelled(run_id, fence))
 
 
 class BlockingWorkers:
@@ -172,8 +172,8 @@ class BlockingWorkers:
     def stop(self, who: str, *, actor: str | None = None) -> Sequence[Worker]:
         return self._call(lambda client: client.workers.stop(who, actor=actor))
 
-    def set(self, who: str, **settings: Any) -> Sequence[Worker]:
-        return self._call(lambda client: client.workers.set(who, **settings))
+    def update(self, who: str, **settings: Any) -> Sequence[Worker]:
+        return self._call(lambda client: client.workers.update(who, **settings))
 
     def list(self) -> Sequence[Worker]:
         return self._call(lambda client: client.workers.list())
@@ -201,17 +201,17 @@ class BlockingQuotas:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def set(self, kind: str, id: str | None = None, **quota: Any) -> QuotaOf:
-        return self._call(lambda client: client.quotas.set(kind, id, **quota))
+    def update(self, kind: str, id: str | None = None, **quota: Any) -> QuotaOf:
+        return self._call(lambda client: client.quotas.update(kind, id, **quota))
 
     def get(self, kind: str, id: str | None = None) -> QuotaOf:
         return self._call(lambda client: client.quotas.get(kind, id))
 
-    def drop(self, kind: str, id: str | None = None) -> None:
-        return self._call(lambda client: client.quotas.drop(kind, id))
+    def delete(self, kind: str, id: str | None = None) -> None:
+        return self._call(lambda client: client.quotas.delete(kind, id))
 
-    def ls(self) -> Sequence[QuotaOf]:
-        return self._call(lambda client: client.quotas.ls())
+    def list(self) -> Sequence[QuotaOf]:
+        return self._call(lambda client: client.quotas.list())
 
 
 class BlockingExpectations:
@@ -220,8 +220,8 @@ class BlockingExpectations:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def set(self, kind: str, name: str, **expect: Any) -> Expected:
-        return self._call(lambda client: client.expectations.set(kind, name, **expect))
+    def update(self, kind: str, name: str, **expect: Any) -> Expected:
+        return self._call(lambda client: client.expectations.update(kind, name, **expect))
 
     def get(self, kind: str, name: str) -> Expected:
         return self._call(lambda client: client.expectations.get(kind, name))
@@ -229,8 +229,8 @@ class BlockingExpectations:
     def find(self, kind: str, name: str) -> Expected | None:
         return self._call(lambda client: client.expectations.find(kind, name))
 
-    def drop(self, kind: str, name: str, *, actor: str | None = None) -> bool:
-        return self._call(lambda client: client.expectations.drop(kind, name, actor=actor))
+    def delete(self, kind: str, name: str, *, actor: str | None = None) -> bool:
+        return self._call(lambda client: client.expectations.delete(kind, name, actor=actor))
 
     def list(self, *, breached: bool = False) -> Sequence[Expected]:
         return self._call(lambda client: client.expectations.list(breached=breached))
@@ -242,14 +242,14 @@ class BlockingNotifications:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def add(self, name: str, **options: Any) -> NotificationView:
-        return self._call(lambda client: client.notifications.add(name, **options))
+    def create(self, name: str, **options: Any) -> NotificationView:
+        return self._call(lambda client: client.notifications.create(name, **options))
 
-    def change(self, name: str, **options: Any) -> NotificationView:
-        return self._call(lambda client: client.notifications.change(name, **options))
+    def update(self, name: str, **options: Any) -> NotificationView:
+        return self._call(lambda client: client.notifications.update(name, **options))
 
-    def drop(self, name: str, *, actor: str | None = None) -> None:
-        return self._call(lambda client: client.notifications.drop(name, actor=actor))
+    def delete(self, name: str, *, actor: str | None = None) -> None:
+        return self._call(lambda client: client.notifications.delete(name, actor=actor))
 
     def get(self, name: str) -> NotificationView:
         return self._call(lambda client: client.notifications.get(name))
@@ -267,47 +267,47 @@ class BlockingDataJobs:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def add(self, name: str, kind: str, **options: Any) -> JobDefinition:
-        return self._call(lambda client: client.data_jobs.add(name, kind, **options))
+    def create(self, name: str, kind: str, **options: Any) -> JobDefinition:
+        return self._call(lambda client: client.data_jobs.create(name, kind, **options))
 
-    def make(self, name: str, kind: str, options: dict[str, Any], **more: Any) -> MadeJob:
-        return self._call(lambda client: client.data_jobs.make(name, kind, options, **more))
+    def create_with(self, name: str, kind: str, options: dict[str, Any], **more: Any) -> MadeJob:
+        return self._call(lambda client: client.data_jobs.create_with(name, kind, options, **more))
 
-    def change(self, name: str, **options: Any) -> JobDefinition:
-        return self._call(lambda client: client.data_jobs.change(name, **options))
+    def update(self, name: str, **options: Any) -> JobDefinition:
+        return self._call(lambda client: client.data_jobs.update(name, **options))
 
-    def drop(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
-        return self._call(lambda client: client.data_jobs.drop(name, force=force, actor=actor))
+    def delete(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
+        return self._call(lambda client: client.data_jobs.delete(name, force=force, actor=actor))
 
 
 class BlockingMonitoring:
-    """`client.insight`, likewise."""
+    """`client.monitoring`, likewise."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
 
     def overview(self) -> Overview:
-        return self._call(lambda client: client.insight.overview())
+        return self._call(lambda client: client.monitoring.overview())
 
     def oldest_queued(self) -> dict[str, datetime]:
-        return self._call(lambda client: client.insight.oldest_queued())
+        return self._call(lambda client: client.monitoring.oldest_queued())
 
     def series(
         self, from_at: datetime | None = None, to_at: datetime | None = None, step: Duration | None = None
     ) -> Series:
-        return self._call(lambda client: client.insight.series(from_at, to_at, step))
+        return self._call(lambda client: client.monitoring.series(from_at, to_at, step))
 
     def timeline(
         self, from_at: datetime | None = None, to_at: datetime | None = None, *, by: str = "schedule", limit: int = 500
     ) -> Timeline:
-        return self._call(lambda client: client.insight.timeline(from_at, to_at, by=by, limit=limit))
+        return self._call(lambda client: client.monitoring.timeline(from_at, to_at, by=by, limit=limit))
 
 
 class BlockingErrorGroups:
-    """`client.faults`, likewise."""
+    """`client.error_groups`, likewise."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def groups(self, **wanted: Any) -> ErrorGroups:
-        return self._call(lambda client: client.faults.groups(**wanted))
+    def list(self, **wanted: Any) -> ErrorGroups:
+        return self._call(lambda client: client.error_groups.list(**wanted))

@@ -36,12 +36,12 @@ from rota.core.runs.dependencies import RelatedRun
 from rota.core.runs.options import (
     Order,
     asked_as,
+    eligibility_of,
     gates_of,
     key_holds,
     own_overrides,
     request_hold,
     scope_of,
-    staff_of,
     with_limits_of_schedule,
 )
 from rota.core.runs.run import Attempt, Enqueued, NewRun, Run, RunFilter
@@ -117,12 +117,12 @@ class Client(EnqueueVerbs, AssignmentVerbs):
         self.workers = WorkersClient(store)
         self.tokens = TokensClient(store)
         self.quotas = QuotasClient(store)
-        self.outside = ExternalClient(store, config, self.meters)
+        self.external = ExternalClient(store, config, self.meters)
         self.expectations = ExpectationsClient(store, self.job)
         self.notifications = NotificationsClient(store, config)
         self.data_jobs = DataJobsClient(store, registry, self.schedules, self._of_stored, self.meters)
-        self.insight = MonitoringClient(store, config)
-        self.faults = ErrorGroupsClient(store)
+        self.monitoring = MonitoringClient(store, config)
+        self.error_groups = ErrorGroupsClient(store)
         self._gatherer: Batcher[NewRun, Enqueued] = Batcher(store.enqueue)
         self._models = {}
         self.owner: object = None
@@ -297,7 +297,7 @@ class Client(EnqueueVerbs, AssignmentVerbs):
             origin_id=copy.origin_id or old.id,
             holds=strict,
             gates=await self._gates_again(old, gates_of(definition, old.scope, copy.payload)),
-            staff=staff_of(definition, own.needs or NOTHING),
+            eligibility=eligibility_of(definition, own.requirements or NOTHING),
             droppable=self._is_droppable(definition),
         )
 

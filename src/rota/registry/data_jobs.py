@@ -14,7 +14,7 @@ from rota.core.jobs.command import COMMAND_OPTIONS, command_of
 from rota.core.jobs.http import HTTP_OPTIONS, StatusOption, request_of
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.placeholders import payload_names
-from rota.core.workers.requirements import NEED_OPTIONS
+from rota.core.workers.requirements import REQUIREMENT_OPTIONS
 from rota.errors import BadPayload, Invalid, RotaError, UnknownOption, did_you_mean
 from rota.registry.jobs import JOB_OPTIONS, JobOptions, defined
 from rota.registry.signature import PayloadType, check_schema
@@ -170,7 +170,7 @@ def options_of(definition: JobDefinition) -> dict[str, Any]:
     found |= {"cancellable": definition.cancel.supported, "cancel_grace": definition.cancel.grace}
     found |= {"keep": definition.retention.keep, "keep_for": definition.retention.keep_for}
     found |= {"limit": list(definition.limits), "tags": definition.tags, "metadata": definition.metadata}
-    found |= {name: getattr(definition.needs, name) or None for name in NEED_OPTIONS}
+    found |= {name: getattr(definition.requirements, name) or None for name in REQUIREMENT_OPTIONS}
     parts = (definition.http, definition.command)
     for part in filter(None, parts):
         found |= {name: getattr(part, name) for name in part.__struct_fields__}

@@ -17,7 +17,7 @@ from rota.core.progress.steps import StepOption, steps_of
 from rota.core.runs.options import UniqueOption, check_limits, checked_priority, checked_unique, unique_of
 from rota.core.runs.outcome import ON_LOST
 from rota.core.workers.replicas import ReplicasOption, replicas_of
-from rota.core.workers.requirements import needs_of
+from rota.core.workers.requirements import requirements_of
 from rota.errors import Conflict, Invalid, UnknownJob, UnknownOption, did_you_mean
 from rota.registry.middleware import Middleware
 from rota.registry.notifications import Notifications
@@ -126,7 +126,7 @@ def defined(
         unique=unique_of(options.get("unique")),
         limits=_limits(options),
         steps=steps_of(options.get("steps")),
-        needs=needs_of(options),
+        requirements=requirements_of(options),
         replicas=replicas_of(options.get("replicas")),
         expect=None if options.get("expect") is None else expectations_of(options["expect"]),
         enabled=options.get("enabled", True),

@@ -88,13 +88,13 @@ class RemoteClient(RemoteJobs):
         self.schedules = RemoteSchedules(self._transport, self._limits, self.job, self.time)
         self.workers = RemoteWorkers(self._transport)
         self.tokens = RemoteTokens(self._transport)
-        self.insight = RemoteMonitoring(self._transport)
+        self.monitoring = RemoteMonitoring(self._transport)
         self.quotas = RemoteQuotas(self._transport)
-        self.outside = RemoteExternal(self._transport, self._limits)
+        self.external = RemoteExternal(self._transport, self._limits)
         self.expectations = RemoteExpectations(self._transport)
         self.notifications = RemoteNotifications(self._transport)
         self.data_jobs = RemoteDataJobs(self._transport)
-        self.faults = RemoteErrorGroups(self._transport)
+        self.error_groups = RemoteErrorGroups(self._transport)
 
     def __repr__(self) -> str:
         return f"RemoteClient({self._transport.url!r})"

@@ -90,21 +90,21 @@ class Store:
         self.notes = NoteStore(database)
         self.bulk = BulkStore(database)
         self.searching = Searching(database)
-        self.faults = ErrorGroupStore(database)
+        self.error_groups = ErrorGroupStore(database)
         self.dependencies = DependencyStore(database)
         self.watch = Watch(database)
         self.workers = WorkerStore(database)
         self.prune = Upkeep(database).prune
         self.tokens = TokenStore(database)
         self.quotas = QuotaStore(database)
-        self.outside = ExternalStore(database)
+        self.external = ExternalStore(database)
         self.events = audit.EventStore(database)
         self.conducts = ReplicaStore(database, new_id)
         self.expectations = ExpectationStore(database)
         self.signals = SignalStore(database, new_id)
         self.notifications = NotificationStore(database)
         self.data_jobs = DataJobStore(database, new_id)
-        self.insight = MonitoringStore(database)
+        self.monitoring = MonitoringStore(database)
         self._looked_to = slots.START
         self._emptied = slots.ShutLimits()
 
@@ -144,7 +144,7 @@ class Store:
 
     def _hint(self, runs: Iterable[NewRun], hints: Hints) -> None:
         self.database.notify(hints)
-        if any(run.staff and run.staff.conducts for run in runs):
+        if any(run.eligibility and run.eligibility.conducts for run in runs):
             self.database.notify({CONDUCTOR})
 
     async def retry_newest(self, run: NewRun, request: KeyHold | None) -> Enqueued | None:
@@ -183,11 +183,11 @@ class Store:
         self._emptied.add(found.emptied)
         return found
 
-    async def claim_needed(self, request: RestrictedRequest) -> RestrictedClaims:
+    async def claim_restricted(self, request: RestrictedRequest) -> RestrictedClaims:
         """Runs for workers of this kind, and replicas. Not repeated by itself either."""
-        return await self.database.transact(lambda tx: pipeline_claims.claim_needed(tx, request), repeatable=False)
+        return await self.database.transact(lambda tx: pipeline_claims.claim_restricted(tx, request), repeatable=False)
 
-    async def known_needs(self) -> dict[str, Requirements]:
+    async def known_requirements(self) -> dict[str, Requirements]:
         return await self.database.glance(requirements.known)
 
     async def report(self, reports: Sequence[Report]) -> Reported:

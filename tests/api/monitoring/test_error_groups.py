@@ -74,7 +74,7 @@ async def test_a_group_is_seen_and_retried(app: Rota) -> None:
         assert (await http.get("/errors?since=2020-01-01T00:00:00Z&until=2020-01-02T00:00:00Z")).json()["items"] == []
         assert (await http.get("/errors?since=yesterday")).status_code == 422
     await adrain(app)
-    (group, *_) = (await client.faults.groups(job="crawl")).items
+    (group, *_) = (await client.error_groups.list(job="crawl")).items
     assert group.count == 6
 
 
@@ -122,7 +122,7 @@ async def test_a_group_whose_newest_run_is_pruned_meanwhile_is_left_out(
     client = await app.connect()
     await client.enqueue_many([Order("crawl", {"n": 1}), Order("mail", {"n": 1})])
     await adrain(app)
-    groups = ErrorGroupsClient.groups
+    groups = ErrorGroupsClient.list
 
     async def then_pruned(self: ErrorGroupsClient, **asked: Any) -> ErrorGroups:
         found = await groups(self, **asked)
@@ -131,7 +131,7 @@ async def test_a_group_whose_newest_run_is_pruned_meanwhile_is_left_out(
         ]
         return msgspec.structs.replace(found, items=items)
 
-    monkeypatch.setattr(ErrorGroupsClient, "groups", then_pruned)
+    monkeypatch.setattr(ErrorGroupsClient, "list", then_pruned)
     viewer = await client.tokens.create("viewer", Role.VIEWER)
     async with http_of(app) as http:
         seen = await http.get("/errors", headers={"Authorization": f"Bearer {viewer.secret}"})

@@ -63,9 +63,9 @@ async def test_the_overview(http: httpx2.AsyncClient, app: Rota) -> None:
 async def test_a_client_of_a_server_sees_the_same_overview(far: RemoteClient, app: Rota) -> None:
     near = await app.connect()
     await adrain(app)
-    found = await far.insight.overview()
+    found = await far.monitoring.overview()
     assert isinstance(found, Overview)
-    assert found.schedules == (await near.insight.overview()).schedules
+    assert found.schedules == (await near.monitoring.overview()).schedules
 
 
 async def test_schedules_with_their_last_runs(http: httpx2.AsyncClient, far: RemoteClient, app: Rota) -> None:
@@ -91,7 +91,7 @@ async def test_schedules_with_their_last_runs(http: httpx2.AsyncClient, far: Rem
 async def test_charts(http: httpx2.AsyncClient, far: RemoteClient, app: Rota) -> None:
     near = await app.connect()
     now = await near.store.now()
-    await near.store.insight.record("a", {(300, now // FEW_MINUTES * FEW_MINUTES): Counted(runs={"failed": 2})})
+    await near.store.monitoring.record("a", {(300, now // FEW_MINUTES * FEW_MINUTES): Counted(runs={"failed": 2})})
     found = (await http.get("/series")).json()
     assert (found["step"], found["buckets"][-1]["runs"]) == ("15m", {"failed": 2})
     asked = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "step": "6h"}
@@ -100,7 +100,7 @@ async def test_charts(http: httpx2.AsyncClient, far: RemoteClient, app: Rota) ->
     for wrong in ("step=1s", "step=1m", "from=2026-01-01", "to=2020-01-01T00:00:00Z&from=2021-01-01T00:00:00Z"):
         assert (await http.get(f"/series?{wrong}")).status_code == 422, wrong
     begin, end = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
-    assert await far.insight.series(begin, end, "6h") == await near.insight.series(begin, end, "6h")
+    assert await far.monitoring.series(begin, end, "6h") == await near.monitoring.series(begin, end, "6h")
 
 
 async def test_the_timeline(http: httpx2.AsyncClient, far: RemoteClient, app: Rota) -> None:
@@ -116,7 +116,7 @@ async def test_the_timeline(http: httpx2.AsyncClient, far: RemoteClient, app: Ro
         assert (await http.get(f"/timeline?{wrong}")).status_code == 422, wrong
     near = await app.connect()
     begin, end = datetime(2026, 1, 1, tzinfo=UTC), datetime.now(UTC)
-    assert await far.insight.timeline(begin, end, by="job") == await near.insight.timeline(begin, end, by="job")
+    assert await far.monitoring.timeline(begin, end, by="job") == await near.monitoring.timeline(begin, end, by="job")
 
 
 async def test_they_are_not_for_tokens_of_one_scope(database_url: str) -> None:
@@ -136,8 +136,8 @@ async def test_they_are_not_for_tokens_of_one_scope(database_url: str) -> None:
 async def test_a_queue_says_since_when_its_oldest_run_waits(
     http: httpx2.AsyncClient, far: RemoteClient, app: Rota
 ) -> None:
-    assert await far.insight.oldest_queued() == {}
+    assert await far.monitoring.oldest_queued() == {}
     assert [one["oldest_at"] for one in (await http.get("/queues")).json()["items"]] == [None]
     run = (await http.post("/runs", json={"job": "greet"})).json()
     assert [one["oldest_at"] for one in (await http.get("/queues")).json()["items"]] == [run["run_at"]]
-    assert await far.insight.oldest_queued() == await (await app.connect()).insight.oldest_queued()
+    assert await far.monitoring.oldest_queued() == await (await app.connect()).monitoring.oldest_queued()

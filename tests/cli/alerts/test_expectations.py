@@ -45,7 +45,7 @@ def told(*arguments: str) -> Any:
 
 async def late(store: Store, clock: ManualClock) -> None:
     """A run that has been due for ten minutes, and a watchman that has seen it."""
-    await store.expectations.set("job", "work", {"start_within": "1m"}, "ann")
+    await store.expectations.update("job", "work", {"start_within": "1m"}, "ann")
     await put(store)
     clock.advance(10 * MINUTE)
     await store.expectations.watch()

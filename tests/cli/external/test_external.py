@@ -26,7 +26,7 @@ async def hand_over(url: str) -> str:
 
     @app.job(backoff=["1h"])
     async def ask(ctx: Context) -> object:
-        return await ctx.wait_for_outside("2h", step="approval")
+        return await ctx.wait_for_external("2h", step="approval")
 
     async with app.running():
         run = await ask.aenqueue()
@@ -102,7 +102,7 @@ def test_an_outsider_is_among_the_workers(database_url: str, tmp_path: Path, mon
     async def claim() -> str:
         run = await label.aenqueue(image="a.png")
         await adrain(app)
-        await (await app.connect()).outside.claim("scanner@7")
+        await (await app.connect()).external.claim("scanner@7")
         await app.aclose()
         return run.id
 

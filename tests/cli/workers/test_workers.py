@@ -125,7 +125,7 @@ def test_code_without_an_event_loop_has_the_same_verbs(url: str) -> None:
         assert workers.get("web") == workers.find("web")[0]
         assert workers.drain("web", actor="ada")[0].asked_by == "ada"
         assert workers.resume("web")[0].asked is None
-        asked = workers.set("web", slots=2)[0].asked
+        asked = workers.update("web", slots=2)[0].asked
         assert asked is not None
         assert asked.settings.slots == 2
         assert workers.stop("mail")[0].asked == OperatorRequest(WorkerState.STOPPING)

@@ -25,23 +25,23 @@ def document(job: str) -> dict[str, Any]:
 
 
 async def make(client: Client, job: str) -> object:
-    return await client.data_jobs.make(job, "http", URL, schedule=parse(document(job)))
+    return await client.data_jobs.create_with(job, "http", URL, schedule=parse(document(job)))
 
 
 async def make_and_run(client: Client, job: str) -> object:
-    return await client.data_jobs.make(job, "http", URL, run={})
+    return await client.data_jobs.create_with(job, "http", URL, run={})
 
 
 async def add(client: Client, job: str) -> object:
-    return await client.data_jobs.add(job, "http", **URL)
+    return await client.data_jobs.create(job, "http", **URL)
 
 
 async def drop(client: Client, job: str) -> None:
-    await client.data_jobs.drop(job)
+    await client.data_jobs.delete(job)
 
 
 async def force(client: Client, job: str) -> None:
-    await client.data_jobs.drop(job, force=True)
+    await client.data_jobs.delete(job, force=True)
 
 
 async def schedule(client: Client, job: str) -> object:
@@ -172,11 +172,11 @@ async def test_one_made_again_behind_a_forced_drop_is_left_alone(
 ) -> None:
     await make(clients[0], "ping")
     jobs = clients[0].store.data_jobs
-    dropped = jobs.drop
+    dropped = jobs.delete
 
     async def and_made_again(name: str, actor: str | None, *, force: bool) -> object:
         answer = await dropped(name, actor, force=force)
-        await clients[1].data_jobs.make("ping", "http", URL, schedule=parse(document("ping")), run={})
+        await clients[1].data_jobs.create_with("ping", "http", URL, schedule=parse(document("ping")), run={})
         return answer
 
     monkeypatch.setattr(jobs, "drop", and_made_again)

@@ -20,10 +20,10 @@ async def test_declared_ones_are_stored_when_an_engine_starts(app: Rota) -> None
     with pytest.raises(Conflict, match="twice"):
         app.quota("tenant", max_concurrency=1)
     async with app.running() as client:
-        (found,) = await client.quotas.ls()
+        (found,) = await client.quotas.list()
         assert (found.kind, found.id, found.owner) == ("tenant", None, "code")
         assert (found.max_concurrency, found.max_queued, found.rate) == (5, 100, "1000/1h")
-        await client.quotas.set("tenant", max_concurrency=9, actor="ann")
+        await client.quotas.update("tenant", max_concurrency=9, actor="ann")
     async with app.running() as client:
         assert (await client.quotas.get("tenant")).max_concurrency == 9
 
@@ -35,9 +35,9 @@ async def test_what_limits_nothing_or_nobody_is_refused(app: Rota) -> None:
         app.quota("global", max_concurrency=1)
     client = await app.connect()
     with pytest.raises(UnknownQuota):
-        await client.quotas.drop("tenant", "42")
+        await client.quotas.delete("tenant", "42")
     with pytest.raises(Invalid, match="whole number"):
-        await client.quotas.set("tenant", "42", max_concurrency=0)
+        await client.quotas.update("tenant", "42", max_concurrency=0)
     await app.aclose()
 
 
@@ -46,7 +46,7 @@ async def test_enqueues_one_by_one_and_many_at_once(app: Rota) -> None:
     async def work(n: int) -> None: ...
 
     client = await app.connect()
-    await client.quotas.set("tenant", "42", max_queued=2)
+    await client.quotas.update("tenant", "42", max_queued=2)
     mine, other = work.options(scope=("tenant", "42")), work.options(scope=("tenant", "7"))
     await mine.aenqueue(1)
     await mine.aenqueue(2)
@@ -67,7 +67,7 @@ async def test_retries_by_hand_and_in_bulk(app: Rota) -> None:
     for _ in range(3):
         await work.options(scope=("tenant", "42")).aenqueue()
     await adrain(app)
-    await client.quotas.set("tenant", max_queued=1)
+    await client.quotas.update("tenant", max_queued=1)
     failed = [run.id for run in await client.list(RunFilter(states=(RunState.FAILED,)))]
     await client.retry(failed[0])
     with pytest.raises(QuotaExceeded):
@@ -81,11 +81,11 @@ async def test_retries_by_hand_and_in_bulk(app: Rota) -> None:
 
 def test_for_code_without_an_event_loop(app: Rota) -> None:
     quotas = app.blocking.quotas
-    made = quotas.set("tenant", "42", rate="10/1m")
+    made = quotas.update("tenant", "42", rate="10/1m")
     assert made.rate == "10/1m"
-    assert list(quotas.ls()) == [quotas.get("tenant", "42")]
-    quotas.drop("tenant", "42")
-    assert list(quotas.ls()) == []
+    assert list(quotas.list()) == [quotas.get("tenant", "42")]
+    quotas.delete("tenant", "42")
+    assert list(quotas.list()) == []
     app.close()
 
 

@@ -84,7 +84,7 @@ async def test_those_that_are_alike(client: Client) -> None:
 
 
 async def test_under_a_quota(client: Client) -> None:
-    await client.quotas.set("tenant", max_concurrency=1)
+    await client.quotas.update("tenant", max_concurrency=1)
     for _ in range(2):
         ((run, _),) = await client.enqueue_shown([Order("greet", {}, {"scope": ("tenant", "7")})])
         await seen(client, run)

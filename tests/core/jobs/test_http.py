@@ -73,9 +73,9 @@ def test_without_a_url_there_is_nothing_to_send() -> None:
     ("words", "inside", "outside"),
     [("2xx", 299, 300), (200, 200, 201), ("200-204", 204, 205), (["2xx", 404], 404, 403), ("5XX", 503, 404)],
 )
-def test_statuses(words: Any, inside: int, outside: int) -> None:
+def test_statuses(words: Any, inside: int, external: int) -> None:
     statuses = meant(request(expect_status=words).expect_status)
-    assert (inside in statuses, outside in statuses) == (True, False)
+    assert (inside in statuses, external in statuses) == (True, False)
 
 
 @pytest.mark.parametrize(

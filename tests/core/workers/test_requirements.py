@@ -13,8 +13,8 @@ from rota.core.workers.requirements import (
     meets,
     merged,
     met_by,
-    need_id,
-    needs_of,
+    requirement_id,
+    requirements_of,
     version_of,
 )
 from rota.errors import Invalid
@@ -27,10 +27,10 @@ class Able(msgspec.Struct, frozen=True):
 
 
 def test_the_same_needs_are_one_need_in_whatever_order_they_are_written() -> None:
-    one = needs_of({"only_workers": ["b", "a"], "labels": ["zone=eu", "gpu"]})
-    other = needs_of({"labels": ("gpu", "zone=eu", "gpu"), "only_workers": ("a", "b")})
-    assert need_id(one) == need_id(other)
-    assert need_id(one) != need_id(needs_of({"only_workers": ["a"]}))
+    one = requirements_of({"only_workers": ["b", "a"], "labels": ["zone=eu", "gpu"]})
+    other = requirements_of({"labels": ("gpu", "zone=eu", "gpu"), "only_workers": ("a", "b")})
+    assert requirement_id(one) == requirement_id(other)
+    assert requirement_id(one) != requirement_id(requirements_of({"only_workers": ["a"]}))
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_the_same_needs_are_one_need_in_whatever_order_they_are_written() -> Non
         (Requirements(min_worker_version="1.4"), Able(app_version="nobody knows"), False),
     ],
 )
-def test_a_worker_meets_needs(needs: Requirements, worker: Able, met: bool) -> None:
-    assert meets(worker, needs) is met
+def test_a_worker_meets_needs(requirements: Requirements, worker: Able, met: bool) -> None:
+    assert meets(worker, requirements) is met
 
 
 def test_versions_are_numbers() -> None:
@@ -86,7 +86,7 @@ def test_labels_come_as_a_list_or_in_one_text() -> None:
 )
 def test_what_is_no_need_is_refused(options: dict[str, object]) -> None:
     with pytest.raises(Invalid):
-        needs_of(options)
+        requirements_of(options)
 
 
 def test_a_worker_asks_for_what_it_meets() -> None:

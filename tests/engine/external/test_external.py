@@ -40,15 +40,15 @@ SCHEMA = {"type": "object", "properties": {"image": {"type": "string"}}, "requir
 Verb = Callable[[Harness, str, int], Awaitable[Any]]
 
 NOTING: dict[str, Verb] = {
-    "heartbeat": lambda harness, run, fence: harness.client.outside.heartbeat(run, fence),
-    "progress": lambda harness, run, fence: harness.client.outside.progress(run, fence, 40, "labelling"),
-    "step": lambda harness, run, fence: harness.client.outside.step(run, fence, "look", "succeeded", result=1),
-    "logs": lambda harness, run, fence: harness.client.outside.logs(run, fence, ["a line"]),
+    "heartbeat": lambda harness, run, fence: harness.client.external.heartbeat(run, fence),
+    "progress": lambda harness, run, fence: harness.client.external.progress(run, fence, 40, "labelling"),
+    "step": lambda harness, run, fence: harness.client.external.step(run, fence, "look", "succeeded", result=1),
+    "logs": lambda harness, run, fence: harness.client.external.logs(run, fence, ["a line"]),
 }
 ENDING: dict[str, Verb] = {
-    "complete": lambda harness, run, fence: harness.client.outside.complete(run, fence, {"labels": 3}),
-    "fail": lambda harness, run, fence: harness.client.outside.fail(run, fence, "jammed"),
-    "cancelled": lambda harness, run, fence: harness.client.outside.cancelled(run, fence),
+    "complete": lambda harness, run, fence: harness.client.external.complete(run, fence, {"labels": 3}),
+    "fail": lambda harness, run, fence: harness.client.external.fail(run, fence, "jammed"),
+    "cancelled": lambda harness, run, fence: harness.client.external.cancelled(run, fence),
 }
 VERBS = {**NOTING, **ENDING}
 
@@ -67,7 +67,7 @@ async def put(harness: Harness, job: str = "label", **options: Any) -> str:
 
 
 async def take(harness: Harness, worker: str = "scanner", **wanted: Any) -> Assignment:
-    (found,) = await harness.client.outside.claim(worker, **wanted)
+    (found,) = await harness.client.external.claim(worker, **wanted)
     return found
 
 
@@ -93,7 +93,7 @@ async def test_a_claim_brings_what_is_to_be_done(either: Harness) -> None:
     assert (found.plan_time, found.idempotency_key, found.steps) == (None, run_id, {})
     assert found.lease_until == either.clock.now() + either.lease
     assert await either.state(run_id) is RunState.RUNNING
-    assert await either.client.outside.claim("scanner") == []
+    assert await either.client.external.claim("scanner") == []
 
 
 async def test_its_payload_is_checked_by_its_schema(either: Harness) -> None:
@@ -119,32 +119,32 @@ async def test_outsiders_claim_nothing_but_external_jobs(either: Harness) -> Non
     await either.declare("own")
     await declare(either)
     await either.enqueue("own")
-    assert await either.client.outside.claim("scanner", max=5) == []
+    assert await either.client.external.claim("scanner", max=5) == []
     with pytest.raises(Invalid, match="not done outside"):
-        await either.client.outside.claim("scanner", jobs=["own"])
+        await either.client.external.claim("scanner", jobs=["own"])
     with pytest.raises(UnknownJob, match="labl"):
-        await either.client.outside.claim("scanner", jobs=["labl"])
+        await either.client.external.claim("scanner", jobs=["labl"])
 
 
 async def test_one_that_was_made_by_a_command_is_claimed_until_it_is_dropped(either: Harness) -> None:
-    await either.client.data_jobs.add("label", "external", payload_schema=SCHEMA)
-    await either.client.data_jobs.add("ping", "http", url="https://example.com", body={"kind": "external"})
+    await either.client.data_jobs.create("label", "external", payload_schema=SCHEMA)
+    await either.client.data_jobs.create("ping", "http", url="https://example.com", body={"kind": "external"})
     run_id = await put(either)
     assert (await take(either)).run_id == run_id
     assert (await either.client.workers.get("scanner")).jobs == ("label",)
-    await either.client.data_jobs.drop("label", force=True)
+    await either.client.data_jobs.delete("label", force=True)
     with pytest.raises(UnknownJob):
-        await either.client.outside.claim("scanner", jobs=["label"])
+        await either.client.external.claim("scanner", jobs=["label"])
 
 
 async def test_jobs_queues_and_how_many(either: Harness) -> None:
     await declare(either)
     await declare(either, "scan", queue="slow")
     first, second, third = await put(either), await put(either), await put(either, "scan")
-    assert await either.client.outside.claim("a", jobs=["scan"]) == []
-    (only,) = await either.client.outside.claim("a", jobs=["scan"], queues=["slow", "default"], max=9)
+    assert await either.client.external.claim("a", jobs=["scan"]) == []
+    (only,) = await either.client.external.claim("a", jobs=["scan"], queues=["slow", "default"], max=9)
     assert only.run_id == third
-    both = await either.client.outside.claim("a", max=2)
+    both = await either.client.external.claim("a", max=2)
     assert [found.run_id for found in both] == [first, second]
 
 
@@ -152,7 +152,7 @@ async def test_a_paused_job_is_not_claimed(either: Harness) -> None:
     await declare(either)
     await put(either)
     await either.client.pause_job("label")
-    assert await either.client.outside.claim("a") == []
+    assert await either.client.external.claim("a") == []
     await either.client.resume_job("label")
     assert await take(either)
 
@@ -162,8 +162,8 @@ async def test_those_under_limits_are_claimed_too(either: Harness) -> None:
     first, second = await put(either), await put(either)
     held = await take(either, max=5)
     assert held.run_id == first
-    assert await either.client.outside.claim("b", max=5) == []
-    await either.client.outside.complete(held.run_id, held.fence)
+    assert await either.client.external.claim("b", max=5) == []
+    await either.client.external.complete(held.run_id, held.fence)
     assert (await take(either)).run_id == second
 
 
@@ -178,7 +178,7 @@ async def test_neither_those_under_limits_nor_the_others_wait_for_ever(either: H
 
 async def test_a_claim_waits_until_something_comes(either: Harness) -> None:
     await declare(either)
-    waiting = asyncio.create_task(either.client.outside.claim("a", wait="20s"))
+    waiting = asyncio.create_task(either.client.external.claim("a", wait="20s"))
     await asyncio.sleep(0)
     run_id = await put(either)
     async with asyncio.timeout(10):
@@ -189,13 +189,13 @@ async def test_a_claim_waits_until_something_comes(either: Harness) -> None:
 async def test_a_claim_does_not_wait_longer_than_it_was_asked_to(harness: Harness) -> None:
     await declare(harness)
     async with asyncio.timeout(10):
-        assert await harness.client.outside.claim("a", wait="50ms") == []
+        assert await harness.client.external.claim("a", wait="50ms") == []
 
 
 async def test_who_meets_its_needs_gets_it_and_nobody_else(either: Harness) -> None:
     await declare(either, labels=["gpu"], min_worker_version="1.4")
     run_id = await put(either)
-    claim = either.client.outside.claim
+    claim = either.client.external.claim
     assert await claim("a") == await claim("a", labels=["gpu"]) == await claim("a", version="1.5") == []
     assert await claim("a", labels=["gpu"], version="1.3") == []
     assert (await take(either, "a", labels=["gpu=big"], version="1.10")).run_id == run_id
@@ -204,7 +204,7 @@ async def test_who_meets_its_needs_gets_it_and_nobody_else(either: Harness) -> N
 async def test_under_limits_needs_are_kept_too(either: Harness) -> None:
     await declare(either, max_concurrency=1, only_workers=["scanner"])
     run_id = await put(either)
-    assert await either.client.outside.claim("other") == []
+    assert await either.client.external.claim("other") == []
     assert (await take(either)).run_id == run_id
 
 
@@ -221,16 +221,16 @@ async def test_those_with_needs_and_the_others_take_turns(either: Harness) -> No
 async def test_several_outsiders_do_a_run_with_replicas(either: Harness, replicas: Any) -> None:
     await declare(either, replicas=replicas)
     for name in ("a", "b"):
-        assert await either.client.outside.claim(name) == []  # known from now on, which matters to "all"
+        assert await either.client.external.claim(name) == []  # known from now on, which matters to "all"
     run_id = await put(either)
     while await either.conductor.step() == timedelta(0):
         pass
     first = await take(either, "a", max=5)
-    assert await either.client.outside.claim("a", max=5) == []
+    assert await either.client.external.claim("a", max=5) == []
     second = await take(either, "b", max=5)
     for held in (first, second):
         assert held.run_id != run_id
-        await either.client.outside.complete(held.run_id, held.fence)
+        await either.client.external.complete(held.run_id, held.fence)
     while await either.conductor.step() == timedelta(0):
         pass
     assert await either.state(run_id) is RunState.SUCCEEDED
@@ -249,11 +249,11 @@ async def test_it_is_shown_among_the_workers(either: Harness) -> None:
     )
     assert [run.id for run in worker.runs] == [held.run_id]
     assert (worker.labels, worker.app_version) == (("gpu=yes",), "3.1")
-    await either.client.outside.claim("scanner@7")
+    await either.client.external.claim("scanner@7")
     (worker,) = await either.client.workers.list()
     assert (worker.labels, worker.app_version) == ((), "")  # what it says now
     either.clock.advance(20 * SECOND)
-    await either.client.outside.heartbeat(held.run_id, held.fence)
+    await either.client.external.heartbeat(held.run_id, held.fence)
     either.clock.advance(20 * SECOND)
     assert (await either.client.workers.get("scanner")).state is WorkerState.WORKING
     either.clock.advance(either.lease)
@@ -262,10 +262,10 @@ async def test_it_is_shown_among_the_workers(either: Harness) -> None:
 
 async def test_one_that_was_asked_to_drain_claims_nothing(either: Harness) -> None:
     await declare(either)
-    await either.client.outside.claim("scanner@7")
+    await either.client.external.claim("scanner@7")
     await put(either)
     await either.client.workers.drain("scanner")
-    assert await either.client.outside.claim("scanner@7") == []
+    assert await either.client.external.claim("scanner@7") == []
     assert (await either.client.workers.get("scanner")).state is WorkerState.DRAINING
     await either.client.workers.resume("scanner")
     assert await take(either, "scanner@7")
@@ -281,15 +281,15 @@ async def test_leases_that_the_caller_does_not_know_are_handed_back(either: Harn
     assert (again.run_id, again.fence, again.attempt) == (lost.run_id, lost.fence + 2, 1)
     assert await either.state(known.run_id) is RunState.RUNNING
     with pytest.raises(LeaseLost):
-        await either.client.outside.complete(lost.run_id, lost.fence)
+        await either.client.external.complete(lost.run_id, lost.fence)
 
 
 async def test_another_boot_keeps_its_leases(either: Harness) -> None:
     await declare(either)
     await put(either)
     held = await take(either, "scanner@7")
-    assert await either.client.outside.claim("scanner@8", held=[]) == []
-    await either.client.outside.heartbeat(held.run_id, held.fence)
+    assert await either.client.external.claim("scanner@8", held=[]) == []
+    await either.client.external.heartbeat(held.run_id, held.fence)
 
 
 async def test_a_lost_lease_costs_an_attempt_and_is_claimed_again(either: Harness) -> None:
@@ -306,27 +306,27 @@ async def test_a_lease_of_ones_own_length(either: Harness) -> None:
     held = await take(either, lease="2m")
     assert held.lease_until == either.clock.now() + timedelta(minutes=2)
     either.clock.advance(timedelta(seconds=90))
-    beat = await either.client.outside.heartbeat(held.run_id, held.fence)
+    beat = await either.client.external.heartbeat(held.run_id, held.fence)
     assert (beat.cancelling, beat.lease_until) == (False, either.clock.now() + timedelta(minutes=2))
     for asked in ("1ms", "2h"):
         with pytest.raises(Invalid, match="lease must be"):
-            await either.client.outside.claim("a", lease=asked)
+            await either.client.external.claim("a", lease=asked)
 
 
 async def test_a_heartbeat_renews(either: Harness) -> None:
     held = await taken(either)
     for _ in range(3):
         either.clock.advance(either.lease - SECOND)
-        await either.client.outside.heartbeat(held.run_id, held.fence)
+        await either.client.external.heartbeat(held.run_id, held.fence)
         await either.reaper.step()
     assert await either.state(held.run_id) is RunState.RUNNING
 
 
 async def test_progress_is_a_heartbeat_and_keeps_what_is_not_said(either: Harness) -> None:
     held = await taken(either)
-    await either.client.outside.progress(held.run_id, held.fence, 12.5, "first")
+    await either.client.external.progress(held.run_id, held.fence, 12.5, "first")
     either.clock.advance(either.lease - SECOND)
-    beat = await either.client.outside.progress(held.run_id, held.fence, summary="second")
+    beat = await either.client.external.progress(held.run_id, held.fence, summary="second")
     assert beat.lease_until == either.clock.now() + either.lease
     said = (await either.run(held.run_id)).progress
     assert said is not None
@@ -335,18 +335,18 @@ async def test_progress_is_a_heartbeat_and_keeps_what_is_not_said(either: Harnes
 
 async def test_steps_are_recorded_and_told_to_the_next_attempt(either: Harness) -> None:
     held = await taken(either, backoff=["0s"])
-    outside = either.client.outside
-    assert await outside.step(held.run_id, held.fence, "look", "running") is StepState.RUNNING
+    external = either.client.external
+    assert await external.step(held.run_id, held.fence, "look", "running") is StepState.RUNNING
     either.clock.advance(SECOND)
-    assert await outside.step(held.run_id, held.fence, "look", "succeeded", result=[1]) is StepState.SUCCEEDED
-    assert await outside.step(held.run_id, held.fence, "look", "running") is StepState.SUCCEEDED
-    assert await outside.step(held.run_id, held.fence, "draw", "failed", error="no ink") is StepState.FAILED
+    assert await external.step(held.run_id, held.fence, "look", "succeeded", result=[1]) is StepState.SUCCEEDED
+    assert await external.step(held.run_id, held.fence, "look", "running") is StepState.SUCCEEDED
+    assert await external.step(held.run_id, held.fence, "draw", "failed", error="no ink") is StepState.FAILED
     look, draw = await either.client.steps(held.run_id)
     assert (look.id, look.state, look.result) == ("look", StepState.SUCCEEDED, [1])
     assert look.started_at is not None
     assert look.finished_at == look.started_at + SECOND
     assert draw.error == fingerprinted(RunError(type="Failed", message="no ink"))
-    assert await outside.fail(held.run_id, held.fence, "once more") is RunState.QUEUED
+    assert await external.fail(held.run_id, held.fence, "once more") is RunState.QUEUED
     again = await take(either)
     assert (again.attempt, again.steps) == (2, {"look": [1]})
 
@@ -354,35 +354,35 @@ async def test_steps_are_recorded_and_told_to_the_next_attempt(either: Harness) 
 async def test_declared_steps_are_the_only_ones(either: Harness) -> None:
     held = await taken(either, steps=["look"])
     with pytest.raises(UnknownStep):
-        await either.client.outside.step(held.run_id, held.fence, "lok", "running")
+        await either.client.external.step(held.run_id, held.fence, "lok", "running")
     with pytest.raises(Invalid, match="a step is"):
-        await either.client.outside.step(held.run_id, held.fence, "look", "pending")
+        await either.client.external.step(held.run_id, held.fence, "look", "pending")
 
 
 async def test_lines_of_its_log(either: Harness) -> None:
     held = await taken(either)
-    outside = either.client.outside
-    await outside.logs(held.run_id, held.fence, ["one", {"text": "two", "level": "warning", "logger": "lens"}], no=1)
-    await outside.logs(held.run_id, held.fence, ["one", "two"], no=1)  # said again
-    await outside.logs(held.run_id, held.fence, ["three"])
+    external = either.client.external
+    await external.logs(held.run_id, held.fence, ["one", {"text": "two", "level": "warning", "logger": "lens"}], no=1)
+    await external.logs(held.run_id, held.fence, ["one", "two"], no=1)  # said again
+    await external.logs(held.run_id, held.fence, ["three"])
     told = [(line.level, line.logger, line.text) for line in await either.client.logs(held.run_id)]
-    assert told == [("info", "outside", "one"), ("warning", "lens", "two"), ("info", "outside", "three")]
+    assert told == [("info", "external", "one"), ("warning", "lens", "two"), ("info", "external", "three")]
 
 
 async def test_a_log_that_grows_too_long_loses_its_oldest_lines(database_url: str) -> None:
     async with Harness(url=database_url, log_limit=2_000) as harness:
         held = await taken(harness)
         for number in range(10):
-            await harness.client.outside.logs(held.run_id, held.fence, [f"{number}" * 500])
+            await harness.client.external.logs(held.run_id, held.fence, [f"{number}" * 500])
         told = [line.text[0] for line in await harness.client.logs(held.run_id) if line.logger != "rota"]
         assert told == ["7", "8", "9"]
-        await harness.client.outside.complete(held.run_id, held.fence)
+        await harness.client.external.complete(held.run_id, held.fence)
 
 
 async def test_it_is_done(either: Harness) -> None:
     held = await taken(either)
     either.clock.advance(5 * SECOND)
-    assert await either.client.outside.complete(held.run_id, held.fence, {"labels": 3}) is RunState.SUCCEEDED
+    assert await either.client.external.complete(held.run_id, held.fence, {"labels": 3}) is RunState.SUCCEEDED
     run = await either.run(held.run_id)
     assert (run.state, run.result, run.attempt, run.fence) == (RunState.SUCCEEDED, {"labels": 3}, 1, 1)
     assert run.started_at == either.clock.now() - 5 * SECOND
@@ -396,23 +396,23 @@ async def test_it_is_done(either: Harness) -> None:
 async def test_a_failure_is_retried_as_its_policy_says(either: Harness) -> None:
     held = await taken(either, backoff=["10m"], max_attempts=2)
     either.clock.advance(SECOND)
-    assert await either.client.outside.fail(held.run_id, held.fence, "jammed") is RunState.SCHEDULED
+    assert await either.client.external.fail(held.run_id, held.fence, "jammed") is RunState.SCHEDULED
     run = await either.run(held.run_id)
     assert run.error == fingerprinted(RunError(type="Failed", message="jammed"))
     assert run.run_at == either.clock.now() + timedelta(minutes=10)
     either.clock.advance(timedelta(minutes=10))
     await either.promoter.step()
     again = await take(either)
-    assert await either.client.outside.fail(again.run_id, again.fence, "jammed") is RunState.FAILED
+    assert await either.client.external.fail(again.run_id, again.fence, "jammed") is RunState.FAILED
 
 
 async def test_a_failure_may_say_when_or_that_it_is_for_good(either: Harness) -> None:
     held = await taken(either)
-    outside = either.client.outside
-    assert await outside.fail(held.run_id, held.fence, "busy", after="0s") is RunState.QUEUED
+    external = either.client.external
+    assert await external.fail(held.run_id, held.fence, "busy", after="0s") is RunState.QUEUED
     again = await take(either)
     error = {"type": "Jam", "message": "paper", "code": "E7"}
-    assert await outside.fail(again.run_id, again.fence, error, retry=False) is RunState.FAILED
+    assert await external.fail(again.run_id, again.fence, error, retry=False) is RunState.FAILED
     assert (await either.run(held.run_id)).error == fingerprinted(RunError(type="Jam", message="paper", code="E7"))
 
 
@@ -420,32 +420,32 @@ async def test_the_policy_of_the_run_comes_first(either: Harness) -> None:
     await declare(either, backoff=["10m"])
     await put(either, max_attempts=1)
     held = await take(either)
-    assert await either.client.outside.fail(held.run_id, held.fence, "jammed") is RunState.FAILED
+    assert await either.client.external.fail(held.run_id, held.fence, "jammed") is RunState.FAILED
 
 
 async def test_a_cancel_is_told_and_acknowledged(either: Harness) -> None:
     held = await taken(either)
-    outside = either.client.outside
+    external = either.client.external
     with pytest.raises(NotAsked):
-        await outside.cancelled(held.run_id, held.fence)
+        await external.cancelled(held.run_id, held.fence)
     assert await either.cancel(held.run_id) is RunState.CANCELLING
-    assert (await outside.heartbeat(held.run_id, held.fence)).cancelling
-    assert (await outside.progress(held.run_id, held.fence, 1)).cancelling
-    assert await outside.cancelled(held.run_id, held.fence) is RunState.CANCELLED
-    assert await outside.cancelled(held.run_id, held.fence) is RunState.CANCELLED
+    assert (await external.heartbeat(held.run_id, held.fence)).cancelling
+    assert (await external.progress(held.run_id, held.fence, 1)).cancelling
+    assert await external.cancelled(held.run_id, held.fence) is RunState.CANCELLED
+    assert await external.cancelled(held.run_id, held.fence) is RunState.CANCELLED
 
 
 async def test_what_happened_while_it_was_asked_to_stop_is_what_happened(either: Harness) -> None:
     held = await taken(either)
     await either.cancel(held.run_id)
-    assert await either.client.outside.complete(held.run_id, held.fence) is RunState.SUCCEEDED
+    assert await either.client.external.complete(held.run_id, held.fence) is RunState.SUCCEEDED
 
 
 async def test_a_failure_while_it_was_asked_to_stop_is_the_end(either: Harness) -> None:
     held = await taken(either)
     await either.cancel(held.run_id)
-    assert await either.client.outside.fail(held.run_id, held.fence, "jammed") is RunState.CANCELLED
-    assert await either.client.outside.fail(held.run_id, held.fence, "jammed") is RunState.CANCELLED
+    assert await either.client.external.fail(held.run_id, held.fence, "jammed") is RunState.CANCELLED
+    assert await either.client.external.fail(held.run_id, held.fence, "jammed") is RunState.CANCELLED
 
 
 @pytest.mark.parametrize("said", ["complete", "fail"])
@@ -480,7 +480,7 @@ async def test_a_stale_fence_writes_nothing(either: Harness, verb: str) -> None:
 @pytest.mark.parametrize("verb", list(VERBS))
 async def test_a_run_that_is_not_ours(either: Harness, verb: str) -> None:
     held = await taken(either)
-    await either.client.outside.fail(held.run_id, held.fence, "again", after="0s")
+    await either.client.external.fail(held.run_id, held.fence, "again", after="0s")
     held = await take(either)
     assert held.fence == 2
     other = await put(either)
@@ -525,34 +525,34 @@ async def test_what_a_worker_of_ours_holds_is_not_for_others_to_end(either: Harn
 
 
 GARBAGE: list[tuple[str, Callable[[Harness, Assignment], Awaitable[Any]]]] = [
-    ("max", lambda h, _: h.client.outside.claim("a", max=0)),
-    ("max", lambda h, _: h.client.outside.claim("a", max=101)),
-    ("wait", lambda h, _: h.client.outside.claim("a", wait="31s")),
-    ("queue", lambda h, _: h.client.outside.claim("a", queues=[])),
-    ("queue", lambda h, _: h.client.outside.claim("a", queues=["\x00"])),
-    ("job", lambda h, _: h.client.outside.claim("a", jobs=[])),
-    ("worker", lambda h, _: h.client.outside.claim("")),
-    ("worker", lambda h, _: h.client.outside.claim("@7")),
-    ("labels", lambda h, _: h.client.outside.claim("a", labels=[1])),
-    ("version", lambda h, _: h.client.outside.claim("a", version=3)),
-    ("takes no", lambda h, _: h.client.outside.claim("a", lables={})),
-    ("fence", lambda h, _: h.client.outside.claim("a", held=[("x", 0)])),
-    ("progress", lambda h, a: h.client.outside.progress(a.run_id, a.fence, 101)),
-    ("progress", lambda h, a: h.client.outside.progress(a.run_id, a.fence, float("nan"))),
-    ("result", lambda h, a: h.client.outside.complete(a.run_id, a.fence, object())),
-    ("result", lambda h, a: h.client.outside.complete(a.run_id, a.fence, "x" * 2_000_000)),
-    ("result", lambda h, a: h.client.outside.step(a.run_id, a.fence, "s", "succeeded", result=object())),
-    ("error", lambda h, a: h.client.outside.fail(a.run_id, a.fence, "")),
-    ("error", lambda h, a: h.client.outside.fail(a.run_id, a.fence, 7)),  # type: ignore[arg-type]
-    ("error", lambda h, a: h.client.outside.fail(a.run_id, a.fence, {"message": "a", "colour": "red"})),
-    ("error", lambda h, a: h.client.outside.fail(a.run_id, a.fence, {"message": "a", "type": 7})),
-    ("negative", lambda h, a: h.client.outside.fail(a.run_id, a.fence, "a", after=timedelta(seconds=-1))),
-    ("lines", lambda h, a: h.client.outside.logs(a.run_id, a.fence, [])),
-    ("lines", lambda h, a: h.client.outside.logs(a.run_id, a.fence, ["x"] * 1001)),
-    ("line", lambda h, a: h.client.outside.logs(a.run_id, a.fence, [7])),  # type: ignore[list-item]
-    ("level", lambda h, a: h.client.outside.logs(a.run_id, a.fence, [{"text": "a", "level": "loud"}])),
-    ("no must", lambda h, a: h.client.outside.logs(a.run_id, a.fence, ["a"], no=0)),
-    ("step", lambda h, a: h.client.outside.step(a.run_id, a.fence, "", "running")),
+    ("max", lambda h, _: h.client.external.claim("a", max=0)),
+    ("max", lambda h, _: h.client.external.claim("a", max=101)),
+    ("wait", lambda h, _: h.client.external.claim("a", wait="31s")),
+    ("queue", lambda h, _: h.client.external.claim("a", queues=[])),
+    ("queue", lambda h, _: h.client.external.claim("a", queues=["\x00"])),
+    ("job", lambda h, _: h.client.external.claim("a", jobs=[])),
+    ("worker", lambda h, _: h.client.external.claim("")),
+    ("worker", lambda h, _: h.client.external.claim("@7")),
+    ("labels", lambda h, _: h.client.external.claim("a", labels=[1])),
+    ("version", lambda h, _: h.client.external.claim("a", version=3)),
+    ("takes no", lambda h, _: h.client.external.claim("a", lables={})),
+    ("fence", lambda h, _: h.client.external.claim("a", held=[("x", 0)])),
+    ("progress", lambda h, a: h.client.external.progress(a.run_id, a.fence, 101)),
+    ("progress", lambda h, a: h.client.external.progress(a.run_id, a.fence, float("nan"))),
+    ("result", lambda h, a: h.client.external.complete(a.run_id, a.fence, object())),
+    ("result", lambda h, a: h.client.external.complete(a.run_id, a.fence, "x" * 2_000_000)),
+    ("result", lambda h, a: h.client.external.step(a.run_id, a.fence, "s", "succeeded", result=object())),
+    ("error", lambda h, a: h.client.external.fail(a.run_id, a.fence, "")),
+    ("error", lambda h, a: h.client.external.fail(a.run_id, a.fence, 7)),  # type: ignore[arg-type]
+    ("error", lambda h, a: h.client.external.fail(a.run_id, a.fence, {"message": "a", "colour": "red"})),
+    ("error", lambda h, a: h.client.external.fail(a.run_id, a.fence, {"message": "a", "type": 7})),
+    ("negative", lambda h, a: h.client.external.fail(a.run_id, a.fence, "a", after=timedelta(seconds=-1))),
+    ("lines", lambda h, a: h.client.external.logs(a.run_id, a.fence, [])),
+    ("lines", lambda h, a: h.client.external.logs(a.run_id, a.fence, ["x"] * 1001)),
+    ("line", lambda h, a: h.client.external.logs(a.run_id, a.fence, [7])),  # type: ignore[list-item]
+    ("level", lambda h, a: h.client.external.logs(a.run_id, a.fence, [{"text": "a", "level": "loud"}])),
+    ("no must", lambda h, a: h.client.external.logs(a.run_id, a.fence, ["a"], no=0)),
+    ("step", lambda h, a: h.client.external.step(a.run_id, a.fence, "", "running")),
 ]
 
 
@@ -567,9 +567,9 @@ async def test_garbage_is_refused_in_words(harness: Harness) -> None:
 
 async def test_text_that_no_database_takes_is_made_storable(either: Harness) -> None:
     held = await taken(either)
-    await either.client.outside.logs(held.run_id, held.fence, ["a\x00b\ud800c"])
-    await either.client.outside.progress(held.run_id, held.fence, 1, "s\x00")
-    await either.client.outside.fail(held.run_id, held.fence, "bad \x00 \ud800", retry=False)
+    await either.client.external.logs(held.run_id, held.fence, ["a\x00b\ud800c"])
+    await either.client.external.progress(held.run_id, held.fence, 1, "s\x00")
+    await either.client.external.fail(held.run_id, held.fence, "bad \x00 \ud800", retry=False)
     assert (await either.run(held.run_id)).error is not None
 
 
@@ -594,9 +594,9 @@ async def test_declaring_it(harness: Harness) -> None:
 
 async def test_what_is_counted(harness: Harness) -> None:
     held = await taken(harness)
-    await harness.client.outside.complete(held.run_id, held.fence)
+    await harness.client.external.complete(held.run_id, held.fence)
     with pytest.raises(LeaseLost):
-        await harness.client.outside.heartbeat(held.run_id, held.fence)
+        await harness.client.external.heartbeat(held.run_id, held.fence)
     text = await harness.client.metrics()
     assert 'rota_attempts_total{outcome="succeeded"} 1' in text
     assert "rota_reports_refused_total 1" in text
@@ -605,5 +605,5 @@ async def test_what_is_counted(harness: Harness) -> None:
 
 async def test_outcomes_are_those_of_any_attempt(either: Harness) -> None:
     held = await taken(either)
-    await either.client.outside.fail(held.run_id, held.fence, "a", after="0s")
+    await either.client.external.fail(held.run_id, held.fence, "a", after="0s")
     assert [attempt.outcome for attempt in await either.attempts(held.run_id)] == [Outcome.FAILED]

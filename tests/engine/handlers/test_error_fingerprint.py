@@ -86,8 +86,8 @@ async def test_of_what_somebody_outside_says(either: Harness) -> None:
     found = []
     for error in ("page 1 is bad", {"message": "page 2 is bad"}, RunError("Failed", "page 3 is bad", fingerprint="x")):
         run = (await either.client.enqueue(Order("label", {}, {}))).id
-        (held,) = await either.client.outside.claim("gpu")
-        await either.client.outside.fail(run, held.fence, error)
+        (held,) = await either.client.external.claim("gpu")
+        await either.client.external.fail(run, held.fence, error)
         found.append((await error_of(either, run)).fingerprint)
     assert found == [fingerprint_of(RunError("Failed", "page 4 is bad"))] * 3
 
@@ -99,9 +99,9 @@ async def test_what_somebody_outside_says_is_not_told_apart_by_a_secret(either: 
     ended, steps = [], []
     for secret in ("tiger", "zebra"):
         run = (await either.client.enqueue(Order("label", {"password": secret}, {}))).id
-        (held,) = await either.client.outside.claim("gpu")
-        await either.client.outside.step(run, held.fence, "look", "failed", error=f"{secret} is refused")
-        await either.client.outside.fail(run, held.fence, f"{secret} is refused")
+        (held,) = await either.client.external.claim("gpu")
+        await either.client.external.step(run, held.fence, "look", "failed", error=f"{secret} is refused")
+        await either.client.external.fail(run, held.fence, f"{secret} is refused")
         error = await error_of(either, run)
         assert error.message == f"{secret} is refused"
         ended.append(error.fingerprint)
@@ -113,7 +113,7 @@ async def test_what_somebody_outside_says_is_not_told_apart_by_a_secret(either: 
 async def test_of_a_deadline_outside(either: Harness) -> None:
     await either.declare("ask", max_attempts=1)
     run = await either.enqueue("ask")
-    await (await either.worker("a").claim()).wait_for_outside("1h")
+    await (await either.worker("a").claim()).wait_for_external("1h")
     either.clock.advance("61m")
     await either.reaper.step()
     assert (await error_of(either, run)).type == "TimedOut"

@@ -33,7 +33,7 @@ async def waiting(harness: Harness, step: str | None = None, **options: Any) -> 
     await harness.declare("ask", **options)
     run = await harness.enqueue("ask")
     worker = await harness.worker("a").claim()
-    await worker.wait_for_outside("1h", step=step)
+    await worker.wait_for_external("1h", step=step)
     return run.id, worker.fence(), worker
 
 
@@ -54,7 +54,7 @@ async def test_it_waits_without_a_lease_under_the_same_fence(either: Harness) ->
 async def test_whoever_has_its_fence_ends_it(either: Harness) -> None:
     run_id, fence, _ = await waiting(either)
     either.clock.advance(MINUTE)
-    assert await either.client.outside.complete(run_id, fence, "yes") is RunState.SUCCEEDED
+    assert await either.client.external.complete(run_id, fence, "yes") is RunState.SUCCEEDED
     run = await either.run(run_id)
     assert (run.state, run.result, run.fence, run.attempt) == (RunState.SUCCEEDED, "yes", fence, 1)
     assert run.started_at == either.clock.now() - MINUTE
@@ -63,14 +63,14 @@ async def test_whoever_has_its_fence_ends_it(either: Harness) -> None:
         "created → queued", "claimed → running", "handed_over → waiting", "succeeded → succeeded",
     ]  # fmt: skip
     assert told[2].details["until_at"] == either.clock.now() - MINUTE + HOUR
-    assert await either.client.outside.complete(run_id, fence) is RunState.SUCCEEDED
+    assert await either.client.external.complete(run_id, fence) is RunState.SUCCEEDED
     with pytest.raises(AlreadyReported):
-        await either.client.outside.fail(run_id, fence, "no")
+        await either.client.external.fail(run_id, fence, "no")
 
 
 async def test_a_failure_is_the_end_of_an_attempt(either: Harness) -> None:
     run_id, fence, worker = await waiting(either, backoff=["10m"])
-    assert await either.client.outside.fail(run_id, fence, "no ink") is RunState.SCHEDULED
+    assert await either.client.external.fail(run_id, fence, "no ink") is RunState.SCHEDULED
     run = await either.run(run_id)
     assert (run.state, run.attempt, run.run_at) == (RunState.SCHEDULED, 1, either.clock.now() + 10 * MINUTE)
     either.clock.advance(10 * MINUTE)
@@ -78,16 +78,16 @@ async def test_a_failure_is_the_end_of_an_attempt(either: Harness) -> None:
     await worker.claim()
     assert (worker.claims[run_id].attempt, worker.fence()) == (2, fence + 1)
     told = await trail(either.store, run_id)
-    assert [(event.type, event.actor) for event in told[2:4]] == [("handed_over", worker.id), ("failed", "outside")]
+    assert [(event.type, event.actor) for event in told[2:4]] == [("handed_over", worker.id), ("failed", "external")]
 
 
 async def test_notes_are_taken_while_it_waits(either: Harness) -> None:
     run_id, fence, _ = await waiting(either)
-    outside = either.client.outside
-    beat = await outside.progress(run_id, fence, 50, "half")
+    external = either.client.external
+    beat = await external.progress(run_id, fence, 50, "half")
     assert (beat.cancelling, beat.lease_until) == (False, either.clock.now() + HOUR)
-    await outside.logs(run_id, fence, ["a line"])
-    await outside.step(run_id, fence, "look", "running")
+    await external.logs(run_id, fence, ["a line"])
+    await external.step(run_id, fence, "look", "running")
     (look,) = await either.client.steps(run_id)
     assert look.state is StepState.RUNNING
     said = (await either.run(run_id)).progress
@@ -135,7 +135,7 @@ async def test_past_its_deadline_it_has_timed_out_and_is_tried_again(either: Har
     await either.promoter.step()
     worker = await either.worker("b").claim()
     assert worker.fence() == fence + 1
-    await worker.wait_for_outside("1h")
+    await worker.wait_for_external("1h")
     either.clock.advance(HOUR + SECOND)
     await either.reaper.step()
     assert await either.state(run_id) is RunState.TIMED_OUT
@@ -145,7 +145,7 @@ async def test_the_policy_of_the_run_counts(either: Harness) -> None:
     await either.declare("ask", max_attempts=9)
     run = await either.enqueue("ask", {"max_attempts": 1})
     worker = await either.worker("a").claim()
-    await worker.wait_for_outside("1h")
+    await worker.wait_for_external("1h")
     either.clock.advance(HOUR + SECOND)
     await either.reaper.step()
     assert await either.state(run) is RunState.TIMED_OUT
@@ -155,7 +155,7 @@ async def test_a_cancel_is_told_and_has_its_grace(either: Harness) -> None:
     run_id, fence, _ = await waiting(either, cancel_grace="30s")
     assert await either.cancel(run_id) is RunState.CANCELLING
     assert await either.cancel(run_id) is RunState.CANCELLING
-    assert (await either.client.outside.heartbeat(run_id, fence)).cancelling
+    assert (await either.client.external.heartbeat(run_id, fence)).cancelling
     either.clock.advance(29 * SECOND)
     await either.reaper.step()
     assert await either.state(run_id) is RunState.CANCELLING
@@ -187,22 +187,22 @@ async def test_one_that_was_asked_to_stop_is_not_handed_over(either: Harness) ->
     run = await either.enqueue("ask")
     worker = await either.worker("a").claim()
     await either.cancel(run)
-    await worker.wait_for_outside("1h")
+    await worker.wait_for_external("1h")
     assert await either.state(run) is RunState.CANCELLED
     await trail(either.store, run.id)
 
 
 async def test_a_step_that_is_ended_outside(either: Harness) -> None:
     run_id, fence, _ = await waiting(either, step="approval")
-    assert await either.client.outside.complete(run_id, fence, {"by": "ann"}) is RunState.QUEUED
+    assert await either.client.external.complete(run_id, fence, {"by": "ann"}) is RunState.QUEUED
     run = await either.run(run_id)
     assert (run.state, run.attempt, run.result) == (RunState.QUEUED, 0, None)
     (approval,) = await either.client.steps(run_id)
     assert (approval.id, approval.state, approval.result) == ("approval", StepState.SUCCEEDED, {"by": "ann"})
     before = await everything(either)
-    assert await either.client.outside.complete(run_id, fence, {"by": "bob"}) is RunState.QUEUED
+    assert await either.client.external.complete(run_id, fence, {"by": "bob"}) is RunState.QUEUED
     with pytest.raises(AlreadyReported):
-        await either.client.outside.fail(run_id, fence, "no")
+        await either.client.external.fail(run_id, fence, "no")
     assert await everything(either) == before
     worker = await either.worker("b").claim()
     assert (worker.claims[run_id].attempt, worker.fence()) == (1, fence + 1)
@@ -215,34 +215,34 @@ async def test_a_step_that_is_ended_outside(either: Harness) -> None:
 
 async def test_the_step_it_waits_for_may_be_ended_as_a_step(either: Harness) -> None:
     run_id, fence, _ = await waiting(either, step="approval")
-    outside = either.client.outside
-    assert await outside.step(run_id, fence, "other", "succeeded") is StepState.SUCCEEDED
+    external = either.client.external
+    assert await external.step(run_id, fence, "other", "succeeded") is StepState.SUCCEEDED
     assert await either.state(run_id) is RunState.WAITING
-    assert await outside.step(run_id, fence, "approval", "succeeded", result=1) is StepState.SUCCEEDED
+    assert await external.step(run_id, fence, "approval", "succeeded", result=1) is StepState.SUCCEEDED
     assert await either.state(run_id) is RunState.QUEUED
-    assert await outside.step(run_id, fence, "approval", "succeeded", result=1) is StepState.SUCCEEDED
+    assert await external.step(run_id, fence, "approval", "succeeded", result=1) is StepState.SUCCEEDED
     with pytest.raises(LeaseLost):
-        await outside.step(run_id, fence, "approval", "failed")
+        await external.step(run_id, fence, "approval", "failed")
 
 
 async def test_a_step_that_was_ended_before_the_hand_over_is_not_waited_for(either: Harness) -> None:
     await either.declare("ask")
     run = await either.enqueue("ask")
     worker = await either.worker("a").claim()
-    await either.client.outside.step(run.id, worker.fence(), "approval", "succeeded", result="quick")
-    await worker.wait_for_outside("1h", step="approval")
+    await either.client.external.step(run.id, worker.fence(), "approval", "succeeded", result="quick")
+    await worker.wait_for_external("1h", step="approval")
     assert await either.state(run) is RunState.QUEUED
 
 
 async def test_a_step_that_fails_outside_ends_the_attempt(either: Harness) -> None:
     run_id, fence, _ = await waiting(either, step="approval", max_attempts=1)
-    assert await either.client.outside.fail(run_id, fence, "refused") is RunState.FAILED
+    assert await either.client.external.fail(run_id, fence, "refused") is RunState.FAILED
 
 
 async def test_while_it_is_asked_to_stop_the_end_of_a_step_is_its_end(either: Harness) -> None:
     run_id, fence, _ = await waiting(either, step="approval")
     await either.cancel(run_id)
-    assert await either.client.outside.complete(run_id, fence, 1) is RunState.CANCELLED
+    assert await either.client.external.complete(run_id, fence, 1) is RunState.CANCELLED
     (approval,) = await either.client.steps(run_id)
     assert approval.state is StepState.SUCCEEDED
 
@@ -250,18 +250,18 @@ async def test_while_it_is_asked_to_stop_the_end_of_a_step_is_its_end(either: Ha
 async def test_everything_may_be_repeated(either: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     repeat_everything(either.store, monkeypatch)
     run_id, fence, _ = await waiting(either, step="approval")
-    assert await either.client.outside.complete(run_id, fence, 1) is RunState.QUEUED
+    assert await either.client.external.complete(run_id, fence, 1) is RunState.QUEUED
     worker = await either.worker("b").claim()
-    await worker.wait_for_outside("1h")
+    await worker.wait_for_external("1h")
     assert await either.cancel(run_id) is RunState.CANCELLING
-    assert await either.client.outside.cancelled(run_id, worker.fence()) is RunState.CANCELLED
+    assert await either.client.external.cancelled(run_id, worker.fence()) is RunState.CANCELLED
     await trail(either.store, run_id)
 
 
 async def test_a_hand_over_repeated_after_its_end_was_accepted_is_answered_alike(either: Harness) -> None:
     run_id, fence, worker = await waiting(either)
-    await either.client.outside.complete(run_id, fence)
-    await worker.wait_for_outside("1h")
+    await either.client.external.complete(run_id, fence)
+    await worker.wait_for_external("1h")
     assert await either.state(run_id) is RunState.SUCCEEDED
 
 
@@ -272,7 +272,7 @@ async def test_a_hand_over_of_a_lost_lease_is_refused(either: Harness) -> None:
     either.clock.advance(either.lease + SECOND)
     await either.reaper.step()
     with pytest.raises(LeaseLost):
-        await worker.wait_for_outside("1h")
+        await worker.wait_for_external("1h")
     assert (await either.run(run)).attempt == 1
     assert await either.state(run) is RunState.QUEUED
 
@@ -284,7 +284,7 @@ async def test_it_keeps_its_slots_under_limits(either: Harness) -> None:
     await worker.claim()
     assert other.id not in worker.claims
     assert "1 of 1" in " ".join((await either.client.explain(other.id)).words)
-    await either.client.outside.complete(run_id, fence)
+    await either.client.external.complete(run_id, fence)
     await worker.claim()
     assert other.id in worker.claims
 
@@ -312,12 +312,12 @@ async def test_a_schedule_sees_that_it_goes_on(either: Harness) -> None:
     await either.planner.step()
     worker = await either.worker("a").claim()
     (run_id,) = worker.claims
-    await worker.wait_for_outside("1h")
+    await worker.wait_for_external("1h")
     either.clock.advance(MINUTE)
     await either.planner.step()
     skipped = await either.client.list(RunFilter(states=(RunState.SKIPPED,)))
     assert [run.reason is not None and "overlap" in run.reason for run in skipped] == [True]
-    await either.client.outside.complete(run_id, worker.fence())
+    await either.client.external.complete(run_id, worker.fence())
     either.clock.advance(MINUTE)
     await either.planner.step()
     assert len(await either.client.list(RunFilter(states=(RunState.QUEUED,)))) == 1
@@ -330,12 +330,12 @@ async def test_a_new_plan_time_may_cancel_it(either: Harness) -> None:
     await either.planner.step()
     worker = await either.worker("a").claim()
     (run_id,) = worker.claims
-    await worker.wait_for_outside("1h")
+    await worker.wait_for_external("1h")
     either.clock.advance(MINUTE)
     await either.planner.step()
     assert await either.state(run_id) is RunState.CANCELLING
     (follower,) = await either.client.list(RunFilter(states=(RunState.SCHEDULED,)))
-    await either.client.outside.cancelled(run_id, worker.fence())
+    await either.client.external.cancelled(run_id, worker.fence())
     assert await either.state(follower.id) is RunState.QUEUED
 
 
@@ -371,7 +371,7 @@ async def test_those_that_wait_for_it_go_on_when_it_ends(either: Harness) -> Non
 
     await either.store.database.transact(follow)
     assert await either.state(other) is RunState.SCHEDULED
-    await either.client.outside.complete(run_id, fence)
+    await either.client.external.complete(run_id, fence)
     assert await either.state(other) is RunState.QUEUED
 
 
@@ -402,7 +402,7 @@ async def test_a_coroutine_hands_over_and_goes_on(either: Harness) -> None:
         begun.append(ctx.fence)
         ctx.progress(10, "asked")
         try:
-            answer = await ctx.wait_for_outside("1h", step="approval")
+            answer = await ctx.wait_for_external("1h", step="approval")
         except Exception as error:  # a handler may be careful: this does not stop it from waiting
             raise AssertionError from error
         return {"answer": answer}
@@ -415,7 +415,7 @@ async def test_a_coroutine_hands_over_and_goes_on(either: Harness) -> None:
     assert said is not None
     assert said.summary == "asked"
     assert {step.id: step.state for step in await either.client.steps(run.id)} == {"approval": StepState.RUNNING}
-    await either.client.outside.complete(run.id, begun[0], "yes")
+    await either.client.external.complete(run.id, begun[0], "yes")
     await either.drain()
     ended = await either.run(run)
     assert (ended.state, ended.result, ended.attempt) == (RunState.SUCCEEDED, {"answer": "yes"}, 1)
@@ -426,27 +426,27 @@ async def test_without_a_step_it_never_returns(either: Harness) -> None:
     after: list[str] = []
 
     async def buy(ctx: Context) -> None:
-        await ctx.wait_for_outside("1h")
+        await ctx.wait_for_external("1h")
         after.append("it did")  # type: ignore[unreachable]
 
     either.app.job(buy)
     run = await either.enqueue("buy")
     await either.drain()
     assert await either.state(run) is RunState.WAITING
-    assert await either.client.outside.complete(run.id, 1, 7) is RunState.SUCCEEDED
+    assert await either.client.external.complete(run.id, 1, 7) is RunState.SUCCEEDED
     await either.drain()
     assert after == []
 
 
 async def test_a_function_in_a_thread_hands_over(harness: Harness) -> None:
     def buy(ctx: SyncContext) -> object:
-        return ctx.wait_for_outside("1h", step="approval")
+        return ctx.wait_for_external("1h", step="approval")
 
     harness.app.job(buy)
     run = await harness.enqueue("buy")
     await harness.drain()
     assert await harness.state(run) is RunState.WAITING
-    await harness.client.outside.complete(run.id, 1, [1])
+    await harness.client.external.complete(run.id, 1, [1])
     await harness.drain()
     assert (await harness.run(run)).result == [1]
 
@@ -461,7 +461,7 @@ async def test_a_child_process_hands_over(harness: Harness, job: str) -> None:
     assert waits.wait_until is not None
     assert waits.wait_since is not None
     assert waits.wait_until - waits.wait_since == 2 * HOUR
-    await harness.client.outside.complete(run.id, 1, "from outside")
+    await harness.client.external.complete(run.id, 1, "from outside")
     await harness.drain()
     assert (await harness.run(run)).result == "from outside"
 
@@ -471,7 +471,7 @@ async def test_local_retries_do_not_repeat_it(harness: Harness) -> None:
 
     async def buy(ctx: Context) -> None:
         calls.append(1)
-        await ctx.wait_for_outside("1h")
+        await ctx.wait_for_external("1h")
 
     harness.app.job(local_retries=3)(buy)
     run = await harness.enqueue("buy")
@@ -481,7 +481,7 @@ async def test_local_retries_do_not_repeat_it(harness: Harness) -> None:
 
 async def test_a_step_that_is_not_to_be_cancelled_does_not_shield_it(harness: Harness) -> None:
     async def buy(ctx: Context) -> object:
-        return await ctx.wait_for_outside("1h", step="approval")
+        return await ctx.wait_for_external("1h", step="approval")
 
     harness.app.job(steps=[{"id": "approval", "cancelable": False}])(buy)
     run = await harness.enqueue("buy")
@@ -494,7 +494,7 @@ async def test_a_step_that_is_not_to_be_cancelled_does_not_shield_it(harness: Ha
 
 async def test_a_timeout_must_be_some_time(harness: Harness) -> None:
     async def buy(ctx: Context) -> None:
-        await ctx.wait_for_outside("0s")
+        await ctx.wait_for_external("0s")
 
     harness.app.job(max_attempts=1)(buy)
     run = await harness.enqueue("buy")
@@ -508,7 +508,7 @@ async def test_a_timeout_must_be_some_time(harness: Harness) -> None:
 async def test_a_real_worker_frees_its_slot(harness: Harness, working: Start) -> None:
     async def buy(ctx: Context, n: int) -> None:
         if n == 1:
-            await ctx.wait_for_outside("1h")
+            await ctx.wait_for_external("1h")
 
     harness.app.job(buy)
     first, second = await harness.enqueue("buy", n=1), await harness.enqueue("buy", n=2)
@@ -523,4 +523,4 @@ async def test_a_hand_worker_refuses_nonsense(harness: Harness) -> None:
     await harness.enqueue("ask")
     worker = await harness.worker("a").claim()
     with pytest.raises(Invalid):
-        await worker.wait_for_outside("0s")
+        await worker.wait_for_external("0s")

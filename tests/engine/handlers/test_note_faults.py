@@ -93,12 +93,12 @@ async def test_pages_are_written_in_bites(either: Harness, monkeypatch: pytest.M
     monkeypatch.setattr("rota.engine.handlers.note_buffer._BYTES", 10_000, raising=False)
     store = ShakyStore(either.store)
     claims = await claims_of(either, 6)
-    notebook = NoteBuffer(store, 100_000, lambda *_: None)
+    note_buffer = NoteBuffer(store, 100_000, lambda *_: None)
     for claim in claims:
-        page = notebook.page(claim)
+        page = note_buffer.page(claim)
         for _ in range(3):
             page.line(logging.INFO, "me", "x" * 2_000)
-    await notebook.flush()
+    await note_buffer.flush()
     assert isinstance(store.notes, ShakyNotes)
     assert [len(notes.logs) for notes in store.notes.written] == [2, 2, 2]
     for claim in claims:
@@ -109,13 +109,13 @@ async def test_what_a_bite_could_not_write_is_written_later(either: Harness, mon
     monkeypatch.setattr("rota.engine.handlers.note_buffer._BYTES", 1, raising=False)
     store = ShakyStore(either.store)
     claims = await claims_of(either, 3)
-    notebook = NoteBuffer(store, 100_000, lambda *_: None)
+    note_buffer = NoteBuffer(store, 100_000, lambda *_: None)
     for claim in claims:
-        notebook.page(claim).line(logging.INFO, "me", "hello")
+        note_buffer.page(claim).line(logging.INFO, "me", "hello")
     store.note_faults.append("refused")
     with pytest.raises(Unavailable):
-        await notebook.flush()
-    await notebook.flush()
+        await note_buffer.flush()
+    await note_buffer.flush()
     for claim in claims:
         assert [line.text for line in await either.client.logs(claim.run_id)] == ["hello"]
 
@@ -124,10 +124,10 @@ async def test_one_that_cannot_be_stored_does_not_spoil_it_for_others(either: Ha
     claims = await claims_of(either, 3)
     store = ShakyStore(either.store)
     store.notes = Refusing(store, Invalid("a value cannot be stored"), claims[1].run_id)
-    notebook = NoteBuffer(store, 100_000, lambda *_: None)
+    note_buffer = NoteBuffer(store, 100_000, lambda *_: None)
     for claim in claims:
-        notebook.page(claim).progress(4_000, "mine")
-    await notebook.flush()
+        note_buffer.page(claim).progress(4_000, "mine")
+    await note_buffer.flush()
     said = [(await either.run(claim.run_id)).progress for claim in claims]
     assert [progress and progress.summary for progress in said] == ["mine", None, "mine"]
 
@@ -179,9 +179,9 @@ async def test_what_a_task_says_that_outlives_its_attempt_is_ignored(
     before = len(notes.written)
     go_on.set()
     await kept[0]
-    await worker.worker._notebook.flush()
+    await worker.worker._note_buffer.flush()
     assert len(notes.written) == before
-    assert worker.worker._notebook.refused == 0
+    assert worker.worker._note_buffer.refused == 0
     early = ["an early word"] if spoke_before else []
     assert [line.text for line in await either.client.logs(run.id)] == early
 
@@ -192,8 +192,8 @@ async def test_what_a_forked_process_says_is_not_ours(harness: Harness, working:
 
     def work(ctx: SyncContext) -> None:
         ctx.log.info("before")
-        desk = ctx._desk
-        desk._page._lock = page_lock  # type: ignore[attr-defined]
+        backend = ctx._backend
+        backend._page._lock = page_lock  # type: ignore[attr-defined]
         with page_lock, warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             forked = os.fork()  # as it may happen while somebody writes on the page

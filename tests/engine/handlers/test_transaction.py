@@ -207,7 +207,7 @@ async def test_after_the_end_the_handler_may_go_on(books: Harness, working: Star
     run = await books.enqueue("pay")
     worker = await working(books, heartbeat=timedelta(seconds=8), poll=timedelta(seconds=8))
     await until(ended.is_set)
-    await worker.worker._notebook.flush()
+    await worker.worker._note_buffer.flush()
     beat = await Heartbeat(books.store, worker.worker.info, worker.worker.held, books.lease).step()
     assert beat.extended.lost == {run.id}
     worker.worker.heard(beat)
@@ -215,7 +215,7 @@ async def test_after_the_end_the_handler_may_go_on(books: Harness, working: Star
     go_on.set()
     await worker.idle()
     assert interrupted == [False]
-    assert worker.worker._notebook.refused == 0
+    assert worker.worker._note_buffer.refused == 0
     assert (await books.run(run)).result == "paid"
     assert await books.client.logs(run.id) == []
 

@@ -51,8 +51,8 @@ class Nobody:
     ],
 )
 async def test_an_error_is_an_answer(error: BaseException, kind: str) -> None:
-    desk, attempt = cast("WorkerBackend", FailingDesk(error)), cast("Attempt", Nobody)
-    no, body = await answer(desk, attempt, msgspec.json.encode(ChildRequest(7, "flush")))
+    backend, attempt = cast("WorkerBackend", FailingDesk(error)), cast("Attempt", Nobody)
+    no, body = await answer(backend, attempt, msgspec.json.encode(ChildRequest(7, "flush")))
     told = msgspec.json.decode(body, type=ChildAnswer)
     assert (no, told.refusal, told.kind) == (7, str(error), kind)
 

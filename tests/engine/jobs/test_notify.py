@@ -137,13 +137,13 @@ def test_mail_servers() -> None:
 async def test_testing_one(sqlite_url: str) -> None:
     async with hook() as receiver, Harness(url=sqlite_url, http_allow="127.0.0.0/8") as harness:
         notifications = harness.client.notifications
-        await notifications.add("ops", to=receiver.url, secret="hunter2")
+        await notifications.create("ops", to=receiver.url, secret="hunter2")
         assert await notifications.test("ops") == {"status": 200}
         receiver.statuses = [500]
         with pytest.raises(Unavailable, match="answered 500"):
             await notifications.test("ops")
         assert msgspec.json.decode(receiver.came[0][1])["type"] == "test"
-        view = await notifications.change("ops", on=["success"], enabled=False)
+        view = await notifications.update("ops", on=["success"], enabled=False)
         assert (view.on, view.enabled, view.secret) == (("success",), False, "***")
         await notifications.test("ops")
         assert "webhook-signature" in receiver.came[-1][0]
@@ -155,7 +155,7 @@ async def test_from_a_failure_to_the_receiver(sqlite_url: str) -> None:
         receiver.statuses = [500]
         await harness.declare("crawl", max_attempts=1)
         harness.app.registry.builtin.update(Deliveries(harness.store, harness.config).handlers())
-        await harness.client.notifications.add("ops", to=receiver.url)
+        await harness.client.notifications.create("ops", to=receiver.url)
         run = await harness.client.enqueue(Order("crawl", {}))
         held = await harness.worker("a").claim()
         await held.fail(run, ValueError("no luck"))
@@ -178,7 +178,7 @@ async def test_mail_that_is_refused_is_sent_later(sqlite_url: str) -> None:
         receiver.refuses = True
         async with Harness(url=sqlite_url, smtp_url=receiver.url, smtp_from="rota@example.com") as harness:
             harness.app.registry.builtin.update(Deliveries(harness.store, harness.config).handlers())
-            await harness.client.notifications.add("ops", on=["cancelled"], to="mailto:a@example.com")
+            await harness.client.notifications.create("ops", on=["cancelled"], to="mailto:a@example.com")
             await harness.cancel(await harness.enqueue("crawl"))
             await harness.store.signals.deliver(100)
             (sent,) = await harness.client.list(limit=1)

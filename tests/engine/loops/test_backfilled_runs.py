@@ -47,9 +47,9 @@ async def taken(harness: Harness, name: str, **about: Any) -> HandWorker:
     ],
 )
 async def test_only_workers_that_meet_their_needs_get_them(
-    either: Harness, needs: dict[str, Any], wrong: dict[str, Any], right: dict[str, Any]
+    either: Harness, requirements: dict[str, Any], wrong: dict[str, Any], right: dict[str, Any]
 ) -> None:
-    await either.declare("train", **needs)
+    await either.declare("train", **requirements)
     first, second, *_ = await backfilled(either, concurrency=2)
     assert (await taken(either, **wrong)).claims == {}
     worker = await taken(either, **right)
@@ -60,7 +60,7 @@ async def test_only_workers_that_meet_their_needs_get_them(
 @pytest.mark.parametrize("quota", [None, 10])
 async def test_several_workers_do_each_of_them_and_so_many_are_done_at_once(either: Harness, quota: int | None) -> None:
     if quota is not None:
-        await either.client.quotas.set("tenant", "a", max_concurrency=quota, max_queued=0)
+        await either.client.quotas.update("tenant", "a", max_concurrency=quota, max_queued=0)
     await either.declare("train", replicas=2, labels=["gpu"])
     runs = await backfilled(either, concurrency=2, scopes=[("tenant", "a")])
     for first, second in (runs[:2], runs[2:4]):

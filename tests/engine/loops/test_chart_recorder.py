@@ -91,7 +91,7 @@ async def test_an_answer_that_got_lost_counts_nothing_twice(either: Harness, mon
     await at_noon(either)
     meters = Meters()
     recorder = ChartRecorder(either.store, meters, "a")
-    record = either.store.insight.record
+    record = either.store.monitoring.record
 
     async def lost(source: str, rows: Rows) -> None:
         await record(source, rows)
@@ -100,7 +100,7 @@ async def test_an_answer_that_got_lost_counts_nothing_twice(either: Harness, mon
     ended(meters, 3)
     either.clock.advance("50s")
     with monkeypatch.context() as patch:
-        patch.setattr(either.store.insight, "record", lost)
+        patch.setattr(either.store.monitoring, "record", lost)
         with pytest.raises(Unavailable):
             await recorder.flush()
     either.clock.advance("20s")  # another minute by now
@@ -123,7 +123,7 @@ async def test_what_could_not_be_written_is_written_later(harness: Harness, monk
     for _ in range(3):
         ended(meters)
         with monkeypatch.context() as patch:
-            patch.setattr(harness.store.insight, "record", away)
+            patch.setattr(harness.store.monitoring, "record", away)
             with pytest.raises(Unavailable):
                 await recorder.flush()
         harness.clock.advance("60s")
@@ -143,7 +143,7 @@ async def test_an_orderly_end_writes_the_last_seconds(harness: Harness, monkeypa
         await asyncio.Event().wait()
 
     ended(meters)
-    monkeypatch.setattr(harness.store.insight, "record", never)
+    monkeypatch.setattr(harness.store.monitoring, "record", never)
     monkeypatch.setattr("rota.engine.loops.chart_recorder._LAST_WORDS", 0.01)
     await recorder.close()  # and waits for nobody
 

@@ -72,11 +72,11 @@ async def test_a_schedule_that_is_declared_in_code(database_url: str) -> None:
 async def test_set_by_a_person(harness: Harness) -> None:
     await harness.declare("crawl", expect={"start_within": "5m"})
     verbs = harness.client.expectations
-    found = await verbs.set("job", "crawl", success_every="1h", actor="ann")
+    found = await verbs.update("job", "crawl", success_every="1h", actor="ann")
     assert (found.owner, found.expect) == ("ann", {"start_within": "5m", "success_every": "1h"})
     assert await verbs.get("job", "crawl") == found
-    assert await verbs.drop("job", "crawl")
-    assert not await verbs.drop("job", "crawl")
+    assert await verbs.delete("job", "crawl")
+    assert not await verbs.delete("job", "crawl")
     assert await verbs.find("job", "crawl") is None
     with pytest.raises(NotExpected):
         await verbs.get("job", "crawl")
@@ -86,15 +86,15 @@ async def test_what_is_refused(harness: Harness) -> None:
     await harness.declare("crawl")
     verbs = harness.client.expectations
     with pytest.raises(UnknownJob):
-        await verbs.set("job", "craw", start_within="5m")
+        await verbs.update("job", "craw", start_within="5m")
     with pytest.raises(UnknownSchedule):
-        await verbs.set("schedule", "news", start_within="5m")
+        await verbs.update("schedule", "news", start_within="5m")
     with pytest.raises(Invalid, match="a job or a schedule"):
-        await verbs.set("queue", "default", start_within="5m")
+        await verbs.update("queue", "default", start_within="5m")
     with pytest.raises(Invalid, match="says nothing"):
-        await verbs.set("job", "crawl")
+        await verbs.update("job", "crawl")
     with pytest.raises(Invalid, match="actor"):
-        await verbs.set("job", "crawl", start_within="5m", actor="code")
+        await verbs.update("job", "crawl", start_within="5m", actor="code")
     assert await verbs.list() == []
 
 
@@ -104,7 +104,7 @@ async def test_it_is_a_metric(harness: Harness) -> None:
     await harness.watchman.step()
     sample = 'rota_expectations_breached{kind="job",subject="crawl",what="success_every"} 1'
     assert sample in await harness.client.metrics()
-    await harness.client.expectations.drop("job", "crawl")
+    await harness.client.expectations.delete("job", "crawl")
     harness.clock.advance("1m")
     assert sample not in await harness.client.metrics()
 
@@ -114,9 +114,9 @@ async def test_the_same_without_an_event_loop(harness: Harness) -> None:
 
     def work() -> None:
         verbs = harness.app.blocking.expectations
-        found = verbs.set("job", "crawl", start_within="5m", actor="ann")
+        found = verbs.update("job", "crawl", start_within="5m", actor="ann")
         assert [found] == list(verbs.list()) == [verbs.get("job", "crawl")] == [verbs.find("job", "crawl")]
         assert verbs.list(breached=True) == []
-        assert verbs.drop("job", "crawl", actor="ann")
+        assert verbs.delete("job", "crawl", actor="ann")
 
     await asyncio.to_thread(work)

@@ -48,7 +48,7 @@ async def test_idle_it_rests(either: Harness) -> None:
     messenger = Messenger(either.store, POLL, lambda: noticed.append(None))
     assert await messenger.step() == POLL
     assert noticed == []
-    await either.client.notifications.add("ops", on=["breached"], to="https://example.com")
+    await either.client.notifications.create("ops", on=["breached"], to="https://example.com")
     assert await messenger.step() == POLL
     assert noticed == [None]
     await wish(either, "a")
@@ -66,7 +66,7 @@ async def test_one_that_cannot_be_processed_blocks_nobody(either: Harness, monke
         return await whole(tx, heard, *more)
 
     monkeypatch.setattr("rota.store.alerts.signals.notifications.tell", tell)
-    await either.client.notifications.add("ops", on=["breached"], to="https://example.com")
+    await either.client.notifications.create("ops", on=["breached"], to="https://example.com")
     await wish(either, "a", "bad", "b", "c")
     messenger = Messenger(either.store, POLL)
     while await messenger.step() == NOW:
@@ -182,7 +182,7 @@ async def test_a_server_that_runs_nobodys_jobs_sends(sqlite_url: str) -> None:
         await engine.start()
         run = await client.enqueue(Order("work", {}))
         await client.cancel(run.id)
-        await client.notifications.add("cancels", on=["cancelled"], to=receiver.url)
+        await client.notifications.create("cancels", on=["cancelled"], to=receiver.url)
         await client.cancel((await client.enqueue(Order("work", {}))).id)
 
         async def came() -> bool:

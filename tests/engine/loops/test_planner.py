@@ -65,7 +65,7 @@ async def test_it_reads_what_will_be_due_before_it_rests(harness: Harness, monke
     while not (rest := await stepping.step()):
         pass
     assert rest == timedelta(seconds=3)
-    assert len(harness.store.schedules._sayings) == 6
+    assert len(harness.store.schedules._definitions) == 6
 
 
 async def test_reading_ahead_only_helps(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ async def test_it_does_not_read_ahead_when_the_time_has_come(harness: Harness, m
     stepping = Planner(harness.store, {}, POLL)
     for known in (2, 4, 6, 8):
         assert await stepping.step() == timedelta(0), "it is not done"
-        assert len(harness.store.schedules._sayings) == known
+        assert len(harness.store.schedules._definitions) == known
     while not await stepping.step():
         pass
     assert stepping.runs == 20

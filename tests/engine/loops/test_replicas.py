@@ -233,7 +233,7 @@ async def test_one_that_is_to_be_tried_again_goes_to_others_if_its_worker_stays_
     either: Harness, *, limited: bool
 ) -> None:
     if limited:
-        await either.client.quotas.set("tenant", "x", max_concurrency=1)
+        await either.client.quotas.update("tenant", "x", max_concurrency=1)
     await either.declare("install", replicas=1, max_attempts=2)
     run = await either.enqueue("install", {"scope": ("tenant", "x")})
     await conduct(either)
@@ -566,7 +566,7 @@ async def test_a_schedule_waits_for_its_end(either: Harness) -> None:
 @pytest.mark.parametrize("held", [False, True])
 async def test_the_places_of_its_replicas_pass_on_with_its_own(either: Harness, held: bool) -> None:
     """The quota of its scope is full because of replicas that make way with it, whether somebody has one or not."""
-    await either.client.quotas.set("tenant", "a", max_concurrency=2, max_queued=0)
+    await either.client.quotas.update("tenant", "a", max_concurrency=2, max_queued=0)
     await either.declare("install", replicas=2)
     await either.client.schedules.create(
         "hourly", "install", cron("0 * * * *"), overlap="cancel_previous", scopes=[("tenant", "a")]
@@ -712,16 +712,16 @@ async def test_while_somebody_else_gives_one_away_a_worker_comes_again(postgres_
     async with Harness(url=postgres_url) as harness:
         run = await begun(harness, replicas=2)
         info = harness.worker("a").info
-        met = met_by(info, await harness.store.known_needs())
+        met = met_by(info, await harness.store.known_requirements())
         request = RestrictedRequest(info.id, "a", ("default",), {"install": 1}, 30_000_000, 1, SUSPECTS, met)
         first = (await replicas(harness, run))[0].run_id
         other = await asyncpg.connect(postgres_url)
         async with other.transaction():
             await other.execute("select 1 from rota_conduct where run_id = $1 for update", run.id)
             await other.execute("update rota_replica set worker = 'a' where run_id = $1", first)
-            found = await harness.store.claim_needed(request)
+            found = await harness.store.claim_restricted(request)
             assert (found.claims, found.missed) == ([], True)
-        found = await harness.store.claim_needed(request)
+        found = await harness.store.claim_restricted(request)
         assert (found.claims, found.missed) == ([], False)  # it has one
         with pytest.raises(asyncpg.UniqueViolationError):
             await other.execute("update rota_replica set worker = 'a' where parent_id = $1", run.id)
@@ -732,7 +732,7 @@ async def test_what_was_given_away_since_the_look_counts(postgres_url: str) -> N
     async with Harness(url=postgres_url) as harness:
         run = await begun(harness, replicas=2)
         info = harness.worker("a").info
-        met = met_by(info, await harness.store.known_needs())
+        met = met_by(info, await harness.store.known_requirements())
         request = RestrictedRequest(info.id, "a", ("default",), {"install": 1}, 30_000_000, 1, SUSPECTS, met)
         last = (await replicas(harness, run))[1].run_id
 
@@ -782,7 +782,7 @@ async def test_of_many_that_claim_at_once_no_name_gets_two_replicas_of_a_run(pos
         runs = [await harness.enqueue("install") for _ in range(6)]
         await conduct(harness)
         stores = [Store(open_database(postgres_url, harness.clock)) for _ in range(20)]
-        known = await harness.store.known_needs()
+        known = await harness.store.known_requirements()
         got: Counter[tuple[str, str]] = Counter()
 
         async def claim(store: Store, name: str) -> None:
@@ -790,7 +790,7 @@ async def test_of_many_that_claim_at_once_no_name_gets_two_replicas_of_a_run(pos
             met = met_by(info, known)
             for _ in range(40):
                 request = RestrictedRequest(info.id, name, ("default",), {"install": 1}, 30_000_000, 2, SUSPECTS, met)
-                for found in (await store.claim_needed(request)).claims:
+                for found in (await store.claim_restricted(request)).claims:
                     parent = (await harness.run(found.run_id)).parent_id
                     assert parent is not None
                     got[parent, name] += 1

@@ -153,7 +153,7 @@ async def test_runs_that_end_in_vain_are_counted(either: Harness) -> None:
             parents.options(after=[Follows("one", otherwise="cancel")]).order(),
         ]
     )
-    (held,) = await either.client.outside.claim("somebody")
-    await either.client.outside.fail(held.run_id, held.fence, "no luck", retry=False)
+    (held,) = await either.client.external.claim("somebody")
+    await either.client.external.fail(held.run_id, held.fence, "no luck", retry=False)
     runs = either.client.meters.runs
     assert (runs[RunState.FAILED].value, runs[RunState.SKIPPED].value, runs[RunState.CANCELLED].value) == (1, 2, 1)

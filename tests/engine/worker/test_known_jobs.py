@@ -34,7 +34,7 @@ async def either(database_url: str) -> AsyncIterator[Harness]:
 
 async def test_a_job_that_is_made_while_it_works(either: Harness, server: HostileServer, working: Start) -> None:
     worker = await working(either)
-    await either.client.data_jobs.add("ping", "http", url=f"{server.url}/1")
+    await either.client.data_jobs.create("ping", "http", url=f"{server.url}/1")
     run = await either.enqueue("ping")
     either.clock.advance(SECOND)  # its next poll
     await worker.has_state(run, RunState.SUCCEEDED)
@@ -48,9 +48,9 @@ async def test_a_job_that_is_made_while_it_works(either: Harness, server: Hostil
 async def test_runs_keep_the_version_they_were_enqueued_with(
     either: Harness, server: HostileServer, working: Start
 ) -> None:
-    await either.client.data_jobs.add("ping", "http", url=f"{server.url}/1")
+    await either.client.data_jobs.create("ping", "http", url=f"{server.url}/1")
     runs = [await either.enqueue("ping")]
-    await either.client.data_jobs.change("ping", url=f"{server.url}/2")
+    await either.client.data_jobs.update("ping", url=f"{server.url}/2")
     runs.append(await either.enqueue("ping"))
     worker = await working(either)
     ended = [await worker.has_state(run, RunState.SUCCEEDED) for run in runs]
@@ -63,10 +63,10 @@ async def test_a_change_reaches_a_worker_that_knows_the_job(
     either: Harness, server: HostileServer, working: Start
 ) -> None:
     worker = await working(either)
-    await either.client.data_jobs.add("ping", "http", url=f"{server.url}/1")
+    await either.client.data_jobs.create("ping", "http", url=f"{server.url}/1")
     either.clock.advance(SECOND)
     await worker.has_state(await either.enqueue("ping"), RunState.SUCCEEDED)
-    await either.client.data_jobs.change("ping", url=f"{server.url}/2")
+    await either.client.data_jobs.update("ping", url=f"{server.url}/2")
     either.clock.advance(SECOND)
     await worker.has_state(await either.enqueue("ping"), RunState.SUCCEEDED)
     assert [asked.path for asked in server.asked] == ["/1", "/2"]
@@ -75,9 +75,9 @@ async def test_a_change_reaches_a_worker_that_knows_the_job(
 async def test_a_run_that_came_with_the_drop_is_done_all_the_same(
     either: Harness, server: HostileServer, working: Start
 ) -> None:
-    await either.client.data_jobs.add("ping", "http", url=f"{server.url}/1")
+    await either.client.data_jobs.create("ping", "http", url=f"{server.url}/1")
     run = await either.enqueue("ping")
-    await either.store.data_jobs.drop("ping", None, force=True)
+    await either.store.data_jobs.delete("ping", None, force=True)
     worker = await working(either)
     await worker.has_state(run, RunState.SUCCEEDED)
 
@@ -91,9 +91,9 @@ async def test_what_is_for_others_is_left_alone(
 ) -> None:
     monkeypatch.setattr(known_jobs, "can_send", lambda: False)
     jobs = either.client.data_jobs
-    await jobs.add("ping", "http", url=f"{server.url}/1")
-    await jobs.add("tool", "command", argv=["true"])
-    await jobs.add("review", "external")
+    await jobs.create("ping", "http", url=f"{server.url}/1")
+    await jobs.create("tool", "command", argv=["true"])
+    await jobs.create("review", "external")
     runs = [await either.enqueue(name) for name in ("ping", "tool", "review")]
     await either.declare("crawl")
     with caplog.at_level(logging.WARNING):
@@ -106,25 +106,25 @@ async def test_what_is_for_others_is_left_alone(
 
 
 async def test_a_worker_with_commands_runs_them(either: Harness, working: Start) -> None:
-    await either.client.data_jobs.add("tool", "command", argv=["echo", "{payload.word}"])
+    await either.client.data_jobs.create("tool", "command", argv=["echo", "{payload.word}"])
     run = await either.enqueue("tool", word="hello")
     worker = await working(either, enable_command=True)
     assert (await worker.has_state(run, RunState.SUCCEEDED)).result["output"] == "hello"
 
 
 async def test_dropped_by_force_its_runs_are_cancelled(either: Harness) -> None:
-    await either.client.data_jobs.add("ping", "http", url="https://example.com")
+    await either.client.data_jobs.create("ping", "http", url="https://example.com")
     run = await either.enqueue("ping", {"delay": "1h"})
     with pytest.raises(Conflict, match="is needed by"):
-        await either.client.data_jobs.drop("ping")
-    await either.client.data_jobs.drop("ping", force=True, actor="me")
+        await either.client.data_jobs.delete("ping")
+    await either.client.data_jobs.delete("ping", force=True, actor="me")
     ended = await either.run(run)
     assert (ended.state, ended.cancelled_by) == (RunState.CANCELLED, "me")
 
 
 async def test_idle_it_asks_one_small_question(either: Harness, working: Start) -> None:
     """Nothing but two numbers, at most once a poll."""
-    await either.client.data_jobs.add("ping", "http", url="https://example.com")
+    await either.client.data_jobs.create("ping", "http", url="https://example.com")
     jobs = known_jobs.KnownJobs(either.store, either.app.registry, either.config)
     assert jobs.due(0.0)
     assert await jobs.refresh(0.0)
@@ -136,8 +136,8 @@ async def test_idle_it_asks_one_small_question(either: Harness, working: Start) 
 async def test_what_a_newer_rota_made_is_left_to_others(
     either: Harness, server: HostileServer, working: Start, odd: str
 ) -> None:
-    await either.client.data_jobs.add("odd", "http", url=f"{server.url}/1")
+    await either.client.data_jobs.create("odd", "http", url=f"{server.url}/1")
     await either.store.database.transact(lambda tx: tx.fetch_sql(f"update rota_job set definition = '{odd}'"))
-    await either.client.data_jobs.add("ping", "http", url=f"{server.url}/1")
+    await either.client.data_jobs.create("ping", "http", url=f"{server.url}/1")
     worker = await working(either)
     await worker.has_state(await either.enqueue("ping"), RunState.SUCCEEDED)

@@ -186,7 +186,7 @@ async def test_more_slots_are_more_threads(harness: Harness, working: Start) -> 
     runs = [await harness.enqueue(meet) for _ in range(3)]
     real = await working(harness, concurrency=1)
     await real.has_state(runs[0], RunState.RUNNING)
-    await harness.client.workers.set("real", slots=3)
+    await harness.client.workers.update("real", slots=3)
     for run in runs:
         await real.has_state(run, RunState.SUCCEEDED)
 
@@ -198,7 +198,7 @@ async def test_more_slots_are_more_processes(harness: Harness, working: Start, t
         await harness.enqueue("leave_pid_and_hang", place=str(place))
     await working(harness, concurrency=1)
     await until(places[0].exists)
-    await harness.client.workers.set("real", slots=2)
+    await harness.client.workers.update("real", slots=2)
     await until(places[1].exists)
 
 
@@ -206,7 +206,7 @@ async def test_the_heartbeat_changes_with_the_next_one(harness: Harness, working
     Gate(harness)
     real = await working(harness, heartbeat=BEAT)
     before = await started(harness)
-    await harness.client.workers.set("real", heartbeat="9s")
+    await harness.client.workers.update("real", heartbeat="9s")
 
     async def is_shown() -> bool:
         return (await harness.client.workers.get("real")).heartbeat == timedelta(seconds=9)

@@ -68,7 +68,7 @@ async def waits_for(harness: Harness, run: str) -> tuple[str, str, int, int]:
 
 
 async def labelled(harness: Harness) -> Any:
-    (mine,) = await harness.client.outside.claim("scanner")
+    (mine,) = await harness.client.external.claim("scanner")
     return mine
 
 
@@ -84,7 +84,7 @@ async def test_each_part_is_done_by_whoever_knows_its_job(either: Harness) -> No
     assert mine.payload == {"image": "7.png", "of": "page 7"}
     assert mine.steps == {}
     assert await steps(either, run) == {"fetch": "succeeded", "label": "running", "tell": "pending"}
-    state = await either.client.outside.complete(run, mine.fence, {"labels": ["cat", "dog"]})
+    state = await either.client.external.complete(run, mine.fence, {"labels": ["cat", "dog"]})
     assert state is RunState.QUEUED
     await either.drain()
     ended = await either.run(run)
@@ -146,16 +146,16 @@ async def test_a_lease_that_is_lost_does_not_repeat_earlier_parts(either: Harnes
     assert await waits_for(either, run) == ("label", "default", 5, 2)
     assert await steps(either, run) == {"fetch": "succeeded", "label": "pending", "tell": "pending"}
     with pytest.raises(LeaseLost):
-        await either.client.outside.complete(run, mine.fence, {"labels": []})
+        await either.client.external.complete(run, mine.fence, {"labels": []})
     assert (await labelled(either)).payload["image"] == "b.png"
 
 
 async def test_an_end_said_twice_gets_the_first_answer(either: Harness) -> None:
     run, mine = await at_label(either)
     for _ in range(2):
-        assert await either.client.outside.complete(run, mine.fence, {"labels": ["a"]}) is RunState.QUEUED
+        assert await either.client.external.complete(run, mine.fence, {"labels": ["a"]}) is RunState.QUEUED
     with pytest.raises(AlreadyReported):
-        await either.client.outside.fail(run, mine.fence, "no")
+        await either.client.external.fail(run, mine.fence, "no")
     await either.drain()
     assert (await either.run(run)).result == "a"
 
@@ -163,14 +163,14 @@ async def test_an_end_said_twice_gets_the_first_answer(either: Harness) -> None:
 async def test_attempts_are_those_of_the_run(either: Harness) -> None:
     """Advancing costs none; failures of all parts together may be as many as the pipeline says."""
     run, mine = await at_label(either, max_attempts=2)
-    assert await either.client.outside.fail(run, mine.fence, "jammed") is RunState.SCHEDULED
+    assert await either.client.external.fail(run, mine.fence, "jammed") is RunState.SCHEDULED
     assert await steps(either, run) == {"fetch": "succeeded", "label": "failed", "tell": "pending"}
     either.clock.advance(2 * SECOND)
     await either.promoter.step()
     assert await waits_for(either, run) == ("label", "default", 2, 1)
     again = await labelled(either)
     assert (again.attempt, again.max_attempts) == (2, 2)
-    await either.client.outside.complete(run, again.fence, {"labels": []})
+    await either.client.external.complete(run, again.fence, {"labels": []})
     hand = await either.worker("a").claim()
     assert hand.claims[run].attempt == 2
     await hand.fail(run)
@@ -184,7 +184,7 @@ async def test_a_part_that_cannot_be_given_what_it_takes_fails_at_once(either: H
     await declare(either)
     run = await put(either)
     await (await either.worker("a").claim()).finish(run, {"no": "image"})
-    assert await either.client.outside.claim("scanner") == []
+    assert await either.client.external.claim("scanner") == []
     ended = await either.run(run)
     assert ended.state is RunState.FAILED
     assert ended.error is not None
@@ -212,14 +212,14 @@ async def test_cancel_in_each_phase(either: Harness, at: str) -> None:
             assert await either.cancel(run) is RunState.CANCELLED
         else:
             mine = await labelled(either)
-            await either.client.outside.complete(run, mine.fence, {"labels": ["x"]})
+            await either.client.external.complete(run, mine.fence, {"labels": ["x"]})
             last = await either.worker("b").claim()
             assert await either.cancel(run) is RunState.CANCELLING
             await last.finish(run, "told")
             assert await either.state(run) is RunState.SUCCEEDED
             return
     assert await either.state(run) is RunState.CANCELLED
-    assert await either.client.outside.claim("scanner") == []
+    assert await either.client.external.claim("scanner") == []
 
 
 async def test_paused_none_of_its_parts_is_claimed(either: Harness) -> None:
@@ -246,7 +246,7 @@ async def test_a_paused_job_holds_back_only_its_part(either: Harness) -> None:
     await either.client.pause_job("label")
     await either.drain()
     assert await waits_for(either, run) == ("label", "default", 1, 0)
-    assert await either.client.outside.claim("scanner") == []
+    assert await either.client.external.claim("scanner") == []
     told = await either.client.explain(run)
     assert "It is at step 'label', 2 of 3, which is job 'label'." in told.words
     assert any("'label' is paused" in word for word in told.words)
@@ -296,7 +296,7 @@ async def test_its_limits_count_what_is_being_done(either: Harness) -> None:
     mine = await labelled(either)
     assert mine.run_id == first
     assert not (await either.worker("b").claim(5)).claims
-    await either.client.outside.complete(first, mine.fence, {"labels": []})
+    await either.client.external.complete(first, mine.fence, {"labels": []})
     third = await either.worker("c").claim(5)
     assert list(third.claims) == [first]  # it keeps its place
     await third.finish(first)
@@ -332,13 +332,13 @@ async def test_steps_inside_a_part_are_its_own(either: Harness) -> None:
 
 async def test_a_retry_begins_with_the_first_part_that_is_not_done(either: Harness) -> None:
     run, mine = await at_label(either, max_attempts=1)
-    await either.client.outside.fail(run, mine.fence, "jammed")
+    await either.client.external.fail(run, mine.fence, "jammed")
     kept = await either.client.retry(run, keep_steps=True)
     assert (await waits_for(either, kept.id))[0] == "label"
     again = await labelled(either)
     assert again.payload["image"] == "7.png"
     assert again.idempotency_key == f"{run}:label"
-    await either.client.outside.complete(kept.id, again.fence, {"labels": ["b"]})
+    await either.client.external.complete(kept.id, again.fence, {"labels": ["b"]})
     await either.drain()
     assert (await either.run(kept.id)).result == "b"
     with pytest.raises(Conflict, match="every part"):
@@ -365,14 +365,14 @@ async def test_a_part_may_end_with_a_transaction_of_its_own(either: Harness) -> 
 async def test_a_handler_may_wait_for_a_step_of_its_part(either: Harness) -> None:
     @either.app.job(name="ask")
     async def ask(ctx: Context, page: int) -> str:
-        return f"{page}: {await ctx.wait_for_outside('1d', step='yes')}"
+        return f"{page}: {await ctx.wait_for_external('1d', step='yes')}"
 
     await declare(either, [{"step": "yes", "job": "ask"}, {"step": "two", "job": "ask", "payload": {"page": 2}}])
     run = await put(either)
     for fence in (1, 3):
         await either.drain()
         assert await either.state(run) is RunState.WAITING
-        assert await either.client.outside.complete(run, fence, "fine") is RunState.QUEUED
+        assert await either.client.external.complete(run, fence, "fine") is RunState.QUEUED
     await either.drain()
     assert (await either.run(run)).result == "2: fine"
     assert list(await steps(either, run)) == ["yes", "two", "yes/yes", "two/yes"]
@@ -382,15 +382,15 @@ async def test_a_handler_may_hand_its_part_over(either: Harness) -> None:
     await declare(either)
     run = await put(either)
     hand = await either.worker("a").claim()
-    await hand.wait_for_outside("1h", run=run)
+    await hand.wait_for_external("1h", run=run)
     assert await either.state(run) is RunState.WAITING
-    assert await either.client.outside.complete(run, hand.fence(run), {"image": "theirs"}) is RunState.QUEUED
+    assert await either.client.external.complete(run, hand.fence(run), {"image": "theirs"}) is RunState.QUEUED
     assert (await labelled(either)).payload["image"] == "theirs"
 
 
 async def test_many_are_retried_at_once(either: Harness) -> None:
     run, mine = await at_label(either, max_attempts=1)
-    await either.client.outside.fail(run, mine.fence, "jammed")
+    await either.client.external.fail(run, mine.fence, "jammed")
     await either.client.retry_many(RunFilter(job="publish"))
     await either.drain()
     again = await labelled(either)
@@ -431,7 +431,7 @@ async def test_it_is_counted_as_one_run(either: Harness, working: Callable[..., 
 
 async def test_the_trail_tells_each_advance(either: Harness) -> None:
     run, mine = await at_label(either)
-    await either.client.outside.complete(run, mine.fence, {"labels": []})
+    await either.client.external.complete(run, mine.fence, {"labels": []})
     await either.drain()
     events = await trail(either.store, run)
     assert words(events) == [

@@ -22,7 +22,7 @@ async def conduct(harness: Harness) -> None:
 
 
 async def quota(harness: Harness, **what: object) -> None:
-    await harness.client.quotas.set(*SCOPE, **what)  # type: ignore[arg-type]
+    await harness.client.quotas.update(*SCOPE, **what)  # type: ignore[arg-type]
 
 
 async def claimed(harness: Harness, name: str, wanted: int = 10, **info: object) -> HandWorker:
@@ -132,7 +132,7 @@ async def test_a_quota_that_goes_lets_all_replicas_begin(either: Harness) -> Non
     run = await installed(either, replicas=3)
     await conduct(either)
     await claimed(either, "a")
-    await either.client.quotas.drop(*SCOPE)
+    await either.client.quotas.delete(*SCOPE)
     for name in "bc":
         assert len((await claimed(either, name)).claims) == 1
         assert (await claimed(either, name)).claims == {}
@@ -219,7 +219,7 @@ async def test_one_that_an_older_program_let_wait_for_its_quota_conducts_when_th
     run = await installed(either, replicas=1)
     sql = "update rota_ready set hold = :hold, limit_key = 'quota:tenant/x' where run_id = :id"
     await either.store.database.transact(lambda tx: tx.fetch_sql(sql, id=run, hold=hold))
-    await (either.client.quotas.drop(*SCOPE) if drops else quota(either, max_concurrency=2))
+    await (either.client.quotas.delete(*SCOPE) if drops else quota(either, max_concurrency=2))
     await conduct(either)
     assert await either.state(run) is S.WAITING
     await (await claimed(either, "a")).finish()
@@ -249,7 +249,7 @@ async def test_runs_for_some_workers_come_under_a_quota_and_out_of_it_again(eith
     assert (await claimed(either, "b")).claims == {}
     assert len((await claimed(either, "a")).claims) == 1
     assert (await claimed(either, "a")).claims == {}
-    await either.client.quotas.drop(*SCOPE)
+    await either.client.quotas.delete(*SCOPE)
     assert (await claimed(either, "b")).claims == {}
     assert len((await claimed(either, "a")).claims) == 2
 
@@ -259,7 +259,7 @@ async def test_delayed_runs_for_some_workers_come_under_a_quota_and_out_of_it_ag
     for _ in range(2):
         await either.enqueue("work", {"scope": SCOPE, "delay": "1m"})
     await quota(either, max_concurrency=1)
-    await either.client.quotas.drop(*SCOPE)
+    await either.client.quotas.delete(*SCOPE)
     either.clock.advance(MINUTE)
     await either.promoter.step()
     assert (await claimed(either, "b")).claims == {}
@@ -270,11 +270,11 @@ async def test_what_somebody_outside_has_counts_for_a_quota_that_is_set_meanwhil
     await either.declare("work", max_concurrency=1)
     await either.enqueue("work", {"scope": SCOPE})
     worker = await claimed(either, "a")
-    await worker.wait_for_outside()
+    await worker.wait_for_external()
     await quota(either, max_concurrency=1)
     await either.enqueue("work", {"scope": SCOPE})
     await either.declare("other")
     await either.enqueue("other", {"scope": SCOPE})
     assert (await claimed(either, "b")).claims == {}, "its job and its scope have no room"
-    await either.client.outside.complete(next(iter(worker.claims)), worker.fence())
+    await either.client.external.complete(next(iter(worker.claims)), worker.fence())
     assert len((await claimed(either, "b")).claims) == 1

@@ -339,11 +339,11 @@ async def test_needs_that_nobody_has_any_more_are_pruned_once_there_are_many(
     await (await either.worker("a").claim()).finish()
     await either.worker("b").claim()  # holds it
     await either.janitor.step()
-    assert len(await either.store.known_needs()) == 4
+    assert len(await either.store.known_requirements()) == 4
     monkeypatch.setattr(requirements, "_MANY", 3)
     either.clock.advance(61 * MINUTE)
     await either.janitor.step()
-    assert sorted(one.only_workers[0] for one in (await either.store.known_needs()).values()) == ["b", "c", "d"]
+    assert sorted(one.only_workers[0] for one in (await either.store.known_requirements()).values()) == ["b", "c", "d"]
     await either.enqueue("work", {"only_workers": ["a"]})
     assert await taken(either, "a")
 
@@ -362,7 +362,7 @@ async def test_an_enqueue_keeps_the_needs_of_its_runs(postgres_url: str, monkeyp
             return await other.transact(requirements.drop_unused)
 
         assert await database.transact(enqueues) == 0
-        assert len(await harness.store.known_needs()) == 1
+        assert len(await harness.store.known_requirements()) == 1
 
         async def prunes(tx: Tx) -> asyncio.Task[None]:
             assert await requirements.drop_unused(tx) == 1
@@ -372,5 +372,5 @@ async def test_an_enqueue_keeps_the_needs_of_its_runs(postgres_url: str, monkeyp
             return waiting
 
         await (await database.transact(prunes))
-        assert len(await harness.store.known_needs()) == 1
+        assert len(await harness.store.known_requirements()) == 1
         await other.close()

@@ -112,6 +112,6 @@ async def test_the_hands_of_others_and_needs_have_locks_of_their_own(either: Har
     await either.declare("install", only_workers=["a"])
     await either.client.store.save_jobs(either.app.registry.definitions())
     run = await either.enqueue("label")
-    (mine,) = await either.client.outside.claim("scanner@1")
-    assert await either.client.outside.complete(mine.run_id, mine.fence, 1) is S.SUCCEEDED
+    (mine,) = await either.client.external.claim("scanner@1")
+    assert await either.client.external.complete(mine.run_id, mine.fence, 1) is S.SUCCEEDED
     assert (await either.run(run)).result == 1

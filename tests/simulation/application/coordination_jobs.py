@@ -43,6 +43,6 @@ HAND_OVER = {"ask": (3, "answer"), "await": (9, "answer"), "give": (4, None), "l
 async def hand_over(process: Process, ctx: Context, word: str) -> None:
     seconds, step = HAND_OVER[word]
     if step is None:
-        await ctx.wait_for_outside(f"{seconds}s")
-    answer = await ctx.wait_for_outside(f"{seconds}s", step=str(step))
+        await ctx.wait_for_external(f"{seconds}s")
+    answer = await ctx.wait_for_external(f"{seconds}s", step=str(step))
     process.world.diary.heard[ctx.run_id, ctx.fence] = answer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.core.ledger.audit import CLIENT, CONDUCTOR, HANDED_OVER, OUTSIDE, PLANNER, PROMOTER, REAPER, Event
+from rota.core.ledger.audit import CLIENT, CONDUCTOR, EXTERNAL, HANDED_OVER, PLANNER, PROMOTER, REAPER, Event
 from rota.core.states import LEGAL_CHANGES, Outcome, RunState
 from rota.store.databases.database import drive
 from rota.values.actor import POLICY, is_policy
@@ -46,8 +46,8 @@ def state_of(seen: Seen) -> str:
         return seen.end.state
     if seen.lease:
         return "running" if seen.lease.cancel_at is None else "cancelling"
-    if seen.outside:
-        return "waiting" if seen.outside.cancel_at is None else "cancelling"
+    if seen.external:
+        return "waiting" if seen.external.cancel_at is None else "cancelling"
     if seen.conduct:
         return "waiting" if seen.conduct.cancel_at is None else "cancelling"
     return "queued" if seen.place and seen.place.hold in _QUEUED else "scheduled"
@@ -159,7 +159,7 @@ def _by_somebody(trail: Sequence[Event], seen: Seen, asked: dict[str, set[str]])
     holders: dict[int | None, tuple[str | None, ...]] = {
         event.fence: (event.actor,) for event in trail if event.type == "claimed"
     }
-    holders |= {event.fence: (OUTSIDE, REAPER) for event in trail if event.type == HANDED_OVER}
+    holders |= {event.fence: (EXTERNAL, REAPER) for event in trail if event.type == HANDED_OVER}
     for event in trail:
         who, many = event.actor, asked.get("", set())
         match event.type:

@@ -112,7 +112,7 @@ class Latency:
         """P12, P19: what is due and held back by nothing does not wait while everybody is idle."""
         now, micros = self._world.loop.time(), self._world.clock.micros()
         runs = self._world.observer.live.values()
-        busy = any(seen.lease or seen.outside for seen in runs) or self._world.holds_anything
+        busy = any(seen.lease or seen.external for seen in runs) or self._world.holds_anything
         waiting = {seen.id for seen in runs if seen.place and seen.place.hold != 3 and seen.place.run_at <= micros}
         for id in self._idle_since.keys() - waiting if not busy else list(self._idle_since):
             del self._idle_since[id]

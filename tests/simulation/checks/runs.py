@@ -108,13 +108,13 @@ class Memory:
 
     def only_those_outside_end_it(self, change: Change) -> Iterator[Finding]:
         """P10: what was handed over ends by their word, or is taken away when its time, or its grace, is over."""
-        was = change.before.outside if change.before else None
-        if was is None or change.after is None or change.after.outside:
+        was = change.before.external if change.before else None
+        if was is None or change.after is None or change.after.external:
             return
         if change.op in TAKES_AWAY:
             if was.deadline > change.now and not (was.cancel_at is not None and was.cancel_at <= change.now):
                 yield "P10", f"taken from those outside {(was.deadline - change.now) / 1e6:.3f}s before its deadline"
-        elif change.op != "OutsideStore.finish":
+        elif change.op != "ExternalStore.finish":
             yield "P10", f"{change.process} ended what was in other hands by {change.op}"
         if was.cancel_at is not None and _state(change.after) not in ("succeeded", "cancelled"):
             yield "P15", f"it was asked to stop, and is {_state(change.after)}"
@@ -155,7 +155,7 @@ class Memory:
             return
         if seen.lease and seen.lease.attempt > seen.max_attempts:
             yield "P13", f"attempt {seen.lease.attempt} of {seen.max_attempts}"
-        was = (change.before.lease or change.before.outside) if change.before else None
+        was = (change.before.lease or change.before.external) if change.before else None
         if was is None or seen.place is None:
             return
         outcome = self._outcome(seen.id, was.fence)
@@ -251,7 +251,7 @@ class Memory:
 
 
 def in_one_place(seen: Seen) -> Iterator[Finding]:
-    known = (seen.end, seen.lease, seen.place, seen.outside, seen.conduct)
+    known = (seen.end, seen.lease, seen.place, seen.external, seen.conduct)
     places = [place for place in known if place is not None]
     if len(places) != 1:
         yield "P12", f"the run is in {len(places)} places at once: {places}"

@@ -24,9 +24,9 @@ from tests.simulation.script.entries import (
     Command,
     Coordination,
     Enqueue,
+    ExternalWorker,
     Family,
     Hold,
-    Outsider,
     Restrict,
     RetryByHand,
     SetQuota,
@@ -66,7 +66,7 @@ async def _coordination(process: ClientProcess, entry: Coordination, place: int)
             await dependencies.enqueue_family(process, entry, place)
         case Answer():
             await external.answer(process, entry)
-        case Outsider():
+        case ExternalWorker():
             await external.outsider(process, entry)
         case Restrict():
             await dependencies.restrict(process, entry)

@@ -13,7 +13,7 @@ from tests.simulation.application.coordination_jobs import EXTERNAL
 from tests.simulation.clients.calls import ask
 
 if TYPE_CHECKING:
-    from tests.simulation.script.entries import Answer, Outsider
+    from tests.simulation.script.entries import Answer, ExternalWorker
     from tests.simulation.world.history import Call
     from tests.simulation.world.processes import ClientProcess
 
@@ -29,9 +29,9 @@ async def answer(process: ClientProcess, entry: Answer) -> None:
     for run_id, seen in sorted(process.world.observer.runs.items()):
         if entry.verb == "early" and seen.lease and seen.job in ("asker", "giver"):  # nobody handed it over yet
             await _complete(process, run_id, seen.lease.fence)
-        if seen.outside is None or entry.verb == "early":
+        if seen.external is None or entry.verb == "early":
             continue
-        fence = seen.outside.fence
+        fence = seen.external.fence
         match entry.verb:
             case "stale":
                 await _complete(process, run_id, max(1, fence - _STALE) if fence > 1 else fence + _STALE)
@@ -51,14 +51,14 @@ async def answer(process: ClientProcess, entry: Answer) -> None:
                 await _complete(process, run_id, fence)
 
 
-async def outsider(process: ClientProcess, entry: Outsider) -> None:
+async def outsider(process: ClientProcess, entry: ExternalWorker) -> None:
     """Claims one after the other, and works on each at the same time as on the others."""
     world = process.world
     until = world.loop.time() + entry.span
     held: list[tuple[str, int]] = []
     while world.loop.time() < until:
         try:
-            found = await process.client.outside.claim(process.worker_id, jobs=list(EXTERNAL), max=_MOST, held=held)
+            found = await process.client.external.claim(process.worker_id, jobs=list(EXTERNAL), max=_MOST, held=held)
         except Unavailable:
             await asyncio.sleep(_LOOKS)
             continue
@@ -106,17 +106,17 @@ async def work(process: ClientProcess, mine: Assignment, held: list[tuple[str, i
 
 
 async def _complete(process: ClientProcess, run_id: str, fence: int) -> Call:
-    act = partial(process.client.outside.complete, run_id, fence, {"fence": fence})
+    act = partial(process.client.external.complete, run_id, fence, {"fence": fence})
     return await _ask(process, "complete", run_id, fence, act)
 
 
 async def _fail(process: ClientProcess, run_id: str, fence: int, *, retry: bool = True) -> Call:
-    act = partial(process.client.outside.fail, run_id, fence, "no", retry=retry)
+    act = partial(process.client.external.fail, run_id, fence, "no", retry=retry)
     return await _ask(process, "fail", run_id, fence, act)
 
 
 async def _say(process: ClientProcess, verb: str, run_id: str, fence: int) -> Call:
-    return await _ask(process, verb, run_id, fence, partial(getattr(process.client.outside, verb), run_id, fence))
+    return await _ask(process, verb, run_id, fence, partial(getattr(process.client.external, verb), run_id, fence))
 
 
 async def _ask(process: ClientProcess, verb: str, run_id: str, fence: int, act: Callable[[], Awaitable[Any]]) -> Call:

@@ -18,9 +18,9 @@ async def set_quota(process: ClientProcess, entry: SetQuota) -> None:
 
     async def act() -> str:
         if entry.options:
-            await quotas.set(entry.kind, entry.id, **entry.options, actor=process.name)
+            await quotas.update(entry.kind, entry.id, **entry.options, actor=process.name)
         else:
-            await quotas.drop(entry.kind, entry.id, actor=process.name)
+            await quotas.delete(entry.kind, entry.id, actor=process.name)
         return "in force"
 
     what = entry.kind if entry.id is None else f"{entry.kind}/{entry.id}"

@@ -11,7 +11,7 @@ from tests.simulation.crashes import promises as must
 from tests.simulation.crashes.promises import calls, creations, runs_of, state_of, together
 from tests.simulation.crashes.scenario import FIRST, REPORTED, SECOND, Scenario, enqueue
 from tests.simulation.crashes.world import CrashWorld
-from tests.simulation.script.entries import Cancel, Family, Link, Member, Outsider, Restrict
+from tests.simulation.script.entries import Cancel, ExternalWorker, Family, Link, Member, Restrict
 
 _OK, _BAD = ["ok:0.1"], ["fail:0.1"]
 _DIAMOND = [
@@ -149,8 +149,12 @@ COORDINATION = [
     ),
     Scenario(
         name="external",
-        entries=[Outsider(0.5, "outsider-1", 5.0), enqueue(1.0, "label", "ok:0.5"), Outsider(6.0, "outsider-2", 5.0)],
-        subjects=("outsider-1 Store.claim", "outsider-1 OutsideStore.finish"),
+        entries=[
+            ExternalWorker(0.5, "outsider-1", 5.0),
+            enqueue(1.0, "label", "ok:0.5"),
+            ExternalWorker(6.0, "outsider-2", 5.0),
+        ],
+        subjects=("outsider-1 Store.claim", "outsider-1 ExternalStore.finish"),
         promise=must.all_end("succeeded"),
         span=12.0,
     ),

@@ -10,13 +10,13 @@ from tests.simulation.script.coordination_themes import CoordinationTheme
 from tests.simulation.script.entries import (
     Answer,
     Enqueue,
+    ExternalWorker,
     Family,
     Happening,
     Hold,
     Jump,
     Link,
     Member,
-    Outsider,
     Restrict,
     SetQuota,
     Strike,
@@ -73,7 +73,7 @@ class CoordinationGenerator:
         ]
         for number in self._times(theme.outsiders):
             at = self._random.uniform(0, self._span / 3)
-            found.append(Outsider(at, f"outsider-{number + 1}", self._random.uniform(4, self._span)))
+            found.append(ExternalWorker(at, f"outsider-{number + 1}", self._random.uniform(4, self._span)))
         found += [self._restrict() for _ in self._times(theme.restricts)]
         found += [self._setting(enqueued) for _ in self._times(theme.settings)]
         if theme.quotas != (0,):
@@ -99,7 +99,7 @@ class CoordinationGenerator:
         first = SetQuota(at + self._random.uniform(0.3, 1), client, "tenant", None, turns[0])
         other = SetQuota(at + self._random.uniform(1, 2), client, "tenant", None, turns[1])
         one_more = Enqueue(at + self._random.uniform(2, 3), client, "plain", ["ok:1"], {"scope": _QUOTED[0]})
-        lost = Strike(at, client, "lost_reply", self._random.randrange(2), "QuotaStore.put")
+        lost = Strike(at, client, "lost_reply", self._random.randrange(2), "QuotaStore.update")
         return [many, first, other, one_more, *([lost] if self._chance(0.5) else ())]
 
     def _quota(self) -> SetQuota:
@@ -154,7 +154,7 @@ class CoordinationGenerator:
             options["unique"] = {"on_conflict": "existing", "clear": self._random.choice(_CLEARS)}
         if self._theme.quotas != (0,) and options["scope"] not in _QUOTED:
             options["scope"] = _QUOTED[0]  # few, so that they meet
-        if self._chance(self._theme.needs):
+        if self._chance(self._theme.requirements):
             options["only_workers"] = self._names()
         return Enqueue(entry.at, entry.client, job, entry.acts, options, entry.copies)
 

@@ -19,7 +19,7 @@ class CoordinationTheme(Theme, frozen=True, kw_only=True):
     answered: tuple[str, ...] = ("complete",)
     outsiders: tuple[int, ...] = (0,)
     restricts: tuple[int, ...] = (0,)
-    needs: float = 0.0
+    requirements: float = 0.0
     published: float = 0.0
     settings: tuple[int, ...] = (0,)
     quotas: tuple[int, ...] = (0,)
@@ -55,7 +55,7 @@ DEPENDENCIES = CoordinationTheme(
     ),
 )  # fmt: skip
 
-OUTSIDE = CoordinationTheme(
+EXTERNAL = CoordinationTheme(
     name="outside",
     weight=22,
     engines=(1, 2),
@@ -82,12 +82,12 @@ OUTSIDE = CoordinationTheme(
     kinds=("kill", "stop", "freeze", "strike", "aimed", "aimed", "away", "jump", "hush"),
     freezes=(4.0, 12.0),
     aims=(
-        ("client-1", "OutsideStore.finish", "lost_reply"),
-        ("client-1", "OutsideStore.finish", "repeated"),
-        ("client-2", "OutsideStore.finish", "late"),
-        ("outsider-1", "OutsideStore.finish", "repeated"),
+        ("client-1", "ExternalStore.finish", "lost_reply"),
+        ("client-1", "ExternalStore.finish", "repeated"),
+        ("client-2", "ExternalStore.finish", "late"),
+        ("outsider-1", "ExternalStore.finish", "repeated"),
         ("outsider-1", "Store.claim", "lost_reply"),
-        ("outsider-1", "OutsideStore.finish", "late"),
+        ("outsider-1", "ExternalStore.finish", "late"),
         ("engine", "Store.report", "late"),
         ("engine", "Store.report", "repeated"),
         ("engine", "Store.report", "slow"),
@@ -104,7 +104,7 @@ REPLICAS = CoordinationTheme(
     attempts=(1, 1, 2),
     enqueues=(2, 3, 5),
     copies=(1, 1, 1, 2),
-    needs=0.25,
+    requirements=0.25,
     published=0.5,
     restricts=(0, 1, 2),
     cancels=(0, 0, 1, 2),
@@ -184,9 +184,9 @@ QUOTAS = CoordinationTheme(
     kinds=("aimed", "aimed", "aimed", "aimed", "kill", "stop", "freeze", "hush"),
     freezes=(4.0, 12.0),
     aims=(
-        *(("client-1", "QuotaStore.put", "lost_reply"), ("client-2", "QuotaStore.put", "lost_reply")) * 3,
-        ("client-1", "QuotaStore.put", "repeated"),
-        ("client-1", "QuotaStore.drop", "lost_reply"),
+        *(("client-1", "QuotaStore.update", "lost_reply"), ("client-2", "QuotaStore.update", "lost_reply")) * 3,
+        ("client-1", "QuotaStore.update", "repeated"),
+        ("client-1", "QuotaStore.delete", "lost_reply"),
         ("client-1", "QuotaStore._settle", "lost_reply"),
         ("client-2", "QuotaStore._settle", "refused"),
         ("engine", "Store.claim_limited", "lost_reply"),
@@ -228,6 +228,6 @@ PIPELINES = CoordinationTheme(
 ALL_THEMES: tuple[Theme, ...] = (
     *(EVERYTHING, NOTES, REPUBLISHED, QUOTAS, PIPELINES),
     *(theme for theme in THEMES if theme not in (EVERYTHING, NOTES)),
-    *(DEPENDENCIES, OUTSIDE, REPLICAS, RATES),
+    *(DEPENDENCIES, EXTERNAL, REPLICAS, RATES),
 )
 """What is new stands behind the first and takes its share from that: the seeds of all others stay what they were."""

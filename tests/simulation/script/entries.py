@@ -75,7 +75,7 @@ class Answer(Entry, frozen=True, tag=True):
     verb: str
 
 
-class Outsider(Entry, frozen=True, tag=True):
+class ExternalWorker(Entry, frozen=True, tag=True):
     """Somebody who claims external jobs for a while, and does with each what its payload says."""
 
     client: str
@@ -200,7 +200,7 @@ class Jump(Entry, frozen=True, tag=True):
     by: float
 
 
-Coordination = Family | Answer | Outsider | Restrict | SetQuota
+Coordination = Family | Answer | ExternalWorker | Restrict | SetQuota
 Command = Enqueue | Cancel | RetryByHand | Bulk | AddSchedule | ChangeSchedule | Hold | Order | Coordination
 Fault = Kill | Stop | Freeze | Away | Mute | Strike | Hush | Jump
 Happening = Command | Fault

@@ -127,7 +127,7 @@ def said(verb: str, fence: int, answer: object = "queued") -> Call:
     return Call(5.0, "client-1", verb, FIRST, answer, answered_at=6.0, options={"fence": fence})
 
 
-ASKER, OURS = run(job="asker", lease=HELD), run(job="asker", outside=OUT)
+ASKER, OURS = run(job="asker", lease=HELD), run(job="asker", external=OUT)
 
 
 def ended_outside(fence: int = 1) -> Change:
@@ -136,19 +136,19 @@ def ended_outside(fence: int = 1) -> Change:
         NOW,
         "client-1",
         "client-1@1",
-        "OutsideStore.finish",
+        "ExternalStore.finish",
         OURS,
         run(job="asker", end=end("failed", fence=fence)),
     )
 
 
 def test_what_is_handed_over_for_as_long_as_was_said() -> None:
-    assert hands(change(ASKER, run(job="asker", outside=msgspec.structs.replace(OUT, deadline=NOW + 99 * SECOND)))) == [
-        "handed over for 99s and step answer, not for 3s and answer"
-    ]
+    assert hands(
+        change(ASKER, run(job="asker", external=msgspec.structs.replace(OUT, deadline=NOW + 99 * SECOND)))
+    ) == ["handed over for 99s and step answer, not for 3s and answer"]
     assert "does not" in hands(change(ASKER, OURS), act="ok")[0]
     assert "answered already" in hands(change(ASKER, OURS), step="answer")[0]
-    moved = run(job="asker", outside=msgspec.structs.replace(OUT, deadline=NOW + 99 * SECOND))
+    moved = run(job="asker", external=msgspec.structs.replace(OUT, deadline=NOW + 99 * SECOND))
     assert "was changed" in hands(change(OURS, moved))[0]
 
 

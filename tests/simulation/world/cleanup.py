@@ -9,7 +9,7 @@ from tests.simulation.application.coordination_jobs import EXTERNAL, REPLICATED
 from tests.simulation.checks.audit_trail import HAND
 from tests.simulation.checks.coordination.eligibility import Eligibility
 from tests.simulation.clients import external
-from tests.simulation.script.entries import Answer, Hold, Outsider, Script
+from tests.simulation.script.entries import Answer, ExternalWorker, Hold, Script
 
 if TYPE_CHECKING:
     from tests.simulation.world.world import World
@@ -40,7 +40,7 @@ async def give_up_what_waits_in_vain(world: World, store: Store) -> None:
             await store.cancel(seen.id, HAND, HAND)
             world.committed(world.loop.world, "Store.cancel")
 
-    if any(seen.outside for seen in world.observer.live.values()):
+    if any(seen.external for seen in world.observer.live.values()):
         process, entry = world.client(ANSWERER), Answer(world.loop.time(), ANSWERER, "complete")
         world.loop.spawn(process, external.answer(process, entry))
 
@@ -50,4 +50,4 @@ def help_outside(world: World) -> None:
     waits = any(seen.job in EXTERNAL for seen in world.observer.live.values())
     if waits and HELPER not in world.processes:
         process = world.client(HELPER)
-        world.loop.spawn(process, external.outsider(process, Outsider(world.loop.time(), HELPER, _LONG)))
+        world.loop.spawn(process, external.outsider(process, ExternalWorker(world.loop.time(), HELPER, _LONG)))

@@ -11,7 +11,7 @@ from tests.simulation.world.backends import Backend
 
 KEEPING = "Store.enqueue_keeping"
 SEALING = "GateSession.within"
-ANSWERING = "OutsideStore.finish"
+ANSWERING = "ExternalStore.finish"
 NOTING = ("NoteStore.write", "NoteStore.unshield")
 _WRITING = (*NOTING, KEEPING, SEALING, ANSWERING)
 _PRUNING = "drop_runs"

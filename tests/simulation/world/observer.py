@@ -99,7 +99,7 @@ class Seen(msgspec.Struct, frozen=True):
     end: End | None
     lease: Lease | None
     place: Place | None
-    outside: Outside | None = None
+    external: Outside | None = None
     conduct: Conduct | None = None
     parent_id: str | None = None
 
@@ -110,15 +110,15 @@ class Seen(msgspec.Struct, frozen=True):
             return self.lease.fence
         if self.place:
             return self.place.fence
-        if self.outside:
-            return self.outside.fence
+        if self.external:
+            return self.external.fence
         if self.conduct:
             return self.conduct.fence
         return (self.end.fence or 0) if self.end else 0
 
     @property
     def where(self) -> Where | None:
-        return self.end or self.lease or self.place or self.outside or self.conduct
+        return self.end or self.lease or self.place or self.external or self.conduct
 
     def __str__(self) -> str:
         return f"{self.id[-6:]} {self.job} {_brief(self.where)}"

@@ -110,7 +110,7 @@ class World:
         self.latest_micros = 0
         self.healed_at: float | None = None
         self.operations = 0
-        self.faults = 0
+        self.error_groups = 0
         self._all: list[Node] = [self.loop.world]
         self._boots: dict[str, int] = {}
         self._down: dict[str, float] = {}
@@ -164,7 +164,7 @@ class World:
             history=self.history(),
             runs=len(self.observer.runs),
             operations=self.operations,
-            faults=self.faults,
+            faults=self.error_groups,
             ends=dict(sorted(ends.items())),
         )
 
@@ -220,7 +220,7 @@ class World:
     def _happen(self, entry: object, place: int) -> None:
         match entry:
             case Kill() | Stop() | Freeze() | Away() | Mute() | Strike() | Hush() | Jump():
-                self.faults += 1
+                self.error_groups += 1
                 self._go_wrong(entry)
             case _:
                 client = self.client(entry.client)  # type: ignore[attr-defined]

@@ -306,7 +306,7 @@ async def test_what_code_no_longer_declares_is_met(store: Store, clock: ManualCl
 
 async def test_a_deploy_does_not_change_what_a_person_set(store: Store) -> None:
     await expect(store, start_within="5m")
-    await store.expectations.set("job", "work", {"start_within": "1m"}, "anna")
+    await store.expectations.update("job", "work", {"start_within": "1m"}, "anna")
     await expect(store, start_within="10m")
     (one,) = await store.expectations.list()
     assert (one.owner, one.expect) == ("anna", {"start_within": "1m"})
@@ -318,17 +318,17 @@ async def test_only_what_is_given_changes(store: Store, clock: ManualClock) -> N
     await expect(store, start_within="5m", success_every="1h")
     since = (await store.expectations.list())[0].since
     clock.advance(MINUTE)
-    await store.expectations.set("job", "work", {"success_every": None, "max_duration": "1h"}, "anna")
+    await store.expectations.update("job", "work", {"success_every": None, "max_duration": "1h"}, "anna")
     (one,) = await store.expectations.list()
     assert (one.expect, one.since) == ({"start_within": "5m", "max_duration": "1h"}, since)
 
 
 async def test_dropped_its_breaches_end(store: Store, clock: ManualClock) -> None:
-    await store.expectations.set("job", "work", {"success_every": "1h"}, "anna")
+    await store.expectations.update("job", "work", {"success_every": "1h"}, "anna")
     clock.advance(2 * 60 * MINUTE)
     assert await look(store) == ["+success_every"]
-    assert await store.expectations.drop("job", "work", "anna")
-    assert not await store.expectations.drop("job", "work", "anna")
+    assert await store.expectations.delete("job", "work", "anna")
+    assert not await store.expectations.delete("job", "work", "anna")
     assert await open_now(store) == []
     assert await noted(store, "work") == [("breached", "success_every"), ("met", "success_every")]
     assert await look(store) == []
@@ -383,10 +383,10 @@ async def test_what_is_repeated_after_an_unknown_outcome(
     await listen(store, "*")
     await expect(store, success_every="1h")
     repeat_everything(store, monkeypatch)
-    await store.expectations.set("job", "work", {"success_every": "2h"}, "anna")
+    await store.expectations.update("job", "work", {"success_every": "2h"}, "anna")
     clock.advance(3 * 60 * MINUTE)
     await store.expectations.watch()
-    await store.expectations.drop("job", "work", "anna")
+    await store.expectations.delete("job", "work", "anna")
     told = [event.type for event in await store.events.audit({"subject": "work"}, 10, None)]
     assert told == ["expected", "met", "breached", "expected"]
     assert [signal[0] for signal in await signals(store)] == ["breached", "met"]

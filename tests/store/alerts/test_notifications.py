@@ -143,10 +143,10 @@ async def test_whoever_comes_later_is_not_told_of_what_was(store: Store, clock: 
     clock.advance(minutes(1))
     await add(store, "second")
     await fail(store)
-    await store.notifications.drop("first", None)
+    await store.notifications.delete("first", None)
     await deliver(store)
     assert [run.payload["notification"] for run in await sent(store)] == ["second"]
-    await store.notifications.drop("second", None)
+    await store.notifications.delete("second", None)
     await fail(store)
     assert not (await store.signals.look()).signals
 

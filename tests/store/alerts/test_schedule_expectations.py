@@ -191,7 +191,7 @@ async def test_declared_again_it_changes_unless_a_person_set_it(store: Store, cl
     await edit(store, "s", every("1h"), expect={"success_every": "2h"})
     assert [one.expect for one in await store.expectations.list()] == [{"success_every": "2h"}]
     assert (await get_schedule(store)).definition.expect == expectations_of({"success_every": "2h"})
-    await store.expectations.set("schedule", "s", {"success_every": "3h"}, "anna")
+    await store.expectations.update("schedule", "s", {"success_every": "3h"}, "anna")
     definition = await definition_of(store, every("1h"), expect={"success_every": "4h"})
     await store.schedules.declare("s", definition, Change(note="declaration changed", actor="code", declared="x"))
     assert [(one.owner, one.expect) for one in await store.expectations.list()] == [("anna", {"success_every": "3h"})]

@@ -68,16 +68,16 @@ async def claim_limited(store: Store) -> None:
     await store.report([report_of(one, Outcome.SUCCEEDED) for one in claims])
 
 
-async def claim_needed(store: Store) -> None:
+async def claim_restricted(store: Store) -> None:
     met = MetRequirements((depths.NEED,))
     request = RestrictedRequest(WORKER.id, "worker", ("default",), KNOWN, LEASE_MICROS, FEW, PLAIN, met)
-    assert len((await store.claim_needed(request)).claims) == FEW
+    assert len((await store.claim_restricted(request)).claims) == FEW
 
 
 async def claim_replicas(store: Store) -> None:
     met = MetRequirements((), ("@worker",), ("*",))
     request = RestrictedRequest(WORKER.id, "worker", ("default",), KNOWN, LEASE_MICROS, FEW, PLAIN, met)
-    assert len((await store.claim_needed(request)).claims) == FEW
+    assert len((await store.claim_restricted(request)).claims) == FEW
 
 
 async def promote(store: Store) -> None:
@@ -116,7 +116,7 @@ async def prune(store: Store) -> None:
 
 OF_PLAIN_RUNS: tuple[Operation, ...] = (claim, report, enqueue)
 ALL: tuple[Operation, ...] = (
-    *OF_PLAIN_RUNS, claim_parts, claim_limited, claim_needed, claim_replicas, promote, reap, tidy, conduct, deliver,
+    *OF_PLAIN_RUNS, claim_parts, claim_limited, claim_restricted, claim_replicas, promote, reap, tidy, conduct, deliver,
     plan, prune,
 )  # fmt: skip
 

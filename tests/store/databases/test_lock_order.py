@@ -260,11 +260,11 @@ async def answer_of(act: Coroutine[Any, Any, Any]) -> Any:
 
 async def test_two_outsiders_end_the_same_run_otherwise(postgres_store: Store, meet: Meet) -> None:
     run_id, fence = await put_and_hand_over(postgres_store)
-    outside = postgres_store.outside
+    external = postgres_store.external
     failed = ExternalReport(Outcome.FAILED, error=RunError("Jam", "paper"), retry=False)
     answers = await meet(
-        ("lock_outside", lambda: _state(outside.finish(run_id, fence, ExternalReport(Outcome.SUCCEEDED)))),
-        ("lock_held", lambda: _state(outside.finish(run_id, fence, failed))),
+        ("lock_outside", lambda: _state(external.finish(run_id, fence, ExternalReport(Outcome.SUCCEEDED)))),
+        ("lock_held", lambda: _state(external.finish(run_id, fence, failed))),
     )
     state = await state_of(postgres_store, run_id)
     assert state in answers
@@ -281,7 +281,7 @@ async def test_an_outsider_ends_it_as_it_is_cancelled(postgres_store: Store, mee
     answers = await meet(
         (
             "lock_outside",
-            lambda: _state(postgres_store.outside.finish(run_id, fence, ExternalReport(Outcome.SUCCEEDED))),
+            lambda: _state(postgres_store.external.finish(run_id, fence, ExternalReport(Outcome.SUCCEEDED))),
         ),
         ("lock_lease", lambda: answer_of(postgres_store.cancel(run_id, None, "ann"))),
     )
@@ -296,7 +296,7 @@ async def test_an_outsider_ends_it_as_its_time_is_up(postgres_store: Store, cloc
     said, reaped = await meet(
         (
             "lock_outside",
-            lambda: _state(postgres_store.outside.finish(run_id, fence, ExternalReport(Outcome.SUCCEEDED))),
+            lambda: _state(postgres_store.external.finish(run_id, fence, ExternalReport(Outcome.SUCCEEDED))),
         ),
         ("lock_expired", lambda: postgres_store.reap(10)),
     )
@@ -310,7 +310,7 @@ async def test_it_is_handed_over_as_somebody_quick_ends_the_step(postgres_store:
     word = StepReport("approval", StepState.SUCCEEDED, "1")
     await meet(
         ("lock_leases", lambda: tell(postgres_store, held, Outcome.SNOOZED, wait=Wait(HOUR, "approval"))),
-        ("lock_held", lambda: answer_of(postgres_store.outside.step(held.run_id, held.fence, word))),
+        ("lock_held", lambda: answer_of(postgres_store.external.step(held.run_id, held.fence, word))),
     )
     assert await state_of(postgres_store, held.run_id) is RunState.QUEUED
 
@@ -328,7 +328,7 @@ async def test_it_is_handed_over_as_it_is_cancelled(postgres_store: Store, meet:
 async def test_a_trigger_and_the_drop_of_its_job(postgres_store: Store) -> None:
     """The drop waits for whoever has a cursor of the job, and finds the run that is made meanwhile."""
     store = postgres_store
-    job = await store.data_jobs.add(define_data_job("ping", "http", {"url": "https://example.com/"}), "api", None)
+    job = await store.data_jobs.create(define_data_job("ping", "http", {"url": "https://example.com/"}), "api", None)
     await store.schedules.create("s", await definition_of(store, job=job, enabled=False), "test")
     has, go = asyncio.Event(), asyncio.Event()
 
@@ -340,7 +340,7 @@ async def test_a_trigger_and_the_drop_of_its_job(postgres_store: Store) -> None:
         return made
 
     async def drop() -> None:
-        await store.data_jobs.drop("ping", None, force=True)
+        await store.data_jobs.delete("ping", None, force=True)
         await store.cancel_job("ping", None, None)
 
     triggering_it = asyncio.create_task(store.database.transact(trigger))
@@ -360,7 +360,7 @@ async def test_an_enqueue_under_a_limit_and_the_drop_of_its_job(postgres_store: 
     """The job comes before its limits: a drop plans what its schedule has due, and so comes to them after the job."""
     store = postgres_store
     options = {"url": "https://example.com/", "limit": {"max": 2, "when_full": "skip"}}
-    job = await store.data_jobs.add(define_data_job("ping", "http", options), "api", None)
+    job = await store.data_jobs.create(define_data_job("ping", "http", options), "api", None)
     await put(store, job)  # so that the limit is there
     run = replace(make(job), droppable=True)
 

@@ -37,8 +37,8 @@ UNIQUE = JobDefinition(name="unique", unique=Unique(on_conflict="replace"))
 OLDEST = JobDefinition(name="oldest", limits=(Limit(max=2, when_full="cancel_oldest"),))
 FULL = JobDefinition(name="full", limits=(Limit(max=2, when_full="skip"),))
 QUEUED = JobDefinition(name="queued", limits=(Limit(max=1),))
-OUTSIDE = JobDefinition(name="outside", kind="external", retry=RetryPolicy(3, Delays((5 * SECOND,))))
-JOBS = [WORK, CAREFUL, UNIQUE, OLDEST, FULL, QUEUED, OUTSIDE]
+EXTERNAL = JobDefinition(name="outside", kind="external", retry=RetryPolicy(3, Delays((5 * SECOND,))))
+JOBS = [WORK, CAREFUL, UNIQUE, OLDEST, FULL, QUEUED, EXTERNAL]
 
 _IN_OTHER_PLACES_THAN_ONE = """
 select r.id from rota_run r
@@ -124,14 +124,14 @@ class Lives:
         ending = ExternalReport(outcome, result="1", error=ERROR if outcome is Outcome.FAILED else None)
         for held in self.held and self.chance.sample(self.held, 1):
             with contextlib.suppress(Conflict):
-                await self.store.outside.finish(held.run_id, held.fence, ending)
+                await self.store.external.finish(held.run_id, held.fence, ending)
 
     async def say_outside(self) -> None:
         word = StepReport("approval", self.chance.choice([StepState.RUNNING, StepState.SUCCEEDED]), "2")
         for held in self.held and self.chance.sample(self.held, 1):
             with contextlib.suppress(Conflict):
-                await self.store.outside.progress(held.run_id, held.fence, 30_000_000, 50, "half")
-                await self.store.outside.step(held.run_id, held.fence, word)
+                await self.store.external.progress(held.run_id, held.fence, 30_000_000, 50, "half")
+                await self.store.external.step(held.run_id, held.fence, word)
 
     async def cancel(self) -> None:
         run_id = self.chance.choice([*self.trails] or [""])

@@ -39,7 +39,7 @@ async def rows(store: Store, sql: str) -> list[Row]:
 
 
 async def quota(store: Store, id: str = "", **what: Any) -> None:
-    await store.quotas.put("tenant", id, quota_of(**what), "ann")
+    await store.quotas.update("tenant", id, quota_of(**what), "ann")
 
 
 async def held(store: Store, slots: int = 100) -> list[Claim]:
@@ -95,7 +95,7 @@ async def test_one_scope_has_its_own(store: Store) -> None:
         await put(store, scope=scope)
     first = await held(store)
     assert sorted(one.scope_id for one in first) == ["a", "b", "b", "b"]
-    assert await store.quotas.drop("tenant", "b")
+    assert await store.quotas.delete("tenant", "b")
     await finish_all(store, first)
     second = await held(store)
     assert sorted(one.scope_id for one in second) == ["a", "b"]
@@ -180,8 +180,8 @@ async def test_dropped_it_frees_its_runs(store: Store, clock: ManualClock) -> No
     (one,) = await held(store)
     kept = [await put(store, limited, scope=A) for _ in range(2)]
     later = await put(store, scope=A, delay="10s")
-    assert await store.quotas.drop("tenant", "")
-    assert not await store.quotas.drop("tenant", "")
+    assert await store.quotas.delete("tenant", "")
+    assert not await store.quotas.delete("tenant", "")
     assert len(await claim(store, known=KNOWN)) == 2
     assert ids(await held(store)) == kept
     clock.advance(10 * SECOND)
@@ -224,11 +224,11 @@ async def test_under_narrower_limits(store: Store) -> None:
 
 
 async def test_what_a_person_set_a_deploy_does_not_change(store: Store) -> None:
-    await store.quotas.put("tenant", "", quota_of(max_concurrency=1), "code")
-    await store.quotas.put("tenant", "", quota_of(max_concurrency=2), "code")
+    await store.quotas.update("tenant", "", quota_of(max_concurrency=1), "code")
+    await store.quotas.update("tenant", "", quota_of(max_concurrency=2), "code")
     assert [one.max_concurrency for one in await store.quotas.list()] == [2]
     await quota(store, max_concurrency=7)
-    await store.quotas.put("tenant", "", quota_of(max_concurrency=2), "code")
+    await store.quotas.update("tenant", "", quota_of(max_concurrency=2), "code")
     (one,) = await store.quotas.list()
     assert (one.max_concurrency, one.owner, one.id) == (7, "ann", None)
 
@@ -282,8 +282,8 @@ async def test_whoever_asks_again_does_what_the_first_did_not_come_to(
     assert len(one) == 1
     with monkeypatch.context() as dying:
         dying.setattr(type(store.quotas), "_settle", nothing)
-        assert await store.quotas.drop("tenant", "")
-    assert not await store.quotas.drop("tenant", "")
+        assert await store.quotas.delete("tenant", "")
+    assert not await store.quotas.delete("tenant", "")
     assert len(await claim(store)) == 2
     await finish_all(store, one)
 

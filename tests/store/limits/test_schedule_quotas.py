@@ -21,7 +21,7 @@ def clock() -> ManualClock:
 
 
 async def test_no_more_at_once(store: Store, clock: ManualClock) -> None:
-    await store.quotas.put("tenant", "", quota_of(max_concurrency=1), "ann")
+    await store.quotas.update("tenant", "", quota_of(max_concurrency=1), "ann")
     await make_schedule(store, scopes=SCOPES, overlap="allow")
     for _ in range(2):
         clock.advance(minutes(1))
@@ -35,7 +35,7 @@ async def test_no_more_at_once(store: Store, clock: ManualClock) -> None:
 
 
 async def test_too_many_that_wait_are_skipped(store: Store, clock: ManualClock) -> None:
-    await store.quotas.put("tenant", "a", quota_of(max_concurrency=1, max_queued=1), "ann")
+    await store.quotas.update("tenant", "a", quota_of(max_concurrency=1, max_queued=1), "ann")
     await make_schedule(store, scopes=SCOPES, overlap="allow", catch_up="all")
     clock.advance(minutes(3))
     for _ in range(4):
@@ -49,7 +49,7 @@ async def test_too_many_that_wait_are_skipped(store: Store, clock: ManualClock) 
 
 async def test_a_trigger_by_hand_is_refused(store: Store) -> None:
     await make_schedule(store, scopes=SCOPES[:1], overlap="allow")
-    await store.quotas.put("tenant", "", quota_of(max_queued=1), "ann")
+    await store.quotas.update("tenant", "", quota_of(max_queued=1), "ann")
     await store.schedules.trigger("s", None, force=False)
     with pytest.raises(NotTriggered, match="quota:tenant/a"):
         await store.schedules.trigger("s", None, force=True)
@@ -60,7 +60,7 @@ async def test_backfilled_runs(store: Store, clock: ManualClock) -> None:
     clock.advance(minutes(10))
     await plan(store)
     await claim(store)
-    await store.quotas.put("tenant", "", quota_of(rate=(2, "1m")), "ann")
+    await store.quotas.update("tenant", "", quota_of(rate=(2, "1m")), "ann")
     now = clock.micros()
     await store.ledger.backfill("s", Order(now - 5 * 60_000_000, now - 60_000_000, concurrency=10))
     assert len(await claim_limited(store)) == 4

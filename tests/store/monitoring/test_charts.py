@@ -13,9 +13,9 @@ ONE, TWO = Counted(runs={"succeeded": 1}), Counted(runs={"succeeded": 2})
 
 async def test_minutes_of_all_processes(store: Store, clock: ManualClock) -> None:
     minute = clock.micros() // MINUTE * MINUTE
-    await store.insight.record("a", {(60, minute - MINUTE): ONE, (3_600, minute // HOUR * HOUR): TWO})
-    await store.insight.record("b", {(60, minute - MINUTE): TWO, (60, minute - HOUR): ONE})
-    await store.insight.record("b", {(60, minute - MINUTE): TWO})
+    await store.monitoring.record("a", {(60, minute - MINUTE): ONE, (3_600, minute // HOUR * HOUR): TWO})
+    await store.monitoring.record("b", {(60, minute - MINUTE): TWO, (60, minute - HOUR): ONE})
+    await store.monitoring.record("b", {(60, minute - MINUTE): TWO})
     found = await MonitoringClient(store, Config()).series(instant(minute - 2 * HOUR), step="2m")
     told = {bucket.at: bucket.runs["succeeded"] for bucket in found.buckets if bucket.runs}
     assert sorted(told.values()) == [1, 3]
@@ -24,15 +24,15 @@ async def test_minutes_of_all_processes(store: Store, clock: ManualClock) -> Non
 
 async def test_hours_where_steps_are_hours(store: Store, clock: ManualClock) -> None:
     hour = clock.micros() // HOUR * HOUR
-    await store.insight.record("a", {(60, hour): ONE, (3_600, hour): TWO, (3_600, hour - HOUR): ONE})
+    await store.monitoring.record("a", {(60, hour): ONE, (3_600, hour): TWO, (3_600, hour - HOUR): ONE})
     found = await MonitoringClient(store, Config()).series(step="1h")
     assert [bucket.runs for bucket in found.buckets[-2:]] == [{"succeeded": 1}, {"succeeded": 2}]
     assert len(found.buckets) == 25
 
 
 async def test_how_full_it_was(store: Store, clock: ManualClock) -> None:
-    assert await store.insight.measure(clock.micros())
-    assert not await store.insight.measure(clock.micros())
+    assert await store.monitoring.measure(clock.micros())
+    assert not await store.monitoring.measure(clock.micros())
     found = await MonitoringClient(store, Config()).series()
     assert [bucket.queued for bucket in found.buckets][-1] == 0
 

@@ -31,7 +31,7 @@ async def test_faults_are_grouped_with_what_the_newest_says(store: Store, clock:
     await tell(store, await put_and_claim(store), Outcome.SUCCEEDED)
     await tell(store, await put_and_claim(store), Outcome.CANCELLED)
     clock.advance(SECOND)
-    found = await ErrorGroupsClient(store).groups()
+    found = await ErrorGroupsClient(store).list()
     assert not found.truncated
     assert [(one.last_run_id, one.count, one.type, one.message) for one in found.items] == [
         (other, 1, "ValueError", "quite another"),
@@ -39,8 +39,8 @@ async def test_faults_are_grouped_with_what_the_newest_says(store: Store, clock:
     ]
     assert found.items[1].states == {"failed": 1, "timed_out": 1}
     assert found.items[1].last_at - found.items[1].first_at == SECOND
-    assert len((await ErrorGroupsClient(store).groups(limit=1)).items) == 1
-    assert (await ErrorGroupsClient(store).groups(limit=1)).truncated
+    assert len((await ErrorGroupsClient(store).list(limit=1)).items) == 1
+    assert (await ErrorGroupsClient(store).list(limit=1)).truncated
 
 
 async def test_only_of_the_time_the_job_and_the_scope_asked_for(store: Store, clock: ManualClock) -> None:
@@ -50,10 +50,10 @@ async def test_only_of_the_time_the_job_and_the_scope_asked_for(store: Store, cl
     clock.advance(SECOND)
 
     async def found(**wanted: Any) -> list[str]:
-        return [one.last_run_id for one in (await ErrorGroupsClient(store).groups(**wanted)).items]
+        return [one.last_run_id for one in (await ErrorGroupsClient(store).list(**wanted)).items]
 
     assert await found() == [mine]
-    assert (await ErrorGroupsClient(store).groups()).items[0].count == 1
+    assert (await ErrorGroupsClient(store).list()).items[0].count == 1
     assert await found(job="work") == [mine]
     assert await found(job="other") == []
     assert await found(scope=("account", "42")) == [mine]
@@ -65,9 +65,9 @@ async def test_more_than_can_be_looked_at(store: Store, clock: ManualClock) -> N
     runs = [await failed(store) for _ in range(4)]
     clock.advance(SECOND)
     until = await store.now()
-    some, truncated = await store.faults.between(since, until, None, None, most=3)
+    some, truncated = await store.error_groups.between(since, until, None, None, most=3)
     assert (sorted(fault.run_id for fault in some), truncated) == (runs[1:], True)
-    everything, truncated = await store.faults.between(since, until, None, None, most=4)
+    everything, truncated = await store.error_groups.between(since, until, None, None, most=4)
     assert (len(everything), truncated) == (4, False)
 
 
@@ -78,7 +78,7 @@ async def test_an_old_run_that_ended_late_may_be_left_out(store: Store, clock: M
     clock.advance(timedelta(days=3))
     since = await store.now()
     await tell(store, old, Outcome.FAILED)
-    assert await store.faults.between(since, since + 1, None, None, most=3) == ([], True)
+    assert await store.error_groups.between(since, since + 1, None, None, most=3) == ([], True)
 
 
 async def test_faults_of_others_do_not_push_out_those_of_a_scope(store: Store, clock: ManualClock) -> None:
@@ -88,7 +88,7 @@ async def test_faults_of_others_do_not_push_out_those_of_a_scope(store: Store, c
         await failed(store, scope=("account", "43"))
     clock.advance(SECOND)
     since, until = clock.micros() - 1_000_000_000, clock.micros()
-    found, truncated = await store.faults.between(since, until, None, own, most=3)
+    found, truncated = await store.error_groups.between(since, until, None, own, most=3)
     assert ([fault.run_id for fault in found], truncated) == (mine[::-1], False)
-    found, truncated = await store.faults.between(since, until, None, own, most=1)
+    found, truncated = await store.error_groups.between(since, until, None, own, most=1)
     assert ([fault.run_id for fault in found], truncated) == (mine[1:], True)

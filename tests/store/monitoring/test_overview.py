@@ -102,7 +102,7 @@ async def test_the_oldest_of_each_queue(store: Store, clock: ManualClock) -> Non
     await put(store)
     await put(store, queue="mail")
     later = instant(clock.micros())
-    assert await store.insight.oldest_queued() == {"default": began, "mail": later}
+    assert await store.monitoring.oldest_queued() == {"default": began, "mail": later}
 
 
 async def test_pauses_with_a_backlog(store: Store, clock: ManualClock) -> None:
@@ -167,12 +167,12 @@ async def test_the_last_day_by_whole_hours_and_what_is_before(store: Store, cloc
 
 
 async def test_an_answer_serves_everybody_for_a_while(store: Store, clock: ManualClock) -> None:
-    insight = MonitoringClient(store, Config())
-    first = await insight.overview()
+    monitoring = MonitoringClient(store, Config())
+    first = await monitoring.overview()
     await put(store)
-    assert await insight.overview() is first
+    assert await monitoring.overview() is first
     clock.advance(timedelta(seconds=2))
-    assert (await insight.overview()).live.queued == 1
+    assert (await monitoring.overview()).live.queued == 1
 
 
 async def test_what_is_asked_is_found_by_indexes(store: Store) -> None:
@@ -189,13 +189,13 @@ async def test_what_is_asked_is_found_by_indexes(store: Store) -> None:
 
 
 async def test_since_when_the_oldest_of_each_queue_waits(store: Store, clock: ManualClock) -> None:
-    insight = MonitoringClient(store, Config())
+    monitoring = MonitoringClient(store, Config())
     first = clock.micros()
     await put(store)
     await put(store, queue="mail")
     clock.advance(timedelta(minutes=1))
     await put(store)
     await put(store, queue="later", delay="1m")
-    assert await insight.oldest_queued() == {"default": instant(first), "mail": instant(first)}
+    assert await monitoring.oldest_queued() == {"default": instant(first), "mail": instant(first)}
     await claim(store, 1)
-    assert await insight.oldest_queued() == {"default": instant(first + MINUTE), "mail": instant(first)}
+    assert await monitoring.oldest_queued() == {"default": instant(first + MINUTE), "mail": instant(first)}

@@ -34,7 +34,7 @@ async def test_the_last_runs_of_several_schedules(store: Store, clock: ManualClo
     await make_schedule(store, "b", every("2m"))
     await live(store, clock, 4)
     await put(store)
-    found = await store.insight.recent(["a", "b", "missing"], 3)
+    found = await store.monitoring.recent(["a", "b", "missing"], 3)
     assert {name: len(one.recent) for name, one in found.items()} == {"a": 3, "b": 2}
     times = [one.plan_time for one in found["a"].recent]
     assert times == sorted(times)
@@ -46,7 +46,7 @@ async def test_lateness_is_that_of_the_first_attempt(store: Store, clock: Manual
     await make_schedule(store, "s", every("1m"), delay="5s")
     clock.advance(minutes(1) + timedelta(seconds=6))
     await plan(store)
-    due = (await store.insight.recent(["s"], 1))["s"].recent[0].plan_time + timedelta(seconds=5)
+    due = (await store.monitoring.recent(["s"], 1))["s"].recent[0].plan_time + timedelta(seconds=5)
     (one,) = await claim(store)
     began = clock.micros() + 250_000
     clock.advance(HALF)
@@ -57,7 +57,7 @@ async def test_lateness_is_that_of_the_first_attempt(store: Store, clock: Manual
     (again,) = await claim(store)
     clock.advance(HALF)
     await finish(store, again)
-    (told,) = (await store.insight.recent(["s"], 5))["s"].recent
+    (told,) = (await store.monitoring.recent(["s"], 5))["s"].recent
     assert told.lateness_ms == lateness
 
 
@@ -65,18 +65,18 @@ async def test_live_runs_are_told_as_they_are(store: Store, clock: ManualClock) 
     await make_schedule(store, "s", every("1m"))
     clock.advance(minutes(1))
     await plan(store)
-    assert (await store.insight.recent(["s"], 5))["s"].recent[0].state is RunState.QUEUED
+    assert (await store.monitoring.recent(["s"], 5))["s"].recent[0].state is RunState.QUEUED
     await claim(store)
     clock.advance(minutes(1))
     await plan(store)
-    states = [one.state for one in (await store.insight.recent(["s"], 5))["s"].recent]
+    states = [one.state for one in (await store.monitoring.recent(["s"], 5))["s"].recent]
     assert states == [RunState.RUNNING, RunState.SKIPPED]
 
 
 async def test_what_was_triggered_by_hand_is_not_among_them(store: Store, clock: ManualClock) -> None:
     await make_schedule(store, "s", every("1m"))
     await store.schedules.trigger("s", None, force=True)
-    assert (await store.insight.recent(["s"], 5))["s"].recent == []
+    assert (await store.monitoring.recent(["s"], 5))["s"].recent == []
 
 
 async def test_scopes_are_merged_by_plan_time(
@@ -87,12 +87,12 @@ async def test_scopes_are_merged_by_plan_time(
     for _ in range(3):
         clock.advance(minutes(1))
         await plan(store, tenants=(Scope("t", "8"), Scope("t", "9")))
-    found = await store.insight.recent(["s", "p"], 4)
+    found = await store.monitoring.recent(["s", "p"], 4)
     for one in found.values():
         assert len({run.plan_time for run in one.recent}) == 2
         assert len(one.recent) == 4
     monkeypatch.setattr("rota.store.monitoring.recent_runs.MOST_SCOPES", 1)
-    found = await store.insight.recent(["s", "p"], 4)
+    found = await store.monitoring.recent(["s", "p"], 4)
     assert [len(one.recent) for one in found.values()] == [3, 3]
 
 
@@ -107,7 +107,7 @@ async def test_no_more_is_read_than_was_allowed(
     await plan(store, tenants=tuple(Scope("t", str(place)) for place in range(5)))
 
     async def counts() -> list[int]:
-        found = await store.insight.recent(["s", "p", "q", "plain"], 5)
+        found = await store.monitoring.recent(["s", "p", "q", "plain"], 5)
         return [len(found[name].recent) for name in ("s", "p", "q", "plain")]
 
     assert await counts() == [3, 5, 5, 1]
@@ -141,7 +141,7 @@ async def test_scopes_of_many_schedules_are_one_question(
         return await original(self, body, *rest, **more)
 
     monkeypatch.setattr(type(store.database), "read", reading)
-    found = await store.insight.recent([f"p{place}" for place in range(4)], 5)
+    found = await store.monitoring.recent([f"p{place}" for place in range(4)], 5)
     assert [len(one.recent) for one in found.values()] == [2, 2, 2, 2]
     assert asked == ["definitions_by_name", "some_scopes", "recent_runs"]
 

@@ -62,10 +62,10 @@ async def test_only_what_went_on_in_that_time(store: Store, clock: ManualClock) 
         assert await tell(store, held, Outcome.SUCCEEDED, busy=10_000_000)
         clock.advance(minutes(10))
     now = clock.micros()
-    insight = MonitoringClient(store, Config())
-    (lane,) = (await insight.timeline(instant(now - 1_209_000_000), instant(now - 600_000_000), by="job")).lanes
+    monitoring = MonitoringClient(store, Config())
+    (lane,) = (await monitoring.timeline(instant(now - 1_209_000_000), instant(now - 600_000_000), by="job")).lanes
     assert len(lane.attempts) == 1
-    assert (await insight.timeline(instant(now - 500_000_000), by="job")).lanes == []
+    assert (await monitoring.timeline(instant(now - 500_000_000), by="job")).lanes == []
 
 
 async def test_schedules_and_what_is_to_come(store: Store, clock: ManualClock) -> None:
@@ -97,13 +97,13 @@ async def test_not_all_are_looked_at(store: Store, clock: ManualClock, monkeypat
         held = await put_and_claim(store)
         clock.advance(LATER)
         assert await tell(store, held, Outcome.SUCCEEDED)
-    insight = MonitoringClient(store, Config())
-    cut = await insight.timeline(by="job", limit=3)
+    monitoring = MonitoringClient(store, Config())
+    cut = await monitoring.timeline(by="job", limit=3)
     assert (len(cut.lanes[0].attempts), cut.truncated) == (3, True)
-    whole = await insight.timeline(by="job", limit=4)
+    whole = await monitoring.timeline(by="job", limit=4)
     assert (len(whole.lanes[0].attempts), whole.truncated) == (4, False)
     monkeypatch.setattr("rota.store.monitoring.timeline.LOOKED_AT", 2)
-    some = await insight.timeline(by="job")
+    some = await monitoring.timeline(by="job")
     assert (len(some.lanes[0].attempts), some.truncated) == (2, True)
 
 

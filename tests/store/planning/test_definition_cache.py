@@ -168,7 +168,7 @@ async def test_what_a_change_that_was_taken_back_said_is_forgotten(store: Store,
     async def changed_and_planned(tx: Tx) -> None:
         await payload(tx, 2, store)
         clock.advance(minutes(1))
-        assert (await plan_due(tx, 10, {}, store.new_id, store.schedules._sayings)).runs == 1
+        assert (await plan_due(tx, 10, {}, store.new_id, store.schedules._definitions)).runs == 1
         clock.advance(-minutes(1))
         raise Undone("nothing was wrong")
 
@@ -208,7 +208,7 @@ async def test_reading_ahead_bears_what_cannot_be_planned(store: Store, clock: M
     breaking = f"update rota_schedule set revision = revision + 1, definition = {broken} where name = 'odd'"
     await store.database.transact(lambda tx: tx.fetch_sql(breaking))
     assert not await store.schedules.read_ahead(LATE, 100)
-    assert len(store.schedules._sayings) == 2
+    assert len(store.schedules._definitions) == 2
 
 
 async def test_what_cannot_be_read_is_in_nobodys_way(store: Store, clock: ManualClock) -> None:
@@ -252,7 +252,7 @@ async def test_what_is_forgotten_while_others_are_read_is_planned_all_the_same(
 
     async def forgetting(*asked: Any) -> Any:
         read = await read_unknown(*asked)
-        store.schedules._sayings.clear()
+        store.schedules._definitions.clear()
         return read
 
     monkeypatch.setattr(due, "read_unknown", forgetting)
@@ -283,7 +283,7 @@ async def test_what_was_read_ahead_is_kept_though_the_writer_is_busy(sqlite_stor
         writing = asyncio.create_task(sqlite_store.database.transact(lambda tx: tx.fetch("now")))
         await asyncio.sleep(0)
         reading = asyncio.create_task(sqlite_store.schedules.read_ahead(LATE, 10))
-        await until(lambda: len(sqlite_store.schedules._sayings) == 1)
+        await until(lambda: len(sqlite_store.schedules._definitions) == 1)
         assert not writing.done()
     await writing
     assert not await reading

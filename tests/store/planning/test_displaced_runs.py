@@ -308,7 +308,7 @@ async def test_what_is_replaced_comes_under_the_limits_of_what_replaces_it(
 ) -> None:
     """Of a key in the payload of the new run and its scope, of its schedule, and of the quota of its scope."""
     tenant = ("tenant", "a")
-    await store.quotas.put(*tenant, quota_of(max_concurrency=9), "ann")
+    await store.quotas.update(*tenant, quota_of(max_concurrency=9), "ann")
     job = JobDefinition(
         name="work",
         unique=Unique(("page",), on_conflict="replace"),

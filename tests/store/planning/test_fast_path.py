@@ -92,7 +92,7 @@ def clock() -> ManualClock:
 
 
 async def _make_all(store: Store) -> None:
-    await store.quotas.put("account", "held", quota_of(max_concurrency=1), "ann")
+    await store.quotas.update("account", "held", quota_of(max_concurrency=1), "ann")
     for name, options in (ORDINARY | OTHERS).items():
         given = {"trigger": every("1m"), **options}
         await make_schedule(store, name, given.pop("trigger"), job=JOBS[given.pop("job", "work")], **given)

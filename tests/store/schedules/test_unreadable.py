@@ -38,13 +38,13 @@ async def written_by_a_newer_one(store: Store, what: str) -> None:
 @pytest.mark.parametrize("what", NEWER)
 async def test_the_others_are_shown(store: Store, clock: ManualClock, what: str) -> None:
     await written_by_a_newer_one(store, what)
-    insight = MonitoringClient(store, Config())
-    assert "good" in [fire.schedule for fire in (await insight.overview()).next_fires]
+    monitoring = MonitoringClient(store, Config())
+    assert "good" in [fire.schedule for fire in (await monitoring.overview()).next_fires]
     until = instant(clock.micros()) + timedelta(minutes=5)
-    coming = {lane.name: len(lane.coming) for lane in (await insight.timeline(None, until, by="schedule")).lanes}
+    coming = {lane.name: len(lane.coming) for lane in (await monitoring.timeline(None, until, by="schedule")).lanes}
     assert coming["good"] == 5
     assert coming.get("a-odd", 0) == (1 if NEWER[what][1] else 0), "the next one is known without its rule"
-    assert "good" in await store.insight.recent(["a-odd", "good", "z-odd"], 5)
+    assert "good" in await store.monitoring.recent(["a-odd", "good", "z-odd"], 5)
 
 
 async def test_they_are_left_out_of_lists_page_by_page(store: Store) -> None:

@@ -49,9 +49,9 @@ async def test_an_app_uses_the_harness_inside_and_its_own_database_outside(tmp_p
         assert {ran.result for ran in await adrain(app)} == {"hello Ada", "hello Bob"}
         assert await harness.state(blocking) is RunState.SUCCEEDED
     assert not (tmp_path / "own.db").exists()
-    outside = await greet.aenqueue(name="Eve")
+    external = await greet.aenqueue(name="Eve")
     assert (tmp_path / "own.db").exists()
-    assert (await (await app.connect()).get(outside.id)).state is RunState.QUEUED
+    assert (await (await app.connect()).get(external.id)).state is RunState.QUEUED
     await app.aclose()
 
 

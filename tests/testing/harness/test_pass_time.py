@@ -72,7 +72,7 @@ async def test_what_follows_its_own_end_and_what_waits_for_nobody(app: Rota) -> 
 
     @app.job(max_attempts=1)
     def ask(ctx: SyncContext) -> None:
-        ctx.wait_for_outside("10m")
+        ctx.wait_for_external("10m")
 
     app.schedule("polls", poll, after("20m"))
     async with Harness(app) as harness:

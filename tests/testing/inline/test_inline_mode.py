@@ -195,7 +195,7 @@ def test_runs_that_follow_others_are_called_after_them_or_not_at_all(app: Rota) 
 def test_a_handler_that_hands_over_ends_there(app: Rota) -> None:
     @app.job
     def ask(ctx: SyncContext) -> None:
-        ctx.wait_for_outside("1h", step="approval")
+        ctx.wait_for_external("1h", step="approval")
 
     with inline(app) as inlined:
         ask.enqueue()

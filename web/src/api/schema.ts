@@ -337,7 +337,7 @@ export interface FailBody {
 }
 
 /** Faults of one job that are the same. `type` and `message` are those of the newest; `states` how many ended in which; `histogram` how many in each of 24 equal parts of the time asked for. Errors from before there were fingerprints have none, and are one group. */
-export interface FaultGroup {
+export interface ErrorGroup {
   fingerprint: string | null;
   job: string;
   type: string | null;
@@ -351,8 +351,8 @@ export interface FaultGroup {
 }
 
 /** The one that was seen last comes first. `truncated`: there were more faults than are looked at. */
-export interface FaultGroups {
-  items: FaultGroup[];
+export interface ErrorGroups {
+  items: ErrorGroup[];
   since: string;
   until: string;
   truncated: boolean;

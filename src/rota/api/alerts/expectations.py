@@ -69,14 +69,14 @@ async def _set(request: Request, unless_given: dict[str, None]) -> Response:
     given: dict[str, Any] = given_in(shaped(await json_body(request), ExpectationBody))
     client = await client_of(request)
     wanted = {**unless_given, **given}
-    return answer(await client.expectations.set(*_whose(request), actor=identity_of(request).actor, **wanted))
+    return answer(await client.expectations.update(*_whose(request), actor=identity_of(request).actor, **wanted))
 
 
 @operation(Role.ADMIN, status=204)
 async def delete_expectation(request: Request) -> Response:
     """Expect nothing any more; breaches end."""
     client = await client_of(request)
-    if not await client.expectations.drop(*_whose(request), actor=identity_of(request).actor):
+    if not await client.expectations.delete(*_whose(request), actor=identity_of(request).actor):
         raise NotExpected(*_whose(request))
     return Response(status_code=204)
 

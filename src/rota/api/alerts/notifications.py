@@ -75,7 +75,7 @@ async def create_notification(request: Request) -> Response:
     body = shaped(await json_body(request), NotificationBody)
     given = {option: value for option, value in msgspec.structs.asdict(body).items() if value is not None}
     client = await client_of(request)
-    made = await client.notifications.add(
+    made = await client.notifications.create(
         **given, owner=asked(request, OwnerQuery).owner, actor=identity_of(request).actor
     )
     return answer(made, 201, {"location": at(f"/api/v1/notifications/{quote(made.name, safe='')}")})
@@ -93,14 +93,14 @@ async def change_notification(request: Request) -> Response:
     changes = given_in(shaped(await json_body(request), NotificationChanges))
     client = await client_of(request)
     name, actor = request.path_params["name"], identity_of(request).actor
-    return answer(await client.notifications.change(name, actor=actor, **changes))
+    return answer(await client.notifications.update(name, actor=actor, **changes))
 
 
 @operation(Role.ADMIN, status=204)
 async def delete_notification(request: Request) -> Response:
     """Drop a notification; what is enqueued already fails."""
     client = await client_of(request)
-    await client.notifications.drop(request.path_params["name"], actor=identity_of(request).actor)
+    await client.notifications.delete(request.path_params["name"], actor=identity_of(request).actor)
     return Response(status_code=204)
 
 

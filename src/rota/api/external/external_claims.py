@@ -71,7 +71,7 @@ async def claim_runs(request: Request) -> Response:
     with streams.one_more(identity_of(request).actor) if patience else nullcontext():
         found = await _found(request, client, body, patience)
     if found and await request.is_disconnected():
-        await client.outside.hand_back(found)
+        await client.external.hand_back(found)
     return answer(ClaimedRuns(found))
 
 
@@ -81,7 +81,7 @@ async def _found(request: Request, client: Client, body: ClaimBody, patience: fl
     until, held = clock() + patience, body.held
     while True:
         left = max(0.0, until - clock())
-        found = await client.outside.claim(
+        found = await client.external.claim(
             body.worker,
             queues=body.queues,
             jobs=body.jobs,

@@ -51,7 +51,7 @@ class StepBody(FenceBody, kw_only=True):
 class LineBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     text: str
     level: str = "info"
-    logger: str = "outside"
+    logger: str = "external"
 
 
 class LogsBody(FenceBody, kw_only=True):
@@ -85,16 +85,16 @@ class StepStateAnswer(msgspec.Struct):
     state: StepState
 
 
-async def _outside(request: Request) -> tuple[ExternalClient, str]:
-    return (await client_of(request)).outside, request.path_params["id"]
+async def _external(request: Request) -> tuple[ExternalClient, str]:
+    return (await client_of(request)).external, request.path_params["id"]
 
 
 @operation(Role.WORKER, body=FenceBody, answers=Heartbeat, takes={"fence": 1}, gives=_HEARD)
 async def beat(request: Request) -> Response:
     """Renew the lease; `cancelling` says that the run is to stop."""
     body = shaped(await json_body(request), FenceBody)
-    outside, run_id = await _outside(request)
-    return answer(await outside.heartbeat(run_id, body.fence))
+    external, run_id = await _external(request)
+    return answer(await external.heartbeat(run_id, body.fence))
 
 
 @operation(
@@ -107,8 +107,8 @@ async def beat(request: Request) -> Response:
 async def tell_progress(request: Request) -> Response:
     """Say how far it is; also a heartbeat."""
     body = shaped(await json_body(request), ProgressBody)
-    outside, run_id = await _outside(request)
-    return answer(await outside.progress(run_id, body.fence, body.percentage, body.summary))
+    external, run_id = await _external(request)
+    return answer(await external.progress(run_id, body.fence, body.percentage, body.summary))
 
 
 @operation(
@@ -121,10 +121,10 @@ async def tell_progress(request: Request) -> Response:
 async def record_step(request: Request) -> Response:
     """Record what became of a step; one recorded as done stays done."""
     body = shaped(await json_body(request), StepBody)
-    outside, run_id = await _outside(request)
+    external, run_id = await _external(request)
     error = _error(body.error)
     return answer(
-        StepStateAnswer(await outside.step(run_id, body.fence, body.id, body.state, result=body.result, error=error))
+        StepStateAnswer(await external.step(run_id, body.fence, body.id, body.state, result=body.result, error=error))
     )
 
 
@@ -132,9 +132,9 @@ async def record_step(request: Request) -> Response:
 async def add_lines(request: Request) -> Response:
     """Add lines to the log of a run."""
     body = shaped(await json_body(request), LogsBody)
-    outside, run_id = await _outside(request)
+    external, run_id = await _external(request)
     lines = [line if isinstance(line, str) else msgspec.structs.asdict(line) for line in body.lines]
-    await outside.logs(run_id, body.fence, lines, no=body.no)
+    await external.logs(run_id, body.fence, lines, no=body.no)
     return Response(status_code=204)
 
 
@@ -148,8 +148,8 @@ async def add_lines(request: Request) -> Response:
 async def complete_run(request: Request) -> Response:
     """It is done; of a run that waits for a step, that step. Said again, it gets the first answer."""
     body = shaped(await json_body(request), CompleteBody)
-    outside, run_id = await _outside(request)
-    return answer(RunStateAnswer(await outside.complete(run_id, body.fence, body.result)))
+    external, run_id = await _external(request)
+    return answer(RunStateAnswer(await external.complete(run_id, body.fence, body.result)))
 
 
 @operation(
@@ -162,18 +162,18 @@ async def complete_run(request: Request) -> Response:
 async def fail_run(request: Request) -> Response:
     """It went wrong. Said again, it gets the first answer."""
     body = shaped(await json_body(request), FailBody)
-    outside, run_id = await _outside(request)
+    external, run_id = await _external(request)
     error = _error(body.error)
     assert error is not None
-    return answer(RunStateAnswer(await outside.fail(run_id, body.fence, error, retry=body.retry, after=body.after)))
+    return answer(RunStateAnswer(await external.fail(run_id, body.fence, error, retry=body.retry, after=body.after)))
 
 
 @operation(Role.WORKER, body=FenceBody, answers=RunStateAnswer, takes={"fence": 1}, gives={"state": "cancelled"})
 async def stopped_run(request: Request) -> Response:
     """It has stopped, because it was asked to."""
     body = shaped(await json_body(request), FenceBody)
-    outside, run_id = await _outside(request)
-    return answer(RunStateAnswer(await outside.cancelled(run_id, body.fence)))
+    external, run_id = await _external(request)
+    return answer(RunStateAnswer(await external.cancelled(run_id, body.fence)))
 
 
 def _error(given: str | ErrorBody | None) -> str | dict[str, Any] | None:

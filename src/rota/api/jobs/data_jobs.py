@@ -75,7 +75,9 @@ async def create_job(request: Request) -> Response:
     owner = asked(request, OwnerQuery).owner
     run = (body.payload or {}) if runs_at_once(body) else None
     with payload_at("$.schedule.payload" if parsed is not None and body.payload is None else "$.payload"):
-        made = await client.data_jobs.make(body.name, kind, options, schedule=parsed, run=run, owner=owner, actor=actor)
+        made = await client.data_jobs.create_with(
+            body.name, kind, options, schedule=parsed, run=run, owner=owner, actor=actor
+        )
     schedule = None if parsed is None else view(await client.schedules.get(parsed.name), now=await client.time())
     first = None if made.run is None else await client.get(made.run.id)
     return await answered(client, made.job, 201 if made.new else 200, schedule=schedule, run=first)
@@ -107,14 +109,14 @@ async def put_job(request: Request) -> Response:
     client, actor = await client_of(request), identity_of(request).actor
     if not await _is_there(client, name):
         require_revision(request, None)
-        return await answered(client, await client.data_jobs.add(name, kind, actor=actor, **options), 201)
+        return await answered(client, await client.data_jobs.create(name, kind, actor=actor, **options), 201)
     old = await client.job(name)
     require_revision(request, old.version)
     if request.headers.get("if-none-match") == "*":
         raise Conflict(f"there is a job {name!r} already")
     _require_kind(old, kind)
     wanted = {**all_options(kind), **options}
-    changed = await client.data_jobs.change(name, actor=actor, expected=_expected(request, old), **wanted)
+    changed = await client.data_jobs.update(name, actor=actor, expected=_expected(request, old), **wanted)
     return await answered(client, changed)
 
 
@@ -130,7 +132,7 @@ async def patch_job(request: Request) -> Response:
     require_revision(request, old.version)
     if body.kind is not msgspec.UNSET:
         _require_kind(old, body.kind)
-    changed = await client.data_jobs.change(
+    changed = await client.data_jobs.update(
         name, actor=identity_of(request).actor, expected=_expected(request, old), **options_in(body)
     )
     return await answered(client, changed)
@@ -154,5 +156,5 @@ async def delete_job(request: Request) -> Response:
     name = request.path_params["name"]
     client = await client_of(request)
     require_revision(request, (await client.job(name)).version)
-    await client.data_jobs.drop(name, force=asked(request, DropQuery).force, actor=identity_of(request).actor)
+    await client.data_jobs.delete(name, force=asked(request, DropQuery).force, actor=identity_of(request).actor)
     return Response(status_code=204)

@@ -41,7 +41,7 @@ async def _queues(client: Client) -> list[Queue]:
     """Those that jobs name, and those that are paused, too, though nothing is in them."""
     paused = {one.name: one for one in await client.paused_queues()}
     counts = {count[0]: count for count in with_empty_queues(await client.queues(), await client.jobs())}
-    oldest = await client.insight.oldest_queued()
+    oldest = await client.monitoring.oldest_queued()
     names = sorted({*counts, *paused})
     return [Queue(*counts.get(name, (name, 0, 0, 0)), paused.get(name), oldest.get(name)) for name in names]
 

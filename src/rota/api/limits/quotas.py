@@ -31,7 +31,7 @@ class QuotaBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 @operation(Role.VIEWER, answers=QuotaOf, lists=True, gives=QUOTA)
 async def list_quotas(request: Request) -> Response:
     """Quotas, of kinds of scopes (`id` is null) and of single ones."""
-    return answer(page(await (await client_of(request)).quotas.ls()))
+    return answer(page(await (await client_of(request)).quotas.list()))
 
 
 async def _get(request: Request) -> Response:
@@ -42,11 +42,11 @@ async def _put(request: Request) -> Response:
     body = shaped(await json_body(request), QuotaBody)
     client = await client_of(request)
     given = msgspec.structs.asdict(body)
-    return answer(await client.quotas.set(*_place(request), actor=identity_of(request).actor, **given))
+    return answer(await client.quotas.update(*_place(request), actor=identity_of(request).actor, **given))
 
 
 async def _delete(request: Request) -> Response:
-    await (await client_of(request)).quotas.drop(*_place(request), actor=identity_of(request).actor)
+    await (await client_of(request)).quotas.delete(*_place(request), actor=identity_of(request).actor)
     return Response(status_code=204)
 
 

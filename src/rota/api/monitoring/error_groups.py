@@ -40,7 +40,7 @@ async def list_errors(request: Request) -> Response:
     All runs of a group are retried by `/runs:bulk` with its `job` and `fingerprint` as the filter.
     """
     query = asked(request, ErrorsQuery)
-    found = await (await client_of(request)).faults.groups(
+    found = await (await client_of(request)).error_groups.list(
         since=query.since,
         until=query.until,
         job=query.job,

@@ -27,7 +27,7 @@ async def get_overview(request: Request) -> Response:
 
     It may be a moment old. `attention` has the first of each kind, of `attention_count` in all.
     """
-    return answer(await (await client_of(request)).insight.overview())
+    return answer(await (await client_of(request)).monitoring.overview())
 
 
 class SeriesQuery(msgspec.Struct, rename={"from_at": "from", "to_at": "to"}):
@@ -45,7 +45,7 @@ async def get_series(request: Request) -> Response:
     Of the last day in steps of 15 minutes, unless told otherwise; a thousand steps at most.
     """
     query = asked(request, SeriesQuery)
-    return answer(worded(await (await client_of(request)).insight.series(query.from_at, query.to_at, query.step)))
+    return answer(worded(await (await client_of(request)).monitoring.series(query.from_at, query.to_at, query.step)))
 
 
 class TimelineQuery(msgspec.Struct, rename={"from_at": "from", "to_at": "to"}):
@@ -64,7 +64,7 @@ async def get_timeline(request: Request) -> Response:
     """
     query = asked(request, TimelineQuery)
     client = await client_of(request)
-    return answer(await client.insight.timeline(query.from_at, query.to_at, by=query.by, limit=query.limit))
+    return answer(await client.monitoring.timeline(query.from_at, query.to_at, by=query.by, limit=query.limit))
 
 
 ROUTES = [

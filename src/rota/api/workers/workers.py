@@ -70,7 +70,7 @@ async def set_worker(request: Request) -> Response:
     body = shaped(await json_body(request), WorkerSettingsBody)
     client = await client_of(request)
     settings = msgspec.structs.asdict(body)
-    meant = await client.workers.set(request.path_params["id"], actor=identity_of(request).actor, **settings)
+    meant = await client.workers.update(request.path_params["id"], actor=identity_of(request).actor, **settings)
     return answer(page([worded(worker) for worker in meant]))
 
 

@@ -94,7 +94,7 @@ def set_expectations(
         raise Invalid("nothing is to be changed", hint="--start-within 5m, for example")
 
     async def command(client: Client) -> Any:
-        return await client.expectations.set(kind, name, actor=actor(), **changes), await client.time()
+        return await client.expectations.update(kind, name, actor=actor(), **changes), await client.time()
 
     found, now = ask(database, command)
     if as_json:
@@ -112,7 +112,7 @@ def remove_expectations(job: str | None, schedule: str | None, database: str | N
     What code declares is back when its declaration changes.
     """
     kind, name = _whom(job, schedule)
-    dropped = ask(database, lambda client: client.expectations.drop(kind, name, actor=actor()))
+    dropped = ask(database, lambda client: client.expectations.delete(kind, name, actor=actor()))
     if as_json:
         print_json({"kind": kind, "subject": name, "dropped": dropped})
     elif on_terminal():

@@ -83,7 +83,7 @@ def add(name: str, database: str | None, as_json: bool, **given: Any) -> None:
         options["secret"] = _secret(options["secret"])
 
     async def command(client: Client) -> tuple[NotificationView, set[str]]:
-        made = await client.notifications.add(name, owner="cli", actor=actor(), **options)
+        made = await client.notifications.create(name, owner="cli", actor=actor(), **options)
         return made, set(made.jobs) - {job.name for job in await client.jobs()}
 
     made, unknown = ask(database, command)
@@ -101,7 +101,7 @@ def remove(name: str, yes: bool, database: str | None, as_json: bool) -> None:
     found = ask(database, lambda client: client.notifications.get(name))
     if not yes:
         require_consent(f"delete notification {name} (to {found.to})?", command=f"rota notify rm {name}")
-    ask(database, lambda client: client.notifications.drop(name, actor=actor()))
+    ask(database, lambda client: client.notifications.delete(name, actor=actor()))
     if as_json:
         print_json({"name": name, "deleted": True})
         return

@@ -37,7 +37,7 @@ def complete(id: str, fence: int, result: str | None, database: str | None, as_j
 
     async def act(client: Client, run_id: str) -> object:
         value = None if result is None else _json(result, Limits(client.config.max_payload))
-        return await client.outside.complete(run_id, fence, value)
+        return await client.external.complete(run_id, fence, value)
 
     print_run(ask(database, lambda client: _ended(client, id, act)), as_json=as_json)
 
@@ -63,7 +63,7 @@ def fail(id: str, fence: int, error: str, database: str | None, as_json: bool, *
     retry, after = not how["no_retry"], how["after"]
 
     async def act(client: Client, run_id: str) -> object:
-        return await client.outside.fail(run_id, fence, error, retry=retry, after=after)
+        return await client.external.fail(run_id, fence, error, retry=retry, after=after)
 
     print_run(ask(database, lambda client: _ended(client, id, act)), as_json=as_json)
 

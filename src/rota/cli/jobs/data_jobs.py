@@ -73,7 +73,7 @@ def add(name: str, external: bool, command: bool, database: str | None, as_json:
     ]
     if len(kinds) != 1:
         raise Invalid("give one of --url, --command and --external", hint="rota job add ping --url https://…")
-    made = ask(database, lambda client: client.data_jobs.add(name, kinds[0], owner="cli", actor=actor(), **options))
+    made = ask(database, lambda client: client.data_jobs.create(name, kinds[0], owner="cli", actor=actor(), **options))
     _print(made, as_json=as_json)
 
 
@@ -90,7 +90,7 @@ def edit(name: str, command: bool, database: str | None, as_json: bool, **given:
     `--set OPTION=null` goes back to the default.
     """
     options = _options(given)
-    changed = ask(database, lambda client: client.data_jobs.change(name, actor=actor(), **options))
+    changed = ask(database, lambda client: client.data_jobs.update(name, actor=actor(), **options))
     _print(changed, as_json=as_json)
 
 
@@ -103,7 +103,7 @@ def remove(name: str, force: bool, yes: bool, database: str | None, as_json: boo
     """Drop such a job. What is known of its runs stays."""
     if force and not yes:
         require_consent(f"drop {name}, disable its schedules and cancel its runs?", command=f"rota job rm {name}")
-    ask(database, lambda client: client.data_jobs.drop(name, force=force, actor=actor()))
+    ask(database, lambda client: client.data_jobs.delete(name, force=force, actor=actor()))
     if as_json:
         print_json({"job": name, "dropped": True})
     else:

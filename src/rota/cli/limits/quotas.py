@@ -27,7 +27,7 @@ def quota() -> None:
 @shared
 def list_quotas(database: str | None, as_json: bool) -> None:
     """List quotas."""
-    found = ask(database, lambda client: client.quotas.ls())
+    found = ask(database, lambda client: client.quotas.list())
     if as_json:
         print_json({"items": found, "next_cursor": None})
         return
@@ -60,7 +60,7 @@ def set_quota(
     kind, id = _place(scope)
     made = ask(
         database,
-        lambda client: client.quotas.set(
+        lambda client: client.quotas.update(
             kind, id, max_concurrency=max_concurrency, max_queued=max_queued, rate=rate, actor=actor()
         ),
     )
@@ -79,7 +79,7 @@ def drop_quota(scope: str, database: str | None, as_json: bool) -> None:
     One that code declares comes back with its next start.
     """
     kind, id = _place(scope)
-    ask(database, lambda client: client.quotas.drop(kind, id, actor=actor()))
+    ask(database, lambda client: client.quotas.delete(kind, id, actor=actor()))
     if as_json:
         print_json({"kind": kind, "id": id, "dropped": True})
     elif on_terminal():

@@ -41,7 +41,7 @@ def errors(since: str, database: str | None, as_json: bool, **wanted: Any) -> No
 
     async def question(client: Client) -> Any:
         now = await client.time()
-        return await client.faults.groups(since=_instant(since, wanted["until"] or now), **wanted), now
+        return await client.error_groups.list(since=_instant(since, wanted["until"] or now), **wanted), now
 
     found, now = ask(database, question)
     if as_json:

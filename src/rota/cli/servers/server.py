@@ -123,9 +123,9 @@ def announce(app: Rota, url: str, *, as_json: bool) -> None:
 
 def _next_commands(app: Rota, database: str) -> list[str]:
     """Each works as it stands in another terminal: a job is enqueued only if it needs no payload."""
-    needs = {job.name: bool(job.payload_schema.get("required")) for job in app.registry.definitions()}
-    job = min(needs, key=lambda name: needs[name], default=None)
-    first = "queue ls" if job is None else f"job show {job}" if needs[job] else f"run add {job} --wait"
+    requirements = {job.name: bool(job.payload_schema.get("required")) for job in app.registry.definitions()}
+    job = min(requirements, key=lambda name: requirements[name], default=None)
+    first = "queue ls" if job is None else f"job show {job}" if requirements[job] else f"run add {job} --wait"
     is_default = load_config().database_url == app.config.database_url
     where = "" if is_default else f" --database {shlex.quote(database)}"
     rota = shlex.quote(program())

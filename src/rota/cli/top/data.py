@@ -52,8 +52,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 async def glance(client: Client) -> Snapshot:
     """One question after the other: whoever only looks on should not take many connections."""
-    overview = await client.insight.overview()
-    series = await client.insight.series(overview.at - LOOKED_BACK, step="1m")
+    overview = await client.monitoring.overview()
+    series = await client.monitoring.series(overview.at - LOOKED_BACK, step="1m")
     going_on = await client.page(_GOING_ON, limit=_MOST_RUNS)
     went_wrong = await client.page(_WENT_WRONG, limit=_MOST_FAILURES)
     return Snapshot(
@@ -86,7 +86,7 @@ async def _queues(client: Client) -> list[QueueNow]:
     """Those with something in them, and those that are paused."""
     paused = {one.name for one in await client.paused_queues()}
     counts = {name: numbers for name, *numbers in await client.queues()}
-    oldest = await client.insight.oldest_queued()
+    oldest = await client.monitoring.oldest_queued()
     return [_queue(name, counts.get(name, [0, 0, 0]), name in paused, oldest) for name in sorted({*counts, *paused})]
 
 

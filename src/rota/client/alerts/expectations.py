@@ -19,7 +19,7 @@ class ExpectationsClient:
         self._store = store
         self._job = job
 
-    async def set(self, kind: str, name: str, *, actor: str | None = None, **expect: Any) -> Expected:
+    async def update(self, kind: str, name: str, *, actor: str | None = None, **expect: Any) -> Expected:
         """Only what is given changes, and None takes an expectation away. All of them are the caller's from now on:
         what code declares does not change them any more."""
         owner = checked_actor(actor) or "api"
@@ -27,7 +27,7 @@ class ExpectationsClient:
             raise Invalid(f"actor must not be {DECLARED!r}", hint="that is who declares expectations in code")
         if checked_kind(kind) == "job":
             await self._job(name)
-        await self._store.expectations.set(kind, name, expect, owner)
+        await self._store.expectations.update(kind, name, expect, owner)
         return await self.get(kind, name)
 
     async def get(self, kind: str, name: str) -> Expected:
@@ -41,11 +41,11 @@ class ExpectationsClient:
         """None if nothing is expected of it."""
         return next(iter(await self._store.expectations.list(checked_kind(kind), name)), None)
 
-    async def drop(self, kind: str, name: str, *, actor: str | None = None) -> bool:
+    async def delete(self, kind: str, name: str, *, actor: str | None = None) -> bool:
         """Whether anything was expected. Its breaches end. What code declares is back when its declaration changes."""
         if checked_kind(kind) == "job":
             await self._job(name)
-        return await self._store.expectations.drop(kind, name, checked_actor(actor))
+        return await self._store.expectations.delete(kind, name, checked_actor(actor))
 
     async def list(self, *, breached: bool = False) -> Sequence[Expected]:
         """Of all jobs and schedules of which something is expected; `breached`: only where something is not met."""

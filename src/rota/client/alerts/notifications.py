@@ -23,7 +23,9 @@ class NotificationsClient:
         self._store = store
         self._deliveries = Deliveries(store, config)
 
-    async def add(self, name: str, *, owner: str = "api", actor: str | None = None, **options: Any) -> NotificationView:
+    async def create(
+        self, name: str, *, owner: str = "api", actor: str | None = None, **options: Any
+    ) -> NotificationView:
         """`on` (failure), `to` a URL or a `mailto:`, of which `jobs` or `schedules`: of everything, if none is named.
 
         `secret` signs webhooks, `include_payload` sends payloads too, `at_most` an hour about one job.
@@ -33,7 +35,7 @@ class NotificationsClient:
         await self._store.notifications.save(name, made, owner, checked_actor(actor), new=True)
         return await self.get(name)
 
-    async def change(
+    async def update(
         self, name: str, *, enabled: bool | None = None, actor: str | None = None, **options: Any
     ) -> NotificationView:
         """Only what is given; None is its default. From then on it is the person's, and code leaves it alone."""
@@ -45,9 +47,9 @@ class NotificationsClient:
         )
         return await self.get(name)
 
-    async def drop(self, name: str, *, actor: str | None = None) -> None:
+    async def delete(self, name: str, *, actor: str | None = None) -> None:
         """What is enqueued already fails; one that code declares comes back at the next start."""
-        if not await self._store.notifications.drop(name, checked_actor(actor)):
+        if not await self._store.notifications.delete(name, checked_actor(actor)):
             raise UnknownNotification(name, [one.name for one in await self.list()])
 
     async def get(self, name: str) -> NotificationView:

@@ -1,4 +1,4 @@
-"""Work that is done outside: claimed, told of and ended by whoever has a run's fence: `client.outside`."""
+"""Work that is done outside: claimed, told of and ended by whoever has a run's fence: `client.external`."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class ExternalClient:
         try:
             while True:
                 hinted.clear()
-                if not await self._store.outside.arrive(info):
+                if not await self._store.external.arrive(info):
                     return []
                 found = await self._look(wanted, known) if known else []
                 left = until - asyncio.get_running_loop().time()
@@ -134,7 +134,7 @@ class ExternalClient:
 
     async def _known(self, wanted: ExternalWorker) -> dict[str, int]:
         """Python workers know their jobs; here the database does."""
-        external = await self._store.outside.external_jobs()
+        external = await self._store.external.external_jobs()
         if wanted.jobs is None:
             return external
         for job in wanted.jobs:
@@ -149,8 +149,8 @@ class ExternalClient:
 
     async def _look(self, wanted: ExternalWorker, known: Mapping[str, int]) -> list[Claim]:
         """Those with needs, under limits and without either go first in turn, so that none waits for ever."""
-        met = met_by(wanted.info, await self._store.known_needs())
-        looks = [self._claim_needed, self._claim_limited, self._claim_plain]
+        met = met_by(wanted.info, await self._store.known_requirements())
+        looks = [self._claim_restricted, self._claim_limited, self._claim_plain]
         self._turn = (self._turn + 1) % len(looks)
         found: list[Claim] = []
         for look in (*looks[self._turn :], *looks[: self._turn]):
@@ -159,14 +159,14 @@ class ExternalClient:
         self._meters.claimed(found, self._store.clock.monotonic())
         return found
 
-    async def _claim_needed(
+    async def _claim_restricted(
         self, wanted: ExternalWorker, known: Mapping[str, int], most: int, met: MetRequirements
     ) -> list[Claim]:
         if not met:
             return []
         info, lease = wanted.info, in_micros(wanted.lease)
         request = RestrictedRequest(info.id, info.name, info.queues, known, lease, most, SUSPECTS, met)
-        return (await self._store.claim_needed(request)).claims
+        return (await self._store.claim_restricted(request)).claims
 
     async def _claim_plain(
         self, wanted: ExternalWorker, known: Mapping[str, int], most: int, _: MetRequirements
@@ -189,7 +189,7 @@ class ExternalClient:
     async def _assignments(self, claims: Sequence[Claim]) -> list[Assignment]:
         if not claims:
             return []
-        until, steps = await self._store.outside.assigned([(claim.run_id, claim.fence) for claim in claims])
+        until, steps = await self._store.external.assigned([(claim.run_id, claim.fence) for claim in claims])
         return [
             _assignment(claim, until[claim.run_id], steps_within(claim.part, steps.get(claim.run_id, {})))
             for claim in claims
@@ -212,7 +212,7 @@ class ExternalClient:
     async def heartbeat(self, run_id: str, fence: int) -> Heartbeat:
         """The lease lasts as long again as the claim asked for. One that waits has a deadline, which stays."""
         lease = in_micros(self._config.lease)
-        return _heard(await self._fenced(self._store.outside.beat(*checked_run(run_id, fence), lease)))
+        return _heard(await self._fenced(self._store.external.beat(*checked_run(run_id, fence), lease)))
 
     async def progress(
         self, run_id: str, fence: int, percent: float | None = None, summary: str | None = None
@@ -221,7 +221,7 @@ class ExternalClient:
         whose = checked_run(run_id, fence)
         done = None if percent is None else hundredths(percent)
         lease = in_micros(self._config.lease)
-        return _heard(await self._fenced(self._store.outside.progress(*whose, lease, done, said_summary(summary))))
+        return _heard(await self._fenced(self._store.external.progress(*whose, lease, done, said_summary(summary))))
 
     async def step(
         self,
@@ -239,7 +239,7 @@ class ExternalClient:
         whose, stands = checked_run(run_id, fence), StepState(state)
         text = self._json(result) if stands is StepState.SUCCEEDED else None
         word = StepReport(id, stands, text, None if error is None else checked_error(error))
-        return await self._fenced(self._store.outside.step(*whose, word))
+        return await self._fenced(self._store.external.step(*whose, word))
 
     async def logs(
         self, run_id: str, fence: int, lines: Iterable[str | Mapping[str, Any]], *, no: int | None = None
@@ -249,7 +249,7 @@ class ExternalClient:
         if no is not None and (type(no) is not int or not 1 <= no < 2**31):
             raise Invalid(f"no must be a whole number from 1 up, not {no!r:.40}")
         whose, text = checked_run(run_id, fence), lines_told(lines)
-        await self._fenced(self._store.outside.say(*whose, text, no, self._config.log_limit))
+        await self._fenced(self._store.external.say(*whose, text, no, self._config.log_limit))
 
     async def complete(self, run_id: str, fence: int, result: Any = None) -> RunState:
         """It is done. Of a run that waits for a step, that step: the run is queued again, and goes on with its result.
@@ -282,7 +282,7 @@ class ExternalClient:
         return await self._finish(run_id, fence, ExternalReport(Outcome.CANCELLED))
 
     async def _finish(self, run_id: str, fence: int, ending: ExternalReport) -> RunState:
-        ended = await self._fenced(self._store.outside.finish(*checked_run(run_id, fence), ending))
+        ended = await self._fenced(self._store.external.finish(*checked_run(run_id, fence), ending))
         if ended.report is not None and ended.reported is not None:
             self._meters.reported([ended.report], ended.reported)
         return ended.state

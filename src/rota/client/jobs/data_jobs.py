@@ -43,13 +43,13 @@ class DataJobsClient:
         self._run_of = run_of
         self._meters = meters
 
-    async def add(
+    async def create(
         self, name: str, kind: str, *, owner: str = "api", actor: str | None = None, **options: Any
     ) -> JobDefinition:
         """`kind` is `http`, `command` or `external`; `options` are those of `app.http_job` and `app.command_job`."""
-        return (await self.make(name, kind, options, owner=owner, actor=actor)).job
+        return (await self.create_with(name, kind, options, owner=owner, actor=actor)).job
 
-    async def make(
+    async def create_with(
         self,
         name: str,
         kind: str,
@@ -71,7 +71,9 @@ class DataJobsClient:
         checked_name(owner, "owner")
         planned = None if schedule is None else await self._planned(schedule, definition)
         first = None if run is None else partial(self._first_run, dict(run), self._store.new_id())
-        made = await self._store.data_jobs.make(definition, owner, checked_actor(actor), schedule=planned, run=first)
+        made = await self._store.data_jobs.create_with(
+            definition, owner, checked_actor(actor), schedule=planned, run=first
+        )
         if made.run is not None:
             self._meters.enqueued.add(made.run.created)
         return replace(made, job=masked(made.job))
@@ -87,7 +89,7 @@ class DataJobsClient:
         once = {"idempotency_key": f"␟job␟{made.name}␟{made.version}"}
         return self._run_of(made, Order(made.name, payload, once), id)
 
-    async def change(
+    async def update(
         self, name: str, *, expected: int | None = None, actor: str | None = None, **options: Any
     ) -> JobDefinition:
         """A new version: only what is given changes, and what is None goes back to its default. Runs that were
@@ -97,17 +99,17 @@ class DataJobsClient:
             if expected is not None and old.version != expected:
                 raise ChangedMeanwhile(f"job {name!r}")
             definition = checked_data_job(name, old.kind, changed_options(old, options), version=old.version)
-            if changed := await self._store.data_jobs.change(definition, checked_actor(actor)):
+            if changed := await self._store.data_jobs.update(definition, checked_actor(actor)):
                 return masked(changed)
         raise Unavailable(f"job {name!r} kept changing while it was being edited", hint="try again")
 
-    async def drop(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
+    async def delete(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
         """No more runs of it, and its own schedule goes with it. While another schedule or a run needs it, it is
         refused; with `force`, those schedules are disabled and those runs cancelled."""
         checked_actor(actor)
         if force:
             await self._store.data_jobs.get(name)
             await self._store.cancel_job(name, _DROPPED, actor)
-        left = await self._store.data_jobs.drop(name, actor, force=force)
+        left = await self._store.data_jobs.delete(name, actor, force=force)
         if left:  # they came between the two; from now on nothing comes
             await self._store.cancel_left(name, left, _DROPPED, actor)

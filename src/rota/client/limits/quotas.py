@@ -18,7 +18,7 @@ class QuotasClient:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def set(
+    async def update(
         self,
         kind: str,
         id: str | None = None,
@@ -31,21 +31,21 @@ class QuotasClient:
         """In place of the one that was there. The runs that wait or run already come under it, too."""
         place = checked_place(kind, id)
         owner = checked_actor(actor) or _SOMEBODY
-        await self._store.quotas.put(*place, quota_of(max_concurrency, max_queued, rate), owner)
+        await self._store.quotas.update(*place, quota_of(max_concurrency, max_queued, rate), owner)
         return await self.get(kind, id)
 
     async def get(self, kind: str, id: str | None = None) -> QuotaOf:
         """The quota of a scope, or of each scope of a kind."""
-        for quota in await self.ls():
+        for quota in await self.list():
             if (quota.kind, quota.id) == (kind, id):
                 return quota
         raise UnknownQuota(kind, id)
 
-    async def drop(self, kind: str, id: str | None = None, *, actor: str | None = None) -> None:
+    async def delete(self, kind: str, id: str | None = None, *, actor: str | None = None) -> None:
         """A scope that had its own is under that of its kind then, if there is one."""
-        if not await self._store.quotas.drop(*checked_place(kind, id), checked_actor(actor)):
+        if not await self._store.quotas.delete(*checked_place(kind, id), checked_actor(actor)):
             raise UnknownQuota(kind, id)
 
-    async def ls(self) -> Sequence[QuotaOf]:
+    async def list(self) -> Sequence[QuotaOf]:
         """All quotas."""
         return await self._store.quotas.list()

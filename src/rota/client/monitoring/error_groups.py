@@ -1,4 +1,4 @@
-"""What went wrong, and how often: `client.faults`."""
+"""What went wrong, and how often: `client.error_groups`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ErrorGroupsClient:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def groups(
+    async def list(
         self,
         *,
         since: datetime | None = None,
@@ -33,7 +33,7 @@ class ErrorGroupsClient:
             raise Invalid(f"limit must be 1 to {MOST_GROUPS}, not {limit}")
         begin, end = checked_window(since, until, instant(await self._store.now()))
         wanted = None if scope is None else scope_of(scope)
-        found, truncated = await self._store.faults.between(begin, end, job, wanted)
+        found, truncated = await self._store.error_groups.between(begin, end, job, wanted)
         groups = grouped(found, begin, end)
         shown = groups[:limit]
         newest = {run.id: run for run in await self._store.searching.runs([group.last_run_id for group in shown])}

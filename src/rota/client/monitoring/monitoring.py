@@ -1,4 +1,4 @@
-"""What people look at: `client.insight`. No question here looks through all runs."""
+"""What people look at: `client.monitoring`. No question here looks through all runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class MonitoringClient:
 
     async def oldest_queued(self) -> dict[str, datetime]:
         """By queue: since when the run could be claimed that waits longest; queues where none waits are left out."""
-        return await self._store.insight.oldest_queued()
+        return await self._store.monitoring.oldest_queued()
 
     async def series(
         self, from_at: datetime | None = None, to_at: datetime | None = None, step: Duration | None = None
@@ -54,7 +54,7 @@ class MonitoringClient:
         A step is whole minutes; whole hours, if more than two days ago are asked for.
         """
         stretch = stretch_of(from_at, to_at, step, await self._store.now())
-        rows = await self._store.insight.counted(stretch.span, stretch.first, stretch.to)
+        rows = await self._store.monitoring.counted(stretch.span, stretch.first, stretch.to)
         return await asyncio.to_thread(series_of, stretch, rows)  # of many processes, it takes a while
 
     async def timeline(
@@ -66,13 +66,13 @@ class MonitoringClient:
         Of runs made no earlier than a day before; the newest attempts, `limit` of them.
         """
         asked = asked_of(from_at, to_at, by, limit, await self._store.now())
-        found = await self._store.insight.timeline(asked)
+        found = await self._store.monitoring.timeline(asked)
         return await asyncio.to_thread(timeline_of, asked, found.bars, found.upcoming, more=found.more)
 
     async def _look(self) -> Overview:
         clock = self._store.clock
         before = clock.micros()
-        seen = await self._store.insight.overview(self._silence, self._stuck_for)
+        seen = await self._store.monitoring.overview(self._silence, self._stuck_for)
         offset = _certain_offset(before, micros_at(seen.overview.at), clock.micros())
         return self._judged(seen, offset if isinstance(clock, HostClock) else 0)
 

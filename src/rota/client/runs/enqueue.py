@@ -82,7 +82,7 @@ def as_made(run: NewRun, enqueued: Enqueued) -> Run | None:
     created_at, run_at = enqueued.created_micros, enqueued.run_micros
     if not enqueued.created or created_at is None or run_at is None:
         return None
-    if run.gates or run.after or run.staff or run.pipeline or run.retry_of:
+    if run.gates or run.after or run.eligibility or run.pipeline or run.retry_of:
         return None
     at = instant(created_at)
     return replace(

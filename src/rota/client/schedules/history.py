@@ -60,7 +60,7 @@ class HistoryVerbs:
 
         Of a schedule with scopes, those of ten of them are looked at.
         """
-        return await self._store.insight.recent(names, checked_recent(len(names), limit))
+        return await self._store.monitoring.recent(names, checked_recent(len(names), limit))
 
     async def events(self, name: str) -> Sequence[Event]:
         """What was done to it and with it, the oldest first; also to one that was deleted, until its name is reused."""

@@ -39,7 +39,7 @@ class WorkersClient:
         """As SIGTERM does: it ends what runs, within its grace; a `rota worker` then exits with code 0."""
         return await self._store.workers.ask(who, checked_actor(actor), state=WorkerState.STOPPING)
 
-    async def set(
+    async def update(
         self,
         who: str,
         *,

@@ -139,7 +139,7 @@ def _line(line: object) -> RawLine:
     fields = {"text": line} if isinstance(line, str) else line
     if not isinstance(fields, Mapping) or not isinstance(fields.get("text"), str):
         raise Invalid(f"a line is text, or has a text: not {line!r:.80}")
-    logger = fields.get("logger", "outside")
+    logger = fields.get("logger", "external")
     if set(fields) - {"text", "level", "logger"} or not isinstance(logger, str):
         raise Invalid(f"a line has text, level, logger: not {line!r:.80}")
     return (

@@ -14,7 +14,7 @@ from rota.values.instants import instant
 KINDS = ("run", "job", "schedule", "queue", "worker", "token", "quota", "notification")
 
 PLANNER, CLIENT, PROMOTER, REAPER = "planner", "client", "promoter", "reaper"
-OUTSIDE, CONDUCTOR, MESSENGER = "outside", "conductor", "messenger"
+EXTERNAL, CONDUCTOR, MESSENGER = "external", "conductor", "messenger"
 """Who acts when no person does, besides workers and policies."""
 
 CANCEL_ASKED, RELEASED, REPLACED, RETRIED = "cancel_asked", "released", "replaced", "retried"
@@ -165,7 +165,7 @@ def _attempt(run: RunFacts, tried: Tried) -> Iterator[_Step]:
 def _ended_by(tried: Tried, handed_over: bool) -> str:
     if tried.outcome is Outcome.LOST or (handed_over and tried.outcome is Outcome.TIMED_OUT):
         return REAPER
-    return OUTSIDE if handed_over else tried.worker_id
+    return EXTERNAL if handed_over else tried.worker_id
 
 
 def _left_as(run: RunFacts, tried: Tried) -> RunState | None:

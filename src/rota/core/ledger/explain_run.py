@@ -95,7 +95,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     cancel_until: datetime | None = None
     shielded: bool = False
     step: str | None = None
-    needs: Requirements = NOTHING
+    requirements: Requirements = NOTHING
     replicas: Sequence[Replica] = ()
     for_worker: str | None = None
     part: PartFacts | None = None
@@ -244,13 +244,13 @@ def _workers(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     able = [worker for worker in alive if queue in worker.queues]
     knowing = [worker for worker in able if job in worker.jobs]
     claiming = [worker for worker in knowing if worker.claims]
-    fit = [worker for worker in claiming if meets(worker, facts.needs)]
+    fit = [worker for worker in claiming if meets(worker, facts.requirements)]
     more["workers"] = [worker.id for worker in fit[:_SHOWN]]
-    more |= {"needs": msgspec.to_builtins(facts.needs)} if facts.needs else {}
+    more |= {"requirements": msgspec.to_builtins(facts.requirements)} if facts.requirements else {}
     if fit:
         return []
     if claiming:
-        return [f"No live worker meets its needs: {facts.needs}."]
+        return [f"No live worker meets its requirements: {facts.requirements}."]
     if not alive:
         return ["No worker is alive: start one with `rota worker`."]
     if not able:
@@ -292,7 +292,7 @@ def _running(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     words = [f"Worker {run.worker_id} has had it since {written(since)} ({age(since, facts.now)}): {attempt}."]
     more |= {"worker_id": run.worker_id, "since": written(since)}
     if run.wait_until is not None:
-        words = _outside(facts, more)
+        words = _external(facts, more)
     if facts.lease_until is not None:
         more["lease_until"] = written(facts.lease_until)
         if facts.lease_until < facts.now:
@@ -310,7 +310,7 @@ def _running(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     return words
 
 
-def _outside(facts: RunFacts, more: dict[str, Any]) -> list[str]:
+def _external(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     """Handed over: nobody of ours has it."""
     run = facts.run
     assert run.wait_until is not None

@@ -50,7 +50,7 @@ class Cancelled(BaseException):
 
 
 class HandedOver(BaseException):
-    """Raised by `ctx.wait_for_outside()`: the handler is over, its run is not. `except Exception` lets it pass, too."""
+    """Raised by `ctx.wait_for_external()`: the handler is over, its run is not. Not an `Exception`."""
 
     def __init__(self, timeout: Duration, step: str | None = None) -> None:
         super().__init__("handed over to somebody outside")

@@ -82,10 +82,10 @@ def followed_by(value: object) -> tuple[Dependency, ...]:
             f"a run follows at most {MOST_FOLLOWED} others, not {len(value)}",
             hint="let a run in between follow some of them",
         )
-    return tuple(_need(item) for item in value)
+    return tuple(_dependency(item) for item in value)
 
 
-def _need(item: object) -> Dependency:
+def _dependency(item: object) -> Dependency:
     if isinstance(item, Follows):
         return Dependency(_run_of(item.run), _kind(item.on, item.otherwise))
     if isinstance(item, Mapping):
@@ -136,7 +136,7 @@ def places_of(refs: Iterable[str | None]) -> dict[str, int]:
 
 def parts_of(afters: Iterable[Sequence[Dependency]], places: Mapping[str, int], *, whole: bool = False) -> list[str]:
     """What is no ref must be an id, or a part of one; those to be looked for, of which `whole` ones may be some."""
-    named = {need.run for needs in afters for need in needs} - places.keys()
+    named = {dependency.run for dependencies in afters for dependency in dependencies} - places.keys()
     for name in named:
         if not _PART_OF_ID.fullmatch(name):
             hint = did_you_mean(name, places) or _HINT
@@ -161,12 +161,12 @@ def link(
 ) -> DependencyGraph:
     """`found`: the ids that parts of them stand for. Refuses rings."""
     follows: list[dict[int | str, int]] = []
-    for needs in afters:
+    for dependencies in afters:
         known: dict[int | str, int] = {}
-        for need in needs:
-            whom = places[need.run] if need.run in places else found.get(need.run, need.run)
-            if known.setdefault(whom, need.kind) != need.kind:
-                raise Invalid(f"a run follows {need.run!r} in two ways", hint="say it once")
+        for dependency in dependencies:
+            whom = places[dependency.run] if dependency.run in places else found.get(dependency.run, dependency.run)
+            if known.setdefault(whom, dependency.kind) != dependency.kind:
+                raise Invalid(f"a run follows {dependency.run!r} in two ways", hint="say it once")
         follows.append(known)
     names = {place: ref for ref, place in places.items()}
     within = [[whom for whom in known if isinstance(whom, int)] for known in follows]

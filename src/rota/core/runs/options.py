@@ -24,7 +24,7 @@ from rota.core.jobs.unique import (
 from rota.core.limits.limits import Gate, gate_of, narrowest_first, rate_prefixes
 from rota.core.runs.dependencies import AfterOption, Dependency, checked_ref, followed_by
 from rota.core.runs.run import NewRun, Overrides
-from rota.core.workers.requirements import Eligibility, Requirements, merged, needs_of
+from rota.core.workers.requirements import Eligibility, Requirements, merged, requirements_of
 from rota.errors import Invalid, JobDisabled, UnknownOption, did_you_mean
 from rota.values import json
 from rota.values.durations import Duration, format_duration, in_micros, parse_duration
@@ -98,7 +98,7 @@ def new_run(
         holds=holds,
         gates=gates_of(definition, scope, payload),
         after=_after(options, holds),
-        staff=staff_of(definition, needs_of(options)),
+        eligibility=eligibility_of(definition, requirements_of(options)),
         pipeline=Pipeline(definition.pipeline, options.get("queue")) if definition.pipeline else None,
     )
 
@@ -114,11 +114,11 @@ def _after(options: Mapping[str, Any], holds: Iterable[KeyHold]) -> tuple[Depend
     return after
 
 
-def staff_of(definition: JobDefinition, own: Requirements) -> Eligibility | None:
+def eligibility_of(definition: JobDefinition, own: Requirements) -> Eligibility | None:
     """`own` are the needs that were given for this run."""
-    needs = merged(own, definition.needs) if own else definition.needs
+    requirements = merged(own, definition.requirements) if own else definition.requirements
     conducts = definition.replicas is not None
-    return Eligibility(needs, conducts) if needs or conducts else None
+    return Eligibility(requirements, conducts) if requirements or conducts else None
 
 
 def carrying(run: NewRun, traceparent: str | None) -> NewRun:
@@ -145,7 +145,7 @@ def _overrides(definition: JobDefinition, policy: RetryPolicy | None, options: M
         retry=policy,
         timeout=None if timeout is None else checked_timeout(timeout),
         unique=False if options.get("unique") is False else unique_of(options.get("unique")),
-        needs=needs_of(options) or None,
+        requirements=requirements_of(options) or None,
         pipeline=True if definition.pipeline else None,
     )
     return None if overrides == Overrides() else _json(overrides)

@@ -26,7 +26,7 @@ class Overrides(msgspec.Struct, frozen=True, omit_defaults=True):
     retry: RetryPolicy | None = None
     timeout: timedelta | None = None
     unique: Unique | bool | None = None
-    needs: Requirements | None = None
+    requirements: Requirements | None = msgspec.field(default=None, name="needs")  # as it is stored
     pipeline: bool | None = None
 
 
@@ -62,7 +62,7 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     like: NewRun | None = None
     actor: str | None = None
     after: tuple[Dependency, ...] = ()
-    staff: Eligibility | None = None
+    eligibility: Eligibility | None = None
     pipeline: Pipeline | None = None
     droppable: bool = False
 
@@ -73,7 +73,7 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_special(self) -> bool:
         """It takes more than one statement."""
-        known = self.holds or self.gates or self.retry_of or self.after or self.staff or self.pipeline
+        known = self.holds or self.gates or self.retry_of or self.after or self.eligibility or self.pipeline
         return bool(known) or self.droppable
 
     @property

@@ -12,7 +12,7 @@ import msgspec
 from rota.errors import Invalid
 from rota.values.names import checked_name
 
-NEED_OPTIONS = ("only_workers", "labels", "min_worker_version")
+REQUIREMENT_OPTIONS = ("only_workers", "labels", "min_worker_version")
 
 CONDUCTS, REPLICA, OF_WORKER = "+", "*", "@"
 """How a need is marked in the tables: that of a run which conducts, that of its replicas, and replicas that only the
@@ -49,12 +49,12 @@ NOTHING = Requirements()
 class Eligibility(msgspec.Struct, frozen=True):
     """Who does a run, if not anybody: workers that meet its needs; `conducts`: several, each a replica of it."""
 
-    needs: Requirements
+    requirements: Requirements
     conducts: bool = False
 
     @property
     def mark(self) -> str:
-        return (CONDUCTS if self.conducts else "") + (need_id(self.needs) if self.needs else "")
+        return (CONDUCTS if self.conducts else "") + (requirement_id(self.requirements) if self.requirements else "")
 
 
 class WorkerTraits(Protocol):
@@ -70,11 +70,11 @@ class WorkerTraits(Protocol):
     def app_version(self) -> str: ...
 
 
-def needs_of(options: Mapping[str, Any]) -> Requirements:
+def requirements_of(options: Mapping[str, Any]) -> Requirements:
     """What people write, in an order of its own: the same needs are the same text."""
-    if options.keys().isdisjoint(NEED_OPTIONS):
+    if options.keys().isdisjoint(REQUIREMENT_OPTIONS):
         return NOTHING
-    given = {name: options.get(name) for name in NEED_OPTIONS}
+    given = {name: options.get(name) for name in REQUIREMENT_OPTIONS}
     least = given["min_worker_version"]
     if least is not None and (not isinstance(least, str) or not _DOTTED.fullmatch(least)):
         raise Invalid(f"min_worker_version must be numbers with dots between them, not {least!r:.80}", hint='"1.4"')
@@ -122,24 +122,26 @@ def merged(own: Requirements, job: Requirements) -> Requirements:
     )
 
 
-def need_id(needs: Requirements) -> str:
-    return hashlib.sha256(need_text(needs).encode()).hexdigest()[:20]
+def requirement_id(requirements: Requirements) -> str:
+    return hashlib.sha256(requirement_text(requirements).encode()).hexdigest()[:20]
 
 
-def need_text(needs: Requirements) -> str:
-    return msgspec.json.encode(needs, order="deterministic").decode()
+def requirement_text(requirements: Requirements) -> str:
+    return msgspec.json.encode(requirements, order="deterministic").decode()
 
 
-def read_needs(text: str | None) -> Requirements:
+def read_requirements(text: str | None) -> Requirements:
     return msgspec.json.decode(text, type=Requirements) if text else Requirements()
 
 
-def meets(worker: WorkerTraits, needs: Requirements) -> bool:
-    if needs.only_workers and worker.name not in needs.only_workers:
+def meets(worker: WorkerTraits, requirements: Requirements) -> bool:
+    if requirements.only_workers and worker.name not in requirements.only_workers:
         return False
-    if not all(_has(worker.labels, label) for label in needs.labels):
+    if not all(_has(worker.labels, label) for label in requirements.labels):
         return False
-    return needs.min_worker_version is None or version_of(worker.app_version) >= version_of(needs.min_worker_version)
+    return requirements.min_worker_version is None or version_of(worker.app_version) >= version_of(
+        requirements.min_worker_version
+    )
 
 
 def _has(labels: Iterable[str], wanted: str) -> bool:
@@ -179,7 +181,7 @@ class MetRequirements(msgspec.Struct, frozen=True):
 
 def met_by(worker: WorkerTraits, known: Mapping[str, Requirements]) -> MetRequirements:
     """Of all needs that there are, by id; the id of those of replicas that need nothing is their mark alone."""
-    met = [id for id, needs in known.items() if id != REPLICA and meets(worker, needs)]
+    met = [id for id, requirements in known.items() if id != REPLICA and meets(worker, requirements)]
     named = [id for id in met if known[id].only_workers]
     if REPLICA not in known:
         return MetRequirements(tuple(id for id in met if id not in named), tuple(named))

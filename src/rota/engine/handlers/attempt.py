@@ -61,7 +61,16 @@ class Attempt(Standing):
     """`stopped` is why the worker interrupts it, if it does: that decides the outcome, not the exception."""
 
     __slots__ = (
-        "began_at", "claim", "desk", "finished", "handler", "measures", "overdue", "reported", "stopped", "task",
+        "backend",
+        "began_at",
+        "claim",
+        "finished",
+        "handler",
+        "measures",
+        "overdue",
+        "reported",
+        "stopped",
+        "task",
         "timers",
     )  # fmt: skip
 
@@ -76,7 +85,7 @@ class Attempt(Standing):
         self.reported = False
         self.finished = False
         self.overdue: StepDefinition | None = None
-        self.desk: WorkerBackend | None = None
+        self.backend: WorkerBackend | None = None
         self.measures: Measures | None = None
 
     def after(self, seconds: float, act: Callable[..., None], *arguments: object) -> None:
@@ -87,8 +96,8 @@ class Attempt(Standing):
     def cancel_timers(self) -> None:
         for timer in self.timers or ():
             timer.cancel()
-        if self.desk is not None:
-            self.desk.close()
+        if self.backend is not None:
+            self.backend.close()
 
     def finish(self) -> None:
         """Its end is in the database already: it was committed with the handler's own work."""

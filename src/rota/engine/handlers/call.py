@@ -51,10 +51,10 @@ class Host(Guard, Protocol):
 
 
 class Calls:
-    def __init__(self, store: Store, worker: WorkerInfo, limits: Limits, notebook: NoteBuffer, host: Host) -> None:
+    def __init__(self, store: Store, worker: WorkerInfo, limits: Limits, note_buffer: NoteBuffer, host: Host) -> None:
         self.store = store
         self.limits = limits
-        self.notebook = notebook
+        self.note_buffer = note_buffer
         self.cancel = host.cancel
         self.overdue = host.overdue
         self.success = host.success
@@ -93,10 +93,10 @@ class Calls:
         self._host.began(attempt)
         arguments = _arguments(attempt)
         if handler.payload.wants_context:
-            desk = self.desk(attempt)
+            backend = self.backend(attempt)
             kind = context_for(handler.is_async)
             arguments[handler.payload.wants_context] = kind(
-                attempt.claim, self._worker.id, attempt, desk, self._host.renew
+                attempt.claim, self._worker.id, attempt, backend, self._host.renew
             )
         speaker.set((self, attempt))  # in this attempt's own context
         current_run.set(attempt.claim)
@@ -104,18 +104,18 @@ class Calls:
             return await handler.call(**arguments)
         return await self.in_thread(attempt, partial(timed, attempt, partial(_complete, handler.call, arguments)))
 
-    def desk(self, attempt: Attempt) -> WorkerBackend:
+    def backend(self, attempt: Attempt) -> WorkerBackend:
         """Made when it is first needed, perhaps by two threads at once: most handlers say nothing."""
-        if attempt.desk is None:
+        if attempt.backend is None:
             with self._making:
-                attempt.desk = attempt.desk or WorkerBackend(attempt, self)
+                attempt.backend = attempt.backend or WorkerBackend(attempt, self)
             if attempt.reported:  # by what it left behind
-                attempt.desk.close()
-        return attempt.desk
+                attempt.backend.close()
+        return attempt.backend
 
     def say(self, attempt: Attempt, level: int, logger: str, text: str) -> None:
         if not attempt.reported:  # what comes later is not the handler's, or nobody's any more
-            self.desk(attempt).say(level, logger, text)
+            self.backend(attempt).say(level, logger, text)
 
     async def in_thread(self, attempt: Attempt, call: Callable[[], Any]) -> object:
         if self._threads is None:
@@ -152,7 +152,7 @@ class Calls:
         elif kind == "counters":
             self._counters[key] = msgspec.json.decode(body)
         elif kind == "said":
-            take_words(self.desk(self._isolated[key]), body)
+            take_words(self.backend(self._isolated[key]), body)
         elif kind == "renew":
             self._host.renew()
         elif kind == "ask":
@@ -162,7 +162,7 @@ class Calls:
 
     async def _reply(self, key: str, body: bytes) -> None:
         attempt = self._isolated[key]
-        no, told = await answer(self.desk(attempt), attempt, body)
+        no, told = await answer(self.backend(attempt), attempt, body)
         if self._processes:
             self._processes.reply(key, no, told)
 

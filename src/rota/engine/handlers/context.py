@@ -91,20 +91,20 @@ class ContextBackend(Protocol):
 class RunContext:
     """What both kinds of context have in common."""
 
-    __slots__ = ("_claim", "_desk", "_renew", "_standing", "worker_id")
+    __slots__ = ("_backend", "_claim", "_renew", "_standing", "worker_id")
 
     def __init__(
         self,
         claim: Claim,
         worker_id: str,
         standing: Standing,
-        desk: ContextBackend,
+        backend: ContextBackend,
         renew: Callable[[], None] | None = None,
     ) -> None:
         self.worker_id = worker_id
         self._claim = claim
         self._standing = standing
-        self._desk = desk
+        self._backend = backend
         self._renew = renew
 
     @property
@@ -197,7 +197,7 @@ class RunContext:
         self, percentage: float | None = None, summary: str | None = None, *, step: str | None = None
     ) -> Breath:
         done = None if percentage is None else hundredths(percentage)
-        self._desk.progress(done, None if summary is None else storable(summary, LONGEST_SUMMARY), step)
+        self._backend.progress(done, None if summary is None else storable(summary, LONGEST_SUMMARY), step)
         self.checkpoint()
         return BREATH
 
@@ -209,7 +209,7 @@ class RunContext:
 
     def skip_step(self, id: str, reason: str | None = None) -> None:
         """Say that a step is not needed this time."""
-        self._desk.skip_step(id, None if reason is None else storable(reason, LONGEST_SUMMARY))
+        self._backend.skip_step(id, None if reason is None else storable(reason, LONGEST_SUMMARY))
 
     def count(self, name: str, n: float = 1) -> None:
         """Add to a counter that is kept with the attempt: `ctx.count("items", 25)`."""
@@ -254,7 +254,7 @@ class Context(RunContext):
         _require_callable(fn)
         self.checkpoint()
         threaded = not inspect.iscoroutinefunction(fn)
-        opened = await self._desk.open_step(id, interruptible=not (threaded and self._desk.stops_threads))
+        opened = await self._backend.open_step(id, interruptible=not (threaded and self._backend.stops_threads))
         if opened.is_done:
             return opened.result
         watch = asyncio.timeout(None if opened.timeout is None else opened.timeout.total_seconds())
@@ -265,32 +265,32 @@ class Context(RunContext):
         except Exception as error:
             is_late = isinstance(error, TimeoutError) and watch.expired()
             failure = step_timed_out(id, opened.timeout) if is_late and opened.timeout else error
-            await self._desk.leave_step(id, failure)
+            await self._backend.leave_step(id, failure)
             if failure is error:
                 raise
             raise failure from error
         except BaseException:  # interrupted; if that is not the end of the attempt, it may be opened again
-            self._desk.give_up_step(id)
+            self._backend.give_up_step(id)
             raise
-        result = await self._desk.close_step(id, value)
+        result = await self._backend.close_step(id, value)
         self.checkpoint()
         return result
 
     async def _do(self, call: Callable[[], Any], *, threaded: bool) -> Any:
-        value = await self._desk.in_thread(call) if threaded else call()
+        value = await self._backend.in_thread(call) if threaded else call()
         return await value if inspect.isawaitable(value) else value
 
     async def parents(self) -> Sequence[RelatedRun]:
         """The runs that this one was to come after, in the order given: id, job, state, result."""
-        return await self._desk.parents()
+        return await self._backend.parents()
 
     @overload
-    async def wait_for_outside(self, timeout: Duration) -> NoReturn: ...
+    async def wait_for_external(self, timeout: Duration) -> NoReturn: ...
 
     @overload
-    async def wait_for_outside(self, timeout: Duration, *, step: str) -> Any: ...
+    async def wait_for_external(self, timeout: Duration, *, step: str) -> Any: ...
 
-    async def wait_for_outside(self, timeout: Duration, *, step: str | None = None) -> Any:
+    async def wait_for_external(self, timeout: Duration, *, step: str | None = None) -> Any:
         """Hand the run over to somebody who knows its id and its fence: the handler ends here.
 
         They end the run, within `timeout`; with `step` they end that step, and the handler is called again: then this
@@ -299,15 +299,15 @@ class Context(RunContext):
         self.checkpoint()
         leaving = HandedOver(timeout, step)
         if step is not None:
-            opened = await self._desk.open_step(step, interruptible=True)
+            opened = await self._backend.open_step(step, interruptible=True)
             if opened.is_done:
                 return opened.result
-            await self._desk.leave_step(step, None)
+            await self._backend.leave_step(step, None)
         raise leaving
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """`async with ctx.transaction() as tx`: your SQL and `tx.finish(result)` are committed together, or neither."""
-        return self._desk.transaction()
+        return self._backend.transaction()
 
 
 class SyncContext(RunContext):
@@ -335,7 +335,7 @@ class SyncContext(RunContext):
         """
         _require_callable(fn)
         self.checkpoint()
-        opened = self._desk.wait(self._desk.open_step(id, interruptible=False))
+        opened = self._backend.wait(self._backend.open_step(id, interruptible=False))
         if opened.is_done:
             return opened.result
         try:
@@ -344,23 +344,23 @@ class SyncContext(RunContext):
                 if inspect.iscoroutine(value):
                     value = asyncio.run(value)
         except BaseException as error:
-            self._desk.wait(self._desk.leave_step(id, error if isinstance(error, Exception) else None))
+            self._backend.wait(self._backend.leave_step(id, error if isinstance(error, Exception) else None))
             raise
-        result = self._desk.wait(self._desk.close_step(id, value))
+        result = self._backend.wait(self._backend.close_step(id, value))
         self.checkpoint()
         return result
 
     def parents(self) -> Sequence[RelatedRun]:
         """The runs that this one was to come after, in the order given: id, job, state, result."""
-        return self._desk.wait(self._desk.parents())
+        return self._backend.wait(self._backend.parents())
 
     @overload
-    def wait_for_outside(self, timeout: Duration) -> NoReturn: ...
+    def wait_for_external(self, timeout: Duration) -> NoReturn: ...
 
     @overload
-    def wait_for_outside(self, timeout: Duration, *, step: str) -> Any: ...
+    def wait_for_external(self, timeout: Duration, *, step: str) -> Any: ...
 
-    def wait_for_outside(self, timeout: Duration, *, step: str | None = None) -> Any:
+    def wait_for_external(self, timeout: Duration, *, step: str | None = None) -> Any:
         """Hand the run over to somebody who knows its id and its fence: the handler ends here.
 
         They end the run, within `timeout`; with `step` they end that step, and the handler is called again: then this
@@ -369,15 +369,15 @@ class SyncContext(RunContext):
         self.checkpoint()
         leaving = HandedOver(timeout, step)
         if step is not None:
-            opened = self._desk.wait(self._desk.open_step(step, interruptible=True))
+            opened = self._backend.wait(self._backend.open_step(step, interruptible=True))
             if opened.is_done:
                 return opened.result
-            self._desk.wait(self._desk.leave_step(step, None))
+            self._backend.wait(self._backend.leave_step(step, None))
         raise leaving
 
     def transaction(self) -> AbstractContextManager[SyncTransaction]:
         """`with ctx.transaction() as tx`: your SQL and `tx.finish(result)` are committed together, or neither."""
-        return self._desk.sync_transaction()
+        return self._backend.sync_transaction()
 
 
 def context_for(is_async: bool) -> type[RunContext]:

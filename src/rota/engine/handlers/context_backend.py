@@ -37,7 +37,7 @@ class BackendHost(Guard, Protocol):
     """What a desk needs of the worker that it stands in."""
 
     store: Store
-    notebook: NoteBuffer
+    note_buffer: NoteBuffer
     limits: Limits
 
     async def in_thread(self, attempt: Attempt, call: Callable[[], Any]) -> Any: ...
@@ -68,7 +68,7 @@ class WorkerBackend:
         self._attempt = attempt
         self._claim = attempt.claim
         self._floor = floor
-        self._page = floor.notebook.page(attempt.claim)
+        self._page = floor.note_buffer.page(attempt.claim)
         self._shield = Shield(attempt, floor.store, floor, self._surely)
         self._results: dict[str, str | None] | None = None
         self._seen: set[str] = set()
@@ -92,7 +92,7 @@ class WorkerBackend:
         self._page.line(level, logger, text, age=age)
 
     def wait(self, act: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(act, self._floor.notebook.loop).result()
+        return asyncio.run_coroutine_threadsafe(act, self._floor.note_buffer.loop).result()
 
     async def parents(self) -> Sequence[RelatedRun]:
         return await self._surely(lambda: self._floor.store.dependencies.parents(self._claim.run_id))
@@ -127,7 +127,9 @@ class WorkerBackend:
         self._open[id] = opened
         if definition.timeout is not None and not interruptible:
             seconds = definition.timeout.total_seconds()
-            opened.timer = self._floor.notebook.loop.call_later(seconds, self._floor.overdue, self._attempt, definition)
+            opened.timer = self._floor.note_buffer.loop.call_later(
+                seconds, self._floor.overdue, self._attempt, definition
+            )
         self._page.step(self._note(opened, StepState.RUNNING), opened.begun)
         if id in self._unwanted:
             self._unwanted.discard(id)
@@ -136,11 +138,11 @@ class WorkerBackend:
 
     async def _raise_shield(self, opened: _Open) -> None:
         """If the handler is interrupted meanwhile, it is taken down as soon as it is up."""
-        rising = self._floor.notebook.see_to(self._shield.up())
+        rising = self._floor.note_buffer.see_to(self._shield.up())
         try:
             await asyncio.shield(rising)
         except asyncio.CancelledError:
-            self._floor.notebook.see_to(self._lower_shield(rising, opened))
+            self._floor.note_buffer.see_to(self._lower_shield(rising, opened))
             raise
 
     async def _lower_shield(self, rising: asyncio.Task[None], opened: _Open) -> None:
@@ -215,7 +217,7 @@ class WorkerBackend:
         text = None if error is None else msgspec.json.encode(error).decode()
         note = self._note(opened, StepState.RUNNING if error is None else StepState.FAILED, error=text)
         if not opened.definition.cancelable:
-            return self._floor.notebook.see_to(self._lower(id, opened, note))
+            return self._floor.note_buffer.see_to(self._lower(id, opened, note))
         self._page.step(note, opened.begun)
         self._end(id)
         return None
@@ -235,10 +237,10 @@ class WorkerBackend:
     async def _record(self, opened: _Open, note: StepNote) -> None:
         """At once, and to the end even if the handler is interrupted: what it did is done."""
         if opened.definition.cancelable:
-            writing = self._surely(lambda: self._floor.notebook.write_step(note))
+            writing = self._surely(lambda: self._floor.note_buffer.write_step(note))
         else:
             writing = self._shield.down(note)
-        if not await asyncio.shield(self._floor.notebook.see_to(writing)):
+        if not await asyncio.shield(self._floor.note_buffer.see_to(writing)):
             raise LeaseLost(self._claim.run_id, self._claim.fence)
 
     def _note(self, opened: _Open, state: StepState, **ending: str | None) -> StepNote:
@@ -305,7 +307,7 @@ class WorkerBackend:
         return sync_transaction(self.transaction(), self.wait)
 
     async def flush(self) -> None:
-        await self._surely(self._floor.notebook.flush)
+        await self._surely(self._floor.note_buffer.flush)
 
     def close(self) -> None:
         """The attempt is over: nothing that it left behind has anything more to say."""

@@ -30,8 +30,8 @@ async def repeated(attempt: Attempt, call: Callable[[Attempt], Awaitable[object]
                 raise
             left -= 1
             _note(attempt, error, left)
-            if attempt.desk is not None:
-                attempt.desk.begin_again()
+            if attempt.backend is not None:
+                attempt.backend.begin_again()
         finally:
             attempt.measures = spent = _together(spent, attempt.measures)
 

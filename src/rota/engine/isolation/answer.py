@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 log = logging.getLogger("rota.worker")
 
 
-def take_words(desk: WorkerBackend, body: bytes) -> None:
+def take_words(backend: WorkerBackend, body: bytes) -> None:
     said = msgspec.json.decode(body, type=ChildNotes)
     for age, level, logger, text in said.lines:
-        desk.say(level, logger, text, age=age / 1_000_000)
+        backend.say(level, logger, text, age=age / 1_000_000)
     if said.progress is not None:
-        desk.progress(*said.progress, None)
+        backend.progress(*said.progress, None)
     for step, (done, summary) in said.steps.items():
         try:
-            desk.progress(done, summary, step)
+            backend.progress(done, summary, step)
         except Invalid as error:
-            desk.say(30, "rota", str(error))  # told too late for its handler to hear
+            backend.say(30, "rota", str(error))  # told too late for its handler to hear
 
 
-async def answer(desk: WorkerBackend, attempt: Attempt, body: bytes) -> tuple[int, bytes]:
+async def answer(backend: WorkerBackend, attempt: Attempt, body: bytes) -> tuple[int, bytes]:
     ask = msgspec.json.decode(body, type=ChildRequest)
     try:
-        told = await _answer(desk, attempt, ask)
+        told = await _answer(backend, attempt, ask)
     except (RotaError, Cancelled) as error:
         told = refusal_of(error)
     except Exception as error:  # whatever it is, somebody waits for an answer
@@ -44,24 +44,24 @@ async def answer(desk: WorkerBackend, attempt: Attempt, body: bytes) -> tuple[in
     return ask.no, msgspec.json.encode(told)
 
 
-async def _answer(desk: WorkerBackend, attempt: Attempt, ask: ChildRequest) -> ChildAnswer:
+async def _answer(backend: WorkerBackend, attempt: Attempt, ask: ChildRequest) -> ChildAnswer:
     match ask.verb:
         case "open_step":
-            return ChildAnswer(opened=await desk.open_step(ask.id, interruptible=ask.interruptible))
+            return ChildAnswer(opened=await backend.open_step(ask.id, interruptible=ask.interruptible))
         case "close_step":
-            await desk.keep_result(ask.id, ask.text or "null")
+            await backend.keep_result(ask.id, ask.text or "null")
         case "leave_step":
-            await desk.keep_error(ask.id, described(ask.text))
+            await backend.keep_error(ask.id, described(ask.text))
         case "give_up_step":
-            desk.give_up_step(ask.id)
+            backend.give_up_step(ask.id)
         case "skip_step":
-            desk.skip_step(ask.id, msgspec.json.decode(ask.text or "null", type=str | None))
+            backend.skip_step(ask.id, msgspec.json.decode(ask.text or "null", type=str | None))
         case "flush":
-            await desk.flush()
+            await backend.flush()
         case "last_words":
-            return ChildAnswer(notes=desk.last_words())
+            return ChildAnswer(notes=backend.last_words())
         case "parents":
-            return ChildAnswer(parents=list(await desk.parents()))
+            return ChildAnswer(parents=list(await backend.parents()))
         case "finished":
-            desk.finish()
+            backend.finish()
     return ChildAnswer()

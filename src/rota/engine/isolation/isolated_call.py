@@ -77,16 +77,16 @@ def invoke(target: object, payload: bytes, context: bytes, link: Link) -> bytes:
     link.on_shutdown = lambda: setattr(standing, "shutting_down", True)
     kind = _payload_type(target)
     limits = Limits(passport.max_result)
-    desk = ChildBackend(link, passport.claim, standing, limits, passport.database_url)
+    backend = ChildBackend(link, passport.claim, standing, limits, passport.database_url)
     capture.install()
-    speaking, running = speaker.set((desk, None)), current_run.set(passport.claim)
+    speaking, running = speaker.set((backend, None)), current_run.set(passport.claim)
     working = current_worker.set(passport.worker_id)
     try:
         arguments = _arguments(kind, payload)
         if kind.wants_context:
             is_async = inspect.iscoroutinefunction(target)
             arguments[kind.wants_context] = context_for(is_async)(
-                passport.claim, passport.worker_id, standing, desk, lambda: link.send("renew", b"")
+                passport.claim, passport.worker_id, standing, backend, lambda: link.send("renew", b"")
             )
         result = target(**arguments)
         if inspect.iscoroutine(result):
@@ -100,7 +100,7 @@ def invoke(target: object, payload: bytes, context: bytes, link: Link) -> bytes:
         current_run.reset(running)
         current_worker.reset(working)
         capture.remove()
-        desk.close()
+        backend.close()
         if standing.counters:
             link.send("counters", msgspec.json.encode(standing.counters))
 

@@ -37,7 +37,7 @@ class ChartRecorder:
         await self.flush()
         if self._store.clock.monotonic() >= self._measure_at:
             now = await self._store.now()
-            await self._store.insight.measure(now)
+            await self._store.monitoring.measure(now)
             self._measure_at = self._store.clock.monotonic() + (MINUTE - now % MINUTE) / 1_000_000
         return self._interval
 
@@ -52,7 +52,7 @@ class ChartRecorder:
         self._looked_at = steady
         changed = {key: counted for key, counted in self._rows.items() if self._written.get(key) != counted}
         if changed:
-            await self._store.insight.record(self._source, changed)
+            await self._store.monitoring.record(self._source, changed)
             self._rows = self._written = newest(self._rows)
 
     async def close(self) -> None:

@@ -43,7 +43,7 @@ async def declare_schedules(
 async def declare_quotas(store: Store, declared: Mapping[str, Quota]) -> None:
     """What a person set instead stays so."""
     for kind, quota in declared.items():
-        await store.quotas.put(kind, "", quota, CODE)
+        await store.quotas.update(kind, "", quota, CODE)
 
 
 async def _change(store: Store, one: DeclaredSchedule, change: Change) -> None:

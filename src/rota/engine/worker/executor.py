@@ -42,14 +42,20 @@ class Employer(Protocol):
 
 class Executor:
     def __init__(
-        self, store: Store, info: WorkerInfo, config: Config, notebook: NoteBuffer, reports: Reports, employer: Employer
+        self,
+        store: Store,
+        info: WorkerInfo,
+        config: Config,
+        note_buffer: NoteBuffer,
+        reports: Reports,
+        employer: Employer,
     ) -> None:
         self.active: dict[str, Attempt] = {}
         self.success = reports.succeeded
         self._clock = store.clock
         self._reports = reports
         self._employer = employer
-        self._calls = Calls(store, info, Limits(config.max_payload), notebook, self)
+        self._calls = Calls(store, info, Limits(config.max_payload), note_buffer, self)
         self._call = watched(self._calls.call, store, config)
         self._outlet = HttpClient(networks_of(config.http_allow), config.max_payload)
         self._context = worker_context(info.id)

@@ -40,7 +40,7 @@ class RestrictedClaims:
             self.waits = self.more = self.missed = False
             return []
         request = RestrictedRequest(info.id, info.name, info.queues, jobs, self._lease, max(0, slots), solo, self.met)
-        found = await self._store.claim_needed(request)
+        found = await self._store.claim_restricted(request)
         self.waits = found.waiting and slots <= 0
         self.more = found.waiting and slots > 0
         self.missed = found.missed
@@ -48,7 +48,7 @@ class RestrictedClaims:
 
     async def _learn(self, info: WorkerInfo) -> None:
         """Which needs there are; they never change, so their ids tell whether there are new ones."""
-        known = await self._store.known_needs()
+        known = await self._store.known_requirements()
         if self._ids != known.keys():
             self._ids = frozenset(known)
             self.met = met_by(info, known)

@@ -72,7 +72,7 @@ class Worker:
         self._doubt_until = 0.0
         self._solo_at = 0.0
         self._suspects = Suspects(store, info.id, self._known, in_micros(config.lease))
-        self._needed = RestrictedClaims(store, in_micros(config.lease))
+        self._restricted = RestrictedClaims(store, in_micros(config.lease))
         self._limited_at = 0.0
         self._limited_waits = False
         self._cancels_at = 0.0
@@ -80,13 +80,13 @@ class Worker:
         self._renewed_at = self._clock.monotonic()
         self._reports = Reports(self._clock, Limits(config.max_payload))
         self._meters = meters or Meters()
-        self._notebook = NoteBuffer(store, config.log_limit, self._refused)
+        self._note_buffer = NoteBuffer(store, config.log_limit, self._refused)
         self._reporter = Reporter(
-            store, lambda told: self._release(told.run_id, told.fence), self._meters, self._notebook.flush
+            store, lambda told: self._release(told.run_id, told.fence), self._meters, self._note_buffer.flush
         )
         self._heartbeat = heartbeat(store, self.info, self.held, config.lease, config.heartbeat, self._meters)
         self.renew = self._heartbeat.renew_now
-        self._executor = Executor(store, info, config, self._notebook, self._reports, self)
+        self._executor = Executor(store, info, config, self._note_buffer, self._reports, self)
         self.active = self._executor.active
         self._tasks: list[asyncio.Task[None]] = []
         self._unlisten: Callable[[], None] = lambda: None
@@ -99,7 +99,7 @@ class Worker:
         self._heartbeat.start(self.heard)
         self._unlisten = self._store.listen(self._hinted)
         capture.install()
-        loops = (self._claiming(), self._reporter.run(), self._notebook.run())
+        loops = (self._claiming(), self._reporter.run(), self._note_buffer.run())
         self._tasks = [asyncio.create_task(loop) for loop in loops]
 
     async def stop(self, grace: timedelta | None = None) -> None:
@@ -197,8 +197,8 @@ class Worker:
         self._low_water = buffer_target(self._rate.per_second) // 3
         if self._limited_waits or (self._more and now >= self._limited_at):
             await self._claim_limited(now)
-        if self._needed.due(now):
-            await self._claim_needed(now)
+        if self._restricted.due(now):
+            await self._claim_restricted(now)
         if self._suspects.due(now):
             await self._claim_suspect(now)
         wanted, solo = self._appetite(now)
@@ -216,8 +216,8 @@ class Worker:
         if self._more:
             return 0
         await self._claim_suspect(now)
-        await self._claim_needed(now)
-        soon = await self._claim_limited(now) or self._needed.missed
+        await self._claim_restricted(now)
+        soon = await self._claim_limited(now) or self._restricted.missed
         return _LIMITED_AGAIN if soon else self._config.poll.total_seconds()
 
     def _learn_jobs(self) -> None:
@@ -232,11 +232,11 @@ class Worker:
         if asks and self._free() <= 0:  # it was a look for solo runs, too, and as good as another
             self._solo_at = max(self._solo_at, now + self._solo_every)
 
-    async def _claim_needed(self, now: float) -> None:
+    async def _claim_restricted(self, now: float) -> None:
         """Runs that not every worker may have. As with limits, the buffer is let run dry for them."""
         slots = 0 if self._buffer else self._free()
         if slots > 0 or self._buffer:
-            found = await self._needed.claim(self.info, self._known, slots, self._suspects.level, now)
+            found = await self._restricted.claim(self.info, self._known, slots, self._suspects.level, now)
             self._accept(self._suspects.noted(found), now)
 
     async def _claim_limited(self, now: float) -> bool:
@@ -247,7 +247,7 @@ class Worker:
             return False
         self._limited_at = now + _LIMITED_EVERY
         lease = in_micros(self._config.lease)
-        solo, met, info = self._suspects.level, self._needed.met, self.info
+        solo, met, info = self._suspects.level, self._restricted.met, self.info
         request = LimitedRequest(info.id, info.name, info.queues, self._known, lease, slots, solo, met)
         found = await self._store.claim_limited(request)
         shut = found.shut
@@ -265,7 +265,7 @@ class Worker:
     def _appetite(self, now: float) -> tuple[int, bool]:
         """(how many, may they be solo). The buffer is let run dry now and then, to look for solo runs."""
         free = self._free()
-        if self._limited_waits or self._needed.waits:
+        if self._limited_waits or self._restricted.waits:
             return 0, False
         room = min(LARGEST_CLAIM, free + buffer_target(self._rate.per_second) - len(self._buffer))
         if now >= self._solo_at:
@@ -313,7 +313,7 @@ class Worker:
     def freed(self) -> None:
         """A slot became free."""
         self._fill()
-        if (self._more or self._needed.more) and len(self._buffer) <= self._low_water:
+        if (self._more or self._restricted.more) and len(self._buffer) <= self._low_water:
             self._wake.set()
 
     def _begin(self, claim: Claim, fresh: bool) -> None:

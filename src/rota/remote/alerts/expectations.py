@@ -18,7 +18,7 @@ class RemoteExpectations:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    async def set(self, kind: str, name: str, *, actor: str | None = None, **expect: Any) -> Expected:
+    async def update(self, kind: str, name: str, *, actor: str | None = None, **expect: Any) -> Expected:
         """Only what is given changes, and None takes an expectation away. All of them are the caller's from now on:
         what code declares does not change them any more."""
         answer = await self._transport.ask("PATCH", _path(kind, name), body=worded(expect), again=True)
@@ -34,7 +34,7 @@ class RemoteExpectations:
         except NotExpected:
             return None
 
-    async def drop(self, kind: str, name: str, *, actor: str | None = None) -> bool:
+    async def delete(self, kind: str, name: str, *, actor: str | None = None) -> bool:
         """Whether anything was expected. Its breaches end. What code declares is back when its declaration changes."""
         try:
             await self._transport.ask("DELETE", _path(kind, name))

@@ -24,7 +24,9 @@ class RemoteNotifications:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    async def add(self, name: str, *, owner: str = "api", actor: str | None = None, **options: Any) -> NotificationView:
+    async def create(
+        self, name: str, *, owner: str = "api", actor: str | None = None, **options: Any
+    ) -> NotificationView:
         """`on` (failure), `to` a URL or a `mailto:`, of which `jobs` or `schedules`: of everything, if none is named.
 
         `secret` signs webhooks, `include_payload` sends payloads too, `at_most` an hour about one job.
@@ -35,7 +37,7 @@ class RemoteNotifications:
         answer = await self._transport.ask("POST", path_of("notifications"), {"owner": owner}, body)
         return read(answer.body, NotificationView)
 
-    async def change(
+    async def update(
         self, name: str, *, enabled: bool | None = None, actor: str | None = None, **options: Any
     ) -> NotificationView:
         """Only what is given; None is its default. From then on it is the person's, and code leaves it alone."""
@@ -43,7 +45,7 @@ class RemoteNotifications:
         answer = await self._transport.ask("PATCH", path_of("notifications", name), body=body, again=True)
         return read(answer.body, NotificationView)
 
-    async def drop(self, name: str, *, actor: str | None = None) -> None:
+    async def delete(self, name: str, *, actor: str | None = None) -> None:
         """What is enqueued already fails; one that code declares comes back at the next start."""
         await self._transport.ask("DELETE", path_of("notifications", name))
 

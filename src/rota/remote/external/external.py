@@ -1,4 +1,4 @@
-"""`client.outside` of a server."""
+"""`client.external` of a server."""
 
 from __future__ import annotations
 

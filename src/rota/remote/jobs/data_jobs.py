@@ -18,7 +18,7 @@ class RemoteDataJobs:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    async def add(
+    async def create(
         self, name: str, kind: str, *, owner: str = "api", actor: str | None = None, **options: Any
     ) -> JobDefinition:
         """`kind` is `http`, `command` or `external`; `options` are those of `app.http_job` and `app.command_job`."""
@@ -27,7 +27,7 @@ class RemoteDataJobs:
         answer = await self._transport.ask("POST", path_of("jobs"), {"owner": owner}, body, again=True)
         return _read(answer.body)
 
-    async def change(
+    async def update(
         self, name: str, *, expected: int | None = None, actor: str | None = None, **options: Any
     ) -> JobDefinition:
         """A new version: only what is given changes, and what is None goes back to its default. Runs that were
@@ -36,7 +36,7 @@ class RemoteDataJobs:
         body = _written(options)
         return _read((await self._transport.ask("PATCH", path_of("jobs", name), body=body, headers=seen)).body)
 
-    async def drop(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
+    async def delete(self, name: str, *, force: bool = False, actor: str | None = None) -> None:
         """No more runs of it, and its own schedule goes with it. While another schedule or a run needs it, it is
         refused; with `force`, those schedules are disabled and those runs cancelled."""
         await self._transport.ask("DELETE", path_of("jobs", name), {"force": force})

@@ -15,7 +15,7 @@ class RemoteQuotas:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    async def set(
+    async def update(
         self,
         kind: str,
         id: str | None = None,
@@ -33,12 +33,12 @@ class RemoteQuotas:
     async def get(self, kind: str, id: str | None = None) -> QuotaOf:
         return read((await self._transport.ask("GET", _path(kind, id))).body, QuotaOf)
 
-    async def drop(self, kind: str, id: str | None = None, *, actor: str | None = None) -> None:
+    async def delete(self, kind: str, id: str | None = None, *, actor: str | None = None) -> None:
         """A scope that had its own is under that of its kind then, if there is one."""
         checked_place(kind, id)
         await self._transport.ask("DELETE", _path(kind, id))
 
-    async def ls(self) -> Sequence[QuotaOf]:
+    async def list(self) -> Sequence[QuotaOf]:
         return items((await self._transport.ask("GET", path_of("quotas"))).body, QuotaOf)
 
 

@@ -1,4 +1,4 @@
-"""`client.faults` of a server."""
+"""`client.error_groups` of a server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class RemoteErrorGroups:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    async def groups(
+    async def list(
         self,
         *,
         since: datetime | None = None,

@@ -1,4 +1,4 @@
-"""`client.insight` of a server."""
+"""`client.monitoring` of a server."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class RemoteWorkers:
     async def _asked(self, who: str, verb: str) -> Sequence[Worker]:
         return items((await self._transport.ask("POST", path_of("workers", who, verb))).body, Worker)
 
-    async def set(
+    async def update(
         self,
         who: str,
         *,

@@ -34,7 +34,7 @@ class ExpectationStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def set(self, kind: str, name: str, changes: Mapping[str, Any], owner: str) -> None:
+    async def update(self, kind: str, name: str, changes: Mapping[str, Any], owner: str) -> None:
         """Only what is given changes; from now on all of it is the owner's."""
 
         async def body(tx: Tx) -> None:
@@ -53,12 +53,12 @@ class ExpectationStore:
 
         await self._database.transact(body)
 
-    async def drop(self, kind: str, name: str, actor: str | None) -> bool:
+    async def delete(self, kind: str, name: str, actor: str | None) -> bool:
         """Whether anything was expected. What is breached ends."""
 
         async def body(tx: Tx) -> bool:
             subject = await _subject(tx, kind, name)
-            dropped = await expectations.drop(tx, subject, actor=actor)
+            dropped = await expectations.delete(tx, subject, actor=actor)
             if dropped:
                 await audit.note(tx, kind, name, "expected", actor, {**subject.told, "expect": {}})
             return dropped
@@ -115,7 +115,7 @@ async def _settled(tx: Tx, kind: str, name: str) -> Change | None:
     (watched,) = await expectation_facts.observe(tx, rows, int(now))
     subject = watched.subject
     if watched.gone:
-        await expectations.drop(tx, subject)
+        await expectations.delete(tx, subject)
         return None
     found = {} if watched.facts is None else {b.what: b for b in breaches(watched.expect, watched.facts, int(now))}
     known = {row[0] for row in await tx.fetch("breaches_of", kind=kind, subject=name)}

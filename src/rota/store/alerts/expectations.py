@@ -41,13 +41,13 @@ async def declare_job(tx: Tx, definition: JobDefinition) -> None:
 
 async def declare(tx: Tx, subject: Subject, expect: Expectations | None) -> None:
     if expect is None:
-        await drop(tx, subject, owner=DECLARED)
+        await delete(tx, subject, owner=DECLARED)
     else:
         facts = {"kind": subject.kind, "subject": subject.name, "owner": DECLARED}
         await tx.fetch("declare_expectation", **facts, definition=encoded(expect))
 
 
-async def drop(tx: Tx, subject: Subject, *, owner: str | None = None, actor: str | None = None) -> bool:
+async def delete(tx: Tx, subject: Subject, *, owner: str | None = None, actor: str | None = None) -> bool:
     """Whatever is expected, or only what `owner` does. Its breaches end with it."""
     if not await tx.fetch("drop_expectation", kind=subject.kind, subject=subject.name, owner=owner):
         return False

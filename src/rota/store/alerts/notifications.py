@@ -151,7 +151,7 @@ class NotificationStore:
         await _listen(tx, name, made)
         await audit.note(tx, "notification", name, what, actor, {"target": shown_to(made.to)})
 
-    async def drop(self, name: str, actor: str | None) -> bool:
+    async def delete(self, name: str, actor: str | None) -> bool:
         """Whether it was there."""
 
         async def body(tx: Tx) -> bool:

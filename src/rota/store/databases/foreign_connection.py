@@ -36,7 +36,7 @@ def statements(run: NewRun, dialect: Dialect, style: str) -> list[tuple[str, Any
             "a run whose limit decides at its enqueue cannot be enqueued inside another transaction",
             hint="whether there is room is decided under a lock of rota's own: enqueue it after your commit",
         )
-    if run.staff:
+    if run.eligibility:
         raise Invalid(
             "a run for some workers only, or for several, cannot be enqueued inside another transaction",
             hint="what they need is written where others would wait for you: enqueue it after your commit",

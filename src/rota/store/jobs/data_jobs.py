@@ -82,11 +82,11 @@ class DataJobStore:
 
         return await self._database.read(body)
 
-    async def add(self, definition: JobDefinition, owner: str, actor: str | None) -> JobDefinition:
+    async def create(self, definition: JobDefinition, owner: str, actor: str | None) -> JobDefinition:
         """Its version is the next one. Added again just the same, it is there already."""
-        return (await self.make(definition, owner, actor)).job
+        return (await self.create_with(definition, owner, actor)).job
 
-    async def make(
+    async def create_with(
         self,
         definition: JobDefinition,
         owner: str,
@@ -111,7 +111,7 @@ class DataJobStore:
                 return made
             new = run(made.job)
             (answer,) = await enqueue.enqueue_again(tx, [new], hints=hints)
-            hints.update({enqueue.where_of(new), CONDUCTOR} if new.staff else {enqueue.where_of(new)})
+            hints.update({enqueue.where_of(new), CONDUCTOR} if new.eligibility else {enqueue.where_of(new)})
             return msgspec.structs.replace(made, run=answer)
 
         made = await self._database.transact(body)
@@ -126,7 +126,7 @@ class DataJobStore:
 
         return await self._database.read(body)
 
-    async def change(self, definition: JobDefinition, actor: str | None) -> JobDefinition | None:
+    async def update(self, definition: JobDefinition, actor: str | None) -> JobDefinition | None:
         """A new version; None if the newest is not the one any more that `definition` was made from."""
 
         async def body(tx: Tx) -> JobDefinition | None:
@@ -147,7 +147,7 @@ class DataJobStore:
         self._database.notify(queues)
         return made
 
-    async def drop(self, name: str, actor: str | None, *, force: bool) -> list[str]:
+    async def delete(self, name: str, actor: str | None, *, force: bool) -> list[str]:
         """Its own schedule goes with it. Dropped twice, it was dropped the first time.
 
         With `force`, other schedules of it are disabled, and the answer are its runs that are yet to be cancelled.
@@ -161,12 +161,12 @@ class DataJobStore:
             await _own(tx, name)
             await schedules_of_job.drop_schedules_of(tx, name, actor, self._new_id, disable=force)
             # Counted under the locks of the job and its cursors: nobody makes a schedule or a run of it meanwhile.
-            ((change, runs),) = await tx.fetch("job_uses", job=name)
-            if (change or runs) and not force:
-                raise JobInUse(name, change, runs)
+            ((schedules, runs),) = await tx.fetch("job_uses", job=name)
+            if (schedules or runs) and not force:
+                raise JobInUse(name, schedules, runs)
             await tx.fetch("drop_data_job", job=name)
             await tx.fetch("resume_job", job=name)  # or the next one of this name would be born paused
-            await expectations.drop(tx, Subject("job", name, name), actor=actor)
+            await expectations.delete(tx, Subject("job", name, name), actor=actor)
             await audit.note(tx, "job", name, "dropped", actor, {})
             return await jobs.left_of(tx, name) if runs else []
 

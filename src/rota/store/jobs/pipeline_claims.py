@@ -31,7 +31,7 @@ async def claim_limited(tx: Tx, request: LimitedRequest) -> LimitedClaims:
     return msgspec.structs.replace(found, claims=await parts(tx, found.claims)) if found.claims else found
 
 
-async def claim_needed(tx: Tx, request: RestrictedRequest) -> RestrictedClaims:
+async def claim_restricted(tx: Tx, request: RestrictedRequest) -> RestrictedClaims:
     found = await requirements.claim(tx, request)
     return msgspec.structs.replace(found, claims=await parts(tx, found.claims)) if found.claims else found
 

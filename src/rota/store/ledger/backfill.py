@@ -197,7 +197,7 @@ async def _make(
     assert pattern.model is not None
     shape = _shape(pattern.model, order.actor)
     runs = {new_id(): (one, _payload(pattern, row.name, one)) for one in missing}
-    conducts = shape.staff is not None and shape.staff.conducts
+    conducts = shape.eligibility is not None and shape.eligibility.conducts
     own = () if conducts else (Gate(f"backfill:{row.id}", order.concurrency),)
     under = await quotas.under(tx, {one.scope for one in missing})
     gated = {

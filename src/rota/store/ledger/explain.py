@@ -22,7 +22,7 @@ from rota.store.runs import read
 from rota.store.schedules.schedule_operations import schedule_of
 from rota.store.schedules.schedule_row import ScheduleRow
 from rota.store.workers import replicas
-from rota.store.workers.requirements import needs_of_run
+from rota.store.workers.requirements import requirements_of_run
 from rota.values.instants import instant
 from rota.values.scope import Scope
 
@@ -143,7 +143,7 @@ async def _facts_of_run(tx: Tx, run_id: str, silence: int) -> RunFacts:
         cancel_until=None if cancel_at is None else instant(cancel_at),
         shielded=shielded is not None and shielded > 0,
         step=step,
-        needs=await needs_of_run(tx, run_id),
+        requirements=await requirements_of_run(tx, run_id),
         replicas=there,
         for_worker=await replicas.worker_of(tx, run_id),
         part=await pipeline_stages.part_now(tx, run_id),

@@ -85,7 +85,7 @@ class QuotaStore:
         rows = await self._database.read(lambda tx: tx.fetch("list_quotas"))
         return [described(kind, id, _quota(text), owner) for kind, id, text, owner in rows]
 
-    async def put(self, kind: str, id: str, quota: Quota, owner: str) -> None:
+    async def update(self, kind: str, id: str, quota: Quota, owner: str) -> None:
         """In force for all its runs when this returns, but for those that are being enqueued at this moment."""
         values = {"kind": kind, "id": id, "definition": msgspec.json.encode(quota).decode(), "owner": owner}
         self._looked_at = float("-inf")
@@ -99,7 +99,7 @@ class QuotaStore:
         if await self._database.transact(body):
             await self._settle(kind, id)
 
-    async def drop(self, kind: str, id: str, actor: str | None = None) -> bool:
+    async def delete(self, kind: str, id: str, actor: str | None = None) -> bool:
         """Whether there was one."""
 
         async def body(tx: Tx) -> tuple[bool, bool]:

@@ -114,7 +114,7 @@ def _pattern(text: str, job_text: str) -> RunTemplate:
         model = _model(job_text, msgspec.json.encode(definition.options))
     limited = bool(job.limits) or definition.limit is not None or definition.rate is not None
     keyed = job.unique is not None or not job.repeatable
-    plain = model is not None and model.staff is None and model.pipeline is None
+    plain = model is not None and model.eligibility is None and model.pipeline is None
     return RunTemplate(
         definition,
         job,
@@ -225,10 +225,10 @@ async def put_in_place(
     tx: Tx, runs: Sequence[tuple[str, NewRun | None]], gated: Iterable[LimitedRun], queues: set[str]
 ) -> None:
     """New runs, made after a model, that are ready: who does them, as several or in parts, and under which limits."""
-    staffed = [(id, model.staff) for id, model in runs if model is not None and model.staff]
+    staffed = [(id, model.eligibility) for id, model in runs if model is not None and model.eligibility]
     if staffed:
         await requirements.assign(tx, staffed)
-        queues |= {CONDUCTOR for _, staff in staffed if staff.conducts}
+        queues |= {CONDUCTOR for _, eligibility in staffed if eligibility.conducts}
     queues |= await pipeline_stages.begin_like(tx, runs)
     if under_limits := [run for run in gated if run.gates]:
         await admit.install(tx, under_limits)

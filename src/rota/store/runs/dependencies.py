@@ -16,9 +16,9 @@ from rota.store.runs import waits
 MOST_CHILDREN = 1_000
 
 
-def outside(runs: Sequence[NewRun]) -> set[str]:
+def external(runs: Sequence[NewRun]) -> set[str]:
     """Runs that are there already, if they are, and that these follow."""
-    found = {need.run for run in runs for need in run.after}
+    found = {dependency.run for run in runs for dependency in run.after}
     return found - {run.id for run in runs} if found else found
 
 
@@ -58,9 +58,9 @@ async def attach(tx: Tx, runs: Sequence[NewRun], answers: Sequence[Enqueued]) ->
 def _edges(run: NewRun, instead: Mapping[str, str]) -> list[Edge]:
     """Two that it follows may be the same run by now: it needs what is harder."""
     kinds: dict[str, int] = {}
-    for need in run.after:
-        after = instead.get(need.run, need.run)
-        kinds[after] = need.kind if kinds.get(after, ANY_END) == ANY_END else kinds[after]
+    for dependency in run.after:
+        after = instead.get(dependency.run, dependency.run)
+        kinds[after] = dependency.kind if kinds.get(after, ANY_END) == ANY_END else kinds[after]
     return [(run.id, after, kind) for after, kind in kinds.items()]
 
 

@@ -49,7 +49,7 @@ async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True, hints:
         runs = await under_quotas(tx, runs)
     # One order for all: jobs, runs that are followed or may give way, limits that decide, then keys, then what the runs
     # come under.
-    followed = dependencies.outside(runs)
+    followed = dependencies.external(runs)
     await admit.lock(tx, [_gated(run) for run in runs if run.gates], followed)
     if followed:
         await dependencies.lock(tx, followed)
@@ -135,7 +135,7 @@ async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
         await tx.fetch("inherit_followed", retries)
         noted = [(run.id, run.actor, 0, {"retry_of": run.retry_of}) for run in runs if run.retry_of]
         await audit.note_runs(tx, RETRIED, noted)
-    staffed = [(run.id, run.staff) for run in runs if run.staff]
+    staffed = [(run.id, run.eligibility) for run in runs if run.eligibility]
     if staffed:
         await requirements.assign(tx, staffed)
     await pipeline_stages.begin(tx, runs)
@@ -307,10 +307,10 @@ async def _replace(tx: Tx, run: NewRun, holder: str, was: Row, left: AfterEnqueu
         "run_at": run.run_at,
         "delay": run.delay,
         "on_lost": run.on_lost,
-        "need": run.staff and run.staff.mark,
+        "need": run.eligibility and run.eligibility.mark,
     }
-    if run.staff:
-        await requirements.make(tx, [run.staff.needs])
+    if run.eligibility:
+        await requirements.make(tx, [run.eligibility.requirements])
     fence, hold, first_due_at = was
     ((holds_now, due_at),) = await tx.fetch("replace_ready", limit_key=run.limit_key, **values)
     change = {

@@ -210,7 +210,7 @@ async def resume_with(tx: Tx, row: ScheduleRow, new_id: NewId, mode: str, actor:
 async def delete(tx: Tx, row: ScheduleRow, new_id: NewId, actor: str | None) -> None:
     """Its runs and its ledger stay; a new schedule may have its name."""
     await revise(tx, row, Change(note="deleted", actor=actor), new_id, deleted=True)
-    await expectations.drop(tx, _subject(row), actor=actor)
+    await expectations.delete(tx, _subject(row), actor=actor)
     if row.definition.awaited is not None:
         await job_triggers.forget(tx, row.id)
 

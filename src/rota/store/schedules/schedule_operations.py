@@ -59,7 +59,7 @@ class ScheduleStore:
         self._database = database
         self._new_id = new_id
         self._looks: dict[tuple[tuple[str, ...], bool], tuple[object, Look]] = {}
-        self._sayings = DefinitionCache()
+        self._definitions = DefinitionCache()
         self._read_ahead: due.Position = (0, 0)
         self.writers = 1 if database.dialect is SQLITE else 2
         """How many planning transactions are worth being under way together: SQLite has one writer."""
@@ -83,9 +83,9 @@ class ScheduleStore:
     async def plan(self, limit: int, providers: Providers) -> Planned:
         """A batch of due schedules becomes runs."""
         planning = await self._database.transact(
-            lambda tx: due.plan_due(tx, limit, providers, self._new_id, self._sayings)
+            lambda tx: due.plan_due(tx, limit, providers, self._new_id, self._definitions)
         )
-        self._sayings.keep(planning.read.values())
+        self._definitions.keep(planning.read.values())
         self._database.notify(planning.queues)
         return Planned(planning.schedules, planning.runs, planning.tally)
 
@@ -95,8 +95,8 @@ class ScheduleStore:
         if after >= end:
             return False
         # Beside whoever writes: every process that plans reads the same, and SQLite's file has one writer.
-        read, last = await self._database.read(lambda tx: due.read_ahead(tx, after, until, limit, self._sayings))
-        self._sayings.keep(read.values())
+        read, last = await self._database.read(lambda tx: due.read_ahead(tx, after, until, limit, self._definitions))
+        self._definitions.keep(read.values())
         self._read_ahead = last or end
         await self._database.foresee(lambda tx: due.foresee(tx, after, until, limit))
         return last is not None

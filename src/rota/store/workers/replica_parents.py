@@ -160,7 +160,7 @@ async def _begin_some(tx: Tx, after: tuple[int, str], new_id: Callable[[], str],
 
 async def _fit(tx: Tx, run_id: str, job: str, queue: str, alive: Sequence[Worker]) -> list[str]:
     """The names of the workers that may do it."""
-    wanted = await requirements.needs_of_run(tx, run_id)
+    wanted = await requirements.requirements_of_run(tx, run_id)
     return sorted({one.name for one in alive if queue in one.queues and job in one.jobs and meets(one, wanted)})
 
 

@@ -7,7 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from rota.core.runs.claim import SUSPECTS, Candidate, Claim, RestrictedRequest
-from rota.core.workers.requirements import NOTHING, Eligibility, Requirements, need_id, need_text, read_needs
+from rota.core.workers.requirements import (
+    NOTHING,
+    Eligibility,
+    Requirements,
+    read_requirements,
+    requirement_id,
+    requirement_text,
+)
 from rota.store.databases.database import Row, Tx
 from rota.store.workers import replicas
 
@@ -26,21 +33,21 @@ class RestrictedClaims(msgspec.Struct, frozen=True):
 
 async def known(tx: Tx) -> dict[str, Requirements]:
     """All needs that there are, by id."""
-    return {id: read_needs(definition) for id, definition in await tx.fetch("known_needs")}
+    return {id: read_requirements(definition) for id, definition in await tx.fetch("known_needs")}
 
 
 async def assign(tx: Tx, runs: Iterable[tuple[str, Eligibility]]) -> None:
     """These runs, whose rows are there, wait for workers of that kind."""
     staffed = list(runs)
-    await make(tx, (staff.needs for _, staff in staffed))
-    marks = [(id, staff.mark) for id, staff in staffed]
+    await make(tx, (eligibility.requirements for _, eligibility in staffed))
+    marks = [(id, eligibility.mark) for id, eligibility in staffed]
     await tx.fetch("assign_needs", marks)
     await tx.fetch("hold_for_needs", marks)
 
 
-async def make(tx: Tx, needs: Iterable[Requirements]) -> None:
+async def make(tx: Tx, requirements: Iterable[Requirements]) -> None:
     """Each is there once, before a run has it."""
-    await keep(tx, {need_id(one): need_text(one) for one in needs if one != NOTHING})
+    await keep(tx, {requirement_id(one): requirement_text(one) for one in requirements if one != NOTHING})
 
 
 async def keep(tx: Tx, wanted: Mapping[str, str]) -> None:
@@ -72,9 +79,9 @@ async def drop_unused(tx: Tx) -> int:
     return len(await tx.fetch("drop_needs", still)) if still else 0
 
 
-async def needs_of_run(tx: Tx, run_id: str) -> Requirements:
+async def requirements_of_run(tx: Tx, run_id: str) -> Requirements:
     rows = await tx.fetch("needs_of_run", id=run_id)
-    return read_needs(rows[0][5]) if rows else NOTHING
+    return read_requirements(rows[0][5]) if rows else NOTHING
 
 
 async def claim(tx: Tx, request: RestrictedRequest) -> RestrictedClaims:

@@ -35,23 +35,23 @@ async def restrict(tx: Tx, run_id: str, only_workers: tuple[str, ...], actor: st
     if parent_id is not None:
         raise Conflict(f"run {run_id} is a replica of run {parent_id}", hint=f"restrict that one: {parent_id}")
     overrides = msgspec.json.decode(text, type=Overrides) if text else Overrides()
-    own = msgspec.structs.replace(overrides.needs or NOTHING, only_workers=only_workers, anyone=not only_workers)
-    if own == overrides.needs:  # repeated after an unknown outcome, or by somebody else
+    own = msgspec.structs.replace(overrides.requirements or NOTHING, only_workers=only_workers, anyone=not only_workers)
+    if own == overrides.requirements:  # repeated after an unknown outcome, or by somebody else
         return
     definition = await read.job(tx, job)
-    staff = _staff(own, definition, mark)
-    fence = await change(tx, {run_id: staff}, queues)
+    eligibility = _eligibility(own, definition, mark)
+    fence = await change(tx, {run_id: eligibility}, queues)
     fence = max([fence, *(row[0] for row in await tx.fetch("fence_elsewhere", id=run_id))])
-    kept = msgspec.structs.replace(overrides, needs=own)
+    kept = msgspec.structs.replace(overrides, requirements=own)
     await tx.fetch("override_needs", id=run_id, overrides=msgspec.json.encode(kept).decode())
     told = {"only_workers": list(only_workers) or None}
     await audit.note(tx, "run", run_id, RESTRICTED, actor, told, fence=fence)
 
 
-def _staff(own: Requirements, definition: JobDefinition | None, mark: str | None) -> Eligibility:
+def _eligibility(own: Requirements, definition: JobDefinition | None, mark: str | None) -> Eligibility:
     """Whether it conducts was decided when it was enqueued."""
     return Eligibility(
-        merged(own, definition.needs if definition else NOTHING), bool(mark) and str(mark)[0] == CONDUCTS
+        merged(own, definition.requirements if definition else NOTHING), bool(mark) and str(mark)[0] == CONDUCTS
     )
 
 
@@ -59,25 +59,25 @@ async def declare(tx: Tx, definition: JobDefinition) -> set[str]:
     """A job's runs that live, and say nothing of their own, need what it says now. Returns their queues."""
     queues: set[str] = set()
     changes: dict[str, Eligibility] = {}
-    need = Eligibility(definition.needs).mark or None
+    need = Eligibility(definition.requirements).mark or None
     for run_id, text, mark, queue in await tx.fetch("live_with_needs", job=definition.name, need=need):
-        own = (msgspec.json.decode(text, type=Overrides) if text else Overrides()).needs
-        staff = _staff(own or NOTHING, definition, mark)
-        if (staff.mark or None) != mark and not (mark or "").startswith(REPLICA):
-            changes[str(run_id)] = staff
+        own = (msgspec.json.decode(text, type=Overrides) if text else Overrides()).requirements
+        eligibility = _eligibility(own or NOTHING, definition, mark)
+        if (eligibility.mark or None) != mark and not (mark or "").startswith(REPLICA):
+            changes[str(run_id)] = eligibility
             queues.add(queue)
     if changes:
         await change(tx, changes, queues)
     return queues
 
 
-async def change(tx: Tx, staff: Marked, queues: set[str]) -> int:
+async def change(tx: Tx, eligibility: Marked, queues: set[str]) -> int:
     """Those that wait, wait for others now; from a worker that may not have its run any more the lease is taken away.
 
     Leases first, then what is ready, then runs: the order of everybody else. Returns a fence, that of the only one.
     """
-    await requirements.make(tx, (one.needs for one in staff.values()))
-    left, fence = dict(staff), 0
+    await requirements.make(tx, (one.requirements for one in eligibility.values()))
+    left, fence = dict(eligibility), 0
     for _ in range(_TRIES):  # between two statements a run may move from ready to leased, or back
         rows = [(id,) for id in sorted(left)]
         leases = await tx.fetch("lock_leases_to_restrict", rows)
@@ -87,12 +87,12 @@ async def change(tx: Tx, staff: Marked, queues: set[str]) -> int:
         there = {id: one for id, one in left.items() if id in held or id in ready}
         await tx.fetch("assign_needs", [(id, one.mark or None) for id, one in there.items()])
         await tx.fetch("hold_for_needs", [(id, left[id].mark or None) for id in ready])
-        away = [(id, at) for id, (worker, at) in held.items() if not _may_have(worker, left[id].needs)]
+        away = [(id, at) for id, (worker, at) in held.items() if not _may_have(worker, left[id].requirements)]
         queues |= await report.take_away(tx, away)
         fence = max([fence, *ready.values(), *(int(row[1]) for row in leases)])
         left = {id: one for id, one in left.items() if id not in there and id not in gone}
         if not left:
-            await _change_replicas(tx, {id: one for id, one in staff.items() if one.conducts}, queues)
+            await _change_replicas(tx, {id: one for id, one in eligibility.items() if one.conducts}, queues)
             return fence
     raise Unavailable(f"run {min(left)} kept changing while it was being restricted", hint="try again")
 
@@ -115,10 +115,14 @@ async def _change_replicas(tx: Tx, parents: Marked, queues: set[str]) -> None:
     await tx.fetch("look_at_conducts", [(id,) for id in sorted(parents)])
     queues.add(replicas.CONDUCTOR)
     for child, parent, worker, bound, queue in rows:
-        run_id, staff = str(child), parents[str(parent)]
-        await tx.fetch("assign_needs", [(run_id, REPLICA + staff.mark[1:])])
+        run_id, eligibility = str(child), parents[str(parent)]
+        await tx.fetch("assign_needs", [(run_id, REPLICA + eligibility.mark[1:])])
         queues.add(queue)
-        if worker is not None and staff.needs.only_workers and worker not in staff.needs.only_workers:
+        if (
+            worker is not None
+            and eligibility.requirements.only_workers
+            and worker not in eligibility.requirements.only_workers
+        ):
             if bound:
                 await tx.fetch("disown_replica", id=run_id)
                 await cancel.cancel(tx, run_id, "its worker may not do it any more", CONDUCTING, queues)
@@ -126,6 +130,6 @@ async def _change_replicas(tx: Tx, parents: Marked, queues: set[str]) -> None:
                 queues |= await report.take_away(tx, [(run_id, held[run_id])])
             elif run_id in ready:
                 await replicas.free(tx, [run_id])
-                await tx.fetch("hold_for_needs", [(run_id, REPLICA + staff.mark[1:])])
+                await tx.fetch("hold_for_needs", [(run_id, REPLICA + eligibility.mark[1:])])
         elif worker is None and run_id in ready:
-            await tx.fetch("hold_for_needs", [(run_id, REPLICA + staff.mark[1:])])
+            await tx.fetch("hold_for_needs", [(run_id, REPLICA + eligibility.mark[1:])])

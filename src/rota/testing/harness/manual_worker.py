@@ -60,13 +60,13 @@ class HandWorker:
         found = await self._store.claim(ClaimRequest(self.id, asks, known, self._lease, SUSPECTS if solo else PLAIN))
         if solo:
             queues = tuple(ask.queue for ask in asks)
-            met = met_by(self.info, await self._store.known_needs())
+            met = met_by(self.info, await self._store.known_requirements())
             who = (self.id, self.info.name)
             limited = LimitedRequest(*who, queues, known, self._lease, wanted, SUSPECTS, met)
             found += (await self._store.claim_limited(limited)).claims
             if met:
                 needed = RestrictedRequest(*who, queues, known, self._lease, wanted, SUSPECTS, met)
-                found += (await self._store.claim_needed(needed)).claims
+                found += (await self._store.claim_restricted(needed)).claims
         for claim in found:
             handler = self._registry.for_run(claim.job, claim.job_version)
             assert handler is not None
@@ -92,10 +92,10 @@ class HandWorker:
         assert report is not None
         await self._tell(report)
 
-    async def wait_for_outside(
+    async def wait_for_external(
         self, timeout: Duration = "1h", *, step: str | None = None, run: RunReference | None = None
     ) -> None:
-        """Hand it over, as `ctx.wait_for_outside()` does: whoever has `fence(run)` may end it with `client.outside`."""
+        """Hand the run over, as `ctx.wait_for_external()` does; `client.external` ends it under `fence(run)`."""
         await self.fail(run, HandedOver(timeout, step))
 
     async def time_out(self, run: RunReference | None = None) -> None:

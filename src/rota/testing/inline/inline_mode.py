@@ -98,8 +98,8 @@ class Inlined:
         if any(run.after for run in runs):
             runs = drive(linked(self._find, [order.options for order in orders], runs))
             known = {run.id for run in self.runs} | {run.id for run in runs}
-            for need in (need for run in runs for need in run.after if need.run not in known):
-                raise UnknownRun(need.run)
+            for dependency in (dependency for run in runs for dependency in run.after if dependency.run not in known):
+                raise UnknownRun(dependency.run)
         return [_Prepared(*one) for one in zip(orders, handlers, runs, strict=True)]
 
     async def _find(self, parts: Sequence[str]) -> dict[str, str]:
@@ -129,8 +129,8 @@ class Inlined:
         arguments = payload.arguments(one.new.payload)
         claim = _claim(one.new)
         if payload.wants_context:
-            desk = InlineBackend(one.handler.definition.steps, self._limits, parents)
-            arguments[payload.wants_context] = context_for(one.handler.is_async)(claim, "inline", Standing(), desk)
+            backend = InlineBackend(one.handler.definition.steps, self._limits, parents)
+            arguments[payload.wants_context] = context_for(one.handler.is_async)(claim, "inline", Standing(), backend)
         current_run.set(claim)
         return one.handler.call(**arguments)
 
@@ -157,8 +157,8 @@ class _Prepared(msgspec.Struct, frozen=True):
     new: NewRun
 
 
-def _related(run: InlineRun, need: Dependency) -> RelatedRun:
-    on, otherwise = written(need.kind)
+def _related(run: InlineRun, dependency: Dependency) -> RelatedRun:
+    on, otherwise = written(dependency.kind)
     return RelatedRun(id=run.id, job=run.job, state=run.state, result=run.result, on=on, otherwise=otherwise)
 
 

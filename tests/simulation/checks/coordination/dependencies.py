@@ -119,4 +119,4 @@ class DependencyChecks:
 
 
 def _may_begin(seen: Seen) -> bool:
-    return bool(seen.lease or seen.conduct or seen.outside or (seen.place and seen.place.hold != 3))
+    return bool(seen.lease or seen.conduct or seen.external or (seen.place and seen.place.hold != 3))

@@ -77,8 +77,8 @@ class Eligibility:
         id = seen.parent_id or seen.id
         found = self._world.backend.look(f"select overrides from rota_run where id = '{id}'")
         text = found[0][0] if found else None
-        needs: dict[str, Any] = (msgspec.json.decode(text).get("needs") if text else None) or {}
-        return needs
+        requirements: dict[str, Any] = (msgspec.json.decode(text).get("needs") if text else None) or {}
+        return requirements
 
     def engines(self) -> list[str]:
         return [f"engine-{number + 1}" for number in range(self._world.script.engines)]

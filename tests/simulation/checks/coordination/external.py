@@ -12,8 +12,8 @@ from tests.simulation.world.processes import CONFIG
 if TYPE_CHECKING:
     from tests.simulation.world.world import World
 
-OUTSIDE = "outside"
-FINISH = "OutsideStore.finish"
+PROMISE = "external"
+FINISH = "ExternalStore.finish"
 _OUTCOMES = {"complete": ("succeeded", "snoozed"), "fail": ("failed",), "cancelled": ("cancelled",)}
 _TAKEN = CONFIG.reaper.total_seconds() + 2 * 3.0 + 2.0  # a look of the reaper's, and the way
 _SETTLED = 5.0
@@ -32,32 +32,32 @@ class ExternalChecks:
 
     def handed_over_as_said(self, change: Change) -> Iterator[Finding]:
         """For as long as its handler said; and not again for a step that was answered."""
-        was, now = (seen.outside if seen else None for seen in (change.before, change.after))
+        was, now = (seen.external if seen else None for seen in (change.before, change.after))
         if now is None or was is not None:
             return
         began = [d for d in self._world.diary.deeds if d.run_id == change.run_id and d.fence == now.fence]
         act = next((deed.detail.partition(":")[0] for deed in began if deed.what == "began"), "")
         if act not in HAND_OVER:
-            yield OUTSIDE, f"handed over, and its handler does not: {act!r}"
+            yield PROMISE, f"handed over, and its handler does not: {act!r}"
             return
         seconds, step = HAND_OVER[act]
         if now.deadline != change.now + seconds * 1_000_000 or now.step != step:
             late = (now.deadline - change.now) / 1e6
-            yield OUTSIDE, f"handed over for {late:g}s and step {now.step}, not for {seconds}s and {step}"
+            yield PROMISE, f"handed over for {late:g}s and step {now.step}, not for {seconds}s and {step}"
         note = self._world.note_observer.steps.get((change.run_id, step or ""))
         if note is not None and note.state == "succeeded":
             yield "P16", f"step {step} was answered already, and its run waits for it again: {note}"
 
     def deadline_stays(self, change: Change) -> Iterator[Finding]:
-        was, now = (seen.outside if seen else None for seen in (change.before, change.after))
+        was, now = (seen.external if seen else None for seen in (change.before, change.after))
         if was and now and (was.deadline, was.fence, was.attempt) != (now.deadline, now.fence, now.attempt):
-            yield OUTSIDE, f"what waits was changed from {was} to {now}"
+            yield PROMISE, f"what waits was changed from {was} to {now}"
 
     def somebody_said_so(self, change: Change) -> Iterator[Finding]:
         """An end from outside is one that its process asked for, under the fence that was current."""
         if change.op != FINISH or change.before is None or change.after is None:
             return
-        where = change.before.outside or change.before.lease
+        where = change.before.external or change.before.lease
         if where is None:
             return  # others go on because of it
         calls = [c for c in self._world.diary.calls if c.what == change.run_id and c.client == change.process]
@@ -68,7 +68,7 @@ class ExternalChecks:
     def taken_back_in_time(self) -> Iterator[Finding]:
         """P12: past its deadline, or its grace, it is nobody's for long."""
         world, now = self._world, self._world.clock.micros()
-        waiting = {(s.id, s.outside.fence): s for s in world.observer.live.values() if s.outside}
+        waiting = {(s.id, s.external.fence): s for s in world.observer.live.values() if s.external}
         for key in self._overdue.keys() - waiting.keys():
             del self._overdue[key]
         for key, seen in waiting.items():
@@ -108,10 +108,10 @@ class ExternalChecks:
         for change in self._world.changes:
             seen = change.after
             if seen and seen.lease and seen.job in EXTERNAL and not seen.lease.worker.startswith("outsider"):
-                yield OUTSIDE, f"claimed by a worker that has no code for it: {change}"
+                yield PROMISE, f"claimed by a worker that has no code for it: {change}"
 
 
 def _is_overdue(seen: Seen, now: int) -> bool:
-    outside = seen.outside
-    assert outside is not None
-    return outside.deadline < now or (outside.cancel_at is not None and outside.cancel_at < now)
+    external = seen.external
+    assert external is not None
+    return external.deadline < now or (external.cancel_at is not None and external.cancel_at < now)

@@ -2,7 +2,7 @@
 import { useState } from "react";
 import type { Page } from "../../api/client";
 import { useGet } from "../../api/hooks";
-import type { FaultGroup, FaultGroups } from "../../api/schema";
+import type { ErrorGroup, ErrorGroups } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { useParameter } from "../../router";
 import { Button, Card, EmptyState, PageHeader, ProblemNotice, shapeOf, useNow } from "../../ui";
@@ -25,12 +25,12 @@ export function ErrorsPage({ params }: { params: Record<string, string> }) {
   const [chosen, choose] = useParameter("range");
   const [job, chooseJob] = useParameter("job");
   const [opened, open] = useParameter("open");
-  const [retrying, setRetrying] = useState<FaultGroup | null>(null);
+  const [retrying, setRetrying] = useState<ErrorGroup | null>(null);
   const range: Range = chosen !== null && chosen in RANGES ? (chosen as Range) : USUAL;
   // Round to the minute, so that the query key stays the same.
   const since = Math.floor(useNow() / 60_000) * 60_000 - RANGES[range];
   const question = { since: new Date(since).toISOString(), job, limit: MOST };
-  const groups = useGet<FaultGroups>("runs", "/errors", question, { keep: true, rest: 250, every: 30_000 });
+  const groups = useGet<ErrorGroups>("runs", "/errors", question, { keep: true, rest: 250, every: 30_000 });
   const items = groups.data?.items;
   const runs = items?.reduce((total, group) => total + group.count, 0) ?? 0;
   const shown = opened ?? items?.filter((group) => group.fingerprint === params.id).map(keyOf)[0] ?? null;

@@ -1,7 +1,7 @@
 /** Details of an error group: runs over time, outcomes and the newest error. */
 import { useMemo } from "react";
 import { useGet } from "../../api/hooks";
-import type { FaultGroup, Run } from "../../api/schema";
+import type { ErrorGroup, Run } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { common } from "../../i18n/common";
 import { Link } from "../../router";
@@ -12,7 +12,7 @@ import { runsOf, statesOf } from "./groups";
 import { errorsWords } from "./words";
 
 interface GroupDetailsProps {
-  group: FaultGroup;
+  group: ErrorGroup;
   since: string;
   until: string;
   onRetry?: () => void;
@@ -60,7 +60,7 @@ export function GroupDetails({ group, since, until, onRetry }: GroupDetailsProps
   );
 }
 
-function States({ group }: { group: FaultGroup }) {
+function States({ group }: { group: ErrorGroup }) {
   return (
     <span className="errors-states">
       {statesOf(group).map(([state, count]) => (

@@ -1,7 +1,7 @@
 /** Table of error groups. An expanded group shows its newest run. */
 import { Fragment, useEffect, useMemo, useRef, useState } from "react";
 import { useMay } from "../../api/hooks";
-import type { FaultGroup, FaultGroups } from "../../api/schema";
+import type { ErrorGroup, ErrorGroups } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { Link } from "../../router";
 import { Button, Icon, Sparkline, Time, useKeys } from "../../ui";
@@ -10,10 +10,10 @@ import { GroupDetails } from "./GroupDetails";
 import { errorsWords } from "./words";
 
 interface TableProps {
-  found: FaultGroups | undefined;
+  found: ErrorGroups | undefined;
   opened: string | null;
   onOpen: (key: string | null) => void;
-  onRetry: (group: FaultGroup) => void;
+  onRetry: (group: ErrorGroup) => void;
 }
 
 const LOADING = 4;
@@ -114,7 +114,7 @@ function useSpanned(may: boolean): number {
 }
 
 interface LineProps {
-  group: FaultGroup;
+  group: ErrorGroup;
   open: boolean;
   may: boolean;
   onToggle: () => void;

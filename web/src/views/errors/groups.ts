@@ -1,14 +1,14 @@
 /** Keys and run filters of error groups. */
-import type { FaultGroup, RunState } from "../../api/schema";
+import type { ErrorGroup, RunState } from "../../api/schema";
 import { withSearch } from "../../router";
 import { format, type Token } from "../runs/search";
 
-export const keyOf = ({ job, fingerprint }: FaultGroup) => `${fingerprint ?? ""} ${job}`;
+export const keyOf = ({ job, fingerprint }: ErrorGroup) => `${fingerprint ?? ""} ${job}`;
 
-export const statesOf = (group: FaultGroup) => Object.entries(group.states) as [RunState, number][];
+export const statesOf = (group: ErrorGroup) => Object.entries(group.states) as [RunState, number][];
 
 /** Return the search tokens that find the runs of a group. */
-export function tokensOf(group: FaultGroup): Token[] {
+export function tokensOf(group: ErrorGroup): Token[] {
   const { job, fingerprint } = group;
   return [
     { name: "job", value: job },
@@ -17,10 +17,10 @@ export function tokensOf(group: FaultGroup): Token[] {
   ];
 }
 
-export const runsOf = (group: FaultGroup) => withSearch("/runs", { q: format(tokensOf(group)) });
+export const runsOf = (group: ErrorGroup) => withSearch("/runs", { q: format(tokensOf(group)) });
 
 /** Keep the previous order, with new groups at the end, so that nothing moves under the pointer. */
-export function inOrder(groups: FaultGroup[], before: string[]): FaultGroup[] {
+export function inOrder(groups: ErrorGroup[], before: string[]): ErrorGroup[] {
   const byKey = new Map(groups.map((group) => [keyOf(group), group]));
   const kept = before.filter((key) => byKey.has(key));
   const known = new Set(kept);

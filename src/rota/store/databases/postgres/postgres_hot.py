@@ -106,11 +106,11 @@ class PostgresHotForms:
         return Completed(ids, [str(id) for id in followed or ()], told)
 
     async def open_keys(self, request: LimitedRequest, limit: int) -> dict[str, Allowed]:
-        values = {**_wanted(request), "needs": list(request.met.under_limits), "name": request.name}
+        values = {**_wanted(request), "requirements": list(request.met.under_limits), "name": request.name}
         return allowed(await self._tx.fetch("open_keys", limit=limit, idle=_EMPTY_FOR, **values))
 
     async def candidates(self, request: LimitedRequest, asked: Mapping[str, int]) -> list[WaitingRun]:
-        values = {**_wanted(request), "needs": list(request.met.under_limits), "name": request.name}
+        values = {**_wanted(request), "requirements": list(request.met.under_limits), "name": request.name}
         rows = await self._tx.fetch("limited_candidates", keys=list(asked), wanted=list(asked.values()), **values)
         return [WaitingRun(key, str(id), solo, bool(is_open)) for key, id, solo, is_open in rows]
 
@@ -123,12 +123,12 @@ class PostgresHotForms:
     async def needed(self, request: RestrictedRequest, wanted: int) -> list[Candidate]:
         met = request.met
         places = [0] * len(met.named) + [1] * len(met.plain)
-        values = {**_wanted(request), "needs": list(met.all), "places": places, "wanted": wanted}
+        values = {**_wanted(request), "requirements": list(met.all), "places": places, "wanted": wanted}
         rows = await self._tx.fetch("needed_candidates", **values)
         return [Candidate(rank, place, at, str(id), solo) for id, rank, place, at, solo in rows]
 
     async def open_replicas(self, request: RestrictedRequest, wanted: int) -> list[Candidate]:
-        values = {**_wanted(request), "needs": list(request.met.open_to), "name": request.name, "wanted": wanted}
+        values = {**_wanted(request), "requirements": list(request.met.open_to), "name": request.name, "wanted": wanted}
         rows = await self._tx.fetch("open_replicas", walk=_REPLICAS + wanted, **values)
         return [Candidate(rank, place, at, str(id), solo, str(up)) for id, rank, place, at, solo, up in rows]
 

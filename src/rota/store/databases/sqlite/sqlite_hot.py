@@ -114,7 +114,7 @@ class SqliteHotForms:
         wanted = await self._not_paused(request.known, request.queues)
         known, queues = (msgspec.json.encode(part).decode() for part in wanted)
         values = {"known": known, "queues": queues, "solo": request.solo, "idle": _EMPTY_FOR, "limit": limit}
-        values |= {"needs": _json(request.met.under_limits), "name": request.name}
+        values |= {"requirements": _json(request.met.under_limits), "name": request.name}
         rows = await self._tx.fetch("open_keys", **values)
         return allowed(rows)
 
@@ -122,11 +122,13 @@ class SqliteHotForms:
         jobs, queues = await self._not_paused(request.known, request.queues)
         known = msgspec.json.encode(jobs).decode()
         found: list[tuple[int, int, str, str, int, int]] = []
-        needs = _json(request.met.under_limits)
+        requirements = _json(request.met.under_limits)
         for key, wanted in asked.items():
             for queue in queues:
                 values = {"key": key, "queue": queue, "wanted": wanted, "known": known, "solo": request.solo}
-                rows = await self._tx.fetch("limited_candidates", needs=needs, name=request.name, **values)
+                rows = await self._tx.fetch(
+                    "limited_candidates", requirements=requirements, name=request.name, **values
+                )
                 found += [(rank, run_at, id, key, solo, is_open) for id, rank, run_at, solo, is_open in rows]
         return [WaitingRun(key, id, solo, bool(is_open)) for _, _, id, key, solo, is_open in sorted(found)]
 
@@ -149,8 +151,10 @@ class SqliteHotForms:
     async def open_replicas(self, request: RestrictedRequest, wanted: int) -> list[Candidate]:
         jobs, queues = await self._not_paused(request.known, request.queues)
         values: dict[str, object] = {"known": _json(jobs), "queues": _json(queues), "solo": request.solo}
-        needs = _json(request.met.open_to)
-        rows = await self._tx.fetch("open_replicas", wanted=wanted, name=request.name, needs=needs, **values)
+        requirements = _json(request.met.open_to)
+        rows = await self._tx.fetch(
+            "open_replicas", wanted=wanted, name=request.name, requirements=requirements, **values
+        )
         return [Candidate(rank, place, at, id, solo, up) for id, rank, place, at, solo, up in rows]
 
 

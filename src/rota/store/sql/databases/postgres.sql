@@ -126,7 +126,7 @@ where l.shut = 0 and (
         where w.hold = 2 and w.limit_key = l.key and w.queue = any(:queues::text[]) and w.job = any(:jobs::text[])
             and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
             and w.solo <= :solo
-            and (w.need is null or w.need = any(:needs::text[]) and (substr(w.need, 1, 1) <> '*' or (
+            and (w.need is null or w.need = any(:requirements::text[]) and (substr(w.need, 1, 1) <> '*' or (
                 select 1 from rota_replica p join rota_replica o on o.parent_id = p.parent_id and o.cleared = 0
                 where p.run_id = w.run_id and o.worker = :name limit 1) is null))
             and w.job <> all(array(select name from rota_pause where kind = 'job'))
@@ -148,7 +148,7 @@ cross join lateral (
     from rota_ready w
     where w.hold = 2 and w.limit_key = asked.key and w.queue = place.queue and w.job = any(:jobs::text[])
         and w.solo <= :solo
-        and (w.need is null or w.need = any(:needs::text[]) and (substr(w.need, 1, 1) <> '*' or (
+        and (w.need is null or w.need = any(:requirements::text[]) and (substr(w.need, 1, 1) <> '*' or (
             select 1 from rota_replica p join rota_replica o on o.parent_id = p.parent_id and o.cleared = 0
             where p.run_id = w.run_id and o.worker = :name limit 1) is null))
         and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
@@ -162,7 +162,7 @@ order by found.rank, found.run_at, found.run_id;
 -- name: needed_candidates
 -- Of the same priority, those that name this worker first. Locked; what is too many is let go at the end.
 select found.run_id, found.rank, asked.place, found.run_at, found.solo
-from unnest(:needs::text[], :places::int[]) as asked(need, place)
+from unnest(:requirements::text[], :places::int[]) as asked(need, place)
 cross join unnest(:queues::text[]) as here(queue)
 cross join lateral (
     select w.run_id, w.rank, w.run_at, w.solo from rota_ready w
@@ -185,7 +185,7 @@ select found.run_id, found.rank, 1, found.run_at, found.solo, found.parent_id
 from (
     select first.run_id, first.rank, first.run_at, first.solo, first.parent_id,
         row_number() over (partition by first.parent_id order by first.rank, first.run_at, first.run_id) as place
-    from unnest(:needs::text[]) as asked(need)
+    from unnest(:requirements::text[]) as asked(need)
     cross join unnest(:queues::text[]) as here(queue)
     cross join lateral (
         select w.run_id, w.rank, w.run_at, w.solo, p.parent_id from rota_ready w

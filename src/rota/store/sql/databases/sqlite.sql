@@ -69,7 +69,7 @@ where l.shut = 0 and (
         select 1 from rota_ready w
         where w.hold = 2 and w.limit_key = l.key and w.queue in (select value from json_each(:queues))
             and w.solo <= :solo
-            and (w.need is null or w.need in (select value from json_each(:needs))
+            and (w.need is null or w.need in (select value from json_each(:requirements))
                 and (substr(w.need, 1, 1) <> '*' or not exists (
                     select 1 from rota_replica p join rota_replica o on o.parent_id = p.parent_id and o.cleared = 0
                     where p.run_id = w.run_id and o.worker = :name)))
@@ -83,7 +83,7 @@ limit :limit;
 -- Of replicas that are nobody's, those whose parent this worker has none of.
 select w.run_id, w.rank, w.run_at, w.solo, case when substr(w.need, 1, 1) = '*' then 1 else 0 end from rota_ready w
 where w.hold = 2 and w.limit_key = :key and w.queue = :queue and w.solo <= :solo
-    and (w.need is null or w.need in (select value from json_each(:needs))
+    and (w.need is null or w.need in (select value from json_each(:requirements))
         and (substr(w.need, 1, 1) <> '*' or not exists (
             select 1 from rota_replica p join rota_replica o on o.parent_id = p.parent_id and o.cleared = 0
             where p.run_id = w.run_id and o.worker = :name)))
@@ -104,7 +104,7 @@ select run_id, rank, 1, run_at, solo, parent_id
 from (
     select w.run_id, w.rank, w.run_at, w.solo, p.parent_id,
         row_number() over (partition by p.parent_id order by w.rank, w.run_at, w.run_id) as place
-    from json_each(:needs) as asked join rota_ready w on w.need = asked.value
+    from json_each(:requirements) as asked join rota_ready w on w.need = asked.value
     join rota_replica p on p.run_id = w.run_id
     where w.hold = 6 and w.queue in (select value from json_each(:queues)) and w.solo <= :solo
         and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0)
