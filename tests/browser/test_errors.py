@@ -13,7 +13,7 @@ from tests.browser.past import HOSTILE
 
 
 async def test_where_nothing_went_wrong_it_says_so(dashboard: Dashboard, page: Page) -> None:
-    await page.goto(f"{dashboard.url}/errors")
+    await page.goto(f"{dashboard.url}/error-groups")
     await expect(page.get_by_role("heading", name="No errors in this time range")).to_be_visible()
     await page.get_by_role("button", name="Show the last 7 d").click()
     await expect(page).to_have_url(re.compile("range=7d"))
@@ -25,7 +25,7 @@ async def test_failures_are_grouped_opened_and_followed(dashboard: Dashboard, pa
     await dashboard.work()
     runs = [await dashboard.done("crawl", url=f"https://example.com/{number}") for number in range(3)]
     await dashboard.done("refuse")
-    await page.goto(f"{dashboard.url}/errors")
+    await page.goto(f"{dashboard.url}/error-groups")
     await expect(page.get_by_text("4 runs failed, timed out or expired, in 2 error groups")).to_be_visible()
     crawl = page.locator("tr[data-key]", has_text="NoSuchPage")
     await expect(crawl.get_by_role("cell", name="3", exact=True)).to_be_visible()
@@ -59,7 +59,7 @@ async def test_a_group_is_retried(dashboard: Dashboard, page: Page) -> None:
     for number in range(3):
         await dashboard.done("crawl", url=f"https://example.com/{number}")
     await dashboard.done("refuse")
-    await page.goto(f"{dashboard.url}/errors")
+    await page.goto(f"{dashboard.url}/error-groups")
     await page.get_by_role("button", name="Retry all: NoSuchPage in crawl").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("job:crawl")
@@ -79,7 +79,7 @@ async def test_anybody_can_use_it(
     await dashboard.done("crawl", url=HOSTILE * 5)
     await dashboard.done("refuse")
     page = await new_page(color_scheme=scheme, viewport={"width": width, "height": 740}, locale=language)
-    await page.goto(f"{dashboard.url}/errors")
+    await page.goto(f"{dashboard.url}/error-groups")
     await page.locator(".errors-name").nth(1).click()
     await expect(page.locator(".errors-opened .run-error")).to_contain_text(HOSTILE)
     assert await page.locator("img").count() == 0

@@ -21,7 +21,7 @@ def rows(page: Page) -> Locator:
 async def test_where_nothing_ran_it_says_what_to_do(dashboard: Dashboard, page: Page) -> None:
     await page.goto(f"{dashboard.url}/runs")
     await expect(page.get_by_text("No runs yet")).to_be_visible()
-    await expect(page.get_by_text("rota run add hello --wait")).to_be_visible()
+    await expect(page.get_by_text("rota run enqueue hello --wait")).to_be_visible()
     await page.goto(f"{dashboard.url}/runs?q=state:failed")
     await expect(page.get_by_text("No run matches")).to_be_visible()
 

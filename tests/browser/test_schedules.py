@@ -37,7 +37,7 @@ async def state(dashboard: Dashboard, name: str) -> str:
 async def test_where_there_are_none_it_says_what_to_do(dashboard: Dashboard, page: Page) -> None:
     await page.goto(f"{dashboard.url}/schedules")
     await expect(page.get_by_text("No schedules yet")).to_be_visible()
-    await expect(page.get_by_text("rota schedule add nightly")).to_be_visible()
+    await expect(page.get_by_text("rota schedule create nightly")).to_be_visible()
     await page.goto(f"{dashboard.url}/schedules?state=paused")
     await expect(page.get_by_text("No schedule matches")).to_be_visible()
 

@@ -20,7 +20,7 @@ async def test_where_nothing_ran_it_says_what_to_do(dashboard: Dashboard, page: 
     await expect(page.get_by_role("heading", name="No attempts in this time range")).to_be_visible()
     await page.get_by_role("button", name="Group by job").click()
     await expect(page).to_have_url(re.compile("by=job"))
-    await expect(page.locator(".command code")).to_have_text("rota run add hello")
+    await expect(page.locator(".command code")).to_have_text("rota run enqueue hello")
 
 
 async def test_attempts_appear_as_they_happen_and_lead_to_their_runs(dashboard: Dashboard, page: Page) -> None:

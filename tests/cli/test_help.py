@@ -19,7 +19,13 @@ from rota.store import Store, open_database
 from tests.support.commands import rota
 
 WITHOUT_DATABASE = {"rota init", "rota cron", "rota completion"}
-NOT_OFFERED = {"rota job add", "rota schedule add", "rota notify add", "rota token create", "rota worker"}
+NOT_OFFERED = {
+    "rota job create",
+    "rota schedule create",
+    "rota notification create",
+    "rota token create",
+    "rota worker",
+}
 
 
 def below(command: click.Command, path: str = "rota") -> Iterator[tuple[str, click.Command]]:
@@ -112,8 +118,8 @@ def used(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
         await store.close()
 
     asyncio.run(introduce())
-    assert rota("schedule", "add", "news", "greet", "--every", "1h").exit_code == 0
-    return rota("run", "add", "greet", "--delay", "1h").stdout.strip()
+    assert rota("schedule", "create", "news", "greet", "--every", "1h").exit_code == 0
+    return rota("run", "enqueue", "greet", "--delay", "1h").stdout.strip()
 
 
 def offered(*words: str) -> dict[str, str | None]:
@@ -123,28 +129,28 @@ def offered(*words: str) -> dict[str, str | None]:
 
 
 def test_what_is_offered(used: str) -> None:
-    assert offered("job", "show", "") == {"greet": "Greets somebody."}
-    assert offered("job", "show", "x") == {}
+    assert offered("job", "get", "") == {"greet": "Greets somebody."}
+    assert offered("job", "get", "x") == {}
     assert offered("run", "ls", "--job", "gr") == {"greet": "Greets somebody."}
-    assert offered("run", "add", "") == {"greet": "Greets somebody."}
+    assert offered("run", "enqueue", "") == {"greet": "Greets somebody."}
     assert offered("schedule", "pause", "n") == {"news": "greet"}
-    assert offered("schedule", "add", "") == {}
-    assert offered("run", "show", used[:4]) == {used: "scheduled greet"}
+    assert offered("schedule", "create", "") == {}
+    assert offered("run", "get", used[:4]) == {used: "scheduled greet"}
     assert offered("queue", "pause", "") == {"mail": None}
     assert "top" in offered("t")
-    for words in (("workers", "show"), ("token", "revoke"), ("notify", "show")):
+    for words in (("workers", "get"), ("token", "revoke"), ("notification", "get")):
         assert set(offered(*words, "")) <= {"web"}
 
 
 def test_what_a_shell_would_obey_is_not_offered(used: str) -> None:
     """Bash puts a word into the line as it is, and Enter does what it says."""
     for name in ("$(touch me)", "`id`", "a b", "a;b", "--database=x", "~root", "*", "Grüße:a/b@c,d_e-f.g"):
-        assert rota("schedule", "add", "--every", "1h", "--", name, "greet").exit_code == 0
+        assert rota("schedule", "create", "--every", "1h", "--", name, "greet").exit_code == 0
     assert set(offered("schedule", "pause", "")) == {"news", "Grüße:a/b@c,d_e-f.g"}
 
 
 def test_nothing_is_offered_while_the_database_is_away(used: str, tmp_path: Path) -> None:
     away = f"sqlite:///{tmp_path / 'nothing.db'}"
-    assert offered("job", "show", "--database", away, "") == {}
-    assert offered("--server", "http://127.0.0.1:1", "job", "show", "") == {}
+    assert offered("job", "get", "--database", away, "") == {}
+    assert offered("--server", "http://127.0.0.1:1", "job", "get", "") == {}
     assert not (tmp_path / "nothing.db").exists()

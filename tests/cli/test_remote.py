@@ -78,12 +78,12 @@ def told(done: Result) -> Any:
 
 
 def test_runs(app: Rota, rota: Rotas) -> None:
-    id = rota("run", "add", "greet", '{"name": "Ada"}', "--delay", "0s").stdout.strip()
+    id = rota("run", "enqueue", "greet", '{"name": "Ada"}', "--delay", "0s").stdout.strip()
     drain(app)
-    failed = rota("run", "add", "boom").stdout.strip()
+    failed = rota("run", "enqueue", "boom").stdout.strip()
     drain(app)
     assert [run["id"] for run in told(rota("run", "ls", "--json"))["items"]] == [failed, id]
-    assert told(rota("run", "show", id[-8:], "--json"))["result"] == "hello Ada"
+    assert told(rota("run", "get", id[-8:], "--json"))["result"] == "hello Ada"
     assert rota("run", "wait", id).exit_code == 0
     assert rota("run", "wait", failed).exit_code == 1
     assert rota("run", "watch", id).stdout.endswith('\t"hello Ada"\n')
@@ -106,7 +106,7 @@ def test_runs(app: Rota, rota: Rotas) -> None:
 def test_a_run_is_waited_for(app: Rota, rota: Rotas) -> None:
     async def beside() -> Result:
         async with app.running():
-            return await asyncio.to_thread(rota, "run", "add", "greet", "--wait")
+            return await asyncio.to_thread(rota, "run", "enqueue", "greet", "--wait")
 
     done = asyncio.run(beside())
     assert done.exit_code == 0, done.stderr
@@ -115,7 +115,7 @@ def test_a_run_is_waited_for(app: Rota, rota: Rotas) -> None:
 
 def test_jobs_and_queues(rota: Rotas) -> None:
     assert [job["name"] for job in told(rota("job", "ls", "--json"))["items"]] == ["boom", "greet", "look"]
-    assert told(rota("job", "show", "greet", "--json"))["status"]["state"] == "pending"
+    assert told(rota("job", "get", "greet", "--json"))["status"]["state"] == "pending"
     for arguments in (
         ("job", "pause", "greet", "--reason", "r"),
         ("job", "resume", "greet"),
@@ -128,11 +128,11 @@ def test_jobs_and_queues(rota: Rotas) -> None:
         done = rota(*arguments)
         assert done.exit_code == 0, (arguments, done.stderr)
     assert rota("job", "retry", "greet").exit_code == 6
-    assert rota("job", "show", "gret").exit_code == 4
+    assert rota("job", "get", "gret").exit_code == 4
 
 
 def test_schedules(rota: Rotas, tmp_path: Path) -> None:
-    made = told(rota("schedule", "add", "news", "greet", '{"name": "Bo"}', "--every", "30m", "--json"))
+    made = told(rota("schedule", "create", "news", "greet", '{"name": "Bo"}', "--every", "30m", "--json"))
     assert (made["owner"], made["definition"]["payload"]) == ("cli", {"name": "Bo"})
     file = tmp_path / "schedules.toml"
     file.write_text('owner = "me"\n[[schedule]]\nname = "filed"\njob = "boom"\nonce = 2031-01-01T00:00:00Z\n')
@@ -162,10 +162,10 @@ def test_schedules(rota: Rotas, tmp_path: Path) -> None:
 def test_workers_and_tokens(rota: Rotas) -> None:
     assert [worker["id"] for worker in told(rota("workers", "ls", "--json"))["items"]] == ["web@aa11"]
     for arguments in (
-        ("workers", "show", "web"),
+        ("workers", "get", "web"),
         ("workers", "drain", "web"),
         ("workers", "resume", "web"),
-        ("workers", "set", "web", "--slots", "4"),
+        ("workers", "update", "web", "--slots", "4"),
         ("workers", "stop", "web", "--yes"),
         ("token", "create", "ci", "--role", "viewer"),
         ("token", "ls"),
@@ -173,7 +173,7 @@ def test_workers_and_tokens(rota: Rotas) -> None:
     ):
         done = rota(*arguments)
         assert done.exit_code == 0, (arguments, done.stderr)
-    assert rota("workers", "show", "mail").exit_code == 4
+    assert rota("workers", "get", "mail").exit_code == 4
 
 
 def test_what_needs_the_database_says_so(rota: Rotas) -> None:
@@ -304,12 +304,12 @@ def test_every_command_there_is(app: Rota, site: Site, rota: Rotas, tmp_path: Pa
         words[name] = str(tmp_path / name)
         (tmp_path / name).write_text(text)
     for name, job in (("boom", "boom"), ("look", "look"), ("other", "look")):
-        words[name] = rota("run", "add", job).stdout.strip()
+        words[name] = rota("run", "enqueue", job).stdout.strip()
     drain(app)
     client = connect(site.url)
     assert len(client.external.claim("scanner", max=2)) == 2
     client.close()
-    words["greet"] = rota("run", "add", "greet").stdout.strip()
+    words["greet"] = rota("run", "enqueue", "greet").stdout.strip()
     tried: set[str] = set()
     for line in EVERY.strip().splitlines():
         arguments, _, code = line.partition(": ")

@@ -98,7 +98,7 @@ call_command("migrate", verbosity=0)
 backend.enqueue()
 call_command("rota", "run", "ls", "--json")
 try:
-    call_command("rota", "run", "show", "ffffffff")
+    call_command("rota", "run", "get", "ffffffff")
 except CommandError as error:
     assert error.returncode == 4, error.returncode
 else:

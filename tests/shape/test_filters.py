@@ -12,7 +12,7 @@ from rota.api.operations.run_filter import RunQuery
 from rota.api.runs.bulk import RunsBulkBody
 from rota.app import Rota
 from rota.cli.runs.run_control import cancel, count, retry
-from rota.cli.runs.runs import ls
+from rota.cli.runs.runs import list_runs
 from rota.cli.terminal.run_filter import filter_of as filter_of_options
 from rota.core.runs.run import RunFilter
 from rota.core.states import RunState
@@ -77,7 +77,7 @@ def test_it_is_asked_for_over_http(name: str) -> None:
     assert all(isinstance(value, str | bool | datetime | list) for value in given.values())
 
 
-@pytest.mark.parametrize("command", [ls, count, cancel, retry], ids=lambda command: command.name)
+@pytest.mark.parametrize("command", [list_runs, count, cancel, retry], ids=lambda command: command.name)
 @pytest.mark.parametrize("name", FIELDS)
 def test_it_is_an_option(command: click.Command, name: str) -> None:
     options = {one.name: one.opts for one in command.params}
@@ -86,7 +86,7 @@ def test_it_is_an_option(command: click.Command, name: str) -> None:
 
 def test_options_become_filters() -> None:
     words = ["--state", "failed", "--payload", "url=https://x/?a=b", "--payload", "a.b=5", "--fingerprint", "5be1"]
-    context = ls.make_context("ls", words)
+    context = list_runs.make_context("list_runs", words)
     given = {name: context.params[name] for name in FIELDS}
     wanted = {"url": "https://x/?a=b", "a.b": "5"}
     assert filter_of_options(given) == RunFilter(states=(RunState.FAILED,), payload=wanted, fingerprint="5be1")

@@ -146,7 +146,7 @@ def test_dev_prints_where_the_page_is_and_what_to_try() -> None:
 def test_a_server_knows_the_apps_jobs_but_does_not_run_them() -> None:
     with started("server", "shop_jobs:app", "--port", "0", "--json") as child:
         assert json.loads(line_of(child))["url"].startswith("http://127.0.0.1:")
-        added = rota("run", "add", "pid").stdout.strip()
+        added = rota("run", "enqueue", "pid").stdout.strip()
         assert rota("run", "wait", added, "--timeout", "300ms").returncode == 75
         child.terminate()
         assert child.wait(PATIENCE) == 0
@@ -156,7 +156,7 @@ def test_a_server_knows_the_apps_jobs_but_does_not_run_them() -> None:
 def test_a_worker_works_until_it_is_told_to_stop() -> None:
     with started("worker", "shop_jobs:app", "--name", "w", "--json") as child:
         assert json.loads(line_of(child)) == {"worker": "w", "jobs": ["pid", "slow"]}
-        done = rota("run", "add", "pid", "--wait", "--json")
+        done = rota("run", "enqueue", "pid", "--wait", "--json")
         assert json.loads(done.stdout)["result"] == child.pid
         child.terminate()
         assert child.wait(PATIENCE) == 0
@@ -173,7 +173,7 @@ def test_two_processes_stop_together(folder: Path) -> None:
 def test_a_process_that_dies_is_replaced(folder: Path) -> None:
     with started("worker", "shop_jobs:app", "--processes", "2", "--json") as child:
         [line_of(child) for _ in range(2)]
-        first = json.loads(rota("run", "add", "pid", "--wait", "--json").stdout)["result"]
+        first = json.loads(rota("run", "enqueue", "pid", "--wait", "--json").stdout)["result"]
         assert first != child.pid
         os.kill(first, signal.SIGKILL)
         assert json.loads(line_of(child))["jobs"] == ["pid", "slow"]
@@ -186,7 +186,7 @@ def test_a_worker_can_be_watched_and_logs_for_programs() -> None:
     flags = ["--metrics-port", "0", "--log-format", "json", "--name", "w", "--json"]
     with started("worker", "shop_jobs:app", *flags) as child:
         address = json.loads(line_of(child))["metrics"]
-        rota("run", "add", "pid", "--wait")
+        rota("run", "enqueue", "pid", "--wait")
         with urllib.request.urlopen(address, timeout=10) as answer:
             text = answer.read().decode()
             assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
@@ -228,7 +228,7 @@ def test_a_second_signal_kills_at_once(folder: Path) -> None:
     with started("worker", "shop_jobs:app", "--processes", "2", "--json") as child:
         [line_of(child) for _ in range(2)]
         begun = folder / "begun"
-        rota("run", "add", "slow", json.dumps({"path": str(begun)}))
+        rota("run", "enqueue", "slow", json.dumps({"path": str(begun)}))
         until(begun.exists)
         child.terminate()
         assert child.stderr is not None
@@ -240,7 +240,7 @@ def test_a_second_signal_kills_at_once(folder: Path) -> None:
 def test_children_do_not_outlive_a_supervisor_that_was_killed(folder: Path) -> None:
     with started("worker", "shop_jobs:app", "--processes", "2", "--json") as child:
         [line_of(child) for _ in range(2)]
-        pid = json.loads(rota("run", "add", "pid", "--wait", "--json").stdout)["result"]
+        pid = json.loads(rota("run", "enqueue", "pid", "--wait", "--json").stdout)["result"]
         child.kill()
         until(lambda: not is_alive(pid))
 

@@ -167,7 +167,7 @@ def test_a_newcomer_has_a_page_and_a_run_within_a_minute(installed: Path, tmp_pa
 
 
 def _added(installed: Path, project: Path, environment: dict[str, str]) -> str:
-    command = [str(installed / "rota"), "run", "add", "hello", "--wait", "--json"]
+    command = [str(installed / "rota"), "run", "enqueue", "hello", "--wait", "--json"]
     return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=True).stdout
 
 

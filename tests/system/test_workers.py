@@ -55,7 +55,7 @@ async def test_a_worker_is_drained_resumed_changed_and_stopped_from_outside(site
     await rota(site, "workers", "resume", "far")
     assert (await site.final(waiting)).state is RunState.SUCCEEDED
 
-    await rota(site, "workers", "set", "far", "--slots", "3", "--heartbeat", "200ms", "--queues", "default:2,other")
+    await rota(site, "workers", "update", "far", "--slots", "3", "--heartbeat", "200ms", "--queues", "default:2,other")
     await shown(site, "far", lambda worker: worker.slots == 3 and worker.heartbeat == timedelta(milliseconds=200))
     naps = [await site.enqueue("nap", {"queue": "other"}, seconds=NAP) for _ in range(3)]
     for run in naps:

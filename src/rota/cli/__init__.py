@@ -9,14 +9,14 @@ from rota.cli.admin.export import export
 from rota.cli.admin.maintenance import completion, migrate, prune
 from rota.cli.admin.promote import promote
 from rota.cli.admin.tokens import token
-from rota.cli.alerts.expectations import expect
-from rota.cli.alerts.notifications import notify
+from rota.cli.alerts.expectations import expectation
+from rota.cli.alerts.notifications import notification
 from rota.cli.external.external import COMMANDS as EXTERNAL_COMMANDS
 from rota.cli.jobs.jobs import job
 from rota.cli.jobs.queues import queue
 from rota.cli.limits.quotas import quota
 from rota.cli.monitoring.audit import audit, events, schedule_events
-from rota.cli.monitoring.error_groups import errors
+from rota.cli.monitoring.error_groups import error_groups
 from rota.cli.monitoring.explain import explain
 from rota.cli.options import examples
 from rota.cli.program import Program
@@ -58,7 +58,7 @@ Exit codes:
         "rota init                                 a small application to begin with: jobs.py",
         "rota dev                                  an example, its worker and its page in one process",
         "rota worker jobs:app                      run the jobs that jobs.py declares on `app`",
-        'rota run add crawl \'{"url": "…"}\' --wait  enqueue a run and wait for its end',
+        'rota run enqueue crawl \'{"url": "…"}\' --wait  enqueue a run and wait for its end',
         "rota run ls --state failed                what went wrong",
     )
     + "\n\n"
@@ -92,9 +92,9 @@ for command in (
     quota,
     workers,
     token,
-    expect,
-    errors,
-    notify,
+    expectation,
+    error_groups,
+    notification,
     explain,
     audit,
     cron,

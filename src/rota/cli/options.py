@@ -16,6 +16,16 @@ from rota.errors import Invalid, did_you_mean
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+SHORT_FORMS = {"ls": "list", "rm": "delete"}
+"""What people type on a command line; Python and REST have the long forms only."""
+
+
+class Group(click.Group):
+    """A group of commands whose `list` and `delete` have short forms."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, SHORT_FORMS.get(cmd_name, cmd_name))
+
 
 def examples(*lines: str) -> str:
     """The end of a command's help, kept line by line."""

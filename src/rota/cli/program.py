@@ -14,13 +14,13 @@ from rota.cli.terminal.errors import Problem, problem_of, show_problem
 from rota.errors import RotaError
 
 _SECTIONS = {
-    "To begin": ("init", "dev"),
-    "Programs that stay": ("server", "worker"),
-    "What goes on": ("top", "run", "errors", "explain"),
-    "What is to be done": ("job", "schedule", "queue", "quota", "cron", "import"),
-    "Who does it": ("workers",),
-    "Who is told, and who may": ("expect", "notify", "token", "audit"),
-    "Upkeep": ("migrate", "promote", "doctor", "prune", "export", "completion"),
+    "Getting started": ("init", "dev"),
+    "Servers and workers": ("server", "worker"),
+    "Monitoring": ("top", "run", "error-groups", "explain"),
+    "Jobs and schedules": ("job", "schedule", "queue", "quota", "cron", "import"),
+    "Workers": ("workers",),
+    "Notifications and access": ("expectation", "notification", "token", "audit"),
+    "Maintenance": ("migrate", "promote", "doctor", "prune", "export", "completion"),
 }
 _OTHER = "Other commands"
 _INDENT = 6

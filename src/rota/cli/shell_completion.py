@@ -61,7 +61,7 @@ _BELOW = {
     ("token", "who"): _tokens,
     ("explain", "what"): _schedules,
 }
-_NEW = {("job", "add"), ("schedule", "add"), ("token", "create"), ("notify", "add")}
+_NEW = {("job", "create"), ("schedule", "create"), ("token", "create"), ("notification", "create")}
 
 
 class CompletedName(click.types.StringParamType):

@@ -160,4 +160,6 @@ class NotExpected(NotFound):
     code = "not-expected"
 
     def __init__(self, kind: str, name: str) -> None:
-        super().__init__(f"nothing is expected of {kind} {name!r}", hint="rota expect ls tells of whom something is")
+        super().__init__(
+            f"nothing is expected of {kind} {name!r}", hint="rota expectation ls tells of whom something is"
+        )

@@ -116,7 +116,7 @@ class NothingToRetry(Conflict):
     def __init__(self, job: str, run_id: str | None, state: str | None) -> None:
         """`state` is how the job's newest run ended, None while it goes on; without a run there is no `run_id`."""
         if run_id is None:
-            super().__init__(f"job {job!r} has no run to retry", hint="enqueue one: `rota run add`")
+            super().__init__(f"job {job!r} has no run to retry", hint="enqueue one: `rota run enqueue`")
         elif state is None:
             super().__init__(f"run {run_id} of job {job!r} has not ended", hint="wait until it has, or cancel it first")
         else:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rota.testing.harness.drain import adrain, drain
     from rota.testing.harness.harness import Harness
     from rota.testing.harness.manual_worker import HandWorker
-    from rota.testing.inline.inline_mode import Inlined, InlineRun, inline
+    from rota.testing.inline_mode.inline import Inlined, InlineRun, inline
 
 __all__ = [
     "BlockingHandWorker",
@@ -47,7 +47,7 @@ _HOMES = {
     "rota.testing.assertions.fires": ("assert_fires",),
     "rota.testing.harness.manual_worker": ("HandWorker",),
     "rota.testing.harness.harness": ("Harness",),
-    "rota.testing.inline.inline_mode": ("InlineRun", "Inlined", "inline"),
+    "rota.testing.inline_mode.inline": ("InlineRun", "Inlined", "inline"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rota.testing.databases import Copies
     from rota.testing.harness.blocking_harness import BlockingHarness
     from rota.testing.harness.harness import Harness
-    from rota.testing.inline.inline_mode import Inlined
+    from rota.testing.inline_mode.inline import Inlined
 
 _MARKER = (
     "rota(start=None, zone='UTC', leaves=False, **settings): when the clock of its harness starts, whether it may leave"
@@ -186,7 +186,7 @@ def rota_drain(rota_blocking_harness: BlockingHarness) -> Callable[[], Sequence[
 @pytest.fixture
 def rota_inline(rota_app: Rota) -> Iterator[Inlined]:
     """Enqueue means call, for the whole test; no database."""
-    from rota.testing.inline.inline_mode import inline
+    from rota.testing.inline_mode.inline import inline
 
     with inline(rota_app) as inlined:
         yield inlined

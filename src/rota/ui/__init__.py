@@ -10,7 +10,7 @@ from rota.ui.pages import asset, icon, page
 
 # What the dashboard itself makes of an address is in web/src/views; here is only that there is something.
 ADDRESSES = (
-    *("/", "/runs", "/runs/{id}", "/timeline", "/errors", "/errors/{id}", "/audit"),
+    *("/", "/runs", "/runs/{id}", "/timeline", "/error-groups", "/error-groups/{id}", "/audit"),
     *("/schedules", "/schedules/{name}", "/schedules/{name}/edit", "/schedules:new"),
     *("/workers", "/workers/{id}", "/queues", "/queues/{name}", "/jobs", "/jobs/{name}"),
 )

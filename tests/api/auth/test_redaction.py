@@ -71,7 +71,7 @@ async def told(http: httpx2.AsyncClient, runs: list[str], headers: Headers) -> d
     """Everything that can be read."""
     paths = ["/api/v1/runs", "/api/v1/jobs/crawl/runs", "/api/v1/jobs/crawl/executions", "/api/v1/export/runs",
              "/api/v1/export/attempts", "/api/v1/export/events", "/api/v1/audit", "/api/v1/schedules", "/",
-             "/api/v1/schedules/news", "/api/v1/schedules/news/events", "/api/v1/jobs", "/api/v1/errors",
+             "/api/v1/schedules/news", "/api/v1/schedules/news/events", "/api/v1/jobs", "/api/v1/error-groups",
              "/api/v1/overview", "/api/v1/timeline"]  # fmt: skip
     parts = ["", "?steps=false", "/attempts", "/steps", "/events", "/explain", "/logs", "/logs?follow=1"]
     paths += [f"/api/v1/runs/{run}{part}" for run in runs for part in parts]

@@ -393,7 +393,7 @@ async def test_what_is_looked_for_is_looked_for_among_own_runs(
                 assert set(found) <= mine, (path, name)
             if name != "worker":  # one does the runs of all
                 assert told(answers[0], values[name][0]) == told(answers[1], values[name][1]), (path, name)
-    counts = (await one("GET", "/errors")).json()
+    counts = (await one("GET", "/error-groups")).json()
     assert [group["count"] for group in counts["items"]] == [1]
 
 

@@ -59,10 +59,10 @@ async def test_a_group_is_seen_and_retried(app: Rota) -> None:
     await client.enqueue(Order("mail", {"n": 1}))
     await adrain(app)
     async with http_of(app) as http:
-        found = (await http.get("/errors")).json()
+        found = (await http.get("/error-groups")).json()
         assert sorted((one["job"], one["count"]) for one in found["items"]) == [("crawl", 3), ("mail", 1)]
         assert (set(found), found["truncated"]) == ({"items", "since", "until", "truncated"}, False)
-        (group,) = (await http.get("/errors?job=crawl")).json()["items"]
+        (group,) = (await http.get("/error-groups?job=crawl")).json()["items"]
         assert (group["type"], group["states"], sum(group["histogram"])) == ("Fail", {"failed": 3}, 3)
         assert group["message"].startswith("page ")
         chosen = {"fingerprint": group["fingerprint"], "job": "crawl", "retried": False}
@@ -71,8 +71,10 @@ async def test_a_group_is_seen_and_retried(app: Rota) -> None:
         assert (done["matched"], done["done"], done["refused"]) == (3, 3, [])
         again = (await http.post("/runs:bulk", json={"action": "retry", "filter": chosen})).json()
         assert again["matched"] == 0
-        assert (await http.get("/errors?since=2020-01-01T00:00:00Z&until=2020-01-02T00:00:00Z")).json()["items"] == []
-        assert (await http.get("/errors?since=yesterday")).status_code == 422
+        assert (await http.get("/error-groups?since=2020-01-01T00:00:00Z&until=2020-01-02T00:00:00Z")).json()[
+            "items"
+        ] == []
+        assert (await http.get("/error-groups?since=yesterday")).status_code == 422
     await adrain(app)
     (group, *_) = (await client.error_groups.list(job="crawl")).items
     assert group.count == 6
@@ -104,12 +106,12 @@ async def test_a_scoped_token_sees_its_scope_and_no_secrets(sqlite_url: str) -> 
     mine = await client.tokens.create("mine", Role.VIEWER, scope=("tenant", "1"))
     admin = await client.tokens.create("admin", Role.ADMIN)
     async with http_of(app) as http:
-        seen = await http.get("/errors", headers={"Authorization": f"Bearer {mine.secret}"})
+        seen = await http.get("/error-groups", headers={"Authorization": f"Bearer {mine.secret}"})
         assert [one["count"] for one in seen.json()["items"]] == [1]
         assert SECRET not in seen.text
-        other = await http.get("/errors?scope=tenant/2", headers={"Authorization": f"Bearer {mine.secret}"})
+        other = await http.get("/error-groups?scope=tenant/2", headers={"Authorization": f"Bearer {mine.secret}"})
         assert other.status_code == 403
-        everything = await http.get("/errors", headers={"Authorization": f"Bearer {admin.secret}"})
+        everything = await http.get("/error-groups", headers={"Authorization": f"Bearer {admin.secret}"})
         assert [one["count"] for one in everything.json()["items"]] == [2]
         assert SECRET in everything.text
     await app.aclose()
@@ -134,7 +136,7 @@ async def test_a_group_whose_newest_run_is_pruned_meanwhile_is_left_out(
     monkeypatch.setattr(ErrorGroupsClient, "list", then_pruned)
     viewer = await client.tokens.create("viewer", Role.VIEWER)
     async with http_of(app) as http:
-        seen = await http.get("/errors", headers={"Authorization": f"Bearer {viewer.secret}"})
+        seen = await http.get("/error-groups", headers={"Authorization": f"Bearer {viewer.secret}"})
     assert [one["job"] for one in seen.json()["items"]] == ["crawl"]
     await app.aclose()
 

@@ -45,23 +45,23 @@ def related(id: str, on: str = "success", otherwise: str = "skip", state: str = 
 
 @pytest.mark.usefixtures("known_url")
 def test_show_and_explain_tell_who_follows_whom() -> None:
-    first, second = (answer("run", "add", "greet")["id"] for _ in range(2))
-    both = answer("run", "add", "greet", "--after", f"{first[-12:]}, {second}")
+    first, second = (answer("run", "enqueue", "greet")["id"] for _ in range(2))
+    both = answer("run", "enqueue", "greet", "--after", f"{first[-12:]}, {second}")
     assert both["state"] == "scheduled"
-    last = answer("run", "add", "greet", "--after", both["id"], "--after", first, "--otherwise", "cancel")
-    anyway = answer("run", "add", "greet", "--after", both["id"], "--after-any-end")
-    seen = answer("run", "show", both["id"])
+    last = answer("run", "enqueue", "greet", "--after", both["id"], "--after", first, "--otherwise", "cancel")
+    anyway = answer("run", "enqueue", "greet", "--after", both["id"], "--after-any-end")
+    seen = answer("run", "get", both["id"])
     assert seen["after"] == [related(first), related(second)]
     assert seen["followed_by"] == [
         related(last["id"], "success", "cancel", "scheduled"),
         related(anyway["id"], "end", "skip", "scheduled"),
     ]
-    assert f"after\t{first}, {second}\n" in rota("run", "show", both["id"]).stdout
+    assert f"after\t{first}, {second}\n" in rota("run", "get", both["id"]).stdout
     words = rota("explain", both["id"]).stdout
     assert f"waits for the success of runs {first}, {second}." in words
     assert f"Runs {last['id']}, {anyway['id']} wait for it." in words
     assert answer("run", "cancel", second)["state"] == "cancelled"
-    states = [answer("run", "show", run["id"])["state"] for run in (both, last, anyway)]
+    states = [answer("run", "get", run["id"])["state"] for run in (both, last, anyway)]
     assert states == ["skipped", "cancelled", "queued"]
     assert f"run {second} was cancelled" in rota("explain", both["id"]).stdout
     assert "policy:dependency" in rota("run", "events", both["id"]).stdout
@@ -79,7 +79,7 @@ def test_show_and_explain_tell_who_follows_whom() -> None:
     ],
 )
 def test_what_cannot_be_followed(given: list[str], code: int, words: str) -> None:
-    done = rota("run", "add", "greet", *given)
+    done = rota("run", "enqueue", "greet", *given)
     assert done.exit_code == code
     assert words in done.stderr
     assert answer("run", "ls")["items"] == []

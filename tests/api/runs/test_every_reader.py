@@ -22,7 +22,15 @@ from tests.support.serving import serving
 QUESTIONS = (
     *("get", "attempts", "steps", "logs", "parents", "children", "replicas", "explain", "events"),
 )  # fmt: skip
-LISTS = ("/runs?limit=200", "/export/runs", "/export/attempts", "/export/events", "/timeline", "/overview", "/errors")
+LISTS = (
+    "/runs?limit=200",
+    "/export/runs",
+    "/export/attempts",
+    "/export/events",
+    "/timeline",
+    "/overview",
+    "/error-groups",
+)
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def test_what_would_move_then_moves(used_url: str, new_postgres_url: str) -> Non
 def test_the_old_file_says_where_everything_is(used_url: str, new_postgres_url: str) -> None:
     assert rota("promote", "--database", used_url, "--to", new_postgres_url).exit_code == 0
     place = place_of(new_postgres_url)
-    for command in (["run", "ls"], ["migrate"], ["migrate", "--check"], ["run", "add", "hello", '{"name": "you"}']):
+    for command in (["run", "ls"], ["migrate"], ["migrate", "--check"], ["run", "enqueue", "hello", '{"name": "you"}']):
         refused = rota(*command, "--database", used_url)
         assert (refused.exit_code, place in refused.stderr) == (78, True), refused.output
     examined = rota("doctor", "--database", used_url)

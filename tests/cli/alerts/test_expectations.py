@@ -52,31 +52,31 @@ async def late(store: Store, clock: ManualClock) -> None:
 
 
 def test_set_told_and_removed(known_url: str) -> None:
-    assert rota("expect", "ls").stdout == ""
-    done = rota("expect", "set", "--job", "work", "--start-within", "5m", "--max-failures", "3")
+    assert rota("expectation", "ls").stdout == ""
+    done = rota("expectation", "update", "--job", "work", "--start-within", "5m", "--max-failures", "3")
     assert done.exit_code == 0
     assert done.stdout.startswith("job\twork\tmet\tstart_within 5m, max_consecutive_failures 3\tcli:")
-    (one,) = told("expect", "ls")["items"]
+    (one,) = told("expectation", "ls")["items"]
     assert (one["subject"], one["expect"]) == ("work", {"start_within": "5m", "max_consecutive_failures": 3})
-    changed = told("expect", "set", "--job", "work", "--max-failures", "none", "--min-success-rate", "95%")
+    changed = told("expectation", "update", "--job", "work", "--max-failures", "none", "--min-success-rate", "95%")
     assert changed["expect"] == {"start_within": "5m", "min_success_rate": 0.95}
-    assert told("job", "show", "work")["expected"]["expect"] == changed["expect"]
-    assert "expect\tstart_within 5m, min_success_rate 0.95\n" in rota("job", "show", "work").stdout
-    assert told("expect", "rm", "--job", "work") == {"kind": "job", "subject": "work", "dropped": True}
-    assert told("expect", "rm", "--job", "work")["dropped"] is False
-    assert told("expect", "ls") == {"items": [], "next_cursor": None}
+    assert told("job", "get", "work")["expected"]["expect"] == changed["expect"]
+    assert "expect\tstart_within 5m, min_success_rate 0.95\n" in rota("job", "get", "work").stdout
+    assert told("expectation", "rm", "--job", "work") == {"kind": "job", "subject": "work", "dropped": True}
+    assert told("expectation", "rm", "--job", "work")["dropped"] is False
+    assert told("expectation", "ls") == {"items": [], "next_cursor": None}
 
 
 def test_what_is_breached_is_an_exit_code(known_url: str) -> None:
-    assert rota("expect", "ls", "--breached").exit_code == 0
+    assert rota("expectation", "ls", "--breached").exit_code == 0
     prepared(known_url, late)
-    done = rota("expect", "ls", "--breached")
+    done = rota("expectation", "ls", "--breached")
     assert done.exit_code == 1
     assert "\tbreached\t" in done.stdout
-    assert rota("expect", "ls").exit_code == 0
-    (one,) = told("expect", "ls", "--breached")["items"]
+    assert rota("expectation", "ls").exit_code == 0
+    (one,) = told("expectation", "ls", "--breached")["items"]
     assert [breach["what"] for breach in one["breaches"]] == ["start_within"]
-    assert "and has not begun; start_within is 1m (breached" in rota("job", "show", "work").stdout
+    assert "and has not begun; start_within is 1m (breached" in rota("job", "get", "work").stdout
     done = rota("doctor")
     assert "warning\texpected\t1 expectation is breached: job work: run " in done.stdout
 
@@ -86,15 +86,15 @@ def test_of_a_schedule(known_url: str) -> None:
         await make_schedule(store, "news", expect={"success_every": "25h"})
 
     prepared(known_url, scheduled)
-    found = told("schedule", "show", "news")
+    found = told("schedule", "get", "news")
     assert found["expected"]["owner"] == "code"
     assert found["definition"]["expect"] == {"success_every": "1d1h"}
-    assert "expect\tsuccess_every 1d1h\n" in rota("schedule", "show", "news").stdout
-    assert told("expect", "set", "--schedule", "news", "--finish-within", "2h")["kind"] == "schedule"
+    assert "expect\tsuccess_every 1d1h\n" in rota("schedule", "get", "news").stdout
+    assert told("expectation", "update", "--schedule", "news", "--finish-within", "2h")["kind"] == "schedule"
     rota("schedule", "pause", "news")
-    assert [one["resting"] for one in told("expect", "ls")["items"]] == [True]
-    rota("schedule", "edit", "news", "--set", 'expect={"success_every": "2d"}')
-    found = told("schedule", "show", "news")
+    assert [one["resting"] for one in told("expectation", "ls")["items"]] == [True]
+    rota("schedule", "update", "news", "--set", 'expect={"success_every": "2d"}')
+    found = told("schedule", "get", "news")
     assert found["definition"]["expect"] == {"success_every": "2d"}
     assert found["expected"]["expect"] == {"finish_within": "2h", "success_every": "1d1h"}  # somebody's own
 

@@ -1,4 +1,4 @@
-"""`rota notify`, and schedules that follow another job, as people type them."""
+"""`rota notification`, and schedules that follow another job, as people type them."""
 
 import asyncio
 import json
@@ -52,56 +52,73 @@ def test_made_shown_and_removed(url: str) -> None:
         "-",
         given="hunter2",
     )
-    rota(url, "notify", "add", "mail", "--to", "mailto:a@example.com", "--job", "load", "--on", "success", "--json")
-    listed = rota(url, "notify", "ls", "--json").stdout
+    rota(
+        url,
+        "notification",
+        "create",
+        "mail",
+        "--to",
+        "mailto:a@example.com",
+        "--job",
+        "load",
+        "--on",
+        "success",
+        "--json",
+    )
+    listed = rota(url, "notification", "ls", "--json").stdout
     items = {item["name"]: item for item in json.loads(listed)["items"]}
     assert items["ops"]["secret"] == "***"
     assert items["mail"]["jobs"] == ["load"]
-    shown = rota(url, "notify", "show", "ops").output + rota(url, "notify", "ls").output
+    shown = rota(url, "notification", "get", "ops").output + rota(url, "notification", "ls").output
     assert "hunter2" not in listed + shown
     assert "everything" in shown
-    rota(url, "notify", "rm", "ops", code=2)  # nobody to ask
-    assert json.loads(rota(url, "notify", "rm", "ops", "--yes", "--json").stdout) == {"name": "ops", "deleted": True}
-    rota(url, "notify", "show", "ops", code=4)
+    rota(url, "notification", "rm", "ops", code=2)  # nobody to ask
+    assert json.loads(rota(url, "notification", "rm", "ops", "--yes", "--json").stdout) == {
+        "name": "ops",
+        "deleted": True,
+    }
+    rota(url, "notification", "get", "ops", code=4)
     audit = rota(url, "audit", "--json").stdout
     assert "dropped" in audit
     assert "hunter2" not in audit
 
 
 def test_what_is_refused(url: str) -> None:
-    said = rota(url, "notify", "add", "x", "--to", "https://example.com", "--secret", "hunter2", code=2).output
+    said = rota(url, "notification", "create", "x", "--to", "https://example.com", "--secret", "hunter2", code=2).output
     assert "env:NAME" in said
     assert "hunter2" not in said
-    note = rota(url, "notify", "add", "x", "--to", "https://example.com", "--secret", "env:NOT_SET_HERE").output
+    note = rota(
+        url, "notification", "create", "x", "--to", "https://example.com", "--secret", "env:NOT_SET_HERE"
+    ).output
     assert "NOT_SET_HERE is not set here" in note
-    note = rota(url, "notify", "add", "z", "--to", "https://example.com", "--job", "lod").output
+    note = rota(url, "notification", "create", "z", "--to", "https://example.com", "--job", "lod").output
     assert "no job is called lod yet" in note
-    rota(url, "notify", "add", "x", "--to", "https://example.com", "--on", "success", code=6)
-    said = rota(url, "notify", "add", "y", "--to", "https://example.com", "--on", "fail", code=2).output
+    rota(url, "notification", "create", "x", "--to", "https://example.com", "--on", "success", code=6)
+    said = rota(url, "notification", "create", "y", "--to", "https://example.com", "--on", "fail", code=2).output
     assert "did you mean 'failure'" in said
 
 
 def test_a_test_that_cannot_be_sent(url: str) -> None:
-    rota(url, "notify", "add", "x", "--to", "http://127.0.0.1:1/?k=hunter2")
-    said = rota(url, "notify", "test", "x", code=69).output
+    rota(url, "notification", "create", "x", "--to", "http://127.0.0.1:1/?k=hunter2")
+    said = rota(url, "notification", "test", "x", code=69).output
     assert "127.0.0.1 is loopback" in said
     assert "hunter2" not in said
 
 
 def test_a_schedule_that_follows(url: str) -> None:
-    rota(url, "schedule", "add", "after", "load", "--following", "extract", "--on", "end", "--delay", "5m")
-    assert "after each end of extract" in rota(url, "schedule", "show", "after").output
+    rota(url, "schedule", "create", "after", "load", "--following", "extract", "--on", "end", "--delay", "5m")
+    assert "after each end of extract" in rota(url, "schedule", "get", "after").output
     assert json.loads(rota(url, "schedule", "preview", "after", "--json").stdout)["fires"] == []
     definition = define(LOAD, following("extract"), {}, name="after", now=0)
     assert _why_none(definition) == "it runs after each success of extract: it has no times of its own"
     rota(url, "schedule", "simulate", "after", "--json")
-    document = json.loads(rota(url, "schedule", "show", "after", "--json").stdout)
+    document = json.loads(rota(url, "schedule", "get", "after", "--json").stdout)
     assert document["state"] == "active"
-    said = rota(url, "schedule", "add", "ring", "extract", "--following", "load", code=2).output
+    said = rota(url, "schedule", "create", "ring", "extract", "--following", "load", code=2).output
     assert "load → extract → load" in said
-    said = rota(url, "schedule", "add", "x", "load", "--following", "extrakt", code=4).output
+    said = rota(url, "schedule", "create", "x", "load", "--following", "extrakt", code=4).output
     assert "did you mean 'extract'" in said
-    rota(url, "schedule", "edit", "after", "--on", "failure")
+    rota(url, "schedule", "update", "after", "--on", "failure")
     assert "after each failure of extract" in rota(url, "schedule", "ls").output
 
 
@@ -109,13 +126,13 @@ def test_in_a_file(url: str, tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     file.write_text('owner = "me"\n[[schedule]]\nname = "after"\njob = "load"\nfollowing = "extract"\non = "failure"\n')
     rota(url, "schedule", "apply", str(file), "--yes")
-    assert "after each failure of extract" in rota(url, "schedule", "show", "after").output
+    assert "after each failure of extract" in rota(url, "schedule", "get", "after").output
     rota(url, "schedule", "plan", str(file), "--exit-code")
 
 
 def test_a_run_says_which_one_it_follows(url: str) -> None:
-    rota(url, "schedule", "add", "after", "load", "--following", "extract", "--on", "end")
-    first = rota(url, "run", "add", "extract").output.strip()
+    rota(url, "schedule", "create", "after", "load", "--following", "extract", "--on", "end")
+    first = rota(url, "run", "enqueue", "extract").output.strip()
     rota(url, "run", "cancel", first)
 
     async def deliver() -> Run:
@@ -126,5 +143,5 @@ def test_a_run_says_which_one_it_follows(url: str) -> None:
         return run
 
     run = asyncio.run(deliver())
-    assert f"run {first} of extract was cancelled" in rota(url, "run", "show", run.id).output
+    assert f"run {first} of extract was cancelled" in rota(url, "run", "get", run.id).output
     assert "messenger" in rota(url, "run", "events", run.id).output

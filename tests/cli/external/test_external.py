@@ -47,10 +47,10 @@ def problem(*arguments: str) -> Any:
 
 
 def test_it_is_shown_since_when_until_when_and_under_which_fence(waiting: str) -> None:
-    found = answer("run", "show", waiting)
+    found = answer("run", "get", waiting)
     assert (found["state"], found["fence"]) == ("waiting", 1)
     assert found["wait_since"] < found["wait_until"]
-    told = dict(line.split("\t")[:2] for line in rota("run", "show", waiting).stdout.splitlines() if "\t" in line)
+    told = dict(line.split("\t")[:2] for line in rota("run", "get", waiting).stdout.splitlines() if "\t" in line)
     assert told["fence"] == "1"
     assert told["wait_until"] == found["wait_until"]
     explained = answer("explain", waiting)
@@ -71,7 +71,7 @@ def test_it_is_completed(waiting: str) -> None:
 
 def test_it_fails(waiting: str) -> None:
     assert rota("run", "fail", waiting, "--fence", "1", "--error", "no").stdout.split() == [waiting, "scheduled"]
-    assert answer("run", "show", waiting)["error"]["message"] == "no"
+    assert answer("run", "get", waiting)["error"]["message"] == "no"
 
 
 def test_it_fails_for_good(waiting: str) -> None:
@@ -89,7 +89,7 @@ def test_what_is_refused(waiting: str) -> None:
     assert problem("run", "complete", "0" * 32, "--fence", "1") == (4, "unknown-run")
     assert problem("run", "fail", waiting, "--fence", "1", "--error", " ") == (2, "invalid")
     assert rota("run", "complete", waiting).exit_code == 2
-    assert answer("run", "show", waiting)["state"] == "waiting"
+    assert answer("run", "get", waiting)["state"] == "waiting"
 
 
 def test_an_outsider_is_among_the_workers(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,4 +109,4 @@ def test_an_outsider_is_among_the_workers(database_url: str, tmp_path: Path, mon
     run_id = asyncio.run(claim())
     (worker,) = answer("workers", "ls")["items"]
     assert (worker["id"], worker["state"], worker["held"]) == ("scanner@7", "working", 1)
-    assert answer("run", "show", run_id)["worker_id"] == "scanner@7"
+    assert answer("run", "get", run_id)["worker_id"] == "scanner@7"

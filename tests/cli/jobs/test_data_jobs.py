@@ -1,4 +1,4 @@
-"""`rota job add|edit|rm` on both databases."""
+"""`rota job create|update|rm` on both databases."""
 
 import asyncio
 import json
@@ -50,7 +50,9 @@ def test_a_request() -> None:
         "--queue",
         "web",
     ]
-    made = answer("job", "add", "ping", "--url", "https://example.com/{payload.id}", *options, *more, "--no-redirects")
+    made = answer(
+        "job", "create", "ping", "--url", "https://example.com/{payload.id}", *options, *more, "--no-redirects"
+    )
     assert made["http"] == {
         "url": "https://example.com/{payload.id}",
         "method": "POST",
@@ -64,17 +66,27 @@ def test_a_request() -> None:
     }
     assert (made["kind"], made["queue"], made["timeout"]) == ("http", "web", "10s")
     assert made["payload_schema"]["required"] == ["id", "n"]
-    assert "request\tPOST https://example.com/{payload.id}" in rota("job", "show", "ping").stdout
-    assert "hidden" not in rota("job", "show", "ping", "--json").stdout + rota("job", "ls", "--json").stdout
-    assert "at $.n: is missing" in refused("run", "add", "ping", '{"id": 1}')
-    assert answer("run", "add", "ping", '{"id": 1, "n": 2}')["job"] == "ping"
+    assert "request\tPOST https://example.com/{payload.id}" in rota("job", "get", "ping").stdout
+    assert "hidden" not in rota("job", "get", "ping", "--json").stdout + rota("job", "ls", "--json").stdout
+    assert "at $.n: is missing" in refused("run", "enqueue", "ping", '{"id": 1}')
+    assert answer("run", "enqueue", "ping", '{"id": 1, "n": 2}')["job"] == "ping"
 
 
 def test_a_program(tmp_path: Path) -> None:
     (tmp_path / "schema.json").write_text('{"type": "object", "required": ["x"]}')
     options = ["--env", "A=b=c", "--cwd", "/", "--stdin", "payload", "--retry-exit-code", "3", "--timeout", "1h"]
     made = answer(
-        "job", "add", "tool", "--command", *options, "--payload-schema", "@schema.json", "--", "ls", "-l", "{payload.x}"
+        "job",
+        "create",
+        "tool",
+        "--command",
+        *options,
+        "--payload-schema",
+        "@schema.json",
+        "--",
+        "ls",
+        "-l",
+        "{payload.x}",
     )
     assert made["command"] == {
         "argv": ["ls", "-l", "{payload.x}"],
@@ -84,29 +96,29 @@ def test_a_program(tmp_path: Path) -> None:
         "retry_exit_codes": [3],
     }
     assert (made["timeout"], made["payload_schema"]) == ("1h", {"type": "object", "required": ["x"]})
-    assert "command\tls -l {payload.x}" in rota("job", "show", "tool").stdout
+    assert "command\tls -l {payload.x}" in rota("job", "get", "tool").stdout
 
 
 def test_a_change_is_a_new_version() -> None:
     assert (
-        rota("job", "add", "ping", "--url", "https://example.com/").stdout
+        rota("job", "create", "ping", "--url", "https://example.com/").stdout
         == "ping\thttp\t1\tGET https://example.com/\n"
     )
-    changed = answer("job", "edit", "ping", "--method", "HEAD", "--set", "priority=5", "--set", "max-attempts=9")
+    changed = answer("job", "update", "ping", "--method", "HEAD", "--set", "priority=5", "--set", "max-attempts=9")
     assert (changed["version"], changed["http"]["method"], changed["priority"]) == (2, "HEAD", 5)
     assert changed["retry"]["max_attempts"] == 9
-    back = answer("job", "edit", "ping", "--set", "priority=null", "--set", "method=null")
+    back = answer("job", "update", "ping", "--set", "priority=null", "--set", "method=null")
     assert (back["version"], back["http"]["method"], back["priority"]) == (3, "GET", 0)
-    assert answer("job", "edit", "ping")["version"] == 3
+    assert answer("job", "update", "ping")["version"] == 3
 
 
 def test_dropping() -> None:
-    assert answer("job", "add", "review", "--external")["kind"] == "external"
-    rota("run", "add", "review")
+    assert answer("job", "create", "review", "--external")["kind"] == "external"
+    rota("run", "enqueue", "review")
     assert "is needed by 0 schedules and 1 live runs" in refused("job", "rm", "review")
     assert "there is no terminal" in refused("job", "rm", "review", "--force")
     assert answer("job", "rm", "review", "--force", "--yes") == {"job": "review", "dropped": True}
-    assert "no job is called 'review'" in refused("job", "show", "review")
+    assert "no job is called 'review'" in refused("job", "get", "review")
     assert [run["state"] for run in answer("run", "ls")["items"]] == ["cancelled"]
 
 
@@ -128,5 +140,5 @@ def test_dropping() -> None:
     ],
 )
 def test_what_is_refused(arguments: list[str], problem: str) -> None:
-    assert problem in refused("job", "add", "it", *arguments)
+    assert problem in refused("job", "create", "it", *arguments)
     assert answer("job", "ls")["items"] == []

@@ -61,8 +61,8 @@ def test_pause_and_resume() -> None:
     assert (paused["state"], paused["pause_reason"]) == ("paused", "too loud")
     assert paused["paused_by"].startswith("cli")
     assert rota("job", "pause", "greet", "--reason", "again").stdout == "greet\tpaused\t0\t0\n"
-    assert answer("job", "show", "greet")["status"] == paused
-    assert "pause_reason\ttoo loud" in rota("job", "show", "greet").stdout
+    assert answer("job", "get", "greet")["status"] == paused
+    assert "pause_reason\ttoo loud" in rota("job", "get", "greet").stdout
     states = {job["name"]: job["status"]["state"] for job in answer("job", "ls")["items"]}
     assert states == {"boom": "pending", "greet": "paused"}
     assert answer("job", "resume", "greet", "--catch-up", "latest")["state"] == "pending"
@@ -72,19 +72,19 @@ def test_pause_and_resume() -> None:
 @pytest.mark.usefixtures("known_url")
 def test_cancel_wants_consent() -> None:
     for _ in range(3):
-        rota("run", "add", "greet", "--delay", "1h")
+        rota("run", "enqueue", "greet", "--delay", "1h")
     refused = rota("job", "cancel", "greet")
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert "--yes" in refused.stderr
-    assert answer("job", "show", "greet")["status"]["waiting"] == 3
+    assert answer("job", "get", "greet")["status"]["waiting"] == 3
     for name in ("a", "b"):
-        rota("schedule", "add", name, "greet", "--every", "1h")
-    rota("schedule", "add", "off", "greet", "--every", "1h", "--disabled")
+        rota("schedule", "create", name, "greet", "--every", "1h")
+    rota("schedule", "create", "off", "greet", "--every", "1h", "--disabled")
     assert "disable 2 schedules of greet" in rota("job", "cancel", "greet").stderr
     done = answer("job", "cancel", "greet", "--yes", "--reason", "enough")
     assert done == {"job": "greet", "cancelled": 3, "schedules_disabled": 2}
     assert {run["reason"] for run in answer("run", "ls")["items"]} == {"enough"}
-    assert answer("job", "show", "greet")["status"]["state"] == "cancelled"
+    assert answer("job", "get", "greet")["status"]["state"] == "cancelled"
     assert rota("job", "cancel", "greet", "--yes").stdout == "0\n"
 
 
@@ -112,11 +112,11 @@ def test_an_unknown_job_exits_4(verb: str) -> None:
 
 @pytest.mark.usefixtures("known_url")
 def test_runs_of_a_schedule_and_the_facts_of_a_plan() -> None:
-    id = rota("run", "add", "greet").stdout.strip()
+    id = rota("run", "enqueue", "greet").stdout.strip()
     assert answer("run", "ls", "--schedule", "nightly")["items"] == []
-    run = answer("run", "show", id)
+    run = answer("run", "get", id)
     assert (run["schedule"], run["plan_time"], run["covers_from"], run["missed_count"]) == (None, None, None, 0)
-    assert "\nschedule\t\n" in rota("run", "show", id).stdout
+    assert "\nschedule\t\n" in rota("run", "get", id).stdout
 
 
 def test_the_blocking_twins(known_url: str) -> None:
@@ -149,7 +149,7 @@ def test_on_a_terminal_it_asks_with_the_count(
 ) -> None:
     monkeypatch.setenv("ROTA_DATABASE_URL", sqlite_url)
     asyncio.run(introduce(sqlite_url))
-    rota("run", "add", "greet", "--delay", "1h")
+    rota("run", "enqueue", "greet", "--delay", "1h")
     pid, terminal = pty.fork()
     if pid == 0:
         os.execv(sys.executable, [sys.executable, "-m", "rota", "job", "cancel", "greet"])
@@ -163,7 +163,7 @@ def test_on_a_terminal_it_asks_with_the_count(
             pass
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code
-    assert answer("job", "show", "greet")["status"]["waiting"] == left
+    assert answer("job", "get", "greet")["status"]["waiting"] == left
 
 
 def test_every_state_of_a_job_has_a_symbol_of_its_own() -> None:

@@ -33,7 +33,7 @@ def known_url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_events_of_a_run() -> None:
-    run_id = rota("run", "add", "greet", "--delay", "1h").stdout.strip()
+    run_id = rota("run", "enqueue", "greet", "--delay", "1h").stdout.strip()
     rota("run", "cancel", run_id, "--reason", "wrong\tname")
     items = answer("run", "events", run_id[:20])["items"]
     assert [(item["seq"], item["type"], item["from"], item["to"], item["actor"]) for item in items] == [
@@ -53,7 +53,7 @@ def test_the_events_of_a_run() -> None:
 
 
 def test_the_events_of_a_schedule() -> None:
-    rota("schedule", "add", "news", "greet", "--every", "1h")
+    rota("schedule", "create", "news", "greet", "--every", "1h")
     rota("schedule", "pause", "news", "--reason", "holidays")
     rota("schedule", "resume", "news")
     (run_id,) = rota("schedule", "trigger", "news").stdout.split()

@@ -67,7 +67,7 @@ def test_cancel_all_that_match() -> None:
     (run, *_) = answer("run", "ls", "--state", "cancelled")["items"]
     assert run["reason"] == "enough"
     assert run["cancelled_by"].startswith("cli")
-    assert f"cancelled_by\t{run['cancelled_by']}" in rota("run", "show", run["id"]).stdout
+    assert f"cancelled_by\t{run['cancelled_by']}" in rota("run", "get", run["id"]).stdout
     assert rota("run", "cancel", "--all", "--yes").stdout == "2\n"
 
 

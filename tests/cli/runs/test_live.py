@@ -129,7 +129,7 @@ async def test_a_log_is_a_block_for_each_line(sqlite_url: str) -> None:
 async def test_show_has_steps_with_shape_and_word(sqlite_url: str) -> None:
     async with at_work(sqlite_url) as crawling:
         id = await crawling.has_ended(broken=True)
-        async with on_terminal(sqlite_url, "run", "show", id) as screen:
+        async with on_terminal(sqlite_url, "run", "get", id) as screen:
             shown = await screen.rest()
             assert re.search(r"progress +66 %", shown)
             assert re.search(r"store +↷ skipped", shown)

@@ -133,7 +133,7 @@ async def test_watch_in_json_is_a_document_for_each_change(sqlite_url: str) -> N
         assert (early["id"], early["state"], early["progress"]["percentage"]) == (id, "running", 50.0)
         assert [step["state"] for step in early["progress"]["steps"]] == ["succeeded", "running", "pending"]
         assert (last["state"], last["error"]["type"], child.returncode) == ("failed", "Fail", 1)
-        assert last == json.loads((await crawling.rota("run", "show", id, "--json")).stdout)
+        assert last == json.loads((await crawling.rota("run", "get", id, "--json")).stdout)
 
 
 async def test_watch_ends_when_told_and_tells_how(sqlite_url: str) -> None:
@@ -253,7 +253,7 @@ async def test_steps_are_listed_and_shown_with_their_run(database_url: str) -> N
         ]
         items = json.loads((await crawling.rota("run", "steps", id, "--json")).stdout)["items"]
         assert [item["result"] for item in items] == [["fetch"], None, None]
-        shown = (await crawling.rota("run", "show", id)).stdout.splitlines()
+        shown = (await crawling.rota("run", "get", id)).stdout.splitlines()
         assert "progress\t66.67" in shown
         assert "steps\tfetch succeeded, parse succeeded, store skipped" in shown
 

@@ -66,8 +66,8 @@ def known_url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.usefixtures("known_url")
 def test_add_prints_the_id_and_show_and_ls_know_it() -> None:
-    id = rota("run", "add", "greet", '{"name": "Ada"}').stdout.strip()
-    found = answer("run", "show", id)
+    id = rota("run", "enqueue", "greet", '{"name": "Ada"}').stdout.strip()
+    found = answer("run", "get", id)
     assert found.keys() > RUN_FIELDS
     assert (found["state"], found["queue"], found["payload"]) == ("queued", "mail", {"name": "Ada"})
     assert found["attempts"] == []
@@ -76,20 +76,20 @@ def test_add_prints_the_id_and_show_and_ls_know_it() -> None:
     (listed,) = answer("run", "ls")["items"]
     assert listed == {name: value for name, value in found.items() if name != "attempts"}
     assert rota("run", "ls").stdout.split("\t")[:3] == [id, "queued", "greet"]
-    assert f"payload\t{json.dumps(found['payload'])}" in rota("run", "show", id[:20]).stdout
+    assert f"payload\t{json.dumps(found['payload'])}" in rota("run", "get", id[:20]).stdout
 
 
 @pytest.mark.usefixtures("known_url")
 def test_every_option_reaches_the_run() -> None:
     run = answer(
-        *("run", "add", "greet", '{"name": "Ada"}', "--queue", "slow", "--priority", "7", "--delay", "1h"),
+        *("run", "enqueue", "greet", '{"name": "Ada"}', "--queue", "slow", "--priority", "7", "--delay", "1h"),
         *("--key", "k", "--scope", "account/42", "--tag", "a", "--tag", "b", "--metadata", '{"from": "cli"}'),
         *("--max-attempts", "2", "--timeout", "5m", "--idempotency-key", "once"),
     )
     assert (run["queue"], run["priority"], run["key"], run["tags"]) == ("slow", 7, "k", ["a", "b"])
     assert (run["scope"], run["metadata"]) == ({"kind": "account", "id": "42"}, {"from": "cli"})
     assert (run["max_attempts"], run["state"]) == (2, "scheduled")
-    later = answer("run", "add", "greet", '{"name": "Ada"}', "--at", "2099-01-01T00:00:00+01:00")
+    later = answer("run", "enqueue", "greet", '{"name": "Ada"}', "--at", "2099-01-01T00:00:00+01:00")
     assert later["run_at"] == "2098-12-31T23:00:00Z"
     assert answer("queue", "ls")["items"] == [
         {"queue": "default", "running": 0, "queued": 0, "scheduled": 0, "paused": None},
@@ -101,8 +101,8 @@ def test_every_option_reaches_the_run() -> None:
 @pytest.mark.usefixtures("known_url")
 @pytest.mark.parametrize("how", [["--unique"], ["--unique-by", "name"], ["--key", "x"], ["--idempotency-key", "x"]])
 def test_the_same_work_is_the_same_run(how: list[str]) -> None:
-    first = rota("run", "add", "greet", '{"name": "Ada"}', *how)
-    second = rota("run", "add", "greet", '{"name": "Ada"}', *how)
+    first = rota("run", "enqueue", "greet", '{"name": "Ada"}', *how)
+    second = rota("run", "enqueue", "greet", '{"name": "Ada"}', *how)
     assert first.stdout == second.stdout
     assert (first.stderr, second.stderr[:5]) == ("", "note:")
 
@@ -110,9 +110,9 @@ def test_the_same_work_is_the_same_run(how: list[str]) -> None:
 @pytest.mark.usefixtures("known_url")
 def test_a_payload_comes_from_a_file_or_stdin(tmp_path: Path) -> None:
     Path("payload.json").write_text('{"name": "from a file", "times": 3}')
-    assert answer("run", "add", "greet", "@payload.json")["payload"] == {"name": "from a file", "times": 3}
-    assert answer("run", "add", "greet", "-", stdin='{"name": "ä"}')["payload"] == {"name": "ä"}
-    missing = rota("run", "add", "greet", "@missing.json")
+    assert answer("run", "enqueue", "greet", "@payload.json")["payload"] == {"name": "from a file", "times": 3}
+    assert answer("run", "enqueue", "greet", "-", stdin='{"name": "ä"}')["payload"] == {"name": "ä"}
+    missing = rota("run", "enqueue", "greet", "@missing.json")
     assert missing.exit_code == 2
     assert "missing.json" in missing.stderr
 
@@ -131,7 +131,7 @@ def test_a_payload_comes_from_a_file_or_stdin(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_payload_exits_2_and_names_the_path(payload: str, problem: str) -> None:
-    done = rota("run", "add", "greet", payload)
+    done = rota("run", "enqueue", "greet", payload)
     assert done.exit_code == 2
     assert problem in done.stderr
     assert answer("run", "ls")["items"] == []
@@ -141,15 +141,15 @@ def test_a_bad_payload_exits_2_and_names_the_path(payload: str, problem: str) ->
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["run", "add", "gret"], 4, "did you mean 'greet'?"),
-        (["job", "show", "gret"], 4, "did you mean 'greet'?"),
-        (["run", "show", "ffffffff"], 4, "there is no run"),
-        (["run", "show", "x'; --"], 4, "there is no run"),
-        (["run", "add", "boom", "--priority", "5000"], 2, "priority"),
-        (["run", "add", "boom", "--delay", "10"], 2, "90s"),
-        (["run", "add", "boom", "--delay", "1s", "--at", "2026-01-01T00:00:00Z"], 2, "--delay or --at, not both"),
-        (["run", "add", "greet", '{"name": "x"}', "--unique-by", "nmae"], 2, "has no field 'nmae'"),
-        (["run", "add", "boom", "--metadata", "[1]"], 2, "--metadata must be an object, not an array"),
+        (["run", "enqueue", "gret"], 4, "did you mean 'greet'?"),
+        (["job", "get", "gret"], 4, "did you mean 'greet'?"),
+        (["run", "get", "ffffffff"], 4, "there is no run"),
+        (["run", "get", "x'; --"], 4, "there is no run"),
+        (["run", "enqueue", "boom", "--priority", "5000"], 2, "priority"),
+        (["run", "enqueue", "boom", "--delay", "10"], 2, "90s"),
+        (["run", "enqueue", "boom", "--delay", "1s", "--at", "2026-01-01T00:00:00Z"], 2, "--delay or --at, not both"),
+        (["run", "enqueue", "greet", '{"name": "x"}', "--unique-by", "nmae"], 2, "has no field 'nmae'"),
+        (["run", "enqueue", "boom", "--metadata", "[1]"], 2, "--metadata must be an object, not an array"),
         (["run", "ls", "--limit", "0"], 2, "limit"),
     ],
 )
@@ -161,8 +161,8 @@ def test_what_is_refused_says_why(arguments: list[str], code: int, says: str) ->
 
 @pytest.mark.usefixtures("known_url")
 def test_ls_filters_and_pages() -> None:
-    ids = [rota("run", "add", "boom", "--tag", "night").stdout.strip() for _ in range(3)]
-    rota("run", "add", "greet", '{"name": "Ada"}', "--key", "k", "--scope", "account/1")
+    ids = [rota("run", "enqueue", "boom", "--tag", "night").stdout.strip() for _ in range(3)]
+    rota("run", "enqueue", "greet", '{"name": "Ada"}', "--key", "k", "--scope", "account/1")
     page = answer("run", "ls", "--job", "boom", "--limit", "2")
     assert [run["id"] for run in page["items"]] == ids[:0:-1]
     rest = answer("run", "ls", "--job", "boom", "--limit", "2", "--before", page["next_cursor"])
@@ -178,7 +178,7 @@ def test_ls_filters_and_pages() -> None:
 
 @pytest.mark.usefixtures("known_url")
 def test_cancel_keeps_the_reason_and_happens_once() -> None:
-    id = rota("run", "add", "boom").stdout.strip()
+    id = rota("run", "enqueue", "boom").stdout.strip()
     cancelled = answer("run", "cancel", id, "--reason", "a mistake")
     assert (cancelled["state"], cancelled["reason"]) == ("cancelled", "a mistake")
     again = answer("run", "cancel", id, "--reason", "another")
@@ -189,7 +189,7 @@ def test_cancel_keeps_the_reason_and_happens_once() -> None:
 @pytest.mark.usefixtures("known_url")
 def test_jobs_as_they_were_declared() -> None:
     assert [job["name"] for job in answer("job", "ls")["items"]] == ["boom", "endless", "greet"]
-    assert answer("job", "show", "endless")["timeout"] == "1m30s"
+    assert answer("job", "get", "endless")["timeout"] == "1m30s"
     assert rota("job", "ls").stdout.splitlines()[2] == "greet\tpending\t\t\t1\tmail\tyes\tSays hello."
 
 
@@ -221,8 +221,8 @@ async def test_the_exit_code_tells_how_a_run_ended(database_url: str) -> None:
     app = await introduce(database_url)
     async with app.running() as client:
         well, badly = await asyncio.gather(
-            process("run", "add", "greet", '{"name": "Ada"}', "--wait", "--json", url=database_url),
-            process("run", "add", "boom", "--wait", url=database_url),
+            process("run", "enqueue", "greet", '{"name": "Ada"}', "--wait", "--json", url=database_url),
+            process("run", "enqueue", "boom", "--wait", url=database_url),
         )
         assert (well.code, well.stderr) == (0, "")
         assert json.loads(well.stdout)["result"] == {"hello": "Ada"}
@@ -237,7 +237,7 @@ async def test_the_exit_code_tells_how_a_run_ended(database_url: str) -> None:
         assert (again.code, waited.code) == (1, 1)
         assert json.loads(again.stdout)["retry_of"] == id
 
-        shown = json.loads((await process("run", "show", id, "--json", url=database_url)).stdout)
+        shown = json.loads((await process("run", "get", id, "--json", url=database_url)).stdout)
         assert [attempt["outcome"] for attempt in shown["attempts"]] == ["failed"]
         assert shown["error"]["type"] == "ValueError"
         assert len(await client.list()) == 3
@@ -246,7 +246,7 @@ async def test_the_exit_code_tells_how_a_run_ended(database_url: str) -> None:
 async def test_a_run_that_goes_on_is_75_and_cancelled_it_is_3(database_url: str) -> None:
     app = await introduce(database_url)
     async with app.running():
-        added = await process("run", "add", "endless", url=database_url)
+        added = await process("run", "enqueue", "endless", url=database_url)
         id = added.stdout.strip()
         late = await process("run", "wait", id, "--timeout", "100ms", "--json", url=database_url)
         problem = json.loads(late.stderr)
@@ -295,7 +295,7 @@ def test_queues_are_paused_and_resumed() -> None:
 
 def test_who_waits_in_vain_is_told_why(known_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rota.cli.terminal.wait._LOOK", 0.01)
-    id = answer("run", "add", "boom")["id"]
+    id = answer("run", "enqueue", "boom")["id"]
     waited = rota("run", "wait", id, "--timeout", "500ms")
     assert waited.exit_code == 75
     assert waited.stderr.count("note: it waits: No worker is alive: start one with `rota worker`.") == 1
@@ -303,13 +303,13 @@ def test_who_waits_in_vain_is_told_why(known_url: str, monkeypatch: pytest.Monke
 
 def test_who_waits_for_a_time_to_come_is_told_nothing(known_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rota.cli.terminal.wait._LOOK", 0.01)
-    id = answer("run", "add", "boom", "--delay", "1h")["id"]
+    id = answer("run", "enqueue", "boom", "--delay", "1h")["id"]
     assert "note" not in rota("run", "wait", id, "--timeout", "200ms").stderr
 
 
 def test_a_payload_that_does_not_fit_says_where_to_look(known_url: str) -> None:
-    assert "hint: `rota job show greet` tells what it takes" in rota("run", "add", "greet").stderr
-    assert "hint: did you mean 'times'?" in rota("run", "add", "greet", '{"name": "Ada", "tmies": 2}').stderr
+    assert "hint: `rota job get greet` tells what it takes" in rota("run", "enqueue", "greet").stderr
+    assert "hint: did you mean 'times'?" in rota("run", "enqueue", "greet", '{"name": "Ada", "tmies": 2}').stderr
 
 
 def test_an_option_before_its_command_is_shown_its_place() -> None:

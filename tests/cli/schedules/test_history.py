@@ -100,7 +100,7 @@ def test_what_was_coalesced_into_a_skipped_run_was_skipped(an_hour_ago: Prepare)
     assert {"to", "count"} <= set(shown.splitlines()[0].split())
     last = answer("schedule", "ls")["items"][0]["last"]
     assert last["state"] == "queued"
-    assert answer("schedule", "show", "often")["last"] == last
+    assert answer("schedule", "get", "often")["last"] == last
 
 
 def test_the_run_that_made_up_for_a_skipped_one_is_named(an_hour_ago: Prepare) -> None:
@@ -158,9 +158,9 @@ def test_a_schedule_whose_provider_nobody_has_is_in_trouble(an_hour_ago: Prepare
     said = "overdue: no process with scope provider 'shops' plans it"
     troubles = {item["name"]: item["trouble"] for item in answer("schedule", "ls")["items"]}
     assert troubles == {"each": said, "held": None}
-    assert answer("schedule", "show", "each")["trouble"] == said
+    assert answer("schedule", "get", "each")["trouble"] == said
     assert said in rota("schedule", "ls").stdout
-    assert said in rota("schedule", "show", "each").stdout
+    assert said in rota("schedule", "get", "each").stdout
 
 
 def test_rm_says_when_it_comes_back(an_hour_ago: Prepare) -> None:
@@ -185,7 +185,7 @@ def test_ls_has_room_for_the_rule_and_the_last_run(an_hour_ago: Prepare) -> None
         await plan(store)
 
     an_hour_ago(work)
-    rota("schedule", "edit", "often", "--cron", "0 9 * * MON-FRI", "--tz", "Europe/Berlin")
+    rota("schedule", "update", "often", "--cron", "0 9 * * MON-FRI", "--tz", "Europe/Berlin")
     header, row, *_ = on_terminal("schedule", "ls").splitlines()
     assert header.split()[:5] == ["name", "state", "rule", "next", "last"]
     assert "weekdays at 09:00, Eu" in row

@@ -173,7 +173,7 @@ def test_what_is_printed_can_be_applied(tmp_path: Path, known_url: str) -> None:
         one["name"]: [change["key"] for change in one["changes"]] for one in as_cron["items"] if one["kind"] == "change"
     }
     assert changed["sync"] == ["every", "cron"]
-    assert answer("schedule", "show", "tidy")["owner"] == "file:old.cron"
+    assert answer("schedule", "get", "tidy")["owner"] == "file:old.cron"
 
 
 @pytest.mark.usefixtures("known_url")
@@ -285,6 +285,6 @@ def test_interval_jobs_are_applied() -> None:
     assert "note: job 5: bad: interval_type cannot be 'weeks'\n" in first.stderr
     Path("good.json").write_text(json.dumps(INTERVALS[:2]))
     assert answer("import", "intervals", "good.json", "--apply", "--owner", "file:jobs.json")["counts"]["delete"] == 1
-    shown = answer("schedule", "show", "six")
+    shown = answer("schedule", "get", "six")
     assert (shown["rule"], shown["state"]) == ("every 6 hours", "disabled")
-    assert answer("schedule", "show", "example.com")["definition"]["max_attempts"] == 4
+    assert answer("schedule", "get", "example.com")["definition"]["max_attempts"] == 4

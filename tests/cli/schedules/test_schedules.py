@@ -58,7 +58,7 @@ def known_url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.usefixtures("known_url")
 def test_add_takes_triggers_policies_and_anything_else() -> None:
     added = answer(
-        "schedule", "add", "news", "crawl", '{"url": "https://example.com/{plan_time}"}',
+        "schedule", "create", "news", "crawl", '{"url": "https://example.com/{plan_time}"}',
         "--cron", "0 9 * * MON-FRI", "--tz", "Europe/Berlin", "--overlap", "queue_one", "--catch-up", "all",
         "--failure", "retry", "--window", "08:00-17:00 mon-fri", "--exclude", "2026-12-25", "--delay", "5s",
         "--jitter", "10s", "--max-runs", "99", "--start-at", "2026-01-01T00:00:00Z", "--end-at", "2099-01-01T00:00:00Z",
@@ -92,7 +92,7 @@ def test_add_takes_triggers_policies_and_anything_else() -> None:
         "priority": 5,
         "tags": ["news"],
     }
-    assert answer("schedule", "show", "news")["definition"] == added["definition"]
+    assert answer("schedule", "get", "news")["definition"] == added["definition"]
 
 
 @pytest.mark.usefixtures("known_url")
@@ -105,8 +105,8 @@ def test_every_kind_of_trigger() -> None:
         '--set=either=[{"cron": "0 9 * * *"}, {"every": "1h"}]': "every day at 09:00, UTC or every hour",
     }
     for number, (option, rule) in enumerate(rules.items()):
-        assert answer("schedule", "add", f"s{number}", "crawl", option)["rule"] == rule
-    assert answer("schedule", "add", "off", "crawl", "--every", "1h", "--disabled")["state"] == "disabled"
+        assert answer("schedule", "create", f"s{number}", "crawl", option)["rule"] == rule
+    assert answer("schedule", "create", "off", "crawl", "--every", "1h", "--disabled")["state"] == "disabled"
     lines = rota("schedule", "ls").stdout.splitlines()
     assert [line.split("\t")[:3] for line in lines[1:]] == [
         [f"s{number}", "active", rule] for number, rule in enumerate(rules.values())
@@ -121,7 +121,7 @@ def test_every_kind_of_trigger() -> None:
 
 @pytest.mark.usefixtures("known_url")
 def test_what_cannot_be_is_told_with_a_hint() -> None:
-    add = ("schedule", "add", "news", "crawl")
+    add = ("schedule", "create", "news", "crawl")
     assert "cron: minute: '61' is out of range" in refused(2, *add, "--cron", "61 * * * *")
     assert "day of month: 30 never comes in February" in refused(2, *add, "--cron", "0 0 30 2 *")
     assert "end_at: it is over" in refused(2, *add, "--every", "1h", "--end-at", "2020-01-01T00:00:00Z")
@@ -135,8 +135,8 @@ def test_what_cannot_be_is_told_with_a_hint() -> None:
     assert "has no =" in refused(2, *add, "--every", "1h", "--set", "priority")
     assert "is no JSON" in refused(2, *add, "--every", "1h", "--set", "catch_up={mode}")
     assert "--scope or --scopes" in refused(2, *add, "--every", "1h", "--scope", "a/b", "--scopes", "p")
-    assert "payload at $.link" in refused(2, "schedule", "add", "news", "crawl", '{"link": 1}', "--every", "1h")
-    assert "did you mean 'crawl'?" in refused(4, "schedule", "add", "news", "crwl", "--every", "1h")
+    assert "payload at $.link" in refused(2, "schedule", "create", "news", "crawl", '{"link": 1}', "--every", "1h")
+    assert "did you mean 'crawl'?" in refused(4, "schedule", "create", "news", "crwl", "--every", "1h")
     assert rota(*add, "--every", "1h").exit_code == 0
     assert "there is a schedule 'news' already" in refused(6, *add, "--every", "1h")
     for verb in ("show", "edit", "pause", "resume", "enable", "disable", "trigger", "preview", "simulate"):
@@ -147,12 +147,22 @@ def test_what_cannot_be_is_told_with_a_hint() -> None:
 @pytest.mark.usefixtures("known_url")
 def test_edit_changes_what_is_given_and_says_what_that_does() -> None:
     rota(
-        "schedule", "add", "news", "crawl", '{"url": "a"}', "--every", "1h", "--overlap", "allow", "--set", "queue=mail"
+        "schedule",
+        "create",
+        "news",
+        "crawl",
+        '{"url": "a"}',
+        "--every",
+        "1h",
+        "--overlap",
+        "allow",
+        "--set",
+        "queue=mail",
     )
-    assert "nothing was to be changed" in rota("schedule", "edit", "news").stderr
-    looked = answer("schedule", "edit", "news", "--every", "15m", "--dry-run")
+    assert "nothing was to be changed" in rota("schedule", "update", "news").stderr
+    looked = answer("schedule", "update", "news", "--every", "15m", "--dry-run")
     assert (looked["applied"], looked["schedule"]["revision"]) == (False, 1)
-    done = answer("schedule", "edit", "news", "--cron", "0 9 * * *", "--tz", "Asia/Tokyo", "--set", "queue=null")
+    done = answer("schedule", "update", "news", "--cron", "0 9 * * *", "--tz", "Asia/Tokyo", "--set", "queue=null")
     assert [(one["key"], one["before"], one["after"]) for one in done["changes"]] == [
         ("every", "1h", None),
         ("queue", "mail", None),
@@ -163,16 +173,16 @@ def test_edit_changes_what_is_given_and_says_what_that_does() -> None:
     assert done["fires_after"][0].endswith("T00:00:00Z")
     kept = done["schedule"]["definition"]
     assert (kept["overlap"], kept["payload"], "queue" in kept) == ("allow", {"url": "a"}, False)
-    assert answer("schedule", "edit", "news", "--payload", "{}", "--job", "boom")["schedule"]["job"] == "boom"
-    assert rota("schedule", "edit", "news", "--overlap", "skip").stdout == "overlap\tallow\t\n"
-    again = answer("schedule", "edit", "news", "--overlap", "skip")
+    assert answer("schedule", "update", "news", "--payload", "{}", "--job", "boom")["schedule"]["job"] == "boom"
+    assert rota("schedule", "update", "news", "--overlap", "skip").stdout == "overlap\tallow\t\n"
+    again = answer("schedule", "update", "news", "--overlap", "skip")
     assert (again["changes"], again["schedule"]["revision"]) == ([], 4)
-    assert "overlap cannot be 'x'" in refused(2, "schedule", "edit", "news", "--overlap", "x")
+    assert "overlap cannot be 'x'" in refused(2, "schedule", "update", "news", "--overlap", "x")
 
 
 @pytest.mark.usefixtures("known_url")
 def test_pause_resume_enable_disable_and_rm() -> None:
-    rota("schedule", "add", "news", "crawl", "--every", "1h")
+    rota("schedule", "create", "news", "crawl", "--every", "1h")
     paused = answer("schedule", "pause", "news", "--reason", "too loud", "--until", "2h")
     assert (paused["state"], paused["pause_reason"], paused["next_plan"]) == ("paused", "too loud", None)
     assert paused["paused_by"].startswith("cli")
@@ -185,28 +195,28 @@ def test_pause_resume_enable_disable_and_rm() -> None:
     assert rota("schedule", "enable", "news").stdout.split("\t")[:2] == ["news", "active"]
     assert "--yes" in refused(2, "schedule", "rm", "news")
     assert answer("schedule", "rm", "news", "--yes") == {"name": "news", "deleted": True}
-    assert refused(4, "schedule", "show", "news")
+    assert refused(4, "schedule", "get", "news")
 
 
 def test_trigger(known_url: str) -> None:
-    rota("schedule", "add", "news", "crawl", '{"url": "{schedule}"}', "--every", "1h")
+    rota("schedule", "create", "news", "crawl", '{"url": "{schedule}"}', "--every", "1h")
     id = rota("schedule", "trigger", "news").stdout.strip()
-    assert answer("run", "show", id)["payload"] == {"url": "news"}
+    assert answer("run", "get", id)["payload"] == {"url": "news"}
     assert "--force" in refused(6, "schedule", "trigger", "news")
     assert answer("schedule", "trigger", "news", "--force")["items"][0]["schedule"] == "news"
-    rota("schedule", "add", "each", "crawl", "--every", "1h", "--scope", "account/1", "--scope", "account/2")
+    rota("schedule", "create", "each", "crawl", "--every", "1h", "--scope", "account/1", "--scope", "account/2")
     assert len(rota("schedule", "trigger", "each").stdout.splitlines()) == 2
     (one,) = answer("schedule", "trigger", "each", "--scope", "account/1", "--force")["items"]
     assert one["scope"] == {"kind": "account", "id": "1"}
-    shown = answer("schedule", "show", "news")
+    shown = answer("schedule", "get", "news")
     assert [run["schedule"] for run in shown["runs"]] == ["news", "news"]
     assert shown["last"]["state"] == "queued"
     assert known_url
 
 
 def test_trigger_waits_and_its_exit_code_tells(known_url: str) -> None:
-    rota("schedule", "add", "good", "crawl", "--every", "1h")
-    rota("schedule", "add", "bad", "boom", "--every", "1h", "--scope", "a/1", "--scope", "a/2")
+    rota("schedule", "create", "good", "crawl", "--every", "1h")
+    rota("schedule", "create", "bad", "boom", "--every", "1h", "--scope", "a/1", "--scope", "a/2")
 
     async def at_work() -> tuple[Result, Result]:
         async with app_on(known_url).running():
@@ -223,7 +233,7 @@ def test_trigger_waits_and_its_exit_code_tells(known_url: str) -> None:
 
 @pytest.mark.usefixtures("known_url")
 def test_preview_marks_what_daylight_saving_does() -> None:
-    rota("schedule", "add", "early", "crawl", "--cron", "30 2 * * *", "--tz", "Europe/Berlin", "--delay", "10s")
+    rota("schedule", "create", "early", "crawl", "--cron", "30 2 * * *", "--tz", "Europe/Berlin", "--delay", "10s")
     found = answer("schedule", "preview", "early", "-n", "2", "--after", "2027-03-27T12:00:00Z")
     assert (found["schedule"], found["timezone"]) == ("early", "Europe/Berlin")
     assert found["fires"][0] == {
@@ -238,7 +248,7 @@ def test_preview_marks_what_daylight_saving_does() -> None:
 
 @pytest.mark.usefixtures("known_url")
 def test_simulate_tries_policies_out_and_stores_nothing() -> None:
-    rota("schedule", "add", "news", "crawl", "--every", "1h")
+    rota("schedule", "create", "news", "crawl", "--every", "1h")
     ask = ("schedule", "simulate", "news", "--from", "2026-06-01T00:30:00Z", "--for", "6h")
     slow = answer(*ask, "--duration", "90m")
     assert (slow["counts"]["run"], slow["counts"]["skipped"]) == (3, 3)
@@ -257,12 +267,12 @@ def test_simulate_tries_policies_out_and_stores_nothing() -> None:
     assert "before it begins" in refused(2, *ask, "--outage", "+4h..+1h")
     assert "longer than 0s" in refused(2, *ask[:-1], "0s")
     assert "is not a duration" in refused(2, *ask, "--duration", "soon")
-    assert answer("schedule", "show", "news")["revision"] == 1
+    assert answer("schedule", "get", "news")["revision"] == 1
 
 
 @pytest.mark.usefixtures("known_url")
 def test_simulate_says_how_far_it_got() -> None:
-    rota("schedule", "add", "news", "crawl", "--every", "1h")
+    rota("schedule", "create", "news", "crawl", "--every", "1h")
     ask = ("schedule", "simulate", "news", "--from", "2026-06-01T00:00:00Z", "--for")
     whole = answer(*ask, "12h")
     assert (whole["truncated"], whole["events_truncated"], len(whole["events"])) == (False, False, 12)
@@ -276,7 +286,7 @@ def test_simulate_says_how_far_it_got() -> None:
 
 @pytest.mark.usefixtures("known_url")
 def test_backfill_counts_first_and_wants_consent() -> None:
-    rota("schedule", "add", "news", "crawl", "--every", "1h")
+    rota("schedule", "create", "news", "crawl", "--every", "1h")
     ask = ("schedule", "backfill", "news", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T04:00:00Z")
     assert rota(*ask, "--dry-run").stdout == "5\n"
     assert "--yes" in refused(2, *ask)
@@ -295,8 +305,8 @@ def test_backfill_counts_first_and_wants_consent() -> None:
 
 @pytest.mark.usefixtures("known_url")
 def test_explain_a_plan_time_or_a_run() -> None:
-    rota("schedule", "add", "news", "crawl", "--every", "1h")
-    next_plan = answer("schedule", "show", "news")["next_plan"]
+    rota("schedule", "create", "news", "crawl", "--every", "1h")
+    next_plan = answer("schedule", "get", "news")["next_plan"]
     coming = answer("explain", "news", "--at", next_plan)
     assert set(coming) == {"verdict", "words", "facts"}
     between = answer("explain", "news", "--at", next_plan.replace(":00:00Z", ":07:00Z"))
@@ -311,7 +321,7 @@ def test_explain_a_plan_time_or_a_run() -> None:
 
 
 def test_every_plan_time_is_accounted_for(known_url: str) -> None:
-    rota("schedule", "add", "often", "crawl", "--every", "1s")
+    rota("schedule", "create", "often", "crawl", "--every", "1s")
 
     async def for_a_while() -> None:
         async with app_on(known_url).running() as client:
@@ -344,7 +354,7 @@ timezone = "Europe/Berlin"
 @pytest.mark.usefixtures("known_url")
 def test_plan_and_apply_a_file() -> None:
     Path("team.toml").write_text(TEAM)
-    rota("schedule", "add", "mine", "crawl", "--every", "1h")
+    rota("schedule", "create", "mine", "crawl", "--every", "1h")
     planned = answer("schedule", "plan", "team.toml")
     assert (planned["owner"], planned["applied"]) == ("team-a", False)
     assert planned["counts"] == {"create": 2, "change": 0, "delete": 0, "unchanged": 0}
@@ -365,7 +375,7 @@ def test_plan_and_apply_a_file() -> None:
     assert items["news"]["changes"] == [{"key": "every", "before": "30m", "after": "10m"}]
     assert (items["news"]["paused"], items["news"]["fires_before"] == items["news"]["fires_after"]) == (True, False)
     assert (items["berlin"]["fires_after"], len(items["berlin"]["fires_before"])) == ([], 3)
-    shown = answer("schedule", "show", "news")
+    shown = answer("schedule", "get", "news")
     assert (shown["state"], shown["pause_reason"], shown["owner"]) == ("paused", "hold", "team-a")
     assert [item["name"] for item in answer("schedule", "ls")["items"]] == ["mine", "news", "paris"]
 
@@ -445,7 +455,7 @@ def with_news(sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ROTA_DATABASE_URL", sqlite_url)
     asyncio.run(introduce(sqlite_url))
-    rota("schedule", "add", "news", "crawl", "--cron", "30 2 * * *", "--tz", "Europe/Berlin")
+    rota("schedule", "create", "news", "crawl", "--cron", "30 2 * * *", "--tz", "Europe/Berlin")
 
 
 @pytest.mark.usefixtures("with_news")
@@ -453,13 +463,13 @@ def test_what_a_person_sees() -> None:
     listed, _ = on_terminal("schedule", "ls")
     assert "◷ active" in listed
     assert "every day at 02:30, Europe/Berlin" in listed
-    shown, _ = on_terminal("schedule", "show", "news")
+    shown, _ = on_terminal("schedule", "get", "news")
     assert "while a run is going on, plan times are skipped" in shown
     assert shown.count("02:30 CE") >= 4  # of five; in a night in spring there is no such time
     paused, _ = on_terminal("schedule", "pause", "news", "--reason", "tired")
     assert "⏸ paused" in paused
     assert "tired" in paused
-    edited, _ = on_terminal("schedule", "edit", "news", "--every", "1h")
+    edited, _ = on_terminal("schedule", "update", "news", "--every", "1h")
     assert "next before" in edited
     Path("team.toml").write_text(TEAM.replace('"news"', '"more"'))
     planned, _ = on_terminal("schedule", "plan", "team.toml")

@@ -108,11 +108,11 @@ def test_events_say_by_whom_in_80_columns(run_id: str) -> None:
 
 
 def test_the_audit_log_names_a_run_by_what_commands_take_for_it(run_id: str) -> None:
-    waiting = on_terminal("run", "add", "boom", "--delay", "1h", NO_COLOR="1").splitlines()[1].split()[0]
+    waiting = on_terminal("run", "enqueue", "boom", "--delay", "1h", NO_COLOR="1").splitlines()[1].split()[0]
     on_terminal("run", "cancel", waiting)
     _, row, *_ = on_terminal("audit", columns=80, NO_COLOR="1").splitlines()
     assert waiting[-8:] in row.split()
-    assert waiting in on_terminal("run", "show", waiting[-8:], NO_COLOR="1")
+    assert waiting in on_terminal("run", "get", waiting[-8:], NO_COLOR="1")
 
 
 @pytest.mark.usefixtures("run_id")
@@ -120,7 +120,7 @@ def test_a_workers_id_stays_whole_whatever_is_asked_of_it(sqlite_url: str) -> No
     id = "crawler-7d9c5b6f4-x2lqp@5be1a0c3"
     asyncio.run(beat(sqlite_url, id, queues=("a-long-name-of-a-queue", "another-one")))
     set_more = ["--slots", "3", "--queues", "critical:4,default:1", "--heartbeat", "5s", "--poll", "500ms"]
-    shown = on_terminal("workers", "set", id, *set_more, columns=80, NO_COLOR="1")
+    shown = on_terminal("workers", "update", id, *set_more, columns=80, NO_COLOR="1")
     header, row, asked, note = shown.splitlines()
     assert row.split()[0] == id
     assert header.split()[:3] == ["id", "state", "held"]
@@ -138,14 +138,14 @@ def test_a_row_stays_a_line_however_narrow_it_gets(run_id: str, command: list[st
 
 
 def test_an_attempt_shows_its_error_and_what_it_measured_in_80_columns(run_id: str) -> None:
-    shown = on_terminal("run", "show", run_id, columns=80, NO_COLOR="1")
+    shown = on_terminal("run", "get", run_id, columns=80, NO_COLOR="1")
     attempts = " ".join(shown.partition("\nattempt  outcome")[2].split())
     assert attempts.endswith(f"ValueError: {TITLE} {'word ' * 40}pages 3")
     assert max(len(line) for line in shown.splitlines()) <= 80
 
 
 def test_show_has_the_error_and_the_attempts_but_obeys_no_escape_codes(run_id: str) -> None:
-    shown = on_terminal("run", "show", run_id, NO_COLOR="1")
+    shown = on_terminal("run", "get", run_id, NO_COLOR="1")
     assert "UTC (" in shown
     assert "ValueError: \\x1b]0;a new title\\x07" in shown
     assert "outcome" in shown
@@ -153,7 +153,7 @@ def test_show_has_the_error_and_the_attempts_but_obeys_no_escape_codes(run_id: s
 
 
 def test_wait_shows_its_progress_and_wipes_it(run_id: str) -> None:
-    shown = on_terminal("run", "add", "boom", "--delay", "1h", NO_COLOR="1")
+    shown = on_terminal("run", "enqueue", "boom", "--delay", "1h", NO_COLOR="1")
     id = shown.splitlines()[1].split()[0]
     shown = on_terminal("run", "wait", id, "--timeout", "700ms", NO_COLOR="1")
     assert "◷ scheduled  boom  attempt 0/1" in shown
@@ -162,7 +162,7 @@ def test_wait_shows_its_progress_and_wipes_it(run_id: str) -> None:
 
 @pytest.mark.parametrize("command", [["wait"], ["add", "boom", "--delay", "1h", "--wait"]], ids=["wait", "add"])
 def test_ctrl_c_ends_waiting_with_130(run_id: str, command: list[str]) -> None:
-    id = on_terminal("run", "add", "boom", "--delay", "1h", NO_COLOR="1").splitlines()[1].split()[0]
+    id = on_terminal("run", "enqueue", "boom", "--delay", "1h", NO_COLOR="1").splitlines()[1].split()[0]
     pid, terminal = pty.fork()
     if pid == 0:
         os.execv(

@@ -42,7 +42,7 @@ async def test_a_run_is_chosen_shown_and_cancelled(sqlite_url: str) -> None:
             press(screen, "\r")
             await screen.until("many (version 1)")
             press(screen, "q?")
-            await screen.until("as `rota run show` does")
+            await screen.until("as `rota run get` does")
             press(screen, "qc")
             await screen.until(f"press y to cancel run {run.id[-8:]} of many,")
             press(screen, "y")

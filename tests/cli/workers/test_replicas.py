@@ -31,11 +31,11 @@ def test_a_run_is_restricted_to_some_workers_and_to_none(app: Rota) -> None:
     run = enqueued(app, "train")
     assert answer("run", "restrict", run, "--only-workers", "gpu-2, drain")["state"] == "queued"
     drain(app)
-    assert answer("run", "show", run)["state"] == "succeeded"
+    assert answer("run", "get", run)["state"] == "succeeded"
     other = enqueued(app, "train")
     assert rota("run", "restrict", other, "--anyone").exit_code == 0
     drain(app)
-    assert answer("run", "show", other)["state"] == "succeeded"
+    assert answer("run", "get", other)["state"] == "succeeded"
     app.close()
 
 
@@ -48,12 +48,12 @@ def test_what_means_nothing_is_refused(app: Rota, options: tuple[str, ...]) -> N
 
 def test_a_run_is_shown_with_its_replicas(app: Rota) -> None:
     run = enqueued(app, "install")
-    shown = answer("run", "show", run)
+    shown = answer("run", "get", run)
     assert shown["state"] == "waiting"
     assert [(one["worker"], one["state"]) for one in shown["replicas"]] == [("drain", "succeeded"), (None, "queued")]
     listed = answer("run", "ls", "--parent", run[-12:])["items"]
     assert {one["id"] for one in listed} == {one["run_id"] for one in shown["replicas"]}
-    replica = answer("run", "show", shown["replicas"][0]["run_id"])
+    replica = answer("run", "get", shown["replicas"][0]["run_id"])
     assert (replica["parent_id"], replica["result"], "replicas" in replica) == (run, 7, False)
     app.close()
 
@@ -61,7 +61,7 @@ def test_a_run_is_shown_with_its_replicas(app: Rota) -> None:
 def test_workers_are_shown_with_their_labels(app: Rota) -> None:
     async def beat() -> None:
         async with app.running(name="gpu-1"):
-            shown = await asyncio.to_thread(answer, "workers", "show", "gpu-1")
+            shown = await asyncio.to_thread(answer, "workers", "get", "gpu-1")
             assert (shown["labels"], shown["app_version"]) == (["gpu", "zone=eu"], "1.4")
             listed = await asyncio.to_thread(rota, "workers", "ls")
             assert "gpu,zone=eu" in listed.stdout

@@ -57,8 +57,8 @@ def test_they_are_listed(url: str) -> None:
 
 def test_one_is_shown_by_name_or_by_the_beginning_of_its_id(url: str) -> None:
     run = asyncio.run(hold_a_run(url, "web@aa11"))
-    assert answer("workers", "show", "web")["id"] == answer("workers", "show", "web@a")["id"] == "web@aa11"
-    shown = rota("workers", "show", "web").stdout
+    assert answer("workers", "get", "web")["id"] == answer("workers", "get", "web@a")["id"] == "web@aa11"
+    shown = rota("workers", "get", "web").stdout
     assert "heartbeat\t10s" in shown
     assert f"{run}\twork\t1" in shown
 
@@ -67,8 +67,8 @@ def test_drain_resume_and_set(url: str) -> None:
     (drained,) = answer("workers", "drain", "web")["items"]
     assert drained["asked"]["state"] == "draining"
     assert drained["asked_by"].startswith("cli")
-    assert "draining" in rota("workers", "show", "web").stdout
-    answer("workers", "set", "web", "--slots", "3", "--queues", "a:2,c", "--poll", "500ms")
+    assert "draining" in rota("workers", "get", "web").stdout
+    answer("workers", "update", "web", "--slots", "3", "--queues", "a:2,c", "--poll", "500ms")
     heard = asyncio.run(beat(url, "web@aa11"))
     expected = WorkerSettings(slots=3, queues={"a": 2, "c": 1}, poll=timedelta(milliseconds=500))
     assert heard == OperatorRequest(WorkerState.DRAINING, expected)
@@ -93,9 +93,9 @@ def test_several_are_stopped_with_consent_only(url: str) -> None:
 def test_refusals_have_their_exit_codes() -> None:
     assert rota("workers", "drain", "wbe").exit_code == UnknownWorker.exit_code
     assert "did you mean 'web'?" in rota("workers", "drain", "wbe").stderr
-    assert rota("workers", "set", "web").exit_code == Invalid.exit_code
-    assert rota("workers", "set", "web", "--heartbeat", "11s").exit_code == Invalid.exit_code
-    assert rota("workers", "set", "web", "--queues", "a:0").exit_code == Invalid.exit_code
+    assert rota("workers", "update", "web").exit_code == Invalid.exit_code
+    assert rota("workers", "update", "web", "--heartbeat", "11s").exit_code == Invalid.exit_code
+    assert rota("workers", "update", "web", "--queues", "a:0").exit_code == Invalid.exit_code
     assert answer("workers", "stop", "web")
     assert rota("workers", "resume", "web").exit_code == AmbiguousWorker.exit_code
 

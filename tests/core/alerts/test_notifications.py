@@ -133,7 +133,7 @@ def test_mail_cannot_be_given_headers_by_an_error() -> None:
     subject = mail_subject(event)
     assert subject.startswith("[rota] crawl failed: ValueError: no Bcc: victim@example.com")
     assert subject.isprintable()
-    assert "rota run show r" in mail_text(event)
+    assert "rota run get r" in mail_text(event)
 
 
 @pytest.mark.parametrize(

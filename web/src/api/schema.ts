@@ -1,22 +1,10 @@
 // Written by tools/api_types.py from the API's own description. Do not edit.
 
-/** The newest run that was made in place of one that did not succeed, by a retry or a backfill. */
-export interface Again {
-  run_id: string;
-  state: string;
-}
-
 /** Schedules of `owner` that no document names are deleted. `dry_run` only tells what would change. */
 export interface ApplyBody {
   owner: string;
   documents: Record<string, unknown>[];
   dry_run?: boolean;
-}
-
-/** All that operators ask of a worker, not the last wish only: hearing it twice, or late, changes nothing. */
-export interface Asked {
-  state: WorkerState;
-  settings: WorkerSettings;
 }
 
 /** A run in somebody's hands. `steps`: what its steps that are done gave; they need not be done again. `idempotency_key`: the same for every attempt, and every retry of the same work. */
@@ -200,6 +188,22 @@ export interface Difference {
   paused: boolean;
 }
 
+/** `rule` is in words, and None while it makes no sense. Without `problems`, it could be stored as it is. */
+export interface DocumentPreview {
+  rule: string | null;
+  timezone: string;
+  fires: Fire[];
+  problems: DocumentProblem[];
+}
+
+/** One thing that keeps a document from being a schedule. `key` is that of the document, where one is at fault. */
+export interface DocumentProblem {
+  code: string;
+  detail: string;
+  hint: string | null;
+  key: string | null;
+}
+
 /** `force`: also while it is needed; its schedules are disabled, and its runs cancelled. */
 export interface DropQuery {
   force?: boolean;
@@ -216,6 +220,28 @@ export interface ErrorBody {
   type?: string | null;
   code?: string | null;
   traceback?: string | null;
+}
+
+/** Faults of one job that are the same. `type` and `message` are those of the newest; `states` how many ended in which; `histogram` how many in each of 24 equal parts of the time asked for. Errors from before there were fingerprints have none, and are one group. */
+export interface ErrorGroup {
+  fingerprint: string | null;
+  job: string;
+  type: string | null;
+  message: string | null;
+  count: number;
+  first_at: string;
+  last_at: string;
+  last_run_id: string;
+  states: Record<string, number>;
+  histogram: number[];
+}
+
+/** The one that was seen last comes first. `truncated`: there were more faults than are looked at. */
+export interface ErrorGroups {
+  items: ErrorGroup[];
+  since: string;
+  until: string;
+  truncated: boolean;
 }
 
 /** The last 24 hours, if no time is given. */
@@ -336,28 +362,6 @@ export interface FailBody {
   after?: string | null;
 }
 
-/** Faults of one job that are the same. `type` and `message` are those of the newest; `states` how many ended in which; `histogram` how many in each of 24 equal parts of the time asked for. Errors from before there were fingerprints have none, and are one group. */
-export interface ErrorGroup {
-  fingerprint: string | null;
-  job: string;
-  type: string | null;
-  message: string | null;
-  count: number;
-  first_at: string;
-  last_at: string;
-  last_run_id: string;
-  states: Record<string, number>;
-  histogram: number[];
-}
-
-/** The one that was seen last comes first. `truncated`: there were more faults than are looked at. */
-export interface ErrorGroups {
-  items: ErrorGroup[];
-  since: string;
-  until: string;
-  truncated: boolean;
-}
-
 /** `fence`: as it came with the run. */
 export interface FenceBody {
   fence: number;
@@ -390,14 +394,6 @@ export interface Fire {
   local: string;
   eligible_at: string;
   marks: string[];
-}
-
-/** `rule` is in words, and None while it makes no sense. Without `problems`, it could be stored as it is. */
-export interface Foreseen {
-  rule: string | null;
-  timezone: string;
-  fires: Fire[];
-  problems: Wrong[];
 }
 
 /** `cancelling`: it was asked to stop. `lease_until`: say something before then; or the deadline, where it waits. */
@@ -643,7 +639,7 @@ export interface NewJobBody {
   payload?: Record<string, unknown> | null;
 }
 
-export interface NextFire {
+export interface NextRun {
   schedule: string;
   job: string;
   at: string;
@@ -652,7 +648,7 @@ export interface NextFire {
 }
 
 /** No parameters at all. */
-export type Nothing = Record<string, unknown>;
+export type NoQuery = Record<string, unknown>;
 
 /** `to` is a URL or a `mailto:`. Of everything, if no job and no schedule is named. */
 export interface NotificationBody {
@@ -710,7 +706,7 @@ export interface Occurrence {
   state: string | null;
   reason: string | null;
   revision: number | null;
-  again: Again | null;
+  again: Replacement | null;
 }
 
 export interface OccurrenceQuery {
@@ -718,6 +714,12 @@ export interface OccurrenceQuery {
   to?: string | null;
   limit?: number;
   cursor?: string | null;
+}
+
+/** All that operators ask of a worker, not the last wish only: hearing it twice, or late, changes nothing. */
+export interface OperatorRequest {
+  state: WorkerState;
+  settings: WorkerSettings;
 }
 
 /** How one attempt ended. */
@@ -733,7 +735,7 @@ export interface Overview {
   schedules: Record<string, number>;
   attention: Attention[];
   attention_count: number;
-  next_fires: NextFire[];
+  next_fires: NextRun[];
 }
 
 /** `owner`: whose it is, for lists; `api` if nobody says it. */
@@ -827,13 +829,19 @@ export interface Refused {
 }
 
 /** A run that another has followed, or that follows it. Pruned since, it has no `job` and no `state`. */
-export interface Related {
+export interface RelatedRun {
   id: string;
   job: string | null;
   state: RunState | null;
   result: unknown;
   on: string;
   otherwise: string;
+}
+
+/** The newest run that was made in place of one that did not succeed, by a retry or a backfill. */
+export interface Replacement {
+  run_id: string;
+  state: string;
 }
 
 /** One of them, a run of its own. `worker` is the name of whose it is, None while anybody may have it; `cleared`: it was published again, and counts no more. */
@@ -941,7 +949,7 @@ export interface RunDetailQuery {
   steps?: boolean;
 }
 
-/** `fingerprint`: the same for errors that differ in numbers, ids and quoted texts only; `core/fingerprints.py`. */
+/** An error of a run or an attempt. `core/runs/error_fingerprint.py` says which errors have one `fingerprint`. */
 export interface RunError {
   type: string;
   message: string;
@@ -993,12 +1001,12 @@ export interface RunQuery {
   retried?: boolean | null;
 }
 
+export type RunState = "cancelled" | "cancelling" | "expired" | "failed" | "queued" | "running" | "scheduled" | "skipped" | "succeeded" | "timed_out" | "waiting";
+
 /** What that made of the run. */
-export interface RunStands {
+export interface RunStateAnswer {
   state: RunState;
 }
-
-export type RunState = "cancelled" | "cancelling" | "expired" | "failed" | "queued" | "running" | "scheduled" | "skipped" | "succeeded" | "timed_out" | "waiting";
 
 /** `expected`: nothing is done if more match. `everything` must be said if the filter is empty. `dry_run` counts. */
 export interface RunsBulkBody {
@@ -1086,16 +1094,6 @@ export interface SimulateBody {
   changes?: Record<string, unknown>;
 }
 
-/** `counts` are of everything until `until_at`. `truncated`: there was too much to decide, and `until_at` is earlier than asked for. `events_truncated`: there are more of them, and `events` has the first. */
-export interface Simulated {
-  from_at: string;
-  until_at: string;
-  counts: Record<string, number>;
-  events: SimulatedRun[];
-  truncated: boolean;
-  events_truncated: boolean;
-}
-
 /** What a plan time got; `missed` and `covered` stand for `count` of them, up to `to_at`. */
 export interface SimulatedRun {
   kind: string;
@@ -1107,6 +1105,16 @@ export interface SimulatedRun {
   reason: string | null;
   count: number;
   to_at: string | null;
+}
+
+/** `counts` are of everything until `until_at`. `truncated`: there was too much to decide, and `until_at` is earlier than asked for. `events_truncated`: there are more of them, and `events` has the first. */
+export interface SimulationReport {
+  from_at: string;
+  until_at: string;
+  counts: Record<string, number>;
+  events: SimulatedRun[];
+  truncated: boolean;
+  events_truncated: boolean;
 }
 
 export interface Status {
@@ -1136,12 +1144,12 @@ export interface StepBody {
   error?: string | ErrorBody | null;
 }
 
+export type StepState = "cancelled" | "failed" | "pending" | "running" | "skipped" | "succeeded";
+
 /** The state that the step is in. */
-export interface StepStands {
+export interface StepStateAnswer {
   state: StepState;
 }
-
-export type StepState = "cancelled" | "failed" | "pending" | "running" | "skipped" | "succeeded";
 
 /** `topics` with commas between them: `runs`, `schedules`, `workers`, `queues`, `run:<id>`. */
 export interface StreamQuery {
@@ -1242,7 +1250,7 @@ export interface Worker {
   seen_at: string;
   heartbeat: string | null;
   poll: string | null;
-  asked: Asked | null;
+  asked: OperatorRequest | null;
   asked_by: string | null;
   labels: string[];
   app_version: string;
@@ -1282,11 +1290,3 @@ export interface WorkerSettingsBody {
 
 /** `gone` is never a worker's own word: it has not been heard of for longer than its lease. */
 export type WorkerState = "draining" | "gone" | "stopping" | "working";
-
-/** One thing that keeps a document from being a schedule. `key` is that of the document, where one is at fault. */
-export interface Wrong {
-  code: string;
-  detail: string;
-  hint: string | null;
-  key: string | null;
-}

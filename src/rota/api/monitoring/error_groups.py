@@ -1,4 +1,4 @@
-"""`/api/v1/errors`: what went wrong, grouped."""
+"""`/api/v1/error-groups`: what went wrong, grouped."""
 
 from __future__ import annotations
 
@@ -64,4 +64,4 @@ async def _discreet(request: Request, groups: Sequence[ErrorGroup]) -> list[Erro
     ]
 
 
-ROUTES = [declared("/errors", GET=list_errors, scoped=True)]
+ROUTES = [declared("/error-groups", GET=list_errors, scoped=True)]

@@ -7,7 +7,7 @@ from datetime import datetime
 import click
 
 from rota.cli.connect import actor, ask
-from rota.cli.options import examples, scope_of, shared
+from rota.cli.options import Group, examples, scope_of, shared
 from rota.cli.terminal.format import Cell, Columns, age_cell, instant_cell, text_cell
 from rota.cli.terminal.output import print_facts, print_json, print_rows
 from rota.client.client import Client
@@ -20,7 +20,7 @@ _NONE = "there are no tokens: `rota token create NAME --role operator` makes one
 _NEVER = "never"
 
 
-@click.group(epilog=examples("rota token create ci --role enqueue --expires 30d", "rota token ls"))
+@click.group(cls=Group, epilog=examples("rota token create ci --role enqueue --expires 30d", "rota token ls"))
 def token() -> None:
     """Tokens: who may use the server, and for what.
 
@@ -58,7 +58,7 @@ def create(
     click.echo("it is not shown again: keep it as you would keep a password", err=True)
 
 
-@token.command("ls", epilog=examples("rota token ls", "rota token ls --json"))
+@token.command("list", epilog=examples("rota token ls", "rota token ls --json"))
 @shared
 def list_tokens(database: str | None, as_json: bool) -> None:
     """List tokens, those too that are good no more."""

@@ -1,1 +1,1 @@
-"""`rota expect …` and `rota notify …`."""
+"""`rota expectation …` and `rota notification …`."""

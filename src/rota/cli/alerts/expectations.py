@@ -1,4 +1,4 @@
-"""`rota expect`: what is expected of jobs and schedules, and what of it is breached."""
+"""`rota expectation`: what is expected of jobs and schedules, and what of it is breached."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from rota.cli.connect import actor, ask
-from rota.cli.options import examples, shared
+from rota.cli.options import Group, examples, shared
 from rota.cli.terminal.expectation_format import told_breaches, told_expectations
 from rota.cli.terminal.format import Cell, Columns, age_cell, text_cell
 from rota.cli.terminal.output import emit, on_terminal, print_json, print_rows
@@ -36,15 +36,19 @@ def _of_whom(command: F) -> F:
 
 
 @click.group(
+    cls=Group,
     epilog=examples(
-        "rota expect set --job crawl --start-within 5m", "rota expect ls --breached    exit code 1 if something is"
-    )
+        "rota expectation update --job crawl --start-within 5m",
+        "rota expectation ls --breached    exit code 1 if something is",
+    ),
 )
-def expect() -> None:
+def expectation() -> None:
     """What is expected of jobs and schedules: list what is breached, set, remove."""
 
 
-@expect.command("ls", epilog=examples("rota expect ls", "rota expect ls --breached || echo 'something is wrong'"))
+@expectation.command(
+    "list", epilog=examples("rota expectation ls", "rota expectation ls --breached || echo 'something is wrong'")
+)
 @click.option("--breached", is_flag=True, help="Only where something is not met; the exit code is 1 if there is any.")
 @shared
 def list_expectations(breached: bool, database: str | None, as_json: bool) -> int:
@@ -57,18 +61,18 @@ def list_expectations(breached: bool, database: str | None, as_json: bool) -> in
     if as_json:
         print_json({"items": found, "next_cursor": None})
     else:
-        none = "nothing is breached" if breached else "nothing is expected: `rota expect set --job NAME …`"
+        none = "nothing is breached" if breached else "nothing is expected: `rota expectation update --job NAME …`"
         print_rows(_COLUMNS, [_row(one, now) for one in found], none=none)
     return int(breached and bool(found))
 
 
-@expect.command(
-    "set",
+@expectation.command(
+    "update",
     epilog=examples(
-        "rota expect set --job crawl --start-within 5m --max-failures 3",
-        "rota expect set --schedule nightly --finish-within 2h --success-every 25h",
-        "rota expect set --job crawl --min-success-rate 95% --over 50",
-        "rota expect set --job crawl --max-failures none",
+        "rota expectation update --job crawl --start-within 5m --max-failures 3",
+        "rota expectation update --schedule nightly --finish-within 2h --success-every 25h",
+        "rota expectation update --job crawl --min-success-rate 95% --over 50",
+        "rota expectation update --job crawl --max-failures none",
     ),
 )
 @_of_whom
@@ -103,10 +107,10 @@ def set_expectations(
         print_rows(_COLUMNS, [_row(found, now)], none="")
 
 
-@expect.command("rm", epilog=examples("rota expect rm --job crawl"))
+@expectation.command("delete", epilog=examples("rota expectation rm --job crawl"))
 @_of_whom
 @shared
-def remove_expectations(job: str | None, schedule: str | None, database: str | None, as_json: bool) -> None:
+def delete_expectations(job: str | None, schedule: str | None, database: str | None, as_json: bool) -> None:
     """Expect nothing any more of a job or a schedule. What is breached ends.
 
     What code declares is back when its declaration changes.

@@ -1,4 +1,4 @@
-"""`rota notify`: who is told of what."""
+"""`rota notification`: who is told of what."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from rota.cli.connect import actor, ask
-from rota.cli.options import examples, shared
+from rota.cli.options import Group, examples, shared
 from rota.cli.terminal.confirm import require_consent, yes_option
 from rota.cli.terminal.format import Cell, Columns, instant_cell, text_cell
 from rota.cli.terminal.output import emit, on_terminal, print_facts, print_json, print_rows
@@ -21,33 +21,34 @@ from rota.errors import Invalid
 
 _COLUMNS = Columns(("name", "state", "on", "to", "of"), cut=("to", "of"))
 _CODE = "it belongs to code and comes back at the next start unless it is removed there"
-_NONE = "nobody is told of anything yet: `rota notify add`, or app.notify(…) in code"
+_NONE = "nobody is told of anything yet: `rota notification create`, or app.notify(…) in code"
 
 name = click.argument("name")
 
 
 @click.group(
+    cls=Group,
     epilog=examples(
-        "rota notify add ops --to mailto:ops@example.com",
-        "rota notify add chat --to https://example.com/hook --secret env:HOOK_SECRET --on failure --on missed",
-        "rota notify test ops",
-    )
+        "rota notification create ops --to mailto:ops@example.com",
+        "rota notification create chat --to https://example.com/hook --secret env:HOOK_SECRET --on failure --on missed",
+        "rota notification test ops",
+    ),
 )
-def notify() -> None:
+def notification() -> None:
     """Notifications: who is told of what, by a signed webhook or an e-mail."""
 
 
-@notify.command("ls", epilog=examples("rota notify ls", "rota notify ls --json"))
+@notification.command("list", epilog=examples("rota notification ls", "rota notification ls --json"))
 @shared
 def list_notifications(database: str | None, as_json: bool) -> None:
     """List notifications by name. Secrets are not shown."""
     _print(ask(database, lambda client: client.notifications.list()), as_json=as_json)
 
 
-@notify.command("show", epilog=examples("rota notify show ops", "rota notify show ops --json"))
+@notification.command("get", epilog=examples("rota notification get ops", "rota notification get ops --json"))
 @name
 @shared
-def show(name: str, database: str | None, as_json: bool) -> None:
+def get(name: str, database: str | None, as_json: bool) -> None:
     """Show all about a notification, but its secrets."""
 
     async def question(client: Client) -> tuple[NotificationView, datetime]:
@@ -60,11 +61,11 @@ def show(name: str, database: str | None, as_json: bool) -> None:
         print_facts(_facts(found, now))
 
 
-@notify.command(
+@notification.command(
     "add",
     epilog=examples(
-        "rota notify add ops --to mailto:ops@example.com --job crawl",
-        "rota notify add chat --to https://example.com/hook --secret env:HOOK_SECRET --on failure --on missed",
+        "rota notification create ops --to mailto:ops@example.com --job crawl",
+        "rota notification create chat --to https://example.com/hook --secret env:HOOK_SECRET --on failure --on missed",
     ),
 )
 @name
@@ -76,7 +77,7 @@ def show(name: str, database: str | None, as_json: bool) -> None:
 @click.option("--include-payload", is_flag=True, help="Send the payloads of runs, too.")
 @click.option("--at-most", type=int, metavar="N", help=f"An hour, about one job.  [default: {AT_MOST}]")
 @shared
-def add(name: str, database: str | None, as_json: bool, **given: Any) -> None:
+def create(name: str, database: str | None, as_json: bool, **given: Any) -> None:
     """Let somebody be told: of everything, or of some jobs and schedules."""
     options = {key: value for key, value in given.items() if value is not None and value != ()}
     if "secret" in options:
@@ -92,15 +93,15 @@ def add(name: str, database: str | None, as_json: bool, **given: Any) -> None:
     _print([made], as_json=as_json, one=True)
 
 
-@notify.command("rm", epilog=examples("rota notify rm ops", "rota notify rm ops --yes"))
+@notification.command("delete", epilog=examples("rota notification rm ops", "rota notification rm ops --yes"))
 @name
 @yes_option
 @shared
-def remove(name: str, yes: bool, database: str | None, as_json: bool) -> None:
+def delete(name: str, yes: bool, database: str | None, as_json: bool) -> None:
     """Let nobody be told any more. What waits to be sent is not."""
     found = ask(database, lambda client: client.notifications.get(name))
     if not yes:
-        require_consent(f"delete notification {name} (to {found.to})?", command=f"rota notify rm {name}")
+        require_consent(f"delete notification {name} (to {found.to})?", command=f"rota notification rm {name}")
     ask(database, lambda client: client.notifications.delete(name, actor=actor()))
     if as_json:
         print_json({"name": name, "deleted": True})
@@ -110,7 +111,7 @@ def remove(name: str, yes: bool, database: str | None, as_json: bool) -> None:
         click.echo(f"note: {_CODE}", err=True)
 
 
-@notify.command("test", epilog=examples("rota notify test ops"))
+@notification.command("test", epilog=examples("rota notification test ops"))
 @name
 @shared
 def send_test(name: str, database: str | None, as_json: bool) -> None:

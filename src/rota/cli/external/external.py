@@ -16,7 +16,7 @@ from rota.errors import BadPayload, Invalid
 from rota.values import json
 from rota.values.json import Limits
 
-_fence = click.option("--fence", type=int, required=True, metavar="N", help="The right to end it: `rota run show ID`.")
+_fence = click.option("--fence", type=int, required=True, metavar="N", help="The right to end it: `rota run get ID`.")
 
 
 @click.command(

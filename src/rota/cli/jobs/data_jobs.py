@@ -1,4 +1,4 @@
-"""`rota job add|edit|rm`: jobs that are data, made, changed and dropped."""
+"""`rota job create|update|rm`: jobs that are data, made, changed and dropped."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ def _defining(command: F) -> F:
 
 @click.command(
     epilog=examples(
-        "rota job add ping --url https://example.com/health",
-        "rota job add tell --url 'https://example.com/orders/{payload.id}' --method POST --header 'Authorization: …'",
-        "rota job add backup --command --timeout 1h -- pg_dump -Fc -f '/backup/{payload.name}' shop",
-        "rota job add review --external --payload-schema @review.json",
+        "rota job create ping --url https://example.com/health",
+        "rota job create tell --url 'https://example.com/orders/{payload.id}' --method POST",
+        "rota job create backup --command --timeout 1h -- pg_dump -Fc -f '/backup/{payload.name}' shop",
+        "rota job create review --external --payload-schema @review.json",
     )
 )
 @click.argument("name")
 @click.option("--external", is_flag=True, help="A job that somebody outside does.")
 @_defining
-def add(name: str, external: bool, command: bool, database: str | None, as_json: bool, **given: Any) -> None:
+def create(name: str, external: bool, command: bool, database: str | None, as_json: bool, **given: Any) -> None:
     """Make a job of data: a request, a program, or work for somebody outside.
 
     Texts of it may hold {payload.NAME}, {plan_time}, {scope.kind}, {scope.id}, {run_id}, {attempt} and
@@ -72,19 +72,19 @@ def add(name: str, external: bool, command: bool, database: str | None, as_json:
         kind for kind, is_it in (("http", "url" in options), ("command", command), ("external", external)) if is_it
     ]
     if len(kinds) != 1:
-        raise Invalid("give one of --url, --command and --external", hint="rota job add ping --url https://…")
+        raise Invalid("give one of --url, --command and --external", hint="rota job create ping --url https://…")
     made = ask(database, lambda client: client.data_jobs.create(name, kinds[0], owner="cli", actor=actor(), **options))
     _print(made, as_json=as_json)
 
 
 @click.command(
     epilog=examples(
-        "rota job edit ping --url https://example.com/live", "rota job edit ping --set priority=5 --body ''"
+        "rota job update ping --url https://example.com/live", "rota job update ping --set priority=5 --body ''"
     )
 )
 @click.argument("name")
 @_defining
-def edit(name: str, command: bool, database: str | None, as_json: bool, **given: Any) -> None:
+def update(name: str, command: bool, database: str | None, as_json: bool, **given: Any) -> None:
     """Change such a job: only what is given, for runs that are enqueued from now on.
 
     `--set OPTION=null` goes back to the default.
@@ -94,12 +94,12 @@ def edit(name: str, command: bool, database: str | None, as_json: bool, **given:
     _print(changed, as_json=as_json)
 
 
-@click.command("rm", epilog=examples("rota job rm ping", "rota job rm ping --force --yes"))
+@click.command("delete", epilog=examples("rota job rm ping", "rota job rm ping --force --yes"))
 @click.argument("name")
 @click.option("--force", is_flag=True, help="Also while it is needed: disable its schedules, cancel its runs.")
 @yes_option
 @shared
-def remove(name: str, force: bool, yes: bool, database: str | None, as_json: bool) -> None:
+def delete(name: str, force: bool, yes: bool, database: str | None, as_json: bool) -> None:
     """Drop such a job. What is known of its runs stays."""
     if force and not yes:
         require_consent(f"drop {name}, disable its schedules and cancel its runs?", command=f"rota job rm {name}")
@@ -206,4 +206,4 @@ def _print(definition: JobDefinition, *, as_json: bool) -> None:
         print_rows(_COLUMNS, [[text_cell(cell) for cell in cells]], none="")
 
 
-COMMANDS = (add, edit, remove)
+COMMANDS = (create, update, delete)

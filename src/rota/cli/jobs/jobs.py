@@ -9,7 +9,7 @@ import click
 
 from rota.cli.connect import ask
 from rota.cli.jobs import data_jobs, job_control
-from rota.cli.options import examples, shared
+from rota.cli.options import Group, examples, shared
 from rota.cli.terminal.expectation_format import expected_facts
 from rota.cli.terminal.format import Cell, Columns, age_cell, instant_cell, job_state_cell, text_cell
 from rota.cli.terminal.output import json_text, plain_value, print_facts, print_json, print_rows
@@ -26,7 +26,10 @@ _JOB_COLUMNS = Columns(
 )
 
 
-@click.group(epilog=examples("rota job ls", "rota job stats crawl", "rota job pause crawl --reason 'the site is down'"))
+@click.group(
+    cls=Group,
+    epilog=examples("rota job ls", "rota job stats crawl", "rota job pause crawl --reason 'the site is down'"),
+)
 def job() -> None:
     """Jobs: list, show, add, edit, remove, pause, resume, cancel, retry, count."""
 
@@ -35,7 +38,7 @@ for _command in (*job_control.COMMANDS, *data_jobs.COMMANDS):
     job.add_command(_command)
 
 
-@job.command("ls", epilog=examples("rota job ls", "rota job ls --json"))
+@job.command("list", epilog=examples("rota job ls", "rota job ls --json"))
 @shared
 def list_jobs(database: str | None, as_json: bool) -> None:
     """List the jobs that the database knows, with their state."""
@@ -53,7 +56,7 @@ def list_jobs(database: str | None, as_json: bool) -> None:
     print_rows(_JOB_COLUMNS, [_row(definition, status, now) for definition, status in jobs], none=none)
 
 
-@job.command("show", epilog=examples("rota job show crawl", "rota job show crawl --json"))
+@job.command("get", epilog=examples("rota job get crawl", "rota job get crawl --json"))
 @click.argument("name")
 @shared
 def show_job(name: str, database: str | None, as_json: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rota.cli.connect import actor, ask
-from rota.cli.options import examples, shared
+from rota.cli.options import Group, examples, shared
 from rota.cli.terminal.format import Cell, Columns, text_cell
 from rota.cli.terminal.output import emit, on_terminal, print_json, print_rows
 from rota.core.limits.quotas import QuotaOf
@@ -15,7 +15,7 @@ _COLUMNS = Columns(("scope", "max_concurrency", "max_queued", "rate", "owner"), 
 scope = click.argument("scope", metavar="KIND[/ID]")
 
 
-@click.group(epilog=examples("rota quota set tenant/42 --max-concurrency 3", "rota quota ls"))
+@click.group(cls=Group, epilog=examples("rota quota update tenant/42 --max-concurrency 3", "rota quota ls"))
 def quota() -> None:
     """Quotas: what a scope may have at once, waiting, and begun within some time, over all jobs.
 
@@ -23,7 +23,7 @@ def quota() -> None:
     """
 
 
-@quota.command("ls", epilog=examples("rota quota ls", "rota quota ls --json"))
+@quota.command("list", epilog=examples("rota quota ls", "rota quota ls --json"))
 @shared
 def list_quotas(database: str | None, as_json: bool) -> None:
     """List quotas."""
@@ -31,13 +31,13 @@ def list_quotas(database: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"items": found, "next_cursor": None})
         return
-    print_rows(_COLUMNS, [_row(one) for one in found], none="no quota is set: `rota quota set KIND/ID`")
+    print_rows(_COLUMNS, [_row(one) for one in found], none="no quota is set: `rota quota update KIND/ID`")
 
 
 @quota.command(
-    "set",
+    "update",
     epilog=examples(
-        "rota quota set tenant --max-concurrency 5", "rota quota set tenant/42 --rate 1000/1h --max-queued 100"
+        "rota quota update tenant --max-concurrency 5", "rota quota update tenant/42 --rate 1000/1h --max-queued 100"
     ),
 )
 @scope
@@ -45,7 +45,7 @@ def list_quotas(database: str | None, as_json: bool) -> None:
 @click.option("--max-queued", type=int, metavar="N", help="Runs that may wait besides; one more is refused.")
 @click.option("--rate", metavar="N/DURATION", help='Attempts that begin within any such time: "1000/1h".')
 @shared
-def set_quota(
+def update_quota(
     scope: str,
     max_concurrency: int | None,
     max_queued: int | None,
@@ -70,10 +70,10 @@ def set_quota(
         emit(f"the quota of {scope} is set")
 
 
-@quota.command("rm", epilog=examples("rota quota rm tenant/42"))
+@quota.command("delete", epilog=examples("rota quota rm tenant/42"))
 @scope
 @shared
-def drop_quota(scope: str, database: str | None, as_json: bool) -> None:
+def delete_quota(scope: str, database: str | None, as_json: bool) -> None:
     """Drop a quota: its runs are free, or under that of their kind.
 
     One that code declares comes back with its next start.

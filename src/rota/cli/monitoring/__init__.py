@@ -1,1 +1,1 @@
-"""`rota errors`, `rota explain`, `rota audit`."""
+"""`rota error-groups`, `rota explain`, `rota audit`."""

@@ -1,4 +1,4 @@
-"""`rota errors`: what went wrong, grouped."""
+"""`rota error-groups`: what went wrong, grouped."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _COLUMNS = Columns(
 
 @click.command(
     epilog=examples(
-        "rota errors",
-        "rota errors --since 1h --job crawl",
+        "rota error-groups",
+        "rota error-groups --since 1h --job crawl",
         "rota run retry --job crawl --fingerprint 4a193dde06e0",
     )
 )
@@ -36,7 +36,7 @@ _COLUMNS = Columns(
 @click.option("--scope", type=scope_of, metavar="KIND/ID", help="Only of this scope.")
 @click.option("--limit", type=int, default=50, show_default=True, metavar="N", help=f"At most {MOST_GROUPS}.")
 @shared
-def errors(since: str, database: str | None, as_json: bool, **wanted: Any) -> None:
+def error_groups(since: str, database: str | None, as_json: bool, **wanted: Any) -> None:
     """Group the runs that failed, timed out or expired by what went wrong; what was seen last comes first."""
 
     async def question(client: Client) -> Any:

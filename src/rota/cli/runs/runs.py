@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from rota.cli.connect import ask
-from rota.cli.options import cursor_of, examples, shared
-from rota.cli.runs.add import add
+from rota.cli.options import Group, cursor_of, examples, shared
+from rota.cli.runs.enqueue import enqueue
 from rota.cli.runs.logs import logs
 from rota.cli.runs.run_control import COMMANDS
 from rota.cli.runs.steps import steps
@@ -31,7 +31,9 @@ from rota.client.client import MOST_LISTED, Client
 from rota.core.workers.replicas import Replica
 
 
-@click.group(epilog=examples("rota run add crawl --wait", "rota run ls --state failed", "rota run watch b3e52e11"))
+@click.group(
+    cls=Group, epilog=examples("rota run enqueue crawl --wait", "rota run ls --state failed", "rota run watch b3e52e11")
+)
 def run() -> None:
     """Runs: enqueue, list, count, show, watch, wait for, cancel, retry.
 
@@ -40,22 +42,23 @@ def run() -> None:
     """
 
 
-for command in (add, watch, logs, steps, *COMMANDS):
+for command in (enqueue, watch, logs, steps, *COMMANDS):
     run.add_command(command)
 
 
 @run.command(
+    "list",
     epilog=examples(
         "rota run ls --state failed,timed_out --job crawl",
         "rota run ls --tag nightly --limit 200 --json",
         "rota run ls --state queued | cut -f1",
-    )
+    ),
 )
 @filters
 @click.option("--limit", type=int, default=50, show_default=True, metavar="N", help=f"At most {MOST_LISTED}.")
 @click.option("--before", metavar="ID", help="The page after the one that ended with this id.")
 @shared
-def ls(limit: int, before: str | None, database: str | None, as_json: bool, **given: Any) -> None:
+def list_runs(limit: int, before: str | None, database: str | None, as_json: bool, **given: Any) -> None:
     """List runs, newest first."""
     wanted = filter_of(given)
     cursor = cursor_of(before)
@@ -73,10 +76,10 @@ def ls(limit: int, before: str | None, database: str | None, as_json: bool, **gi
         click.echo(f"more: --before {following}", err=True)
 
 
-@run.command(epilog=examples("rota run show b3e52e11", "rota run show b3e52e11 --json"))
+@run.command("get", epilog=examples("rota run get b3e52e11", "rota run get b3e52e11 --json"))
 @click.argument("id")
 @shared
-def show(id: str, database: str | None, as_json: bool) -> None:
+def get(id: str, database: str | None, as_json: bool) -> None:
     """Show a run with its progress, steps, attempts and replicas, what it follows, and what follows it.
 
     ID is the beginning or the end of an id, or all of it.
@@ -104,10 +107,11 @@ def show(id: str, database: str | None, as_json: bool) -> None:
 
 
 @run.command(
+    "list",
     epilog=examples(
         "rota run wait b3e52e11",
         "rota run wait b3e52e11 --timeout 5m || echo 'did not succeed'",
-    )
+    ),
 )
 @click.argument("id")
 @click.option("--timeout", metavar="DURATION", help='Give up after this long: "90s", "5m".')

@@ -70,7 +70,7 @@ def watch(id: str, timeout: str | None, database: str | None, as_json: bool) -> 
     """Watch a run until it has ended: state, progress, steps, attempts.
 
     On a terminal it is drawn in place. In a pipe there is a line for each change: time, state, attempt, percentage,
-    what it is busy with; in the last one, its result or error. With --json each line is what `rota run show --json`
+    what it is busy with; in the last one, its result or error. With --json each line is what `rota run get --json`
     prints. The exit code tells how it ended, as that of `rota run wait`; it is 141 if nobody reads on (`| head`).
 
     ID is the beginning or the end of an id, or all of it.

@@ -11,7 +11,7 @@ import click
 
 from rota.cli.connect import actor, ask
 from rota.cli.options import examples, shared
-from rota.cli.schedules.edit import dates
+from rota.cli.schedules.update import dates
 from rota.cli.terminal.confirm import require_consent, yes_option
 from rota.cli.terminal.format import Columns, text_cell, visible
 from rota.cli.terminal.output import coloured, emit, json_text, on_terminal, print_json, print_rows

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from rota.cli.connect import actor, ask
-from rota.cli.options import catching_up, examples, instant_of, scope_of, shared
-from rota.cli.schedules import edit, files, history, simulate
+from rota.cli.options import Group, catching_up, examples, instant_of, scope_of, shared
+from rota.cli.schedules import files, history, simulate, update
 from rota.cli.schedules.schedule_format import (
     SCHEDULE_COLUMNS,
     print_fires,
@@ -38,23 +38,24 @@ _NOT_SKIPPED = tuple(state for state in RunState if state is not RunState.SKIPPE
 
 
 @click.group(
+    cls=Group,
     epilog=examples(
-        "rota schedule add news crawl --every 30m",
+        "rota schedule create news crawl --every 30m",
         "rota schedule ls",
         "rota schedule apply schedules.toml",
-    )
+    ),
 )
 def schedule() -> None:
     """Schedules: when runs of jobs are made, and what they did."""
 
 
 for _command in (
-    *edit.COMMANDS, *simulate.COMMANDS, *files.COMMANDS, *history.COMMANDS,
+    *update.COMMANDS, *simulate.COMMANDS, *files.COMMANDS, *history.COMMANDS,
 ):  # fmt: skip
     schedule.add_command(_command)
 
 
-@schedule.command("ls", epilog=examples("rota schedule ls", "rota schedule ls --job crawl --json"))
+@schedule.command("list", epilog=examples("rota schedule ls", "rota schedule ls --job crawl --json"))
 @click.option("--job", metavar="NAME", help="Only schedules of this job.")
 @click.option("--owner", metavar="NAME", help="Only what this file, or `code`, `cli` or `api` made.")
 @click.option("--limit", type=int, default=100, show_default=True, metavar="N", help="At most 1000.")
@@ -72,7 +73,7 @@ def list_schedules(limit: int, database: str | None, as_json: bool, **wanted: An
     if as_json:
         print_json({"items": [view(one, last, now=now) for one, last in found], "next_cursor": following})
         return
-    none = "no schedules yet: `rota schedule add`, or app.schedule(…) in code"
+    none = "no schedules yet: `rota schedule create`, or app.schedule(…) in code"
     print_rows(SCHEDULE_COLUMNS, [schedule_row(one, last, now) for one, last in found], none=none)
     if following and on_terminal():
         click.echo(f"more: --after {following}", err=True)
@@ -87,7 +88,7 @@ async def _last_run(client: Client, schedule: Schedule) -> Run | None:
     return None
 
 
-@schedule.command("show", epilog=examples("rota schedule show news", "rota schedule show news --json"))
+@schedule.command("get", epilog=examples("rota schedule get news", "rota schedule get news --json"))
 @click.argument("name")
 @shared
 def show_schedule(name: str, database: str | None, as_json: bool) -> None:
@@ -116,7 +117,7 @@ def show_schedule(name: str, database: str | None, as_json: bool) -> None:
         print_rows(RUN_COLUMNS, [run_row(run, now) for run in runs], none="")
 
 
-@schedule.command("rm", epilog=examples("rota schedule rm news", "rota schedule rm news --yes"))
+@schedule.command("delete", epilog=examples("rota schedule rm news", "rota schedule rm news --yes"))
 @click.argument("name")
 @yes_option
 @shared

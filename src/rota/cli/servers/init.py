@@ -24,7 +24,7 @@ app = Rota()  # its database and other settings: rota.toml
 async def greet(ctx: Context, name: str = "world") -> str:
     """Greets somebody."""
     ctx.log.info("greeting %s", name)  # kept with the run: rota run logs
-    return f"Hello, {name}!"  # kept, too: rota run show
+    return f"Hello, {name}!"  # kept, too: rota run get
 
 
 # Each minute becomes one run, however many workers there are.
@@ -48,7 +48,7 @@ shutdown_grace = "20s"
 _FILES = {"jobs.py": _JOBS, "rota.toml": _SETTINGS}
 _NEXT = (
     ("rota dev jobs:app", "runs it, with a page that shows it"),
-    ('rota run add greet \'{"name": "Ada"}\' --wait', "in a second terminal: a run, and its result"),
+    ('rota run enqueue greet \'{"name": "Ada"}\' --wait', "in a second terminal: a run, and its result"),
     ("rota run ls", "what has been done"),
     ("rota schedule ls", "what will be, and when"),
 )

@@ -119,7 +119,7 @@ def print_run(run: Run, *, as_json: bool) -> None:
 
 
 def print_new_run(run: Run, *, as_json: bool) -> None:
-    """In a pipe its id alone, for `ID=$(rota run add …)`."""
+    """In a pipe its id alone, for `ID=$(rota run enqueue …)`."""
     if as_json or on_terminal():
         print_run(run, as_json=as_json)
     else:

@@ -132,7 +132,7 @@ def print_outcome(run: Run) -> None:
     if outcome := outcome_of(run):
         emit(visible(outcome))
     if run.error:
-        click.echo(f"hint: rota run show {run.id}", err=True)
+        click.echo(f"hint: rota run get {run.id}", err=True)
 
 
 def outcome_of(run: Run) -> str:

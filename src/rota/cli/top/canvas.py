@@ -34,7 +34,7 @@ q            ends; goes back from a run or from here
 p            pauses: nothing is asked until it is pressed again
 tab          the next part; shift-tab the one before
 j k ↓ ↑      chooses a row; page up, page down, g and G go further
-enter        shows the run, as `rota run show` does
+enter        shows the run, as `rota run get` does
 c            cancels the run, once y is pressed
 r            retries a run that has ended, as a new one
 ?            these lines

@@ -1,4 +1,4 @@
-"""A run as `rota run show` tells it, in lines for a screen that is scrolled."""
+"""A run as `rota run get` tells it, in lines for a screen that is scrolled."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from rota.cli.connect import actor, ask
-from rota.cli.options import examples, queues_of, shared
+from rota.cli.options import Group, examples, queues_of, shared
 from rota.cli.terminal.confirm import require_consent, yes_option
 from rota.cli.terminal.format import Cell, Columns, age_cell, instant_cell, span_cell, text_cell, worker_state_cell
 from rota.cli.terminal.output import print_facts, print_json, print_rows
@@ -29,7 +29,7 @@ _NOBODY = "no worker was heard of within a day: start `rota dev` or `rota worker
 who = click.argument("who", metavar="WORKER")
 
 
-@click.group(epilog=examples("rota workers ls", "rota workers drain web-1"))
+@click.group(cls=Group, epilog=examples("rota workers ls", "rota workers drain web-1"))
 def workers() -> None:
     """Workers: who they are, what they do, what is asked of them.
 
@@ -37,7 +37,7 @@ def workers() -> None:
     """
 
 
-@workers.command("ls", epilog=examples("rota workers ls", "rota workers ls --json"))
+@workers.command("list", epilog=examples("rota workers ls", "rota workers ls --json"))
 @shared
 def list_workers(database: str | None, as_json: bool) -> None:
     """List workers, those too that are gone without a word."""
@@ -48,10 +48,10 @@ def list_workers(database: str | None, as_json: bool) -> None:
     _print(*ask(database, question), as_json=as_json)
 
 
-@workers.command("show", epilog=examples("rota workers show web-1", "rota workers show web-1@5be1 --json"))
+@workers.command("get", epilog=examples("rota workers get web-1", "rota workers get web-1@5be1 --json"))
 @who
 @shared
-def show(who: str, database: str | None, as_json: bool) -> None:
+def get(who: str, database: str | None, as_json: bool) -> None:
     """Show a worker: its settings, its runs, and what is asked of it."""
 
     async def question(client: Client) -> tuple[Worker, datetime]:
@@ -103,9 +103,9 @@ def stop(who: str, yes: bool, database: str | None, as_json: bool) -> None:
 
 
 @workers.command(
-    "set",
+    "update",
     epilog=examples(
-        "rota workers set web-1 --slots 50", "rota workers set web --queues critical:4,default --poll 500ms"
+        "rota workers update web-1 --slots 50", "rota workers update web --queues critical:4,default --poll 500ms"
     ),
 )
 @who
@@ -114,12 +114,12 @@ def stop(who: str, yes: bool, database: str | None, as_json: bool) -> None:
 @click.option("--heartbeat", metavar="DURATION", help="How often it renews its leases.")
 @click.option("--poll", metavar="DURATION", help="How often it looks for work without being told of it.")
 @shared
-def change(who: str, database: str | None, as_json: bool, **settings: Any) -> None:
+def update(who: str, database: str | None, as_json: bool, **settings: Any) -> None:
     """Change settings of a worker while it works; what is not given stays.
 
     They hold from its next heartbeat and its next claim on, as long as its process lives. What runs is not affected.
     """
-    _command(database, "set", who, as_json=as_json, **settings)
+    _command(database, "update", who, as_json=as_json, **settings)
 
 
 def _command(database: str | None, verb: str, who: str, *, as_json: bool, **settings: Any) -> None:

@@ -254,7 +254,7 @@ def mail_text(event: Mapping[str, Json]) -> str:
     if error:
         lines += ["", (error.get("traceback") or f"{error['type']}: {error['message']}").rstrip()]
     if run.get("id"):
-        lines += ["", f"more: rota run show {run['id']}"]
+        lines += ["", f"more: rota run get {run['id']}"]
     return "\n".join(lines) + "\n"
 
 

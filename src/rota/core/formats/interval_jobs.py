@@ -96,7 +96,7 @@ def _times(item: Mapping[str, Any]) -> dict[str, Any]:
         return {"interval_minutes": item["interval_minutes"], "interval_type": item.get("interval_type") or "minutes"}
     if item.get("schedule_time"):
         return {"cron": cron(item["schedule_time"]).expression}
-    raise ValueError("it runs once, at once, and needs no schedule: `rota run add`")
+    raise ValueError("it runs once, at once, and needs no schedule: `rota run enqueue`")
 
 
 def _whole(item: Mapping[str, Any], key: str) -> int:

@@ -218,7 +218,7 @@ def check_expectations(found: Sequence[Expected]) -> Check:
     words = f"{many(len(told), 'expectation is', 'expectations are')} breached: {said}"
     facts = {"breached": [[one.kind, one.subject, breach.what] for one, breach in told]}
     return Check(
-        name="expected", level=WARNING, words=words, hint="all of them: rota expect ls --breached", facts=facts
+        name="expected", level=WARNING, words=words, hint="all of them: rota expectation ls --breached", facts=facts
     )
 
 

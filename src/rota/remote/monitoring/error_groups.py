@@ -36,4 +36,4 @@ class RemoteErrorGroups:
             "scope": None if wanted is None else f"{wanted.kind}/{wanted.id}",
             "limit": limit,
         }
-        return read((await self._transport.ask("GET", path_of("errors"), query)).body, ErrorGroups)
+        return read((await self._transport.ask("GET", path_of("error-groups"), query)).body, ErrorGroups)

@@ -199,12 +199,12 @@ async def _added(tx: Tx, definition: JobDefinition, owner: str) -> MadeJob:
             if msgspec.structs.replace(definition, version=found.version) == found:
                 return MadeJob(found, new=False)
         if live:
-            hint = "change it: `rota job edit`" if live[0][1] != CODE else "it is declared in code"
+            hint = "change it: `rota job update`" if live[0][1] != CODE else "it is declared in code"
             raise Conflict(f"there is a job {definition.name!r} already", hint=hint)
         made = await _insert(tx, definition, rows, owner)
         if made is not None:
             return MadeJob(made, new=True)
-    raise Conflict(f"somebody else made a job {definition.name!r} just now", hint="look at it: `rota job show`")
+    raise Conflict(f"somebody else made a job {definition.name!r} just now", hint="look at it: `rota job get`")
 
 
 async def _scheduled(tx: Tx, id: str, schedule: NewSchedule, actor: str | None) -> None:

@@ -11,7 +11,7 @@ from rota.core.runs.run import Run, RunFilter
 from rota.errors import Invalid
 from rota.job import Job
 from rota.testing.assertions.match_run import RunMatcher
-from rota.testing.inline.inline_mode import InlineRun, inlined_of
+from rota.testing.inline_mode.inline import InlineRun, inlined_of
 
 _MOST_SHOWN = 10
 

@@ -12,7 +12,7 @@ from rota.core.runs.options import new_run
 from rota.core.runs.run import NewRun, Run
 from rota.errors import Invalid, did_you_mean
 from rota.job import Job
-from rota.testing.inline.inline_mode import InlineRun
+from rota.testing.inline_mode.inline import InlineRun
 from rota.values.instants import instant
 from rota.values.scope import Scope
 

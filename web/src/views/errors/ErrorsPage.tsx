@@ -30,7 +30,7 @@ export function ErrorsPage({ params }: { params: Record<string, string> }) {
   // Round to the minute, so that the query key stays the same.
   const since = Math.floor(useNow() / 60_000) * 60_000 - RANGES[range];
   const question = { since: new Date(since).toISOString(), job, limit: MOST };
-  const groups = useGet<ErrorGroups>("runs", "/errors", question, { keep: true, rest: 250, every: 30_000 });
+  const groups = useGet<ErrorGroups>("runs", "/error-groups", question, { keep: true, rest: 250, every: 30_000 });
   const items = groups.data?.items;
   const runs = items?.reduce((total, group) => total + group.count, 0) ?? 0;
   const shown = opened ?? items?.filter((group) => group.fingerprint === params.id).map(keyOf)[0] ?? null;

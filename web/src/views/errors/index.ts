@@ -7,8 +7,8 @@ const view: View = {
   icon: "errors",
   name: viewName,
   routes: [
-    { path: "/errors", page: ErrorsPage },
-    { path: "/errors/:id", page: ErrorsPage },
+    { path: "/error-groups", page: ErrorsPage },
+    { path: "/error-groups/:id", page: ErrorsPage },
   ],
 };
 

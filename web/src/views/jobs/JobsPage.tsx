@@ -48,7 +48,7 @@ export function JobsPage() {
             rows={rows}
             rowKey={(job) => job.name}
             to={(job) => `/jobs/${part(job.name)}`}
-            empty={wanted ? <EmptyState title={t.noMatch} /> : <EmptyState title={t.emptyTitle} command={["rota dev", "rota job add ping --url https://example.com/health"]}>{t.emptyAbout}</EmptyState>}
+            empty={wanted ? <EmptyState title={t.noMatch} /> : <EmptyState title={t.emptyTitle} command={["rota dev", "rota job create ping --url https://example.com/health"]}>{t.emptyAbout}</EmptyState>}
           />
         </Card>
       )}

@@ -1,17 +1,17 @@
 /** Next runs of all schedules, with countdowns. */
 import { part } from "../../api/client";
-import type { NextFire } from "../../api/schema";
+import type { NextRun } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { Link } from "../../router";
 import { Card, Countdown, DataTable, EmptyState, useAbsolute, type Column } from "../../ui";
 import { overviewWords } from "./words";
 
 const SHOWN = 8;
-const keyOf = (fire: NextFire) => `${fire.schedule} ${fire.at}`;
+const keyOf = (fire: NextRun) => `${fire.schedule} ${fire.at}`;
 
-export function NextRunsCard({ fires }: { fires: NextFire[] | undefined }) {
+export function NextRunsCard({ fires }: { fires: NextRun[] | undefined }) {
   const t = useWords(overviewWords);
-  const columns: Column<NextFire>[] = [
+  const columns: Column<NextRun>[] = [
     {
       id: "schedule",
       name: t.schedule,
@@ -39,7 +39,7 @@ export function NextRunsCard({ fires }: { fires: NextFire[] | undefined }) {
           rowKey={keyOf}
           expected={5}
           empty={
-            <EmptyState title={t.noFires} command="rota schedule add --help">
+            <EmptyState title={t.noFires} command="rota schedule create --help">
               {t.noFiresAbout}
             </EmptyState>
           }
@@ -49,7 +49,7 @@ export function NextRunsCard({ fires }: { fires: NextFire[] | undefined }) {
   );
 }
 
-function In({ fire }: { fire: NextFire }) {
+function In({ fire }: { fire: NextRun }) {
   const absolute = useAbsolute(fire.zone);
   return (
     <time dateTime={fire.at} title={absolute(fire.at)}>

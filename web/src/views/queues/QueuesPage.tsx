@@ -51,7 +51,7 @@ export function QueuesPage() {
             to={(queue) => `/queues/${part(queue.queue)}`}
             expected={4}
             empty={
-              <EmptyState title={t.emptyTitle} command="rota run add hello --queue default">
+              <EmptyState title={t.emptyTitle} command="rota run enqueue hello --queue default">
                 {t.emptyAbout}
               </EmptyState>
             }

@@ -58,7 +58,7 @@ export function TimelinePage() {
           </div>
         ) : empty ? (
           <>
-            <EmptyState title={t.emptyTitle} command={by === "schedule" ? undefined : "rota run add hello"}>
+            <EmptyState title={t.emptyTitle} command={by === "schedule" ? undefined : "rota run enqueue hello"}>
               {by === "schedule" ? t.emptyBySchedule : t.empty}
             </EmptyState>
             {by === "schedule" && (

@@ -1,8 +1,8 @@
-/** Related runs: parents, children and replicas. */
+/** RelatedRun runs: parents, children and replicas. */
 import type { ReactNode } from "react";
 import { useGet } from "../../../api/hooks";
 import type { Page } from "../../../api/client";
-import type { Related, Replica, Run } from "../../../api/schema";
+import type { RelatedRun, Replica, Run } from "../../../api/schema";
 import { useWords } from "../../../i18n";
 import { Card, StateBadge } from "../../../ui";
 import { RunLink } from "../RunLink";
@@ -12,8 +12,8 @@ export function RelatedRuns({ run }: { run: Run }) {
   const t = useWords(runsWords);
   // Listen to all runs: a change of a related run is not announced on this run's topic.
   const how = { rest: 2_000 };
-  const parents = useGet<Page<Related>>("runs", `/runs/${run.id}/parents`, {}, how);
-  const children = useGet<Page<Related>>("runs", `/runs/${run.id}/children`, {}, how);
+  const parents = useGet<Page<RelatedRun>>("runs", `/runs/${run.id}/parents`, {}, how);
+  const children = useGet<Page<RelatedRun>>("runs", `/runs/${run.id}/children`, {}, how);
   const replicas = useGet<Page<Replica>>("runs", `/runs/${run.id}/replicas`, {}, how);
   const groups: [string, ReactNode[]][] = [
     [t.follows, related(parents.data?.items)],
@@ -41,7 +41,7 @@ export function RelatedRuns({ run }: { run: Run }) {
   );
 }
 
-const related = (items: Related[] | undefined) => (items ?? []).map((one) => <Line key={one.id} id={one.id} name={one.job ?? undefined} state={one.state} />);
+const related = (items: RelatedRun[] | undefined) => (items ?? []).map((one) => <Line key={one.id} id={one.id} name={one.job ?? undefined} state={one.state} />);
 
 function Line({ id, name, state }: { id: string; name?: string; state: Run["state"] | null }) {
   return (

@@ -203,7 +203,7 @@ function Empty({ filtered }: { filtered: boolean }) {
   return filtered ? (
     <EmptyState title={t.noMatchTitle}>{t.noMatchAbout}</EmptyState>
   ) : (
-    <EmptyState title={t.emptyTitle} command="rota run add hello --wait">
+    <EmptyState title={t.emptyTitle} command="rota run enqueue hello --wait">
       {t.emptyAbout}
     </EmptyState>
   );

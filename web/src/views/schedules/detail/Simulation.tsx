@@ -2,7 +2,7 @@
 import { useState } from "react";
 import { api } from "../../../api/client";
 import { useCommand } from "../../../api/hooks";
-import type { Simulated, SimulatedRun } from "../../../api/schema";
+import type { SimulationReport, SimulatedRun } from "../../../api/schema";
 import { useWords } from "../../../i18n";
 import { Badge, Button, Card, DataTable, Field, ProblemNotice, duration, useAbsolute, type Column, type Shown, type Tone } from "../../../ui";
 import { detailWords } from "./words";
@@ -23,8 +23,8 @@ const LOOKS: Record<string, [Tone, Shown]> = {
 const SHOWN = 50;
 
 interface Both {
-  asIs: Simulated;
-  other: Simulated;
+  asIs: SimulationReport;
+  other: SimulationReport;
 }
 
 /** Format whole seconds as `90s` or `2m`. */
@@ -41,7 +41,7 @@ export function Simulation({ schedule }: { schedule: Schedule }) {
   const [workers, setWorkers] = useState("");
   const [policies, setPolicies] = useState({ overlap: "", catch_up: "", failure: "" });
   const send = (changes: object) =>
-    api.post<Simulated>(`${schedulePath(schedule.name)}/simulate`, { span, duration: takes.trim() || "1s", fail_every: failEvery ? Number(failEvery) : null, workers: workers ? Number(workers) : null, changes });
+    api.post<SimulationReport>(`${schedulePath(schedule.name)}/simulate`, { span, duration: takes.trim() || "1s", fail_every: failEvery ? Number(failEvery) : null, workers: workers ? Number(workers) : null, changes });
   const simulate = useCommand(async (): Promise<Both> => {
     const changes = Object.fromEntries(Object.entries(policies).filter(([, mode]) => mode));
     const [asIs, other] = await Promise.all([send({}), send(changes)]);

@@ -3,7 +3,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { api } from "../../../api/client";
 import { writeJson } from "../../../api/json";
 import type { Problem } from "../../../api/problem";
-import type { Foreseen } from "../../../api/schema";
+import type { DocumentPreview } from "../../../api/schema";
 import { useWords } from "../../../i18n";
 import { Card, useRested } from "../../../ui";
 import { editorWords } from "./words";
@@ -14,18 +14,18 @@ import { useRule } from "../rules";
 import type { Document } from "../types";
 
 /** Query the preview after a short pause in typing. */
-export function usePreview(document: Document): Foreseen | undefined {
+export function usePreview(document: Document): DocumentPreview | undefined {
   const text = useRested(writeJson(cleaned(document)), 250);
-  return useQuery<Foreseen, Problem>({
+  return useQuery<DocumentPreview, Problem>({
     queryKey: ["schedules:preview", text],
-    queryFn: ({ signal }) => api.post<Foreseen>("/schedules:preview", cleaned(document), { query: { n: 10 }, signal }),
+    queryFn: ({ signal }) => api.post<DocumentPreview>("/schedules:preview", cleaned(document), { query: { n: 10 }, signal }),
     enabled: isReady(document),
     placeholderData: keepPreviousData,
     staleTime: 30_000,
   }).data;
 }
 
-export function Preview({ document, preview }: { document: Document; preview: Foreseen | undefined }) {
+export function Preview({ document, preview }: { document: Document; preview: DocumentPreview | undefined }) {
   const t = useWords(editorWords);
   const p = useWords(policyWords);
   const rule = useRule();

@@ -93,7 +93,7 @@ export function SchedulesPage() {
                     {t.noMatchAbout} <Button small onClick={clear}>{t.clear}</Button>
                   </EmptyState>
                 ) : (
-                  <EmptyState title={t.none} command={'rota schedule add nightly cleanup --cron "0 3 * * *"'}>
+                  <EmptyState title={t.none} command={'rota schedule create nightly cleanup --cron "0 3 * * *"'}>
                     {t.noneAbout}
                   </EmptyState>
                 )

@@ -1,4 +1,4 @@
-"""`rota run add`: a job's name, a payload from wherever it is, and options for the run."""
+"""`rota run enqueue`: a job's name, a payload from wherever it is, and options for the run."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _METADATA = """in the shell's single quotes: --metadata '{"from": "me"}'"""
 
 @click.command(
     epilog=examples(
-        'rota run add crawl \'{"url": "https://example.com"}\' --wait',
-        "rota run add crawl @payload.json --delay 10m --tag nightly",
-        "make-payload | rota run add crawl - --json",
-        "rota run add publish --after 71e1f057,b3e52e11 --otherwise cancel",
-        "rota run add report --key march --scope account/42 --at 2026-04-01T06:00:00Z",
+        'rota run enqueue crawl \'{"url": "https://example.com"}\' --wait',
+        "rota run enqueue crawl @payload.json --delay 10m --tag nightly",
+        "make-payload | rota run enqueue crawl - --json",
+        "rota run enqueue publish --after 71e1f057,b3e52e11 --otherwise cancel",
+        "rota run enqueue report --key march --scope account/42 --at 2026-04-01T06:00:00Z",
     )
 )
 @click.argument("job")
@@ -50,7 +50,7 @@ _METADATA = """in the shell's single quotes: --metadata '{"from": "me"}'"""
 @click.option("--idempotency-key", metavar="KEY", help="Asked again within 24h with this key, it is the same run.")
 @click.option("--wait", "waiting", is_flag=True, help="Wait for its end; the exit code tells how (see `run wait`).")
 @shared
-def add(job: str, payload: str, waiting: bool, database: str | None, as_json: bool, **given: Any) -> int:
+def enqueue(job: str, payload: str, waiting: bool, database: str | None, as_json: bool, **given: Any) -> int:
     """Enqueue a run of JOB.
 
     In a pipe it prints the run's id alone; with --wait the id, the state, and the result or error, tab-separated.
@@ -62,7 +62,7 @@ def add(job: str, payload: str, waiting: bool, database: str | None, as_json: bo
         try:
             enqueued = await client.enqueue(Order(job, arguments, options))
         except BadPayload as error:
-            error.hint = error.hint or f"`rota job show {job}` tells what it takes"
+            error.hint = error.hint or f"`rota job get {job}` tells what it takes"
             raise
         run = await (ended(client, enqueued.id, None) if waiting else client.get(enqueued.id))
         return run, enqueued.created

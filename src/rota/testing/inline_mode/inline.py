@@ -30,8 +30,8 @@ from rota.errors import Unavailable, UnknownRun
 from rota.registry.jobs import Handler
 from rota.store import Store, new_id
 from rota.store.databases.database import drive
-from rota.testing.inline.inline_backend import InlineBackend
-from rota.testing.inline.no_database import NoDatabase
+from rota.testing.inline_mode.inline_backend import InlineBackend
+from rota.testing.inline_mode.no_database import NoDatabase
 from rota.values import json
 from rota.values.json import Limits
 

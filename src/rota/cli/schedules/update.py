@@ -1,4 +1,4 @@
-"""`rota schedule add|edit`: schedules made and changed, with what that does to their plan times."""
+"""`rota schedule create|update`: schedules made and changed, with what that does to their plan times."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _FIRES = 3
 
 @click.command(
     epilog=examples(
-        'rota schedule add news crawl \'{"url": "https://example.com"}\' --every 30m',
-        "rota schedule add report monthly --cron '0 9 1 * *' --tz Europe/Berlin --catch-up all",
-        "rota schedule add sync pull --after 5m --failure pause",
-        'rota schedule add bills invoice \'{"account": "{scope.id}"}\' --every 1d --scope account/1 --scope account/2',
-        "rota schedule add crawl-day crawl @payload.json --every 10m --window '09:00-17:00 mon-fri' --set priority=5",
+        'rota schedule create news crawl \'{"url": "https://example.com"}\' --every 30m',
+        "rota schedule create report monthly --cron '0 9 1 * *' --tz Europe/Berlin --catch-up all",
+        "rota schedule create sync pull --after 5m --failure pause",
+        'rota schedule create bills invoice \'{"account": "{scope.id}"}\' --every 1d --scope account/1',
+        "rota schedule create day crawl @payload.json --every 10m --window '09:00-17:00 mon-fri' --set priority=5",
     )
 )
 @click.argument("name")
@@ -44,7 +44,9 @@ _FIRES = 3
 @definition_options
 @click.option("--disabled", is_flag=True, help="Not to be planned before `rota schedule enable`.")
 @shared
-def add(name: str, job: str, payload: str, disabled: bool, database: str | None, as_json: bool, **given: Any) -> None:
+def create(
+    name: str, job: str, payload: str, disabled: bool, database: str | None, as_json: bool, **given: Any
+) -> None:
     """Make a schedule for a job.
 
     Give one of --cron, --every, --after and --once. Texts in the payload may hold {plan_time}, {schedule},
@@ -76,9 +78,9 @@ def add(name: str, job: str, payload: str, disabled: bool, database: str | None,
 
 @click.command(
     epilog=examples(
-        "rota schedule edit news --every 15m",
-        "rota schedule edit news --overlap queue_one --set description=null",
-        "rota schedule edit news --cron '0 9 * * MON-FRI' --tz Europe/Berlin --dry-run",
+        "rota schedule update news --every 15m",
+        "rota schedule update news --overlap queue_one --set description=null",
+        "rota schedule update news --cron '0 9 * * MON-FRI' --tz Europe/Berlin --dry-run",
     )
 )
 @click.argument("name")
@@ -87,7 +89,7 @@ def add(name: str, job: str, payload: str, disabled: bool, database: str | None,
 @definition_options
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @shared
-def edit(
+def update(
     name: str, job: str | None, payload: str | None, dry_run: bool, database: str | None, as_json: bool, **given: Any
 ) -> None:
     """Change a schedule: only what is given, from now on.
@@ -164,4 +166,4 @@ def dates(instants: Sequence[datetime]) -> str:
     return ", ".join(f"{at:%Y-%m-%d %H:%M:%S}Z" for at in instants) or "—"
 
 
-COMMANDS = (add, edit)
+COMMANDS = (create, update)
