@@ -12,6 +12,7 @@ PACKAGE = ROOT / "src" / "rota"
 MOST_MODULES = 12
 
 NOUNS = {
+    "blocking": "what asyncio calls code that does not await",
     "monitoring": "what operators call it",
     "routing": "what web frameworks call it",
     "tracing": "what OpenTelemetry calls it",
