@@ -12,8 +12,8 @@ from typing import cast
 import msgspec
 
 from tests.support.postgres import PostgresCluster
-from tests.support.processes import wait_for
 from tests.support.proxy import Loss, Proxy
+from tests.support.waiting import wait_for
 from torture.faults import POSTGRES, Fault
 from torture.stage import PATIENCE, Stage, Target
 

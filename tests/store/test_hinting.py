@@ -12,7 +12,8 @@ from rota.hinting import Hints
 from rota.store import Store, new_id
 from rota.store.database import Tx
 from rota.subscribing import Hint, Subscription
-from tests.support.runs import PATIENCE, claim, finish, put, put_and_claim, tell
+from tests.support.runs import claim, finish, put, put_and_claim, tell
+from tests.support.waiting import PATIENCE
 
 
 class Rest:

@@ -12,8 +12,8 @@ from rota.store import Store, due, planning, schedules
 from rota.store.database import Tx
 from rota.store.schedule_rows import ScheduleRow
 from tests.support.clock import ManualClock
-from tests.support.runs import until
 from tests.support.schedules import DAY, get_schedule, make_schedule, minutes, noon, plan, runs_of
+from tests.support.waiting import until
 
 Change = Callable[[Tx, ScheduleRow], Awaitable[None]]
 
