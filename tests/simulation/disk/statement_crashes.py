@@ -9,7 +9,7 @@ from rota.store import Store
 from rota.store.databases.database import Row, Tx, Work
 from tests.support.accounts import rows
 from tests.support.dying import Died
-from tests.support.runs import until
+from tests.support.waiting import until
 
 T = TypeVar("T")
 Moment = Literal["before", "after"]

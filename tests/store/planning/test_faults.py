@@ -19,8 +19,9 @@ from rota.values.scope import GLOBAL, Scope
 from tests.support.accounts import SECOND, change, check_account, each, rows
 from tests.support.clock import ManualClock
 from tests.support.dying import Deaths, Died, Moment
-from tests.support.runs import claim, finish, put, tell, until
+from tests.support.runs import claim, finish, put, tell
 from tests.support.schedules import get_schedule, make_schedule, minutes, noon, plan, runs_of, told
+from tests.support.waiting import until
 
 MINUTE = timedelta(minutes=1)
 TENANTS = (Scope("tenant", "a"), Scope("tenant", "b"))
