@@ -87,5 +87,5 @@ async def test_whoever_asks_is_answered(lived: Harness, database_url: str) -> No
         assert done.exit_code == 0, done.output
 
     assert (
-        await unanswered(one_of_each(some, lambda run: (run.state, run.worker_id is None)), show, ("run show",)) == []
+        await unanswered(one_of_each(some, lambda run: (run.state, run.worker_id is None)), show, ("run get",)) == []
     )
