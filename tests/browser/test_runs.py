@@ -9,7 +9,7 @@ from playwright.async_api import Locator, Page, expect
 
 from rota import Rota, RunFilter
 from tests.browser.conftest import Dashboard, NewPage, served
-from tests.browser.looking import hurdles, sticking_out
+from tests.browser.page_checks import hurdles, sticking_out
 
 MARKUP = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 

@@ -15,9 +15,9 @@ from rota.core.states import RunState
 from rota.remote import RemoteClient
 from rota.server import asgi
 from rota.testing import Harness
-from tests.support.commands import rota
-from tests.support.kinds import Life
-from tests.support.serving import serving
+from tests.support.processes.command_line import rota
+from tests.support.runs.run_states import Life
+from tests.support.servers.http_server import serving
 
 QUESTIONS = (
     *("get", "attempts", "steps", "logs", "parents", "children", "replicas", "explain", "events"),

@@ -9,7 +9,7 @@ import pytest
 
 from rota import Context, Rota
 from rota.testing import adrain
-from tests.support.commands import answer, rota
+from tests.support.processes.command_line import answer, rota
 
 
 @pytest.fixture

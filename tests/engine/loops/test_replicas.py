@@ -26,7 +26,7 @@ from rota.store.workers.replicas import reserve
 from rota.testing import Harness
 from rota.testing.harness.manual_worker import HandWorker
 from tests.support.clock import MINUTE, SECOND
-from tests.support.real_worker import Working
+from tests.support.runs.real_worker import Working
 
 Start = Callable[..., Awaitable[Working]]
 S = RunState

@@ -10,13 +10,13 @@ from rota.store.databases.postgres.notify import Listener
 from rota.store.databases.postgres.postgres import PostgresDatabase
 from rota.store.databases.sqlite.sqlite import SqliteDatabase
 from tests.support.clock import SECOND, ManualClock
-from tests.support.programs import run_python
-from tests.support.runs import LEASE, PATIENCE, make, put, put_and_claim, tell
+from tests.support.processes.python_program import run_python
+from tests.support.runs.runs import LEASE, PATIENCE, make, put, put_and_claim, tell
 
 ENQUEUE = """
 import asyncio, sys
 from rota.store import open_store
-from tests.support.runs import make
+from tests.support.runs.runs import make
 
 async def main():
     store = await open_store(sys.argv[1])

@@ -17,7 +17,7 @@ from rota.errors import LimitReached
 from rota.store import Store
 from rota.store.databases.database import Row, Tx
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import (
+from tests.support.runs.runs import (
     LEASE,
     claim,
     claim_limited,

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
-from tests.support.ports import free_port
+from tests.support.servers.ports import free_port
 
 T = TypeVar("T")
 
