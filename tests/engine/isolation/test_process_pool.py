@@ -368,7 +368,7 @@ async def test_a_failing_listener_harms_nobody() -> None:
 
 PARENT = f"""
 import asyncio
-from rota.engine.processes import ProcessCall, ProcessPool
+from rota.engine.isolation.process_pool import ProcessCall, ProcessPool
 
 def show(key, kind, body):
     if kind == "sleeper":

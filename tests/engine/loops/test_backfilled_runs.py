@@ -39,7 +39,7 @@ async def taken(harness: Harness, name: str, **about: Any) -> HandWorker:
 
 
 @pytest.mark.parametrize(
-    ("needs", "wrong", "right"),
+    ("requirements", "wrong", "right"),
     [
         ({"only_workers": ["gpu-1"]}, {"name": "web-1"}, {"name": "gpu-1"}),
         ({"labels": ["gpu"]}, {"name": "web-1", "labels": ["ssd"]}, {"name": "web-2", "labels": ["gpu"]}),

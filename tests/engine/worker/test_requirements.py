@@ -210,7 +210,7 @@ async def test_an_explanation_says_that_nobody_meets_its_needs(either: Harness) 
     run = await either.enqueue("train", {"only_workers": ["gpu-1"], "labels": ["gpu"]})
     await either.worker("web-1").heartbeat()
     told = await either.client.explain(run.id)
-    assert told.words == ("No live worker meets its needs: only gpu-1, label gpu.",)
+    assert told.words == ("No live worker meets its requirements: only gpu-1, label gpu.",)
     await either.worker("gpu-1", labels=["gpu"]).heartbeat()
     assert (await either.client.explain(run.id)).words == ("Nothing holds it back: the next free worker takes it.",)
 
