@@ -7,7 +7,7 @@ from playwright.async_api import Page, expect
 
 from rota import RunFilter, RunState
 from tests.browser.conftest import Dashboard, NewPage
-from tests.browser.looking import hurdles, sticking_out
+from tests.browser.page_checks import hurdles, sticking_out
 
 
 async def test_one_that_succeeded(dashboard: Dashboard, page: Page) -> None:

@@ -16,7 +16,7 @@ from rota.cli import EXIT_CODES, root
 from rota.cli.program import sections_of
 from rota.cli.shell_completion import CompletedName
 from rota.store import Store, open_database
-from tests.support.commands import rota
+from tests.support.processes.command_line import rota
 
 WITHOUT_DATABASE = {"rota init", "rota cron", "rota completion"}
 NOT_OFFERED = {

@@ -18,7 +18,7 @@ from rota.cli.terminal.format import one_field, state_cell, visible
 from rota.core.states import RunState
 from rota.values.durations import age, span
 from rota.version import __version__
-from tests.support.commands import rota
+from tests.support.processes.command_line import rota
 
 
 @pytest.fixture(autouse=True)

@@ -20,8 +20,8 @@ from rota.engine.handlers.context import SyncContext
 from rota.remote import connect
 from rota.store import Store, open_database
 from rota.testing import drain
-from tests.support.runs import WORKER
-from tests.support.serving import Site, serving
+from tests.support.runs.runs import WORKER
+from tests.support.servers.http_server import Site, serving
 
 Rotas = Callable[..., Result]
 

@@ -17,10 +17,10 @@ from rota.store import Database, Store, open_database, open_store
 from rota.store.databases.database import Tx, Work
 from rota.store.promotion.catalogue import catalogue_of
 from rota.testing import Harness, ManualClock
-from tests.support.lived_in import FAR, live, make_app
-from tests.support.runs import WORK, WORKER, claim, put, state_of
-from tests.support.schedules import make_schedule, plan
-from tests.support.tables import content_of, fill_empty
+from tests.support.databases.sample_data import FAR, live, make_app
+from tests.support.databases.tables import content_of, fill_empty
+from tests.support.runs.runs import WORK, WORKER, claim, put, state_of
+from tests.support.schedules.schedules import make_schedule, plan
 
 T = TypeVar("T")
 PLACE = "postgresql://somewhere/rota"

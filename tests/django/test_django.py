@@ -13,7 +13,7 @@ import pytest
 from rota.cli.load_app import load_app
 from rota.django.databases import _beside, _postgres
 from rota.errors import BadConfig
-from tests.support.processes import environment_with
+from tests.support.processes.rota_process import environment_with
 
 PROJECT = """
 import json, sys

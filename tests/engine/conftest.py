@@ -11,7 +11,7 @@ import pytest
 
 from rota.store.databases.database import Tx
 from rota.testing import Harness
-from tests.support.real_worker import Working
+from tests.support.runs.real_worker import Working
 
 _HOLDERS = """
 select l.worker_id from rota_lease l

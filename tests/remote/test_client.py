@@ -45,7 +45,7 @@ from rota.errors import (
 from rota.remote import NotOffered, RemoteClient
 from rota.store import Store, new_id, open_database
 from rota.testing import adrain
-from tests.support.serving import Site, serving
+from tests.support.servers.http_server import Site, serving
 
 FAR = datetime(2030, 1, 1, tzinfo=UTC)
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

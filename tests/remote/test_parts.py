@@ -36,8 +36,8 @@ from rota.errors import (
 )
 from rota.remote import RemoteClient
 from rota.store import Store, open_database
-from tests.support.receivers import hook
-from tests.support.serving import Site, serving
+from tests.support.servers.http_server import Site, serving
+from tests.support.servers.notification_receivers import hook
 
 MISSING = "00000000-0000-7000-8000-000000000000"
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")

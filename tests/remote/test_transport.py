@@ -37,8 +37,8 @@ from rota.remote import RemoteClient
 from rota.remote.changes import events_of
 from rota.remote.problems import Problem, error_of, raised, retry_after
 from rota.remote.transport import Transport, checked_url
-from tests.support.serving import Site, serving
-from tests.support.waiting import forever, until
+from tests.support.servers.http_server import Site, serving
+from tests.support.wait import forever, until
 
 SECRET = "rota_5be1c0ffee00_verysecretindeed"
 NOW = b'{"now": "2026-01-31T08:00:00Z"}'

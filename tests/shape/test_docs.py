@@ -57,7 +57,7 @@ from rota.core.states import Outcome
 from rota.core.workers.worker import Worker, WorkerState
 from rota.engine.handlers.context import RunContext
 from rota.registry.jobs import JOB_OPTIONS
-from tests.support.pages import ROOT, pages
+from tests.support.documents.pages import ROOT, pages
 
 TOML = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CELL = re.compile(r"`([a-z_]+)`")

@@ -20,7 +20,7 @@ from rota.errors import BadConfig, Unavailable
 from rota.server import serve
 from rota.store import open_database
 from rota.store.store import Store
-from tests.support.postgres import PostgresCluster
+from tests.support.databases.postgres import PostgresCluster
 
 SCRIPT = """
 import asyncio, sys, time

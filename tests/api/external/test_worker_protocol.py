@@ -13,8 +13,8 @@ from rota.client.client import Client
 from rota.core.states import Outcome
 from rota.server import asgi
 from rota.store import Store, open_database
-from tests.support.accounts import rows
-from tests.support.waiting import until
+from tests.support.schedules.ledger_oracle import rows
+from tests.support.wait import until
 
 API = "/api/v1"
 VERBS: dict[str, dict[str, Any]] = {

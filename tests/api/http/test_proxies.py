@@ -22,8 +22,8 @@ from rota.config import Config
 from rota.errors import BadConfig, NotSignedIn, TooManyTries
 from rota.remote import RemoteClient
 from rota.server import Web, asgi
-from tests.support.commands import refused
-from tests.support.reverse_proxy import Manner, certified, in_front_of
+from tests.support.processes.command_line import refused
+from tests.support.servers.reverse_proxy import Manner, certified, in_front_of
 
 Headers = list[tuple[str, str]]
 CALLER = "203.0.113.9"

@@ -15,7 +15,7 @@ from rota.core.access.roles import Role
 from rota.core.calendar.triggers import every
 from rota.server import asgi
 from rota.testing import adrain
-from tests.support.runs import WORKER
+from tests.support.runs.runs import WORKER
 
 API = "/api/v1"
 HOUR = timedelta(hours=1)

@@ -15,7 +15,7 @@ from rota.client.client import Order
 from rota.server import asgi
 from rota.store import Store, open_database
 from rota.testing.harness.manual_worker import HandWorker
-from tests.support.runs import WORKER
+from tests.support.runs.runs import WORKER
 
 Event = dict[str, Any]
 

@@ -14,7 +14,7 @@ from rota.remote import RemoteClient
 from rota.store import open_database
 from rota.store.store import Store
 from rota.testing import adrain
-from tests.support.serving import Site, serving
+from tests.support.servers.http_server import Site, serving
 
 API = "/api/v1"
 

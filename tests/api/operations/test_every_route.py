@@ -12,7 +12,7 @@ from rota.api.docs.openapi import described
 from rota.app import Rota
 from rota.server import asgi
 from rota.store import Store, open_database
-from tests.support.runs import LEASE_MICROS, WORKER
+from tests.support.runs.runs import LEASE_MICROS, WORKER
 
 JSON = {"Content-Type": "application/json"}
 DEEP = 100_000

@@ -25,7 +25,7 @@ from rota.core.calendar.triggers import cron
 from rota.engine.engine import Engine
 from rota.server import asgi
 from rota.store import Store, open_database
-from tests.support.runs import LEASE_MICROS, WORKER
+from tests.support.runs.runs import LEASE_MICROS, WORKER
 
 BASE = "http://127.0.0.1:7682"
 EXAMPLES = int(os.environ.get("ROTA_FUZZ_EXAMPLES", "2"))

@@ -26,8 +26,8 @@ from rota.store.databases.sqlite.sqlite import SqliteDatabase
 from rota.store.monitoring.doctor import file_vitals, server_vitals
 from rota.values.clock import HostClock
 from tests.support.clock import ManualClock
-from tests.support.runs import LEASE_MICROS, WORKER, claim, put, tell
-from tests.support.schedules import make_schedule, minutes, plan
+from tests.support.runs.runs import LEASE_MICROS, WORKER, claim, put, tell
+from tests.support.schedules.schedules import make_schedule, minutes, plan
 
 
 def past() -> ManualClock:

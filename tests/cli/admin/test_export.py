@@ -13,7 +13,7 @@ from rota.app import Rota
 from rota.client import export
 from rota.core.progress.control_flow import Fail
 from rota.testing import drain
-from tests.support.commands import refused, rota
+from tests.support.processes.command_line import refused, rota
 
 
 @pytest.fixture

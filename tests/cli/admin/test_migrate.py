@@ -9,7 +9,7 @@ from rota.core.workers.worker import Pace, WorkerInfo
 from rota.store import Store, open_database
 from rota.store.databases.statements import Dialect, Migration, migrations, schema_version
 from rota.store.schema import migrate
-from tests.support.commands import answer, rota
+from tests.support.processes.command_line import answer, rota
 
 NEWEST = schema_version()
 ADDS = Migration(NEWEST + 1, "adds", "create table added (n integer)", NEWEST)

@@ -7,7 +7,7 @@ import pytest
 
 from rota.client.access.tokens import TokensClient
 from rota.store import Store, open_database
-from tests.support.commands import answer, rota
+from tests.support.processes.command_line import answer, rota
 
 
 @pytest.fixture

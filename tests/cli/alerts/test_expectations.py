@@ -11,9 +11,9 @@ from rota.core.jobs.job import JobDefinition
 from rota.store import Store, open_database
 from tests.cli.admin.test_doctor import past
 from tests.support.clock import MINUTE, ManualClock
-from tests.support.commands import rota
-from tests.support.runs import put
-from tests.support.schedules import make_schedule
+from tests.support.processes.command_line import rota
+from tests.support.runs.runs import put
+from tests.support.schedules.schedules import make_schedule
 
 Prepare = Callable[[Store, ManualClock], Awaitable[None]]
 

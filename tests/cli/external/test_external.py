@@ -9,8 +9,8 @@ import pytest
 
 from rota import Context, Rota
 from rota.testing import adrain
-from tests.support.commands import answer, rota
-from tests.support.waiting import until
+from tests.support.processes.command_line import answer, rota
+from tests.support.wait import until
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rota.store import Store, open_database
-from tests.support.commands import rota
+from tests.support.processes.command_line import rota
 
 
 async def _migrate(url: str) -> None:

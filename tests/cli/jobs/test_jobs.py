@@ -16,7 +16,7 @@ from rota.core.jobs.status import JobState
 from rota.core.states import RunState
 from rota.errors import Conflict, Invalid, NothingToRetry, UnknownJob
 from rota.store import Store, open_database
-from tests.support.commands import answer, rota
+from tests.support.processes.command_line import answer, rota
 
 
 def app_on(url: str) -> Rota:

@@ -12,8 +12,8 @@ from rota.core.jobs.job import JobDefinition
 from rota.core.states import Outcome, RunState
 from rota.store import Store, open_database
 from tests.cli.terminal.test_terminal import rest_of
-from tests.support.commands import answer, rota
-from tests.support.runs import claim, make, put_and_claim, tell
+from tests.support.processes.command_line import answer, rota
+from tests.support.runs.runs import claim, make, put_and_claim, tell
 
 
 @pytest.fixture

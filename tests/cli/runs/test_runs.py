@@ -19,8 +19,8 @@ from rota.core.states import FINAL_STATES, RunState
 from rota.engine.handlers.context import Context
 from rota.errors import RunNotFinal
 from rota.store import Store, open_database
-from tests.support.commands import answer, rota
-from tests.support.waiting import until
+from tests.support.processes.command_line import answer, rota
+from tests.support.wait import until
 
 RUN_FIELDS = {"id", "job", "state", "scope", "payload", "result", "error", "attempt", "max_attempts", "fence", "tags"}
 

@@ -12,7 +12,7 @@ import pytest
 from rota.app import Rota
 from rota.cli.servers.server import announce
 from rota.store import Store, open_database
-from tests.support.commands import rota
+from tests.support.processes.command_line import rota
 
 ONE = '[[schedule]]\nname = "{}"\njob = "crawl"\nevery = "30m"\n'
 

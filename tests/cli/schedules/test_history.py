@@ -18,8 +18,8 @@ from rota.store import Store, open_database
 from rota.values.clock import HostClock
 from rota.values.instants import instant
 from tests.support.clock import ManualClock
-from tests.support.commands import answer, rota
-from tests.support.schedules import MINUTE, get_schedule, make_schedule, minutes, plan
+from tests.support.processes.command_line import answer, rota
+from tests.support.schedules.schedules import MINUTE, get_schedule, make_schedule, minutes, plan
 
 
 def on_terminal(*arguments: str, columns: int = 80) -> str:

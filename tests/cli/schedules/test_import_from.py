@@ -13,7 +13,7 @@ from rota.core.formats.crontab import even_interval, read_crontab
 from rota.core.formats.interval_jobs import read_intervals
 from rota.errors import Invalid
 from rota.store import Store, open_database
-from tests.support.commands import answer, rota
+from tests.support.processes.command_line import answer, rota
 
 
 async def introduce(url: str) -> None:

@@ -23,8 +23,8 @@ from rota.core.schedules.documents import document_of
 from rota.core.schedules.schedule import Schedule, define
 from rota.errors import Conflict, Invalid
 from rota.store import Store, open_database
-from tests.support.commands import answer, refused, rota
-from tests.support.waiting import until
+from tests.support.processes.command_line import answer, refused, rota
+from tests.support.wait import until
 
 
 def app_on(url: str) -> Rota:

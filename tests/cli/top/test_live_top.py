@@ -23,8 +23,8 @@ from rota.cli.top.screen import FullScreen
 from rota.errors import SchemaOutdated, Unavailable
 from tests.cli.runs.test_live import Terminal, on_terminal
 from tests.cli.runs.test_long_runs import at_work
-from tests.support.commands import answer, refused, rota
-from tests.support.waiting import until
+from tests.support.processes.command_line import answer, refused, rota
+from tests.support.wait import until
 
 TAKEN, GIVEN_BACK = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 

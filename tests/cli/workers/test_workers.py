@@ -13,8 +13,8 @@ from rota.cli.options import queues_of
 from rota.core.workers.worker import OperatorRequest, Pace, WorkerSettings, WorkerState, read_asked
 from rota.errors import AmbiguousWorker, Invalid, UnknownWorker
 from rota.store import Store, open_database
-from tests.support.commands import answer, rota
-from tests.support.runs import LEASE_MICROS, WORKER, claim, put
+from tests.support.processes.command_line import answer, rota
+from tests.support.runs.runs import LEASE_MICROS, WORKER, claim, put
 
 PACE = Pace(heartbeat=timedelta(seconds=10), poll=timedelta(seconds=1), lease=timedelta(seconds=30))
 

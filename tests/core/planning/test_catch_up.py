@@ -13,7 +13,7 @@ from rota.core.calendar.rules import Rule, compiled
 from rota.core.calendar.triggers import cron
 from rota.core.planning.catch_up import Due, Gap, PlanTimes, choose
 from rota.core.schedules.policies import CatchUp, catch_up_of
-from tests.support.plan_times import DAY, HOUR, MINUTE, SECOND, Listed, Steady
+from tests.support.schedules.plan_times import DAY, HOUR, MINUTE, SECOND, Listed, Steady
 
 TEN = 10 * HOUR
 NOON = 12 * HOUR

@@ -9,8 +9,8 @@ from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.retry import Delays, RetryPolicy
 from rota.core.limits.limits import Limit
 from rota.core.schedules.schedule import define
-from tests.support.seed_policies import CASES, MOST_ATTEMPTS, STORIES, Case, Story, as_told, expected
-from tests.support.simulated_stories import simulated
+from tests.support.schedules.policy_oracle import CASES, MOST_ATTEMPTS, STORIES, Case, Story, as_told, expected
+from tests.support.schedules.simulated_scenarios import simulated
 
 RETRY = RetryPolicy(MOST_ATTEMPTS, Delays(()))
 

@@ -21,7 +21,7 @@ from rota.core.schedules.policies import FAILURE, OVERLAP, CatchUp, Failure, Ove
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import Invalid
 from rota.values.scope import GLOBAL, Scope
-from tests.support.plan_times import DAY, SECOND, Listed, Steady, standing
+from tests.support.schedules.plan_times import DAY, SECOND, Listed, Steady, standing
 
 ONCE = RetryPolicy(max_attempts=1)
 A, B = Scope("account", "a"), Scope("account", "b")

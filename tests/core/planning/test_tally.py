@@ -6,7 +6,7 @@ from rota.core.planning.tally import MISSED, SKIPPED, Tally, missed_kind, skip_k
 from rota.core.planning.tick import Planned
 from rota.core.schedules.policies import CatchUp, Failure, Overlap
 from rota.values.scope import GLOBAL
-from tests.support.plan_times import Steady
+from tests.support.schedules.plan_times import Steady
 
 SECOND = 1_000_000
 

@@ -21,7 +21,7 @@ from rota.core.schedules.policies import FAILURE, OVERLAP, CatchUp, Failure, Ove
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.values.durations import parse_duration
 from rota.values.scope import GLOBAL, Scope
-from tests.support.plan_times import DAY, HOUR, MINUTE, SECOND, Listed, StandingOn, Steady, standing
+from tests.support.schedules.plan_times import DAY, HOUR, MINUTE, SECOND, Listed, StandingOn, Steady, standing
 
 NOON = 1_767_268_800 * SECOND  # 2026-01-01T12:00:00Z
 A, B = Scope("account", "a"), Scope("account", "b")

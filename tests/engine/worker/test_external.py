@@ -31,8 +31,8 @@ from rota.errors import (
 from rota.registry.data_jobs import define_data_job
 from rota.store import new_id
 from rota.testing import Harness
-from tests.support.accounts import rows
-from tests.support.trails import trail, words
+from tests.support.runs.audit_trails import trail, words
+from tests.support.schedules.ledger_oracle import rows
 
 SECOND = timedelta(seconds=1)
 SCHEMA = {"type": "object", "properties": {"image": {"type": "string"}}, "required": ["image"]}

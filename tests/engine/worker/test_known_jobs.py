@@ -11,9 +11,9 @@ from rota.core.states import RunState
 from rota.engine.worker import known_jobs
 from rota.errors import Conflict
 from rota.testing import Harness
-from tests.support.hostile import HostileServer, whole
-from tests.support.real_worker import SECOND, Working
-from tests.support.waiting import until
+from tests.support.runs.real_worker import SECOND, Working
+from tests.support.servers.hostile_server import HostileServer, whole
+from tests.support.wait import until
 
 Start = Callable[..., Awaitable[Working]]
 

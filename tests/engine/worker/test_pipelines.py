@@ -18,10 +18,10 @@ from rota.errors import AlreadyReported, BadPayload, Conflict, Invalid
 from rota.store import Store, open_database
 from rota.testing import Harness
 from rota.testing.harness.drain import adrain
-from tests.support import isolated_jobs
-from tests.support.accounts import rows
-from tests.support.real_worker import Working
-from tests.support.trails import trail, words
+from tests.support.jobs import isolated_jobs
+from tests.support.runs.audit_trails import trail, words
+from tests.support.runs.real_worker import Working
+from tests.support.schedules.ledger_oracle import rows
 
 SECOND = timedelta(seconds=1)
 PARTS: list[dict[str, Any]] = [

@@ -19,8 +19,8 @@ from rota.store.databases.foreign_connection import statements
 from rota.store.workers import requirements
 from rota.testing import Harness
 from tests.support.clock import MINUTE, SECOND
-from tests.support.real_worker import Working
-from tests.support.waiting import until
+from tests.support.runs.real_worker import Working
+from tests.support.wait import until
 
 Start = Callable[..., Awaitable[Working]]
 

@@ -14,8 +14,8 @@ from rota.store import Store
 from rota.store.alerts.emit_signal import MESSENGER
 from rota.store.databases.database import Tx
 from tests.support.clock import ManualClock
-from tests.support.runs import LEASE, claim, claim_limited, finish, put, put_and_claim, tell
-from tests.support.schedules import make_schedule, minutes, noon, plan
+from tests.support.runs.runs import LEASE, claim, claim_limited, finish, put, put_and_claim, tell
+from tests.support.schedules.schedules import make_schedule, minutes, noon, plan
 
 ONCE = JobDefinition(name="work", retry=RetryPolicy(1))
 SKIPS = JobDefinition(name="work", limits=(Limit(max=1, when_full="skip"),))

@@ -18,10 +18,10 @@ from rota.store.databases.statements import SQLITE, compile_statement
 from rota.values.clock import HostClock
 from tests.store.runs.test_waits import put_after
 from tests.support.clock import MINUTE, SECOND, ManualClock
-from tests.support.expecting import listen, look, noted, open_now, signals
-from tests.support.runs import WORK, claim, finish, make, put, put_and_claim, tell
-from tests.support.trails import repeat_everything
-from tests.support.waiting import until_blocked
+from tests.support.runs.audit_trails import repeat_everything
+from tests.support.runs.expectations import listen, look, noted, open_now, signals
+from tests.support.runs.runs import WORK, claim, finish, make, put, put_and_claim, tell
+from tests.support.wait import until_blocked
 
 TICK = timedelta(microseconds=1)
 

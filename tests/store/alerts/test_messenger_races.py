@@ -19,10 +19,10 @@ from rota.store.alerts.signals import Undeliverable
 from rota.store.databases.database import Tx
 from rota.store.schedules import change as schedule_changes
 from tests.support.clock import ManualClock
-from tests.support.dying import Deaths, Died, Moment
-from tests.support.runs import claim, finish, finish_all, put
-from tests.support.schedules import definition_of, edit, make_schedule, noon, runs_of
-from tests.support.waiting import until, until_blocked
+from tests.support.databases.transaction_crashes import Deaths, Died, Moment
+from tests.support.runs.runs import claim, finish, finish_all, put
+from tests.support.schedules.schedules import definition_of, edit, make_schedule, noon, runs_of
+from tests.support.wait import until, until_blocked
 
 EXTRACT = JobDefinition(name="extract", retry=RetryPolicy(1))
 WORK = JobDefinition(name="work")

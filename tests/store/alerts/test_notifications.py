@@ -16,8 +16,8 @@ from rota.errors import Conflict, UnknownNotification
 from rota.store import Store
 from rota.store.databases.database import Tx
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, finish, put_and_claim, tell
-from tests.support.schedules import edit, make_schedule, minutes, noon, plan
+from tests.support.runs.runs import claim, finish, put_and_claim, tell
+from tests.support.schedules.schedules import edit, make_schedule, minutes, noon, plan
 
 ONCE = JobDefinition(name="work", retry=RetryPolicy(1))
 HOOK = "https://example.com/hook"

@@ -12,9 +12,9 @@ from rota.store import Store
 from rota.store.schedules.change import Change
 from rota.values.instants import instant
 from tests.support.clock import MINUTE, ManualClock
-from tests.support.expecting import listen, look, noted, open_now, signals
-from tests.support.runs import claim, finish, make, put, tell
-from tests.support.schedules import definition_of, edit, get_schedule, make_schedule, noon, plan
+from tests.support.runs.expectations import listen, look, noted, open_now, signals
+from tests.support.runs.runs import claim, finish, make, put, tell
+from tests.support.schedules.schedules import definition_of, edit, get_schedule, make_schedule, noon, plan
 
 TICK = timedelta(microseconds=1)
 

@@ -11,7 +11,7 @@ from rota.errors import Conflict, JobInUse, UnknownJob
 from rota.registry.data_jobs import define_data_job
 from rota.store import Store
 from rota.store.jobs.data_jobs import DataJobChanges, Seen
-from tests.support.runs import claim, make, put
+from tests.support.runs.runs import claim, make, put
 
 NOTHING = (0, 0, 0)
 

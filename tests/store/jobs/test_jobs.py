@@ -23,8 +23,8 @@ from rota.store.schedules import schedules_of_job
 from rota.values.clock import HostClock
 from rota.values.instants import instant
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import claim, make, put, put_and_claim, state_of, tell
-from tests.support.schedules import make_schedule
+from tests.support.runs.runs import claim, make, put, put_and_claim, state_of, tell
+from tests.support.schedules.schedules import make_schedule
 
 DAY = timedelta(days=1)
 NOTHING = Retention(keep=0, keep_for=timedelta(0))

@@ -16,11 +16,11 @@ from rota.store import Store
 from rota.store.databases.database import Tx
 from rota.store.jobs import pipeline_claims
 from rota.store.runs import report
-from tests.support.accounts import rows
 from tests.support.clock import ManualClock
-from tests.support.dying import Deaths, Died, Moment
-from tests.support.runs import LEASE, claim, make, put, state_of
-from tests.support.waiting import until_blocked
+from tests.support.databases.transaction_crashes import Deaths, Died, Moment
+from tests.support.runs.runs import LEASE, claim, make, put, state_of
+from tests.support.schedules.ledger_oracle import rows
+from tests.support.wait import until_blocked
 
 PARTS = (Part("one", "first"), Part("two", "second", {"n": "{steps.one.n}"}))
 PIPE = JobDefinition(name="pipe", kind="pipeline", pipeline=PARTS)

@@ -17,9 +17,9 @@ from rota.store import Store
 from rota.store.ledger.backfill import Order
 from rota.values.instants import instant
 from tests.support.clock import ManualClock
-from tests.support.ledgers import JOB
-from tests.support.runs import claim, claim_limited, finish, tell
-from tests.support.schedules import (
+from tests.support.runs.runs import claim, claim_limited, finish, tell
+from tests.support.schedules.random_history import JOB
+from tests.support.schedules.schedules import (
     MINUTE,
     edit,
     get_schedule,

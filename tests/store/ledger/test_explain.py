@@ -19,9 +19,9 @@ from rota.store import Store
 from rota.values.instants import instant
 from rota.values.scope import Scope
 from tests.support.clock import ManualClock
-from tests.support.ledgers import JOB, ahead
-from tests.support.runs import LEASE_MICROS, WORKER, claim, claim_limited, finish, make, put, tell
-from tests.support.schedules import MINUTE, SECOND, edit, make_schedule, minutes, noon, plan, runs_of
+from tests.support.runs.runs import LEASE_MICROS, WORKER, claim, claim_limited, finish, make, put, tell
+from tests.support.schedules.random_history import JOB, ahead
+from tests.support.schedules.schedules import MINUTE, SECOND, edit, make_schedule, minutes, noon, plan, runs_of
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from rota.store.ledger.backfill import Order
 from rota.values.instants import instant, micros_at
 from rota.values.scope import Scope
 from tests.support.clock import ManualClock
-from tests.support.ledgers import JOB, Life, ahead
-from tests.support.runs import LEASE_MICROS, claim, claim_limited, finish, tell
-from tests.support.schedules import MINUTE, edit, get_schedule, make_schedule, minutes, plan
+from tests.support.runs.runs import LEASE_MICROS, claim, claim_limited, finish, tell
+from tests.support.schedules.random_history import JOB, Life, ahead
+from tests.support.schedules.schedules import MINUTE, edit, get_schedule, make_schedule, minutes, plan
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from rota.store.ledger.backfill import Order
 from rota.store.schedules.change import Change
 from rota.values.instants import instant
 from tests.support.clock import MINUTE, ManualClock
-from tests.support.runs import WORK, claim, put, put_and_claim, tell
-from tests.support.schedules import definition_of, edit, make_schedule, plan, runs_of
-from tests.support.trails import repeat_everything, trail
+from tests.support.runs.audit_trails import repeat_everything, trail
+from tests.support.runs.runs import WORK, claim, put, put_and_claim, tell
+from tests.support.schedules.schedules import definition_of, edit, make_schedule, plan, runs_of
 
 
 @pytest.fixture(params=[False, True], ids=["once", "repeated"])

@@ -23,11 +23,11 @@ from rota.errors import Conflict
 from rota.store import Store
 from rota.store.external.external import ExternalReport, StepReport
 from rota.values.actor import POLICY
-from tests.support.accounts import rows
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import claim, claim_limited, make, report_of
-from tests.support.schedules import make_schedule, plan
-from tests.support.trails import check, lines, repeat_everything
+from tests.support.runs.audit_trails import check, lines, repeat_everything
+from tests.support.runs.runs import claim, claim_limited, make, report_of
+from tests.support.schedules.ledger_oracle import rows
+from tests.support.schedules.schedules import make_schedule, plan
 
 STEPS = 100
 ERROR = RunError("Jam", "paper")

@@ -12,9 +12,9 @@ from rota.store.databases.database import Row, Tx
 from rota.store.ledger.backfill import Order
 from rota.values.scope import Scope
 from tests.support.clock import ManualClock
-from tests.support.ledgers import JOB, ahead
-from tests.support.runs import claim, claim_limited, finish, tell
-from tests.support.schedules import MINUTE, edit, get_schedule, make_schedule, minutes, plan, runs_of
+from tests.support.runs.runs import claim, claim_limited, finish, tell
+from tests.support.schedules.random_history import JOB, ahead
+from tests.support.schedules.schedules import MINUTE, edit, get_schedule, make_schedule, minutes, plan, runs_of
 
 NOTHING = Retention(keep=0, keep_for=timedelta(0))
 

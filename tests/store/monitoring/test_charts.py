@@ -6,7 +6,7 @@ from rota.core.monitoring.counters import HOUR, MINUTE, Counted
 from rota.store import Store
 from rota.values.instants import instant
 from tests.support.clock import ManualClock
-from tests.support.plans import explained
+from tests.support.databases.query_plans import explained
 
 ONE, TWO = Counted(runs={"succeeded": 1}), Counted(runs={"succeeded": 2})
 

@@ -19,8 +19,8 @@ from rota.store.jobs import jobs
 from rota.store.monitoring import count_runs, statistics
 from rota.store.runs import prune as pruning
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, finish, make
-from tests.support.schedules import make_schedule, minutes, plan, runs_of
+from tests.support.runs.runs import claim, finish, make
+from tests.support.schedules.schedules import make_schedule, minutes, plan, runs_of
 
 HOUR = timedelta(hours=1)
 ALL = Retention(keep=1_000_000)

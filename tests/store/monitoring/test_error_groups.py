@@ -11,7 +11,7 @@ from rota.core.states import Outcome
 from rota.store import Store
 from rota.values.scope import Scope
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import put_and_claim, tell
+from tests.support.runs.runs import put_and_claim, tell
 
 OTHER = JobDefinition(name="other")
 

@@ -12,7 +12,7 @@ from rota.store.databases.database import Row, Tx
 from rota.store.databases.statements import Dialect, Migration, migrations
 from rota.store.schema import migrate
 from tests.support.clock import ManualClock
-from tests.support.runs import put, put_and_claim, tell
+from tests.support.runs.runs import put, put_and_claim, tell
 
 BRIEF = JobDefinition(name="work", retention=Retention(keep=0, keep_for=timedelta(seconds=1)))
 

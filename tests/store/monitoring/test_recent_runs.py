@@ -10,9 +10,9 @@ from rota.core.states import Outcome, RunState
 from rota.store import Store
 from rota.values.scope import Scope
 from tests.support.clock import ManualClock
-from tests.support.plans import explained
-from tests.support.runs import claim, finish, put, tell
-from tests.support.schedules import make_schedule, minutes, plan
+from tests.support.databases.query_plans import explained
+from tests.support.runs.runs import claim, finish, put, tell
+from tests.support.schedules.schedules import make_schedule, minutes, plan
 
 HALF = timedelta(milliseconds=500)
 

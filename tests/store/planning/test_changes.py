@@ -16,10 +16,10 @@ from rota.store.planning import due, make_runs
 from rota.store.planning import plan as plans
 from rota.store.schedules import change, schedule_row
 from rota.values.scope import Scope
-from tests.support.accounts import SECOND, check_account, each, fires, named_by_revisions, rows
 from tests.support.clock import ManualClock
-from tests.support.runs import claim, finish, state_of
-from tests.support.schedules import edit, get_schedule, make_schedule, minutes, noon, plan, runs_of, told
+from tests.support.runs.runs import claim, finish, state_of
+from tests.support.schedules.ledger_oracle import SECOND, check_account, each, fires, named_by_revisions, rows
+from tests.support.schedules.schedules import edit, get_schedule, make_schedule, minutes, noon, plan, runs_of, told
 
 MINUTE = timedelta(minutes=1)
 A, B = Scope("tenant", "a"), Scope("tenant", "b")

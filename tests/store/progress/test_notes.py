@@ -16,7 +16,7 @@ from rota.errors import Invalid, UnknownRun
 from rota.store import Store
 from rota.store.databases.database import Row
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import LEASE, LEASE_MICROS, WORKER, claim, finish, put_and_claim, tell
+from tests.support.runs.runs import LEASE, LEASE_MICROS, WORKER, claim, finish, put_and_claim, tell
 
 STEPPED = JobDefinition(name="work", steps=(StepDefinition("one", "First"), StepDefinition("two")))
 

@@ -19,7 +19,7 @@ from rota.store import Store
 from rota.store.databases.database import Tx
 from rota.values.instants import instant
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import WORK, claim, ids, make, put, put_and_claim, state_of, tell
+from tests.support.runs.runs import WORK, claim, ids, make, put, put_and_claim, state_of, tell
 
 FAILED = RunFilter(states=(RunState.FAILED,))
 MINE = RunFilter(job="work")

@@ -12,7 +12,7 @@ from rota.store import Store
 from rota.store.databases.database import Tx
 from rota.values.instants import instant
 from tests.support.clock import ManualClock
-from tests.support.schedules import make_schedule
+from tests.support.schedules.schedules import make_schedule
 
 ODD = JobDefinition(name="odd")
 NEWER = {

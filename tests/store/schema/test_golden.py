@@ -16,7 +16,7 @@ from rota.store.promotion.catalogue import catalogue_of, quoted
 from rota.store.schema import migrate
 from rota.testing import Harness, ManualClock
 from tests.golden import life
-from tests.support.golden import kept, restore, shape_of
+from tests.support.databases.golden import kept, restore, shape_of
 
 Rows = dict[str, list[tuple[Any, ...]]]
 NEWEST = schema_version()

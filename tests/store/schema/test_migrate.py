@@ -12,8 +12,8 @@ from rota.store import Store, open_database, open_store
 from rota.store.databases.database import Tx
 from rota.store.databases.statements import Dialect, Migration, migrations
 from rota.store.schema import migrate
-from tests.support.postgres import PostgresServer, database_name
-from tests.support.runs import claim, make
+from tests.support.databases.postgres import PostgresServer, database_name
+from tests.support.runs.runs import claim, make
 
 NEWEST = migrations(open_database("sqlite:///unused.db").dialect)[-1].version
 

@@ -13,7 +13,7 @@ from rota.store.databases.database import Row, Tx
 from rota.store.limits import slots
 from rota.store.runs import waits
 from tests.support.clock import SECOND, ManualClock
-from tests.support.runs import claim, claim_limited, finish, ids, put, put_and_claim, state_of, tell
+from tests.support.runs.runs import claim, claim_limited, finish, ids, put, put_and_claim, state_of, tell
 
 ONE = JobDefinition(name="work", limits=(Limit(max=1),))
 REJECT = JobDefinition(name="work", limits=(Limit(max=1, when_full="reject"),))

@@ -1,4 +1,4 @@
-"""When does it fire? Compared with what a test expects, without a database, and shown as a wall clock shows it."""
+"""Assert when a trigger fires, without a database; differences are shown in wall time."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def assert_fires(
     zone: str | None = None,
     app: Rota | None = None,
 ) -> None:
-    """That these are its plan times from `start` on: the first ones, or all of them up to `until` (both included).
+    """Assert that `expected` are the plan times from `start` on: the first ones, or all up to `until` (both inclusive).
 
         assert_fires(cron("30 2 * * *", tz="Europe/Berlin"), ["2030-03-31 03:00"], start="2030-03-31")
 
-    `what` is a trigger, or with `app` the name of a schedule declared there, with its windows, bounds and excluded
-    dates. Texts are wall times of `zone`, which is the trigger's own unless given. Nothing is run, nothing is asked.
+    `what` is a trigger or, with `app`, the name of a schedule declared there, with its windows, bounds and excluded
+    dates. Texts are wall times in `zone`, by default the trigger's own. Nothing is run.
     """
     rule, name, most = _rule_of(what, app)
     tz = zone or _zone_of(rule)
@@ -56,7 +56,7 @@ def assert_fires(
         found = list(islice(_fires(times, first, moment(until, tz)), most or _MOST))
     if [one.micros for one in wanted] == found:
         return
-    if until is None:  # what comes next often tells what went wrong
+    if until is None:  # the times after the expected ones often show what went wrong
         found = list(islice(_fires(times, first, None), min(len(wanted) + _MORE, most or _MOST)))
     what_fires = f"schedule {name!r}" if name else _worded(rule)
     lines = _difference(wanted, [_Fire(at, tz, times.marks(at)) for at in found], open_end=until is None)
@@ -71,7 +71,7 @@ def _fires(times: Times, first: int, last: int | None) -> Iterator[int]:
 
 
 def _rule_of(what: Trigger | str, app: Rota | None) -> tuple[Rule, str, int | None]:
-    """With its name, which decides what `H` stands for, and how many runs it makes at most."""
+    """Return the rule, the schedule's name, which determines `H`, and the maximum number of runs."""
     if not isinstance(what, str):
         validate(what)
         return Rule(started(what, None)), "", None
@@ -101,6 +101,8 @@ def _worded(rule: Rule) -> str:
 
 
 class _Expected:
+    """An expected time; `micros` is None if that wall time does not exist."""
+
     def __init__(self, at: Moment, tz: str) -> None:
         self.note = ""
         try:
@@ -113,13 +115,15 @@ class _Expected:
 
 
 class _Fire:
+    """An actual plan time with its clock-change marks."""
+
     def __init__(self, micros: int, tz: str, marks: Iterable[str]) -> None:
         self.text = shown(micros, tz)
         self.note = ", ".join(_MARKS.get(mark, mark) for mark in marks)
 
 
 def _difference(wanted: Sequence[_Expected], found: Sequence[_Fire], *, open_end: bool) -> list[str]:
-    """What comes after the last that is expected is shown, but not held against it."""
+    """Return lines of a diff. With `open_end`, times after the last expected one are shown but are no difference."""
     matcher = difflib.SequenceMatcher(a=[one.text for one in wanted], b=[one.text for one in found], autojunk=False)
     lines = []
     for kind, a, b, c, d in matcher.get_opcodes():

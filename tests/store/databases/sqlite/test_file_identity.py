@@ -27,9 +27,9 @@ from rota.store.databases.database import Tx
 from rota.store.databases.sqlite import file_identity, file_locks
 from rota.store.databases.sqlite.connection_thread import Job, write_group
 from rota.store.databases.sqlite.sqlite import SqliteDatabase, SqliteTx
-from tests.support.programs import run_python
-from tests.support.runs import make, put
-from tests.support.waiting import until
+from tests.support.processes.python_program import run_python
+from tests.support.runs.runs import make, put
+from tests.support.wait import until
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="no locks of open file descriptions here")
 
@@ -208,7 +208,7 @@ import asyncio
 from rota.errors import Unavailable
 from rota.store import open_store
 from rota.store.databases.sqlite import sqlite
-from tests.support.runs import put
+from tests.support.runs.runs import put
 
 sqlite._BUSY_MS = 300
 
