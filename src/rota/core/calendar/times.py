@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from rota.core.calendar.cron import cron_times
+from rota.core.calendar.cron_times import cron_times
 from rota.core.calendar.triggers import MICROS, Cron, Either, Every, Once
 from rota.core.calendar.windows import Allowed
 from rota.core.calendar.zones import DAY, LAST_SECOND

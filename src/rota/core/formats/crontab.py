@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from rota.core.calendar.cron import CronTimes, cron_times
 from rota.core.calendar.cron_parser import read
+from rota.core.calendar.cron_times import CronTimes, cron_times
 from rota.core.calendar.times import Intervals
 from rota.core.calendar.triggers import cron
 from rota.core.calendar.zones import DAY
