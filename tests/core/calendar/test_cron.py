@@ -8,6 +8,7 @@ from time import thread_time
 import pytest
 
 from rota.core.calendar.cron_parser import read
+from rota.core.calendar.cron_times import FoldMode, GapMode
 from rota.core.calendar.rules import Rule, Times, compiled
 from rota.core.calendar.triggers import Cron, cron
 from rota.errors import BadTrigger
@@ -18,8 +19,8 @@ def at(text: str) -> int:
     return micros_at(datetime.fromisoformat(text).replace(tzinfo=UTC))
 
 
-def times_of(expression: str, tz: str = "UTC", salt: str = "", **choices: str) -> Times:
-    return compiled(Rule(Cron(expression, tz, **choices)), salt)
+def times_of(expression: str, tz: str = "UTC", salt: str = "", gap: str = "after", fold: str = "first") -> Times:
+    return compiled(Rule(Cron(expression, tz, GapMode(gap), FoldMode(fold))), salt)
 
 
 def some(expression: str, start: str, number: int = 3, tz: str = "UTC", **choices: str) -> list[str]:

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from rota.core.calendar.cron_times import FoldMode, GapMode
 from rota.core.calendar.rules import Rule, Times, compiled
 from rota.core.calendar.triggers import Cron
 from tests.simulation.checks.cron_oracle import CronOracle, Walk
@@ -122,15 +123,15 @@ def test_random_expressions_in_many_zones(seed: int) -> None:
         place = draw.randrange(len(PLACES))
         name, day = PLACES[place]
         around = datetime.fromisoformat(day)
-        text, gap = expression(draw, around), draw.choice(["after", "after", "skip"])
-        fold = draw.choice(["first", "first", "last", "both"])
+        text, gap = expression(draw, around), draw.choice([GapMode.AFTER, GapMode.AFTER, GapMode.SKIP])
+        fold = draw.choice([FoldMode.FIRST, FoldMode.FIRST, FoldMode.LAST, FoldMode.BOTH])
         walk = walk_of(place)
         fires = CronOracle(text, gap, fold).fires(walk)
         fired += bool(fires)
         try:
             check_case(draw, compiled(Rule(Cron(text, name, gap=gap, fold=fold)), ""), fires, walk)
         except AssertionError as failure:
-            raise AssertionError(f"cron({text!r}, {name!r}, gap={gap!r}, fold={fold!r}) near {day}") from failure
+            raise AssertionError(f"cron({text!r}, {name!r}, gap={gap}, fold={fold}) near {day}") from failure
     assert fired > CASES / 3  # the cases are worth something
 
 

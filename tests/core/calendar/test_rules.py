@@ -185,8 +185,9 @@ class TestWindows:
 
 class TestAfter:
     def test_it_has_no_times_of_its_own(self) -> None:
+        assert after("90s").repeats_after == timedelta(seconds=90)
         times = compiled(Rule(after("90s"), start_at=5 * MICROS, end_at=9 * MICROS + 1), "")
-        assert times.follows == timedelta(seconds=90)
+        assert times.waits_for_ends
         assert (times.next(0), times.prev(10**18), times.count(0, 10**18)) == (None, None, 0)
         assert not times.is_time(0)
         assert times.marks(0) == ()
@@ -196,7 +197,8 @@ class TestAfter:
         ]  # fmt: skip
 
     def test_others_follow_nothing(self) -> None:
-        assert compiled(Rule(every("1m")), "").follows is None
+        assert every("1m").repeats_after is None
+        assert not compiled(Rule(every("1m")), "").waits_for_ends
 
 
 class TestCheck:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
+from rota.core.calendar.cron_times import FoldMode
 from rota.core.calendar.rules import Window
 from rota.core.calendar.triggers import Cron, Either, Every, Trigger, after, cron, every, once
 from rota.core.formats.toml import schedules_toml
@@ -179,7 +180,7 @@ def test_an_interval_without_a_unit_counts_minutes() -> None:
 
 
 def test_what_decides_nothing_about_folds_is_not_written_and_not_read() -> None:
-    stored = define(JobDefinition(name="j"), Cron("*/15 * * * *", fold="last"), {}, name="n", now=None)
+    stored = define(JobDefinition(name="j"), Cron("*/15 * * * *", fold=FoldMode.LAST), {}, name="n", now=None)
     assert document_of("n", stored) == {"name": "n", "job": "j", "cron": "*/15 * * * *"}
     said = "schedule 'n': cron: fold: means nothing: the minute begins with"
     for trigger in (

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from rota.core.calendar.cron_matcher import Calendar
 from rota.core.calendar.cron_parser import read
 from rota.core.calendar.zones import DAY, LAST_SECOND, Piece, Zone, zone
 
 _FAR = 2 * DAY  # more than two offsets can differ by
+
+
+class GapMode(StrEnum):
+    """What becomes of a time of the day that does not exist because the clocks were set forward."""
+
+    AFTER = "after"
+    SKIP = "skip"
+
+
+class FoldMode(StrEnum):
+    """Which pass counts when the clocks are set back and a time of the day comes twice."""
+
+    FIRST = "first"
+    LAST = "last"
+    BOTH = "both"
 
 
 class _Span(NamedTuple):
@@ -26,7 +42,7 @@ class _Span(NamedTuple):
 class CronTimes:
     """Seconds since the epoch. It remembers only what is cheaper to keep than to find: any thread may use it."""
 
-    def __init__(self, calendar: Calendar, zone: Zone, gap: str, fold: str) -> None:
+    def __init__(self, calendar: Calendar, zone: Zone, gap: GapMode, fold: FoldMode) -> None:
         """`gap` and `fold` are for expressions with fixed times; for all others they are `skip` and `both`."""
         self._calendar = calendar
         self._zone = zone
@@ -129,25 +145,41 @@ class CronTimes:
 
     def _span_of(self, piece: Piece) -> _Span:
         start, end, offset = piece.start, piece.end, piece.offset
-        low = piece.fresh if self._fold == "first" else start + offset
-        high = piece.repeats if self._fold == "last" else end + offset
+        low, high = start + offset, end + offset
+        match self._fold:
+            case FoldMode.FIRST:
+                low = piece.fresh
+            case FoldMode.LAST:
+                high = piece.repeats
+            case FoldMode.BOTH:
+                pass
+            case _:
+                assert_never(self._fold)
         return _Span(start, end, offset, low, high, self._is_shifted(piece))
 
     def _is_shifted(self, piece: Piece) -> bool:
         """Whether a gap ends where the piece starts and has swallowed a match."""
-        if self._gap == "skip" or piece.before >= piece.offset:
+        if piece.before >= piece.offset:
             return False
-        found = self._calendar.next(piece.start + piece.before - 1)
-        return found is not None and found < piece.start + piece.offset
+        match self._gap:
+            case GapMode.SKIP:
+                return False
+            case GapMode.AFTER:
+                wall = self._calendar.next(piece.start + piece.before - 1)
+                return wall is not None and wall < piece.start + piece.offset
+            case _:
+                assert_never(self._gap)
 
 
-def cron_times(expression: str, timezone: str, gap: str, fold: str, salt: str) -> CronTimes:
-    """What has no `H` is the same for every salt, and shared."""
+def cron_times(expression: str, timezone: str, gap: GapMode, fold: FoldMode, salt: str) -> CronTimes:
+    """Return the times of an expression. Those of one without `H` are the same for every salt, and shared."""
     place = zone(timezone)
     parsed = read(expression, salt)
-    return _shared(expression, place, *((gap, fold) if parsed.is_fixed else ("skip", "both")), salt * parsed.has_hash)
+    if not parsed.is_fixed:
+        gap, fold = GapMode.SKIP, FoldMode.BOTH
+    return _shared(expression, place, gap, fold, salt * parsed.has_hash)
 
 
 @lru_cache(maxsize=4_096)
-def _shared(expression: str, place: Zone, gap: str, fold: str, salt: str) -> CronTimes:
+def _shared(expression: str, place: Zone, gap: GapMode, fold: FoldMode, salt: str) -> CronTimes:
     return CronTimes(Calendar(read(expression, salt)), place, gap, fold)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
 from functools import lru_cache
 
 import msgspec
 
-from rota.core.calendar.cron_matcher import require_days
-from rota.core.calendar.cron_parser import read
-from rota.core.calendar.times import Filtered, Source, source_of
-from rota.core.calendar.triggers import MICROS, After, Cron, Either, Following, Trigger, validate
+from rota.core.calendar.times import MICROS, Filtered, Source
+from rota.core.calendar.triggers import Trigger, validate
 from rota.core.calendar.windows import Allowed, Window, window_of
 from rota.core.calendar.zones import LAST_SECOND, zone
 from rota.errors import BadTrigger
@@ -36,8 +33,7 @@ class Times:
     """The plan times of a rule, in microseconds, always whole seconds; one that waits for ends of runs has none."""
 
     def __init__(self, rule: Rule, source: Source | None, allowed: Allowed | None) -> None:
-        self.follows: timedelta | None = rule.trigger.interval if isinstance(rule.trigger, After) else None
-        self.waits_for_ends = isinstance(rule.trigger, After | Following)
+        self.waits_for_ends = rule.trigger.waits_for_ends
         self._source = source
         self._allowed = allowed
         self._last_answer: tuple[int | None, int | None] = (None, None)
@@ -137,18 +133,15 @@ def check(rule: Rule, salt: str, now: int) -> None:
 
 def _never(rule: Rule, salt: str) -> BadTrigger:
     """Why it has no plan time at all: its days never come, or its bounds leave none."""
-    trigger = rule.trigger
-    for part in trigger.triggers if isinstance(trigger, Either) else (trigger,):
-        if isinstance(part, Cron):
-            try:
-                require_days(read(part.expression, salt))
-            except BadTrigger as error:
-                return error
+    try:
+        rule.trigger.require_days(salt)
+    except BadTrigger as error:
+        return error
     if rule.end_at is not None:
         return BadTrigger("no plan time is left until then", field="end_at", hint="a later one, or an earlier start_at")
     if rule.start_at is not None:
         return BadTrigger("no plan time is left from then on", field="start_at", hint="an earlier one")
-    return BadTrigger("it never fires", field="expression" if isinstance(trigger, Cron) else None)
+    return BadTrigger("it never fires")
 
 
 def _check_allowed(times: Times, start: int, rule: Rule) -> None:
@@ -165,7 +158,7 @@ def _removed(rule: Rule) -> BadTrigger:
 
 @lru_cache(maxsize=20_000)
 def _compiled(rule: Rule, salt: str) -> Times:
-    source = None if isinstance(rule.trigger, After | Following) else source_of(rule.trigger, salt)
+    source = rule.trigger.source(salt)
     allowed = Allowed(rule.windows, rule.exclude, rule.timezone) if rule.windows or rule.exclude else None
     if source is not None and allowed is not None:
         source = Filtered(source, allowed)
@@ -174,6 +167,4 @@ def _compiled(rule: Rule, salt: str) -> Times:
 
 @lru_cache(maxsize=20_000)
 def differs_by_salt(rule: Rule) -> bool:
-    trigger = rule.trigger
-    parts = trigger.triggers if isinstance(trigger, Either) else (trigger,)
-    return any(isinstance(part, Cron) and "h" in part.expression.lower() for part in parts)
+    return rule.trigger.differs_by_salt

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from rota.core.calendar.cron_times import cron_times
-from rota.core.calendar.triggers import MICROS, Cron, Either, Every, Once
 from rota.core.calendar.windows import Allowed
 from rota.core.calendar.zones import DAY, LAST_SECOND
 
+MICROS = 1_000_000
 _HORIZON = 50 * 366 * DAY
 _MOST_LOOKS = 20_000  # a day each for 50 years: a search that leads nowhere has an end
 _FEW_PER_DAY = 4  # up to here, walking is cheaper than bit sets
@@ -20,18 +19,6 @@ class Source(Protocol):
     def count(self, after: int, until: int) -> int: ...
     def bits(self, day: int) -> int: ...
     def marks(self, at: int) -> tuple[str, ...]: ...
-
-
-def source_of(trigger: Cron | Every | Once | Either, salt: str) -> Source:
-    match trigger:
-        case Cron():
-            return cron_times(trigger.expression, trigger.timezone, trigger.gap, trigger.fold, salt)
-        case Every():
-            return Intervals(trigger.interval.days * DAY + trigger.interval.seconds, (trigger.anchor or 0) // MICROS)
-        case Once():
-            return Single(trigger.at // MICROS)
-        case Either():
-            return Union([source_of(part, salt) for part in trigger.triggers])
 
 
 class Intervals:

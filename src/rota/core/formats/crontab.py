@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from rota.core.calendar.cron_parser import read
-from rota.core.calendar.cron_times import CronTimes, cron_times
+from rota.core.calendar.cron_times import CronTimes, FoldMode, GapMode, cron_times
+from rota.core.calendar.notation import written_instant
 from rota.core.calendar.times import Intervals
 from rota.core.calendar.triggers import cron
 from rota.core.calendar.zones import DAY
 from rota.core.jobs.payload_template import check_template
-from rota.core.schedules.documents import written_instant
 from rota.errors import RotaError
 from rota.values.durations import format_duration
 from rota.values.instants import instant
@@ -186,7 +186,7 @@ def even_interval(expression: str, timezone: str) -> dict[str, str] | None:
     """
     if not (timezone in _FIXED_ZONES or timezone.startswith("Etc/")) or read(expression).has_hash:
         return None
-    times = cron_times(expression, timezone, "after", "first", "")
+    times = cron_times(expression, timezone, GapMode.AFTER, FoldMode.FIRST, "")
     start = _COMPARED[0] * DAY - 1
     first = times.next(start)
     second = None if first is None else times.next(first)

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from rota.core.schedules.documents import instant_of
+from rota.core.calendar.notation import instant_of
 from rota.errors import Invalid
 from rota.values.durations import Duration, in_micros, parse_duration
 from rota.values.instants import micros_at

@@ -53,7 +53,7 @@ def upcoming(definition: ScheduleDefinition, name: str, after: int, count: int) 
 
 def zone_of(definition: ScheduleDefinition) -> str:
     """The zone that people read its times in: the trigger's, else the rule's."""
-    return str(getattr(definition.rule.trigger, "timezone", definition.rule.timezone))
+    return definition.rule.trigger.own_zone or definition.rule.timezone
 
 
 UNNAMED = "new"

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rota.core.calendar.triggers import Once
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import BadTrigger
 from rota.values.durations import in_micros
@@ -116,12 +115,12 @@ def first_cursor(definition: ScheduleDefinition, name: str, now: int) -> int:
 
     One that is over is refused: nothing would ever come of it.
     """
-    trigger, cursor = definition.rule.trigger, now
-    if isinstance(trigger, Once) and trigger.at <= now:
-        if now - trigger.at > in_micros(definition.catch_up.window) or definition.catch_up.mode == "none":
+    only_at, cursor = definition.rule.trigger.only_at, now
+    if only_at is not None and only_at <= now:
+        if now - only_at > in_micros(definition.catch_up.window) or definition.catch_up.mode == "none":
             hint = "give a time to come"
             raise BadTrigger("it is over, longer ago than its catch-up allows", field="once", hint=hint)
-        cursor = trigger.at - 1
+        cursor = only_at - 1
     times = definition.times(name)
     if (times.next_allowed(cursor) if times.waits_for_ends else times.next(cursor)) is None:
         field = None if definition.rule.end_at is None else "end_at"

@@ -12,7 +12,7 @@ import msgspec
 from rota.core.alerts.expectations import Expectations, expectations_of
 from rota.core.calendar import rules
 from rota.core.calendar.rules import Rule, Times, Window
-from rota.core.calendar.triggers import After, Following, Trigger, started, validate
+from rota.core.calendar.triggers import Following, Trigger, validate
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.payload_template import AfterRun, check_template, filled, is_open
 from rota.core.jobs.retry import backoff_of, written_backoff
@@ -59,7 +59,7 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
     @property
     def follows(self) -> timedelta | None:
         """How long after the end of its last run the next one is planned; None if a rule names the times."""
-        return self.rule.trigger.interval if isinstance(self.rule.trigger, After) else None
+        return self.rule.trigger.repeats_after
 
     def gates(self, schedule_id: str, *, unlimited: bool = False) -> tuple[Gate, ...]:
         """Its own limits, as they apply to each of its runs; of one that is `unlimited`, the rate."""
@@ -68,7 +68,7 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_default
     @property
     def awaited(self) -> Following | None:
         """The ends of another job's runs that it waits for; None if it does not."""
-        return self.rule.trigger if isinstance(self.rule.trigger, Following) else None
+        return self.rule.trigger.awaited
 
     def times(self, name: str) -> Times:
         return self.shared_times or rules.compiled(self.rule, name)
@@ -206,7 +206,7 @@ def define(
     definition = ScheduleDefinition(
         job=job.name,
         rule=rule,
-        payload=_payload(options.get("payload", {}), after=isinstance(trigger, Following)),
+        payload=_payload(options.get("payload", {}), after=trigger.awaited is not None),
         scopes=_scopes(options.get("scopes", ())),
         provider=options["scopes"] if isinstance(options.get("scopes"), str) else None,
         delay=_whole_seconds(options.get("delay", "0s"), "delay"),
@@ -230,17 +230,17 @@ def define(
 
 def _overlap(value: Any, catch_up: CatchUp, trigger: Trigger) -> Overlap:
     """None of the ends that it waits for is to be lost: then they queue by default."""
-    if value is None and isinstance(trigger, Following):
+    if value is None and trigger.loses_no_time:
         return Overlap(mode="queue_all")
     return overlap_of(value, catch_up)
 
 
 def rule_of(trigger: Trigger, options: Mapping[str, Any]) -> Rule:
     """A trigger with the options that bound it."""
-    zone = str(options.get("timezone") or getattr(trigger, "timezone", "UTC"))
+    zone = str(options.get("timezone") or trigger.own_zone or "UTC")
     start_at = _micros(options.get("start_at"), "start_at")
     return Rule(
-        trigger=started(trigger, start_at),
+        trigger=trigger.started(start_at),
         start_at=start_at,
         end_at=_micros(options.get("end_at"), "end_at"),
         windows=tuple(rules.window_of(window) for window in _list(options.get("windows", ()), "windows")),
@@ -333,14 +333,14 @@ def _refuse_contradictions(definition: ScheduleDefinition, job: JobDefinition, o
     if definition.awaited is not None:
         _refuse_unheard(definition, options)
     rule = definition.rule
-    if rule.timezone != getattr(rule.trigger, "timezone", rule.timezone) and not rule.windows and not rule.exclude:
+    if rule.timezone != (rule.trigger.own_zone or rule.timezone) and not rule.windows and not rule.exclude:
         hint = f"it is that of windows and excluded dates; the expression has its own: cron(…, {rule.timezone!r})"
         raise Invalid("timezone means nothing to a cron expression", hint=hint)
     if definition.overlap.mode == "cancel_previous" and not job.cancel.supported:
         raise Invalid(f"overlap cancel_previous needs a job that can be cancelled, and {job.name!r} cannot")
     if definition.failure.mode == "retry" and "max_attempts" in options:
         raise Invalid("with failure retry, a run has one attempt", hint="failure = {mode = 'retry', max_attempts = …}")
-    if not job.repeatable and definition.max_runs != 1 and definition.rule.trigger.__class__.__name__ != "Once":
+    if not job.repeatable and definition.max_runs != 1 and rule.trigger.only_at is None:
         raise Invalid(f"job {job.name!r} is not repeatable", hint="a trigger `once`, or max_runs=1")
 
 
@@ -382,7 +382,7 @@ def options_of(definition: ScheduleDefinition) -> dict[str, Any]:
         "end_at": None if rule.end_at is None else instant(rule.end_at),
         "windows": list(rule.windows),
         "exclude": list(rule.exclude),
-        "timezone": None if rule.timezone == getattr(rule.trigger, "timezone", "UTC") else rule.timezone,
+        "timezone": None if rule.timezone == (rule.trigger.own_zone or "UTC") else rule.timezone,
         "enabled": definition.enabled,
         "description": definition.description,
         **definition.options,
